@@ -21,7 +21,7 @@ from nsysdiag.pipeline.reading import Reading
 from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.ranks.clocks import MatchedCollectives, bring_together, meet_by_mpi, rank_timeline
 from nsysdiag.ranks.matching import candidates, confirmed
-from nsysdiag.replay.build import Recorded, model_of
+from nsysdiag.replay.build import ReplayInputs, model_of
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.moments import Met, MpiCalls, Transfers, all_of, both, exchanges, mpi_calls, peers
 from nsysdiag.replay.mpi_messages import waits_for_messages
@@ -154,7 +154,7 @@ def builder_of(results: list[DeviceResult], reading: Reading, host: HostReading)
             threads = traced.waiting(host.launching.host.axis.threads)
             evidence = layer_evidence(HostEvidence.of(threads.host, threads.facts))
         return model_of(
-            Recorded(
+            ReplayInputs(
                 stretch=stretch,
                 activity=activity,
                 devices=numbers,

@@ -72,7 +72,7 @@ from nsysdiag.trace.enums import CopyKind
 from nsysdiag.wakeups.loaders import Finder, HostTrace, WaitingThreads
 
 
-class Recorded(Struct, frozen=True):
+class ReplayInputs(Struct, frozen=True):
     """What the model of a stretch is made of: `devices` are the numbers of those that are replayed, ascending;
     `layered` is the evidence on the threads that are `launching`; `met` are kernels that wait for each other and
     `met_by_mpi` such calls. Wake-ups less sure than `floor` are left out."""
@@ -121,7 +121,7 @@ class _Lengths(Struct, frozen=True):
     pace: Pace
 
     @classmethod
-    def of(cls, given: Recorded, work: Work, threads: ThreadActions, meetings: Meetings) -> _Lengths:
+    def of(cls, given: ReplayInputs, work: Work, threads: ThreadActions, meetings: Meetings) -> _Lengths:
         """Those of the operations of a stretch."""
         activity = given.activity
         events, barred = awaited_events(work, activity.waits, len(activity.operations)), barriers(work, activity)
@@ -141,7 +141,7 @@ class _Late(Struct, frozen=True):
     staged: BoolArray
 
     @classmethod
-    def of(cls, given: Recorded, work: Work, late_ns: IntArray) -> _Late:
+    def of(cls, given: ReplayInputs, work: Work, late_ns: IntArray) -> _Late:
         """`late_ns` is by how much each operation is late."""
         uploads = np.append(given.layered.facts.pageable, False)[work.launch]
         uploads &= (work.launch >= 0) & (given.activity.operations.copy_kind[work.row] == CopyKind.HOST_TO_DEVICE)
@@ -155,7 +155,7 @@ class _Late(Struct, frozen=True):
         return result
 
 
-def model_of(given: Recorded) -> Model:
+def model_of(given: ReplayInputs) -> Model:
     """The model of a stretch, of what its devices do in it."""
     work = Work.of(given.activity, given.devices, given.stretch)
     meetings = meetings_of(work, given.met)
@@ -193,7 +193,7 @@ def model_of(given: Recorded) -> Model:
     return model
 
 
-def _timeline(given: Recorded, work: Work, meetings: Meetings) -> _Timeline:
+def _timeline(given: ReplayInputs, work: Work, meetings: Meetings) -> _Timeline:
     """Made once more where waits end by time: these have moments of their own."""
     stretch, calls = given.stretch, given.calls
     threads = _threads(given, work)
@@ -213,7 +213,7 @@ def _timeline(given: Recorded, work: Work, meetings: Meetings) -> _Timeline:
     return _Timeline(threads, moments, places, program, in_order, host, pieces, named, outlasting)
 
 
-def _known_graph(given: Recorded, work: Work, timeline: _Timeline, lengths: _Lengths, meetings: Meetings) -> Graph:
+def _known_graph(given: ReplayInputs, work: Work, timeline: _Timeline, lengths: _Lengths, meetings: Meetings) -> Graph:
     """The graph of what the trace says of who waits for whom."""
     threads, moments, places = timeline.threads, timeline.moments, timeline.places
     begin, length = given.stretch.begin, lengths.length
@@ -233,7 +233,7 @@ def _known_graph(given: Recorded, work: Work, timeline: _Timeline, lengths: _Len
 
 
 def _with_order(
-    given: Recorded, known: Graph, work: Work, places: MomentPlaces, length: IntArray, late: _Late
+    given: ReplayInputs, known: Graph, work: Work, places: MomentPlaces, length: IntArray, late: _Late
 ) -> Graph:
     """The graph with the order of operations that the trace shows without a reason, and with order that is hidden."""
     seen = after_end(length, places, observed_order(work, late.unexplained), EdgeKind.OBSERVED)
@@ -245,7 +245,7 @@ def _with_order(
     return extended(graph, hidden) if len(hidden) else graph
 
 
-def _first_operations(given: Recorded) -> IntArray:
+def _first_operations(given: ReplayInputs) -> IntArray:
     """When the first operation of each device of the trace starts, the end of the stretch for none."""
     first = np.full(len(given.activity.devices), given.stretch.end)
     np.minimum.at(first, given.activity.device, given.activity.operations.start)
@@ -266,7 +266,7 @@ def _causes(woken: Wakes, host: LayeredEvidence) -> IntArray:
     return np.where(by_cause.any(axis=1), by_cause.argmax(axis=1), PLACE[FALLBACK])
 
 
-def _threads(given: Recorded, work: Work) -> ThreadActions:
+def _threads(given: ReplayInputs, work: Work) -> ThreadActions:
     """What threads do for the operations of a stretch, and what ends their waits; no wait ends by time yet."""
     calls, begin, host_trace = given.calls, given.stretch.begin, given.host_trace
     launches = np.unique(work.launch[work.launch >= 0])
@@ -287,7 +287,7 @@ def _threads(given: Recorded, work: Work) -> ThreadActions:
     )
 
 
-def _layers(moments: Moments, given: Recorded) -> LayeredEvidence:
+def _layers(moments: Moments, given: ReplayInputs) -> LayeredEvidence:
     """The layers of all threads that have moments."""
     threads = distinct_values(moments.thread[moments.thread != DEVICE])
     if np.isin(threads, given.launching.host.axis.threads).all():
