@@ -47,6 +47,7 @@ class Advice(Struct, frozen=True):
     openacc: FrameworkAdvice | None = None
     openmp_target: FrameworkAdvice | None = None
     julia: FrameworkAdvice | None = None
+    rocm: FrameworkAdvice | None = None
     mpi: FrameworkAdvice | None = None
 
     def words(self, frameworks: Iterable[str]) -> FrameworkAdvice | None:

@@ -58,6 +58,11 @@ SOURCES = {
     "nsight_compute": SourceDocument(
         "Nsight Compute CLI documentation", "Kernel profiling: filters, launch-skip, launch-count"
     ),
+    "rocm_compute": SourceDocument(
+        "ROCm Compute Profiler documentation",
+        "Basic usage: filters by kernel",
+        "https://rocm.docs.amd.com/projects/rocprofiler-compute/en/latest/how-to/use.html",
+    ),
     "mps": SourceDocument(
         "NVIDIA deployment documentation", "Multi-Process Service", f"{_NVIDIA}/deploy/mps/index.html"
     ),

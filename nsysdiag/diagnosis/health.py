@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from nsysdiag.causes import CAUSES
 from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.events.device import DeviceActivity
@@ -85,6 +87,13 @@ def malformed_warnings(malformed: dict[str, int]) -> list[str]:
     ]
 
 
+def not_recorded(frameworks: list[str]) -> list[NotRecorded]:
+    """What no such trace shows, with the tools of the GPUs' vendor."""
+    if "rocm" not in frameworks:
+        return list(NOT_RECORDED)
+    return [replace(each, tool=_OF_AMD.get(each.tool, each.tool)) for each in NOT_RECORDED]
+
+
 NOT_RECORDED = (
     NotRecorded(what="temperature, power draw, and why clocks were low", tool="nvidia-smi -q -d PERFORMANCE, or DCGM"),
     NotRecorded(what="swapping and page faults of the host", tool="vmstat 1, or sar -B"),
@@ -94,3 +103,10 @@ NOT_RECORDED = (
     NotRecorded(what="hardware errors that cost time (ECC, Xid)", tool="dmesg, or nvidia-smi -q -d ECC"),
     NotRecorded(what="what limits a single kernel inside", tool="Nsight Compute"),
 )
+_OF_AMD = {
+    "nvidia-smi -q -d PERFORMANCE, or DCGM": "amd-smi metric",
+    "nvidia-smi": "amd-smi process",
+    "nvidia-smi -q": "amd-smi metric --pcie",
+    "dmesg, or nvidia-smi -q -d ECC": "dmesg, or amd-smi metric --ecc",
+    "Nsight Compute": "rocprof-compute",
+}

@@ -320,7 +320,14 @@ device  [==A==)[==A==)[==A==)[==A==)
     thresholds=("smallest",),
     sources=("nsight_compute",),
     fix="profile the kernel with Nsight Compute",
-    advice=Advice(("This trace cannot tell what limits a kernel: profile it with Nsight Compute.",)),
+    advice=Advice(
+        ("This trace cannot tell what limits a kernel: profile it with Nsight Compute.",),
+        rocm=FrameworkAdvice(
+            ("This trace cannot tell what limits a kernel: profile it with rocprof-compute.",),
+            source="rocm_compute",
+            fix="profile the kernel with rocprof-compute",
+        ),
+    ),
     special=KERNEL_ADVICE,
 )
 UNFUSED = FindingRule(

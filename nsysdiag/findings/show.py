@@ -54,8 +54,7 @@ NOTABLE_LEFT, LEAST_NAMED, MOST_NAMED = 0.05, 0.01, 2
 """Share of the judged time: if the findings not shown hold this much of the bottleneck, a sentence names them."""
 SHOWN_SHARE = 0.0005
 """The least share that is not shown as 0.0%."""
-SEE_NCU = "see ncu"
-_NCU = re.compile(r"\bncu --")
+_PROFILER = re.compile(r"\b(ncu|rocprof)(?:-compute profile)? --")
 TONES: dict[str, Tone] = {"high": "bad", "medium": "note", "low": "good", "info": "quiet"}
 
 
@@ -152,7 +151,8 @@ def _saved(finding: Finding) -> str | None:
             apart = between(saves.low_ns, saves.high_ns, saves.of_ns)
             return f"unsure, {apart if saves.has_bounds else saves.figure}"
         return f"{saves.figure} ({format_ns(saves.shown_ns)})"
-    return SEE_NCU if any(_NCU.search(each) for each in finding.advice) else None
+    named = next(filter(None, map(_PROFILER.search, finding.advice)), None)
+    return f"see {named[1]}" if named else None
 
 
 def _in_a_row(finding: Finding, on: str, *, share: bool) -> str:

@@ -242,10 +242,23 @@ def kernel_advice(
         )
         if share >= least
     ]
-    profile = [
-        say("Nsight Compute shows what limits the kernel{}: {}", _which(each), each.ncu) for each in top[:1] if each.ncu
-    ]
+    shown = _by_rocprof if "rocm" in made_with else _by_ncu
+    profile = [shown(each) for each in top[:1] if each.ncu]
     return [*(sentence for advice in chosen for sentence in advice.sentences(made_with)), *profile]
+
+
+_PLAIN = re.compile(r"[A-Za-z_]\w{0,79}")
+
+
+def _by_ncu(kernel: TopKernel) -> Sentence:
+    return say("Nsight Compute shows what limits the kernel{}: {}", _which(kernel), kernel.ncu)
+
+
+def _by_rocprof(kernel: TopKernel) -> Sentence:
+    """The command of ROCm, which runs kernels several times; names of Tensile are too long for a command line."""
+    chosen = say("--kernel {} ", typed.kernel(kernel.short_name)) if _PLAIN.fullmatch(kernel.short_name) else ""
+    command = say("rocprof-compute profile --name kernels {}-- PROGRAM", chosen)
+    return say("ROCm Compute Profiler shows what limits the kernel: {}", command)
 
 
 def _which(kernel: TopKernel) -> Sentence:

@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 
 from nsysdiag.arrays.background import Background
 from nsysdiag.config.settings import Settings
-from nsysdiag.diagnosis.health import NOT_RECORDED, recapture
+from nsysdiag.diagnosis.health import not_recorded, recapture
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.iterations.chosen import CarriedSteps
 from nsysdiag.phrases import finished
@@ -52,7 +52,7 @@ def write_report(job: Job, reading: Reading, host: HostReading) -> Report:
         settings=settings.changed(partial=trace.partial),
         timeline=timelines.levels if settings.timeline else msgspec.UNSET,
         ranks=job.ranks if len(job.reported) > 1 else None,
-        not_recorded=list(NOT_RECORDED),
+        not_recorded=not_recorded(judgment.diagnosis.frameworks),
         host=job.threads,
         diagnosis=judgment.diagnosis,
         phases=judgment.phases,

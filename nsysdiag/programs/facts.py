@@ -20,6 +20,7 @@ FrameworkId = Literal[
     "openmp-target",
     "kokkos",
     "julia",
+    "rocm",
     "mpi",
 ]
 """Frameworks that can be detected. A program with none of them is plain CUDA."""
@@ -39,6 +40,7 @@ TITLES: dict[FrameworkId, str] = {
     "openmp-target": "OpenMP target offload",
     "kokkos": "Kokkos",
     "julia": "Julia",
+    "rocm": "ROCm",
     "mpi": "MPI",
 }
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 #   of its own.
 # * Triton: Inductor's kernels (`triton_poi_fused_add_0`), which PyTorch makes; signatures of arguments (`_0d1d2d`)
 #   before Triton 3; its libraries.
+# * ROCm: calls of HIP; kernels of Tensile (`Cijk_Ailk_Bljk_…`).
 # * TensorRT: its NVTX domain, `trt_` and `__myl_` kernels. Compilers: clang's `__omp_offloading_…`, the NVIDIA HPC
 #   compilers' `nvkernel_…_F1L20_2` (OpenMP) and `main_42_gpu` (OpenACC; `do concurrent` is named so as well).
 
@@ -48,13 +49,15 @@ class FrameworkRule(Struct, frozen=True):
     """Patterns match anywhere in a name unless anchored; None: no name of this kind is evidence.
 
     `kernel` is about whole kernel names, `range` and `domain` about those of NVTX; `module` is about the file names of
-    libraries in call chains; `process` is about programs and threads, `table` about tables with rows."""
+    libraries in call chains; `process` is about programs and threads, `call` about API calls, `table` about tables with
+    rows."""
 
     kernel: Pattern | None = None
     range: Pattern | None = None
     domain: Pattern | None = None
     module: Pattern | None = None
     process: Pattern | None = None
+    call: Pattern | None = None
     table: Pattern | None = None
 
 
@@ -97,11 +100,13 @@ RULES: dict[FrameworkId, FrameworkRule] = {
     ),
     "vllm": FrameworkRule(
         kernel=re.compile(r"\bvllm::"),
+        range=re.compile(r"^vllm::|^execute_context_\d"),
         module=re.compile(r"^_vllm_"),
         process=re.compile(r"^(VLLM::|vllm$)"),
     ),
     "sglang": FrameworkRule(
         kernel=re.compile(r"\bsglang::"),
+        range=re.compile(r"^(sglang|sgl_kernel)::"),
         module=re.compile(r"^sgl_kernel"),
         process=re.compile(r"^sglang(::|$)"),
     ),
@@ -124,6 +129,10 @@ RULES: dict[FrameworkId, FrameworkRule] = {
         module=re.compile(r"^libjulia"),
         process=re.compile(r"^julia(\.exe)?$"),
     ),
+    "rocm": FrameworkRule(
+        kernel=re.compile(r"^Cijk_[A-Z]"),
+        call=re.compile(r"^hip[A-Z]"),
+    ),
     "mpi": FrameworkRule(
         domain=re.compile(r"^MPI$"),
         module=re.compile(r"^lib(p?mpi(ch|cxx|fort|\w*_\w+)?|open-(rte|pal))([-.]|$)|^h?mca_|^msmpi\.dll"),
@@ -142,7 +151,7 @@ COMPILED_BY_XLA: FrameworkId = "jax"
 
 class TraceNames(Struct, frozen=True):
     """Distinct names in a trace, in any order: whole kernel names, NVTX ranges and domains, file names of modules in
-    call chains, programs, threads, and tables with rows."""
+    call chains, programs, threads, API calls, and tables with rows."""
 
     kernels: tuple[str, ...] = ()
     ranges: tuple[str, ...] = ()
@@ -150,6 +159,7 @@ class TraceNames(Struct, frozen=True):
     modules: tuple[str, ...] = ()
     processes: tuple[str, ...] = ()
     threads: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
 
 
@@ -169,6 +179,7 @@ _KINDS = (
     _NameKind("modules", "module", lambda name: say("library {} in call chains", typed.name(TextKind.MODULE, name))),
     _NameKind("processes", "process", lambda name: say("process {}", typed.process(name))),
     _NameKind("threads", "process", lambda name: say("thread {}", typed.thread(name))),
+    _NameKind("calls", "call", lambda name: say("calls of {}", typed.api(name))),
     _NameKind("tables", "table", lambda name: f"rows in {name}"),
 )
 
@@ -225,6 +236,7 @@ def names_of(trace: Trace, activity: DeviceActivity, ranges: NvtxRanges, samples
         modules=_modules(trace, activity, samples, processes),
         processes=tuple(sorted({file_name(name) for process, name in programs.items() if process in processes})),
         threads=tuple(sorted({name for thread, name in threads.items() if process_of(thread) in processes})),
+        calls=tuple(activity.api_calls.names),
         tables=tuple(name for name, rows in trace.tables().items() if rows),
     )
 

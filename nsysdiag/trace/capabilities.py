@@ -81,11 +81,13 @@ _SYSTEM = re.compile(r"OsDescription|SoftwarePlatform|DEVICE_TYPE|DeviceType")
 
 class Captured(Struct, frozen=True):
     """How a trace was recorded, as far as it says: the kinds of evidence that nsys was asked to record, whether the
-    program ran on Windows, and whether the PyTorch profiler made the trace."""
+    program ran on Windows, and whether the PyTorch profiler made the trace, with ROCm, which nsys cannot record, or
+    not."""
 
     asked: frozenset[str] = frozenset()
     windows: bool = False
     profiler: bool = False
+    rocm: bool = False
 
     @classmethod
     def of(cls, options: Iterable[tuple[str, str]], system: Iterable[tuple[str, str]]) -> Captured:
@@ -107,7 +109,8 @@ def capabilities(
     for name, kind in KINDS.items():
         there = [table for table in kind.tables if missing(table) is None]
         if captured.profiler and name not in _OF_PROFILER:
-            found.append(Capability(id=name, available=False, why=NOT_OF_PROFILER, recapture=kind.recapture))
+            option = None if captured.rocm else kind.recapture
+            found.append(Capability(id=name, available=False, why=NOT_OF_PROFILER, recapture=option))
         elif there:
             counts = [_count(rows(table)) + (f" in {table}" if len(kind.tables) > 1 else "") for table in there]
             found.append(Capability(id=name, available=True, why=", ".join(counts)))

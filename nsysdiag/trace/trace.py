@@ -22,6 +22,7 @@ from nsysdiag.trace.database import EXPORT_HINT
 from nsysdiag.trace.parquet.folder import ParquetFolder
 from nsysdiag.trace.parquet.names import is_parquet_folder
 from nsysdiag.trace.profiler.file import MARK as PROFILER_MARK
+from nsysdiag.trace.profiler.file import OF_ROCM
 from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, LongTexts, TimeLimit
 from nsysdiag.trace.reader import READERS, Pair
 from nsysdiag.trace.source import TraceSource
@@ -105,6 +106,7 @@ class Trace:
         self.sha256: str | None = source.sha256() if full_hash else None
         metadata = self._metadata()
         self._slice, self._profiler = SLICE in metadata, PROFILER_MARK in metadata
+        self._rocm = metadata.get(PROFILER_MARK) == OF_ROCM
         self.nsys_version: str | None = metadata.get("EXPORT_PRODUCT_VERSION")
         self.schema_version: str | None = metadata.get("EXPORT_SCHEMA_VERSION")
         events = self.read_chosen("DIAGNOSTIC_EVENT", "severity", SEVERITIES, *DIAGNOSTIC_COLUMNS)
@@ -288,7 +290,10 @@ class Trace:
         options, system = map(self._named_values, (CAPTURE_OPTIONS, SYSTEM))
         found = Captured.of(options, system)
         return structs.replace(
-            found, windows=found.windows or self.has("TARGET_INFO_WDDM_CONTEXTS"), profiler=self._profiler
+            found,
+            windows=found.windows or self.has("TARGET_INFO_WDDM_CONTEXTS"),
+            profiler=self._profiler,
+            rocm=self._rocm,
         )
 
     def _named_values(self, spec: TableSpec) -> list[tuple[str, str]]:

@@ -14,7 +14,9 @@ HEAD_BYTES = 1 << 20
 SEARCHED_BYTES = 1 << 24
 """What may come before the events, such as what another program wrote about the run."""
 MARK = "NSYSDIAG_PROFILER"
-"""The row of META_DATA_EXPORT by which tables say that they were made of such a trace."""
+"""The row of META_DATA_EXPORT by which tables say that they were made of such a trace; its value is OF_ROCM if with
+ROCm."""
+OF_ROCM = "rocm"
 _FIRST = re.compile(rb'\s*\{\s*"schemaVersion"')
 """How the profiler itself begins."""
 _KEY, _PHASE = re.compile(rb'"traceEvents"\s*:'), re.compile(rb'"ph"\s*:\s*"')
