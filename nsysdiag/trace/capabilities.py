@@ -80,9 +80,8 @@ _SYSTEM = re.compile(r"OsDescription|SoftwarePlatform|DEVICE_TYPE|DeviceType")
 
 
 class Captured(Struct, frozen=True):
-    """How a trace was recorded, as far as it says: the kinds of evidence that nsys was asked to record, whether the
-    program ran on Windows, and whether the PyTorch profiler made the trace, with ROCm, which nsys cannot record, or
-    not."""
+    """How a trace was recorded, as far as it says: the kinds of evidence that nsys was asked to record, and whether the
+    program ran on Windows. `profiler`: the PyTorch profiler made it, `rocm`: with ROCm, which nsys cannot record."""
 
     asked: frozenset[str] = frozenset()
     windows: bool = False
