@@ -57,6 +57,10 @@ class TimelineLane(Packed, frozen=True):
     differences, the first from `start_ns`, for a thread from the start of `host_span`. `names` are indices into the
     names of the timeline. `kinds` of a stream are 0 compute, 1 communication, 2 copies and memory sets; of causes
     indices into `cause_ids`. A column without information is empty.
+
+    Of a stream `amounts` are bytes for copies and sets, blocks of the grid for kernels; `blocks_of` are threads per
+    block. 0 is unknown. `launches` leads to the calls: 0 for none, else 1 more than the step from the last known one,
+    2n for n rows on, 2n - 1 for n rows back. They count the rows of the `api` lanes of all `threads`, in order, from 0.
     """
 
     kind: OwnText
@@ -69,10 +73,14 @@ class TimelineLane(Packed, frozen=True):
     lengths: Base64
     names: Base64
     kinds: Base64
+    amounts: Base64 = ""
+    blocks_of: Base64 = ""
+    launches: Base64 = ""
 
     def columns(self) -> Iterable[PackedColumn]:
         """The columns of exact slices that say anything; the levels are as long as their text allows."""
-        slices = (text for text in (self.starts, self.lengths, self.names, self.kinds) if text)
+        own = (self.starts, self.lengths, self.names, self.kinds, self.amounts, self.blocks_of, self.launches)
+        slices = (text for text in own if text)
         return [
             *(PackedColumn(text, self.count, 8) for text in slices),
             *(PackedColumn(text, 1, MOST_BUCKETS) for text in self.levels),

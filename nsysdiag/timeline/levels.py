@@ -32,7 +32,9 @@ Named = Callable[[IntArray], tuple[IntArray, Sequence[Sentence]]]
 
 class LaneSource(Struct, frozen=True):
     """Rows [start, end) in ns, sorted by start, none of them empty. `reach` is the largest end so far. `kinds` is None
-    where all rows are of one kind; `shares` says whether their share of the time means anything."""
+    where all rows are of one kind; `shares` says whether their share of the time means anything. `call` is the row of
+    the CUDA call that each operation was launched by, -1 for none, or that each row is; `shape` their amounts and
+    threads per block."""
 
     kind: str
     label: str
@@ -44,6 +46,8 @@ class LaneSource(Struct, frozen=True):
     named: Named | None
     kinds: IntArray | None = None
     shares: bool = True
+    call: IntArray | None = None
+    shape: tuple[IntArray, IntArray] | None = None
 
     @property
     def spans(self) -> Intervals:
@@ -166,6 +170,7 @@ class Packing(Struct, frozen=True):
             lengths=_column(source.end[rows] - start),
             names=_column(named) if named is not None else "",
             kinds=_column(source.kinds[rows]) if source.kinds is not None else "",
+            **_shape_columns(source, rows),
         )
 
     def shares(self, source: LaneSource) -> list[str]:
@@ -179,7 +184,11 @@ class Packing(Struct, frozen=True):
 
 def exact_size(lanes: list[TimelineLane]) -> int:
     """What the exact rows of lanes take in a report, in bytes."""
-    return sum(len(column) for lane in lanes for column in (lane.starts, lane.lengths, lane.names, lane.kinds))
+    return sum(
+        len(column)
+        for lane in lanes
+        for column in (lane.starts, lane.lengths, lane.names, lane.kinds, lane.amounts, lane.blocks_of)
+    )
 
 
 def share_bytes(covered: IntArray, size: IntArray) -> str:
@@ -189,6 +198,25 @@ def share_bytes(covered: IntArray, size: IntArray) -> str:
 
 def _column(values: IntArray) -> str:
     return encoded(to_planes(values))
+
+
+def _shape_columns(source: LaneSource, rows: IntArray) -> dict[str, str]:
+    if source.shape is None:
+        return {}
+    return {name: _column(values[rows]) for name, values in zip(("amounts", "blocks_of"), source.shape, strict=True)}
+
+
+def launch_column(call: IntArray, shown: IntArray) -> str:
+    """Where the launch of each operation is among the calls that lanes of threads show; `call` and `shown` are rows of
+    the table of calls."""
+    order = np.argsort(shown, kind="stable")
+    at = np.searchsorted(shown[order], call)
+    at = order[np.minimum(at, len(order) - 1)] if len(order) else np.zeros(len(call), dtype=np.int64)
+    known = shown[at] == call if len(order) else np.zeros(len(call), dtype=np.bool_)
+    steps = np.diff(at[known], prepend=0)
+    column = np.zeros(len(call), dtype=np.int64)
+    column[known] = 1 + np.where(steps < 0, -2 * steps - 1, 2 * steps)
+    return _column(column) if known.any() else ""
 
 
 def encoded(data: bytes) -> str:
@@ -273,11 +301,13 @@ class Room(Struct, frozen=True):
 
 
 class Fitted(Struct, frozen=True):
-    """Lanes, the time [start, end) in ns in which they hold every row, and all names so far."""
+    """Lanes, the time [start, end) in ns in which they hold every row, all names so far, and the call of each kept row
+    of each lane, empty where a lane has none."""
 
     lanes: list[TimelineLane]
     exact: list[tuple[int, int]]
     names: NameTable
+    calls: list[IntArray]
 
 
 def fitted(
@@ -297,14 +327,16 @@ def fitted(
     while True:
         parts = exact_parts(sources, wanted, packing.low, packing.high, rows, whole)
         trial = packing.fork()
-        lanes = [trial.slices(source, chosen(source, parts, rows)) for source in sources]
+        kept = [chosen(source, parts, rows) for source in sources]
+        lanes = [trial.slices(source, each) for source, each in zip(sources, kept, strict=True)]
         size = exact_size(lanes) + trial.names.size() - packing.names.size()
         if size <= room.size or rows <= FEWEST_ROWS:
             break
         held = min(sum(lane.count for lane in lanes), rows)
         rows = max(int(held * max(room.size, 0) / size * CAUTION), FEWEST_ROWS)
     lanes = [structs.replace(lane, levels=packing.shares(source)) for lane, source in zip(lanes, sources, strict=True)]
-    return Fitted(lanes, list(zip(parts.start.tolist(), parts.end.tolist(), strict=True)), trial.names)
+    calls = [each[:0] if source.call is None else source.call[each] for source, each in zip(sources, kept, strict=True)]
+    return Fitted(lanes, list(zip(parts.start.tolist(), parts.end.tolist(), strict=True)), trial.names, calls)
 
 
 FINEST, COARSEST = 14, 9

@@ -14,6 +14,7 @@ from nsysdiag.arrays.nesting import levels
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import pid_of, tid_of
+from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import NamedRows, picked
@@ -32,6 +33,7 @@ from nsysdiag.timeline.levels import (
     codes_of,
     exact_size,
     fitted,
+    launch_column,
     reach_of,
     rows_in,
 )
@@ -80,7 +82,9 @@ def work_kinds(device: DeviceTimeline) -> IntArray:
     return np.where(device.communication, COMMUNICATION, np.where(kernels, COMPUTE, COPIES))
 
 
-def stream_sources(device: DeviceTimeline, strings: Strings, low: int, high: int) -> list[LaneSource]:
+def stream_sources(
+    device: DeviceTimeline, strings: Strings, shapes: LaunchShapes, low: int, high: int
+) -> list[LaneSource]:
     """A lane for each of the busiest streams, and one for all the others together."""
     operations = device.operations
     rows = np.flatnonzero(device.running & (operations.end > low) & (operations.start < high))
@@ -91,19 +95,40 @@ def stream_sources(device: DeviceTimeline, strings: Strings, low: int, high: int
     ranked = np.argsort(-busy, kind="stable")
     ranked = ranked[busy[ranked] > 0]
     shown = ranked[: MOST_STREAMS if len(ranked) <= MOST_STREAMS else MOST_STREAMS - 1]
-    kinds = work_kinds(device)
+    columns = _StreamColumns(work_kinds(device), *shape_columns(device, shapes))
     sources = []
     for stream in np.sort(shown).tolist():
         mine = rows[code == stream]
         label = f"stream {int(operations.stream[mine[0]])}"
-        sources.append(_source(device, strings, mine, label, kinds))
+        sources.append(_source(device, strings, mine, label, columns))
     if len(ranked) > len(shown):
         others = rows[~np.isin(code, shown)]
-        sources.append(_source(device, strings, others, f"{len(ranked) - len(shown)} other streams", kinds))
+        sources.append(_source(device, strings, others, f"{len(ranked) - len(shown)} other streams", columns))
     return sources
 
 
-def _source(device: DeviceTimeline, strings: Strings, rows: IntArray, label: str, kinds: IntArray) -> LaneSource:
+class _StreamColumns(NamedTuple):
+    """Of every operation of a device."""
+
+    kinds: IntArray
+    amounts: IntArray
+    blocks_of: IntArray
+
+
+def shape_columns(device: DeviceTimeline, shapes: LaunchShapes) -> tuple[IntArray, IntArray]:
+    """For copies and sets their bytes, for kernels the blocks of the grid and the threads of a block; 0 where the trace
+    does not say."""
+    operations = device.operations
+    known = operations.shape >= 0
+    place = operations.shape[known]
+    amounts, blocks_of = np.maximum(operations.size, 0).astype(np.int64), np.zeros(len(known), dtype=np.int64)
+    amounts[known], blocks_of[known] = shapes.blocks[place], shapes.threads[place]
+    return amounts, blocks_of
+
+
+def _source(
+    device: DeviceTimeline, strings: Strings, rows: IntArray, label: str, columns: _StreamColumns
+) -> LaneSource:
     end = device.operations.end[rows]
     return LaneSource(
         kind="stream",
@@ -114,7 +139,9 @@ def _source(device: DeviceTimeline, strings: Strings, rows: IntArray, label: str
         end=end,
         reach=reach_of(end),
         named=lambda chosen: normal_operation_names(device, rows[chosen], strings),
-        kinds=kinds[rows],
+        kinds=columns.kinds[rows],
+        call=device.launch[rows],
+        shape=(columns.amounts[rows], columns.blocks_of[rows]),
     )
 
 
@@ -144,7 +171,8 @@ def _calls(host: HostActivity, lane: NamedRows, kind: str, rank: int, place: int
     kept = picked(lane.outermost[mine] & _inside(spans, low - shift, high - shift))
     start, end = spans.start[kept] + shift, spans.end[kept] + shift
     named = codes_of(lane.shown[mine][kept], lane.shown_names)
-    return LaneSource(kind, "", place, 0, start, end, reach_of(end), named)
+    calls = lane.row[mine][kept] if kind == "api" else None
+    return LaneSource(kind, "", place, 0, start, end, reach_of(end), named, call=calls)
 
 
 def _off_cpu(host: HostActivity, rank: int, place: int, low: int, high: int) -> LaneSource:
@@ -194,7 +222,8 @@ MOST_SIGNATURES = 20
 
 class DeviceLanes(Struct, frozen=True):
     """A timeline without lanes of threads yet, and their input: the `threads`, the gaps that matter most in order, the
-    names so far, the remaining space."""
+    names so far, the remaining space. `calls` are the launches of the operations of the first lanes, those of
+    streams."""
 
     key: str
     levels: TimelineLevels
@@ -202,6 +231,7 @@ class DeviceLanes(Struct, frozen=True):
     wanted: Intervals
     names: NameTable
     room: Room
+    calls: list[IntArray]
 
 
 def with_lanes(
@@ -227,7 +257,7 @@ def with_lanes(
     causes = cause_source(context.slices, gaps, len(context.frame.gaps), rows // CAUSE_SLICES)
     slices = [] if causes is None else [packing.lane(causes, np.arange(len(causes.start)))]
     room = Room(rows, int(size * FOR_OPERATIONS) - exact_size(slices))
-    streams = stream_sources(context.device, context.strings, low, high)
+    streams = stream_sources(context.device, context.strings, activity.shapes, low, high)
     found = fitted(packing, streams, wanted, room, lambda source, parts, _rows: rows_in(source, parts), _step(report))
     lanes = [*found.lanes, *slices]
     return DeviceLanes(
@@ -237,6 +267,7 @@ def with_lanes(
         wanted=wanted,
         names=found.names,
         room=Room(rows, size - exact_size(lanes)),
+        calls=found.calls,
     )
 
 
@@ -332,14 +363,33 @@ def with_threads(devices: list[DeviceLanes], host: HostActivity, host_trace: Hos
         for thread in device.threads.all:
             home.setdefault(thread, device.key)
     whole = {device.key: _whole(device, devices, home, host, host_trace) for device in devices}
-    levels = {key: each for key, (each, _) in whole.items()}
-    return Timelines(levels, [text for _, names in whole.values() for text in names.sentences.values()])
+    calls = {thread: rows for each in whole.values() for thread, rows in each.calls.items()}
+    levels = {device.key: with_launches(whole[device.key].levels, device, calls) for device in devices}
+    return Timelines(levels, [text for each in whole.values() for text in each.names.sentences.values()])
+
+
+def with_launches(levels: TimelineLevels, device: DeviceLanes, calls: dict[int, IntArray]) -> TimelineLevels:
+    """`levels` with the launch of each operation; `calls` are the calls that lanes show, by thread."""
+    none = np.empty(0, dtype=np.int64)
+    shown = np.concatenate([none, *(calls.get(thread, none) for thread in device.threads.all)])
+    lanes = [
+        structs.replace(lane, launches=launch_column(rows, shown))
+        for lane, rows in zip(levels.lanes[: len(device.calls)], device.calls, strict=True)
+    ]
+    return structs.replace(levels, lanes=[*lanes, *levels.lanes[len(device.calls) :]])
+
+
+class _Whole(NamedTuple):
+    """The timeline of one device, its names, and the calls that the lane of each thread shows."""
+
+    levels: TimelineLevels
+    names: NameTable
+    calls: dict[int, IntArray]
 
 
 def _whole(
     device: DeviceLanes, devices: list[DeviceLanes], home: dict[int, str], host: HostActivity, host_trace: HostTrace
-) -> tuple[TimelineLevels, NameTable]:
-    """The timeline of one device, and its names."""
+) -> _Whole:
     served = [
         each for each in devices if each is device or any(home[thread] == device.key for thread in each.threads.all)
     ]
@@ -359,7 +409,12 @@ def _whole(
         exact_host=found.exact,
         host_span=None if own else (low, high),
     )
-    return levels, found.names
+    calls = {
+        device.threads.all[source.thread]: rows
+        for source, rows in zip(sources, found.calls, strict=True)
+        if source.kind == "api" and source.thread is not None
+    }
+    return _Whole(levels, found.names, calls)
 
 
 def _in_turn(wanted: list[Intervals]) -> Intervals:

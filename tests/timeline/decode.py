@@ -38,3 +38,13 @@ def rows(levels: TimelineLevels, lane: TimelineLane) -> list[Row]:
 
 def lanes(levels: TimelineLevels, kind: str, thread: int | None = None) -> list[TimelineLane]:
     return [lane for lane in levels.lanes if lane.kind == kind and (thread is None or lane.thread == thread)]
+
+
+def launches(lane: TimelineLane) -> list[int | None]:
+    """The place of each operation's call among those of the lanes of all threads, None for none."""
+    found: list[int | None] = []
+    now = 0
+    for value in numbers(lane.launches, lane.count):
+        now += 0 if value == 0 else -(value // 2) if value % 2 == 0 else value // 2
+        found.append(now if value else None)
+    return found

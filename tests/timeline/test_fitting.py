@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.timeline.levels import (
@@ -17,10 +18,12 @@ from nsysdiag.timeline.levels import (
     codes_of,
     exact_size,
     fitted,
+    launch_column,
     reach_of,
     rows_in,
 )
-from tests.timeline.decode import numbers, unpack
+from tests.output.timeline.samples import lane
+from tests.timeline.decode import launches, numbers, unpack
 
 MS = 1_000_000
 HIGH = 400 * MS
@@ -70,3 +73,21 @@ def test_names_of_tries_that_failed_are_not_kept() -> None:
     (lane,) = found.lanes
     kept = json.loads(unpack(found.names.packed()))
     assert set(numbers(lane.names, lane.count)) == set(range(1, len(kept)))
+
+
+@pytest.mark.parametrize(
+    ("call", "shown", "wanted"),
+    [
+        ([7, 8, 9], [7, 8, 9], [0, 1, 2]),
+        ([9, -1, 7], [7, 5, 9], [2, None, 0]),
+        ([3], [7], [None]),
+        ([3], [], [None]),
+        ([5, 5], [7, 5], [1, 1]),
+    ],
+)
+def test_a_launch_is_found_among_the_calls_that_are_shown(
+    call: list[int], shown: list[int], wanted: list[int | None]
+) -> None:
+    column = launch_column(np.array(call, dtype=np.int64), np.array(shown, dtype=np.int64))
+    held = structs.replace(lane("stream", [(at, 1, 0, 0) for at in range(len(call))]), launches=column)
+    assert (launches(held) if column else [None] * len(call)) == wanted

@@ -18,7 +18,7 @@ from tests.builder import TraceBuilder
 from tests.ledger.traces import report_of
 from tests.shared import Shared
 from tests.simulator.large import write_large
-from tests.timeline.decode import lanes, numbers, rows, unpack
+from tests.timeline.decode import lanes, launches, numbers, rows, unpack
 
 US = 1_000
 
@@ -77,6 +77,54 @@ class TestAgainstTheFile:
                 }
                 (lane,) = lanes(levels, kind, thread=0)
                 assert {row[:2] for row in rows(levels, lane)} == wanted
+
+    @pytest.mark.slow
+    def test_launches_lead_to_the_calls_with_the_same_correlation(self, trace: Path, report: Report) -> None:
+        levels = timeline_of(report)
+        calls = [
+            (thread.tid, row[0])
+            for at, thread in enumerate(levels.threads)
+            for lane in lanes(levels, "api", thread=at)
+            for row in rows(levels, lane)
+        ]
+        with closing(sqlite3.connect(trace)) as file:
+            pid = levels.threads[0].pid
+            query = """SELECT o.streamId, o.start, c.globalTid & 0xFFFFFF, c.start, c.end
+                       FROM CUPTI_ACTIVITY_KIND_{} o JOIN CUPTI_ACTIVITY_KIND_RUNTIME c USING (correlationId)
+                       WHERE o.globalPid >> 24 = c.globalTid >> 24 AND (o.globalPid >> 24) & 0xFFFFFF = ?"""
+            call_of = {
+                (stream, start): call
+                for table in ("KERNEL", "MEMCPY")
+                for stream, start, *call in file.execute(query.format(table), (pid,))
+            }
+        checked = 0
+        for lane in lanes(levels, "stream"):
+            stream = int(lane.label.removeprefix("stream "))
+            for row, place in zip(rows(levels, lane), launches(lane), strict=True):
+                tid, start, end = call_of[stream, row[0]]
+                if place is None:
+                    assert end <= levels.start_ns  # before the time of the lanes
+                else:
+                    assert calls[place] == (tid, max(start, levels.start_ns))
+                    checked += 1
+        assert checked > 0.9 * sum(lane.count for lane in lanes(levels, "stream"))
+
+    @pytest.mark.slow
+    def test_amounts_are_bytes_and_blocks(self, trace: Path, report: Report) -> None:
+        levels = timeline_of(report)
+        held = {
+            (row[0], amount, of)
+            for lane in lanes(levels, "stream")
+            for row, amount, of in zip(
+                rows(levels, lane), numbers(lane.amounts, lane.count), numbers(lane.blocks_of, lane.count), strict=True
+            )
+        }
+        with closing(sqlite3.connect(trace)) as file:
+            kernels = "SELECT start, gridX * gridY * gridZ, blockX * blockY * blockZ FROM CUPTI_ACTIVITY_KIND_KERNEL"
+            copies = "SELECT start, bytes, 0 FROM CUPTI_ACTIVITY_KIND_MEMCPY"
+            every = {tuple(row) for query in (kernels, copies) for row in file.execute(query)}
+        assert held <= every
+        assert {of for _, _, of in held} > {0}
 
     def test_ranges_nest(self, report: Report) -> None:
         levels = timeline_of(report)

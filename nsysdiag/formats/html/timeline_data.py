@@ -21,6 +21,7 @@ from nsysdiag.document.drawings import safe_color
 from nsysdiag.document.names import clip
 from nsysdiag.formats.html.assets import Blob, Place, unpacked
 from nsysdiag.formats.html.timeline_lanes import DrawnGaps, drawn_gaps
+from nsysdiag.iterations.steps import steady_steps
 from nsysdiag.limits import MOST_BUCKETS, MOST_NAMES_BYTES
 from nsysdiag.messages import InputError
 from nsysdiag.report import Thread
@@ -114,13 +115,14 @@ def _differences(blob: Blob, column: list[int]) -> Place:
 
 class LaneSlices(Struct, frozen=True):
     """Slices by start: start and length in ns, number of the name and kind, empty where a lane has none. Starts count
-    from `base`."""
+    from `base`. `more` are amounts, threads per block and launches, as in TimelineLane."""
 
     base: int
     start: IntArray
     length: IntArray
     name: IntArray
     kind: IntArray
+    more: tuple[IntArray, ...] = ()
 
     def steps(self) -> tuple[IntArray, bool]:
         """Each start as its distance from the end of the slice before, and True, if no slice begins before that; else
@@ -136,9 +138,12 @@ def rows_of(lane: TimelineLane, base: int, places: IntArray) -> LaneSlices:
     """The slices of a lane; `places` is the number on the page for each name of its timeline. Raises InputError where
     the report is damaged."""
     try:
-        steps, length, name, kind = (
+        steps, length, name, kind, *more = (
             from_planes(unpacked(column, WIDEST * lane.count), lane.count) if column else np.empty(0, dtype=np.int64)
-            for column in (lane.starts, lane.lengths, lane.names, lane.kinds)
+            for column in (
+                *(lane.starts, lane.lengths, lane.names, lane.kinds),
+                *(lane.amounts, lane.blocks_of, lane.launches),
+            )
         )
         start = running_sums(steps, base)
         running_sums(length, int(start[-1]) if len(start) else base)
@@ -146,7 +151,7 @@ def rows_of(lane: TimelineLane, base: int, places: IntArray) -> LaneSlices:
         raise InputError("the timeline of this report contradicts itself: the file is damaged") from error
     if len(steps) != lane.count or len(length) != lane.count or (len(name) and int(name.max()) >= len(places)):
         raise InputError("the timeline of this report contradicts itself: the file is damaged")
-    return LaneSlices(base, start, length, places[name] if len(name) else name, kind)
+    return LaneSlices(base, start, length, places[name] if len(name) else name, kind, tuple(more))
 
 
 def between(streams: list[LaneSlices], start: IntArray, length: IntArray) -> bool:
@@ -264,6 +269,7 @@ class _LaneWriter:
                 )
             ],
             "lanes": [self._lane(lane, rows, exact=whole) for lane, rows in own],
+            **self._steps(device),
             "exact": self._pairs(levels.exact_operations),
             "wakes": self._wakes(device, levels.threads),
             "metrics": [
@@ -335,7 +341,19 @@ class _LaneWriter:
             "lengths": self._blob.add(to_planes(rows.length)),
             "names": self._blob.add(to_planes(rows.name)),
             "kinds": self._blob.add(to_planes(rows.kind)),
+            "more": [self._blob.add(to_planes(column)) for column in rows.more if any(map(len, rows.more))],
         }
+
+    def _steps(self, device: DeviceReport) -> Value:
+        """The time of each steady step since the origin, and the numbers that the report gives them; nothing where it
+        does not hold it."""
+        found = steady_steps(device.iterations) if device.iterations is not None else None
+        if found is None:
+            return {}
+        start = np.maximum(found.spans.start, self._origin)
+        length = np.maximum(found.spans.end - start, 0)
+        columns = (np.diff(start, prepend=np.int64(self._origin)), length, np.diff(found.number, prepend=np.int64(0)))
+        return {"steps": [len(length), *(self._blob.add(to_planes(column)) for column in columns)]}
 
     def _wakes(self, device: DeviceReport, threads: list[TimelineThread]) -> list[tuple[int, int, int, int]]:
         """The wake-ups of the described gaps: start of the gap, numbers of the waker and of the waiting thread, time of

@@ -107,6 +107,61 @@ const waitsBefore = (device, number) => {
   return { count, waits: [...found].sort((a, b) => length(b) - length(a) || a - b) };
 };
 
+const nvtxRow = (device, thread, time) => {
+  const ranges = rangesAround(device, thread, time);
+  return ranges.length ? [factRow("NVTX", ranges.join(" › "))] : [];
+};
+
+/** Grid or bytes of an operation, its launch and the ranges around that. */
+const operationRows = (chosen, does) => {
+  const { lane: { rows }, at, device } = chosen;
+  const found = [];
+  const amount = rows.amounts ? rows.amounts[at] : 0;
+  const threads = rows.blocksOf ? rows.blocksOf[at] : 0;
+  const whole = rows.end[at] - rows.start[at];
+  if (rows.kinds[at] === COPIES && amount) {
+    found.push(factRow("Bytes", `${grouped(String(amount))} (${sizeText(amount)}), ${rateText({ bytes: amount, whole })}`));
+  } else if (threads) {
+    found.push(factRow("Grid", `${grouped(String(amount))} blocks of ${grouped(String(threads))} threads`));
+  }
+  const launch = launchOf(chosen);
+  if (!launch) return [...found, factRow("Launch", "not among the calls on this page")];
+  const before = rows.start[at] - launch.lane.rows.start[launch.at];
+  const row = factRow("Launch", `${nameOf(launch)}, ${launch.thread.label}, ${shortNs(before)} before it starts: `);
+  row.lastChild.append(cardButton("Show", () => does.show(launch)));
+  return [...found, row, ...nvtxRow(device, launch.thread, launch.lane.rows.start[launch.at])];
+};
+
+/** What a call or a range launched, as far as the page holds it: how many, from when to when, and how long they ran. */
+const launchedRows = (device, thread, start, end, several, does) => {
+  const found = launchedBy(device, thread, start, end);
+  if (!found.length) return [];
+  const parts = found.map(({ lane: { rows }, places }) => (
+    makeRows(Float64Array.from(places, (at) => rows.start[at]), Float64Array.from(places, (at) => rows.end[at]))
+  ));
+  const busy = unionOf(parts);
+  const count = parts.reduce((sum, part) => sum + part.count, 0);
+  const [from, to] = [busy.start[0], busy.end[busy.count - 1]];
+  const held = exactShare(device, { from: device.start, to: device.end }) >= ALL_OF_IT
+    && exactShare(thread, { from: start, to: end }) >= ALL_OF_IT;
+  const row = factRow(
+    several ? `On ${device.key}` : "On the GPU",
+    `${held ? "" : "at least "}${grouped(String(count))} operations launched in it: ${shortNs(busy.sum[busy.count])} busy, `
+    + `${shortNs(to - from)} from the first to the last `,
+  );
+  row.lastChild.append(cardButton("Sums", () => { does.show({ range: [from, to] }); }));
+  return [row];
+};
+
+/** The ranges around a call, and what a call or a range launched. */
+const threadRows = ({ device, thread, lane, at }, devices, does) => {
+  const [start, end] = [lane.rows.start[at], lane.rows.end[at]];
+  const found = lane.kind === "nvtx" ? [] : nvtxRow(device, thread, start);
+  if (lane.kind !== "nvtx" && lane.kind !== "api") return found;
+  const until = lane.kind === "api" ? start + 1 : end;
+  return [...found, ...devices.flatMap((each) => launchedRows(each, thread, start, until, devices.length > 1, does))];
+};
+
 const MOST_WAITS = 6;
 
 /** Where operations of this name follow idle time: a button for each of the longest gaps. */
@@ -168,14 +223,12 @@ const makeCard = (card, stage, data, devices, clock) => {
     head.append(element("strong", "", name), ` · ${laneTitle(chosen)}`);
     const facts = factsOf([...timeFacts(start, end, clock)]);
     const more = element("dl", "slices");
-    if (lane.kind === "stream") more.append(waitRows(device, lane.rows.names[at], does));
-    if (thread && lane.kind !== "nvtx") {
-      const ranges = rangesAround(device, thread, start);
-      if (ranges.length) more.append(factRow("NVTX", ranges.join(" › ")));
-    }
+    if (lane.kind === "stream") more.append(...operationRows(chosen, does), waitRows(device, lane.rows.names[at], does));
+    if (thread) more.append(...threadRows(chosen, devices, does));
     const title = `${name}, ${shortNs(end - start)} from ${clock.exact(start)}`;
-    const rest = lane.kind === "nvtx" ? sumsCard(start, end, title, [device], does) : [cardButtons(does, stage.canvas, [])];
-    return [head, facts, ...rest, more];
+    const long = lane.kind === "nvtx" || lane.kind === "steps";
+    const rest = long ? sumsCard(start, end, title, [device], does) : [cardButtons(does, stage.canvas, [])];
+    return [head, facts, rest[0], more, ...rest.slice(1)];
   };
 
   return (chosen, does) => {

@@ -16,7 +16,17 @@ const readPairs = (list) => makeRows(
   Float64Array.from(list, (pair) => pair[0]), Float64Array.from(list, (pair) => pair[1]),
 );
 
-/** A lane; its slices count from `base`. */
+/** Where the launch of each operation is among the calls of all threads of its device; -1 for none. */
+const readLaunches = (steps) => {
+  let now = 0;
+  return steps.map((step) => {
+    if (!step) return -1;
+    now += step % 2 ? (step - 1) / 2 : -step / 2;
+    return now;
+  });
+};
+
+/** A lane; its slices count from `base`. Of streams `more` has amounts, threads per block and launches. */
 const readLane = (lane, base, reader) => {
   const lengths = reader.numbers(lane.lengths, lane.count);
   const start = reader.starts(lane.starts, lane.count, base, lane.apart ? lengths : null);
@@ -24,6 +34,8 @@ const readLane = (lane, base, reader) => {
   const names = lane.names[1] ? reader.numbers(lane.names, lane.count) : null;
   const kinds = lane.kinds[1] ? reader.numbers(lane.kinds, lane.count) : null;
   const rows = makeRows(start, end, names, kinds);
+  const [amounts, blocksOf, launches] = lane.more.map((column) => (column[1] ? reader.numbers(column, lane.count) : null));
+  Object.assign(rows, { amounts, blocksOf, launches: launches ? readLaunches(launches) : null });
   return { ...lane, levels: lane.levels.map(reader.bytes), rows, main: lane.kind === "stream" ? mainKind(rows) : 0 };
 };
 
@@ -39,6 +51,26 @@ const mainKind = (rows) => {
   return times.indexOf(Math.max(...times));
 };
 
+/** The steady steps as a lane, named by their numbers; none where the report does not hold them. */
+const readSteps = ({ steps }, names, reader) => {
+  if (!steps) return [];
+  const [count, starts, lengths, numbers] = steps;
+  const start = reader.starts(starts, count, 0);
+  const length = reader.numbers(lengths, count);
+  const first = names.length;
+  for (const number of reader.starts(numbers, count, 0)) names.push(`step ${number}`);
+  const named = Float64Array.from({ length: count }, (_, at) => first + at);
+  const rows = makeRows(start, start.map((each, at) => each + length[at]), named);
+  return [{ kind: "steps", label: "", levels: [], rows }];
+};
+
+/** The calls of a device's threads that its launches count: the lane of each thread that has one. */
+const callsOf = (given, threads) => given.threads.map(({ number }) => {
+  const thread = threads[number];
+  const lane = thread && thread.lanes.find((each) => each.kind === "api");
+  return { thread, lane, count: lane ? lane.rows.count : 0 };
+});
+
 /** The gaps of a device: their own columns where they have any, else what is between its operations. */
 const readGaps = (given, streams, reader) => {
   const causes = reader.numbers(given.causes, given.count);
@@ -53,7 +85,7 @@ const readGaps = (given, streams, reader) => {
 
 /** Lanes, gaps and shares of a device, ready to draw; `names` and `threads` are those of all devices. */
 const readDevice = (given, names, threads, reader) => {
-  const lanes = given.lanes.map((lane) => readLane(lane, given.start, reader));
+  const lanes = [...given.lanes.map((lane) => readLane(lane, given.start, reader)), ...readSteps(given, names, reader)];
   const shares = {};
   for (const name of [...WORK, "idle", "cause"]) shares[name] = given.levels.map((level) => reader.bytes(level[name]));
   const streams = lanes.filter((lane) => lane.kind === "stream").map((lane) => lane.rows);
@@ -61,7 +93,7 @@ const readDevice = (given, names, threads, reader) => {
   const inside = lanes.find((lane) => lane.kind === "causes");
   if (inside) inside.rows.kinds = inside.rows.kinds.map((cause) => given.causes[cause]);
   return {
-    ...given, names, lanes, shares, union, open: false,
+    ...given, names, lanes, shares, union, open: false, calls: callsOf(given, threads),
     threads: given.threads.map(({ number }) => threads[number]).filter((thread) => thread && thread.lanes.length),
     gaps: { ...readGaps(given.gaps, streams, reader), total: given.gaps.total, threshold: given.gaps.threshold },
     slices: inside ? inside.rows : null,

@@ -40,6 +40,11 @@ const makeLanePainter = (brush, view, causes) => {
     mixed(thread, thread.exact, lane.rows, lane.levels, y, height, device.names, color, brush.theme["on-part"], color);
   };
 
+  /** Slices that are exact everywhere. */
+  const whole = ({ device, lane, y, height }) => {
+    rows(lane.rows, device.names, y, height, view.from, view.to, brush.theme.nvtx, brush.theme["on-part"]);
+  };
+
   const PAINT = {
     device: () => {},
     thread: () => {},
@@ -57,10 +62,8 @@ const makeLanePainter = (brush, view, causes) => {
       );
     },
     metric: curve,
-    nvtx: (item) => {
-      const { device, lane, y, height } = item;
-      rows(lane.rows, device.names, y, height, view.from, view.to, brush.theme.nvtx, brush.theme["on-part"]);
-    },
+    nvtx: (item) => whole(item),
+    steps: (item) => whole(item),
     api: (item) => host(item, brush.theme.api),
     os: (item) => host(item, brush.theme.os),
     off_cpu: (item) => host(item, brush.theme["off-cpu"]),

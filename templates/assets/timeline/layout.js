@@ -2,11 +2,11 @@
 
 const HEIGHTS = {
   device: 22, work: 14, compute: 13, communication: 13, copies: 13, gaps: 24, stream: 16, metric: 30,
-  thread: 20, nvtx: 15, api: 14, os: 14, off_cpu: 9,
+  thread: 20, steps: 13, nvtx: 15, api: 14, os: 14, off_cpu: 9,
 };
 const TITLES = {
   work: "Work", compute: "Compute", communication: "Communication", copies: "Copies", gaps: "Idle by cause",
-  nvtx: "NVTX", api: "CUDA calls", os: "OS calls", off_cpu: "Off the CPU",
+  steps: "Steps", nvtx: "NVTX", api: "CUDA calls", os: "OS calls", off_cpu: "Off the CPU",
 };
 const MOST_DEVICES = 24;
 
@@ -14,6 +14,7 @@ const hasShare = (levels) => levels.some((value) => value > 0);
 
 /** The lanes of a device between its heading and those of its threads. */
 const deviceLanes = (device) => [
+  ...device.lanes.filter((lane) => lane.kind === "steps").map((lane) => ({ type: "steps", lane, label: TITLES.steps })),
   ...WORK.filter((kind) => device.present[kind]).map((kind) => ({ type: kind })),
   { type: "gaps" },
   ...device.lanes.filter((lane) => lane.kind === "stream").map((lane) => ({ type: "stream", lane, label: lane.label })),

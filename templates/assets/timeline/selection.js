@@ -46,6 +46,36 @@ const selectionAt = (item, time, slack) => {
   return at < 0 ? null : { device, thread, lane, at };
 };
 
+/** The call that launched an operation, as a selection; null where the page does not hold it. */
+const launchOf = ({ device, lane, at }) => {
+  let row = lane.rows.launches ? lane.rows.launches[at] : -1;
+  if (row < 0) return null;
+  for (const { thread, lane: calls, count } of device.calls) {
+    if (row < count) return { device, thread, lane: calls, at: row };
+    row -= count;
+  }
+  return null;
+};
+
+/** The operations of a device that calls of a thread launched which begin in [from, to), by stream. */
+const launchedBy = (device, thread, from, to) => {
+  let base = 0;
+  let calls = null;
+  for (const each of device.calls) {
+    if (each.thread === thread) { calls = each.lane; break; }
+    base += each.count;
+  }
+  if (!calls) return [];
+  const first = base + firstFrom(calls.rows.start, from);
+  const behind = base + firstFrom(calls.rows.start, to);
+  return device.lanes.filter((lane) => lane.kind === "stream" && lane.rows.launches).map((lane) => {
+    const { launches } = lane.rows;
+    const places = [];
+    for (let at = 0; at < launches.length; at += 1) if (launches[at] >= first && launches[at] < behind) places.push(at);
+    return { lane, places };
+  }).filter(({ places }) => places.length);
+};
+
 /** The places of gaps by length, longest first: those of the time that was analysed. */
 const gapsByLength = ({ gaps, parts }) => {
   const judged = (at) => {

@@ -28,6 +28,9 @@ const makeStage = (root, data, devices, view, clock) => {
     if (lane) {
       const item = stage.layout.items.find((each) => each.lane === lane);
       if (item) overlay.frame(from, to, item.y, item.height);
+      const call = item && lane.kind === "stream" ? launchOf(selection) : null;
+      const calls = call && stage.layout.items.find((each) => each.lane === call.lane);
+      if (calls) arrows.launch(spanOf(call)[0], calls, from, item);
       return;
     }
     const own = stage.layout.items.filter((item) => item.device === device);
@@ -35,7 +38,7 @@ const makeStage = (root, data, devices, view, clock) => {
     const top = own[0].y + HEIGHTS.device;
     const last = own[own.length - 1];
     overlay.band(from, to, top, last.y + last.height - top + 2, brush.theme.accent);
-    arrows(stage.layout, device, from);
+    arrows.wakes(stage.layout, device, from);
   };
 
   /** Everything anew: no more than what the window shows. */

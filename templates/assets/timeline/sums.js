@@ -1,9 +1,21 @@
 // What happened in a range of time, in sums: of each device as tables, for the card and as Markdown.
 
 const MOST_SUMS = 8;
+const COPIES = WORK.indexOf("copies");
 const ALL_OF_IT = 0.9999;
 
 const percent = (part, whole) => `${((100 * part) / whole).toFixed(1)}%`;
+
+/** Bytes to three digits, in powers of 1,024. */
+const sizeText = (bytes) => {
+  const power = Math.min(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), 4);
+  return power ? `${threeDigits(bytes / 1024 ** power)} ${"KMGT"[power - 1]}iB` : `${bytes} B`;
+};
+
+/** Bytes in the time of all that moved them. */
+const rateText = ({ bytes, whole }) => (
+  bytes >= whole / 10 ? `${threeDigits(bytes / whole)} GB/s` : `${threeDigits((1000 * bytes) / whole)} MB/s`
+);
 
 /** How much of [from, to) slices cover that do not overlap. */
 const coveredBy = (rows, from, to) => {
@@ -37,11 +49,13 @@ const operationSums = (device, from, to) => {
       const key = rows.names[at] * WORK.length + rows.kinds[at];
       let group = groups.get(key);
       if (!group) {
-        group = { name: device.names[rows.names[at]], kind: rows.kinds[at], count: 0, ns: 0 };
+        group = { name: device.names[rows.names[at]], kind: rows.kinds[at], count: 0, ns: 0, whole: 0, bytes: 0 };
         groups.set(key, group);
       }
       group.count += 1;
       group.ns += Math.min(rows.end[at], to) - Math.max(rows.start[at], from);
+      group.whole += rows.end[at] - rows.start[at];
+      group.bytes += rows.amounts ? rows.amounts[at] : 0;
     }
   }
   return [...groups.values()].sort((a, b) => b.ns - a.ns || (a.name < b.name ? -1 : 1));
@@ -62,9 +76,10 @@ const causeSums = ({ gaps }, from, to, causes) => {
 const sumTable = (title, head, groups, cells) => {
   const rows = groups.slice(0, MOST_SUMS).map((group) => [group.name, ...cells(group)]);
   if (groups.length > MOST_SUMS) {
-    const rest = groups.slice(MOST_SUMS).reduce((sum, group) => (
-      { count: sum.count + group.count, ns: sum.ns + group.ns }
-    ), { count: 0, ns: 0 });
+    const rest = {};
+    for (const key of ["count", "ns", "whole", "bytes"]) {
+      rest[key] = groups.slice(MOST_SUMS).reduce((sum, group) => sum + group[key], 0);
+    }
     rows.push([`${groups.length - MOST_SUMS} more`, ...cells(rest)]);
   }
   return { head: [title, ...head], rows };
@@ -96,9 +111,11 @@ const deviceSums = (device, from, to, causes) => {
   const add = (title, head, groups, cells) => { if (groups.length) tables.push(sumTable(title, head, groups, cells)); };
   add("Idle, by leading cause", ["Time", "Share", "Gaps"], causeSums(device, begin, stop, causes), timed);
   const operations = operationSums(device, begin, stop);
-  ["Kernels", "Collectives", "Copies and sets"].forEach((title, kind) => {
+  const moved = (group) => [...timed(group), ...(group.bytes ? [sizeText(group.bytes), rateText(group)] : ["", ""])];
+  ["Kernels", "Collectives"].forEach((title, kind) => {
     add(title, ["Time", "Share", "Count"], operations.filter((each) => each.kind === kind), timed);
   });
+  add("Copies and sets", ["Time", "Share", "Count", "Bytes", "Rate"], operations.filter((each) => each.kind === COPIES), moved);
   return { device, tables, notes };
 };
 

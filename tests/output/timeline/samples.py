@@ -34,7 +34,17 @@ def numbers(values: list[int]) -> str:
     return packed(to_planes(np.array(values, dtype=np.int64))) if values else ""
 
 
-def lane(kind: str, rows: list[Row], *, label: str = "", thread: int | None = None, depth: int = 0) -> TimelineLane:
+def lane(
+    kind: str,
+    rows: list[Row],
+    *,
+    label: str = "",
+    thread: int | None = None,
+    depth: int = 0,
+    amounts: list[int] | None = None,
+    blocks_of: list[int] | None = None,
+    launches: list[int] | None = None,
+) -> TimelineLane:
     starts = [row[0] for row in rows]
     return TimelineLane(
         kind=kind,
@@ -47,6 +57,9 @@ def lane(kind: str, rows: list[Row], *, label: str = "", thread: int | None = No
         lengths=numbers([row[1] for row in rows]),
         names=numbers([row[2] for row in rows]),
         kinds=numbers([row[3] for row in rows]) if kind in ("stream", "causes") else "",
+        amounts=numbers(amounts or []),
+        blocks_of=numbers(blocks_of or []),
+        launches=numbers(launches or []),
     )
 
 

@@ -8,12 +8,29 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import nsysdiag
+from nsysdiag.iterations.steps import steady_steps
 from tests.output.browser import Browser, Chromium
 from tests.output.samples import HOSTILE, MS, SAMPLES, device, report
 from tests.output.timeline.driven import FIRST_GAP, WHOLE, Timeline, written
 from tests.output.timeline.samples import lane, timeline
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
+PRESS = "Array.from(document.querySelectorAll('.gap-card button')).find((each) => each.innerText === '{}').click()"
+CURVES = """(() => {
+  const own = CanvasRenderingContext2D.prototype;
+  const { bezierCurveTo, moveTo } = own;
+  const curves = [];
+  let at = [];
+  own.moveTo = function (x, y) { at = [x, y]; return moveTo.call(this, x, y); };
+  own.bezierCurveTo = function (...ends) {
+    curves.push([at, ends.slice(4)]);
+    return bezierCurveTo.call(this, ...ends);
+  };
+  nsysdiagTimeline.draw();
+  Object.assign(own, { bezierCurveTo, moveTo });
+  return curves;
+})()"""
 SELECTED = "(({lane, at}) => [lane.kind, lane.rows.start[at]])(nsysdiagTimeline.selection())"
 
 
@@ -35,10 +52,17 @@ def shown(browser: Browser, address: str) -> Timeline:
 
 @pytest.fixture(scope="module")
 def repeated(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Three launches of a kernel; the second one ends the first gap."""
+    """Three launches of a kernel, two of them by the one call; the second one ends the first gap."""
     rows = [(0, MS, 0, 0), (FIRST_GAP[1] - WHOLE[0], MS, 0, 0), (20 * MS, MS, 0, 0), (30 * MS, MS, 1, 2)]
     lanes = [
-        lane("stream", rows, label="stream 7"),
+        lane(
+            "stream",
+            rows,
+            label="stream 7",
+            amounts=[3840, 3840, 0, 4 << 20],
+            blocks_of=[256, 256, 0, 0],
+            launches=[0, 1, 1, 0],
+        ),
         lane("nvtx", [(0, 4 * MS, 2, 0)], thread=0),
         lane("api", [(MS, MS, 3, 0)], thread=0),
     ]
@@ -170,6 +194,68 @@ class TestKernel:
         card = shown.text(".gap-card")
         assert "cudaLaunchKernel · CUDA calls, python 4242" in card
         assert "step 0" in card
+
+
+class TestLaunch:
+    SECOND = f"#t=90000000-190000000&s=0.0.{FIRST_GAP[1]}"
+
+    def test_an_operation_has_grid_launch_and_range(self, browser: Browser, repeated: str) -> None:
+        shown = Timeline(browser, repeated, self.SECOND)
+        card = shown.text(".gap-card").replace("\n", " ")
+        assert "3,840 blocks of 256 threads" in card
+        assert "cudaLaunchKernel, python 4242, 9.40 ms before it starts" in card
+        assert "step 0" in card
+        browser.value(PRESS.format("Show"))
+        assert browser.value(SELECTED) == ["api", MS]
+
+    def test_what_is_not_known_is_not_told(self, browser: Browser, repeated: str) -> None:
+        shown = Timeline(browser, repeated, "#t=90000000-190000000&s=0.0.90000000")
+        card = shown.text(".gap-card")
+        assert "not among the calls on this page" in card
+        shown = Timeline(browser, repeated, f"#t=90000000-190000000&s=0.0.{WHOLE[0] + 20 * MS}")
+        assert "Grid" not in shown.text(".gap-card")
+
+    def test_an_arrow_leads_from_the_call(self, browser: Browser, repeated: str) -> None:
+        shown = Timeline(browser, repeated, self.SECOND)
+        drawn = browser.value(CURVES)
+        assert len(drawn) == 1
+        (x, y), (end, top) = drawn[0]
+        assert x == pytest.approx(shown.x(91 * MS) - shown.box["left"], abs=0.01)
+        assert end == pytest.approx(shown.x(FIRST_GAP[1]) - shown.box["left"], abs=0.01)
+        item = "nsysdiagTimeline.layout().items.find((item) => item.type === '{}')"
+        assert y == browser.value(f"{item.format('api')}.y")
+        assert top > browser.value(f"{item.format('stream')}.y")
+
+    def test_a_copy_has_bytes_and_rate(self, browser: Browser, repeated: str) -> None:
+        shown = Timeline(browser, repeated, f"#t=90000000-190000000&s=0.0.{WHOLE[0] + 30 * MS}")
+        assert "4,194,304 (4.00 MiB), 4.19 GB/s" in shown.text(".gap-card")
+        shown.keys("r")
+        assert shown.tables["Copies and sets"] == [["memcpy HtoD", "1.00 ms", "100.0%", "1", "4.00 MiB", "4.19 GB/s"]]
+
+    def test_a_range_says_what_it_launched(self, browser: Browser, repeated: str) -> None:
+        shown = Timeline(browser, repeated)
+        shown.search("step 0")
+        browser.key("Enter")
+        told = f"2 operations launched in it: 2.00 ms busy, {(20 * MS + MS - FIRST_GAP[1] + WHOLE[0]) / MS:.1f} ms from"
+        assert told in shown.text(".gap-card")
+
+
+def test_steps_are_found_by_number(browser: Browser, demo: nsysdiag.Report, tmp_path: Path) -> None:
+    shown = Timeline(browser, written(demo, tmp_path))
+    assert demo.devices[0].iterations is not None
+    steps = steady_steps(demo.devices[0].iterations)
+    assert steps is not None
+    at = len(steps.number) // 2
+    shown.search(f"step {steps.number[at]}")
+    browser.value("document.querySelectorAll('.search-list button')[0].click()")
+    row = "({device, lane: {rows}, at}) => [device.key, rows.start[at], rows.end[at]]"
+    spans = browser.value(f"nsysdiagTimeline.search.found.filter((each) => each.lane).map({row})")
+    origin = int(browser.value("document.querySelector('canvas.lanes').dataset.from")) - browser.value(
+        "nsysdiagTimeline.view.from"
+    )
+    wanted = [steps.spans.start[at] - origin, steps.spans.end[at] - origin]
+    assert ["gpu0", *(float(each) for each in wanted)] in spans
+    assert "Copies and sets" in shown.tables
 
 
 def test_gaps_by_length(shown: Timeline) -> None:
