@@ -155,7 +155,7 @@ def thread_sources(
     rank = int(host.axis.lane(np.array([thread]))[0])
     found = [*_nvtx(ranges, thread, place, low, high)]
     if rank >= 0:
-        lanes = {"api": host.api, "os": host.os_calls}
+        lanes = {"mpi": host.mpi, "api": host.api, "os": host.os_calls}
         found += [_calls(host, lane, kind, rank, place, low, high) for kind, lane in lanes.items()]
         found.append(_off_cpu(host, rank, place, low, high))
     return [source for source in found if len(source.start)]
@@ -187,8 +187,8 @@ def _off_cpu(host: HostActivity, rank: int, place: int, low: int, high: int) -> 
 
 
 def _nvtx(ranges: NvtxRanges, thread: int, place: int, low: int, high: int) -> list[LaneSource]:
-    """A lane for each depth; an open range ends with the timeline."""
-    rows = ranges.rows.take(ranges.rows.thread == thread)
+    """A lane for each depth, without calls of MPI, which have their own; an open range ends with the timeline."""
+    rows = ranges.rows.take((ranges.rows.thread == thread) & ~ranges.rows.mpi)
     kept = _inside(Intervals(rows.start, rows.end), low, high)
     rows = rows.take(kept)
     rows = rows.take(np.lexsort((rows.name, ~rows.end, rows.start)))

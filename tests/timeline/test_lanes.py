@@ -14,7 +14,7 @@ from nsysdiag import analyze
 from nsysdiag.config.settings import Settings
 from nsysdiag.report import Report
 from nsysdiag.timeline.facts import TimelineLevels
-from tests.builder import TraceBuilder
+from tests.builder import TraceBuilder, global_tid
 from tests.ledger.traces import report_of
 from tests.shared import Shared
 from tests.simulator.large import write_large
@@ -201,6 +201,21 @@ class TestSmall:
         outer, inner = (rows(levels, lane) for lane in lanes(levels, "nvtx"))
         assert outer == [(255 * US, 500 * US, "outer", 0)]
         assert inner == [(300 * US, 396 * US, "inner", 0)]
+
+    def test_calls_of_mpi_have_a_lane(self, tmp_path: Path) -> None:
+        trace = nested()
+        call = {"start": 200 * US, "end": 300 * US, "globalTid": global_tid((4242, 4242))}
+        trace.row("MPI_OTHER_EVENTS", {**call, "textId": trace.string("MPI_Allreduce")})
+        trace.row("MPI_OTHER_EVENTS", {**call, "start": 220 * US, "end": 230 * US, "textId": trace.string("MPI_Wait")})
+        levels = timeline_of(report_of(trace, tmp_path))
+        (lane,) = lanes(levels, "mpi")
+        assert rows(levels, lane) == [(200 * US, 300 * US, "MPI_Allreduce", 0)]  # the outermost
+
+    def test_ranges_of_mpi_are_calls_of_mpi(self, tmp_path: Path) -> None:
+        trace = nested().nvtx("MPI_Barrier", 300 * US, 350 * US)
+        levels = timeline_of(report_of(trace, tmp_path))
+        assert [row[2] for lane in lanes(levels, "nvtx") for row in rows(levels, lane)] == ["outer", "inner"]
+        assert [row[2] for lane in lanes(levels, "mpi") for row in rows(levels, lane)] == ["MPI_Barrier"]
 
     def test_of_many_streams_the_busiest_have_lanes(self, tmp_path: Path) -> None:
         levels = timeline_of(report_of(nested(streams=10), tmp_path))

@@ -36,7 +36,8 @@ const readLane = (lane, base, reader) => {
   const rows = makeRows(start, end, names, kinds);
   const [amounts, blocksOf, launches] = lane.more.map((column) => (column[1] ? reader.numbers(column, lane.count) : null));
   Object.assign(rows, { amounts, blocksOf, launches: launches ? readLaunches(launches) : null });
-  return { ...lane, levels: lane.levels.map(reader.bytes), rows, main: lane.kind === "stream" ? mainKind(rows) : 0 };
+  const tracks = lane.kind === "stream" ? tracksOf(rows) : [rows];
+  return { ...lane, levels: lane.levels.map(reader.bytes), rows, tracks, main: lane.kind === "stream" ? mainKind(rows) : 0 };
 };
 
 /** A thread, whichever devices it serves; null where the report has no lanes of it. */

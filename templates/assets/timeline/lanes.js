@@ -57,13 +57,14 @@ const makeLanePainter = (brush, view, causes) => {
       const { device, lane, y, height } = item;
       const { work: colors, "on-part": ink } = brush.theme;
       mixed(
-        device, device.exact, lane.rows, lane.levels, y, height, device.names,
+        device, device.exact, item.rows, item.track ? [] : lane.levels, y, height, device.names,
         colors, [ink, ink, ink], colors[lane.main],
       );
     },
     metric: curve,
     nvtx: (item) => whole(item),
     steps: (item) => whole(item),
+    mpi: (item) => host(item, brush.theme.communication),
     api: (item) => host(item, brush.theme.api),
     os: (item) => host(item, brush.theme.os),
     off_cpu: (item) => host(item, brush.theme["off-cpu"]),

@@ -2,11 +2,11 @@
 
 const HEIGHTS = {
   device: 22, work: 14, compute: 13, communication: 13, copies: 13, gaps: 24, stream: 16, metric: 30,
-  thread: 20, steps: 13, nvtx: 15, api: 14, os: 14, off_cpu: 9,
+  thread: 20, steps: 13, nvtx: 15, mpi: 14, api: 14, os: 14, off_cpu: 9,
 };
 const TITLES = {
   work: "Work", compute: "Compute", communication: "Communication", copies: "Copies", gaps: "Idle by cause",
-  steps: "Steps", nvtx: "NVTX", api: "CUDA calls", os: "OS calls", off_cpu: "Off the CPU",
+  steps: "Steps", nvtx: "NVTX", mpi: "MPI", api: "CUDA calls", os: "OS calls", off_cpu: "Off the CPU",
 };
 const MOST_DEVICES = 24;
 
@@ -17,7 +17,9 @@ const deviceLanes = (device) => [
   ...device.lanes.filter((lane) => lane.kind === "steps").map((lane) => ({ type: "steps", lane, label: TITLES.steps })),
   ...WORK.filter((kind) => device.present[kind]).map((kind) => ({ type: kind })),
   { type: "gaps" },
-  ...device.lanes.filter((lane) => lane.kind === "stream").map((lane) => ({ type: "stream", lane, label: lane.label })),
+  ...device.lanes.filter((lane) => lane.kind === "stream").flatMap((lane) => lane.tracks.map((rows, track) => (
+    { type: "stream", lane, rows, track, label: track ? "" : lane.label }
+  ))),
   ...device.metrics.map((curve) => ({ type: "metric", curve, label: curve.title })),
 ];
 
@@ -38,6 +40,7 @@ const layOut = (devices) => {
   let y = AXIS_HEIGHT;
   const place = (device, item) => {
     const height = HEIGHTS[item.type];
+    if (item.track) y -= 2;
     items.push({ label: TITLES[item.type] || "", thread: null, ...item, device, y, height });
     y += height + (item.type === "nvtx" ? 1 : 3);
   };

@@ -61,7 +61,7 @@ const makePicker = (view, clock, causes) => {
   };
 
   const laneTold = (item, time) => {
-    const found = slice(item.lane.rows, item.device.names, time);
+    const found = slice(item.rows || item.lane.rows, item.device.names, time);
     if (found) {
       const what = item.type === "stream" ? TITLES[WORK[found.kind]] : TITLES[item.type];
       return described(found.name || what, found.start, found.end, found.name ? [`${what}, ${item.label || "NVTX"}`] : []);

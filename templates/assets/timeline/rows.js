@@ -13,6 +13,33 @@ const makeRows = (start, end, names = null, kinds = null) => {
   return { count, start, end, reach, sum, names, kinds };
 };
 
+const MOST_TRACKS = 6;
+
+const overlapping = ({ start, reach, count }) => {
+  for (let at = 1; at < count; at += 1) if (start[at] < reach[at - 1]) return true;
+  return false;
+};
+
+/** Slices as rows in which none begins before the one before it has ended; `place` leads back. What fits into none of
+ * MOST_TRACKS is in the last one. */
+const tracksOf = (rows) => {
+  if (!overlapping(rows)) return [rows];
+  const ends = [];
+  const places = [];
+  for (let at = 0; at < rows.count; at += 1) {
+    let track = 0;
+    while (track < ends.length && ends[track] > rows.start[at]) track += 1;
+    track = Math.min(track, MOST_TRACKS - 1);
+    if (track === places.length) places.push([]);
+    ends[track] = Math.max(ends[track] || 0, rows.end[at]);
+    places[track].push(at);
+  }
+  return places.map((place) => {
+    const pick = (values) => values && Float64Array.from(place, (at) => values[at]);
+    return { ...makeRows(pick(rows.start), pick(rows.end), pick(rows.names), pick(rows.kinds)), place };
+  });
+};
+
 /** The first index from `low` on whose value is above `limit`; `values` never fall. */
 const firstAbove = (values, limit, low = 0) => {
   let high = values.length;

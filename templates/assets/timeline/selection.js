@@ -42,9 +42,17 @@ const selectionAt = (item, time, slack) => {
     return at < 0 ? null : { device, at };
   }
   if (type === "work" || WORK.includes(type)) return workAt(item, time, slack);
-  const at = lane ? rowAt(lane.rows, time, slack) : -1;
-  return at < 0 ? null : { device, thread, lane, at };
+  const rows = lane ? item.rows || lane.rows : null;
+  const at = rows ? rowAt(rows, time, slack) : -1;
+  return at < 0 ? null : { device, thread, lane, at: rows.place ? rows.place[at] : at };
 };
+
+/** The item of the layout that shows a slice. */
+const itemOf = (layout, { lane, at }) => layout.items.find((item) => {
+  if (item.lane !== lane) return false;
+  const place = item.rows && item.rows.place;
+  return !place || place[firstFrom(place, at)] === at;
+});
 
 /** The call that launched an operation, as a selection; null where the page does not hold it. */
 const launchOf = ({ device, lane, at }) => {

@@ -26,10 +26,10 @@ const makeStage = (root, data, devices, view, clock) => {
       return;
     }
     if (lane) {
-      const item = stage.layout.items.find((each) => each.lane === lane);
+      const item = itemOf(stage.layout, selection);
       if (item) overlay.frame(from, to, item.y, item.height);
       const call = item && lane.kind === "stream" ? launchOf(selection) : null;
-      const calls = call && stage.layout.items.find((each) => each.lane === call.lane);
+      const calls = call && itemOf(stage.layout, call);
       if (calls) arrows.launch(spanOf(call)[0], calls, from, item);
       return;
     }

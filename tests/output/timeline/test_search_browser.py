@@ -291,3 +291,36 @@ def test_what_is_found_is_text(browser: Browser, tmp_path: Path) -> None:
     assert HOSTILE[0] != ""
     assert browser.value("document.querySelectorAll('b, img, iframe').length") == 0
     assert browser.console == []
+
+
+class TestOverlapping:
+    """
+    ```
+    ms        0    1    2    3    4    5    6
+    track 0   [gemm ----------)  [memcpy ---)
+    track 1        [memcpy)[gemm -----)
+    ```
+    """
+
+    @pytest.fixture
+    def shown(self, browser: Browser, tmp_path: Path) -> Timeline:
+        rows = [(0, 3 * MS, 0, 0), (MS, MS, 1, 2), (2 * MS, 2 * MS, 0, 0), (int(3.5 * MS), 2 * MS, 1, 2)]
+        levels = timeline(*WHOLE, lanes=[lane("stream", rows, label="2 other streams")])
+        made = msgspec.structs.replace(report([device()], []), timeline={"gpu0": levels})
+        return Timeline(browser, written(made, tmp_path), "#t=90000000-96000000")
+
+    def test_none_is_drawn_across_another(self, shown: Timeline) -> None:
+        tracks = shown.browser.value(
+            "nsysdiagTimeline.layout().items.filter((item) => item.type === 'stream')"
+            ".map(({rows}) => Array.from(rows.start, (start, at) => [start, rows.end[at]]))"
+        )
+        assert tracks == [[[0, 3 * MS], [3.5 * MS, 5.5 * MS]], [[MS, 2 * MS], [2 * MS, 4 * MS]]]
+
+    def test_each_can_be_picked(self, shown: Timeline) -> None:
+        below = shown.y("stream") + 17
+        shown.browser.mouse("mouseMoved", shown.x(92.5 * MS), below)
+        assert "2,000,000 ns" in shown.text(".tip")
+        shown.browser.click(shown.x(92.5 * MS), below)
+        assert shown.browser.value(SELECTED) == ["stream", 2 * MS]
+        shown.browser.click(shown.x(92.5 * MS), shown.y("stream"))
+        assert shown.browser.value(SELECTED) == ["stream", 0]

@@ -341,7 +341,7 @@ DRAWN = """(() => {
     for (let i = 0; i < 4; i += 1) nsysdiagTimeline.draw();
     return performance.now() - start;
   });
-  return [count, times.sort((a, b) => a - b)[3]];
+  return [count, Math.min(...times)];
 })()"""
 
 
@@ -352,7 +352,7 @@ EMPTY = f"""(() => {{
     for (let i = 0; i < {CLEARS}; i += 1) nsysdiagTimeline.clear();
     return performance.now() - start;
   }});
-  return times.sort((a, b) => a - b)[2] / {CLEARS};
+  return Math.min(...times) / {CLEARS};
 }})()"""
 MOST_CLEARS = 10_000
 """As many empty canvases as one with 200,000 slices may cost: some 2,000 in fact, 100,000 if each slice were drawn."""
@@ -370,3 +370,8 @@ def test_slices_beyond_the_pixels_cost_next_to_nothing(browser: Browser, tmp_pat
     assert found[200_000][1] < 15 * max(found[2_000][1], 0.5)
     assert np.isfinite(found[200_000][1])
     assert found[200_000][1] / 4 < MOST_CLEARS * browser.value(EMPTY)
+    # So do the marks of what is found, and a selected range.
+    shown.search("gemm")
+    shown.keys("r")
+    assert shown.found == "100,000"
+    assert browser.value(DRAWN)[0] <= found[200_000][0] + shown.box["width"] + 10
