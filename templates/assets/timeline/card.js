@@ -142,11 +142,11 @@ const launchedRows = (device, thread, start, end, several, does) => {
   const busy = unionOf(parts);
   const count = parts.reduce((sum, part) => sum + part.count, 0);
   const [from, to] = [busy.start[0], busy.end[busy.count - 1]];
-  const held = exactShare(device, { from: device.start, to: device.end }) >= ALL_OF_IT
-    && exactShare(thread, { from: start, to: end }) >= ALL_OF_IT;
+  const held = isWhole(device) && exactShare(thread, { from: start, to: end }) >= ALL_OF_IT;
   const row = factRow(
     several ? `On ${device.key}` : "On the GPU",
-    `${held ? "" : "at least "}${grouped(String(count))} operations launched in it: ${shortNs(busy.sum[busy.count])} busy, `
+    `${held ? "" : "at least "}${grouped(String(count))} ${count > 1 ? "operations" : "operation"} launched in it: `
+    + `${shortNs(busy.sum[busy.count])} busy, `
     + `${shortNs(to - from)} from the first to the last `,
   );
   row.lastChild.append(cardButton("Sums", () => { does.show({ range: [from, to] }); }));
@@ -169,8 +169,9 @@ const waitRows = (device, number, does) => {
   const { gaps } = device;
   const { count, waits } = waitsBefore(device, number);
   const total = waits.reduce((sum, gap) => sum + gaps.end[gap] - gaps.start[gap], 0);
-  const row = factRow("Idle before it", waits.length
-    ? `${grouped(String(waits.length))} of ${grouped(String(count))} times, ${shortNs(total)} in all; longest: ` : "never");
+  const held = isWhole(device) && gaps.count === gaps.total;
+  const row = factRow("Idle before it", (held ? "" : "of those on this page ") + (waits.length
+    ? `${grouped(String(waits.length))} of ${grouped(String(count))} times, ${shortNs(total)} in all; longest: ` : "never"));
   for (const at of waits.slice(0, MOST_WAITS)) {
     row.lastChild.append(cardButton(shortNs(gaps.end[at] - gaps.start[at]), () => does.show({ device, at })), " ");
   }
@@ -228,7 +229,8 @@ const makeCard = (card, stage, data, devices, clock) => {
     const title = `${name}, ${shortNs(end - start)} from ${clock.exact(start)}`;
     const long = lane.kind === "nvtx" || lane.kind === "steps";
     const rest = long ? sumsCard(start, end, title, [device], does) : [cardButtons(does, stage.canvas, [])];
-    return [head, facts, rest[0], more, ...rest.slice(1)];
+    const meanwhile = lane.kind === "nvtx" ? [element("p", "quiet", "While it lasted, the GPU did:")] : [];
+    return [head, facts, rest[0], more, ...meanwhile, ...rest.slice(1)];
   };
 
   return (chosen, does) => {

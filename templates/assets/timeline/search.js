@@ -28,7 +28,7 @@ const matchesOf = (devices, causes, text) => {
   return Array.from(order, (place) => found[place]);
 };
 
-/** Matches of one name in lanes of one kind, those with most time first: name, kind, how many and how long. */
+/** Matches of one name in lanes of one kind: name, kind, where and how long. */
 const groupsOf = (found, causes) => {
   const kinds = new Map();
   found.forEach((each, place) => {
@@ -40,13 +40,27 @@ const groupsOf = (found, causes) => {
     const groups = kinds.get(kind);
     if (!groups.has(key)) {
       const name = lane ? nameOf(each) : causes[key].title;
-      groups.set(key, { what: lane ? TITLES[kind] || "GPU" : "Gap", name, ns: 0, places: [] });
+      const what = kind === "steps" ? `${TITLES.steps} of ${device.key}` : lane ? TITLES[kind] || "GPU" : "Gap";
+      groups.set(key, { what, name, ns: 0, places: [] });
     }
     const group = groups.get(key);
     group.ns += end - start;
     group.places.push(place);
   });
-  return [...kinds.values()].flatMap((groups) => [...groups.values()]).sort((a, b) => b.ns - a.ns);
+  return [...kinds.values()].flatMap((groups) => [...groups.values()]);
+};
+
+/** Names that differ by numbers alone as one. */
+const folded = (groups) => {
+  const found = new Map();
+  for (const { what, name, ns, places } of groups) {
+    const form = name.replace(/\d+/g, "#");
+    const key = `${what}\n${form}`;
+    const one = found.get(key);
+    found.set(key, one ? { what, name: form, ns: one.ns + ns, places: one.places.concat(places) } : { what, name, ns, places });
+  }
+  for (const { places } of found.values()) places.sort((a, b) => a - b);
+  return [...found.values()];
 };
 
 /** The field, the number of matches and their list; `does.pick` shows a match. */
@@ -57,8 +71,9 @@ const makeSearch = (root, devices, causes, view) => {
 
   const told = () => {
     if (!search.text) return "";
-    if (!search.found.length) return "no match";
-    return `${search.at < 0 ? "" : `${grouped(String(search.at + 1))} of `}${grouped(String(search.found.length))}`;
+    const held = devices.every((device) => isWhole(device) && device.threads.every(isWhole)) ? "" : " on this page";
+    if (!search.found.length) return `no match${held}`;
+    return `${search.at < 0 ? "" : `${grouped(String(search.at + 1))} of `}${grouped(String(search.found.length))}${held}`;
   };
 
   const go = (place) => {
@@ -92,7 +107,8 @@ const makeSearch = (root, devices, causes, view) => {
     search.at = -1;
     if (field.value !== text) field.value = text;
     count.textContent = told();
-    const groups = groupsOf(search.found, causes);
+    const every = groupsOf(search.found, causes);
+    const groups = (every.length > MOST_GROUPS ? folded(every) : every).sort((a, b) => b.ns - a.ns);
     list.replaceChildren(...groups.slice(0, MOST_GROUPS).map(row));
     if (groups.length > MOST_GROUPS) {
       list.append(element("li", "quiet", `and ${grouped(String(groups.length - MOST_GROUPS))} more names`));

@@ -2,7 +2,6 @@
 
 const MOST_SUMS = 8;
 const COPIES = WORK.indexOf("copies");
-const ALL_OF_IT = 0.9999;
 
 const percent = (part, whole) => `${((100 * part) / whole).toFixed(1)}%`;
 

@@ -11,6 +11,11 @@ const exactShare = ({ start, end, exact }, view) => {
   return covered / (to - from);
 };
 
+const ALL_OF_IT = 0.9999;
+
+/** Does the page hold every slice of a device or a thread? */
+const isWhole = (each) => exactShare(each, { from: each.start, to: each.end }) >= ALL_OF_IT;
+
 /** Writes them into the page. */
 const makeCaption = (root, data, devices, view, clock) => {
   const [now, detail, command, canvas] = [".stage-now", ".stage-detail", "#timeline-command", ".lanes"]
@@ -38,7 +43,7 @@ const makeCaption = (root, data, devices, view, clock) => {
   const detailText = () => {
     const shown = devices.filter((device) => device.open).flatMap((device) => [device, ...device.threads]);
     const least = Math.min(1, ...shown.map((each) => exactShare(each, view)));
-    if (least > 0.9999) return "Every slice of this window is exact. A report of this window alone:";
+    if (least >= ALL_OF_IT) return "Every slice of this window is exact. A report of this window alone:";
     const share = `${(least * 100).toFixed(1)}%`;
     return `Slices are exact in ${share} of this window, elsewhere drawn as shares. This window in more detail:`;
   };

@@ -148,6 +148,18 @@ class TestSteps:
             assert browser.value(SELECTED) == ["stream", start]
 
 
+def test_names_that_differ_by_numbers_are_one_row_where_there_are_many(browser: Browser, tmp_path: Path) -> None:
+    names = ["(name left out)", *(f"aten::add, seq = {number}" for number in range(20)), "gemm"]
+    rows = [(at * MS, MS // 2, at + 1, 0) for at in range(21)]
+    levels = timeline(*WHOLE, names=names, lanes=[lane("stream", rows, label="stream 7")])
+    made = msgspec.structs.replace(report([device()], []), timeline={"gpu0": levels})
+    shown = Timeline(browser, written(made, tmp_path))
+    shown.search("a")
+    assert shown.text(".search-list").split("\n")[:2] == ["aten::add, seq = #", "GPU, 20 ×, 10.0 ms"]
+    shown.search("seq = 1")
+    assert shown.text(".search-list").split("\n")[::2][:2] == ["aten::add, seq = 1", "aten::add, seq = 10"]
+
+
 class TestAddress:
     def test_a_search_comes_back(self, browser: Browser, repeated: str) -> None:
         shown = Timeline(browser, repeated)

@@ -122,6 +122,13 @@ class TestWhatIsNotKnown:
         assert "Every operation is known in 50.0% of this time" in shown.text(".gap-card")
         assert shown.tables["State"][0] == ["Compute", "50.2 ms", "50.2%"]  # 128 of 255 of each bucket
 
+    def test_so_is_what_a_search_and_a_kernel_may_lack(self, browser: Browser, partly: str) -> None:
+        shown = Timeline(browser, partly)
+        shown.search("gemm")
+        assert shown.found == "1 on this page"
+        browser.key("Enter")
+        assert "of those on this page never" in shown.text(".gap-card")
+
     def test_inside_of_the_exact_part_nothing_is_missing(self, browser: Browser, partly: str) -> None:
         shown = Timeline(browser, partly, "#t=90000000-190000000&r=90000000-94000000")
         assert "Every operation" not in shown.text(".gap-card")
