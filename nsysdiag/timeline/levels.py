@@ -301,8 +301,8 @@ class Room(Struct, frozen=True):
 
 
 class Fitted(Struct, frozen=True):
-    """Lanes, the time [start, end) in ns in which they hold every row, all names so far, and the call of each kept row
-    of each lane, empty where a lane has none."""
+    """Lanes, the time [start, end) in ns in which they hold every row, and all names so far. `calls` has the call of
+    each kept row of each lane, nothing where a lane has none."""
 
     lanes: list[TimelineLane]
     exact: list[tuple[int, int]]

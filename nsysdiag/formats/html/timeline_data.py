@@ -21,7 +21,6 @@ from nsysdiag.document.drawings import safe_color
 from nsysdiag.document.names import clip
 from nsysdiag.formats.html.assets import Blob, Place, unpacked
 from nsysdiag.formats.html.timeline_lanes import DrawnGaps, drawn_gaps
-from nsysdiag.iterations.steps import steady_steps
 from nsysdiag.limits import MOST_BUCKETS, MOST_NAMES_BYTES
 from nsysdiag.messages import InputError
 from nsysdiag.report import Thread
@@ -269,7 +268,6 @@ class _LaneWriter:
                 )
             ],
             "lanes": [self._lane(lane, rows, exact=whole) for lane, rows in own],
-            **self._steps(device),
             "exact": self._pairs(levels.exact_operations),
             "wakes": self._wakes(device, levels.threads),
             "metrics": [
@@ -343,17 +341,6 @@ class _LaneWriter:
             "kinds": self._blob.add(to_planes(rows.kind)),
             "more": [self._blob.add(to_planes(column)) for column in rows.more if any(map(len, rows.more))],
         }
-
-    def _steps(self, device: DeviceReport) -> Value:
-        """The time of each steady step since the origin, and the numbers that the report gives them; nothing where it
-        does not hold it."""
-        found = steady_steps(device.iterations) if device.iterations is not None else None
-        if found is None:
-            return {}
-        start = np.maximum(found.spans.start, self._origin)
-        length = np.maximum(found.spans.end - start, 0)
-        columns = (np.diff(start, prepend=np.int64(self._origin)), length, np.diff(found.number, prepend=np.int64(0)))
-        return {"steps": [len(length), *(self._blob.add(to_planes(column)) for column in columns)]}
 
     def _wakes(self, device: DeviceReport, threads: list[TimelineThread]) -> list[tuple[int, int, int, int]]:
         """The wake-ups of the described gaps: start of the gap, numbers of the waker and of the waiting thread, time of

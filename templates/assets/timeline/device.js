@@ -52,19 +52,6 @@ const mainKind = (rows) => {
   return times.indexOf(Math.max(...times));
 };
 
-/** The steady steps as a lane, named by their numbers; none where the report does not hold them. */
-const readSteps = ({ steps }, names, reader) => {
-  if (!steps) return [];
-  const [count, starts, lengths, numbers] = steps;
-  const start = reader.starts(starts, count, 0);
-  const length = reader.numbers(lengths, count);
-  const first = names.length;
-  for (const number of reader.starts(numbers, count, 0)) names.push(`step ${number}`);
-  const named = Float64Array.from({ length: count }, (_, at) => first + at);
-  const rows = makeRows(start, start.map((each, at) => each + length[at]), named);
-  return [{ kind: "steps", label: "", levels: [], rows }];
-};
-
 /** The calls of a device's threads that its launches count: the lane of each thread that has one. */
 const callsOf = (given, threads) => given.threads.map(({ number }) => {
   const thread = threads[number];
@@ -86,7 +73,7 @@ const readGaps = (given, streams, reader) => {
 
 /** Lanes, gaps and shares of a device, ready to draw; `names` and `threads` are those of all devices. */
 const readDevice = (given, names, threads, reader) => {
-  const lanes = [...given.lanes.map((lane) => readLane(lane, given.start, reader)), ...readSteps(given, names, reader)];
+  const lanes = given.lanes.map((lane) => readLane(lane, given.start, reader));
   const shares = {};
   for (const name of [...WORK, "idle", "cause"]) shares[name] = given.levels.map((level) => reader.bytes(level[name]));
   const streams = lanes.filter((lane) => lane.kind === "stream").map((lane) => lane.rows);
