@@ -12,6 +12,7 @@ import pytest
 
 from nsysdiag import analyze
 from nsysdiag.config.settings import Settings
+from nsysdiag.iterations.steps import steady_steps
 from nsysdiag.report import Report
 from nsysdiag.timeline.facts import TimelineLevels
 from tests.builder import TraceBuilder, global_tid
@@ -108,6 +109,15 @@ class TestAgainstTheFile:
                     assert calls[place] == (tid, max(start, levels.start_ns))
                     checked += 1
         assert checked > 0.9 * sum(lane.count for lane in lanes(levels, "stream"))
+
+    def test_steady_steps_have_a_lane(self, report: Report) -> None:
+        levels, found = timeline_of(report), report.devices[0].iterations
+        assert found is not None
+        steps = steady_steps(found)
+        assert steps is not None
+        (lane,) = lanes(levels, "steps")
+        wanted = zip(steps.number.tolist(), steps.spans.end.tolist(), strict=True)
+        assert [(row[2], row[1]) for row in rows(levels, lane)] == [(f"step {number}", end) for number, end in wanted]
 
     @pytest.mark.slow
     def test_amounts_are_bytes_and_blocks(self, trace: Path, report: Report) -> None:
