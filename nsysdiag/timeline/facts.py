@@ -49,8 +49,8 @@ class TimelineThread(Record, frozen=True):
 class TimelineLane(Packed, frozen=True):
     """One lane: a stream of the device, the causes inside gaps, its steady steps, or one side of what a thread did.
 
-    `kind`: `stream`, `causes`, `steps`, `nvtx` (of nesting `depth`), `mpi`, `api`, `os`, `off_cpu`. `thread` is an index
-    into `threads`, None for the device's own.
+    `kind`: `stream`, `causes`, `steps`, `nvtx` (of nesting `depth`), `mpi`, `api`, `os`, `off_cpu`. `thread` is an
+    index into `threads`, None for the device's own.
 
     `levels` are the shares of time in buckets as in TimelineLevel, finest first, with as many buckets as the coarsest
     levels of the device. `starts`, `lengths`, `names` and `kinds` hold `count` exact slices by start. `starts` are
