@@ -79,6 +79,7 @@ def compared(
     names: Names | None,
     *,
     across_gpus: bool,
+    same_work: Mapping[str, float] | None = None,
 ) -> Comparison:
     """Both sides compared; with a baseline, by the runs of it that belong together. Raises what `compare_sides` does,
     and UsageError for a prediction together with a baseline."""
@@ -88,7 +89,7 @@ def compared(
     from nsysdiag.share.redaction.settings import FILE
 
     if base is None:
-        return compare_sides(before, after, across_gpus=across_gpus)
+        return compare_sides(before, after, across_gpus=across_gpus, same_work=same_work)
     reports, latest = ([each for each in side if isinstance(each, Report)] for side in (before, after))
     if len(latest) < len(after):
         raise UsageError("a prediction is not compared with a baseline", hint="compare it with a capture")

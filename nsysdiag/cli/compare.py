@@ -11,9 +11,8 @@ from nsysdiag.messages import UsageError, printable
 if TYPE_CHECKING:
     from nsysdiag.cli.parts import ComparedPart
     from nsysdiag.comparison.facts import Comparison, SideTrace
+    from nsysdiag.comparison.pairing import CutAlike
     from nsysdiag.config.settings import Settings
-    from nsysdiag.replay.facts import WhatIf
-    from nsysdiag.report import Report
     from nsysdiag.share.redaction import Names
 
 EPILOG = """\b
@@ -116,18 +115,18 @@ def compare(
     base = None if baseline is None else base_of(baseline, baselines, found, if_new=if_no_baseline.value)
     settings = replace(file, same_gpu=same_gpu or file.same_gpu, step=options.checked_step(step, file.step))
     parts = part_of_each(device, nvtx, start, end, phase)
-    reports, notes = _reports(left, right, settings, file, parts, whole=base is None, quiet=quiet)
-    if base is not None:
-        left, earlier = runs_of(base)
-        reports = [*earlier, *reports]
+    cut = _reports(left, right, settings, file, parts, whole=base is None, quiet=quiet)
+    left, earlier = (left, []) if base is None else runs_of(base)
+    reports = [*earlier, *cut.reports]
     require_names(reports)
     if redact and any(map(is_redacted, reports)):
         raise UsageError("a report is redacted already", hint="leave --redact out, or use the traces themselves")
     # The same pseudonyms for both sides: what has one name before and after still has.
     names = Names() if redact else None
     shown = [redacted_by(report, names) for report in reports] if names else reports
-    made = compared(base, shown[: len(left)], shown[len(left) :], names, across_gpus=across_gpus)
-    made = replace(made, notes=[*notes, *made.notes])
+    sides = shown[: len(left)], shown[len(left) :]
+    made = compared(base, *sides, names, across_gpus=across_gpus, same_work=cut.same_work)
+    made = replace(made, notes=[*cut.notes, *made.notes])
     if redact or not any(map(is_redacted, reports)):  # else what a file is called may be a name
         given = made.before if base else _given(made.before, left, names)
         made = replace(made, before=given, after=_given(made.after, right, names))
@@ -184,18 +183,19 @@ def _reports(
     *,
     whole: bool,
     quiet: bool,
-) -> "tuple[list[Report | WhatIf], list[str]]":
+) -> "CutAlike":
     """The reports of both sides, and notes. Where `whole` captures are compared, and only one of them shows steps,
     these are found in the other."""
     from nsysdiag.cli.load import analyze_trace
     from nsysdiag.cli.parts import report_of
+    from nsysdiag.comparison.pairing import CutAlike
     from nsysdiag.saved.files import is_saved_report
 
     sides = [(path, parts[0]) for path in left] + [(path, parts[1]) for path in right]
     reports = [report_of(path, settings, file, part, quiet=quiet) for path, part in sides]
     traces = [None if is_saved_report(path) else path for path, _part in sides]
     if not whole or any(part.narrows for part in parts) or not any(traces):
-        return reports, []
+        return CutAlike(reports, [])
     from nsysdiag.pipeline.aligning import Given, cut_alike
 
     given = [Given(*each) for each in zip(reports, traces, strict=True)]

@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.comparison.units import weighted_median
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.kernels.kinds import KernelFamily, family_of
 
@@ -31,6 +32,11 @@ AS_OFTEN, IN_ORDER = 0.02, 0.9
 LEAST_ALIKE, MOST_LEFT = 0.5, 0.1
 """Shares of the time in kernels: how much must have the same name or family, and how much more of the same work a side
 may have."""
+LEAST_SAME, MOST_OVER = 0.95, 0.02
+"""As LEAST_ALIKE and MOST_LEFT, of two runs that did the same work from first to last."""
+FEWEST_PIECES, SPREADS, OF_DEVIATION = 20, 4, 1.4826
+"""Pieces that show how much each differs by chance; the standard errors that a total may; and the standard deviation
+for a median distance of 1."""
 REGULAR, EVEN = 0.1, 0.8
 """So many units have as many operations as the median one, give or take a tenth."""
 
@@ -60,6 +66,11 @@ class Aligned(Struct, frozen=True):
     def trusted(self) -> bool:
         """Whether both are the same program, and the same amount of work."""
         return self.alike >= LEAST_ALIKE and self.left <= MOST_LEFT
+
+    @property
+    def same(self) -> bool:
+        """Whether nearly all of both is the same work."""
+        return self.alike >= LEAST_SAME and self.left <= MOST_OVER
 
 
 class _Coded(Struct, frozen=True):
@@ -211,6 +222,22 @@ def _with_missed(place: IntArray, end: int) -> IntArray:
             *(first + length * np.arange(n) // n for first, length, n in zip(place, size, times, strict=True)),
         ]
     )
+
+
+def chance_of_total(found: Aligned, one: LaunchOrder, two: LaunchOrder) -> float | None:
+    """The share by which chance may change the time of all that was aligned, if each piece from one operation to the
+    next differs by chance alone. Pieces that changed in truth are few, or changed alike: neither moves the median
+    difference. None where there are too few."""
+    at = np.flatnonzero(found.match >= 0)
+    starts = one.start[at], two.start[found.match[at]]
+    before, after = (np.diff(np.maximum.accumulate(each)) for each in starts)
+    known = (before > 0) & (after > 0)
+    if int(known.sum()) < FEWEST_PIECES:
+        return None
+    ratio, weight = np.log(after[known] / before[known]), before[known].astype(np.float64)
+    apart = np.abs(ratio - weighted_median(ratio, weight))
+    error = OF_DEVIATION * weighted_median(apart, weight) * float(np.sqrt((weight**2).sum()) / weight.sum())
+    return SPREADS * error
 
 
 def carried(found: Aligned, two: LaunchOrder, borders: Sequence[int] | IntArray) -> IntArray:

@@ -52,6 +52,7 @@ from nsysdiag.comparison.waterfall import (
     UNKNOWN,
     DeviceChanges,
     change_of_means,
+    change_of_run,
     changes,
     corrected,
     cut,
@@ -83,9 +84,17 @@ POOLED = CauseInfo(
 )
 
 
-def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across_gpus: bool = False) -> Comparison:
-    """Compare one or several captures before with one or several after. Raises NotComparableError where they have no
-    unit of work in common or are of different GPUs, InputError where a report is damaged."""
+def compare_reports(
+    before: Sequence[Report],
+    after: Sequence[Report],
+    *,
+    across_gpus: bool = False,
+    same_work: Mapping[str, float] | None = None,
+) -> Comparison:
+    """Compare one or several captures before with one or several after. `same_work` are the devices by key whose total
+    time is compared, with the share of it that may be chance. Raises NotComparableError where they have no unit of work
+    in common or are of different GPUs, InputError where a report is damaged."""
+    chance = same_work or {}
     before, after = ([_with_names(report) for report in side] for side in (before, after))
     pairs, notes = paired(before, after, across_gpus=across_gpus)
     pooled, evidence_notes = uncompared(before, after)
@@ -93,12 +102,16 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
     known = {cause.id: cause for report in (*before, *after) for cause in report.causes}
     causes = [*known.values(), *([POOLED] if pooled else [])]
     titles = {cause.id: cause.title for cause in causes} | WORK_TITLES
-    sides = [in_units(pair.before, pair.after) for pair in pairs]
+    sides = [in_units(pair.before, pair.after, chance.get(pair.before[0][1].key)) for pair in pairs]
     gaps = [(gaps_of(each.before, pooled), gaps_of(each.after, pooled)) for each in sides]
     times = [kernel_times(each.before, each.after) | gap_times(*both) for each, both in zip(sides, gaps, strict=True)]
     found = corrected(
         [changes(each.before, each.after, pooled, further) for each, further in zip(sides, times, strict=True)]
     )
+    found = [
+        each if side.chance is None else replace(each, length=change_of_run(each.length, side.chance))
+        for each, side in zip(found, sides, strict=True)
+    ]
     steps = _steps(sides, found)
     devices = [_device(*each, pooled, titles, len(sides)) for each in zip(sides, gaps, found, steps, strict=True)]
     verdict, sentence = overall(devices)
@@ -257,7 +270,7 @@ def outcome_sentence(
     """What became of a device: of its work and its time, and what the slow steps do to that."""
     said = device_sentence(unit, length)
     if any(row.differs for row in work):
-        said = f"{work_sentence(work)}. {said}"
+        said = f"{work_sentence(work, unit)}. {said}"
     if step is not None and step.slow:
         times = f"{format_ns(step.change.before_ns)} before and {format_ns(step.change.after_ns)} after"
         said = f"{said} Some steps take more than twice the median one, which takes {times}."

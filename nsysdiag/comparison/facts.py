@@ -209,7 +209,8 @@ class Unit(Record, frozen=True):
     """What is compared: `iterations`, or, for equal numbers of runs of common kernels, the judged steady phases
     (`phases`) or the whole windows (`kernels`). With a prediction it is a `step` or the `window`. `scale` is how many
     iterations (windows) after do the work of one before. The counts are of the units of each side; the names are those
-    of the iterations. `part_of_step`: layers or slices of longer runs are compared, not whole steps."""
+    of the iterations. `part_of_step`: layers or slices of longer runs are compared, not whole steps. `same_work`: one
+    run a side did the same operations, whose total time is compared, without an interval."""
 
     kind: OwnText
     name_before: NamedIteration
@@ -218,6 +219,7 @@ class Unit(Record, frozen=True):
     count_after: Count
     scale: Ratio
     part_of_step: bool = False
+    same_work: bool = False
 
 
 KERNELS, LAUNCHES, BYTES, THREADS = "kernels", "launches", "bytes", "threads"

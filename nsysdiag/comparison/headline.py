@@ -35,12 +35,12 @@ def _loops(job: JobComparison) -> str:
 
 def _compared(job: JobComparison, titles: Mapping[str, str]) -> str:
     if any(row.differs for row in job.work):
-        return f"{work_sentence(job.work)}; {_lower(_times(job))}{_device(job)} ({_remark(job)}){_mean(job)}"
+        return f"{work_sentence(job.work, job.unit)}; {_lower(_times(job))}{_device(job)} ({_remark(job)}){_mean(job)}"
     top = _top(job, titles)
     if job.verdict == SAME:
         step = job.step
         same = f"{_name(job)} {format_ns(step.before_ns)} → {format_ns(step.after_ns)}{_device(job)}"
-        return f"{same}: no difference beyond chance{top}"
+        return f"{same}: no difference {'that one run a side shows' if job.unit.same_work else 'beyond chance'}{top}"
     if job.verdict == UNKNOWN and abs(job.step.change_ns) <= job.step.least_ns:
         return f"{_times(job)}{_device(job)}: {format_share(job.step.least_ns, job.step.before_ns)} apart at most{top}"
     return f"{_times(job)}{_device(job)} ({_factor(job)}){_doubt(job)}{_mean(job)}{top}"
@@ -51,6 +51,8 @@ def _name(job: JobComparison) -> str:
         return "Parts of steps, for the same work:"
     if job.unit.kind == ITERATIONS:
         return "Mean step time" if job.statistic == MEAN else "Step time"
+    if job.unit.same_work:
+        return "Total time of the same work"
     return "Steady phase, for the same work:" if job.unit.kind == PHASES else "Window, for the same work:"
 
 
@@ -80,7 +82,8 @@ def _factor(job: JobComparison) -> str:
         found = Speedup(factor=1 / found.factor, low=low, high=high)
     text = f"{found.factor:.2f}× {words[0] if slower else words[1]}"
     if found.low is None or found.high is None:
-        return f"{text}; whether this is beyond chance is unknown"
+        why = "one run a side: no interval" if job.unit.same_work else "whether this is beyond chance is unknown"
+        return f"{text}; {why}"
     if found.low == found.high:
         return f"{text}; all steps of a side take equally long"
     return f"{text}, 95% CI {found.low:.2f} to {found.high:.2f}"

@@ -19,7 +19,6 @@ from nsysdiag.comparison.waterfall import (
     MIXED,
     OF_LENGTH,
     SAME,
-    UNKNOWN,
     DeviceChanges,
     adding_up,
     change_of_step,
@@ -226,7 +225,7 @@ def _top(device: DeviceComparison) -> list[PartChange]:
     """The kinds of work and the root causes that changed most, at most three: those beyond chance, or, if chance is
     unknown, those large enough."""
     rows = [*(row for row in device.parts if row.id in WORK), *device.root_ledger]
-    known = device.length.verdict != UNKNOWN
+    known = device.length.low_ns is not None
     counted = [
         row
         for row in rows

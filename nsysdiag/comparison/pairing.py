@@ -23,6 +23,15 @@ class DevicePair(Struct, frozen=True):
     after: list[tuple[Report, DeviceReport]]
 
 
+class CutAlike(Struct, frozen=True):
+    """The reports of all captures, those before first, and notes. `same_work` are devices, by key, that did the same
+    operations once and have no steps in common, with the share of the time that may be chance."""
+
+    reports: list[Report | WhatIf]
+    notes: list[str]
+    same_work: dict[str, float] = {}
+
+
 def require_names(reports: Sequence[Report | WhatIf]) -> None:
     """Raise NotComparableError for a redacted report: numbers that replace names follow the order in one report."""
     if are_redacted(reports):

@@ -49,16 +49,18 @@ Pair = tuple[DeviceLength, DeviceLength]
 Side = Sequence[Report | WhatIf]
 
 
-def compare_sides(before: Side, after: Side, *, across_gpus: bool = False) -> Comparison:
-    """Compare captures, or a prediction on either side. Raises what `compare_reports` does; UsageError for a prediction
-    that is not alone on its side or has no change; NotComparableError for one that was refused."""
+def compare_sides(
+    before: Side, after: Side, *, across_gpus: bool = False, same_work: Mapping[str, float] | None = None
+) -> Comparison:
+    """Compare captures, as `compare_reports` does, or a prediction on either side. Raises what that does; UsageError
+    for a prediction that is not alone on its side or has no change; NotComparableError for one that was refused."""
     left, right = (
         [each for each in before if isinstance(each, Report)],
         [each for each in after if isinstance(each, Report)],
     )
     predicted = [each for each in (*before, *after) if isinstance(each, WhatIf)]
     if not predicted:
-        return compare_reports(left, right, across_gpus=across_gpus)
+        return compare_reports(left, right, across_gpus=across_gpus, same_work=same_work)
     for side in (before, after):
         if len(side) > 1 and any(isinstance(each, WhatIf) for each in side):
             raise UsageError("a prediction must be the only input of its side", hint="name it without further captures")

@@ -24,6 +24,10 @@ WHOLE_NUMBER = 0.1
 MOST_FOLD = 16
 GRAPH = "graph "
 PARTS_OF_STEPS = "Parts of steps are compared, not whole steps: the traces may show different parts."
+SAME_WORK = (
+    "No steps were found on both sides, but both did the same operations: their total time is compared. One run a side "
+    "has no interval: what exceeds 5%, and what pieces of the run differ by chance, counts."
+)
 MORE_OR_LARGER = (
     "Nothing shows that the units are whole steps, and one side has more of them: it may have more steps, or larger "
     "ones. --step says what a step is."
@@ -43,10 +47,16 @@ class DeviceSides(Struct, frozen=True):
     after: list[Capture]
     unit: Unit
     notes: list[Sentence]
+    chance: float | None = None
 
 
-def in_units(before: Sequence[On], after: Sequence[On]) -> DeviceSides:
-    """Bring all captures of a device to one unit of work. Raises NotComparableError where there is none in common."""
+def in_units(before: Sequence[On], after: Sequence[On], chance: float | None = None) -> DeviceSides:
+    """Bring all captures of a device to one unit of work: with `chance` that is the whole run, of which so much may be
+    chance, as all did the same work. Raises NotComparableError where there is none in common."""
+    if chance is not None:
+        unit = Unit(KERNELS, "", "", len(before), len(after), 1.0, same_work=True)
+        one, two = ([by_window(*each, 1.0) for each in side] for side in (before, after))
+        return DeviceSides(one, two, unit, [SAME_WORK], chance)
     left = [by_iterations(*each) for each in before]
     right = [by_iterations(*each) for each in after]
     found = [each for each in (*left, *right) if each is not None]
@@ -121,7 +131,12 @@ def _parts_of_steps(reports: Sequence[On]) -> bool:
     devices = [device for _report, device in reports]
     if any(each.iterations is not None and not each.iterations.closed for each in devices):
         return True
-    return any(typed.plain(note).startswith(SLICE) for each in devices for note in each.notes)
+    return any(map(is_slice, devices))
+
+
+def is_slice(device: DeviceReport) -> bool:
+    """Whether the trace holds a part of a longer run."""
+    return any(typed.plain(note).startswith(SLICE) for note in device.notes)
 
 
 def _alike(first: Capture, other: Capture) -> bool:

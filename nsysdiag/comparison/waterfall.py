@@ -23,6 +23,8 @@ from nsysdiag.units import format_ns, format_share, listed
 
 LEAST_CHANGE = 0.02
 LEAST_OF_LENGTH = 0.005
+LEAST_OF_RUN = 0.05
+"""Of the total time of one run: what one and the same program may take more or less when it is run again."""
 IMPROVED, REGRESSED, SAME, UNKNOWN, MIXED = "improved", "regressed", "same", "unknown", "mixed"
 DECIDED = (IMPROVED, REGRESSED)
 LEDGERS = ("ledger", "root")
@@ -142,6 +144,14 @@ def change_of_means(found: DeviceChanges, before: int, after: int) -> Change:
 def change_of_step(before: int, after: int, bounds: tuple[float, float] | None, noise: float) -> Change:
     """The change of the time of a step between its `bounds`, of which a side may drift by `noise`."""
     return _made(before, after, bounds, _least(before, after, before, noise, whole=True))
+
+
+def change_of_run(change: Change, chance: float) -> Change:
+    """The change of the whole time of one run a side, of which chance changes a share."""
+    least = int(np.ceil(max(LEAST_OF_RUN, chance) * change.before_ns))
+    return replace(
+        change, least_ns=least, verdict=_verdict(change.change_ns, change.change_ns, change.change_ns, least)
+    )
 
 
 def change_between(before: int, after: int, bounds: tuple[int, int] | None) -> Change:

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import FloatArray
-from nsysdiag.comparison.facts import BYTES, KERNELS, LAUNCHES, THREADS, Change, WorkChange
+from nsysdiag.comparison.facts import BYTES, KERNELS, LAUNCHES, THREADS, Change, Unit, WorkChange
 from nsysdiag.comparison.side import COPIED, Capture, column, mean_count, total
 from nsysdiag.comparison.units import ITERATIONS, DeviceSides, weighted_median
 from nsysdiag.comparison.waterfall import DECIDED
@@ -26,9 +26,9 @@ kernel whose threads changed may be tuned: the same work in another grid."""
 
 
 def work_changes(sides: DeviceSides) -> list[WorkChange]:
-    """The work of a step on both sides; none where other units are compared, which are made by the work in them.
-    Kernels are left out where graphs were recorded as wholes, bytes where a report does not hold them step by step."""
-    if sides.unit.kind != ITERATIONS:
+    """The work of a step, or of one run, on both sides. None where other units are compared, which are made by the work
+    in them. Kernels are left out where graphs were recorded as wholes, bytes where they are not known of each step."""
+    if sides.unit.kind != ITERATIONS and not sides.unit.same_work:
         return []
     both = (sides.before, sides.after)
     found = []
@@ -134,7 +134,7 @@ def _median(side: Sequence[Capture], name: str) -> float:
     return float(np.median(np.concatenate(column(side, name))))
 
 
-def work_sentence(work: Sequence[WorkChange]) -> str:
+def work_sentence(work: Sequence[WorkChange], unit: Unit) -> str:
     """`Not the same work per step: kernels 120 → 240 (2.0×)`."""
     said = []
     for row in work:
@@ -142,7 +142,7 @@ def work_sentence(work: Sequence[WorkChange]) -> str:
             before, after = (_number(row.id, count) for count in (row.before, row.after))
             ratio = f" ({row.after / row.before:.1f}×)" if row.before and row.after else ""
             said.append(f"{SAID.get(row.id, row.id)} {before} → {after}{ratio}")
-    return f"Not the same work per step: {', '.join(said)}"
+    return f"Not the same work{'' if unit.same_work else ' per step'}: {', '.join(said)}"
 
 
 def _number(id: str, count: float) -> str:

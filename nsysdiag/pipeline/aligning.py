@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.comparison.alignment import LEAST_ALIKE, Aligned, LaunchOrder, align, carried
-from nsysdiag.comparison.pairing import paired
-from nsysdiag.comparison.units import ITERATIONS, in_units
+from nsysdiag.comparison.alignment import LEAST_ALIKE, Aligned, LaunchOrder, align, carried, chance_of_total
+from nsysdiag.comparison.pairing import CutAlike, paired
+from nsysdiag.comparison.units import ITERATIONS, in_units, is_slice
 from nsysdiag.config.settings import Settings
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
@@ -26,8 +26,12 @@ from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import Report
 from nsysdiag.trace.trace import open_trace
 
+SAVED = (
+    "The steps of one side are not looked for in the other: that takes all operations, which a saved report does not "
+    "hold. Compare the traces themselves, or analyse both with the same --step."
+)
 Analysis = Callable[[int, CarriedSteps], Report]
-"""Analyses the trace of a side, 0 before and 1 after, again with these steps."""
+"""Analyses the trace of a capture, by its place among all, again with these steps."""
 
 
 class Given(Struct, frozen=True):
@@ -48,35 +52,52 @@ class _Side(Struct, frozen=True):
 
 def cut_alike(
     before: Sequence[Given], after: Sequence[Given], settings: Sequence[Settings], again: Analysis
-) -> tuple[list[Report | WhatIf], list[str]]:
-    """The reports of all captures, those before first, and notes. If two traces have no unit of work in common, the
-    steps of one are found in the other by their operations."""
+) -> CutAlike:
+    """If traces have no unit of work in common, the steps of one are found in the others by their operations; else two
+    may have done the same work once."""
     reports = [each.report for each in (*before, *after)]
-    traces = [each.trace for each in (*before, *after)]
     plain = [each for each in reports if isinstance(each, Report)]
-    if len(traces) != 2 or len(plain) != 2 or any(map(_chosen, settings)):
-        return reports, []
-    if any(_several_loops(each) for each in plain) or _in_common(*plain):
-        return reports, []
-    if traces[0] is None or traces[1] is None:
-        return reports, ["Steps are not aligned by the operations, as this takes both traces, not saved reports."]
-    sides = [_sides(path, each) for path, each in zip((traces[0], traces[1]), settings, strict=True)]
-    lead = _lead(sides)
-    steps = {key: _carried(sides, lead, key) for key in sides[0].keys() & sides[1].keys()}
-    found = {key: each for key, each in steps.items() if not isinstance(each, Aligned)}
+    if len(plain) < len(reports) or any(map(_chosen, settings)) or _in_common(plain, len(before)):
+        return CutAlike(reports, [])
+    traces = [each.trace for each in (*before, *after) if each.trace is not None]
+    if len(traces) < len(reports):
+        return CutAlike(reports, [SAVED])
+    sides = [_sides(path, each) for path, each in zip(traces, settings, strict=True)]
+    lead = max(range(len(sides)), key=lambda at: _known(sides[at]))
+    keys = sorted(set.intersection(*(set(side) for side in sides)))
+    aligned = {key: [align(sides[lead][key].operations, side[key].operations) for side in sides] for key in keys}
+    steps = {key: None if any(map(_several_loops, plain)) else _carried(sides, lead, key, aligned[key]) for key in keys}
+    found = {key: starts for key, starts in steps.items() if starts is not None}
     if not found:
-        return reports, [_why_not(each) for each in steps.values() if isinstance(each, Aligned)][:1]
-    made = list(reports)
-    for at in (0, 1):
-        shown = next(sides[lead][key] for key in found)
-        named = shown.loop is not None and bool(shown.loop.name)
-        carries = CarriedSteps(shown.name, named, {key: each[at] for key, each in found.items()})
-        made[at] = again(at, carries)
-    ends = ("before", "after") if lead == 0 else ("after", "before")
-    return made, [
-        f"The steps of the capture {ends[0]} are found in that {ends[1]}: their operations are aligned by the names of "
-        "kernels, then by their families."
+        once = len(sides) == 2 and not any(is_slice(device) for each in plain for device in each.devices)
+        same = _same_work(sides, lead, aligned) if once else {}
+        return CutAlike(reports, [] if same else [_why_not(aligned[key]) for key in keys[:1]], same)
+    shown = next(sides[lead][key] for key in found)
+    named = shown.loop is not None and bool(shown.loop.name)
+    made = [
+        again(at, CarriedSteps(shown.name, named, {key: starts[at] for key, starts in found.items()}))
+        for at in range(len(sides))
     ]
+    side, several = "before" if lead < len(before) else "after", len(sides) > 2
+    return CutAlike(
+        [*made],
+        [
+            f"The steps of {'a' if several else 'the'} capture {side} are found in the other{'s' if several else ''}: "
+            "their operations are aligned by the names of kernels, then by their families."
+        ],
+    )
+
+
+def _same_work(sides: Sequence[dict[str, _Side]], lead: int, aligned: dict[str, list[Aligned]]) -> dict[str, float]:
+    """How far chance goes on each device, where all of them do the same work on both sides; else nothing."""
+    other = 1 - lead
+    found = {
+        key: chance_of_total(both[other], sides[lead][key].operations, sides[other][key].operations)
+        for key, both in aligned.items()
+        if both[other].same
+    }
+    known = {key: share for key, share in found.items() if share is not None}
+    return known if len(known) == len(aligned) else {}
 
 
 def _chosen(settings: Settings) -> bool:
@@ -89,9 +110,9 @@ def _several_loops(report: Report) -> bool:
     return sum(phase.name == "steady" for phase in report.phases) > 1
 
 
-def _in_common(before: Report, after: Report) -> bool:
+def _in_common(reports: Sequence[Report], before: int) -> bool:
     try:
-        pairs, _notes = paired([before], [after], across_gpus=True)
+        pairs, _notes = paired(reports[:before], reports[before:], across_gpus=True)
         units = [in_units(pair.before, pair.after).unit for pair in pairs]
     except NotComparableError:
         return False
@@ -144,38 +165,38 @@ def _borders(made: LaunchOrder, starts: IntArray) -> IntArray:
     return np.unique(kernels[order][first[first < len(order)]])
 
 
-def _lead(sides: Sequence[dict[str, _Side]]) -> int:
+def _known(side: dict[str, _Side]) -> tuple[bool, bool, bool, int]:
     """The side whose steps are used: those that are surely steps, those with a name, the longer ones."""
-
-    def known(at: int) -> tuple[bool, bool, bool, int]:
-        loops = [each.loop for each in sides[at].values() if each.loop is not None]
-        longest = max(loops, key=lambda loop: loop.total_ns, default=None)
-        if longest is None:
-            return False, False, False, -(10**9)
-        return longest.kind == STEP, longest.certain, bool(longest.name), -len(longest)
-
-    return int(known(1) > known(0))
+    loops = [each.loop for each in side.values() if each.loop is not None]
+    longest = max(loops, key=lambda loop: loop.total_ns, default=None)
+    if longest is None:
+        return False, False, False, -(10**9)
+    return longest.kind == STEP, longest.certain, bool(longest.name), -len(longest)
 
 
-def _carried(sides: Sequence[dict[str, _Side]], lead: int, key: str) -> tuple[IntArray, IntArray] | Aligned:
-    """The starts of the steps on both sides, before first; what was aligned where that is not to be trusted."""
-    one, two = sides[lead][key], sides[1 - lead][key]
-    found = align(one.operations, two.operations)
-    if one.loop is None or not found.trusted:
-        return found
-    starts = carried(found, two.operations, one.borders)
-    if len(starts) < FEWEST:
-        return found
-    both = (one.operations.start[one.borders], starts)
-    return both if lead == 0 else (both[1], both[0])
+def _carried(
+    sides: Sequence[dict[str, _Side]], lead: int, key: str, aligned: Sequence[Aligned]
+) -> list[IntArray] | None:
+    """The starts of the steps in each capture; None where what was aligned is not to be trusted."""
+    one = sides[lead][key]
+    if one.loop is None or not all(each.trusted for each in aligned):
+        return None
+    starts = [
+        one.operations.start[one.borders] if at == lead else carried(found, side[key].operations, one.borders)
+        for at, (found, side) in enumerate(zip(aligned, sides, strict=True))
+    ]
+    return starts if all(len(each) >= FEWEST for each in starts) else None
 
 
-def _why_not(found: Aligned) -> str:
-    """Why the steps of one side are not those of the other."""
-    if found.alike < LEAST_ALIKE:
+def _why_not(found: Sequence[Aligned]) -> str:
+    """Why the steps of one capture are not those of the others."""
+    alike, left = min(each.alike for each in found), max(each.left for each in found)
+    if alike < LEAST_ALIKE:
         why = "less than half of the time in kernels is in pairs of the same order"
-    elif found.trusted:
+    elif all(each.same for each in found):
+        return "Both sides did the same operations, but too few to show how far chance goes."
+    elif all(each.trusted for each in found):
         why = "the steps of one side are no even stretches of the other"
     else:
-        why = f"{found.left:.0%} of the kernels of one side are more of those that both have"
+        why = f"{left:.0%} of the kernels of one side are more of those that both have"
     return f"The operations of both sides cannot be aligned: {why}."

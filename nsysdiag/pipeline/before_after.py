@@ -35,13 +35,15 @@ def compare(before: Side, after: Side, *, across_gpus: bool = False) -> Comparis
     sides = _given(left, before), _given(right, after)
 
     def again(at: int, steps: CarriedSteps) -> Report:
-        path = sides[at][0].trace
+        path = [*sides[0], *sides[1]][at].trace
         assert path is not None  # only traces are analysed again
         return analyze(path, steps=steps)
 
-    reports, notes = cut_alike(*sides, [Settings()] * 2, again)
-    made = compare_sides(reports[: len(left)], reports[len(left) :], across_gpus=across_gpus)
-    made = replace(made, notes=[*notes, *made.notes])
+    cut = cut_alike(*sides, [Settings()] * (len(left) + len(right)), again)
+    reports = cut.reports
+    both = reports[: len(left)], reports[len(left) :]
+    made = compare_sides(*both, across_gpus=across_gpus, same_work=cut.same_work)
+    made = replace(made, notes=[*cut.notes, *made.notes])
     if are_redacted(reports):
         return made
     return replace(made, before=read_from(made.before, left_files), after=read_from(made.after, right_files))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -111,13 +112,17 @@ def test_the_component_takes_the_inputs() -> None:
 
 
 @pytest.mark.thorough
-def test_the_script_of_the_jenkinsfile_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("baseline", [False, True])
+def test_the_script_of_the_jenkinsfile_runs(baseline: bool, tmp_path: Path) -> None:
     """As Jenkins does it: a script in single quotes, in which Groovy replaces `\\\\` and no variable."""
     content = JENKINS.read_text()
     (script,) = re.findall(r"sh '''(.*?)'''", content, flags=re.DOTALL)
     assert content.count("{") == content.count("}")
     on = machine(tmp_path)
     put_trace(on.folder / "traces" / "train.sqlite")
+    if baseline:
+        add = [sys.executable, "-m", "nsysdiag", "baseline", "add", "main", "traces/train.sqlite"]
+        subprocess.run(add, cwd=on.folder, env={**on.environment, "PYTHONPATH": str(ROOT)}, check=True)
     (package,) = re.findall(r"PACKAGE = '(.*)'", content)
     done = subprocess.run(
         ["sh", "-xe", "-c", script.replace("\\\\", "\\")],
@@ -130,6 +135,7 @@ def test_the_script_of_the_jenkinsfile_runs(tmp_path: Path) -> None:
     assert on.asked_of_pip[-1] == package
     (junit,) = re.findall(r"testResults: '(.*?)'", content)
     assert (on.folder / junit).is_file()
+    assert (on.folder / "nsysdiag-reports" / "compare.md").is_file() == baseline
 
 
 def test_commands_are_understood() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -13,12 +13,15 @@ import nsysdiag
 from nsysdiag.comparison.alignment import LaunchOrder, align, carried
 from tests.comparison.programs import Program
 from tests.comparison.samples import only, report_of
+from tests.simulator import Simulation
 from tests.simulator.engine import US
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from nsysdiag.comparison.facts import Comparison
+    from tests.simulator.actions import Thread
+    from tests.simulator.host import Body
 
 BARE = Program(named=False, inputs=False)
 SYNC = replace(BARE, sync=True, tail=500 * US)
@@ -138,4 +141,69 @@ def test_saved_reports_have_no_operations_to_align(tmp_path: Path) -> None:
     saved = tmp_path / "before.json"
     report_of(SYNC).save(saved)
     after = replace(BARE, seed=1).write(tmp_path / "after.sqlite")
-    assert "this takes both traces" in nsysdiag.compare(saved, after).notes[0]
+    assert "which a saved report does not hold" in nsysdiag.compare(saved, after).notes[0]
+
+
+@pytest.mark.slow
+def test_steps_of_several_captures_are_found_by_those_of_one(tmp_path: Path) -> None:
+    paths = [
+        replace(each, seed=seed).write(tmp_path / f"{seed}.sqlite") for seed, each in enumerate((BARE, SYNC, BARE))
+    ]
+    made = nsysdiag.compare(paths[:1], paths[1:])
+    device = only(made)
+    assert made.notes[0].startswith("The steps of a capture after are found in the others")
+    assert (device.unit.kind, device.unit.count_after) == ("iterations", 59)
+    mean = (1 + truth(BARE, SYNC)) / 2
+    assert device.length.after_ns / device.length.before_ns == pytest.approx(mean, rel=0.02)
+
+
+def once(path: Path, seed: int, *, slower: float = 1.0, jitter: float = 0.02, blocks: int = 108, more: int = 0) -> Path:
+    """Kernels in an order that nowhere repeats; the longest ones may be `slower`."""
+    order, chance = np.random.default_rng(5), np.random.default_rng(seed)
+    simulation = Simulation()
+
+    def about(ns: float) -> int:
+        return int(ns * np.exp(chance.normal(0.0, jitter)))
+
+    def main(t: Thread) -> Body:
+        for _kernel in range(80 + more):
+            size = int(order.integers(1, 12))
+            yield from t.compute(about(20 * US))
+            ns = about(20 * US * size * (slower if size > 6 else 1.0))
+            yield from t.launch(f"kernel_{size}", ns, shape={"gridX": blocks, "blockX": 256})
+        yield from t.synchronize(t.process.null)
+
+    simulation.thread(simulation.process(), main)
+    return simulation.run().write(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "said"),
+    [
+        ({}, "same", ": no difference that one run a side shows"),
+        ({"slower": 1.2}, "regressed", "× slower; one run a side: no interval)"),
+        ({"slower": 0.8}, "improved", "× faster; one run a side: no interval)"),
+        ({"slower": 1.2, "blocks": 216}, "mixed", "Not the same work: threads of the same kernels"),
+    ],
+)
+def test_the_total_time_of_the_same_work_that_is_done_once(
+    changes: dict[str, Any], verdict: str, said: str, tmp_path: Path
+) -> None:
+    made = nsysdiag.compare(once(tmp_path / "before.sqlite", 0), once(tmp_path / "after.sqlite", 1, **changes))
+    device = only(made)
+    assert (made.verdict, device.unit.same_work) == (verdict, True)
+    assert said in made.headline
+    assert device.length.low_ns is None
+    assert "no interval" in device.notes[0]
+
+
+def test_what_pieces_differ_by_chance_is_no_change_of_the_total(tmp_path: Path) -> None:
+    before, after = (once(tmp_path / f"{seed}.sqlite", seed, jitter=0.5) for seed in (4, 5))
+    length = only(nsysdiag.compare(before, after)).length
+    assert length.verdict == "same"
+    assert 0.1 * length.before_ns < -length.change_ns < length.least_ns
+
+
+def test_more_operations_are_not_the_same_work(tmp_path: Path) -> None:
+    made = nsysdiag.compare(once(tmp_path / "before.sqlite", 0), once(tmp_path / "after.sqlite", 1, more=8))
+    assert (made.verdict, only(made).unit.same_work) == ("unknown", False)
