@@ -16,7 +16,6 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
-from nsysdiag.comparison.units import weighted_median
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.kernels.kinds import KernelFamily, family_of
 
@@ -34,9 +33,9 @@ LEAST_ALIKE, MOST_LEFT = 0.5, 0.1
 may have."""
 LEAST_SAME, MOST_OVER = 0.95, 0.02
 """As LEAST_ALIKE and MOST_LEFT, of two runs that did the same work from first to last."""
-FEWEST_PIECES, SPREADS, OF_DEVIATION = 20, 4, 1.4826
-"""Pieces that show how much each differs by chance; the standard errors that a total may; and the standard deviation
-for a median distance of 1."""
+FEWEST_PIECES, SPREADS, SINGLE, OF_DEVIATION = 20, 4, 2, 1.4826
+"""Pieces that show how much each differs by chance; the standard errors that a total may, and the times that the piece
+which differs most does; and the standard deviation for a median distance of 1."""
 REGULAR, EVEN = 0.1, 0.8
 """So many units have as many operations as the median one, give or take a tenth."""
 
@@ -225,19 +224,20 @@ def _with_missed(place: IntArray, end: int) -> IntArray:
 
 
 def chance_of_total(found: Aligned, one: LaunchOrder, two: LaunchOrder) -> float | None:
-    """The share by which chance may change the time of all that was aligned, if each piece from one operation to the
-    next differs by chance alone. Pieces that changed in truth are few, or changed alike: neither moves the median
-    difference. None where there are too few."""
+    """The share of the time of all that was aligned that may be chance, from how much the pieces differ. A piece is the
+    time from one operation to the next. Pieces that changed in truth are few, or changed alike: neither moves the median
+    difference. What a single piece brought may be chance as well. None where there are too few."""
     at = np.flatnonzero(found.match >= 0)
     starts = one.start[at], two.start[found.match[at]]
     before, after = (np.diff(np.maximum.accumulate(each)) for each in starts)
     known = (before > 0) & (after > 0)
     if int(known.sum()) < FEWEST_PIECES:
         return None
-    ratio, weight = np.log(after[known] / before[known]), before[known].astype(np.float64)
-    apart = np.abs(ratio - weighted_median(ratio, weight))
-    error = OF_DEVIATION * weighted_median(apart, weight) * float(np.sqrt((weight**2).sum()) / weight.sum())
-    return SPREADS * error
+    ratio = np.log(after[known] / before[known])
+    spread = OF_DEVIATION * float(np.median(np.abs(ratio - np.median(ratio))))
+    squares = np.square(before.astype(np.float64)).sum()
+    most = max(SPREADS * spread * float(np.sqrt(squares)), SINGLE * float(np.abs(after - before).max()))
+    return most / float(before.sum())
 
 
 def carried(found: Aligned, two: LaunchOrder, borders: Sequence[int] | IntArray) -> IntArray:

@@ -60,6 +60,7 @@ from nsysdiag.comparison.waterfall import (
     moves,
     outweighed,
     renaming,
+    too_small,
     waterfall,
 )
 from nsysdiag.comparison.work import goes_with, work_changes, work_sentence
@@ -284,6 +285,9 @@ def device_sentence(unit: Unit, length: Change) -> str:
     share = format_signed_share(length.change_ns, length.before_ns)
     if outweighed(length):
         return f"{times}: {share}, {interval_text(length)}. That may be chance: a verdict takes 99%."
+    if length.verdict == SAME and too_small(length):
+        least = format_share(length.least_ns, length.before_ns)
+        return f"{times}: {share}, {interval_text(length)}. That is too small to count: a verdict takes {least}."
     if length.verdict == SAME:
         seen = max(length.least_ns, (length.high_ns or 0) - length.change_ns, length.change_ns - (length.low_ns or 0))
         return (

@@ -30,11 +30,13 @@ def family_changes(kernels: Sequence[KernelChange], unit: Unit) -> list[FamilyCh
     for row in kernels:
         if max(row.count_before, row.count_after) >= least:
             groups.setdefault(_family(row), []).append(row)
+    lone = {family: [row for row in rows if row.status != BOTH] for family, rows in groups.items()}
+    more = {family: sum(row.count_after - row.count_before for row in rows) for family, rows in lone.items()}
     found = []
     for family, rows in groups.items():
-        lone = [row for row in rows if row.status in (ADDED, GONE)]
         both = [row for row in rows if row.status == BOTH and _counts(row.change)]
-        found += [_change(family, each) for each in (lone, both) if each]
+        elsewhere = sum(max(each, 0.0) for other, each in more.items() if other != family)
+        found += [_change(family, each, elsewhere) for each in (lone[family], both) if each]
     return sorted(found, key=lambda each: (-abs(each.change_ns), each.family, each.how))
 
 
@@ -52,13 +54,19 @@ def _family(row: KernelChange) -> str:
     return (KernelFamily.ELEMENTWISE if family in BOUND_BY_MEMORY else family).label
 
 
-def _change(family: str, rows: Sequence[KernelChange]) -> FamilyChange:
+def _change(family: str, rows: Sequence[KernelChange], elsewhere: float) -> FamilyChange:
+    """`elsewhere`: how many runs of new kernels other families have, which may be these under other names."""
     left, right = ([row for row in rows if row.status != gone] for gone in (ADDED, GONE))
     counts = sum(row.count_before for row in left), sum(row.count_after for row in right)
     times = sum(row.change.before_ns for row in left), sum(row.change.after_ns for row in right)
     return FamilyChange(
         family=family,
-        how=_how(counts, times, both=rows[0].status == BOTH, elementwise=family == KernelFamily.ELEMENTWISE.label),
+        how=_how(
+            counts,
+            times,
+            both=rows[0].status == BOTH,
+            fused=family == KernelFamily.ELEMENTWISE.label and counts[1] + elsewhere < FEWER * counts[0],
+        ),
         names_before=len(left),
         names_after=len(right),
         name_before=max(left, key=lambda row: row.change.before_ns).short_name if left else "",
@@ -71,7 +79,7 @@ def _change(family: str, rows: Sequence[KernelChange]) -> FamilyChange:
     )
 
 
-def _how(counts: tuple[float, float], times: tuple[int, int], *, both: bool, elementwise: bool) -> str:
+def _how(counts: tuple[float, float], times: tuple[int, int], *, both: bool, fused: bool) -> str:
     """What became of them, by how often they run and how long. Only elementwise kernels are called fused: of others
     fewer runs may be less work."""
     (one, two), (before, after) = counts, times
@@ -82,7 +90,7 @@ def _how(counts: tuple[float, float], times: tuple[int, int], *, both: bool, ele
         return "slower" if after > before else "faster"
     if not one or not two:
         return "added" if two else "gone"
-    if two < FEWER * one and elementwise:
+    if fused:
         return "fused"
     alike = abs(two - one) <= LEAST_CHANGE * one and abs(after - before) <= SAME_TIME * max(before, after)
     return "renamed" if alike else "replaced"

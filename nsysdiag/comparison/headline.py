@@ -8,9 +8,9 @@ from nsysdiag.bottlenecks import noun_of
 from nsysdiag.comparison.facts import KERNELS, THREADS, JobComparison, Speedup
 from nsysdiag.comparison.job import LEAST_TOP, MEAN, MOST_TOP
 from nsysdiag.comparison.units import ITERATIONS, PHASES
-from nsysdiag.comparison.waterfall import DECIDED, LEAST_CHANGE, MIXED, SAME, UNKNOWN
+from nsysdiag.comparison.waterfall import DECIDED, LEAST_CHANGE, MIXED, SAME, UNKNOWN, too_small
 from nsysdiag.comparison.work import work_sentence
-from nsysdiag.units import format_ns, format_share, format_signed_ns, format_two_ns
+from nsysdiag.units import format_ns, format_share, format_signed_ns, format_signed_share, format_two_ns
 
 OTHER_MEAN = 0.02
 """Ratios of means and medians that are further apart are two statements."""
@@ -40,6 +40,8 @@ def _compared(job: JobComparison, titles: Mapping[str, str]) -> str:
     if job.verdict == SAME:
         step = job.step
         same = f"{_name(job)} {format_ns(step.before_ns)} → {format_ns(step.after_ns)}{_device(job)}"
+        if too_small(job.mean):
+            return f"{same}: {format_signed_share(step.change_ns, step.before_ns)}, too small to count{top}"
         return f"{same}: no difference {'that one run a side shows' if job.unit.same_work else 'beyond chance'}{top}"
     if job.verdict == UNKNOWN and abs(job.step.change_ns) <= job.step.least_ns:
         return f"{_times(job)}{_device(job)}: {format_share(job.step.least_ns, job.step.before_ns)} apart at most{top}"
@@ -53,7 +55,8 @@ def _name(job: JobComparison) -> str:
         return "Mean step time" if job.statistic == MEAN else "Step time"
     if job.unit.same_work:
         return "Total time of the same work"
-    return "Steady phase, for the same work:" if job.unit.kind == PHASES else "Window, for the same work:"
+    name = "Steady phase" if job.unit.kind == PHASES else "Window"
+    return name if any(row.differs for row in job.work) else f"{name}, for the same work:"
 
 
 def _times(job: JobComparison) -> str:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from nsysdiag.comparison.facts import AccountChange, Change, DeviceComparison, JobComparison, PartChange, Speedup
 from nsysdiag.comparison.loops import other_phases
 from nsysdiag.comparison.pairing import DevicePair
-from nsysdiag.comparison.side import LENGTH, STEADY, WORK, Capture, judged_phases
+from nsysdiag.comparison.side import COMPUTE, LENGTH, STEADY, WORK, Capture, judged_phases
 from nsysdiag.comparison.significance import Values, drawn_means, drawn_medians, freedom, interval
 from nsysdiag.comparison.units import DeviceSides
 from nsysdiag.comparison.waterfall import (
@@ -105,7 +105,6 @@ def _rounded(factor: float) -> float:
 
 MOST_TOP, LEAST_TOP = 3, 0.1
 OF_KERNELS = ("kernels", "parallelism")
-OF_COMPUTE = "compute"
 ALIKE = 0.05
 """Of the length: an account whose kernels differ more from those of the unit is of other work."""
 DIFFER = 0.02
@@ -200,7 +199,7 @@ def of_this_work(account: Sequence[AccountChange], device: DeviceComparison) -> 
     """Whether the kernels take about as long in the account as in the unit that is compared: else the judged phases
     hold other work as well."""
     kernels = [row for row in account if row.bottleneck in OF_KERNELS]
-    compute = next((row.change for row in device.parts if row.id == OF_COMPUTE), None)
+    compute = next((row.change for row in device.parts if row.id == COMPUTE), None)
     if compute is None:
         return True
     pairs = (

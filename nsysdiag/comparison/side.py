@@ -15,7 +15,8 @@ from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.report import DeviceReport, IterationsPacked, Report
 
 LENGTH = "length"
-WORK = ("compute", "exposed_comm", "exposed_copy")
+COMPUTE = "compute"
+WORK = (COMPUTE, "exposed_comm", "exposed_copy")
 IDLE = "idle"
 COPIED = "copied"
 STEADY = ("steady", "phase")

@@ -51,8 +51,8 @@ class DeviceSides(Struct, frozen=True):
 
 
 def in_units(before: Sequence[On], after: Sequence[On], chance: float | None = None) -> DeviceSides:
-    """Bring all captures of a device to one unit of work: with `chance` that is the whole run, of which so much may be
-    chance, as all did the same work. Raises NotComparableError where there is none in common."""
+    """Bring all captures of a device to one unit of work. With `chance` all did the same work: the unit is the whole
+    run, of which so much may be chance. Raises NotComparableError where there is none in common."""
     if chance is not None:
         unit = Unit(KERNELS, "", "", len(before), len(after), 1.0, same_work=True)
         one, two = ([by_window(*each, 1.0) for each in side] for side in (before, after))

@@ -192,6 +192,13 @@ def _verdict(change: int, low: int | None, high: int | None, least: int) -> str:
     return REGRESSED if change > 0 else IMPROVED
 
 
+def too_small(change: Change) -> bool:
+    """Is it beyond chance, and smaller than what counts?"""
+    if change.low_ns is None or change.high_ns is None or change.low_ns <= 0 <= change.high_ns:
+        return False
+    return abs(change.change_ns) <= change.least_ns
+
+
 def outweighed(change: Change) -> bool:
     """Does its interval alone say that it changed?"""
     alone = _verdict(change.change_ns, change.low_ns, change.high_ns, change.least_ns)

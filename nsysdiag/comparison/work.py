@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import FloatArray
 from nsysdiag.comparison.facts import BYTES, KERNELS, LAUNCHES, THREADS, Change, Unit, WorkChange
-from nsysdiag.comparison.side import COPIED, Capture, column, mean_count, total
+from nsysdiag.comparison.side import COMPUTE, COPIED, Capture, column, mean_count, total
 from nsysdiag.comparison.units import ITERATIONS, DeviceSides, weighted_median
 from nsysdiag.comparison.waterfall import DECIDED
 from nsysdiag.units import format_bytes
@@ -26,10 +26,10 @@ kernel whose threads changed may be tuned: the same work in another grid."""
 
 
 def work_changes(sides: DeviceSides) -> list[WorkChange]:
-    """The work of a step, or of one run, on both sides. None where other units are compared, which are made by the work
-    in them. Kernels are left out where graphs were recorded as wholes, bytes where they are not known of each step."""
+    """The work of a step, or of one run, on both sides. Other units are made by the work in them, unless one side does
+    more than that. Kernels are left out where graphs were recorded as wholes, bytes where unknown of each step."""
     if sides.unit.kind != ITERATIONS and not sides.unit.same_work:
-        return []
+        return _added(sides)
     both = (sides.before, sides.after)
     found = []
     if not any(total(side, "ops.graph") for side in both) and any(total(side, "ops.kernel") for side in both):
@@ -40,6 +40,22 @@ def work_changes(sides: DeviceSides) -> list[WorkChange]:
         found.append(WorkChange(id=LAUNCHES, before=round(calls[0], 3), after=round(calls[1], 3), differs=False))
     found += [row for row in (_copied(sides), _threads(sides)) if row is not None]
     return found
+
+
+def _added(sides: DeviceSides) -> list[WorkChange]:
+    """The kernels of both sides where one has all that the other has, in as much time, and more: not the same work."""
+    if sides.unit.part_of_step:
+        return []
+    runs = [_runs_of(side) for side in (sides.before, sides.after)]
+    row = _change(KERNELS, *(sum(float(count) for count, _ns in side.values()) for side in runs))
+    few, many = runs if row.after > row.before else runs[::-1]
+    shared = [sum(side[name][1] for name in few.keys() & many.keys()) for side in (few, many)]
+    total, more = (sum(ns for _count, ns in side.values()) for side in (few, many))
+    added = more - shared[1]
+    own = shared[0] >= (1 - LEAST) * total and shared[1] >= shared[0] - LEAST * added
+    # What was added may be outside of the phase that is compared.
+    inside = abs(_mean(sides.after, COMPUTE) - _mean(sides.before, COMPUTE)) >= added / 2
+    return [row] if row.differs and own and inside and added > LEAST * more else []
 
 
 def _copied(sides: DeviceSides) -> WorkChange | None:
@@ -81,13 +97,7 @@ def _threads(sides: DeviceSides) -> WorkChange | None:
 def _fused(sides: DeviceSides) -> bool:
     """Do nearly all kernels that both sides run, by time, run as often in a step, and are they most of it? Then other
     kernels were fused or split: layers or batches that are gone have none of theirs left."""
-    both = []
-    for side in (sides.before, sides.after):
-        found: dict[str, FloatArray] = {}
-        for row in (row for each in side for row in each.device.kernels):
-            found.setdefault(row.name, np.zeros(2))[:] += (row.count, row.total_ns)
-        units = max(sum(each.units for each in side), 1e-9)
-        both.append({name: np.array([count / units, ns]) for name, (count, ns) in found.items() if count})
+    both = [_runs_of(side) for side in (sides.before, sides.after)]
     shared = both[0].keys() & both[1].keys()
     same = [name for name in shared if _as_often(both[0][name], both[1][name])]
 
@@ -95,6 +105,15 @@ def _fused(sides: DeviceSides) -> bool:
         return sum(float(side[name][1]) for name in names)
 
     return all(time(side, same) >= max(NEARLY_ALL * time(side, shared), MOST_OF_IT * time(side, side)) for side in both)
+
+
+def _runs_of(side: Sequence[Capture]) -> dict[str, FloatArray]:
+    """By kernel: how often it runs for a unit of work, and how long."""
+    units = max(sum(each.units for each in side), 1e-9)
+    found: dict[str, FloatArray] = {}
+    for row in (row for each in side for row in each.device.kernels if row.count):
+        found.setdefault(row.name, np.zeros(2))[:] += (row.count / units, row.total_ns / units)
+    return found
 
 
 def _launched(side: Sequence[Capture]) -> dict[str, FloatArray]:
@@ -130,6 +149,10 @@ def _change(id: str, before: float, after: float) -> WorkChange:
     return WorkChange(id=id, before=round(before, 3), after=round(after, 3), differs=differs)
 
 
+def _mean(side: Sequence[Capture], name: str) -> float:
+    return float(np.mean(np.concatenate(column(side, name))))
+
+
 def _median(side: Sequence[Capture], name: str) -> float:
     return float(np.median(np.concatenate(column(side, name))))
 
@@ -142,7 +165,7 @@ def work_sentence(work: Sequence[WorkChange], unit: Unit) -> str:
             before, after = (_number(row.id, count) for count in (row.before, row.after))
             ratio = f" ({row.after / row.before:.1f}×)" if row.before and row.after else ""
             said.append(f"{SAID.get(row.id, row.id)} {before} → {after}{ratio}")
-    return f"Not the same work{'' if unit.same_work else ' per step'}: {', '.join(said)}"
+    return f"Not the same work{' per step' if unit.kind == ITERATIONS else ''}: {', '.join(said)}"
 
 
 def _number(id: str, count: float) -> str:

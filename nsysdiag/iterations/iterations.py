@@ -36,7 +36,7 @@ OFTEN_ENOUGH = 0.2
 """Of the repeats: kernels of so many belong to what the loop does."""
 WHOLE, PART = 0.8, 0.7
 """Of the kernel names of the loop: a whole repeat has so many at least, a part of one so many at most."""
-SHORTEST_RUN = 2
+SHORTEST_RUN, MOST_PARTS = 2, 0.5
 
 
 class _KernelSets(Struct, frozen=True):
@@ -87,7 +87,10 @@ def without_other_work(loop: Loop, happened: Happened, end: int) -> Loop:
 
 
 def _in_regular_runs(part: BoolArray) -> bool:
-    """Whether they come in runs of one length at one distance; an end of the trace may cut one."""
+    """Whether they come in runs of one length at one distance, and are no more than half of the repeats: else those
+    between them do more than a step. An end of the trace may cut a run."""
+    if part.mean() > MOST_PARTS:
+        return False
     first = np.flatnonzero(part & ~np.append(False, part[:-1]))
     behind = np.flatnonzero(part & ~np.append(part[1:], False)) + 1
     length, distance = behind - first, np.diff(first)

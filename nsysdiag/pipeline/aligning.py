@@ -30,6 +30,9 @@ SAVED = (
     "The steps of one side are not looked for in the other: that takes all operations, which a saved report does not "
     "hold. Compare the traces themselves, or analyse both with the same --step."
 )
+SEVERAL_LOOPS = (
+    "The steps of one side are not looked for in the other, as one has several loops: --phase or --step chooses one."
+)
 Analysis = Callable[[int, CarriedSteps], Report]
 """Analyses the trace of a capture, by its place among all, again with these steps."""
 
@@ -66,23 +69,25 @@ def cut_alike(
     lead = max(range(len(sides)), key=lambda at: _known(sides[at]))
     keys = sorted(set.intersection(*(set(side) for side in sides)))
     aligned = {key: [align(sides[lead][key].operations, side[key].operations) for side in sides] for key in keys}
-    steps = {key: None if any(map(_several_loops, plain)) else _carried(sides, lead, key, aligned[key]) for key in keys}
+    several = any(map(_several_loops, plain))
+    steps = {key: None if several else _carried(sides, lead, key, aligned[key]) for key in keys}
     found = {key: starts for key, starts in steps.items() if starts is not None}
     if not found:
         once = len(sides) == 2 and not any(is_slice(device) for each in plain for device in each.devices)
         same = _same_work(sides, lead, aligned) if once else {}
-        return CutAlike(reports, [] if same else [_why_not(aligned[key]) for key in keys[:1]], same)
+        why = [SEVERAL_LOOPS] if several else [_why_not(aligned[key]) for key in keys[:1]]
+        return CutAlike(reports, [] if same else why, same)
     shown = next(sides[lead][key] for key in found)
     named = shown.loop is not None and bool(shown.loop.name)
     made = [
         again(at, CarriedSteps(shown.name, named, {key: starts[at] for key, starts in found.items()}))
         for at in range(len(sides))
     ]
-    side, several = "before" if lead < len(before) else "after", len(sides) > 2
+    side, more = "before" if lead < len(before) else "after", len(sides) > 2
     return CutAlike(
         [*made],
         [
-            f"The steps of {'a' if several else 'the'} capture {side} are found in the other{'s' if several else ''}: "
+            f"The steps of {'a' if more else 'the'} capture {side} are found in the other{'s' if more else ''}: "
             "their operations are aligned by the names of kernels, then by their families."
         ],
     )

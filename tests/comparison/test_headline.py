@@ -62,6 +62,14 @@ def in_phases(reports: Sequence[Report]) -> Report:
     return structs.replace(beside(reports), phases=phases)
 
 
+def test_a_change_beyond_chance_that_is_too_small_to_count() -> None:
+    steady = replace(PLAIN, steps=30, jitter=0.01)
+    made = compared(steady, replace(steady, gemm=1.02))
+    assert made.verdict == "same"
+    assert made.headline.endswith(": +1.2%, too small to count")
+    assert only(made).sentence.endswith("That is too small to count: a verdict takes 2.0%.")
+
+
 class TestGain:
     def test_is_a_factor_with_its_interval_and_a_cause(self) -> None:
         made = compared(SLOW, PLAIN)

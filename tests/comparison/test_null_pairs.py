@@ -8,19 +8,70 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+import nsysdiag
 from nsysdiag.comparison.compare import compare_reports
-from nsysdiag.comparison.waterfall import outweighed
+from nsysdiag.comparison.waterfall import DECIDED, outweighed
 from tests.comparison.programs import Program
 from tests.comparison.samples import beside, only, report_of, verdicts
 from tests.levels import THOROUGH
 from tests.simulator.engine import MS, US
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from nsysdiag.report import Report
 
 RUNS, PAIRS = (30, 200) if THOROUGH else (20, 80)
 DEVICES, SEVERAL = 8, 60
 NOISY = Program(steps=16, workers=1, jitter=0.25, sync=True, tail=80 * US)
+
+
+def by_chance(number: int) -> tuple[Program, Program]:
+    """A program of any kind, twice: without markers in most cases, or with ranges on one side alone."""
+    random = np.random.default_rng([41, number])
+    kind = int(random.integers(4))
+    program = Program(
+        seed=2 * number,
+        steps=int(random.integers(6, 50)),
+        sync=bool(random.random() < 0.4),
+        tail=int(random.choice([2, 80, 500])) * US,
+        thinking=int(random.choice([0, 0, 300])) * US,
+        workers=int(random.choice([1, 2, 3])) if kind == 3 else 0,
+        reading=int(random.choice([1, 4, 8])) * MS,
+        graph=bool(random.random() < 0.1),
+        jitter=float(random.choice([0.01, 0.03, 0.1, 0.25])),
+        named=kind in (1, 3),
+        inputs=kind == 3,
+        layers=int(random.integers(1, 9)),
+        every=int(random.choice([0, 0, 0, 10])),
+        tuning=int(random.choice([0, 0, 5])),
+        form=str(random.choice(["", "fused", "renamed"])),
+    )
+    return program, replace(program, seed=2 * number + 1, named=kind in (2, 3))
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        pytest.param(range(2), id="few"),
+        pytest.param(range(2, 26), id="more", marks=pytest.mark.slow),
+        pytest.param(range(26, 226), id="many", marks=pytest.mark.thorough),
+    ],
+)
+def test_programs_by_chance_do_not_change(numbers: range, tmp_path: Path) -> None:
+    """At most one in two hundred; of the others none in so few."""
+    changed, aligned = [], 0
+    for number in numbers:
+        sides = [
+            each.write(tmp_path / f"{number}-{name}.sqlite")
+            for name, each in zip(("before", "after"), by_chance(number), strict=True)
+        ]
+        made = nsysdiag.compare(*sides)
+        loops = [each for each in made.job.phases if each.change.verdict in DECIDED] if made.job is not None else []
+        changed += [number] if made.verdict not in ("same", "unknown") or loops else []
+        aligned += "are aligned by the names" in made.notes[0]
+    assert len(changed) <= len(numbers) / 200, changed
+    assert aligned >= len(numbers) / 4
 
 
 def test_steps_of_two_kinds_have_no_typical_one() -> None:

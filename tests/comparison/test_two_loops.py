@@ -22,14 +22,14 @@ pytestmark = pytest.mark.slow
 STEPS = 40
 
 
-def two_loops(path: Path, solve: float, *, ranges: bool, step: str | None = None) -> Report:
-    """Steps of six kernels of 300 us each; those of the second loop take `solve` times as long."""
+def two_loops(path: Path, solve: float, *, ranges: bool, step: str | None = None, loops: int = 2) -> Report:
+    """Steps of six kernels of 300 us each; those of the second loop, if any, take `solve` times as long."""
     simulation = Simulation()
     sim_process = solver(simulation)
 
     def main(t: Thread) -> Body:
         yield from start_up(t, 20 * MS)
-        for name, factor in (("reference", 1.0), ("solve", solve)):
+        for name, factor in (("reference", 1.0), ("solve", solve))[:loops]:
             for number in range(STEPS):
                 if ranges:
                     t.push(name)
@@ -94,3 +94,33 @@ def test_a_step_that_is_chosen_compares_its_loop(tmp_path: Path) -> None:
     made = only(compare_reports(sides[:1], sides[1:]))
     assert made.unit.kind == "iterations"
     assert made.length.after_ns / made.length.before_ns == pytest.approx(2.17, abs=0.01)
+
+
+def test_a_loop_more_is_not_the_same_work(tmp_path: Path) -> None:
+    """The second loop leads after: no steps are compared, and the windows hold all kernels of before, and others."""
+    before = two_loops(tmp_path / "before.sqlite", 2.0, ranges=False, loops=1)
+    made = compare_reports([before], [two_loops(tmp_path / "after.sqlite", 2.0, ranges=False)])
+    assert made.headline.startswith("Not the same work: kernels 258 → 498 (1.9×); ")
+    assert "for the same work" not in made.headline
+
+
+def test_evaluations_outside_of_the_steps_leave_them_steps(tmp_path: Path) -> None:
+    """Kernels that follow every fifth step are a third of all names: four of five steps lack them."""
+    simulation = Simulation()
+
+    def main(t: Thread) -> Body:
+        for number in range(STEPS):
+            t.push(f"iter {number}")
+            for kernel in range(8):
+                yield from t.launch(f"step_kernel_{kernel % 4}", 200 * US)
+            yield from t.synchronize(t.process.null, cost=20 * US)
+            t.pop()
+            if number % 5 == 4:
+                for kernel in range(6):
+                    yield from t.launch(f"eval_kernel_{kernel % 2}", 200 * US)
+                yield from t.synchronize(t.process.null)
+
+    simulation.thread(simulation.process(), main)
+    found = analyze(simulation.run().write(tmp_path / "eval.sqlite"), Settings(timeline=False)).devices[0].iterations
+    assert found is not None
+    assert (found.name, found.count) == ("iter #", STEPS)

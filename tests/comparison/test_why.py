@@ -67,6 +67,11 @@ class TestFamilies:
         assert (found.count_before, found.count_after) == (12, 4)
         assert (found.before_ns, found.after_ns, found.change_ns) == (150 * US, 40 * US, -110 * US)
 
+    def test_kernels_under_names_of_another_family_are_not_fused(self) -> None:
+        rows = [kernel("my_softmax", (8, 100), (0, 0)), kernel("my_layer_norm", (8, 100), (0, 0))]
+        rows += [kernel("my_softmax_v2", (0, 0), (8, 100)), kernel("my_ln_v2", (0, 0), (8, 100))]
+        assert "fused" not in {each.how for each in family_changes(rows, STEPS)}
+
     def test_fewer_runs_of_products_are_not_called_fused(self) -> None:
         """They may be less work."""
         found = only(kernel(GEMM, (8, 100), NONE), kernel("nvjet_tst_128x64", NONE, (4, 40)))
