@@ -225,8 +225,8 @@ def _with_missed(place: IntArray, end: int) -> IntArray:
 
 def chance_of_total(found: Aligned, one: LaunchOrder, two: LaunchOrder) -> float | None:
     """The share of the time of all that was aligned that may be chance, from how much the pieces differ. A piece is the
-    time from one operation to the next. Pieces that changed in truth are few, or changed alike: neither moves the median
-    difference. What a single piece brought may be chance as well. None where there are too few."""
+    time from one operation to the next. Pieces that changed in truth are few, or changed alike: neither moves the
+    median difference. What a single piece brought may be chance as well. None where there are too few."""
     at = np.flatnonzero(found.match >= 0)
     starts = one.start[at], two.start[found.match[at]]
     before, after = (np.diff(np.maximum.accumulate(each)) for each in starts)

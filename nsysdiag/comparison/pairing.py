@@ -25,7 +25,7 @@ class DevicePair(Struct, frozen=True):
 
 class CutAlike(Struct, frozen=True):
     """The reports of all captures, those before first, and notes. `same_work` are devices, by key, that did the same
-    operations once and have no steps in common, with the share of the time that may be chance."""
+    operations and have no steps in common. Each has the share of the time that may be chance."""
 
     reports: list[Report | WhatIf]
     notes: list[str]
