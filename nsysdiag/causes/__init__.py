@@ -102,6 +102,7 @@ OTHER_PROCESS = gpu_context_switch.CAUSE.id
 INPUT_WAIT = data_loading.CAUSE.id
 THREAD_WAIT = lock_wait.CAUSE.id
 IN_MPI = exposed_mpi.CAUSE.id
+UNIFIED_MEMORY = unified_memory.CAUSE.id
 
 
 def places(which: Callable[[Cause], bool]) -> IntArray:

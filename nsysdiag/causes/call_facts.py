@@ -40,11 +40,13 @@ def call_facts(activity: DeviceActivity) -> CallFacts:
         (operations.copy_kind[copies] == CopyKind.DEVICE_TO_HOST) & (operations.size[copies] <= READ_BACK_BYTES)
     ]
     small = small[operations.size[small] > 0]
+    uploads = pageable[operations.copy_kind[pageable] == CopyKind.HOST_TO_DEVICE]
     firsts = _FirstLaunches.of(activity)
     loads = _flags(len(calls), firsts.slow(LONG_NS))
     return CallFacts(
         pageable=_flags(len(calls), launch[pageable]),
         read_back=_flags(len(calls), launch[small]),
+        upload=_flags(len(calls), launch[uploads]),
         creates_context=_creates_context(activity),
         first_launch=loads,
         first_use=_flags(len(calls), firsts.slow(FIRST_NS)) & ~loads,

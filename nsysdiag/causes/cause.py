@@ -84,10 +84,28 @@ class Hint(Enum):
     """What the launching thread did just before a slice, or what most of its CPU samples are in."""
 
     AFTER_READ_BACK = auto()
+    AFTER_UPLOAD = auto()
     IN_COLLECTOR = auto()
     IN_INTERPRETER = auto()
 
 
+HINTS = (None, Hint.AFTER_READ_BACK, Hint.AFTER_UPLOAD)
+"""Of waits for a device, by what was copied right before (`CallFacts.copied`)."""
+PIN_UPLOADS = Advice(
+    plain=(
+        "Build the value once, and on the device. What has to be uploaded in each step: from pinned memory, with "
+        "cudaMemcpyAsync and no wait behind it; the stream keeps the order.",
+    ),
+    pytorch=FrameworkAdvice(
+        (
+            "A tensor is uploaded from pageable memory, and the host waits for that. Build it once and on the device "
+            "(torch.tensor(..., device='cuda') outside of the step), or upload it from pinned memory with "
+            "tensor.to(device, non_blocking=True).",
+        ),
+        source="pinned_memory",
+        fix="build it once on the device, or pin it and copy with non_blocking=True",
+    ),
+)
 KEEP_ON_DEVICE = Advice(
     plain=(
         "Keep the value on the device and let a kernel use it there. Where the host needs it, copy it to pinned memory "

@@ -39,7 +39,8 @@ class EvidenceLayer(Struct, frozen=True):
 class CallFacts(Struct, frozen=True):
     """Facts about API calls beyond their name: a flag for each row of the table of calls.
 
-    `pageable`: copies to or from pageable memory; `read_back`: device-to-host copies of at most 64 bytes;
+    `pageable`: copies to or from pageable memory; `read_back`: device-to-host copies of at most 64 bytes; `upload`: copies from
+    pageable memory to a device;
     `creates_context`: a process's first calls, over 1 ms, before anything ran; `first_launch`: the first launch of a
     kernel name that took far longer than the median of its API; `first_use`: a long first launch of an API with too few
     others for a median. `synchronized` is the number of the device that a call waited for, -1 where unknown.
@@ -47,10 +48,17 @@ class CallFacts(Struct, frozen=True):
 
     pageable: BoolArray
     read_back: BoolArray
+    upload: BoolArray
     creates_context: BoolArray
     first_launch: BoolArray
     first_use: BoolArray
     synchronized: IntArray
+
+    @property
+    def copied(self) -> IntArray:
+        """What a wait right behind each call is for, as a place in HINTS."""
+        found: IntArray = np.where(self.read_back, 1, np.where(self.upload, 2, 0))
+        return found
 
 
 class HostEvidence(Struct, frozen=True):

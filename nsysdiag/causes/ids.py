@@ -4,3 +4,4 @@ from __future__ import annotations
 
 GRAPH_BUILD = "graph_build"
 HOST_CODE = "host_compute"
+SYNCHRONIZATION, BLOCKING_COPY, UNCOVERED = "sync", "blocking_copy", "uncovered"

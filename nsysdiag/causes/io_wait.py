@@ -19,13 +19,15 @@ CALLS = re.compile(
     r"|mq_(timed)?(send|receive)|msg(snd|rcv)|io_(submit|getevents|setup)|aio_\w+|getaddrinfo|gethostby\w+|rename(at2?)?|unlink(at)?"
     r"|f?truncate(64)?|mkdir|mkfifo(at)?|mknod(at)?|rmdir|getrandom)(_unlocked)?(_chk)?"
 )
+TEXT = EvidenceLabel("reads text of a file, a pipe or a prompt")
 READS, WRITES, PEERS = EvidenceLabel("reads"), EvidenceLabel("writes"), EvidenceLabel("waits for the other end")
 DRIVER, OTHER = EvidenceLabel("in a driver"), EvidenceLabel("other calls")
 _KINDS = (
+    (TEXT, r"getw?(c|char)|gets|v?w?scanf"),
     (
         READS,
         r"p?readv?(64)?2?|preadv(64)?v?2|fread|process_vm_readv|open(at)?2?(64)?|f(re|d|mem)?open(64)?|opendir|readdir(64)?(_r)?|scandir(64)?"
-        r"|f?getw?(s|c|char)|getline|getdelim|unget(c|wc)|v?[fd]?w?scanf|l?f?stat(x|at)?(64)?|access|faccessat|readlink|lseek(64)?"
+        r"|fgetw?[sc]|getline|getdelim|unget(c|wc)|v?[fd]w?scanf|l?f?stat(x|at)?(64)?|access|faccessat|readlink|lseek(64)?"
         r"|fseeko?(64)?|ftello?(64)?|f[gs]etpos(64)?|io_(submit|getevents)|aio_(read|suspend|return|error)|getaddrinfo|gethostby\w+",
     ),
     (
@@ -126,7 +128,7 @@ thread         [read][launch]
                     source="tf_data",
                 ),
             ),
-            labels=(READS,),
+            labels=(READS, TEXT),
         ),
         Variant(
             "writes",

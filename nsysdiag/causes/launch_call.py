@@ -102,6 +102,18 @@ thread          [launch  ]
             call=matching(r"GraphLaunch"),
         ),
         Variant(
+            "copy",
+            "a copy or a set is issued",
+            "copy from pinned memory; look at what holds the call",
+            Advice(
+                (
+                    "The call that issues a copy takes long: the first one makes staging buffers, and pageable memory is "
+                    "staged in the call. Pin the memory; copy once before the part that counts.",
+                )
+            ),
+            call=matching(r"(cuda|cu)(Memcpy|Memset|MemPrefetch)\w*"),
+        ),
+        Variant(
             "first_use",
             "first use of a kernel",
             "run each kernel once during warm-up",

@@ -10,6 +10,7 @@ from nsysdiag.arrays.intervals import BoolArray, Intervals, coverage, union
 from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.cause import (
     KEEP_ON_DEVICE,
+    PIN_UPLOADS,
     Advice,
     Cause,
     EvidenceRows,
@@ -49,7 +50,7 @@ SPINS = EvidenceLabel("spins on a query")
 NOT_READY = (600, 34)
 SPIN_NS = 20_000
 READ_BACK_NS = 50_000
-"""A synchronization that begins within this time of a read-back waits for it."""
+"""A synchronization that begins within this time of a read-back, or of an upload, waits for it."""
 
 
 def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
@@ -229,6 +230,13 @@ thread    [cudaStreamSynchronize] [launch]
             "keep the value on the device and read it every n steps",
             KEEP_ON_DEVICE,
             hint=Hint.AFTER_READ_BACK,
+        ),
+        Variant(
+            "upload",
+            "pageable memory is uploaded",
+            "build the value once on the device, or pin it and do not wait",
+            PIN_UPLOADS,
+            hint=Hint.AFTER_UPLOAD,
         ),
         Variant(
             "query_spin",

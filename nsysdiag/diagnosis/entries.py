@@ -75,7 +75,7 @@ def naming(host_code: Finding, *, sampled: bool) -> str:
         return f"The trace has no CPU samples that name {what}."
     if not host_code.call:
         return f"CPU samples do not name {what}: build it with symbols (-g)."
-    return f"CPU samples name {what} only as {host_code.call}: add NVTX ranges."
+    return f"Most CPU samples in {what} name only {host_code.call}: add NVTX ranges."
 
 
 PHASES_OVER_TIME = "The phases of the job over time, in the colour of what takes most of each"

@@ -30,6 +30,8 @@ NO_WORK, UNRESOLVED = "no-gpu-work", "unresolved"
 CANNOT_TELL = "the trace cannot tell"
 """Behind bounds that are too far apart for a figure."""
 PACED = "The loop is paced at {}: it waits for that time in each step, so what is saved makes the wait longer."
+LIKELY_BELOW = 0.5
+"""Share of the time behind a claim that has evidence: below it is likely at best."""
 REPLAY = "replay"
 """How a saving was found."""
 UNKNOWN_PART = "an unknown part"
@@ -154,7 +156,7 @@ def _whole_percent(ns: int, of_ns: int) -> str:
 class Predicted(NamedTuple):
     """What a fix saves of the replayed step or window (`per`) of length `of_ns`: `ns`, between `low_ns` and
     `high_ns`. Or the `reason` why that is not predicted. `paced_ns` is as in `Saves`, 0 for none; `steps` is how many
-    were replayed."""
+    were replayed. `more` is a sentence: why `high_ns` may be true; empty where it is about `ns`."""
 
     per: str
     of_ns: int
@@ -165,6 +167,7 @@ class Predicted(NamedTuple):
     reason: str = ""
     paced_ns: int = 0
     steps: int = 0
+    more: str = ""
 
 
 class Part(Record, frozen=True):

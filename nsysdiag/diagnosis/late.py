@@ -9,18 +9,19 @@ from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
 from nsysdiag.bottlenecks import BOTTLENECKS, OF_WORK
 from nsysdiag.causes import CAUSES, IN_MPI, INPUT_WAIT
+from nsysdiag.causes.cause import Advice
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import PROFILER
 from nsysdiag.diagnosis.sentences import NO_DETAIL, detail_of
 from nsysdiag.fields import Sentence
-from nsysdiag.findings.rules import BALANCE, EXPOSED_COMM, LATE_RANK, severity
+from nsysdiag.findings.rules import BALANCE, EXPOSED_COMM, JITTER, LATE_RANK, severity
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.ranks.facts import RankComparison, RankWait
 from nsysdiag.report import DeviceReport, Finding
 from nsysdiag.typed import say
 from nsysdiag.units import format_ns, format_share, uncapitalized
 
-COMMUNICATION = "communication"
+COMMUNICATION, COMPUTE = "communication", "compute"
 MOST_WAITED = 3
 
 
@@ -157,7 +158,7 @@ def _waiting(
             *(f"late because of {_name(each)}: {format_share(part, 1)}" for each, part in _most(mine.reasons)),
             *(root.evidence[:MOST_WAITED] if root else []),
         ],
-        advice=_advice(name, bottleneck, root, mine) if first else list(BALANCE.plain),
+        advice=_advice(name, bottleneck, root, mine) if first else list(_steadier(mine).plain),
         chain=[
             *(root.chain[:1] if root else []),
             say("{} {} late", name, "comes" if first else "come"),
@@ -181,6 +182,11 @@ def _advice(name: Sentence, bottleneck: str, root: Finding | None, mine: LateSha
     if root is None:
         return [compare, *LATE_RANK.advice.plain]
     return [*root.advice, compare] if root.cause in mine.reasons else [compare, *root.advice]
+
+
+def _steadier(mine: LateShare) -> Advice:
+    """Where no single device is late: even work, or hosts that run ahead where work is not what makes them late."""
+    return BALANCE if next(iter(mine.reasons), COMPUTE) == COMPUTE else JITTER
 
 
 def _summary(name: Sentence, root: Finding | None) -> Sentence:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
-from nsysdiag.causes import BLOCKING_COPY, CAUSES, IN_MPI, LAUNCH_LATENCY, SYNCHRONIZATION
+from nsysdiag.causes import BLOCKING_COPY, CAUSES, IN_MPI, LAUNCH_LATENCY, SYNCHRONIZATION, UNIFIED_MEMORY
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import COUNTED_BEFORE, KERNELS
 from nsysdiag.diagnosis.focus import window_ns
@@ -55,8 +55,13 @@ ABOUT = 0.01
 """Shares closer than that are the same here: a prediction is not exact."""
 EXPLAINED = 0.0025
 """A difference of shares that a reader sees."""
-TOO_SHORT = "kernels can hide no more"
-"""Where bounds of a replay reach above the time of kernels, and a figure would contradict them."""
+ONLY = "kernels can hide only {}"
+TOO_SHORT = "kernels hide {}; others that it waits for may be sooner, too"
+"""Where bounds of a replay reach above the time of kernels."""
+LEFT = "at most all that kernels leave"
+BESIDE = "at most its time and that of the GPU's work: both may run at once"
+IN_CALLS = "at most all time of copies, and of calls that copy and wait for kernels"
+IN_KERNELS = "at most all time in which kernels may wait for pages"
 MORE_BY_REPLAY = "what waits for it gets shorter, too"
 
 
@@ -64,7 +69,9 @@ class Judged(Struct, frozen=True):
     """The judged time of one device: `window_ns` of its window, `account_ns` in its account, which may begin before
     that, `compute_ns` of it in its kernels. `in_order_ns` of that can only run one after the other, None for all.
     `busy_ns` is all that it works, or is idle for a reason of its own. For `blocked_ns` it is idle while calls that
-    copy hold a thread, for `met_ns` while threads are in MPI. `alone`: one thread calls CUDA."""
+    copy hold a thread, for `met_ns` while threads may
+    wait in MPI. For `paged_ns` it is idle between migrations. `alone`: one thread calls CUDA. `copying_ns` and
+    `paging_ns` are as in `InOrder`."""
 
     window_ns: int
     account_ns: int
@@ -73,7 +80,10 @@ class Judged(Struct, frozen=True):
     busy_ns: int = 0
     blocked_ns: int = 0
     met_ns: int = 0
+    paged_ns: int = 0
     alone: bool = False
+    copying_ns: int | None = None
+    paging_ns: int | None = None
 
     @classmethod
     def of(cls, device: PhaseDevice, in_order: InOrder) -> Judged:
@@ -88,9 +98,20 @@ class Judged(Struct, frozen=True):
             in_order.ns,
             busy,
             device.ledger.get(BLOCKING_COPY, 0),
-            device.ledger.get(IN_MPI, 0),
+            max(device.ledger.get(IN_MPI, 0) - in_order.sending_ns, 0),
+            device.ledger.get(UNIFIED_MEMORY, 0),
             in_order.one_thread,
+            in_order.copying_ns,
+            in_order.paging_ns,
         )
+
+    def copying(self) -> int | None:
+        """For how long copies run, or calls that copy hold a thread, in ns; None without copies."""
+        return self.copying_ns
+
+    def paging(self) -> int | None:
+        """For how long pages move, kernels wait for them, or the device idles between them; None without pages."""
+        return None if self.paging_ns is None else self.paging_ns + self.paged_ns
 
     @property
     def kept_share(self) -> float:
@@ -116,23 +137,36 @@ def bound_of(finding: Finding, judged: dict[str, Judged]) -> Bound:
     return Bound(1 - compute[busiest], busiest)
 
 
-def most_saved(finding: Finding, judged: dict[str, Judged]) -> float:
-    """The share that a finding saves at most without a replay: all that kernels of one stream leave. Calls of CUDA
-    in one thread save no more than the idle time of the finding and the time of the device's work. What ends last
-    waited at any moment for one thing; while the device was idle that was what the idle time is charged to. Calls of
-    MPI may end sooner, too.
+def most_saved(finding: Finding, judged: dict[str, Judged]) -> tuple[float, str]:
+    """The share that a finding saves at most without a replay, and why it is no less: all that kernels of one stream
+    leave. Calls of CUDA in one thread save no more than the idle time of the finding and the time of the device's work.
+    What ends last waited at any moment for one thing; while the device was idle that was what the idle time is charged
+    to. Calls of MPI may end sooner, too.
 
     ```
     thread  [launch][cudaMemcpy .......][host code ..][launch]      without the copy all is sooner by the time of its
     gpu             [==kernel==)[copy ==)                           call at most: for the rest of it the GPU works
     ```
     """
-    most = 1 - max(each.kept_share for each in judged.values() if each.account_ns)
+    bounds = [(1 - max(each.kept_share for each in judged.values() if each.account_ns), LEFT)]
     copies, (device, *others) = finding.cause == EXPOSED_COPY.id, judged.values()
-    if others or not device.alone or not (finding.cause in OF_ONE_THREAD or finding.bottleneck == STARTUP):
-        return most
-    idle = device.blocked_ns if copies else finding.lost_ns
-    return min(most, (idle + device.busy_ns + device.met_ns) / device.account_ns)
+    if not others and device.alone and (finding.cause in OF_ONE_THREAD or finding.bottleneck == STARTUP):
+        idle = device.blocked_ns if copies else finding.lost_ns
+        bounds.append(((idle + device.busy_ns + device.met_ns) / device.account_ns, BESIDE))
+    return min(bounds)
+
+
+def touched_share(finding: Finding, judged: dict[str, Judged]) -> tuple[float, str]:
+    """The share of the judged time that a fix of copies, or of migrations, can take away on all devices. Waits in MPI
+    are part of it, as for ranks that do the same; 1 for other findings."""
+    which = {EXPOSED_COPY.id: Judged.copying, PAGING.id: Judged.paging}.get(finding.cause)
+    known = [ns for each in judged.values() if which is not None and (ns := which(each)) is not None]
+    if not known:
+        return 1.0, LEFT
+    met = max(each.met_ns for each in judged.values())
+    share = (sum(known) + met) / min(each.account_ns for each in judged.values() if each.account_ns)
+    why = IN_KERNELS if finding.cause == PAGING.id else IN_CALLS
+    return min(share, 1.0), f"{why}; ranks behind them may be sooner, too" if met else why
 
 
 def note_of(finding: Finding, own: float, share: float, saved: float, bound: Bound) -> Sentence:
@@ -173,7 +207,10 @@ def limited(finding: Finding, judged: Mapping[str, Judged]) -> Finding:
     if limit is None or finding.share - finding.saves.most <= ABOUT:
         return finding
     hidden = finding.saves.most - limit <= EXPLAINED
-    return replace(finding, note=f"kernels can hide only {format_share(limit, 1)}" if hidden else TOO_SHORT)
+    return replace(
+        finding,
+        note=f"kernels can hide only {format_share(limit, 1)}" if hidden else TOO_SHORT.format(format_share(limit, 1)),
+    )
 
 
 def _elsewhere(finding: Finding) -> str:

@@ -21,6 +21,7 @@ from nsysdiag.diagnosis.one_problem import (
     most_saved,
     note_of,
     replayed_note,
+    touched_share,
     waits_for_kernels,
 )
 from nsysdiag.diagnosis.returned import counts_before, is_behind
@@ -91,8 +92,12 @@ def _at_most(finding: Finding, judged: dict[str, Judged], steps: PhaseSteps | No
     hidden = finding.cause in HIDDEN and not frees
     if saves is None or hidden or finding.bottleneck in KERNELS or finding.cause in OTHER_WORK:
         return finding
-    high = round(of_whole_steps(most_saved(finding, judged), steps) * saves.of_ns)
-    return replace(finding, saves=replace(saves, high_ns=max(saves.high_ns, high)))
+    (most, why), (touched, touches) = most_saved(finding, judged), touched_share(finding, judged)
+    longest = max(each.account_ns for each in judged.values())
+    most, why = min((of_whole_steps(most, steps), why), (_in_whole_steps(touched, steps, longest), touches))
+    high = round(most * saves.of_ns)
+    note = finding.note or (why if high > saves.high_ns + ABOUT * saves.of_ns else "")
+    return replace(finding, saves=replace(saves, high_ns=max(saves.high_ns, high)), note=note)
 
 
 def _predicted(
@@ -131,8 +136,15 @@ def _predicted(
         saves=saves,
         ceiling_ns=int(most / saved_share(finding) * finding.ceiling_ns) if promised.ns else 0,
         severity=severity(weighed_share(replace(finding, saves=saves)), limits),
-        note=replayed_note(finding, share) or paced,
+        note="; ".join(filter(None, (replayed_note(finding, share) or paced, _more(found, finding.share)))),
     )
+
+
+def _more(found: Predicted, share: float) -> str:
+    """Why more may be saved than is predicted, where a reader sees the difference to that and to the finding's own
+    `share`."""
+    apart = min(found.high_ns - found.ns, found.high_ns - share * found.of_ns)
+    return found.more[:1].lower() + found.more[1:].rstrip(".") if apart > ABOUT * found.of_ns else ""
 
 
 def _capped(finding: Finding, most_ns: int) -> Finding:
@@ -179,6 +191,15 @@ def _counted(group: list[Finding], limits: FindingThresholds) -> list[Finding]:
 def of_whole_steps(most: float, steps: PhaseSteps | None) -> float:
     """The share of whole steps, from that of the judged time: at its end idle time of the last step may be missing."""
     return most if steps is None else 1 - (1 - most) / (1 + most / max(steps.count, 1))
+
+
+def _in_whole_steps(touched: float, steps: PhaseSteps | None, judged_ns: int) -> float:
+    """The same of time that a fix can touch: what is missing of the last step may be such time, but that is no more
+    than steps are longer than the judged time; and all that is there may be in the steps."""
+    if steps is None:
+        return touched
+    whole = max(steps.count, 1) * steps.average_ns
+    return min((touched * judged_ns + max(whole - judged_ns, 0)) / whole, 1.0)
 
 
 def saved_share(finding: Finding) -> float:

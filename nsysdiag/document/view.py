@@ -212,6 +212,13 @@ def missing(report: Report) -> list[str]:
     return [capability.id for capability in report.trace.capabilities if not capability.available]
 
 
+def missing_in_words(report: Report) -> list[str]:
+    """The same for readers: calls of MPI may be ranges, and migrations are there without their page faults."""
+    in_ranges = any(device.communication.mpi for device in report.devices)
+    said = {"unified-memory": "page faults of unified memory", "mpi": "" if in_ranges else "mpi"}
+    return [name for each in missing(report) if (name := said.get(each, each))]
+
+
 def host_unseen(report: Report) -> bool:
     """Whether the trace shows nothing of the host but its CUDA calls and ranges."""
     return set(HOST_EVIDENCE) <= set(missing(report))

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from nsysdiag.causes.ids import GRAPH_BUILD
+from nsysdiag.causes.ids import BLOCKING_COPY, GRAPH_BUILD, SYNCHRONIZATION, UNCOVERED
+from nsysdiag.diagnosis.facts import LIKELY_BELOW, WAITS
 from nsysdiag.document.names import brief, clip
 from nsysdiag.document.view import more_shares
 from nsysdiag.units import NS_PER, every_nth, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nsysdiag.document.view import Causes, RootRow
+    from nsysdiag.phases.facts import Phase
     from nsysdiag.report import (
         DeviceReport,
         EvidenceRow,
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
         IterationReport,
         NotRecorded,
         OpCounts,
+        Report,
         SignatureRow,
         SlowIteration,
         Thread,
@@ -32,8 +37,9 @@ ITERATION_KINDS = {
     "repeat": ("repeat", "repeats"),
 }
 ITERATION_TITLES = {"step": "Iterations", "layer": "Layers", "repeat": "Repeats"}
-LIKELY_BELOW = 0.5
 UNRESOLVED_BELOW = 0.2
+CHARGED = 0.05
+"""Of the idle time: where less is charged to other causes, figures of two sections look alike."""
 NO_GPU_WORK = "No GPU work in this trace"
 SEVERITY_ICONS = {"high": "▲", "medium": "◆", "low": "●", "info": "○"}
 OVERLAP = "Savings of several findings may overlap: do not add them up. Lost times do not overlap and can be added up."
@@ -132,6 +138,34 @@ def drained_sentence(device: DeviceReport) -> str | None:
     )
 
 
+def behind_sentences(device: DeviceReport, report: Report) -> list[str]:
+    """How much idle time synchronizations made, by the queue and by the diagnosis; what that charges to start-up."""
+    told = (drained_sentence(device), charged_sentence(device, report.phases), built_sentence(device, report.findings))
+    return [each for each in told if each]
+
+
+def built_sentence(device: DeviceReport, findings: Sequence[Finding]) -> str | None:
+    """How much unexplained time the diagnosis charges to start-up, as ranges of the program say that it compiles."""
+    built = (each for each in findings if (each.cause, each.bottleneck) == (UNCOVERED, "startup"))
+    ns = sum(each.lost_ns for each in built if device.key in each.devices)
+    said = f"The diagnosis charges {format_ns(ns)} of the unexplained time to start-up: by ranges, code is compiled."
+    return said if ns else None
+
+
+def charged_sentence(device: DeviceReport, phases: Sequence[Phase]) -> str | None:
+    """How much idle time the diagnosis charges to synchronizations although the host did something else by then; None
+    where that is little of it."""
+    judged = [each for phase in phases if phase.judged for each in phase.devices if each.key == device.key]
+    charged = sum(each.account.get(WAITS, 0) for each in judged)
+    other = charged - sum(each.ledger.get(SYNCHRONIZATION, 0) + each.ledger.get(BLOCKING_COPY, 0) for each in judged)
+    if not judged or other < CHARGED * device.idle_ns:
+        return None
+    return (
+        f"The diagnosis charges {format_ns(charged)} of the judged time to synchronization: while that held the host, "
+        "work could have been launched. The table says what the host did in the idle time itself."
+    )
+
+
 def thread_label(thread: Thread | None) -> str:
     """A thread by name and ids."""
     if thread is None:
@@ -152,9 +186,10 @@ def path_label(nvtx: list[str]) -> str:
 
 def iterations_found(found: IterationReport) -> str:
     """How many iterations there are, and by what they were distinguished."""
-    by = "NVTX range" if found.source == "nvtx" else "each start of"
     what = counted(found.count, *ITERATION_KINDS[found.kind])
-    return f"{what} by {by} “{clip(brief(found.name), ITERATION_NAME)}”"
+    name = f"“{clip(brief(found.name), ITERATION_NAME)}”"
+    # Of an operation with several launch shapes, or places, in an iteration, one is the mark.
+    return f"{what} by NVTX range {name}" if found.source == "nvtx" else f"{what} by one start of {name} in each"
 
 
 def inner_sentence(found: IterationReport) -> str:
@@ -162,7 +197,7 @@ def inner_sentence(found: IterationReport) -> str:
     inner = found.inner
     if inner is None:
         return ""
-    by = "NVTX range" if inner.source == "nvtx" else "Each start of"
+    by = "NVTX range" if inner.source == "nvtx" else "One launch shape of"
     times = f"{counted(inner.per_iteration, 'time')} in each iteration, {format_ns(inner.median_ns)} apart"
     return f"{by} “{clip(brief(inner.name), ITERATION_NAME)}” comes {times}"
 
@@ -253,7 +288,8 @@ def where_sentence(finding: Finding) -> str:
     """The gaps of a finding and the call behind them; empty where it is about no gaps."""
     if not finding.gaps:
         return ""
-    call = f" in {clip(brief(finding.call), CALL_NAME)}" if finding.call else ""
+    where = "in or behind" if finding.bottleneck == WAITS else "in"
+    call = f" {where} {clip(brief(finding.call), CALL_NAME)}" if finding.call else ""
     return counted(finding.gaps, "gap") + call
 
 

@@ -7,13 +7,13 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import DeviceWaitCalls, Made
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before
+from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, nearest_before
 from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.arrays.nesting import constant
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, OTHER_PROCESS, PLACE, SYNCHRONIZATION, sync, variant_of
 from nsysdiag.causes.blocking_copy import READS_BACK
-from nsysdiag.causes.cause import Hint
+from nsysdiag.causes.cause import HINTS, Hint
 from nsysdiag.causes.evidence import CallFacts, named
 from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.events.host import HostActivity
@@ -116,20 +116,19 @@ def slice_kinds(context: GapContext, evidence: LayeredEvidence, attribution: Att
     """The variant of each slice, an index into those of its cause; found once for each combination of its words."""
     rows, texts = context.slices.rows, [*context.slices.texts, ""]
     labels = [*attribution.labels, None]
-    after = np.zeros(len(rows), dtype=np.bool_)
+    after = np.zeros(len(rows), dtype=np.int64)
     waits = np.flatnonzero(rows.cause == PLACE[SYNCHRONIZATION])
-    after[waits] = _CallsAt.of(context, evidence, rows.gap[waits], rows.start[waits]).after_read_back()
+    after[waits] = _CallsAt.of(context, evidence, rows.gap[waits], rows.start[waits]).after()
     said = joint(attribution.cause, attribution.label % len(labels), len(labels))
     key = joint(said, rows.text % len(texts), len(texts))
-    present, code = distinct(joint(key, after.astype(np.int64), 2))
+    present, code = distinct(joint(key, after, len(HINTS)))
     ids = list(CAUSES)
     kinds = []
     for combination in present.tolist():
-        rest, read_back = divmod(combination, 2)
+        rest, hint = divmod(combination, len(HINTS))
         rest, text = divmod(rest, len(texts))
         cause, label = divmod(rest, len(labels))
-        hint = Hint.AFTER_READ_BACK if read_back else None
-        kinds.append(variant_of(ids[cause], labels[label], typed.called(texts[text]), hint))
+        kinds.append(variant_of(ids[cause], labels[label], typed.called(texts[text]), HINTS[hint]))
     return np.array(kinds, dtype=np.int16)[code]
 
 
@@ -150,21 +149,21 @@ class _CallsAt(Struct, frozen=True):
         at = nearest_before(calls.spans.start, context.axis.position(np.maximum(lane, 0), time))
         return cls(calls, np.where(lane >= 0, at, -1), evidence.facts, context.axis.stride)
 
-    def after_read_back(self) -> BoolArray:
-        """True for synchronizations right after a copy of a few bytes to the host: that is how a value is read back.
+    def after(self) -> IntArray:
+        """The place in HINTS of synchronizations right after such a copy; 0 for others. A value is read back by a copy
+        of a few bytes to the host.
 
         ```
         thread  [cudaMemcpyAsync DtoH, 4 bytes][cudaStreamSynchronize     ]
         ```
         """
         if len(self.calls) == 0:
-            return np.zeros(len(self.at), dtype=np.bool_)
+            return np.zeros(len(self.at), dtype=np.int64)
         at, before = np.maximum(self.at, 0), np.maximum(self.at - 1, 0)
         start, ended = self.calls.spans.start[at], self.calls.spans.end[before]
         near = (start - ended <= READ_BACK_NS) & (start // self.stride == ended // self.stride)
-        copied = self.facts.read_back[self.calls.row[before]]
-        result: BoolArray = (self.at > 0) & near & copied & named(self.calls, sync.CALLS)[at]
-        return result
+        waits = (self.at > 0) & near & named(self.calls, sync.CALLS)[at]
+        return np.where(waits, self.facts.copied[self.calls.row[before]], 0)
 
 
 def last_calls(context: GapContext, host: HostActivity, slices: IntArray) -> tuple[IntArray, list[str]]:
@@ -199,11 +198,11 @@ def _made(
     path, paths = normal_paths(context, begins // context.axis.stride, context.axis.time(begins))
     place = {tuple(each): code for code, each in enumerate(keys.paths)}
     recode = np.array([place.setdefault(tuple(each), len(place)) for each in paths], dtype=np.int32)
-    after = _CallsAt.of(context, evidence, gap, begun).after_read_back()
+    after = _CallsAt.of(context, evidence, gap, begun).after()
     copies = waits.copies[wait]
-    present, code = distinct(joint(waits.name[wait], after.astype(np.int64), 2))
+    present, code = distinct(joint(waits.name[wait], after, len(HINTS)))
     names = [typed.called(each) for each in waits.names]
-    kinds = np.array([_kind_of_wait(names[each // 2], bool(each % 2)) for each in present.tolist()])
+    kinds = np.array([_kind_of_wait(names[each // len(HINTS)], HINTS[each % len(HINTS)]) for each in present.tolist()])
     read_back = variant_of(BLOCKING_COPY, READS_BACK)
     rows = Shares(
         gap=gap.astype(np.int32),
@@ -222,5 +221,5 @@ def _made(
     return rows, [list(each) for each in place]
 
 
-def _kind_of_wait(name: str, after_read_back: bool) -> int:
-    return variant_of(SYNCHRONIZATION, sync.label_of(name), name, Hint.AFTER_READ_BACK if after_read_back else None)
+def _kind_of_wait(name: str, hint: Hint | None) -> int:
+    return variant_of(SYNCHRONIZATION, sync.label_of(name), name, hint)

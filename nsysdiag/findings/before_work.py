@@ -130,10 +130,11 @@ def before_findings(
             lost_ns=0,
             lost_share=0.0,
             ceiling_ns=ns if promised(bottleneck) else 0,
-            confidence=1.0,
+            confidence=_confidence(start, bottleneck, part, spans),
             nvtx=[],
             evidence=[
                 f"{format_ns(ns)} before the first work of the device",
+                *_inferred(start, bottleneck, part, spans),
                 *([sampled] if sampled and bottleneck == HOST else []),
             ],
             advice=[
@@ -157,6 +158,24 @@ def before_findings(
         for bottleneck, part, spans in _parts(start)
         if (ns := spans.total()) >= least
     ]
+
+
+def _confidence(start: Start, bottleneck: str, part: str, spans: Intervals) -> float:
+    """The share of CUDA's own start that calls show; the rest is inferred, as nothing else is recorded there."""
+    return 1.0 if bottleneck != STARTUP or part else round(_in_calls(start, spans) / max(spans.total(), 1), 4)
+
+
+def _in_calls(start: Start, spans: Intervals) -> int:
+    """For how long, in ns, the thread is in calls that have rows."""
+    host = start.host
+    return intersect(union(host.api.spans, host.os_calls.spans, host.overhead.spans), spans).total()
+
+
+def _inferred(start: Start, bottleneck: str, part: str, spans: Intervals) -> list[Sentence]:
+    ns = spans.total() - _in_calls(start, spans)
+    if bottleneck != STARTUP or part or ns < NOTABLE * spans.total():
+        return []
+    return [f"for {format_ns(ns)} of it nothing is recorded: that CUDA starts there is inferred"]
 
 
 def _parts(start: Start) -> Iterator[tuple[str, str, Intervals]]:

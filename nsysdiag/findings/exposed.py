@@ -20,6 +20,7 @@ from nsysdiag.findings.rules import (
     EXPOSED_COMM,
     EXPOSED_COPY,
     FEWER_BYTES,
+    GRADIENTS,
     PAGING,
     PINNING,
     SETS,
@@ -37,6 +38,8 @@ from nsysdiag.units import format_bytes, format_count, format_ns, format_transfe
 
 MOST_EVIDENCE = 4
 DEVICE = "device"
+REDUCE = ("AllReduce", "ReduceScatter")
+"""How gradients are exchanged, among others."""
 DWARFS = 2
 """Copies that take more than this many times the compute are too many, not too early."""
 SHORT = {SETS: "set less memory", PINNING: "pin the host memory and copy on a separate stream"}
@@ -91,7 +94,9 @@ class _Exposed(Struct, frozen=True):
         if not kinds:
             return cls(ns, None, 0, rows)
         name = typed.kernel(kinds[0].longest, SHOWN)
-        return cls(ns, say("{} ({})", kinds[0].kind, name) if kinds[0].kind else name, min(kinds[0].ns, ns), rows)
+        special = GRADIENTS if kinds[0].kind.endswith(REDUCE) else None
+        said = say("{} ({})", kinds[0].kind, name) if kinds[0].kind else name
+        return cls(ns, said, min(kinds[0].ns, ns), rows, special=special)
 
     @property
     def mostly(self) -> bool:
@@ -217,8 +222,8 @@ def _advice(rule: FindingRule, special: Advice | None, frameworks: tuple[str, ..
         return general, (words.fix if words is not None else "") or rule.fix
     first = special.words(frameworks)
     if first is None:
-        return [*special.plain, *general], SHORT[special]
-    return [*first.sentences, *general], first.fix or SHORT[special]
+        return [*special.plain, *general], SHORT.get(special, rule.fix)
+    return [*first.sentences, *general], first.fix or SHORT.get(special, rule.fix)
 
 
 def _fewer(_rule: FindingRule, special: Advice | None, frameworks: tuple[str, ...]) -> tuple[list[Sentence], str]:

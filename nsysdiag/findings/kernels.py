@@ -155,7 +155,7 @@ def _finding(
         advice=advice,
         call=most,
         chain=[
-            say("{} and others run for {}", most or "kernels", format_ns(ns)),
+            _running(context, top, most, ns),
             SEE_GRAPHS if top and top[0].short_name == GRAPHS else rule.fix,
         ],
         rows=_rows(context),
@@ -165,6 +165,13 @@ def _finding(
         summary=kinds_in_words(named, ns / judged.account_ns),
         named=[replace(each, share=round(judged.share(int(each.share * judged.account_ns)), 6)) for each in named],
     )
+
+
+def _running(context: FindingContext, top: list[TopKernel], most: Sentence | None, ns: int) -> Sentence:
+    """How long the kernels run, by the one that takes most of it; they wait for pages besides that, in some traces."""
+    alone = bool(top) and top[0].share * context.judged.account_ns >= NEARLY_ALL * ns
+    waiting = ", without the time in which pages move" if len(context.time.work_of("memory")) else ""
+    return say("{} {} for {}{}", most or "kernels", "runs" if alone else "and others run", format_ns(ns), waiting)
 
 
 def _title(rule: FindingRule, top: list[TopKernel], share: float) -> Sentence:

@@ -173,6 +173,17 @@ stream 9         [=copy==)          no kernel runs meanwhile
     ),
     special=(SETS, PINNING),
 )
+GRADIENTS = Advice(
+    plain=(),
+    pytorch=FrameworkAdvice(
+        (
+            "Where these are gradients, overlap them with the backward pass: buckets of another size "
+            "(DistributedDataParallel bucket_cap_mb).",
+        ),
+        source="tuning_guide",
+    ),
+)
+"""For reductions, as of gradients."""
 EXPOSED_COMM = FindingRule(
     id="exposed_comm",
     bottleneck="communication",
@@ -193,8 +204,8 @@ stream 9              [==nccl AllReduce==)               the part behind backwar
         ),
         pytorch=FrameworkAdvice(
             (
-                "Overlap communication with the backward pass: gradient buckets of another size "
-                "(DistributedDataParallel bucket_cap_mb), a separate stream.",
+                "Overlap communication with compute: launch it as soon as its data is ready (async_op=True), and wait "
+                "where it is used.",
                 "Look for a straggler: ranks that arrive late make all others wait inside the collective.",
             ),
             source="tuning_guide",
@@ -208,6 +219,7 @@ stream 9              [==nccl AllReduce==)               the part behind backwar
             source="jax_gpu",
         ),
     ),
+    special=(GRADIENTS,),
 )
 BEFORE_WORK = FindingRule(
     id="before_work",
@@ -267,7 +279,14 @@ BALANCE = Advice(
         "changes from collective to collective.",
     )
 )
-"""Where no single device is the late one."""
+"""Where no single device is the late one, as each computes more in some steps."""
+JITTER = Advice(
+    (
+        "The late device changes from collective to collective, and all compute for about as long: their hosts launch at "
+        "different times. Let the hosts run ahead: see what each waits for between its launches.",
+    )
+)
+"""The same, where it is not compute that makes them late."""
 MICRO_BATCHES = (
     "Where one needs the other's results, divide the batch into micro-batches, so that each works on one of them."
 )

@@ -13,7 +13,7 @@ from nsysdiag.account.bottlenecks import DeviceWaitCalls
 from nsysdiag.arrays.groups import GroupTotals, group_totals
 from nsysdiag.arrays.intervals import BoolArray, IntArray, intersect
 from nsysdiag.arrays.labels import EvidenceLabel
-from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, INPUT_WAIT, bottlenecks_of_cause, variant_of
+from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, IN_LAUNCH_CALL, INPUT_WAIT, bottlenecks_of_cause, variant_of
 from nsysdiag.causes.cause import Cause, Hint, Variant
 from nsysdiag.causes.data_loading import COMPUTES
 from nsysdiag.causes.dispatch import CAUSE as DISPATCH
@@ -36,7 +36,7 @@ from nsysdiag.report import DeviceReport, EvidenceRow, Named, Root, names_nothin
 from nsysdiag.stacks.samples import SampledCode
 from nsysdiag.time.table import TimeTable
 from nsysdiag.typed import NO_WORDS, joined, say
-from nsysdiag.units import format_count, format_moment, format_ns, mostly, uncapitalized
+from nsysdiag.units import format_count, format_moment, format_ns, listed, mostly, uncapitalized
 from nsysdiag.wakeups.batches import Batches
 
 MOST_EVIDENCE, MOST_ADVICE, MOST_SYMBOLS, LONGEST_PLACE = 4, 3, 2, 60
@@ -45,6 +45,12 @@ BUILDING = "Code is compiled at run time"
 FEWER_NODES = "Fewer, larger kernels: fuse kernels that work on the same data. They run as a CUDA graph already."
 THEN = "Then run it on more threads, or on the GPU."
 KEEP_BUILT = "Keep the compiled code: cache it between runs, or compile ahead of time."
+RANGES_THERE = "Add NVTX ranges to the code there: OS calls, scheduling and CPU samples show nothing of it."
+FEW_LAUNCHES = "Check what makes these few calls slow: a first use, locks in the driver, other threads that launch."
+RANGE_SAYS = 0.4
+"""Confidence that code is compiled where a range of the program is named so, and nothing else shows the thread."""
+MANY_LAUNCHES = 10
+"""Gaps: a graph, or fused kernels, help where launches are many."""
 UNNAMED_ROOT = 0.5
 """Confidence of a root cause that no described gap has."""
 Word = TypeVar("Word")
@@ -127,8 +133,12 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
         advice, fix = [KEEP_BUILT], "keep the compiled code"
     elif _unseen(context, spot):
         advice = [HANGS]
+    elif spot.cause == FALLBACK:
+        advice, fix = _recapture(context)
     elif _in_graphs(context, facts):
         advice, fix = [FEWER_NODES], "fewer, larger kernels"
+    elif spot.cause == IN_LAUNCH_CALL and len(facts.gaps.gap) < MANY_LAUNCHES and not facts.kind.advice:
+        advice, fix = [FEW_LAUNCHES], "see what makes the call slow"
     call = _function(facts)
     loads = spot.cause == INPUT_WAIT
     elsewhere = not loads and _followed(context, facts.slices) >= ALMOST_ALL
@@ -292,6 +302,19 @@ def _unseen(context: FindingContext, spot: Hotspot) -> bool:
     return context.host_unseen and spot.cause == FALLBACK
 
 
+def _recapture(context: FindingContext) -> tuple[list[Sentence], str]:
+    """What to capture that this trace lacks, and its short form; ranges where it lacks nothing."""
+    host = context.sightings.evidence.host
+    scheduled = len(host.scheduling.on_cpu) + len(host.scheduling.out)
+    there = {"--trace=osrt": host.os_traced.any(), "--cpuctxsw": scheduled, "--sample": len(host.samples.position)}
+    lacking = [option for option, known in there.items() if not known]
+    if not lacking:
+        return [RANGES_THERE], "add NVTX ranges"
+    return [f"Capture again with {listed(lacking)}: that may show what the thread did."], (
+        f"capture again with {' '.join(lacking)}"
+    )
+
+
 def _in_graphs(context: FindingContext, facts: _Facts) -> bool:
     """Whether most of this is dispatch between kernels of CUDA graphs."""
     if facts.spot.cause != DISPATCH.id:
@@ -342,7 +365,7 @@ def _confidence(device: DeviceReport, context: FindingContext, facts: _Facts) ->
     the cause because wake-ups were followed is as sure as they are."""
     rule, slices = CAUSES[facts.spot.cause], facts.slices
     if rule.unresolved:
-        return 0.0
+        return RANGE_SAYS if _builds(facts.spot) else 0.0
     known = 1.0 if rule.accepted or device.coverage is None else device.coverage
     share = _followed(context, slices)
     # A chain without hops is as sure as can be: of a wait that led nowhere, which is not what was followed here.
@@ -469,7 +492,7 @@ def _naming(facts: _Facts, call: Sentence | None) -> list[Sentence]:
     known = facts.path or facts.kind.advice or not names_nothing(call)
     if facts.spot.cause != HOST_CODE or not (facts.code.count and call) or known:
         return []
-    return [say("First find out what it does: CPU samples name only {}, so add NVTX ranges. {}", call, THEN)]
+    return [say("First find out what it does: most CPU samples are in {}, so add NVTX ranges. {}", call, THEN)]
 
 
 def _with_row(context: FindingContext, facts: _Facts, advice: list[str]) -> list[Sentence]:
@@ -508,6 +531,8 @@ def _chain(context: FindingContext, facts: _Facts, fix: str) -> list[Sentence]:
         count=len(gaps.gap),
         made=facts.spot.mostly_made,
     )
+    if _builds(facts.spot) and cause == FALLBACK:
+        opening = say("{} is in a range that compiles", chains.thread_words(*gaps.threads(context.gaps)))
     following = context.keys.next_names[int(context.keys.following[gaps.typical(context.keys)])]
     roots = chains.from_root(facts.root, cause)
     return [*(roots or [opening]), effect, chains.shown(following, facts.path), fix]

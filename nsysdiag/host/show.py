@@ -181,7 +181,7 @@ def _began(host: HostReport, group: list[ChangePoint]) -> str:
     )
     first = group[0]
     after = format_ns(first.start_ns - host.start_ns)
-    return f"It began at {instant(first.start_ns)}, {after} into the work, and lasts to the end: {rises} (medians)."
+    return f"From {instant(first.start_ns)} to the end, {after} into the work, these differ: {rises} (medians)."
 
 
 def _inflated(latency: SyncLatency) -> list[str]:

@@ -1,11 +1,13 @@
-"""What no fix of something else changes: kernels of one stream run one after the other, and one thread calls CUDA."""
+"""What limits a fix: kernels of one stream run one after the other, and one thread calls CUDA. A fix of copies saves no
+more time than copies and their calls take.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import Intervals, intersect, union
+from nsysdiag.arrays.intervals import Intervals, intersect, pieces, union
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
@@ -18,15 +20,55 @@ REAL_WORK = 0.1
 
 class InOrder(Struct, frozen=True):
     """Of the judged time: the kernel time `ns` that can only run one after the other, None for all of it. `one_thread`
-    of the trace alone calls CUDA."""
+    of the trace alone calls CUDA. `copying_ns` and `paging_ns` are the time that a fix of copies, or of migrations, can
+    take away; None without any. For `sending_ns` the device is idle while a message is sent."""
 
     ns: int | None = None
     one_thread: bool = False
+    copying_ns: int | None = None
+    paging_ns: int | None = None
+    sending_ns: int = 0
 
     @classmethod
-    def of(cls, device: DeviceTimeline, calls: CallRows, parts: Intervals) -> InOrder:
+    def of(cls, device: DeviceTimeline, calls: CallRows, parts: Intervals, sending_ns: int = 0) -> InOrder:
         """That of a device."""
-        return cls(in_order_ns(device, calls, parts), len(calls) > 0 and bool((calls.thread == calls.thread[0]).all()))
+        one_thread = len(calls) > 0 and bool((calls.thread == calls.thread[0]).all())
+        copying, paging = (
+            intersect(each, parts).total() if len(each) else None for each in (_copying(device, calls), _paging(device))
+        )
+        return cls(in_order_ns(device, calls, parts), one_thread, copying, paging, sending_ns)
+
+
+def _copying(device: DeviceTimeline, calls: CallRows) -> Intervals:
+    """The set of time in which copies and sets run, or the calls that launched them hold a thread. Once none of that
+    takes any time, nothing else is sooner by more than the part of this set before it.
+
+    ```
+    thread  [launch][cudaMemcpy ...........][host code ...]
+    gpu             [==kernel====)[= copy =)
+    set             [=======================)
+    ```
+    """
+    operations = device.operations
+    mine = np.isin(operations.category, (Category.MEMCPY, Category.MEMSET)) & ~operations.migration & device.running
+    launched = device.launch[mine & (device.launch >= 0)]
+    ran = Intervals(operations.start[mine], operations.end[mine])
+    return union(ran, Intervals(calls.start[launched], calls.end[launched]))
+
+
+def _paging(device: DeviceTimeline) -> Intervals:
+    """The set of time in which pages move, and in each kernel all from its first page to its last one: it may wait for
+    pages all the time between."""
+    operations = device.operations
+    moves = union(Intervals(operations.start, operations.end)[operations.migration])
+    kernels = np.flatnonzero(device.running & (operations.category == Category.KERNEL))
+    kernel, moved = pieces(moves, Intervals(operations.start[kernels], operations.end[kernels]))
+    if not len(kernel):
+        return moves
+    first, last = np.full(len(kernels), np.iinfo(np.int64).max), np.zeros(len(kernels), dtype=np.int64)
+    np.minimum.at(first, kernel, moved.start)
+    np.maximum.at(last, kernel, moved.end)
+    return union(moves, Intervals(first, last)[last > 0])
 
 
 def in_order_ns(device: DeviceTimeline, calls: CallRows, parts: Intervals) -> int | None:

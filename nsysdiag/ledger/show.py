@@ -34,12 +34,11 @@ def blocks(device: DeviceReport, context: Context) -> list[Block]:
         Column("Bar", BAR, limit=TERMINAL),
     )
     causes = [row for row in ledger_rows(device, context.causes) if row.ns]
-    drained = words.drained_sentence(device)
     return [
         Table("", columns, [_cause(row, device) for row in causes], limit=MARKDOWN),
         Table("", columns, _folded(causes, device), limit=TERMINAL),
         Paragraph(words.coverage_sentence(device.coverage), limit=NOT_PAGE),
-        *([Paragraph(drained, limit=NOT_PAGE)] if drained else []),
+        *(Paragraph(each, limit=NOT_PAGE) for each in words.behind_sentences(device, context.report)),
         _roots(device, context.causes),
     ]
 

@@ -136,6 +136,8 @@ def exposed_advice(row: ExposedCopies) -> str:
     """What may hide such a copy, if nothing near it needs what it copies: that no trace says."""
     if row.operation.startswith("unified memory"):
         return "Prefetch what kernels need (cudaMemPrefetchAsync), while other kernels run."
+    if row.host_memory == "pinned" and row.call == "blocking":
+        return "Copy asynchronously (cudaMemcpyAsync) on a copy stream, a step ahead."
     if row.host_memory == "pageable" or row.call == "blocking":
         return "Pin the memory and copy asynchronously (cudaMemcpyAsync) on a copy stream, a step ahead."
     if row.ordered is not False:

@@ -7,6 +7,7 @@ from msgspec import Struct
 from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.arrays.spill import laid, trim
+from nsysdiag.communication.transfers import idle_in_steady_sends
 from nsysdiag.diagnosis.health import left_out_gpus, malformed_warnings
 from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, judge, working_processes
 from nsysdiag.diagnosis.late import followed, lateness, with_late
@@ -131,9 +132,13 @@ def _paging(activity: DeviceActivity) -> Intervals:
     return union(Intervals(operations.start, operations.end)[operations.migration])
 
 
-def _in_order(results: list[DeviceResult], reading: Reading) -> dict[str, InOrder]:
+def _in_order(results: list[DeviceResult], reading: Reading, host: HostReading) -> dict[str, InOrder]:
     calls, parts = reading.activity.api_calls.rows, results[0].focus.parts
-    return {each.key: InOrder.of(each, calls, parts) for each in reading.activity.devices}
+    place = (host.host.mpi, host.host.axis, parts)
+    return {
+        each.key: InOrder.of(each, calls, parts, idle_in_steady_sends(each, calls, *place))
+        for each in reading.activity.devices
+    }
 
 
 def _judgment(
@@ -173,6 +178,6 @@ def _judgment(
         in_turns=host.sharing.in_turns,
         paging=_paging(reading.activity),
         behind={result.report.key: result.behind for result in reported},
-        in_order=_in_order(results, reading) if results else {},
+        in_order=_in_order(results, reading, host) if results else {},
         around=around_phases(results[0].job_phases, reading, host) if results else ("", ""),
     )

@@ -65,12 +65,14 @@ class BoundRule(Struct, frozen=True):
 
 class Bounds(Struct, frozen=True):
     """The shortest and the longest length of a step in ns. `why` says why they are apart: sentences, none where only
-    the spread of the steps is the reason. `entangled`: more may be saved than what the changes take away."""
+    the spread of the steps is the reason; `shorter` is the one for the shortest length. `entangled`: more may be saved
+    than what the changes take away."""
 
     low_ns: int
     high_ns: int
     why: Sequence[str] = ()
     entangled: bool = False
+    shorter: str = ""
 
 
 def bounds_of(case: BoundCase, error: float) -> Bounds:
@@ -79,13 +81,15 @@ def bounds_of(case: BoundCase, error: float) -> Bounds:
     now, run, model = case.now, case.run, case.changes.model
     found = [(rule, rule.lengths(case)) for rule in RULES]
     lengths = [run.ns, *(ns for _, each in found for ns in each)]
-    least = LEAST_ERROR * now.ns
-    slack = round(max(error * now.ns, least) + _spread(now.steps, run.steps // run.each))
+    error_ns = LEAST_ERROR * now.ns
+    slack = round(max(error * now.ns, error_ns) + _spread(now.steps, run.steps // run.each))
     runs = [run, *case.runs, *(each for each in (case.apart, case.free) if each is not None)]
     kernels = min(computing(model, each) for each in runs)
-    low = max(min(lengths) - slack, round(min(kernels, run.ns) - least), 0)
+    low = max(min(lengths) - slack, round(min(kernels, run.ns) - error_ns), 0)
     why = [rule.why for rule, each in found if any(abs(ns - run.ns) > slack for ns in each)]
-    return Bounds(low, max(lengths) + slack, why, any(rule.entangled for rule, each in found if each))
+    least, shorter = min(((min(each), rule.why) for rule, each in found if each), default=(run.ns, ""))
+    entangled = any(rule.entangled for rule, each in found if each)
+    return Bounds(low, max(lengths) + slack, why, entangled, shorter if least < run.ns - slack else "")
 
 
 def _other_ways(case: BoundCase) -> Sequence[int]:

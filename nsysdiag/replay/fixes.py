@@ -22,7 +22,7 @@ from nsysdiag.causes import (
     os_memory,
     sleep,
 )
-from nsysdiag.causes.cause import Hint
+from nsysdiag.causes.cause import HINTS
 from nsysdiag.causes.data_loading import COMPUTES, READS
 from nsysdiag.diagnosis.facts import FULL_LINK, UNKNOWN
 from nsysdiag.events.rows import distinct
@@ -189,7 +189,7 @@ def _fix(changes: Changes, problem: Problem, rest: Sequence[Problem], its: FixSc
     if cause.unresolved:
         return UNKNOWN_CAUSE
     variant = next((each for each in cause.variants if each.id == problem.variant), None)
-    if variant is not None and variant.hint not in (None, Hint.AFTER_READ_BACK):
+    if variant is not None and variant.hint not in HINTS:
         return IN_SAMPLES
     if cause.id == INPUT_WAIT and problem.variant in OF_WORKERS:
         return _shorten_workers(changes, OF_WORKERS[problem.variant], its)

@@ -13,6 +13,7 @@ import re
 import numpy as np
 from msgspec.structs import replace
 
+from nsysdiag.communication.transfers import steady_sends
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import NamedRows, distinct
 from nsysdiag.replay.changes import Changes
@@ -23,9 +24,13 @@ _EXCHANGES = re.compile(r"MPI_(Sendrecv\w*|[BRS]?send|Send|M?Recv|M?Probe|Wait(a
 
 
 def without_waits(changes: Changes) -> Changes | None:
-    """The same if such calls of a rank take no time, except for those that are changed themselves: a peer that is
-    always late makes even the shortest one wait. None where they hardly take any."""
+    """The same if such calls of a rank take no time, except for those that are changed themselves. Messages that
+    always take the same time stay, too. A peer that is always late makes even the shortest one wait. None where they
+    hardly take any."""
     model, calls = changes.model, exchanging(changes.model)
+    axis, stretch = model.host.host.axis, model.stretch
+    begun = axis.time(calls.spans.start)
+    calls = calls.take(~steady_sends(calls, axis, (begun >= stretch.begin) & (begun < stretch.end)))
     if not len(calls) or not len(model.pieces):
         return None
     waits = (model.row_of_piece(calls.spans) >= 0) & (changes.time >= 1)

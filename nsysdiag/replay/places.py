@@ -9,7 +9,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, nearest_before, union
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, INPUT_WAIT, PLACE, SYNCHRONIZATION, blocking_copy, sync, variant_of
-from nsysdiag.causes.cause import Hint
+from nsysdiag.causes.cause import HINTS
 from nsysdiag.causes.sleep import CAUSE as SLEEP
 from nsysdiag.replay.behind import time_behind
 from nsysdiag.replay.model import Model
@@ -112,27 +112,27 @@ def _variants_of_waits(model: Model, cause: str) -> IntArray:
     call = model.threads.held.call
     names = host.api_calls.names
     found = []
-    after = _after_read_backs(model)
-    for row, read_back in zip(call.tolist(), after.tolist(), strict=True):
+    after = _after_copies(model)
+    for row, hint in zip(call.tolist(), after.tolist(), strict=True):
         name = names[host.api_calls.rows.name[row]] if row >= 0 else ""
         if cause == BLOCKING_COPY:
             label = blocking_copy.LABELS[0 if facts.read_back[row] else 1 if facts.pageable[row] else 2]
             found.append(variant_of(cause, label, name))
         elif cause == SYNCHRONIZATION:
-            found.append(variant_of(cause, sync.label_of(name), name, Hint.AFTER_READ_BACK if read_back else None))
+            found.append(variant_of(cause, sync.label_of(name), name, HINTS[hint]))
         else:
             found.append(variant_of(cause, None, name))
     return np.array(found, dtype=np.int64)
 
 
-def _after_read_backs(model: Model) -> BoolArray:
-    """Which waits for a device come right after a copy of a few bytes to the host."""
+def _after_copies(model: Model) -> IntArray:
+    """The place in HINTS of waits for a device that come right after such a copy; 0 for others."""
     host, held = model.host.host, model.threads.held
     calls = host.api.take(host.api.outermost)
     spans = model.on_axis(held.thread, held.begin, held.end)
     before = nearest_before(calls.spans.start, spans.start - 1)
     row = np.maximum(before, 0)
     if len(calls) == 0:
-        return before >= 0
+        return np.zeros(len(before), dtype=np.int64)
     near: BoolArray = (before >= 0) & (spans.start - calls.spans.end[row] <= sync.READ_BACK_NS)
-    return near & model.host.facts.read_back[calls.row[row]]
+    return np.where(near, model.host.facts.copied[calls.row[row]], 0)

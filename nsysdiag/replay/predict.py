@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from nsysdiag.causes import PLACE
-from nsysdiag.diagnosis.facts import REPLAY, Predicted
+from nsysdiag.diagnosis.facts import LIKELY_BELOW, REPLAY, Predicted
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.messages import UsageError
 from nsysdiag.replay.bounds import BoundCase, bounds_of, computing
@@ -33,11 +33,14 @@ nothing."""
 MOST_APART = 0.25
 """Of the length: a prediction whose bounds are further apart says only that it cannot tell."""
 
+UNPROVEN = "Most of the idle time has no evidence of what the host did: that may take the time as well."
+
 
 class Prediction(Struct, frozen=True):
     """The length of a step or of the window as it was, as predicted with `changes`, and the bounds of that, in ns.
-    `why` says why the bounds are apart. `entangled`: more may be saved than the fixed part takes. Where processes run
-    at once on a GPU, more may run at once; where ranks wait for each other, one may hold up another."""
+    `why` says why the bounds are apart, `shorter` why it may be shortest. `entangled`: more may be saved than the fixed
+    part takes. Where processes run at once on a GPU, more may run at once; where ranks wait for each other, one may
+    hold up another."""
 
     changes: Changes
     now: Run
@@ -46,6 +49,7 @@ class Prediction(Struct, frozen=True):
     high_ns: int
     why: Sequence[str] = ()
     entangled: bool = False
+    shorter: str = ""
 
     @property
     def cannot_tell(self) -> bool:
@@ -64,6 +68,10 @@ class Prediction(Struct, frozen=True):
         run = replace(self.run, longer=max(least - self.run.ns, 0))
         low_ns = min(self.low_ns, run.ns) if self.entangled else max(self.low_ns, least)
         return replace(self, run=run, low_ns=low_ns, high_ns=max(self.high_ns, least))
+
+    def unproven(self) -> Prediction:
+        """The same, but nothing may be saved: what the host did around it has no evidence, and may take the time."""
+        return replace(self, high_ns=max(self.high_ns, self.now.ns), why=[*self.why, UNPROVEN])
 
 
 def identity_of(model: Model) -> Identity:
@@ -130,7 +138,8 @@ def prediction_of(changes: Changes, identity: Identity, others: Sequence[Changes
     """The prediction of changes. The lengths of the same changes made in other ways (`others`) are bounds, too."""
     case = BoundCase.of(changes, others)
     found = bounds_of(case, identity.length_error)
-    return Prediction(changes, case.now, case.run, found.low_ns, found.high_ns, found.why, found.entangled)
+    bounds = (found.low_ns, found.high_ns, found.why, found.entangled, found.shorter)
+    return Prediction(changes, case.now, case.run, *bounds)
 
 
 # What each finding would bring, the findings that pay together, and what stays when nothing but the GPUs is left.
@@ -156,16 +165,19 @@ class Predictions(Struct, frozen=True):
         """What fixing a finding `among` all saves, at `most` this share, or why the replay cannot tell."""
         if finding.id not in self.known:
             made = predicted(self.model, [finding], self.identity, among)
-            self.known[finding.id] = (
-                made if isinstance(made, str) else made.saving(most, taken_out(self.model, finding))
-            )
+            if not isinstance(made, str):
+                made = made.saving(most, taken_out(self.model, finding))
+                made = made.unproven() if finding.confidence < LIKELY_BELOW else made
+            self.known[finding.id] = made
         found, per = self.known[finding.id], self.model.stretch.per
         pace = self.model.threads.timed.pace(self.model.stretch)
         if isinstance(found, str):
             return Predicted(per, run_of(Changes.none(self.model)).ns, reason=found, paced_ns=pace)
         now = found.now.ns
         saved, low, high = (max(now - ns, 0) for ns in (found.run.ns, found.high_ns, found.low_ns))
-        return Predicted(per, now, saved, low, high, found.cannot_tell, paced_ns=pace, steps=found.now.count)
+        return Predicted(
+            per, now, saved, low, high, found.cannot_tell, paced_ns=pace, steps=found.now.count, more=found.shorter
+        )
 
     def outlooks(self, findings: Sequence[Finding]) -> list[Outlook]:
         """For each finding of which the replay can tell the saving a step of the device that works most."""

@@ -22,7 +22,7 @@ from nsysdiag.document.blocks import (
     Table,
 )
 from nsysdiag.document.kinds import CODE, FIGURE, NAME, TEXT
-from nsysdiag.document.view import missing
+from nsysdiag.document.view import missing, missing_in_words
 from nsysdiag.trace.capabilities import KINDS
 from nsysdiag.units import format_bytes, format_count
 
@@ -56,7 +56,7 @@ def health(context: Context) -> Section:
     settings = [(name, setting_text(name, value)) for name, value in sorted(report.settings.items())]
     unrecorded = [(row.what, row.tool) for row in report.not_recorded]
     blocks: list[Block] = [
-        *([Paragraph(f"Not captured: {', '.join(absent)}.", limit=NOT_PAGE)] if absent else []),
+        *([Paragraph(f"Not captured: {', '.join(missing_in_words(report))}.", limit=NOT_PAGE)] if absent else []),
         Lines(report.trace.warnings, tone="note"),
         *(distortion(report) if report.diagnosis is None else []),
         _evidence(report, len(absent)),

@@ -153,7 +153,7 @@ def headline(given: UtilizationInput) -> str:
         found = rule(given)
         if found is not None:
             return found
-    return f"A dashboard would show {given.shown}; this trace cannot tell how many SMs had work."
+    return f"In this window a dashboard would show {given.shown}; this trace cannot tell how many SMs had work."
 
 
 def _nothing(given: UtilizationInput) -> str | None:
@@ -203,14 +203,15 @@ def _idle(given: UtilizationInput) -> str | None:
     idle = given.split.idle_ns
     if idle < given.thresholds.busy * given.split.window_ns:
         return None
-    return f"A dashboard would show {given.shown}; the GPU is idle {given.share(idle)} of the time."
+    return f"In this window a dashboard would show {given.shown}; the GPU is idle {given.share(idle)} of the time."
 
 
 def _known(given: UtilizationInput) -> str | None:
     if given.active is None or given.at_most is None:
         return None
     least = f"{format_share(given.active, 1)} to " if given.at_most != given.active else ""
-    return f"A dashboard would show {given.shown}, with work on {_sms(given, given.at_most, least)} on average."
+    sms = _sms(given, given.at_most, least)
+    return f"In this window a dashboard would show {given.shown}, with work on {sms} on average."
 
 
 # How many of the SMs had work, over time: an estimate from the launch shapes of the kernels.

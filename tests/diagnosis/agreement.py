@@ -51,8 +51,8 @@ class Reading:
     `seconds` where none is. `judged` is the range in ns, None where the whole is judged. `shares` are compute, exposed
     communication, exposed copies and idle of the judged phase in per cent, by device number. `headline` and `named` are
     patterns that the headline, or anything in diagnosis and findings, must match; what `never` matches is not said
-    anywhere. `first_call_ns` is when the account of a cold start begins. `lead` is the bottleneck's share in per cent,
-    `points` how many points shares may differ by."""
+    anywhere. `caps` are for predictions, `tops` for the high ends of savings. `first_call_ns` is when the account of a
+    cold start begins. `lead` is the bottleneck's share in per cent, `points` how many points shares may differ by."""
 
     trace: str
     bottlenecks: tuple[str, ...]
@@ -69,6 +69,7 @@ class Reading:
     never: tuple[str, ...] = ()
     first_call_ns: int | None = None
     caps: tuple[Cap, ...] = ()
+    tops: tuple[Cap, ...] = ()
     frameworks: tuple[str, ...] = ()
     no_frameworks: tuple[str, ...] = ()
 
@@ -182,6 +183,15 @@ def caps(reading: Reading, report: Json, _: str) -> Iterator[str]:
                 yield f"{finding['title']!r} saves {100 * share:.1f}%, {100 * cap.share:.1f}% are possible"
 
 
+def tops(reading: Reading, report: Json, _: str) -> Iterator[str]:
+    """No high end of a saving is above the time that the finding can touch."""
+    for finding in report["findings"]:
+        saves = finding["saves"]
+        for top in reading.tops:
+            if saves and finding["bottleneck"] == top.bottleneck and saves["high_ns"] > top.share * saves["of_ns"]:
+                yield f"{finding['title']!r} saves up to {saves['high_ns'] / saves['of_ns']:.3f}, over {top.share}"
+
+
 def frameworks(reading: Reading, report: Json, _: str) -> Iterator[str]:
     """The frameworks that the trace shows are found, and none that it does not."""
     found = set(diagnosis_of(report)["frameworks"])
@@ -205,6 +215,7 @@ CHECKS: dict[str, Check] = {
         names,
         never,
         caps,
+        tops,
         frameworks,
     )
 }

@@ -123,6 +123,7 @@ OTHERWISE = {
     "names": (replace(FAKE, named=("MPI_Sendrecv",)),),
     "never": (replace(FAKE, never=("reads",)), replace(FAKE, never=("nothing much",))),
     "caps": (replace(FAKE, caps=(Cap("input", 0.39),)), replace(FAKE, caps=(Cap("copies", 0.001, "overlap"),))),
+    "tops": (replace(FAKE, tops=(Cap("input", 0.39),)),),
     "frameworks": (replace(FAKE, frameworks=("mpi",)),),
 }
 

@@ -177,3 +177,13 @@ def test_a_name_that_is_less_than_half_of_it_is_not_what_made_it_late() -> None:
     root = finding("gpu3", "io_wait", "input", call="read", nvtx=["next"], share=0.4, named=named)
     found = with_late([finding("gpu0"), finding("gpu1"), root], {"gpu0": LATE, "gpu1": LATE}, LIMITS)
     assert {typed.plain(each.summary) for each in found if each.cause == LATE_RANK.id} == {"gpu3 is late"}
+
+
+@pytest.mark.parametrize(("reason", "advised"), [("compute", "the same work"), ("uncovered", "hosts launch")])
+def test_even_work_is_advised_where_compute_makes_them_late(reason: str, advised: str) -> None:
+    late = {
+        key: LateShare(share=0.9, reasons={reason: 0.9}, ranks={other: 90})
+        for key, other in (("gpu0", "gpu1"), ("gpu1", "gpu0"))
+    }
+    found = with_late([finding("gpu0"), finding("gpu1")], late, LIMITS)
+    assert all(advised in each.advice[0] for each in found if each.cause == LATE_RANK.id)

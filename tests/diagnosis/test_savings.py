@@ -282,10 +282,11 @@ class TestNotes:
         )
 
     def test_bounds_above_the_time_of_kernels_have_no_figure_of_it(self) -> None:
-        """A replay saves 404, at most 414, where kernels take 404: "only 40.4%" would contradict "up to 41.4%"."""
+        """A replay saves 404, at most 414, where kernels take 404: "only 40.4%" would contradict "up to 41.4%", and so
+        would "no more"."""
         saves = Saves(ns=404, low_ns=0, high_ns=414, per="step", of_ns=JUDGED, method="replay", cannot_tell=True)
         found = structs.replace(finding(cause="exposed_mpi", share=0.54, bottleneck="communication"), saves=saves)
-        assert limited(found, {"gpu0": Judged(JUDGED, JUDGED, 404)}).note == TOO_SHORT
+        assert limited(found, {"gpu0": Judged(JUDGED, JUDGED, 404)}).note == TOO_SHORT.format("40.4%")
 
     @pytest.mark.parametrize("bottleneck", ["kernels", "parallelism"])
     def test_but_a_fix_of_kernels_shortens_them(self, bottleneck: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,10 +12,10 @@ import pytest
 
 from nsysdiag import Settings, analyze
 from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.diagnosis.facts import Saves
-from nsysdiag.diagnosis.one_problem import Judged, most_saved
+from nsysdiag.diagnosis.one_problem import Judged, most_saved, touched_share
 from nsysdiag.events.calls import CallRows
 from nsysdiag.kernels.in_order import InOrder
+from nsysdiag.report import Finding
 from tests.diagnosis.programs.registry import MS, US, Marks, solver
 from tests.diagnosis.test_savings import finding
 from tests.replay.pairs import chance, chance_threads
@@ -38,25 +38,23 @@ SEEDS = ((chance_threads.pairs, (0, 12, 13, 15, 27, 29)), (chance.pairs, (10, 17
 """Programs of which some fix saved more than kernels, or than the copies themselves, seemed to leave."""
 
 
-def promised(pairs: Sequence[Pair], folder: Path) -> Iterator[tuple[Pair, Saves]]:
-    """The fixes of one program, and what the findings promise that these fix."""
-    first = pairs[0]
-    trace = simulated(first.before, first.gpus, first.capture)[0].write(
-        folder / f"{first.name}.sqlite".replace(":", "")
-    )
-    findings = analyze(trace, SETTINGS).findings
-    for pair in pairs:
-        causes = CAUSES.get(pair.name.split(": ")[1], ())
-        yield from ((pair, each.saves) for each in findings if each.saves and each.cause in causes)
+def promised(pair: Pair, folder: Path) -> list[Finding]:
+    """The findings whose fix a pair is, and that save something."""
+    trace = folder / f"{pair.name}.sqlite".replace(":", "")
+    found = analyze(simulated(pair.before, pair.gpus, pair.capture)[0].write(trace), SETTINGS)
+    causes = CAUSES.get(pair.name.split(": ")[1], ())
+    return [each for each in found.findings if each.saves and each.cause in causes]
 
 
 @pytest.mark.sampled(normal=2)
 @pytest.mark.parametrize(("pairs", "seeds"), SEEDS, ids=["threads", "one thread"])
 def test_no_fix_saves_more(pairs: Callable[[int], Iterable[Pair]], seeds: Sequence[int], tmp_path: Path) -> None:
     found = [
-        (pair.name, truth(pair).saved, saves.high_ns / saves.of_ns)
+        (pair.name, truth(pair).saved, each.saves.high_ns / each.saves.of_ns)
         for seed in seeds
-        for pair, saves in promised([*pairs(seed)], tmp_path)
+        for pair in pairs(seed)
+        for each in promised(pair, tmp_path)
+        if each.saves
     ]
     assert len(found) >= 4
     assert [each for each in found if each[1] > each[2] + 0.01] == []
@@ -85,35 +83,72 @@ def test_calls_of_one_thread_save_their_time_and_that_of_kernels(ns: int, tmp_pa
     assert found.saves.of_ns > ns + 2500 * US
 
 
+def copying(sim: Simulation, marks: Marks) -> None:
+    """Each step computes on the host, and reads a result back behind a kernel, and checks it."""
+
+    def step(t: Thread, number: int) -> Body:
+        yield from t.compute(varied(5 * MS, number), "assemble")
+        yield from t.launch("solve", 500 * US)
+        yield from t.blocking_copy("DtoH", 8_000_000, 1 * MS)
+        yield from t.compute(varied(3 * MS, number), "check")
+
+    loop(sim, marks, step, process=solver(sim))
+
+
+def test_copies_save_no_more_than_their_calls(tmp_path: Path) -> None:
+    """The call holds the thread for the kernel and the copy, of a step of 9.5 ms."""
+    report = analyze(simulated(copying, 1)[0].write(tmp_path / "trace.sqlite"), SETTINGS)
+    (found,) = [each for each in report.findings if each.cause == "exposed_copy"]
+    assert found.saves is not None
+    assert 1_000 * US <= found.saves.high_ns < 1_700 * US
+    assert found.saves.of_ns > 9 * MS
+
+
 ALLOCATION = "memory_allocation"
 
 
 class TestMostSaved:
     def test_calls_of_one_thread(self) -> None:
         device = Judged(1_000, 1_000, 200, busy_ns=250, alone=True)
-        assert most_saved(finding(lost=100, cause=ALLOCATION), {"gpu0": device}) == 0.35
+        assert most_saved(finding(lost=100, cause=ALLOCATION), {"gpu0": device})[0] == 0.35
 
     def test_what_other_threads_may_do_too(self) -> None:
         device = Judged(1_000, 1_000, 200, busy_ns=250, alone=True)
-        assert most_saved(finding(lost=100, cause="io_wait"), {"gpu0": device}) == 0.8
+        assert most_saved(finding(lost=100, cause="io_wait"), {"gpu0": device})[0] == 0.8
 
     def test_a_wait_may_be_for_kernels_without_rows(self) -> None:
         device = Judged(1_000, 1_000, 200, busy_ns=250, alone=True)
-        assert most_saved(finding(lost=100, cause="sync"), {"gpu0": device}) == 0.8
+        assert most_saved(finding(lost=100, cause="sync"), {"gpu0": device})[0] == 0.8
 
     def test_several_threads_or_devices(self) -> None:
         device = Judged(1_000, 1_000, 200, busy_ns=250)
-        assert most_saved(finding(lost=100, cause=ALLOCATION), {"gpu0": device}) == 0.8
+        assert most_saved(finding(lost=100, cause=ALLOCATION), {"gpu0": device})[0] == 0.8
         alone = Judged(1_000, 1_000, 100, busy_ns=250, alone=True)
-        assert most_saved(finding(lost=100, cause=ALLOCATION), {"gpu0": alone, "gpu1": device}) == 0.8
+        assert most_saved(finding(lost=100, cause=ALLOCATION), {"gpu0": alone, "gpu1": device})[0] == 0.8
 
     def test_calls_of_mpi_may_end_sooner(self) -> None:
         device = Judged(1_000, 1_000, 200, busy_ns=250, met_ns=300, alone=True)
-        assert most_saved(finding(lost=100, cause=ALLOCATION), {"gpu0": device}) == 0.65
+        assert most_saved(finding(lost=100, cause=ALLOCATION), {"gpu0": device})[0] == 0.65
+
+    @pytest.mark.parametrize(
+        ("cause", "most"),
+        [("exposed_copy", 0.45), ("paging", 0.29), ("sync", 1.0)],
+        ids=["copies and their calls", "pages", "what is no copy"],
+    )
+    def test_what_a_fix_can_touch(self, cause: str, most: float) -> None:
+        """Copies and the calls that copy take 300, pages move for 120 and the GPU idles for 20 between them. In MPI
+        150 may be waits."""
+        times = Judged(1_000, 1_000, 200, busy_ns=700, met_ns=150, paged_ns=20, copying_ns=300, paging_ns=120)
+        assert touched_share(finding(lost=100, cause=cause), {"gpu0": times})[0] == most
+
+    def test_copies_of_several_devices(self) -> None:
+        times = Judged(1_000, 1_000, 100, copying_ns=300), Judged(1_000, 1_000, 100, copying_ns=None)
+        found = finding(lost=100, cause="exposed_copy")
+        assert touched_share(found, dict(zip(("gpu0", "gpu1"), times, strict=True)))[0] == 0.3
 
     def test_kernels_of_several_streams_may_overlap(self) -> None:
         device = Judged(1_000, 1_000, 500, in_order_ns=300)
-        assert most_saved(finding(lost=100, cause=ALLOCATION), {"gpu0": device}) == 0.7
+        assert most_saved(finding(lost=100, cause=ALLOCATION), {"gpu0": device})[0] == 0.7
 
 
 class TestInOrder:

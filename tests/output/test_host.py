@@ -34,9 +34,9 @@ def test_sentences() -> None:
     assert host_sentences(host_report()) == [
         "python3 lost its CPU to python3",
         "python3 lost its CPU to /usr/bin/python3",
-        "It began at 0.050000 s, 50.0 ms into the work, and lasts to the end: context switches a second 200, then "
+        "From 0.050000 s to the end, 50.0 ms into the work, these differ: context switches a second 200, then "
         "4,000; launching threads ready to run without a CPU 0.0%, then 40.0% (medians).",
-        "It began at 0.080000 s, 80.0 ms into the work, and lasts to the end: GPU busy 90.0%, then 30.0% (medians).",
+        "From 0.080000 s to the end, 80.0 ms into the work, these differ: GPU busy 90.0%, then 30.0% (medians).",
         "Synchronizations return 15.0 times as late after their work in the quarter of the time with most time of "
         "other threads on the CPUs of launching threads as in the opposite quarter. Medians: 90.0 µs of 32 against "
         "6.00 µs of 24. The same quarters had others on their CPU 40.0% of the time, 4,000 context switches a second "

@@ -135,7 +135,7 @@ def test_what_pinning_saves_cannot_always_be_told() -> None:
     [
         ({"ordered": False, "call": "async", "host_memory": "pinned"}, "start it earlier, while kernels run"),
         ({"ordered": True, "call": "async", "host_memory": "pinned"}, "a copy stream and double buffering hide it"),
-        ({"ordered": False, "call": "blocking", "host_memory": "pinned"}, "copy asynchronously"),
+        ({"ordered": False, "call": "blocking", "host_memory": "pinned"}, "blocking calls. Copy asynchronously"),
         ({"ordered": False, "call": "async", "host_memory": "pageable"}, "Pin the memory"),
         ({"ordered": None, "call": None, "host_memory": None, "operation": "unified memory HtoD"}, "Prefetch what"),
     ],

@@ -33,7 +33,7 @@ def shown(name: str, **changes: object) -> str:
 
 def test_what_is_said_of_a_device() -> None:
     assert utilization_sentences(device()) == [
-        "A dashboard would show 55.0%; the GPU is idle 40.0% of the time.",
+        "In this window a dashboard would show 55.0%; the GPU is idle 40.0% of the time.",
         "Utilization by time 55.0% (samples of 10.0 ms: 10.0% to 90.0%), by polling every 5.00 ms 94.7%; busy 60.0%, "
         "computing 45.0%.",
         "SM activity 11.0% to 13.2%, an estimate from launch shapes: while a kernel runs, 20.0% of the SMs have work, "

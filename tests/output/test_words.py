@@ -58,7 +58,7 @@ class TestLeftOut:
 
 def test_an_anchor_is_named_briefly() -> None:
     found = iterations(source="anchor", name="void at::native::fill<4, float>(float*, int)")
-    assert words.iterations_found(found) == "20 iterations by each start of “at::native::fill”"
+    assert words.iterations_found(found) == "20 iterations by one start of “at::native::fill” in each"
 
 
 class TestLoops:

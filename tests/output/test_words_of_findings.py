@@ -32,7 +32,12 @@ def test_the_note_on_ceilings_only_where_they_differ() -> None:
 
 @pytest.mark.parametrize(
     ("gaps", "call", "sentence"),
-    [(1, "read", "1 gap in read"), (2_000, None, "2,000 gaps"), (3, "void f<4>(int)", "3 gaps in f"), (0, "f", "")],
+    [
+        (1, "read", "1 gap in or behind read"),
+        (2_000, None, "2,000 gaps"),
+        (3, "void f<4>(int)", "3 gaps in or behind f"),
+        (0, "f", ""),
+    ],
 )
 def test_where_it_is(gaps: int, call: str | None, sentence: str) -> None:
     assert words.where_sentence(finding(gaps=gaps, call=call)) == sentence

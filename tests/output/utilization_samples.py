@@ -68,7 +68,7 @@ def utilization_of(**changes: object) -> Utilization:
             missing="some of the kernels' time has no launch shape",
         ),
         efficiency=0.2,
-        sentence="A dashboard would show 55.0%; the GPU is idle 40.0% of the time.",
+        sentence="In this window a dashboard would show 55.0%; the GPU is idle 40.0% of the time.",
         kernels=[kernel_shape("ampere_sgemm_128x64_tn"), kernel_shape("vectorized_elementwise_kernel", 9 * MS)],
         notes=["the window holds 100 ms, less than one sample of a counter (167 ms)"],
     )
@@ -103,7 +103,7 @@ def measured_utilization() -> Utilization:
         sm_source="gpu-metrics",
         estimate=nothing,
         efficiency=0.8,
-        sentence="A dashboard would show 100.0%, with work on 80.0% of the SMs on average.",
+        sentence="In this window a dashboard would show 100.0%, with work on 80.0% of the SMs on average.",
         kernels=[bare],
         notes=[],
     )

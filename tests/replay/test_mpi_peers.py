@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.diagnosis.programs.registry import MS, US
+from tests.diagnosis.programs.registry import MS, US, Marks
 from tests.replay.pairs import mpi, others
-from tests.replay.pairs.pair import Pair, faster, pair, without
+from tests.replay.pairs.pair import Pair, faster, loop, pair, varied, without
 from tests.replay.pairs.prediction import predicted
+from tests.simulator import Simulation
+from tests.simulator.actions import Thread
+from tests.simulator.host import Body
 
 
 @pytest.mark.slow
@@ -33,3 +36,25 @@ def test_a_faster_call_is_as_fast_as_it_is_said(tmp_path: Path) -> None:
     outcome = predicted(halved, tmp_path)
     assert outcome.low - 0.01 <= outcome.true <= outcome.high + 0.01
     assert outcome.high - outcome.low < 0.1
+
+
+def sending(sim: Simulation, marks: Marks, *, host: int, spread: float) -> None:
+    """Each step computes on the host and sends a message, which takes 2 ms, up to `spread` more or less."""
+
+    def step(t: Thread, number: int) -> Body:
+        yield from t.launch("saxpy", varied(1 * MS, "saxpy", number))
+        yield from t.synchronize()
+        if host:
+            yield from t.compute(varied(host, "host", number), "prepare")
+        yield from t.mpi("MPI_Send", varied(2 * MS, "send", number, spread=spread))
+
+    loop(sim, marks, step)
+
+
+@pytest.mark.parametrize(("spread", "beside"), [(0.004, False), (0.1, True)], ids=["a message", "a wait"])
+def test_a_message_that_takes_its_time_does_not_end_sooner(spread: float, beside: bool, tmp_path: Path) -> None:
+    """Only a send whose length varies may wait for a peer that is sooner, too."""
+    program = partial(sending, host=3 * MS, spread=spread)
+    outcome = predicted(pair("sends", program, {"host": 0}, (), (0.4, 0.6), finding="host"), tmp_path)
+    assert outcome.low - 0.01 <= outcome.true <= outcome.high + 0.01
+    assert (outcome.high > outcome.true + 0.2) == beside

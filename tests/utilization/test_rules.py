@@ -68,24 +68,24 @@ RULES: dict[str, tuple[UtilizationInput, str]] = {
     ),
     "few SMs, and idle": (
         given(split(600, idle=400), 0.06, polled=1.0),
-        "A dashboard would show 60.0%; the GPU is idle 40.0% of the time.",
+        "In this window a dashboard would show 60.0%; the GPU is idle 40.0% of the time.",
     ),
     "polled": (given(split(30, idle=970), 0.03, polled=0.97), "97.0% by polling every 50.0 ms, 3.0% of the time."),
     "idle": (
         given(split(550, idle=450), 0.5, polled=0.8),
-        "A dashboard would show 55.0%; the GPU is idle 45.0% of the time.",
+        "In this window a dashboard would show 55.0%; the GPU is idle 45.0% of the time.",
     ),
     "known": (
         given(split(980, idle=20), 0.9, polled=1.0),
-        "A dashboard would show 98.0%, with work on an estimated 90.0% of the SMs on average.",
+        "In this window a dashboard would show 98.0%, with work on an estimated 90.0% of the SMs on average.",
     ),
     "measured": (
         given(split(980, idle=20), 0.9, source="gpu-metrics", polled=1.0),
-        "A dashboard would show 98.0%, with work on 90.0% of the SMs on average.",
+        "In this window a dashboard would show 98.0%, with work on 90.0% of the SMs on average.",
     ),
     "unknown": (
         given(split(980, idle=20), polled=1.0),
-        "A dashboard would show 98.0%; this trace cannot tell how many SMs had work.",
+        "In this window a dashboard would show 98.0%; this trace cannot tell how many SMs had work.",
     ),
 }
 

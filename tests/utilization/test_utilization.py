@@ -272,7 +272,9 @@ def test_without_the_chip_nothing_is_claimed(tmp_path: Path) -> None:
     assert (estimate.sm_active_share, estimate.sm_active_at_most, estimate.covered_share) == (None, None, 0.0)
     assert "--gpu-metrics-devices=all" in estimate.missing
     assert found.efficiency is None
-    assert found.sentence == "A dashboard would show 100.0%; this trace cannot tell how many SMs had work."
+    assert (
+        found.sentence == "In this window a dashboard would show 100.0%; this trace cannot tell how many SMs had work."
+    )
     (kernel,) = found.kernels
     assert (kernel.blocks, kernel.waves, kernel.sm_share, kernel.limit) == (1, None, None, None)
 
@@ -291,7 +293,8 @@ def test_kernels_without_a_shape(column: str, tmp_path: Path) -> None:
     # With all SMs in the half that nobody knows the chip would be full.
     assert (
         found.sentence
-        == "A dashboard would show 100.0%, with work on an estimated 12.5% to 62.5% of the SMs on average."
+        == "In this window a dashboard would show 100.0%, with work on an estimated 12.5% to 62.5% of the SMs on "
+        "average."
     )
 
 
@@ -308,7 +311,8 @@ def test_what_covers_too_little_is_no_empty_chip(tmp_path: Path) -> None:
     assert found.estimate.covered_share == 0.01
     assert (
         found.sentence
-        == "A dashboard would show 100.0%, with work on an estimated <0.1% to 99.0% of the SMs on average."
+        == "In this window a dashboard would show 100.0%, with work on an estimated <0.1% to 99.0% of the SMs on "
+        "average."
     )
 
 

@@ -181,7 +181,7 @@ def rank_blocks(found: RankComparison, causes: Causes, *, brief: bool = False) -
     return [
         Paragraph(found.sentence, "verdict"),
         Lines([basis, *facts], TICKET if brief else Limit(summary=TOP_LINES)),
-        *([Lines([basis, *_meanwhile(found, causes)], TERMINAL)] if brief else []),
+        *([Lines([basis, *_how_sure(found)], TERMINAL)] if brief else []),
         _ranks(found),
         _stragglers(found, causes),
         *([] if brief else [_late(found, causes)]),
@@ -190,13 +190,14 @@ def rank_blocks(found: RankComparison, causes: Causes, *, brief: bool = False) -
     ]
 
 
-def _meanwhile(found: RankComparison, causes: Causes) -> list[str]:
-    """What the rank that is late most did while others waited, and how sure its reason is."""
-    late = next((each for each in found.stragglers[:1] if each.meanwhile), None)
-    if late is None:
-        return []
-    sure = f"Why it is late is {confidence_word(late.confidence)}."
-    return [f"While the others waited, {late.rank} had: {words.reasons(late.meanwhile, causes)}. {sure}"]
+def _how_sure(found: RankComparison) -> list[str]:
+    """How sure the reason is of the rank that is late most. The sentence says what it had more of than others. What it
+    did while others waited is in the full form only: two such lists side by side look like a contradiction."""
+    return [
+        f"Why {late.rank} is late is {confidence_word(late.confidence)}."
+        for late in found.stragglers[:1]
+        if late.meanwhile
+    ]
 
 
 def _ranks(found: RankComparison) -> Table:

@@ -111,7 +111,7 @@ def view(context: Context, device: DeviceReport) -> View:
         "moved": [(row, safe_color(row.cause.color), words.root_kinds(row), places[row.cause.id]) for row in roots],
         "root_places": {row.cause.id for row in roots},
         "coverage": words.coverage_sentence(device.coverage),
-        "drained": words.drained_sentence(device),
+        "drained": " ".join(words.behind_sentences(device, context.report)),
     }
 
 
