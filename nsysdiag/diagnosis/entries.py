@@ -19,7 +19,7 @@ from nsysdiag.document.drawings import StackedBar, bottleneck_entry, stack
 from nsysdiag.document.kinds import NAME, SHARE, STACK, TEXT, part
 from nsysdiag.document.svg import fits
 from nsysdiag.document.words import counted
-from nsysdiag.phases.facts import done
+from nsysdiag.phases.facts import PASS, done
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
@@ -179,20 +179,28 @@ def _on_bar(name: str, phase: Phase, whole: int, *, tell: bool) -> str:
     return long if tell and phase.judged and fits(long, phase.end_ns - phase.start_ns, whole) else name
 
 
+_ENDS = {"head": "head of the slice", "tail": "tail of the slice"}
+
+
 def phase_names(phases: Sequence[Phase], basis: str = "steady") -> list[str]:
     """The names of phases, with a number where several have the same. One that is judged because it is all there is, is
     the window, whether it is steady or not; few repeats are no steady state. What is between or behind steps, and
     mostly writes, is output: a checkpoint, or results."""
-    if basis == "window" and len(phases) == 1:
+    if basis == "window" and len(phases) == 1 and not _is_pass(phases[0]):
         return ["window"]
     steady = "repeats" if basis == "phase" else "steady"
     plain = [steady if phase.name == "steady" else OUTPUT if _writes(phase) else phase.name for phase in phases]
+    plain = [PASS if _is_pass(phase) else _ENDS.get(name, name) for phase, name in zip(phases, plain, strict=True)]
     seen: Counter[str] = Counter()
     names = []
     for name in plain:
         seen[name] += 1
         names.append(f"{name} {seen[name]}" if plain.count(name) > 1 else name)
     return names
+
+
+def _is_pass(phase: Phase) -> bool:
+    return phase.steps is not None and phase.steps.kind == PASS
 
 
 def _writes(phase: Phase) -> bool:

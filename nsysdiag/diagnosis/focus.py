@@ -36,7 +36,7 @@ class Scope(Struct, frozen=True):
     says that the first one begins with the first CUDA call. `chosen`: the user chose the time.
     `inside_step`: it is a part of one step. `steady_ns` is the length of steady phases in a cold start. `paged_ns`:
     after the last phase, pages of unified memory move for so long. `around` is what the host did before the first phase
-    and after the last one."""
+    and after the last one. `held`: the first work waited for work that is not in the trace."""
 
     basis: Basis
     phase: FoundPhase | None = None
@@ -51,6 +51,7 @@ class Scope(Struct, frozen=True):
     steady_ns: int = 0
     paged_ns: int = 0
     around: tuple[Sentence, Sentence] = ("", "")
+    held: bool = False
 
     @classmethod
     def of(
@@ -71,6 +72,7 @@ class Scope(Struct, frozen=True):
             started=bool(found.phases) and found.phases[0].name == "start-up",
             chosen=found.reason == CHOSEN,
             inside_step=found.reason == INSIDE_STEP,
+            held=found.held,
         )
         steady = [at for at, phase in enumerate(found.phases) if phase.name == "steady"]
         if focus.phase is None:

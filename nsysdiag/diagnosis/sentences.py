@@ -20,7 +20,7 @@ from nsysdiag.findings.first import kernels_first
 from nsysdiag.findings.rules import BEFORE_WORK, OTHER_GPU
 from nsysdiag.host.alone import Alone
 from nsysdiag.iterations.happened import HostLoop
-from nsysdiag.phases.facts import PhaseDevice
+from nsysdiag.phases.facts import PASS, PhaseDevice
 from nsysdiag.phases.phases import FoundPhase
 from nsysdiag.report import Finding, Named
 from nsysdiag.typed import joined, say
@@ -53,12 +53,18 @@ TOLD = 0.1
 """Share of the time: smaller parts of what is not judged, and smaller limits, are not named."""
 MOST_PARTS, NEARLY_ALL_OF_IT = 3, 0.97
 """So many parts of the time that is not judged are named, and less of it than this is said to be most of it."""
-OTHERS = {"pause": "pauses", "steady": "other phases that repeat"}
+OTHERS = {
+    "pause": "pauses",
+    "steady": "other phases that repeat",
+    "head": "the head of the slice",
+    "tail": "the tail of the slice",
+}
 SHOWN = 0.0005
 """The least share that is not shown as 0.0%."""
 SAY_THEIR_SHARES = (*KERNELS, BEFORE_WORK.id)
 """Causes whose findings say how much of the time each part of them takes."""
 BEFORE_CALLS, BEFORE_OPERATIONS = "time before the first CUDA call", "time before the first GPU work"
+BEFORE_KNOWN = "time before the first complete step, in which the trace does not show what the GPU did"
 AFTER_OPERATIONS, NOT_IN_TRACE = "time after the last GPU work", "time that is not in the trace"
 
 
@@ -188,7 +194,8 @@ def rest_of_capture(scope: Scope, run: tuple[int, int], judged_ns: int, *, slice
             return ""
         parts[NOT_IN_TRACE] = before + behind
     else:
-        parts |= {BEFORE_CALLS if scope.started else BEFORE_OPERATIONS: before, AFTER_OPERATIONS: behind}
+        unknown = BEFORE_KNOWN if scope.held else BEFORE_OPERATIONS
+        parts |= {BEFORE_CALLS if scope.started else unknown: before, AFTER_OPERATIONS: behind}
     large = [name for name in sorted(parts, key=lambda name: -parts[name]) if parts[name] >= TOLD * sum(parts.values())]
     large = [name for name in large if parts[name]][:MOST_PARTS]
     told = sum(parts[name] for name in large)
@@ -254,8 +261,9 @@ def phase_sentence(
     """One phase in a sentence; the share is one of its length. `did` is what took most of it, empty for none."""
     length = format_ns(length_ns)
     steps = f", {phase.steps.words}" if phase.steps is not None else ""
+    name = PASS if phase.steps is not None and phase.steps.kind == PASS else phase.name
     most = f"{noun_of(bottleneck, host_unseen=host_unseen)} {format_share(share, 1)}"
-    return say("{}, {}{}: {}{}.", capitalized(phase.name), length, steps, most, did and "; " + did)
+    return say("{}, {}{}: {}{}.", capitalized(name), length, steps, most, did and "; " + did)
 
 
 def verdict_sentence(bottleneck: str, share: float, second: Part | None, *, host_unseen: bool = False) -> str:
@@ -287,6 +295,8 @@ def action_sentence(action: Finding) -> Sentence:
 
 def _time(said: Said) -> str:
     phase = said.phase
+    if phase is not None and phase.steps is not None and phase.steps.kind == PASS:
+        return f"the one pass in the trace ({format_ns(said.judged_ns)})"
     steps = phase.steps if phase is not None and said.basis in ("steady", "phase") else None
     length = format_ns(said.judged_ns)
     if steps is not None and not steps.of_the_program:

@@ -10,20 +10,22 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, union
-from nsysdiag.config.file import StepChoice
+from nsysdiag.config.file import StepChoice, parse_step
 from nsysdiag.config.settings import Settings
-from nsysdiag.events.calls import CallRows
+from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.memory import FittingSpan
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
 from nsysdiag.events.projection import project
 from nsysdiag.events.rows import RowsOf, distinct_values
+from nsysdiag.events.slices import begins_inside, known_from
 from nsysdiag.fields import Sentence
 from nsysdiag.iterations.by_range import loop_of_ranges
 from nsysdiag.iterations.happened import Kinds
 from nsysdiag.iterations.iterations import find_loops, main_loop
 from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, median_of, pauses, spread_of
+from nsysdiag.iterations.passes import Passes, passes_in, passes_of
 from nsysdiag.messages import UsageError
 from nsysdiag.trace.columns import Strings
 from nsysdiag.typed import say
@@ -32,17 +34,25 @@ from nsysdiag.units import format_exact_ns
 # The time under analysis on one device: first to last launched operation, or what the settings narrow it to.
 
 MOST_NAMED = 5
+SINCE_KNOWN = ", from the first that did not wait for work that is not in the trace"
 
 
 class AnalysisWindow(Struct, frozen=True):
     """`parts` is a set; `whole` the span from first to last launched operation; time of it outside `parts` is edge.
-    `asked` is where the time that the user chose begins, where that is before the first operation, else None."""
+    `asked` is where the time that the user chose begins, where that is before the first operation, else None.
+    `inside_run`: the capture begins in the middle of a run. `held`: the first work waited for work that is not in the
+    trace, and `whole` begins behind that wait; `late`: some operations before it are left out. `passes` are those of
+    such a capture, or the one step that the user names."""
 
     parts: Intervals
     whole: Intervals
     reason: Sentence
     narrowed: bool
     asked: int | None = None
+    inside_run: bool = False
+    held: bool = False
+    late: bool = False
+    passes: Passes | None = None
 
     def edge_ns(self, duration_ns: int | None) -> int | None:
         """The capture before the first and after the last launched operation; None without a known duration."""
@@ -59,17 +69,24 @@ class AnalysisWindow(Struct, frozen=True):
 
 def window_of(
     device: DeviceTimeline,
-    calls: CallRows,
+    api_calls: ApiCalls,
     ranges: NvtxRanges,
     strings: Strings,
     settings: Settings,
     part: FittingSpan | None = None,
     chosen: list[Loop] | None = None,
+    *,
+    cut: bool = False,
 ) -> AnalysisWindow:
     """The window of `device`; without parts where nothing ran, or nothing inside the narrowed time. `part` is what of
-    the trace was read, None for all of it; `chosen` are the steps that the user named, None where they are found."""
-    reason: Sentence
+    the trace was read, None for all of it; `chosen` are the steps that the user named, None where they are found.
+    `cut`: the format of the trace says that it is a part of a run."""
+    calls, inside_run = api_calls.rows, begins_inside(device, api_calls, cut=cut)
     whole, reason = _whole(device)
+    known = known_from(device, calls) if inside_run else None
+    late = known is not None and bool(whole.start[0] < known)
+    if known is not None:
+        whole, reason = Intervals(np.maximum(whole.start, known), whole.end), reason + SINCE_KNOWN
     narrowed = any(
         each is not None for each in (settings.nvtx, settings.iterations, settings.start_ns, settings.end_ns)
     )
@@ -93,7 +110,34 @@ def window_of(
     if part is not None:
         parts = intersect(parts, Intervals.of([(part.start, part.end)]))
         reason += ", as far as the memory limit allows"
-    return AnalysisWindow(parts, whole, reason, narrowed or part is not None, _before(parts, wanted, whole))
+    narrowed |= part is not None
+    passes = None if narrowed else _passes(device, calls, ranges, whole, settings, inside_run=inside_run)
+    before = _before(parts, wanted, whole)
+    return AnalysisWindow(parts, whole, reason, narrowed, before, inside_run, known is not None, late, passes)
+
+
+def _passes(
+    device: DeviceTimeline,
+    calls: CallRows,
+    ranges: NvtxRanges,
+    whole: Intervals,
+    settings: Settings,
+    *,
+    inside_run: bool,
+) -> Passes | None:
+    if settings.step is None:
+        return passes_of(device, calls, ranges, whole) if inside_run else None
+    choice = parse_step(settings.step)
+    return _one_step(choice.name, device, calls, ranges, whole) if choice.kind == "nvtx" else None
+
+
+def _one_step(
+    wanted: str, device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, whole: Intervals
+) -> Passes | None:
+    """The one range of this name that launches work; None where there are more, or none."""
+    rows = ranges.rows.take(np.isin(ranges.rows.name, _codes(wanted, ranges)))
+    found = passes_in(device, calls, union(Intervals(rows.start, rows.end)), whole, steps=True)
+    return found if found is not None and len(found.spans) < FEWEST_CHOSEN else None
 
 
 def _before(parts: Intervals, wanted: Intervals, whole: Intervals) -> int | None:
@@ -175,7 +219,7 @@ def _projected(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, want
 
 
 FEWEST_CHOSEN = 2
-"""One step has nothing that it could be compared with, and --nvtx narrows the time to it."""
+"""One step has nothing that it could be compared with: it is a pass."""
 MOST_UNEQUAL = 0.25
 """Of the usual number of operations: equal steps deviate by no more."""
 MOST_SPARE = 2
@@ -205,15 +249,20 @@ class CarriedSteps(Struct, frozen=True):
 def chosen_loops(
     choice: StepChoice, devices: list[DeviceTimeline], calls: CallRows, ranges: NvtxRanges, strings: Strings
 ) -> dict[str, list[Loop]]:
-    """The steps of each device that has such, by its key. Raises UsageError where none has: with near names."""
+    """The steps of each device that has such, by its key; no loop for one range that is a step. Raises UsageError where
+    none has: with near names."""
     found = {}
     for device in devices:
         loops = [loop for loop in _chosen(choice, device, calls, ranges, strings) if loop is not None]
         if loops:
             found[device.key] = sorted(loops, key=lambda loop: -loop.total_ns)
-    if not found and devices:
-        raise _nothing(choice, devices, strings)
-    return found
+    if found or not devices:
+        return found
+    if choice.kind == "nvtx" and any(
+        _one_step(choice.name, each, calls, ranges, whole_of(each)) is not None for each in devices
+    ):
+        return {}
+    raise _nothing(choice, devices, strings)
 
 
 def _chosen(
@@ -315,7 +364,7 @@ def _nothing(choice: StepChoice, devices: list[DeviceTimeline], strings: Strings
     """What is wrong with the choice, and what there is instead."""
     if choice.kind == "nvtx":
         return UsageError(
-            f"fewer than two NVTX ranges named '{choice.name}' launch GPU work, so they are no steps",
+            f"no NVTX range named '{choice.name}' launches GPU work, so it is no step",
             hint="name a range around the launches of each step",
         )
     if choice.kind == "kernel":

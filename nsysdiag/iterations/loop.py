@@ -115,6 +115,18 @@ class Loop(Struct, frozen=True):
         left = self.open[rows] | np.append(np.diff(rows) > 1, True)[: len(rows)]
         return replace(self, starts=self.starts[rows], ends=self.ends[rows], open=left)
 
+    def left_at(self, times: IntArray, slower: float = 0.0) -> Self:
+        """The same repeats; the loop is left in those that hold one of these times and are so many times slower than
+        usual: there another pass begins or ends."""
+        at = np.searchsorted(self.starts, times) - 1
+        at = at[(at >= 0) & (times < self.ends[at])]
+        usual = median_of(self.ends - self.starts)
+        at = at[(self.ends - self.starts)[at] >= slower * usual]
+        ends, left = self.ends.copy(), self.open.copy()
+        left[at] = True
+        ends[at] = np.minimum(ends[at], self.starts[at] + usual)
+        return replace(self, ends=ends, open=left)
+
     def of_kind(self, kind: str) -> Self:
         """The same repeats, judged again; layers have no shorter period."""
         return replace(self, kind=kind, inner=self.inner if kind == STEP else None)

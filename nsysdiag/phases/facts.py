@@ -19,12 +19,13 @@ UNEVEN = 1.03
 look wrong next to another length."""
 LEAST_WORK = 0.05
 """A device with less than this share of the busiest one's work is merely touched: it says nothing of the job."""
-PhaseName = Literal["start-up", "steady", "pause", "teardown"]
-"""Before the first part that repeats, a part that repeats, between two of them, and after the last."""
+PhaseName = Literal["start-up", "steady", "pause", "teardown", "head", "tail"]
+"""Before the first part that repeats, a part that repeats, between two of them, and after the last. `head` and `tail`
+are the same two of a capture that begins in the middle of a run."""
 Basis = Literal["steady", "phase", "window", "cold", "none"]
 """What is judged: phases that repeat; phases with two to four repeats; the whole window; a start without a steady
 phase; nothing, as no GPU work was recorded."""
-STEP, REPEAT = "step", "repeat"
+STEP, REPEAT, PASS = "step", "repeat", "pass"
 MOST_LENGTHS = 2_000
 """Numbers that a phase holds of its steps."""
 AccountBase = Literal["window", "start"]
@@ -41,7 +42,8 @@ class PhaseSteps(Packed, frozen=True):
     `mean_ns` is the mean time, None in reports of older versions. `parts` is how many repeats of a shorter loop are in
     each step, None where none is known. `certain` is False where the trace does not show which are the steps: these or
     their parts; or, with `group`, a longer loop with so many of these in each repeat. `kind` is `step`, or `repeat`
-    where each may as well be a layer of one pass: of so many `kernels`; `model`: these are those of a model's layer.
+    where each may as well be a layer of one pass: of so many `kernels`; `model`: these are those of a model's layer; or
+    `pass`, the only one, of so many `parts`.
 
     `lengths` is the time of each, packed as in `iterations.packed`: of `each` together where there are very many. It is
     empty of few steps, and in a job of one loop, whose iterations have it. `operations` is the median number in a step,
@@ -83,6 +85,8 @@ class PhaseSteps(Packed, frozen=True):
     @property
     def words(self) -> str:
         """`30 steps, median 12.0 ms`; `2 steps` where they are too few for a median; `10 steps of 32 parts`."""
+        if self.kind == PASS:
+            return f"one pass{self._layers} (no steady state)"
         if not self.of_the_program:
             what = "probably layers of one pass" if self.model else "layers of one pass, or steps"
             each = f"{format_count(self.kernels or 0)} kernels"
@@ -93,6 +97,16 @@ class PhaseSteps(Packed, frozen=True):
             other = f"{format_count(self.group)} of them are one" if self.group else "the parts are steps"
             steps += f" (or {other}: see --step)"
         return steps if self.count < FEWEST_MEASURED else f"{steps}, {self.length}"
+
+    @property
+    def _layers(self) -> str:
+        """` of 24 layers`; `: 24 repeats of 42 kernels, probably its layers` where the trace does not show it."""
+        if not self.parts:
+            return ""
+        count = format_count(self.parts)
+        if self.certain:
+            return f" of {count} layers"
+        return f": {count} repeats of {format_count(self.kernels or 0)} kernels, {'probably ' * self.model}its layers"
 
     @property
     def length(self) -> str:

@@ -12,6 +12,7 @@ from nsysdiag.events.operations import Category
 from nsysdiag.phases.facts import REPEAT, STEP, Basis, PhaseName, PhaseSteps
 from nsysdiag.phases.merging import LEAST_LENGTH, CutCandidates, job_cuts, merged
 from nsysdiag.phases.names import job_work, launched_in, operation_keys
+from nsysdiag.phases.passes import JobPasses, passes_of_job
 from nsysdiag.phases.signal import (
     WINDOWS,
     DeviceSignal,
@@ -110,6 +111,7 @@ CUT_SHARE = 0.01
 CHOSEN = "the range was chosen"
 INSIDE_STEP = "what repeats is a part of a step"
 _EFFORT = 6
+ONCE, ONE_PASS = "nothing repeats", "the capture holds few passes"
 SEQUENCE = "sequence"
 """What shows the steps: the same operations in the same order."""
 
@@ -135,7 +137,7 @@ class JobPhases(Struct, frozen=True):
     operation of all devices; a start-up begins before that, with the first CUDA call.
 
     `judged` are indices into `phases`. `reason` explains the basis. `started` is the end of the last idle time by a
-    start-up cause; None without any."""
+    start-up cause; None without any. `held`: the first work waited for work that is not in the trace."""
 
     start: int
     end: int
@@ -144,6 +146,7 @@ class JobPhases(Struct, frozen=True):
     reason: str
     judged: list[int]
     started: int | None = None
+    held: bool = False
 
     @property
     def judges_before(self) -> bool:
@@ -168,9 +171,34 @@ def find_phases(signals: list[DeviceSignal], first_call_ns: int | None, *, narro
     lo, hi = window
     if narrowed:
         return _chosen(lo, hi, active, lo if first_call_ns is None else min(first_call_ns, lo))
-    loops = loops_of(active, lo, hi)
-    found = _parts(active, loops, lo, hi)
-    return _judged(found, active, loops, first_call_ns)
+    loops, inside_run = loops_of(active, lo, hi), all(each.inside_run for each in active)
+    passes, held = passes_of_job(active, loops), any(each.held for each in active)
+    if passes is not None:
+        first = lo if first_call_ns is None or inside_run else min(first_call_ns, lo)
+        return replace(_of_passes(passes, lo, hi, first, inside_run=inside_run), held=held)
+    judged = _judged(_parts(active, loops, lo, hi), active, loops, first_call_ns)
+    return replace(_inside_run(judged) if inside_run else judged, held=held)
+
+
+def _of_passes(passes: JobPasses, lo: int, hi: int, first: int, *, inside_run: bool) -> JobPhases:
+    """The passes as one phase, and what is before and after them."""
+    begin, end = passes.within(lo, hi)
+    count = passes.steps.count
+    judged = FoundPhase("steady", begin, end, repeats=count, steps=passes.steps)
+    before = FoundPhase("head" if inside_run else "start-up", first, begin)
+    behind = FoundPhase("tail" if inside_run else "teardown", end, hi)
+    phases = [each for each in (before, judged, behind) if each.start < each.end]
+    basis: Basis = "window" if count == 1 else "phase"
+    return JobPhases(lo, hi, phases, basis, ONE_PASS, [phases.index(judged)])
+
+
+def _inside_run(found: JobPhases) -> JobPhases:
+    """The phases of a capture that begins in the middle of a run: what has no start is judged as a whole."""
+    if found.basis == "cold":
+        whole = FoundPhase("steady", found.start, found.end)
+        return JobPhases(found.start, found.end, [whole], "window", ONCE, [0])
+    named = [replace(each, name="head") if each.name == "start-up" else each for each in found.phases]
+    return replace(found, phases=named)
 
 
 def _chosen(lo: int, hi: int, signals: list[DeviceSignal], first: int) -> JobPhases:
@@ -242,7 +270,7 @@ def _whole(lo: int, hi: int, loops: list[StepLoop], signals: list[DeviceSignal],
 def _runs_once(found: JobParts, phases: list[FoundPhase], signals: list[DeviceSignal]) -> str:
     """Why what repeats is not what the job does; empty where it may be."""
     if not found.steady.any():
-        return "nothing repeats"
+        return ONCE
     if _is_short(phases):
         return "what repeats is short"
     if found.strong.any():

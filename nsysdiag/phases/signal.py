@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, coverage, equal_edges, union
 from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.iterations.passes import Passes
 from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.phases.facts import LEAST_WORK
 from nsysdiag.phases.names import JobWork
@@ -56,7 +57,9 @@ class StepLoop(Struct, frozen=True, eq=False):
 
 class DeviceSignal(Struct, frozen=True):
     """The input of one device for the phases of the job: its operations, its window (a set), how that was spent, and
-    all loops found on it. Sets of idle time by root causes of the families `startup`, `memory` and `unknown`."""
+    all loops found on it. Sets of idle time by root causes of the families `startup`, `memory` and `unknown`.
+    `inside_run`: the capture begins in the middle of a run; `held`: its first work waited for work that is not in it;
+    `passes` are those of such a one, or a chosen step."""
 
     device: DeviceTimeline
     window: Intervals
@@ -67,6 +70,9 @@ class DeviceSignal(Struct, frozen=True):
     loops: tuple[StepLoop, ...] = ()
     first_call_ns: int | None = None
     narrowed: bool = False
+    inside_run: bool = False
+    held: bool = False
+    passes: Passes | None = None
 
 
 class Signal(Struct, frozen=True):

@@ -14,6 +14,7 @@ from nsysdiag.arrays.spill import laid, trim
 from nsysdiag.counters.counters import Measured
 from nsysdiag.diagnosis.missing import Missing, missing_of
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
+from nsysdiag.events.slices import launches_begin
 from nsysdiag.findings.pointers import EmptyIterations, empty_iterations
 from nsysdiag.gaps.calibration import Calibration, calibrate
 from nsysdiag.gaps.gaps import Gaps, find_gaps
@@ -114,7 +115,14 @@ def _loops(device: DeviceTimeline, window: AnalysisWindow, reading: Reading) -> 
         return [loop for loop in inside if len(loop) >= FEWEST_CHOSEN]
     if window.narrowed:
         return []
-    return reading.loops(device, window.whole)
+    found = reading.loops(device, window.whole)
+    passes = Intervals.empty() if window.passes is None else window.passes.spans
+    borders, restarts = np.concatenate([passes.start, passes.end]), launches_begin(device)
+    return [loop.left_at(borders).left_at(restarts, SLOW_BORDER) for loop in found]
+
+
+SLOW_BORDER = 1.5
+"""Times the median: so slow is a repeat in which launches begin to be in the file, if another pass begins there."""
 
 
 def _repeating(loops: Future[list[Loop]]) -> Loop | None:
@@ -142,7 +150,7 @@ def _slices(side: DeviceSide, reading: Reading, host: HostReading) -> Slices:
 
 
 def _inside(device: DeviceTimeline, window: AnalysisWindow) -> BoolArray:
-    if not window.narrowed:
+    if not (window.narrowed or window.late):
         return np.ones(len(device.operations), dtype=np.bool_)
     return contains(window.parts, device.operations.start)
 

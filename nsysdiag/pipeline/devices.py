@@ -74,6 +74,9 @@ def signal_of(found: DeviceGaps, time: TimeTable, outside: Outside | None) -> De
         loops=tuple(_of_phases(loop, run) for loop in found.loops.result() for run in loop.runs),
         first_call_ns=None if outside is None else outside.begin if outside.since is None else outside.since,
         narrowed=found.window.narrowed,
+        inside_run=found.window.inside_run,
+        held=found.window.held,
+        passes=found.window.passes,
     )
 
 
@@ -101,9 +104,9 @@ def phases_of(
 
 def time_before(found: DeviceGaps, reading: Reading, host: HostReading) -> Outside | None:
     """What the program did from its first CUDA call to the device's first work, as far as anything was recorded; or in
-    the chosen time before that work."""
+    the chosen time before that work. A capture that begins in the middle of a run has no start."""
     window = found.window
-    if window.narrowed and window.asked is None:
+    if window.asked is None and (window.narrowed or window.inside_run):
         return None
     outside = outside_of(window.parts, found.device, reading.activity.api_calls.rows)
     if outside is None or window.asked is None:

@@ -87,7 +87,7 @@ def read(
     activity = read_activity(trace, ranges, settings)
     chosen = _chosen(activity, ranges, strings, settings) if steps is None else steps.loops(activity.devices)
     shown = _shown(activity, settings)
-    windows = _windows(activity, ranges, strings, settings, part, chosen, shown)
+    windows = _windows(activity, ranges, strings, settings, part, chosen, shown, cut=trace.cut)
     return Reading(
         trace,
         settings,
@@ -158,12 +158,15 @@ def _windows(
     part: FittingSpan | None,
     chosen: dict[str, list[Loop]],
     shown: frozenset[str],
+    *,
+    cut: bool,
 ) -> dict[str, AnalysisWindow]:
     """The window of each device, by its key. One that holds nothing on any device is a mistake, not a healthy
     result."""
-    calls = activity.api_calls.rows
     found = {
-        device.key: window_of(device, calls, ranges, strings, settings, part, chosen.get(device.key))
+        device.key: window_of(
+            device, activity.api_calls, ranges, strings, settings, part, chosen.get(device.key), cut=cut
+        )
         for device in activity.devices
     }
     narrowed = [window for key, window in found.items() if window.narrowed and key in shown]

@@ -117,6 +117,11 @@ class Trace:
         self._opening_warnings = len(self._warnings)
 
     @property
+    def cut(self) -> bool:
+        """Whether it is a part of a run by its format: a trace of the PyTorch profiler."""
+        return self._profiler
+
+    @property
     def warnings(self) -> list[str]:
         """Warnings about the file: those of opening it, then those of reading in alphabetical order, as parallel reads
         end in any order."""

@@ -84,8 +84,8 @@ _ORDER = ("start-up", "steady or pause", "teardown")
 
 @invariant
 def phases_are_named_in_order(report: Json) -> Iterator[str]:
-    """A start-up comes first, a teardown last, a pause between steady phases."""
-    places = {"start-up": 0, "steady": 1, "pause": 1, "teardown": 2}
+    """A start-up or head comes first, a teardown or tail last, a pause between steady phases."""
+    places = {"start-up": 0, "head": 0, "steady": 1, "pause": 1, "teardown": 2, "tail": 2}
     names = [phase["name"] for phase in phases_of(report)]
     if strangers := set(names) - places.keys():
         yield f"unknown names: {sorted(strangers)}"
