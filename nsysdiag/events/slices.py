@@ -16,7 +16,7 @@ import re
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, union
-from nsysdiag.events.calls import ApiCalls, CallRows
+from nsysdiag.events.calls import ApiCalls, CallRows, named_like
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import distinct, distinct_values
@@ -66,8 +66,7 @@ def _had_context(device: DeviceTimeline, api_calls: ApiCalls) -> bool:
 
 
 def _named(api_calls: ApiCalls, rows: IntArray, pattern: re.Pattern[str]) -> IntArray:
-    fits = np.array([pattern.fullmatch(name) is not None for name in api_calls.names], dtype=np.bool_)
-    return rows[fits[api_calls.rows.name[rows]]]
+    return rows[named_like(api_calls.names, pattern)[api_calls.rows.name[rows]]]
 
 
 def known_from(device: DeviceTimeline, calls: CallRows) -> int | None:

@@ -7,6 +7,7 @@ import fnmatch
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, union
@@ -77,10 +78,11 @@ def window_of(
     chosen: list[Loop] | None = None,
     *,
     cut: bool = False,
+    layers: int = 0,
 ) -> AnalysisWindow:
     """The window of `device`; without parts where nothing ran, or nothing inside the narrowed time. `part` is what of
     the trace was read, None for all of it; `chosen` are the steps that the user named, None where they are found.
-    `cut`: the format of the trace says that it is a part of a run."""
+    `cut`: the format of the trace says that it is a part of a run. `layers`: how many the model has, 0 if unknown."""
     calls, inside_run = api_calls.rows, begins_inside(device, api_calls, cut=cut)
     whole, reason = _whole(device)
     known = known_from(device, calls) if inside_run else None
@@ -112,6 +114,7 @@ def window_of(
         reason += ", as far as the memory limit allows"
     narrowed |= part is not None
     passes = None if narrowed else _passes(device, calls, ranges, whole, settings, inside_run=inside_run)
+    passes = passes and replace(passes, layers=layers)
     before = _before(parts, wanted, whole)
     return AnalysisWindow(parts, whole, reason, narrowed, before, inside_run, known is not None, late, passes)
 

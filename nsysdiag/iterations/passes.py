@@ -9,6 +9,7 @@ device        [L][L][L][L][L][L][L][L][head]                  what repeats are i
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import numpy as np
 from msgspec import Struct
@@ -20,23 +21,41 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.iterations.happened import Kinds, is_step
-from nsysdiag.iterations.loop import FEWEST
+from nsysdiag.iterations.loop import FEWEST, Loop
 
 LEAST_LAUNCHED = 0.8
 """Of the launches in the file: ranges that hold less are not the passes."""
 MOST_LEVELS = 4
 _STEP = re.compile(r"profilerstep|execute_|step\[")
 """What PyTorch, vLLM and SGLang call their steps."""
+_MODULE = re.compile(r"nn\.Module: (\w*(?:Layer|Block))_(\d{1,6})")
 _LONGER = re.compile(r"epoch|request")
 """What holds many steps."""
 
 
 class Passes(Struct, frozen=True):
     """The time of each pass on the device, from its first operation to its last one. `steps`: the ranges around them
-    are called steps."""
+    are called steps. `layers` is how many the model has in each, 0 where nothing names them."""
 
     spans: Intervals
     steps: bool
+    layers: int = 0
+
+    def of_layers(self, loop: Loop) -> bool:
+        """Whether a loop comes as often in each pass as the model has layers, or pairs of two kinds of these. The first
+        and the last may be another one's."""
+        at = np.searchsorted(self.spans.start, loop.starts, side="right") - 1
+        inside = int(((at >= 0) & (loop.starts < self.spans.end[at])).sum()) / len(self.spans)
+        return self.layers > 0 and any(abs(inside - self.layers / each) <= 1 for each in (1, 2))
+
+
+def layers_named(names: Iterable[str]) -> int:
+    """How many instances of one class of layers the names of Python functions number: `nn.Module: DecoderLayer_23`."""
+    found: dict[str, set[int]] = {}
+    for name in names:
+        if (match := _MODULE.fullmatch(name)) is not None:
+            found.setdefault(match[1], set()).add(int(match[2]))
+    return max((len(numbers) for numbers in found.values()), default=0)
 
 
 class _Ranges(Struct, frozen=True):

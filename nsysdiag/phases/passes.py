@@ -49,15 +49,16 @@ def passes_of_job(signals: list[DeviceSignal], loops: list[StepLoop]) -> JobPass
         return None
     if not steps and sum(loop.length for loop in layers if loop.model or not loop.closed) < least:
         return None
-    return JobPasses(spans, _steps_of(spans, layers))
+    return JobPasses(spans, _steps_of(spans, layers, max(each.layers for each in every)))
 
 
-def _steps_of(spans: Intervals, layers: list[StepLoop]) -> PhaseSteps:
-    """What is known of the passes: their lengths, and the layers in each."""
+def _steps_of(spans: Intervals, layers: list[StepLoop], named: int) -> PhaseSteps:
+    """What is known of the passes: their lengths, and the layers in each: so many as are `named`, if any are."""
     starts: IntArray = np.concatenate([np.empty(0, np.int64), *(_own_starts(loop, spans) for loop in layers)])
     parts = round(len(starts) / len(spans))
     length = np.diff(np.append(spans.start, spans.end[-1])) if len(spans) > 1 else spans.end - spans.start
     certain = all(not loop.closed for loop in layers)
+    parts = named if named and layers and certain else parts
     return PhaseSteps(
         count=len(spans),
         median_ns=max(int(np.median(length)), 1),

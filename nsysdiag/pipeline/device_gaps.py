@@ -22,7 +22,7 @@ from nsysdiag.gaps.launch_frame import DeviceSide, LaunchFrame, frame_of
 from nsysdiag.gaps.stream_waits import event_waits
 from nsysdiag.iterations.chosen import FEWEST_CHOSEN, AnalysisWindow
 from nsysdiag.iterations.iterations import main_loop
-from nsysdiag.iterations.loop import Loop
+from nsysdiag.iterations.loop import LAYER, Loop
 from nsysdiag.kernels.facts import KernelRow
 from nsysdiag.kernels.kernels import kernel_rows
 from nsysdiag.kernels.shapes import residency
@@ -116,9 +116,13 @@ def _loops(device: DeviceTimeline, window: AnalysisWindow, reading: Reading) -> 
     if window.narrowed:
         return []
     found = reading.loops(device, window.whole)
-    passes = Intervals.empty() if window.passes is None else window.passes.spans
-    borders, restarts = np.concatenate([passes.start, passes.end]), launches_begin(device)
-    return [loop.left_at(borders).left_at(restarts, SLOW_BORDER) for loop in found]
+    passes = window.passes
+    if passes is not None:
+        borders = np.concatenate([passes.spans.start, passes.spans.end])
+        found = [loop.of_kind(LAYER) if passes.of_layers(loop) else loop for loop in found]
+        return [loop.left_at(borders) for loop in found]
+    restarts = launches_begin(device)
+    return [loop.left_at(restarts, SLOW_BORDER) for loop in found]
 
 
 SLOW_BORDER = 1.5

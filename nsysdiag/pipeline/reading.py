@@ -24,6 +24,7 @@ from nsysdiag.events.operations import read_operations
 from nsysdiag.iterations.chosen import AnalysisWindow, CarriedSteps, chosen_loops, window_of
 from nsysdiag.iterations.iterations import find_loops
 from nsysdiag.iterations.loop import Loop
+from nsysdiag.iterations.passes import layers_named
 from nsysdiag.messages import UsageError
 from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.trace import Trace
@@ -87,7 +88,7 @@ def read(
     activity = read_activity(trace, ranges, settings)
     chosen = _chosen(activity, ranges, strings, settings) if steps is None else steps.loops(activity.devices)
     shown = _shown(activity, settings)
-    windows = _windows(activity, ranges, strings, settings, part, chosen, shown, cut=trace.cut)
+    windows = _windows(activity, ranges, strings, settings, part, chosen, shown, cut=trace.cut, layers=_layers(trace))
     return Reading(
         trace,
         settings,
@@ -160,12 +161,13 @@ def _windows(
     shown: frozenset[str],
     *,
     cut: bool,
+    layers: int,
 ) -> dict[str, AnalysisWindow]:
     """The window of each device, by its key. One that holds nothing on any device is a mistake, not a healthy
     result."""
     found = {
         device.key: window_of(
-            device, activity.api_calls, ranges, strings, settings, part, chosen.get(device.key), cut=cut
+            device, activity.api_calls, ranges, strings, settings, part, chosen.get(device.key), cut=cut, layers=layers
         )
         for device in activity.devices
     }
@@ -179,6 +181,13 @@ def _windows(
         reason = typed.plain(narrowed[0].reason)
         raise UsageError(f"no GPU work is in the chosen time: {reason}", hint="; ".join(spans) or None)
     return found
+
+
+def _layers(trace: Trace) -> int:
+    """How many layers the Python functions of the PyTorch profiler name; 0 in other traces."""
+    if not trace.cut:
+        return 0
+    return layers_named(text for text in trace.read("StringIds", "value").text("value").texts() if text)
 
 
 def _unseen(trace: Trace, activity: DeviceActivity) -> UnseenLaunches:

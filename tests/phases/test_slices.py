@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag import Settings, analyze, typed
+from nsysdiag.iterations.passes import layers_named
 from nsysdiag.trace.profiler.file import MARK
 from tests.builder import TraceBuilder
 
@@ -153,3 +154,37 @@ def test_a_run_that_shows_nothing_of_its_start_still_has_one(tmp_path: Path) -> 
     a_pass(trace, 30 * MS, 30 * MS + 10 * US, slow=3 * MS)
     trace.api("cudaDeviceSynchronize", 0, 20 * MS)
     assert analyzed(trace, tmp_path).phases[0].name in ("start-up", "steady")
+
+
+def with_layers(path: Path, name: str, count: int) -> Path:
+    """Names of Python functions, as the PyTorch profiler writes them."""
+    with closing(sqlite3.connect(path)) as connection:
+        rows = [(900_000 + at, f"nn.Module: {name}_{at}") for at in range(count)]
+        connection.executemany("INSERT INTO StringIds VALUES (?, ?)", rows)
+        connection.execute("INSERT INTO META_DATA_EXPORT VALUES (?, '1')", (MARK,))
+        connection.commit()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "said"),
+    [
+        ("Qwen2DecoderLayer", 12, "one pass of 12 layers (no steady state)"),
+        ("TransformerBlock", 24, "one pass of 24 layers (no steady state)"),
+        ("Qwen2DecoderLayer", 40, "one pass: 12 repeats of 5 kernels, probably its layers (no steady state)"),
+        ("Linear", 12, "one pass: 12 repeats of 5 kernels, probably its layers (no steady state)"),
+    ],
+)
+def test_repeats_are_layers_where_modules_number_as_many(name: str, count: int, said: str, tmp_path: Path) -> None:
+    """Or two kinds of layers in each repeat."""
+    trace = traced().nvtx("ProfilerStep#6", MS // 2, 20 * MS)
+    a_pass(trace, MS, 2 * MS)
+    report = analyze(with_layers(trace.write(tmp_path / "trace.sqlite"), name, count), Settings(timeline=False))
+    (steps,) = (phase.steps.words for phase in report.phases if phase.judged and phase.steps)
+    assert steps == said
+
+
+def test_layers_are_counted_by_class() -> None:
+    names = ["nn.Module: DecoderLayer_0", "nn.Module: DecoderLayer_1", "nn.Module: Block_0", "nn.Module: Linear_7", "f"]
+    assert layers_named(names) == 2
+    assert layers_named(["DecoderLayer_5"]) == 0
