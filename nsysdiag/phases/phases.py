@@ -407,7 +407,7 @@ def _with_few_repeats(phase: FoundPhase, since: int, signals: list[DeviceSignal]
         return phase
     judged = without_warm_up(borders)
     warm_up = int(judged[0] - borders[0]) or None
-    start = int(judged[0]) if warm_up else min(int(borders[0]), phase.start)
+    start = max(int(judged[0]) if warm_up else min(int(borders[0]), phase.start), since)
     length = np.diff(judged)
     steps = _steps_of(length, SEQUENCE, warm_up)
     return replace(phase, start=start, repeats=len(length), steps=steps, loop=StepLoop(judged, SEQUENCE, ""))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from nsysdiag.events.operations import Category
+from nsysdiag.phases.phases import find_phases
 from nsysdiag.phases.steady import same_sequences, without_warm_up
 from tests.phases.jobs import DOWNLOAD, MS, UPLOAD, Job, assert_exact, named
 
@@ -93,3 +95,12 @@ def test_nothing_ran() -> None:
 def test_how_much_slower_a_warm_up_is(lengths: list[int], kept: int) -> None:
     borders = np.cumsum([0, *lengths])
     assert len(without_warm_up(borders)) - 1 == kept
+
+
+def test_an_operation_over_the_border_of_two_phases_begins_in_the_first() -> None:
+    """Steps of other operations follow while the last of the three before them still runs."""
+    job = Job(47)
+    names = [(0, 1, 1), (1, 26, 1), (26, 51, 1), (27, 31, 2), (31, 32, 1), (32, 36, 2)]
+    names += [(36, 37, 1), (37, 41, 2), (41, 42, 1), (42, 46, 2), (46, 47, 1)]
+    job.rows = [(start, end, Category.KERNEL, name, -1) for start, end, name in names]
+    assert_exact(find_phases([job.signal()], None, narrowed=False), (0, 51))
