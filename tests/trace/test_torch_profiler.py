@@ -16,6 +16,7 @@ from nsysdiag.messages import InputError
 from nsysdiag.saved.files import is_saved_report
 from nsysdiag.share.redaction.redact import redacted
 from nsysdiag.trace.parquet.names import stem_of
+from nsysdiag.trace.profiler.file import MARK
 from nsysdiag.trace.profiler.names import base_name
 from tests.simulator import CUDA_ONLY
 from tests.simulator.scenarios import SCENARIOS
@@ -47,7 +48,15 @@ def both(name: str, folder: Path) -> tuple[Report, Report] | None:
         return None
     made = write(document(trace), folder / "a.pt.trace.json.gz")
     only_recorded(trace)
+    _begin_inside(trace)
     return analyze(trace), analyze(made)
+
+
+def _begin_inside(trace: Path) -> None:
+    """A capture in the middle of a run has no start-up, and a trace of the profiler is such a one."""
+    with closing(sqlite3.connect(trace)) as connection:
+        connection.execute("INSERT INTO META_DATA_EXPORT (name, value) VALUES (?, '1')", (MARK,))
+        connection.commit()
 
 
 def said(report: Report) -> dict[str, Any]:
