@@ -78,7 +78,7 @@ class TestPrograms:
             steps = [each for each in log["step"] if each["pid"] == main]
             assert len([each for each in log["injected"] if each["pid"] == main]) == len(steps)
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     @pytest.mark.parametrize("name", some(INJECTING, 3, 1))
     def test_with_pytorch(self, name: str, tmp_path: Path) -> None:
         """A stand-in that knows the names and arguments that are asked for, and nothing else."""
@@ -245,8 +245,8 @@ class TestCapture:
         for program in (starter, target):
             assert Nsys(str(program), sys.executable).importer() == importer
 
+    @pytest.mark.thorough
     @pytest.mark.nsys
-    @pytest.mark.slow
     def test_with_the_real_one(self, tmp_path: Path) -> None:
         """Without NVTX, which the tests' own Python lacks, there are no anchors to map the clock with."""
         nsys = Nsys(os.environ["NSYSDIAG_NSYS"], sys.executable)

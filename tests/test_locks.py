@@ -170,23 +170,18 @@ class TestInstallation:
         options = {"PIP_DRY_RUN": "1", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(package.parent)}
         return bash(project, f"install_locked '{sys.prefix}' requirements-x.txt", **options)
 
-    @pytest.mark.slow
-    def test_a_package_with_its_hash_is_taken(self, package: Path) -> None:
+    @pytest.mark.thorough
+    def test_a_package_with_its_hash_alone_is_taken(self, package: Path) -> None:
         right = hashlib.sha256(package.read_bytes()).hexdigest()
-        done = self.installed(package, f"nothing==1 --hash=sha256:{right}\n")
-        assert done.returncode == 0, done.stderr
-
-    @pytest.mark.slow
-    def test_a_package_with_another_hash_is_refused(self, package: Path) -> None:
-        done = self.installed(package, f"nothing==1 --hash=sha256:{'0' * 64}\n")
-        assert done.returncode == 1
-        assert "DO NOT MATCH THE HASHES" in done.stderr
-
-    @pytest.mark.slow
-    def test_a_package_without_a_hash_is_refused(self, package: Path) -> None:
-        done = self.installed(package, "nothing==1\n")
-        assert done.returncode == 1
-        assert "Hashes are required" in done.stderr
+        hashes = {
+            f" --hash=sha256:{right}": "",
+            f" --hash=sha256:{'0' * 64}": "DO NOT MATCH",
+            "": "Hashes are required",
+        }
+        for given, refusal in hashes.items():
+            done = self.installed(package, f"nothing==1{given}\n")
+            assert done.returncode == bool(refusal)
+            assert refusal in done.stderr
 
     def test_scripts_install_from_locks_alone(self) -> None:
         """Only scripts/_env.sh calls pip: for a lock, for the project itself without an index, and through uv for the

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.pipeline import analyze
+from tests.simulator import EVERYTHING
 from tests.simulator.scenarios import scenario
 from tests.simulator.scenarios.patterns import RANK_STEPS, RANKS, SLOW_RANK, SPIKE_EVERY, SPIKE_STEPS
 from tests.simulator.simulation import ZERO_UTC
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsysdiag.report import DeviceReport, Report
+    from tests.shared import Shared
 
 MS = 1_000_000
 SPIKE_NS = 12 * MS
@@ -24,23 +26,23 @@ BEGAN = [number * 137 * MS for number in range(RANKS)]
 CLOCK_ERRORS = [0, 400_000, -300_000, 2 * MS, -1 * MS, 0, 50_000, -700_000]
 
 
-def report_on(name: str, path: Path) -> Report:
-    return analyze(scenario(name).write(path / "trace.sqlite"))
+def report_on(name: str, shared: Shared) -> Report:
+    return shared.report(shared.trace(name, EVERYTHING))
 
 
 @pytest.mark.slow
-def test_the_read_of_each_step_drains_the_queue(tmp_path: Path) -> None:
+def test_the_read_of_each_step_drains_the_queue(shared: Shared) -> None:
     """24 steps have 23 gaps between them: `item()` opened each, and the host computed for 800 µs of it."""
-    (device,) = report_on("loss_read_each_step", tmp_path).devices
+    (device,) = report_on("loss_read_each_step", shared).devices
     assert device.sync_drained["gaps"] == 23
     assert device.ledger["host_compute"] == 23 * 800_000
 
 
 @pytest.mark.slow
-def test_what_the_host_computes_after_the_read_counts_to_the_read(tmp_path: Path) -> None:
+def test_what_the_host_computes_after_the_read_counts_to_the_read(shared: Shared) -> None:
     """The thread waited for nearly all of 30 kernels of 90 µs: it could have done 800 µs of computing meanwhile. With a
     copy that does not block, the simulated program is 807.8 µs faster in each step but the last."""
-    report = report_on("loss_read_each_step", tmp_path)
+    report = report_on("loss_read_each_step", shared)
     ((device,),) = ([*phase.devices] for phase in report.phases)
     assert device.ledger["host_compute"] == 23 * 800_000
     assert device.account["sync"] >= 23 * 800_000
@@ -52,9 +54,9 @@ def test_what_the_host_computes_after_the_read_counts_to_the_read(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_spikes_are_the_slow_iterations(tmp_path: Path) -> None:
+def test_spikes_are_the_slow_iterations(shared: Shared) -> None:
     """Steps 9, 19 and 29 have a spike before their work, which the GPU sees as the end of the step before; 39 too."""
-    (device,) = report_on("collector_spikes", tmp_path).devices
+    (device,) = report_on("collector_spikes", shared).devices
     assert device.iterations is not None
     assert device.iterations.count == SPIKE_STEPS
     slow = device.iterations.slow
@@ -63,16 +65,16 @@ def test_spikes_are_the_slow_iterations(tmp_path: Path) -> None:
     assert all(one.more["host_compute"] >= 0.99 * SPIKE_NS for one in slow)
 
 
-def test_thirty_steps_without_gpu_work_are_one_gap(tmp_path: Path) -> None:
-    (device,) = report_on("mostly_on_the_cpu", tmp_path).devices
+def test_thirty_steps_without_gpu_work_are_one_gap(shared: Shared) -> None:
+    (device,) = report_on("mostly_on_the_cpu", shared).devices
     assert device.ledger["host_compute"] == 30 * 3 * MS
     longest = max(device.gaps, key=lambda gap: gap.end_ns - gap.start_ns)
     assert longest.end_ns - longest.start_ns > 30 * 3 * MS
 
 
-def test_thirty_steps_without_gpu_work_are_a_pause_of_the_host(tmp_path: Path) -> None:
+def test_thirty_steps_without_gpu_work_are_a_pause_of_the_host(shared: Shared) -> None:
     """Two steps repeat the same work, and they are judged; a finding names those between them."""
-    report = report_on("mostly_on_the_cpu", tmp_path)
+    report = report_on("mostly_on_the_cpu", shared)
     assert [(phase.name, phase.bottleneck) for phase in report.phases] == [
         ("steady", "kernels"),
         ("pause", "host"),
@@ -85,8 +87,8 @@ def test_thirty_steps_without_gpu_work_are_a_pause_of_the_host(tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_seven_wait_in_communication_for_the_eighth(tmp_path: Path) -> None:
-    report = report_on("slow_rank", tmp_path)
+def test_seven_wait_in_communication_for_the_eighth(shared: Shared) -> None:
+    report = report_on("slow_rank", shared)
     assert len(report.devices) == RANKS
     for number, device in enumerate(by_process(report)):
         check_rank(device, slow=number == SLOW_RANK)
@@ -108,9 +110,9 @@ def check_rank(device: DeviceReport, *, slow: bool) -> None:
 
 
 @pytest.mark.slow
-def test_waiting_for_the_eighth_counts_to_what_makes_it_late(tmp_path: Path) -> None:
+def test_waiting_for_the_eighth_counts_to_what_makes_it_late(shared: Shared) -> None:
     """Each step the host of one prepares for 4 ms: 3.9 ms of waiting in the all-reduce of the seven others."""
-    report = report_on("slow_rank", tmp_path)
+    report = report_on("slow_rank", shared)
     slow = by_process(report)[SLOW_RANK]
     (phase,) = (each for each in report.phases if each.judged)
     assert report.diagnosis.bottleneck == phase.bottleneck == "host"
@@ -126,11 +128,11 @@ def test_waiting_for_the_eighth_counts_to_what_makes_it_late(tmp_path: Path) -> 
     assert not [each for each in report.findings[1:] if each.cause == "host_compute"]
 
 
-@pytest.mark.slow
-def test_a_file_for_each_rank_tells_the_same(tmp_path: Path) -> None:
+@pytest.mark.thorough
+def test_a_file_for_each_rank_tells_the_same(shared: Shared, tmp_path: Path) -> None:
     """Eight sessions with clocks of their own: the same times but for when each began."""
     simulation = scenario("slow_rank")
-    whole = by_process(analyze(simulation.write(tmp_path / "all.sqlite")))
+    whole = by_process(report_on("slow_rank", shared))
     paths = simulation.write_each(tmp_path, BEGAN, clock_errors=CLOCK_ERRORS)
     assert len(paths) == RANKS
     for number, path in enumerate(paths):

@@ -66,11 +66,11 @@ def all_decided(report: Report) -> dict[str, Any]:
     }
 
 
-@pytest.mark.sampled(normal=4)
+@pytest.mark.sampled(normal=12)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_nothing_depends_on_words(name: str, shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
     path: Path = shared.trace(name)
-    plain = analyze(path, Settings(timeline=False))
+    plain = shared.report(path, Settings(timeline=False))
     monkeypatch.setattr(EvidenceLabel, "words", property(lambda self: f"{OTHERS}, {self.text[::-1]}"))
     for module in (host, replaying, outside, model):
         monkeypatch.setattr(module, "layer_evidence", in_other_words)

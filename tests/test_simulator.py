@@ -124,6 +124,7 @@ def test_two_threads_share_a_core_by_hand() -> None:
     assert [span.state for span in first.spans] == ["cpu", "waiting", "cpu"]
 
 
+@pytest.mark.thorough
 def test_operations_of_one_stream_never_overlap(simulations: list[tuple[str, Simulation]]) -> None:
     for name, simulation in simulations:
         for gpu in simulation.gpus:
@@ -172,6 +173,7 @@ def test_a_core_runs_one_thread_at_a_time(simulations: list[tuple[str, Simulatio
 CAPTURES = [EVERYTHING, CUDA_ONLY, EVERYTHING.but(graphs="graph"), EVERYTHING.but(api=False)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("capture", CAPTURES)
 def test_the_truth_adds_up(simulations: list[tuple[str, Simulation]], capture: Capture) -> None:
     for name, simulation in some(simulations, 2, CAPTURES.index(capture)):
@@ -264,7 +266,7 @@ def test_a_trace_of_two_threads_has_the_rows_it_promises(tmp_path: Path) -> None
 SCHEMAS = ["2020", "2.9.1", "3.13.2", "3.17.2", "3.24.8"]
 
 
-@pytest.mark.sampled(normal=5)
+@pytest.mark.thorough
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_every_schema_can_be_written(schema: str, tmp_path: Path) -> None:
     for name in some(NAMES, 3, SCHEMAS.index(schema)):

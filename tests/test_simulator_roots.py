@@ -169,7 +169,7 @@ def simulations() -> list[tuple[str, Simulation]]:
     return programs + [(f"pipeline {seed}", pipeline(seed)) for seed in range(24)]
 
 
-@pytest.mark.sampled(normal=7)
+@pytest.mark.thorough
 @pytest.mark.parametrize("capture", CAPTURES)
 def test_roots_cover_the_gaps_as_the_ledger_does(simulations: list[tuple[str, Simulation]], capture: Capture) -> None:
     for name, simulation in some(simulations, 4, CAPTURES.index(capture)):

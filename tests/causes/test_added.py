@@ -152,6 +152,7 @@ def texts(added: Added) -> dict[str, str]:
     return added.texts("plain")
 
 
+@pytest.mark.sampled(normal=4)
 @pytest.mark.parametrize("suffix", TITLED)
 def test_every_format_names_it(texts: dict[str, str], suffix: str) -> None:
     assert "File read ahead" in texts[suffix] or "read_ahead" in texts[suffix]

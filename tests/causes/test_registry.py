@@ -64,7 +64,7 @@ def sources() -> list[Path]:
     return [*python, *shown]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_no_id_is_written_outside_of_the_causes() -> None:
     files = {path.relative_to(ROOT).as_posix(): path for path in sources()}
     found = {(name, word) for name, path in files.items() for word in words_of(path) if word in CAUSES}

@@ -495,6 +495,7 @@ class TestTheRealNsys:
     def _here(self, folder: Path) -> None:
         (folder / "tmp").mkdir()
 
+    @pytest.mark.thorough
     def test_a_program_without_a_gpu(self, folder: Path) -> None:
         (folder / "work.py").write_text(self.WORK)
         done = self.run("-o", "work.json", "--", sys.executable, "work.py")

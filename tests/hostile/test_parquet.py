@@ -91,7 +91,7 @@ class TestDamage:
             refused(whole, path.name)
             path.write_bytes(content)
 
-    @pytest.mark.sampled(quick=6)
+    @pytest.mark.sampled(quick=6, normal=3)
     @pytest.mark.parametrize("where", ["footer", "pages"])
     @pytest.mark.parametrize("table", [KERNELS, RUNTIME, STRINGS])
     def test_bytes_changed_anywhere(self, table: str, where: str, folder: Path) -> None:
@@ -376,7 +376,7 @@ class TestLimits:
             assert trace.read(EVENTS, "binaryData").text("binaryData").texts() == [None]
             assert any("1 payload longer than" in each for each in trace.warnings)
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_nothing_is_changed_or_left(
         self, folder: Path, command: Command, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
     ) -> None:

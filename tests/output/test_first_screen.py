@@ -33,13 +33,13 @@ from nsysdiag.document.kinds import SHARE
 from nsysdiag.document.svg import segments
 from nsysdiag.findings.first import LATE_RANK, OTHER_GPU, TOLD_TWICE, brief_of
 from nsysdiag.findings.rules import FINDING_RULES
-from nsysdiag.findings.show import TICKET_REST, anchors, left_out, where
+from nsysdiag.findings.show import TICKET_REST, left_out, where
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.phases.facts import Did, Phase, PhaseDevice
 from nsysdiag.report import Report
 from nsysdiag.units import format_share
 from tests.diagnosis.programs import PROGRAMS
-from tests.output.page import parse, unexplained
+from tests.output.page import unexplained
 from tests.output.samples import MS, SAMPLES, device, finding, report
 
 if TYPE_CHECKING:
@@ -103,21 +103,6 @@ def test_details_hold_more(name: str) -> None:
     assert "Trace health" in long
     assert "Trace health" not in short
     assert len(long) > 2 * len(short)
-
-
-class TestWhatToFixFirst:
-    def test_leads_to_its_finding(self) -> None:
-        root = parse(FORMATS["html"].render(SAMPLES["one_device"](), RenderOptions()))
-        card = next(each for each in root.walk() if each.attributes.get("class") == "callout")
-        assert card.all("a")[0].attributes["href"] == f"#{anchors([finding()])[0]}"
-        assert "up to 12.0%" in card.whole_text()
-        assert "of a step (600 µs)" in card.whole_text()
-
-    @pytest.mark.parametrize("name", ["txt", "md"])
-    def test_comes_with_its_saving(self, name: str) -> None:
-        shown = FORMATS[name].render(SAMPLES["one_device"](), RenderOptions()).decode()
-        assert "Saves up to 12.0% of a step (600 µs)." in shown
-        assert shown.index("Fix first: ") < shown.index("Saves up to")
 
 
 class TestSaves:

@@ -38,32 +38,36 @@ def eight_files(folder: Path) -> tuple[RankComparison, str]:
     return analyze_ranks(paths).comparison, f"rank{SLOW_RANK}"
 
 
-@pytest.mark.parametrize("files", [one_file, eight_files])
+@pytest.fixture(scope="module", params=[one_file, eight_files])
+def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[RankComparison, str]:
+    made: tuple[RankComparison, str] = request.param(tmp_path_factory.mktemp("ranks"))
+    return made
+
+
 class TestSlowRank:
-    def test_it_is_the_straggler_and_holds_the_seven_others(self, files: object, tmp_path: Path) -> None:
-        comparison, slow = files(tmp_path)  # type: ignore[operator]
+    def test_it_is_the_straggler_and_holds_the_seven_others(self, found: tuple[RankComparison, str]) -> None:
+        comparison, slow = found
         (late,) = comparison.stragglers
         assert late.rank.startswith(slow)
         assert late.late == late.of == RANK_STEPS
         assert late.late_ns == pytest.approx(DELAY_NS * RANK_STEPS, rel=0.05)
         assert late.caused_ns == pytest.approx(7 * late.late_ns, rel=0.05)
 
-    def test_it_is_late_because_of_its_host_code(self, files: object, tmp_path: Path) -> None:
-        comparison, _ = files(tmp_path)  # type: ignore[operator]
+    def test_it_is_late_because_of_its_host_code(self, found: tuple[RankComparison, str]) -> None:
+        comparison, _ = found
         (late,) = comparison.stragglers
         assert late.more["host_compute"] >= 0.95 * late.late_ns
         assert late.confidence >= 0.9
 
-    def test_all_others_wait_for_it(self, files: object, tmp_path: Path) -> None:
-        comparison, slow = files(tmp_path)  # type: ignore[operator]
+    def test_all_others_wait_for_it(self, found: tuple[RankComparison, str]) -> None:
+        comparison, slow = found
         for rank in comparison.ranks:
             if not rank.rank.startswith(slow):
                 mine = {wait.late_rank: wait.wait_ns for wait in comparison.waits if wait.rank == rank.rank}
                 assert sum(mine.values()) == rank.wait_ns
                 assert next(ns for late, ns in mine.items() if late and late.startswith(slow)) >= 0.95 * rank.wait_ns
 
-    @pytest.mark.sampled(normal=2)
-    def test_clocks_agree_better_than_the_delay(self, files: object, tmp_path: Path) -> None:
-        comparison, _ = files(tmp_path)  # type: ignore[operator]
+    def test_clocks_agree_better_than_the_delay(self, found: tuple[RankComparison, str]) -> None:
+        comparison, _ = found
         assert comparison.clock_error_ns is not None
         assert comparison.clock_error_ns < 100_000

@@ -70,7 +70,9 @@ def everything(trace: Trace) -> Iterator[Columns]:
 @pytest.mark.sampled(quick=105, normal=53)
 @pytest.mark.parametrize("name", list(SCENARIOS))
 def test_every_scenario_has_the_same_report(shared: Shared, name: str) -> None:
-    found = [json.loads(to_json(nsysdiag.analyze(path, Settings(timeline=False)))) for path in pair(shared, name)]
+    settings, (trace, folder) = Settings(timeline=False), pair(shared, name)
+    reports = shared.report(trace, settings), nsysdiag.analyze(folder, settings)
+    found = [json.loads(to_json(report)) for report in reports]
     for report in found:
         for field in NAMES_A_FILE:
             assert report["trace"].pop(field)

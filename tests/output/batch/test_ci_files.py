@@ -86,28 +86,6 @@ class TestJunit:
         assert sum(int(suite.attrib["errors"]) for suite in root) == made.failed + made.unjudged_failing
         assert len(root) == len(made.entries)
 
-    def test_a_case_a_budget(self) -> None:
-        assert cases(junit.render(BATCHES["good"]())) == {
-            ("runs/kept", "idle_share > 25%"): [],
-            ("runs/kept", "iteration_ns > 20ms in step"): [],
-            ("runs/over", "exposed_copy_ns > 10ms/iter"): [],
-            ("runs/over", "idle_share > 25%"): ["failure"],
-            ("runs/over", "findings.high > 0"): ["failure"],
-            ("runs/warned", "exposed_copy_ns > 10ms/iter"): [],
-            ("runs/warned", "idle_share > 25%"): [],
-            ("eval", "analysed"): [],
-            ("runs/cpu-only", "analysed"): [],
-            ("runs/broken", "analysed"): ["error"],
-            ("runs/again", "idle_share > 25%"): [],
-        }
-
-    def test_says_why(self) -> None:
-        text = junit.render(BATCHES["good"]()).decode()
-        assert 'message="Idle share is 30.0%, over the limit of 25.0% on gpu0."' in text
-        assert "Warning: Copies take 14.0 ms, over 10.0 ms. (nsysdiag.toml: budgets[" in text
-        assert 'message="the file is not an SQLite database"' in text
-        assert "export it: nsys export" in text
-
     def test_one_that_cannot_be_judged_is_an_error_beside_the_others(self) -> None:
         made = summary(entry(budgets=[budget(broken=False)], unjudged=[unjudged(), unjudged("x > 1", level="warn")]))
         data = junit.render(made)
@@ -362,15 +340,6 @@ class TestMarkdown:
         assert not [plain for plain in shape.plain if TRIGGERS.search(plain)]
         assert all(line.isprintable() for line in render_markdown(BATCHES[sample]()).decode().split("\n"))
 
-    def test_the_worst_come_first(self) -> None:
-        text = render_markdown(BATCHES["good"]()).decode()
-        places = [text.index(f"## {title}") for title in ("Not analysed", "Broken budgets", "All traces")]
-        assert places == sorted(places)
-        rows = re.findall(r"^\| \S+ \| ([▲◆] (?:fails|warns)) \|", text, flags=re.MULTILINE)
-        assert rows == ["▲ fails", "▲ fails", "◆ warns", "◆ warns"]
-        states = re.findall(r"^\| \S+ \| \S+ \| ([▲◆○✓✕] [\w ]+) \|", text, flags=re.MULTILINE)
-        assert states[:4] == ["✕ Not analysed", "▲ Budget broken", "◆ Warning", "○ No budgets"]
-
     def test_budgets_that_cannot_be_judged_have_a_table(self) -> None:
         text = render_markdown(summary(entry(unjudged=[unjudged()]))).decode()
         assert "**✕ Budgets not judged. 1 trace with 1 GPU: " in text
@@ -397,9 +366,6 @@ class TestMarkdown:
         long = entry(budgets=[budget(f"{at} {'x' * 300}", sentence="é" * 1000) for at in range(3000)])
         data = render_markdown(summary(long))
         assert 900_000 < len(data) < 2**20
-
-    def test_what_fits_is_not_cut(self) -> None:
-        assert b"Cut here" not in render_markdown(BATCHES["good"]())
 
 
 class TestWhatUnjudgedBudgetsDo:
