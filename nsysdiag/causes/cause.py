@@ -81,12 +81,13 @@ PLAIN = Advice()
 
 
 class Hint(Enum):
-    """What the launching thread did just before a slice, or what most of its CPU samples are in."""
+    """What the launching thread did just before a slice, or what most of its CPU samples or functions are in."""
 
     AFTER_READ_BACK = auto()
     AFTER_UPLOAD = auto()
     IN_COLLECTOR = auto()
     IN_INTERPRETER = auto()
+    IN_OPERATORS = auto()
 
 
 HINTS = (None, Hint.AFTER_READ_BACK, Hint.AFTER_UPLOAD)

@@ -179,6 +179,25 @@ thread         ~~ computes ~~[launch]
             ),
             hint=Hint.IN_INTERPRETER,
         ),
+        Variant(
+            "operators",
+            "operators run one by one",
+            "fewer operators for each kernel: CUDA graphs, compiled and fused operators",
+            Advice(
+                plain=(
+                    "The host takes longer to issue the kernels than the GPU to run them: use CUDA graphs, fused kernels.",
+                ),
+                pytorch=FrameworkAdvice(
+                    (
+                        "The host takes longer to run operators one by one than the GPU to run their kernels: "
+                        "torch.compile(mode='reduce-overhead'), CUDA graphs, fused operators, larger batches.",
+                    ),
+                    source="torch_graphs",
+                    fix="run the step as a CUDA graph: torch.compile(mode='reduce-overhead')",
+                ),
+            ),
+            hint=Hint.IN_OPERATORS,
+        ),
         Variant("other", "", "profile the host code of this place and move it off the launching thread"),
     ),
     host=evidence,

@@ -124,6 +124,10 @@ def _by_place(code: IntArray, places: int, ns: IntArray) -> IntArray:
     return total
 
 
+MANY, SHORT_NS = 20, 500_000
+"""An operator of PyTorch takes 5 to 50 µs of the host, up to ten times that while its Python functions are recorded."""
+
+
 class SpotGaps(Struct, frozen=True):
     """The time of a hotspot by gap: `gap` are its gaps in order of time, `ns` what each contributes, never 0. If its
     calls caused more idle time than they lose themselves, it is that time."""
@@ -143,6 +147,11 @@ class SpotGaps(Struct, frozen=True):
     def longest(self) -> int:
         """The gap that contributes most, of equal ones the first."""
         return int(self.gap[np.argmax(self.ns)])
+
+    @property
+    def between_operators(self) -> bool:
+        """Whether these are many short gaps, as between the kernels of operators that run one by one."""
+        return len(self.ns) >= MANY and self.median_ns < SHORT_NS
 
     @property
     def median_ns(self) -> int:

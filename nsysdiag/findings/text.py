@@ -187,7 +187,7 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
     mine = _as_the_worker_did(context, shares, slices) if loads else slice(None)
     own = slices[mine]
     code, known = code_in(context.gaps, own) if (sampled or loads) and len(own) else (SampledCode(0, {}, {}), 0.0)
-    kind, alone = _kind(shares, spot, code.functions if sampled else {}, context.thresholds)
+    kind, alone = _kind(shares, spot, code if sampled else SampledCode(0, {}, {}), gaps, context.thresholds)
     calls = _calls(context, shares, slices, ns)
     path, whole = _place(context, shares, spot)
     # What a worker computes is in samples alone: calls are those in which others wait for it.
@@ -253,7 +253,7 @@ def _leading(code: IntArray, ns: IntArray) -> tuple[int, float]:
 
 
 def _kind(
-    shares: Shares, spot: Hotspot, symbols: dict[str, int], thresholds: FindingThresholds
+    shares: Shares, spot: Hotspot, code: SampledCode, gaps: SpotGaps, thresholds: FindingThresholds
 ) -> tuple[Variant, bool]:
     """The kind with most of the hotspot's time, and whether that is almost all of it."""
     kinds = CAUSES[spot.cause].variants
@@ -263,7 +263,10 @@ def _kind(
         (Hint.IN_COLLECTOR, Origin.COLLECTOR, thresholds.collector),
         (Hint.IN_INTERPRETER, Origin.INTERPRETER, thresholds.interpreter),
     )
-    for hint, origin, least in hints if symbols and kind is kinds[-1] else ():
+    symbols = code.functions if kind is kinds[-1] else {}
+    if code.recorded and symbols and gaps.between_operators:
+        return next(each for each in kinds if each.hint == Hint.IN_OPERATORS), True
+    for hint, origin, least in hints if symbols else ():
         inside = sum(count for symbol, count in symbols.items() if interpreter_part(symbol) is origin)
         if inside >= least * sum(symbols.values()):
             return next(each for each in kinds if each.hint == hint), True

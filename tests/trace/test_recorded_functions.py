@@ -176,3 +176,27 @@ def test_names_of_functions_are_redacted(tmp_path: Path) -> None:
     report = report_of(tmp_path, ("python_function", "/home/ann/secret_model.py(7): secret_fn", 0, 990))
     assert "secret" in report.to_json()
     assert "secret" not in redacted(report).to_json()
+
+
+def operators(count: int, every_us: int) -> dict[str, Any]:
+    """A thread that issues an operator with a short kernel each `every_us`."""
+    events: list[dict[str, Any]] = []
+    thread = {"pid": 7, "tid": 7, "ph": "X"}
+    for at in range(count):
+        begin, args = at * every_us, {"correlation": at + 1}
+        place = {"device": 0, "context": 1, "stream": 7, "grid": [99, 1, 1], "block": [128, 1, 1]}
+        launch, kernel = begin + every_us - 9, begin + every_us - 2
+        events += [
+            {**thread, "cat": "cpu_op", "name": "aten::mul", "ts": begin, "dur": every_us - 3},
+            {**thread, "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": launch, "dur": 5, "args": args},
+            {**thread, "cat": "kernel", "name": "mul", "ts": kernel, "dur": 10, "args": {**args, **place}},
+        ]
+    return {"schemaVersion": 1, "traceEvents": events}
+
+
+@pytest.mark.parametrize(("every_us", "one_by_one"), [(60, True), (2_000, False)])
+def test_operators_one_by_one_are_a_variant_of_host_code(every_us: int, one_by_one: bool, tmp_path: Path) -> None:
+    report = analyze(write(operators(400, every_us), tmp_path / "a.pt.trace.json"))
+    finding = next(each for each in report.findings if each.cause == "host_compute")
+    assert ("operators run one by one" in finding.title) is one_by_one
+    assert ("longer to run operators one by one" in " ".join(finding.advice)) is one_by_one

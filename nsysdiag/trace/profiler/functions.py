@@ -36,7 +36,7 @@ class Recorded(NamedTuple):
     operator: bool
 
 
-class Stretch(NamedTuple):
+class FunctionTime(NamedTuple):
     """Time [start, end) in which a thread was in `name`; `waits`: a function that waits."""
 
     start: int
@@ -52,9 +52,9 @@ class _Open(NamedTuple):
     operator: bool
 
 
-def stretches(recorded: Iterable[Recorded]) -> Iterator[Stretch]:
+def stretches(recorded: Iterable[Recorded]) -> Iterator[FunctionTime]:
     """The time of one thread in named functions, disjoint and in order."""
-    last: Stretch | None = None
+    last: FunctionTime | None = None
     for each in _pieces(recorded):
         if last is not None and last.end == each.start and last[2:] == each[2:]:
             last = last._replace(end=each.end)
@@ -66,7 +66,7 @@ def stretches(recorded: Iterable[Recorded]) -> Iterator[Stretch]:
         yield last
 
 
-def _pieces(recorded: Iterable[Recorded]) -> Iterator[Stretch]:
+def _pieces(recorded: Iterable[Recorded]) -> Iterator[FunctionTime]:
     """The same, cut wherever a function begins or ends. Of two that overlap without nesting the later one counts."""
     stack: list[_Open] = []
     now = 0
@@ -77,12 +77,12 @@ def _pieces(recorded: Iterable[Recorded]) -> Iterator[Stretch]:
     yield from _until(stack, now, max((each.end for each in stack), default=now))
 
 
-def _until(stack: list[_Open], now: int, time: int) -> Iterator[Stretch]:
+def _until(stack: list[_Open], now: int, time: int) -> Iterator[FunctionTime]:
     """What is on the stack from now to then; what has ended by then is taken off."""
     while stack and (now < time or stack[-1].end <= time):
         top = stack[-1]
         if top.name and min(top.end, time) > now:
-            yield Stretch(now, min(top.end, time), top.name, top.waits)
+            yield FunctionTime(now, min(top.end, time), top.name, top.waits)
         now = max(now, min(top.end, time))
         if top.end > time:
             break
