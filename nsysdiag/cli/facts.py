@@ -31,11 +31,13 @@ class GpuFacts(Struct, frozen=True):
 
 
 class TraceFacts(Struct, frozen=True):
-    """`capture_ns` is None where the export does not say; processes and threads are those with events."""
+    """`recorder` is another program than nsys, None if it was that. `capture_ns` is None where the export does not say;
+    processes and threads are those with events."""
 
     file: str
     size_bytes: int
     fingerprint: str
+    recorder: str | None
     nsys_version: str | None
     schema_version: str | None
     capture_ns: int | None
@@ -56,6 +58,7 @@ def gather(trace: Trace) -> TraceFacts:
         file=trace.file,
         size_bytes=trace.size_bytes,
         fingerprint=trace.fingerprint,
+        recorder=trace.recorder,
         nsys_version=trace.nsys_version,
         schema_version=trace.schema_version,
         capture_ns=int(durations.max()) if len(durations) else None,

@@ -79,7 +79,7 @@ def _facts_rows(facts: "TraceFacts") -> list[tuple[str, str]]:
         gpus.append(("gpu", f"{count} x {', '.join(known)}"))
     return [
         ("size", format_bytes(facts.size_bytes)),
-        ("nsys", facts.nsys_version or "unknown version"),
+        ("recorded by", facts.recorder) if facts.recorder else ("nsys", facts.nsys_version or "unknown version"),
         ("schema", facts.schema_version or "unknown version"),
         ("capture", "unknown length" if facts.capture_ns is None else format_ns(facts.capture_ns)),
         *(gpus or [("gpu", "none listed")]),

@@ -22,7 +22,7 @@ from nsysdiag.trace.database import EXPORT_HINT
 from nsysdiag.trace.parquet.folder import ParquetFolder
 from nsysdiag.trace.parquet.names import is_parquet_folder
 from nsysdiag.trace.profiler.file import MARK as PROFILER_MARK
-from nsysdiag.trace.profiler.file import OF_ROCM
+from nsysdiag.trace.profiler.file import OF_ROCM, RECORDER
 from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, LongTexts, TimeLimit
 from nsysdiag.trace.reader import READERS, Pair
 from nsysdiag.trace.source import TraceSource
@@ -107,6 +107,7 @@ class Trace:
         metadata = self._metadata()
         self._slice, self._profiler = SLICE in metadata, PROFILER_MARK in metadata
         self._rocm = metadata.get(PROFILER_MARK) == OF_ROCM
+        self.recorder: str | None = metadata.get(RECORDER)
         self.nsys_version: str | None = metadata.get("EXPORT_PRODUCT_VERSION")
         self.schema_version: str | None = metadata.get("EXPORT_SCHEMA_VERSION")
         events = self.read_chosen("DIAGNOSTIC_EVENT", "severity", SEVERITIES, *DIAGNOSTIC_COLUMNS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from contextlib import closing
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nsysdiag import analyze
+from nsysdiag import analyze, open_trace
 from nsysdiag.events.calls import clean_api_name, cuda_name
 from nsysdiag.share.redaction.public import is_public_function
 from nsysdiag.trace.profiler.tables import convert
@@ -133,3 +134,12 @@ def test_a_copy_goes_where_its_call_says(kind: str | None, sides: tuple[int, ...
     events = [call("hipMemcpyAsync", correlation=7, kind=kind), copy]
     found = tables(events, tmp_path, "SELECT copyKind, srcKind, dstKind FROM CUPTI_ACTIVITY_KIND_MEMCPY")
     assert found == [sides]
+
+
+def test_info_says_who_recorded_it(tmp_path: Path) -> None:
+    content = {"roctracer_version": 4.1, "hip_runtime_version": 70253211, "cupti_version": "x", "traceEvents": []}
+    event = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1, "dur": 5, "args": {"device": 0}}
+    path = tmp_path / "a.pt.trace.json"
+    path.write_text(json.dumps({**content, "traceEvents": [event]}))
+    with open_trace(path) as trace:
+        assert trace.recorder == "PyTorch profiler (roctracer 4.1, HIP 7.2)"

@@ -91,6 +91,24 @@ class ProfilerTrace(Struct, frozen=True):
     profile_memory: Any = None
     with_flops: Any = None
     with_modules: Any = None
+    cupti_version: Any = None
+    cuda_runtime_version: Any = None
+    roctracer_version: Any = None
+    hip_runtime_version: Any = None
+
+    @property
+    def recorder(self) -> str:
+        """`PyTorch profiler (CUPTI 28, CUDA 12.9)`: who wrote it, and the versions that it says."""
+        cuda, hip = number(self.cuda_runtime_version, 0), number(self.hip_runtime_version, 0)
+        tracer = self.roctracer_version
+        known = [
+            f"CUPTI {number(self.cupti_version)}" if number(self.cupti_version, 0) > 0 else "",
+            f"CUDA {cuda // 1_000}.{cuda % 1_000 // 10}" if cuda > 0 else "",
+            f"roctracer {tracer}" if isinstance(tracer, int | float) else "",
+            f"HIP {hip // 10_000_000}.{hip // 100_000 % 100}" if hip > 0 else "",
+        ]
+        versions = ", ".join(filter(None, known))
+        return f"PyTorch profiler ({versions})" if versions else "PyTorch profiler"
 
 
 def read_trace(path: Path) -> ProfilerTrace:

@@ -16,7 +16,9 @@ SEARCHED_BYTES = 1 << 24
 MARK = "NSYSDIAG_PROFILER"
 """The row of META_DATA_EXPORT by which tables say that they were made of such a trace; its value is OF_ROCM if with
 ROCm."""
-OF_ROCM = "rocm"
+OF_ROCM = "2"
+RECORDER = "NSYSDIAG_RECORDER"
+"""The row that says who wrote the trace."""
 _FIRST = re.compile(rb'\s*\{\s*"schemaVersion"')
 """How the profiler itself begins."""
 _KEY, _PHASE = re.compile(rb'"traceEvents"\s*:'), re.compile(rb'"ph"\s*:\s*"')

@@ -36,7 +36,7 @@ from nsysdiag.trace.profiler.events import (
     number,
     read_trace,
 )
-from nsysdiag.trace.profiler.file import MARK, OF_ROCM
+from nsysdiag.trace.profiler.file import MARK, OF_ROCM, RECORDER
 from nsysdiag.trace.profiler.functions import Recorded, stretches
 from nsysdiag.trace.profiler.graphs import numbered
 from nsysdiag.trace.profiler.names import base_name, functions_at
@@ -306,6 +306,7 @@ class ExportRows:
             str(event.name).startswith("hip") for name in CALLS for event, _, _ in self._events.get(name, ())
         )
         self._add("META_DATA_EXPORT", MARK, OF_ROCM if with_rocm else "1")
+        self._add("META_DATA_EXPORT", RECORDER, document.recorder)
         for event in document.events:
             if event.ph == "M" and event.args is not None and isinstance(event.args.name, str):
                 self._named(event, event.args.name)
