@@ -56,8 +56,8 @@ ABOUT = 0.01
 EXPLAINED = 0.0025
 """A difference of shares that a reader sees."""
 ONLY = "kernels can hide only {}"
-TOO_SHORT = "kernels hide {}; others that it waits for may be sooner, too"
-"""Where bounds of a replay reach above the time of kernels."""
+TOO_SHORT = "kernels hide {} or more"
+"""Where bounds of a replay reach above the time of kernels: peers may be sooner, too."""
 LEFT = "at most all that kernels leave"
 BESIDE = "at most its time and that of the GPU's work: both may run at once"
 IN_CALLS = "at most all time of copies, and of calls that copy and wait for kernels"

@@ -22,7 +22,7 @@ from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import distinct, distinct_values
 
 LONG_NS = 1_000_000
-"""The call that creates a context takes longer."""
+"""The call that creates a context takes at least as long."""
 HELD_NS = 100_000
 """An operation that starts so long after its launch was held: ten times the longest usual latency."""
 MOST_IDLE, MOST_BEFORE = 0.9, 0.05
@@ -61,7 +61,7 @@ def _had_context(device: DeviceTimeline, api_calls: ApiCalls) -> bool:
     first = int(device.operations.start[device.launch >= 0].min())
     if (calls.start[starts] < first).any() or not len(uses):
         return False
-    long = np.setdiff1d(mine[calls.end[mine] - calls.start[mine] > LONG_NS], waits)
+    long = np.setdiff1d(mine[calls.end[mine] - calls.start[mine] >= LONG_NS], waits)
     return not (calls.start[long] <= calls.start[uses].min()).any()
 
 

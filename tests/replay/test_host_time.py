@@ -52,13 +52,12 @@ def test_time_outside_the_window_is_kept_as_it_was(tmp_path_factory: pytest.Temp
 
 
 def test_time_before_the_first_work_is_kept(shared: Shared) -> None:
-    """A thread wakes the launching one long before the first operation, where no evidence is read."""
+    """A thread wakes the launching one long before the first operation."""
     from tests.diagnosis.programs import PROGRAMS
 
     program = PROGRAMS["the_profiler_takes_a_third"]
     model = modelled(replay_of(shared.file(f"{program.name}.sqlite", program.run()[0].write)))
     assert_tiled(model)
-    assert model.unseen.any()
     edges, none = model.graph.edges, Changes.none(model)
     ns, _ = none.edges(proven=False)
     program_edges = edges.kind == 0
