@@ -20,7 +20,7 @@ from nsysdiag.fields import Sentence
 from nsysdiag.findings.exposed import longest_operations
 from nsysdiag.findings.rules import SINGLE_PRECISION, UNFUSED, FindingRule, severity
 from nsysdiag.findings.text import FindingContext
-from nsysdiag.kernels.advice import LEAST_FP32, LEAST_FUSED, lacks_tensor_cores, peaks_of, precision_advice
+from nsysdiag.kernels.advice import LEAST_FP32, lacks_tensor_cores, peaks_of, precision_advice
 from nsysdiag.kernels.kernels import kernel_share
 from nsysdiag.kernels.kinds import KernelFamily, by_name, family_of, is_one_operator
 from nsysdiag.kernels.names import operation_names
@@ -29,6 +29,8 @@ from nsysdiag.typed import say
 from nsysdiag.units import format_count, format_ns, format_share
 
 MOST_NAMED = 4
+LEAST_UNFUSED = 0.05
+"""The share of the compute time in single operators alone from which fusing them is worth advice."""
 
 
 class KernelRuns(Struct, frozen=True):
@@ -63,7 +65,7 @@ class KernelRuns(Struct, frozen=True):
 def unfused_findings(device: DeviceReport, context: FindingContext) -> list[Finding]:
     """One, where such kernels alone take the least share of the compute time that is worth advice."""
     mine = _mine(context, is_one_operator)
-    alone = _alone(context, mine, LEAST_FUSED)
+    alone = _alone(context, mine, LEAST_UNFUSED)
     if not alone:
         return []
     runs, count = KernelRuns.of(context.gaps.device, mine), int(np.count_nonzero(mine))
