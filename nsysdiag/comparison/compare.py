@@ -9,6 +9,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from nsysdiag import typed
+from nsysdiag.comparison.accounts import with_accounts
 from nsysdiag.comparison.differences import NOT_COMPARED, capture_notes, settings_notes, uncompared, window_notes
 from nsysdiag.comparison.facts import (
     COMPARISON_SCHEMA_VERSION,
@@ -115,6 +116,9 @@ def compare_reports(
     ]
     steps = _steps(sides, found)
     devices = [_device(*each, pooled, titles, len(sides)) for each in zip(sides, gaps, found, steps, strict=True)]
+    devices = [
+        replace(each, account=account) for each, account in zip(devices, with_accounts(pairs, devices), strict=True)
+    ]
     verdict, sentence = overall(devices)
     job = job_comparison([Compared(*each) for each in zip(pairs, sides, found, steps, devices, strict=True)], verdict)
     made = Comparison(
@@ -171,7 +175,7 @@ def _device(
     before, after = sides.before, sides.after
     rows = cut(found)
     moved = moves(rows, recaused(*gaps))
-    counts = workload(before, after)
+    counts = workload(before, after, part_of_step=sides.unit.part_of_step)
     findings = finding_changes(before, after, pooled)
     plain = partial(change_of_means, found)
     kernels = kernel_changes(before, after, found.own, plain)

@@ -95,7 +95,7 @@ class Renaming(Record, frozen=True):
 
 
 class CountChange(Record, frozen=True):
-    """Operations of a kind for a unit of work; `changed` where they differ by more than 2%."""
+    """Operations of a kind for a unit of work; `changed` where they differ by more than 2%, of parts of steps 10%."""
 
     id: OwnText
     before: MeanCount
@@ -104,7 +104,9 @@ class CountChange(Record, frozen=True):
 
 
 class KernelChange(Record, frozen=True):
-    """A kernel by name: how often it runs and how long, for a unit of work. `status`: both, added, gone."""
+    """A kernel by name: how often it runs and how long, for a unit of work. `status`: both, added, gone; or
+    unrecorded_before, unrecorded_after where graphs of that side, which were recorded as wholes, may run it. Then, and
+    if it does not run as often outside of them, the verdict is unknown."""
 
     name: KernelName
     short_name: KernelName
@@ -140,8 +142,8 @@ class FamilyChange(Record, frozen=True):
 class SignatureChange(Record, frozen=True):
     """Gaps between the same operations in the same NVTX range, and their time for a unit of work. `status`: both,
     added, gone, or recaused where they have another largest cause after than before; the id is that of the side that
-    has them, after first. The verdict is unknown if a report lacks their times per iteration, or cut its list: on that
-    side they may be below those that it keeps."""
+    has them, after first. Unrecorded_before and unrecorded_after are as for kernels. The verdict is unknown if a report
+    lacks their times per iteration, or cut its list: on that side they may be below those that it keeps."""
 
     id: HashedId
     status: OwnText
@@ -193,7 +195,8 @@ class MetricChange(Record, frozen=True):
 
 class FindingChange(Record, frozen=True):
     """A finding by its id, with its cost per unit of work. `status`: both, added, gone, or not_compared if some
-    captures lack the evidence for its cause: then a difference between the sides may have no other reason."""
+    captures lack the evidence for its cause: then a difference between the sides may have no other reason. One of
+    kernels is unrecorded_before or unrecorded_after where graphs of that side were recorded as wholes."""
 
     id: HashedId
     title: Sentence
@@ -329,7 +332,8 @@ class DeviceComparison(Record, frozen=True):
     root cause. `waterfall` leads from length.before_ns to length.after_ns. `noise` is the drift of a side from its
     first half to its second beyond chance, as a share of its length. `step` is the median step, None where no steps are
     compared; `slow_steps` where a step takes twice as long as the median one. `families` are those of the kernels,
-    empty where CUDA graphs were recorded as wholes.
+    empty where CUDA graphs were recorded as wholes. `account` divides the length as that of the job divides its step.
+    It is empty unless it differs from the division by cause, as where waits are charged to what they wait for.
 
     `verdict` is that of `length`, or that of `step` if there are slow steps and the length shows no difference. It is
     `mixed` if `work` differs and the time changes in the same direction, `unknown` if parts of steps are compared.
@@ -368,6 +372,7 @@ class DeviceComparison(Record, frozen=True):
     families: list[FamilyChange] = []
     steps: AlignedSteps | None = None
     no_steps: Sentence = ""
+    account: list[AccountChange] = []
 
 
 class SideTrace(Record, frozen=True):

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from nsysdiag.comparison.differences import NOT_COMPARED
 from nsysdiag.comparison.facts import Change, SignatureChange
-from nsysdiag.comparison.matching import status
+from nsysdiag.comparison.matching import UNSEEN_AFTER, UNSEEN_BEFORE, seen_status, unjudged
 from nsysdiag.comparison.side import Capture, Quantity, holds
 from nsysdiag.gap_groups.groups import MOST
 from nsysdiag.report import SignatureRow
@@ -100,11 +100,13 @@ def gap_group_changes(
         two = after.places.get(pair.place, {}).get(pair.after or "")
         shown = two or one
         assert shown is not None
+        seen = seen_status(before.captures, after.captures, one, two)
+        change = known.get(pair) or plain(round(one.ns) if one else 0, round(two.ns) if two else 0)
         other_cause = one is not None and two is not None and pair.before != pair.after
         found.append(
             SignatureChange(
                 id=shown.row.id,
-                status=RECAUSED if other_cause else status(one, two),
+                status=RECAUSED if other_cause else seen,
                 previous_op=pair.place[0],
                 next_op=pair.place[1],
                 nvtx=list(pair.place[2]),
@@ -112,7 +114,7 @@ def gap_group_changes(
                 cause_after=pair.after,
                 count_before=round(one.count, 3) if one else 0.0,
                 count_after=round(two.count, 3) if two else 0.0,
-                change=known.get(pair) or plain(round(one.ns) if one else 0, round(two.ns) if two else 0),
+                change=unjudged(change) if seen in (UNSEEN_BEFORE, UNSEEN_AFTER) else change,
             )
         )
     found.sort(key=lambda row: (-abs(row.change.change_ns), -row.change.before_ns, row.id))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.comparison.facts import AccountChange, Change, DeviceComparison, JobComparison, PartChange, Speedup
+from nsysdiag.comparison.accounts import account_changes, of_this_work
+from nsysdiag.comparison.facts import Change, DeviceComparison, JobComparison, PartChange, Speedup
 from nsysdiag.comparison.loops import other_phases
 from nsysdiag.comparison.pairing import DevicePair
-from nsysdiag.comparison.side import COMPUTE, LENGTH, STEADY, WORK, Capture, judged_phases
+from nsysdiag.comparison.side import LENGTH, WORK, Capture
 from nsysdiag.comparison.significance import Values, drawn_means, drawn_medians, freedom, interval
 from nsysdiag.comparison.units import DeviceSides
 from nsysdiag.comparison.waterfall import (
@@ -20,12 +20,10 @@ from nsysdiag.comparison.waterfall import (
     OF_LENGTH,
     SAME,
     DeviceChanges,
-    adding_up,
     change_of_step,
     outside,
 )
 from nsysdiag.comparison.why import reasons
-from nsysdiag.report import DeviceReport, Report
 
 # The median step before and after: what a program takes step by step, however long a few slow steps last.
 
@@ -104,9 +102,6 @@ def _rounded(factor: float) -> float:
 
 
 MOST_TOP, LEAST_TOP = 3, 0.1
-OF_KERNELS = ("kernels", "parallelism")
-ALIKE = 0.05
-"""Of the length: an account whose kernels differ more from those of the unit is of other work."""
 DIFFER = 0.02
 """Devices whose steps are no further apart keep one step: they wait for each other."""
 
@@ -129,7 +124,7 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> JobComparison:
     step, mean = _step(before, after, statistic), _step(before, after, MEAN)
     times = [_shown(each, statistic) for each in devices]
     sides = [each.before_ns for each in times], [each.after_ns for each in times]
-    account = _account(devices, mean)
+    account = account_changes([each.pair for each in devices], mean)
     if len(devices) == 1 and not of_this_work(account, after.made):
         account = []
     top = [] if account else _top(after.made)
@@ -172,52 +167,6 @@ def _step(before: Compared, after: Compared, statistic: str) -> Change:
         return _shown(after, statistic)
     noise = max(before.changes.noise, after.changes.noise)
     return step_change(before.sides.before, after.sides.after, noise, statistic).change
-
-
-def _account(devices: Sequence[Compared], mean: Change) -> list[AccountChange]:
-    """The judged time of the devices by bottleneck, scaled to the mean step. Not to the median one: time that a few
-    steps spend would make all other parts of a step look shorter."""
-    sides = [
-        _judged_time([each for device in devices for each in device.pair.before]),
-        _judged_time([each for device in devices for each in device.pair.after]),
-    ]
-    if not all(sides):
-        return []
-    names = sorted({name for side in sides for name in side})
-    times = []
-    for side, step_ns in zip(sides, (mean.before_ns, mean.after_ns), strict=True):
-        total = sum(side.values())
-        times.append(adding_up(np.array([side.get(name, 0) * step_ns / total for name in names]), step_ns))
-    rows = [
-        AccountChange(bottleneck=name, before_ns=was, after_ns=now, change_ns=now - was)
-        for name, was, now in zip(names, *times, strict=True)
-    ]
-    return sorted(rows, key=lambda row: (-max(row.before_ns, row.after_ns), row.bottleneck))
-
-
-def of_this_work(account: Sequence[AccountChange], device: DeviceComparison) -> bool:
-    """Whether the kernels take about as long in the account as in the unit that is compared: else the judged phases
-    hold other work as well."""
-    kernels = [row for row in account if row.bottleneck in OF_KERNELS]
-    compute = next((row.change for row in device.parts if row.id == COMPUTE), None)
-    if compute is None:
-        return True
-    pairs = (
-        (sum(row.before_ns for row in kernels), compute.before_ns, device.length.before_ns),
-        (sum(row.after_ns for row in kernels), compute.after_ns, device.length.after_ns),
-    )
-    return all(abs(charged - measured) <= ALIKE * length for charged, measured, length in pairs)
-
-
-def _judged_time(side: Sequence[tuple[Report, DeviceReport]]) -> dict[str, int]:
-    """ns by bottleneck in the judged steady phases; nothing where a report has none."""
-    found: Counter[str] = Counter()
-    for report, device in side:
-        if report.diagnosis is None or report.diagnosis.basis not in (*STEADY, "window"):
-            return {}
-        for each in judged_phases(report, device):
-            found.update(each.account)
-    return {name: ns for name, ns in found.items() if ns}
 
 
 def _top(device: DeviceComparison) -> list[PartChange]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.communication.facts import CollectiveKind
 from nsysdiag.comparison.differences import NOT_COMPARED
@@ -19,14 +20,18 @@ from nsysdiag.comparison.facts import (
     KernelChange,
     MetricChange,
 )
-from nsysdiag.comparison.side import LENGTH, Capture, Quantity, holds, mean_count, total
-from nsysdiag.comparison.waterfall import LEAST_CHANGE
+from nsysdiag.comparison.side import LENGTH, Capture, Quantity, holds, mean_count, mean_operations
+from nsysdiag.comparison.waterfall import LEAST_CHANGE, UNKNOWN
 from nsysdiag.copies.facts import CopyRow
+from nsysdiag.diagnosis.facts import KERNELS as OF_KERNELS
 from nsysdiag.kernels.facts import KernelRow
 from nsysdiag.report import DeviceReport, Finding
 
 BOTH, ADDED, GONE = "both", "added", "gone"
+UNSEEN_BEFORE, UNSEEN_AFTER = "unrecorded_before", "unrecorded_after"
 MOST_KERNELS, EDGES = 60, 2
+LEAST_OF_PARTS = 0.1
+"""Of the operations: parts of steps that differ by less hold other ends of them, not another workload."""
 GRAPH = "graph"
 Row = TypeVar("Row")
 
@@ -34,6 +39,24 @@ Row = TypeVar("Row")
 def status(before: object, after: object) -> str:
     """Whether a row is there on both sides, after alone or before alone."""
     return BOTH if before and after else ADDED if after else GONE
+
+
+def seen_status(before: Sequence[Capture], after: Sequence[Capture], one: object, two: object) -> str:
+    """The status of a row of kernels. One that a side has not is only not recorded if that side has graphs that were
+    recorded as wholes: it may run in them."""
+    if not two and in_wholes(after):
+        return UNSEEN_AFTER
+    return UNSEEN_BEFORE if not one and in_wholes(before) else status(one, two)
+
+
+def in_wholes(side: Sequence[Capture]) -> bool:
+    """Has a capture graphs that were recorded as wholes, without their kernels?"""
+    return any(capture.device.ops.graph for capture in side)
+
+
+def unjudged(change: Change) -> Change:
+    """The change without a verdict."""
+    return replace(change, low_ns=None, high_ns=None, verdict=UNKNOWN)
 
 
 def kernel_times(before: Sequence[Capture], after: Sequence[Capture]) -> dict[Hashable, Quantity]:
@@ -63,22 +86,27 @@ def kernel_changes(
         return ((row, row.count, row.total_ns, 0) for row in capture.device.kernels)
 
     left, right = _added(before, rows, _kernel_key), _added(after, rows, _kernel_key)
+    wholes = in_wholes(before) or in_wholes(after)
     found = []
     for key in dict.fromkeys([*left, *right]):
         one, two = left.get(key, _RowSum()), right.get(key, _RowSum())
         row = two.row or one.row
         assert isinstance(row, KernelRow)
+        counts = _count_per_unit(before, one.count), _count_per_unit(after, two.count)
+        change = known.get(key) or plain(_per_unit(before, one.ns), _per_unit(after, two.ns))
+        # Of a kernel that graphs may run, too, the time is known only if it runs as often outside of them.
+        hidden = wholes and abs(counts[1] - counts[0]) > LEAST_CHANGE * max(counts)
         found.append(
             KernelChange(
                 name=row.name,
                 short_name=row.short_name,
                 communication=row.communication,
-                status=status(one.row, two.row),
-                count_before=_count_per_unit(before, one.count),
-                count_after=_count_per_unit(after, two.count),
+                status=seen_status(before, after, one.row, two.row),
+                count_before=counts[0],
+                count_after=counts[1],
                 mean_before_ns=one.ns // max(one.count, 1),
                 mean_after_ns=two.ns // max(two.count, 1),
-                change=known.get(key) or plain(_per_unit(before, one.ns), _per_unit(after, two.ns)),
+                change=unjudged(change) if hidden else change,
             )
         )
     found.sort(key=lambda each: (-abs(each.change.change_ns), -each.change.before_ns, each.name, each.communication))
@@ -176,15 +204,16 @@ def collective_changes(before: Sequence[Capture], after: Sequence[Capture]) -> l
     return sorted(found, key=lambda row: (-max(row.before_ns, row.after_ns), row.kind))
 
 
-def workload(before: Sequence[Capture], after: Sequence[Capture]) -> list[CountChange]:
+def workload(before: Sequence[Capture], after: Sequence[Capture], *, part_of_step: bool = False) -> list[CountChange]:
     """Operations by kind, for a unit of work: other counts are another workload, or a fix that launches less. The first
-    and the last unit of a side may have lost one each to their neighbours."""
+    and the last unit of a side may have lost one each to their neighbours, and parts of steps begin anywhere."""
     entries = [sum(len(capture.table[LENGTH]) for capture in side) for side in (before, after)]
+    share = LEAST_OF_PARTS if part_of_step else LEAST_CHANGE
     found = []
     for kind in ("kernel", "memcpy", "memset", GRAPH):
-        one, two = (total(side, f"ops.{kind}") / count for side, count in zip((before, after), entries, strict=True))
+        one, two = (mean_operations(side, kind) for side in (before, after))
         if one or two:
-            least = max(LEAST_CHANGE * max(one, two), EDGES / min(entries) if min(entries) > 1 else 0.0)
+            least = max(share * max(one, two), EDGES / min(entries) if min(entries) > 1 else 0.0)
             changed = abs(two - one) > least
             found.append(CountChange(id=kind, before=round(one, 3), after=round(two, 3), changed=changed))
     return found
@@ -194,19 +223,20 @@ def finding_changes(
     before: Sequence[Capture], after: Sequence[Capture], pooled: Collection[str] = ()
 ) -> list[FindingChange]:
     """Findings of the device by id, those that cost most first. Those of causes in `pooled` are not compared: one that
-    is missing may be hidden by another capture."""
+    is missing may be hidden by another capture. Nor are those of kernels that a side has not recorded."""
     left, right = _findings(before), _findings(after)
     found = []
     for key in dict.fromkeys([*left, *right]):
         one, two = left.get(key), right.get(key)
         shown = two or one
         assert shown is not None
+        seen = seen_status(before, after, one, two) if shown[0].bottleneck in OF_KERNELS else status(one, two)
         found.append(
             FindingChange(
                 id=key,
                 title=shown[0].title,
                 cause=shown[0].cause,
-                status=NOT_COMPARED if shown[0].cause in pooled else status(one, two),
+                status=NOT_COMPARED if shown[0].cause in pooled else seen,
                 severity_before=one[0].severity if one else None,
                 severity_after=two[0].severity if two else None,
                 before_ns=round(one[1]) if one else 0,

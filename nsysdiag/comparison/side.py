@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,8 @@ COMPUTE = "compute"
 WORK = (COMPUTE, "exposed_comm", "exposed_copy")
 IDLE = "idle"
 COPIED = "copied"
+FEWEST_WHOLE = 3
+"""With fewer entries none is known to be cut."""
 STEADY = ("steady", "phase")
 """The bases of a diagnosis that judge steady phases, and neither a start nor a whole window."""
 Column = npt.NDArray[np.float64]
@@ -63,10 +65,28 @@ def by_iterations(report: Report, device: DeviceReport) -> Capture | None:
         table = _table(packed)
     except ValueError as error:
         raise InputError(f"the iterations of {report.trace.file} cannot be read: the report is damaged") from error
-    ops = sum(float(column.mean()) for name, column in table.items() if name.startswith("ops."))
+    ops = sum(float(column.mean()) for column in _operations(table).values())
     ran = device.ops.kernel + device.ops.memcpy + device.ops.memset + device.ops.graph
     units = ran / ops if ops else float(packed.count * packed.each)
     return Capture(report, device, table, units, packed.count * packed.each)
+
+
+def mean_operations(captures: Sequence[Capture], kind: str) -> float:
+    """How many operations of a kind are in a unit of work, without entries that the trace cut."""
+    whole = [_operations(each.table).get(f"ops.{kind}", np.zeros(1)) for each in captures]
+    return float(np.concatenate(whole).mean())
+
+
+def _operations(table: Mapping[str, Column]) -> dict[str, Column]:
+    """The numbers of operations by kind. Where most entries have equally many, a first or last one with fewer is cut:
+    it lost some to its neighbour, or to the end of the trace."""
+    found = {name: values for name, values in table.items() if name.startswith("ops.")}
+    count = sum(found.values(), start=np.zeros(1))
+    usual = float(np.median(count))
+    if len(count) < FEWEST_WHOLE or 2 * int((count == usual).sum()) < len(count):
+        return found
+    whole = slice(int(count[0] < usual), len(count) - int(count[-1] < usual))
+    return {name: values[whole] for name, values in found.items()}
 
 
 def by_window(report: Report, device: DeviceReport, units: float) -> Capture:

@@ -77,8 +77,8 @@ LEAST, LEAST_OF_PART = 0.005, 0.02
 """A bottleneck whose part changes by less of the step, or of itself, is neither a gain nor a loss."""
 APART = 0.02
 """Of the median step: a mean that is farther from it is shown as well."""
-DECIDED = ("improved", "regressed", "same")
-"""Verdicts with which a part of the step is a gain or a loss; else it is only more or less."""
+DECIDED, UNKNOWN = ("improved", "regressed", "same"), "unknown"
+"""Verdicts with which a part of the step is a gain or a loss; else it is only more or less, or unknown as the whole."""
 OTHER_WORK = Cell(StatusMark("≠", "other work", "mixed"), tone="note")
 OVERVIEW = (
     Column("The job", TEXT, head=True, length=40),
@@ -112,7 +112,7 @@ def card(comparison: Comparison, causes: Causes) -> Section | None:
     blocks = [
         Table("Step and work of the job", OVERVIEW, rows, sortable=False, limit=EVERYWHERE),
         *why(comparison, causes),
-        *_account(job, "The mean step by bottleneck, over all GPUs", len(job.account)),
+        *_account(job, f"The mean {words.unit_name(job.unit)} by bottleneck, over all GPUs", len(job.account)),
         *_devices(comparison, "Each GPU, mean of a unit of work"),
     ]
     return Section("job", "The job", blocks)
@@ -139,7 +139,7 @@ def _steps(job: JobComparison) -> list[tuple[object, ...]]:
         show = format_bytes if row.id == BYTES else words.count_label
         ratio = f"{row.after / row.before:.2f}×" if row.before and row.after else None
         differs = OTHER_WORK if row.differs else None
-        rows.append((words.work_title(row.id), show(row.before), show(row.after), ratio, differs))
+        rows.append((words.work_title(row.id, job.unit), show(row.before), show(row.after), ratio, differs))
     return [*rows, *map(_phase, job.phases)]
 
 
@@ -182,10 +182,14 @@ def _account(job: JobComparison, caption: str, most: int) -> list[Block]:
         mark = words.account_mark(row.change_ns, decided=job.verdict in DECIDED)
         if abs(row.change_ns) < max(LEAST * step, LEAST_OF_PART * max(row.before_ns, row.after_ns)):
             mark = words.change_mark("same")
+        if job.verdict == UNKNOWN:
+            mark = words.change_mark(UNKNOWN)
         share = words.change_of_whole(row.change_ns, step)
         change = Cell(row.change_ns, tone=words.tone(mark))
         rows.append((label(row.bottleneck), row.before_ns, row.after_ns, change, share, marked(mark)))
-    return [Table(caption, ACCOUNT, rows, sortable=False, limit=EVERYWHERE)] if rows else []
+    whole = "Of the step" if words.unit_name(job.unit) == "step" else "Of the whole"
+    columns = [replace(column, title=whole) if column.spare else column for column in ACCOUNT]
+    return [Table(caption, columns, rows, sortable=False, limit=EVERYWHERE)] if rows else []
 
 
 def _devices(comparison: Comparison, caption: str) -> list[Block]:

@@ -73,6 +73,10 @@ def section(comparison: Comparison) -> Section | None:
 
 TOP_STEPS, TOP_WARNINGS, TOP_NOTES = 8, 6, 2
 FLOWS = Limit(page=0, ticket=6, summary=4, brief=4)
+BY_BOTTLENECK = (
+    "By bottleneck, as for the job: idle time is charged to the wait that brought it about. All below is by cause: "
+    "what the threads of this process did at that time."
+)
 MOVES = (
     Column("Counted as before", KEY, head=True),
     Column("And after", KEY),
@@ -175,9 +179,9 @@ def _custom(
 def _waterfall(device: DeviceComparison, causes: Causes) -> Section:
     """A row for each step, drawn where it is between the lengths."""
     fallback = [Chart(views.waterfall(device, causes, TOP_STEPS), "", limit=TERMINAL)]
-    return Section(
-        "waterfall", "From before to after", [_custom("waterfall", device, causes, views.waterfall_view, fallback)]
-    )
+    drawn = _custom("waterfall", device, causes, views.waterfall_view, fallback)
+    said = [Paragraph(BY_BOTTLENECK, "quiet")] if device.account else []
+    return Section("waterfall", "From before to after", [drawn, *said])
 
 
 def _renaming(device: DeviceComparison, causes: Causes) -> Section:
@@ -207,7 +211,8 @@ def _timelines(device: DeviceComparison, causes: Causes) -> Section | None:
     blocks += differences(device, causes)
     if device.strip_before is not None and device.strip_after is not None:
         blocks.append(_custom("timelines", device, causes, views.timelines))
-    return Section("timelines", "Both timelines, step by step", blocks) if blocks else None
+    named = "Both timelines" if device.steps is None else "Both timelines, step by step"
+    return Section("timelines", named, blocks) if blocks else None
 
 
 def _steps(steps: AlignedSteps, causes: Causes) -> views.View:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 RUNS = CellKind("runs", words.count_label)
 FIRST = 15
 UNKNOWN = "It is unknown whether a change is chance if a report lacks the gap group, or its time per iteration."
+UNRECORDED = "Kernels in CUDA graphs were recorded as wholes: what a side lacks by name may run in its graphs."
 SIGNATURES = (
     Column("Side", TEXT, pick=True),
     *TIMES,
@@ -96,8 +97,7 @@ def _gap_groups(caption: str, found: Sequence[SignatureChange], causes: Causes, 
     rows = [
         (
             words.status_word(row.status),
-            *timed(row.change),
-            judged(row.change),
+            *_times(row),
             row.count_before,
             row.count_after,
             _causes(row, causes) or None,
@@ -109,6 +109,12 @@ def _gap_groups(caption: str, found: Sequence[SignatureChange], causes: Causes, 
     ]
     note = "# in an operation's name and N in a range's name stand for a counter; … stands for text that varies."
     return Table(caption, SIGNATURES, rows, note=note, noun="kinds", first=FIRST, limit=limit)
+
+
+def _times(row: SignatureChange | KernelChange, *share: object) -> tuple[object, ...]:
+    """Both times, the change, its `share` and the verdict; of what a side has not recorded its time alone."""
+    cells = (*timed(row.change), *share, judged(row.change))
+    return (*cells[:2], *(None for _each in cells[2:])) if row.status in words.UNRECORDED else cells
 
 
 def _causes(row: SignatureChange, causes: Causes) -> list[LegendEntry]:
@@ -134,7 +140,9 @@ def kernels(device: DeviceComparison, *, several: bool) -> Section | None:
     if not device.kernels:
         return None
     changed = changed_kernels(device)
-    blocks = [
+    hidden = any(row.status in words.UNRECORDED for row in device.kernels)
+    blocks: list[Block] = [
+        *([Paragraph(UNRECORDED, "quiet")] if hidden else []),
         _kernels("Kernels by name, for a unit of work", device.kernels, ALL),
         _kernels("Those that changed", changed, short(several=several)),
     ]
@@ -150,9 +158,7 @@ def _kernels(caption: str, found: Sequence[KernelChange], limit: Limit) -> Table
             row.count_after,
             row.mean_before_ns,
             row.mean_after_ns,
-            *timed(row.change),
-            share_of_before(row.change),
-            judged(row.change),
+            *_times(row, share_of_before(row.change)),
         )
         for row in found
     ]
@@ -226,7 +232,7 @@ def findings(device: DeviceComparison, causes: Causes, *, several: bool) -> Sect
     blocks = [
         Table(caption, FINDINGS, _findings(device.findings, causes), note, "findings", first=FIRST, limit=ALL),
         Table(
-            "Kernels of one side only",
+            "Those of one side only",
             FINDINGS,
             _findings(lone_findings(device), causes),
             noun="findings",
@@ -250,7 +256,7 @@ def _findings(found: Sequence[FindingChange], causes: Causes) -> list[tuple[obje
                 Cell(shown or None, order=min(map(severity_rank, severities), default=9)),
                 row.before_ns,
                 row.after_ns,
-                None if row.status == "not_compared" else row.after_ns - row.before_ns,
+                None if row.status in ("not_compared", *words.UNRECORDED) else row.after_ns - row.before_ns,
             )
         )
     return rows

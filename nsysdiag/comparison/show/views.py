@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.bottlenecks import OF_WORK
+from nsysdiag.comparison.facts import Step
 from nsysdiag.comparison.show import words
 from nsysdiag.document.axis import MOST_LEVELS, round_step, time_label, time_ticks
 from nsysdiag.document.blocks import Chart
@@ -19,6 +20,7 @@ from nsysdiag.document.drawings import (
     Stacks,
     Waterfall,
     WaterfallBar,
+    bottleneck_entry,
     by_bottleneck,
     entry_of,
     stack,
@@ -48,6 +50,7 @@ TINY = 0.005
 SMALL = 0.01
 """Steps below this share of the largest one are drawn as one."""
 DIFFERENT = ("improved", "regressed")
+LONE = ("added", "gone")
 IDLE = "idle"
 
 
@@ -103,7 +106,7 @@ def least(device: DeviceComparison) -> float:
 
 def levels(device: DeviceComparison, most: int) -> list[WaterfallRow]:
     """The steps from the length before to the length after, at most so many: small ones are one at the end."""
-    steps = device.waterfall
+    steps = _steps(device)
     small = SMALL * max((abs(step.change_ns) for step in steps), default=0)
     shown = min(sum(abs(step.change_ns) >= small for step in steps), most - 1)
     shown = len(steps) if len(steps) - shown == 1 else shown
@@ -113,6 +116,14 @@ def levels(device: DeviceComparison, most: int) -> list[WaterfallRow]:
         at += step.change_ns
     rest = steps[shown:]
     return [*found, WaterfallRow("", len(rest), at, at + sum(step.change_ns for step in rest))] if rest else found
+
+
+def _steps(device: DeviceComparison) -> list[Step]:
+    """Its waterfall, or by bottleneck where it has an account: then that of the job has the same parts."""
+    if not device.account:
+        return device.waterfall
+    steps = [Step(id=row.bottleneck, change_ns=row.change_ns) for row in device.account if row.change_ns]
+    return sorted(steps, key=lambda step: -abs(step.change_ns))
 
 
 def split(rows: Sequence[PartChange], device: DeviceComparison) -> tuple[list[PartChange], list[PartChange]]:
@@ -168,7 +179,7 @@ def matrix(device: DeviceComparison, most: int) -> Matrix:
 
 def changed_kernels(device: DeviceComparison) -> list[KernelChange]:
     """Kernels that take more or less time beyond chance, or that one side has alone, the largest change first."""
-    found = [row for row in device.kernels if row.change.verdict in DIFFERENT or row.status != "both"]
+    found = [row for row in device.kernels if row.change.verdict in DIFFERENT or row.status in LONE]
     return sorted(found, key=lambda row: -abs(row.change.change_ns))
 
 
@@ -180,7 +191,8 @@ def changed_gap_groups(device: DeviceComparison) -> list[SignatureChange]:
     def matters(row: SignatureChange) -> bool:
         if row.status == "recaused":
             return max(row.change.before_ns, row.change.after_ns) >= small
-        return row.change.verdict != "same" and abs(row.change.change_ns) >= small
+        known = row.status not in words.UNRECORDED
+        return known and row.change.verdict != "same" and abs(row.change.change_ns) >= small
 
     found = [row for row in device.signatures if matters(row)]
     return sorted(found, key=lambda row: -abs(row.change.change_ns))
@@ -188,7 +200,7 @@ def changed_gap_groups(device: DeviceComparison) -> list[SignatureChange]:
 
 def lone_findings(device: DeviceComparison) -> list[FindingChange]:
     """Findings that one side has and the other has not."""
-    return [row for row in device.findings if row.status not in ("both", "not_compared")]
+    return [row for row in device.findings if row.status in LONE]
 
 
 # The drawings of the page: the way from the length before to the length after, and both timelines on one scale.
@@ -207,7 +219,7 @@ def waterfall(device: DeviceComparison, causes: Causes, most: int = MOST_STEPS) 
     low, high = ticks[0], max(*lengths, 1)
     bars = [
         WaterfallBar("Before", None, True, 0, before, ""),
-        *(_step(step, before, causes) for step in steps),
+        *(_step(step, device, causes) for step in steps),
         WaterfallBar("After", None, True, 0, after, ""),
     ]
     cut = f"The axis begins at {time_label(low, high)}." if low else ""
@@ -223,8 +235,9 @@ def length_ticks(lengths: list[int]) -> list[int]:
     return list(range(low // between * between, high + 1, between))
 
 
-def _step(step: WaterfallRow, before: int, causes: Causes) -> WaterfallBar:
-    key = entry(step.id, causes) if step.id else None
+def _step(step: WaterfallRow, device: DeviceComparison, causes: Causes) -> WaterfallBar:
+    before = device.length.before_ns
+    key = (bottleneck_entry(step.id) if device.account else entry(step.id, causes)) if step.id else None
     label = key.label if key is not None else words.smaller(step.count)
     share = format_signed_share(step.change_ns, before) if before else words.NOTHING
     return WaterfallBar(label, key, False, step.from_ns, step.to_ns, share)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.bottlenecks import OF_WORK
 from nsysdiag.comparison.facts import LAUNCHES
 from nsysdiag.comparison.show.views import least, title
+from nsysdiag.comparison.show.words import unit_name
 from nsysdiag.diagnosis.entries import label
 from nsysdiag.document.blocks import Block, Heading, Lines, Name, Part
 from nsysdiag.document.names import brief
@@ -87,7 +88,7 @@ def _launches(device: DeviceComparison) -> str:
     if calls is None or abs(calls.after - calls.before) <= MORE_CALLS * calls.before:
         return ""
     which = "more" if calls.after > calls.before else "fewer"
-    return f"{which} launches, {calls.before:,.4g} → {calls.after:,.4g} a step"
+    return f"{which} launches, {calls.before:,.4g} → {calls.after:,.4g} a {unit_name(device.unit)}"
 
 
 def _cause(row: PartChange, tiny: float, causes: Causes) -> str:

@@ -52,11 +52,21 @@ _CHANGES = {
     "regressed": StatusMark("▲", "worse", "worse"),
     "same": StatusMark("=", "same", "same"),
 }
-_STATUSES = {"both": "both", "added": "new", "gone": "gone", "recaused": "other cause", "not_compared": "not compared"}
+_STATUSES = {
+    "both": "both",
+    "added": "new",
+    "gone": "gone",
+    "recaused": "other cause",
+    "not_compared": "not compared",
+    "unrecorded_before": "not recorded before",
+    "unrecorded_after": "not recorded after",
+}
+UNRECORDED = ("unrecorded_before", "unrecorded_after")
+"""Rows that a side may have in graphs of which it has recorded no kernel."""
 _WORK = {
-    KERNELS: "Kernels in a step",
-    LAUNCHES: "Launches in a step",
-    BYTES: "Copied in a step",
+    KERNELS: "Kernels in a {}",
+    LAUNCHES: "Launches in a {}",
+    BYTES: "Copied in a {}",
     THREADS: "Threads of the same kernels",
 }
 _RENAMINGS = {"removed": "better", "renamed": "worse", "partly": "mixed"}
@@ -142,9 +152,16 @@ def account_mark(change_ns: int, *, decided: bool) -> StatusMark:
     return StatusMark("▲", "more", "worse" if decided else "unknown")
 
 
-def work_title(id: str) -> str:
-    """What a step has so many of."""
-    return _WORK.get(id, id)
+def work_title(id: str, unit: Unit) -> str:
+    """What a step, or the run, has so many of."""
+    return _WORK[id].format(unit_name(unit)) if id in _WORK else id
+
+
+def unit_name(unit: Unit) -> str:
+    """What is compared, inside a sentence: a step alone where there are whole ones."""
+    if unit.kind in ("iterations", "step") and not unit.part_of_step:
+        return "step"
+    return "run" if unit.same_work else "window" if unit.kind == "window" else "unit of work"
 
 
 def least_label(change: Change) -> str:
