@@ -50,6 +50,10 @@ OF_ONE_THREAD = (
 kernels that have no rows."""
 OF_DEVICES = (LAUNCH_LATENCY, *(each.id for each in CAUSES.values() if each.side in ("gap", "device")))
 """Causes of idle time for which threads may wait in calls of CUDA, too, as for kernels that have no rows."""
+BEFORE_EACH = (LAUNCH_LATENCY, "dispatch", "intra_graph")
+"""Causes that take time before each operation of a stream. With one stream of kernels and one thread, an operation is
+sooner by no more than such time before it, but for what runs beside kernels: a kernel waits for the one before it, and
+the thread for no more than kernels."""
 STARTUP = "startup"
 ABOUT = 0.01
 """Shares closer than that are the same here: a prediction is not exact."""
@@ -59,6 +63,7 @@ ONLY = "kernels can hide only {}"
 TOO_SHORT = "kernels hide {} or more"
 """Where bounds of a replay reach above the time of kernels: peers may be sooner, too."""
 LEFT = "at most all that kernels leave"
+OWN = "at most its time and that of copies"
 BESIDE = "at most its time and that of the GPU's work: both may run at once"
 IN_CALLS = "at most all time of copies, and of calls that copy and wait for kernels"
 IN_KERNELS = "at most all time in which kernels may wait for pages"
@@ -71,7 +76,7 @@ class Judged(Struct, frozen=True):
     `busy_ns` is all that it works, or is idle for a reason of its own. For `blocked_ns` it is idle while calls that
     copy hold a thread, for `met_ns` while threads may
     wait in MPI. For `paged_ns` it is idle between migrations. `alone`: one thread calls CUDA. `copying_ns` and
-    `paging_ns` are as in `InOrder`."""
+    `paging_ns` are as in `InOrder`. For `beside_ns` it copies or communicates and computes nothing."""
 
     window_ns: int
     account_ns: int
@@ -84,6 +89,7 @@ class Judged(Struct, frozen=True):
     alone: bool = False
     copying_ns: int | None = None
     paging_ns: int | None = None
+    beside_ns: int = 0
 
     @classmethod
     def of(cls, device: PhaseDevice, in_order: InOrder) -> Judged:
@@ -103,6 +109,7 @@ class Judged(Struct, frozen=True):
             in_order.one_thread,
             in_order.copying_ns,
             in_order.paging_ns,
+            device.exposed_comm_ns + device.exposed_copy_ns,
         )
 
     def copying(self) -> int | None:
@@ -112,6 +119,11 @@ class Judged(Struct, frozen=True):
     def paging(self) -> int | None:
         """For how long pages move, kernels wait for them, or the device idles between them; None without pages."""
         return None if self.paging_ns is None else self.paging_ns + self.paged_ns
+
+    @property
+    def one_stream(self) -> bool:
+        """Whether all of its kernels can only run one after the other."""
+        return self.in_order_ns is None or self.in_order_ns >= self.compute_ns
 
     @property
     def kept_share(self) -> float:
@@ -150,6 +162,9 @@ def most_saved(finding: Finding, judged: dict[str, Judged]) -> tuple[float, str]
     """
     bounds = [(1 - max(each.kept_share for each in judged.values() if each.account_ns), LEFT)]
     copies, (device, *others) = finding.cause == EXPOSED_COPY.id, judged.values()
+    if not others and device.alone and device.one_stream and finding.cause in BEFORE_EACH:
+        most = finding.lost_ns + device.beside_ns + device.met_ns
+        bounds.append((most / device.account_ns, OWN))
     if not others and device.alone and (finding.cause in OF_ONE_THREAD or finding.bottleneck == STARTUP):
         idle = device.blocked_ns if copies else finding.lost_ns
         bounds.append(((idle + device.busy_ns + device.met_ns) / device.account_ns, BESIDE))

@@ -110,7 +110,9 @@ def _graphs(launch: Launch) -> list[str]:
     if graphs.nodes:
         each = round(graphs.node_api_ns / graphs.nodes)
         plain = f", a single kernel launch {format_ns(launch.call.p50_ns)}" if launch.call else ""
-        between = f"; the GPU idles {format_ns(graphs.between_ns)} between nodes" if graphs.between_ns else ""
+        places = counted(max(graphs.nodes - graphs.launches, 1), "place")
+        idle = f"{format_ns(graphs.between_ns)} in all, at {places} between nodes"
+        between = f"; the GPU idles {idle}" if graphs.between_ns else ""
         nodes = counted(graphs.nodes, "node")
         lines.append(
             f"{_graph_launches(graphs.launches)} of {nodes}: a node costs the host {format_ns(each)}{plain}{between}."

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from nsysdiag import Settings, analyze
 from nsysdiag.arrays.intervals import Intervals
@@ -188,3 +189,17 @@ class TestInOrder:
 
     def test_many_threads_of_which_each_launches_little(self) -> None:
         assert self.found([*range(15)], [*range(15)], times=5) == InOrder(40, one_thread=False)
+
+    @pytest.mark.parametrize("cause", ["launch_latency", "dispatch", "intra_graph"])
+    def test_time_before_each_operation_of_one_stream(self, cause: str) -> None:
+        """Nothing else waits for it, so its own time is all; copies may hide some more of it."""
+        device = Judged(1_000, 1_000, 200, busy_ns=250, alone=True)
+
+        def most(judged: Judged) -> float:
+            return most_saved(finding(lost=100, cause=cause), {"gpu0": judged})[0]
+
+        assert most(device) == 0.1
+        assert most(replace(device, in_order_ns=200)) == 0.1
+        assert most(replace(device, beside_ns=50)) == 0.15
+        assert most(replace(device, in_order_ns=150)) > 0.3
+        assert most(replace(device, alone=False)) == 0.8

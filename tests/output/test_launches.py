@@ -43,7 +43,7 @@ def test_all_that_there_is_to_say() -> None:
         "2 launch-bound phases: 100 launches in 2.00 ms, 50,000 a second. The GPU finishes sooner "
         "than launches follow: it idles 1.50 ms, 1.5% of the window.",
         "20 graph launches of 400 nodes: a node costs the host 1.00 µs, a single kernel launch 4.10 µs; the GPU "
-        "idles 80.0 µs between nodes.",
+        "idles 80.0 µs in all, at 380 places between nodes.",
         "2 graph launches left only the launch call in the trace.",
         "The command buffer was full for 1.20 ms: the host was ahead and waited for space. That is no loss in itself.",
     ]
