@@ -52,8 +52,8 @@ OF_DEVICES = (LAUNCH_LATENCY, *(each.id for each in CAUSES.values() if each.side
 """Causes of idle time for which threads may wait in calls of CUDA, too, as for kernels that have no rows."""
 BEFORE_EACH = (LAUNCH_LATENCY, "dispatch", "intra_graph")
 """Causes that take time before each operation of a stream. With one stream of kernels and one thread, an operation is
-sooner by no more than such time before it, but for what runs beside kernels. A kernel waits for the one before it, and
-the thread for no more than kernels."""
+sooner by no more than such time before it. Copies may hide more. A kernel waits for the one before it, and the thread
+for no more than kernels."""
 STARTUP = "startup"
 ABOUT = 0.01
 """Shares closer than that are the same here: a prediction is not exact."""
