@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 BottleneckId = Literal[
     "kernels",
@@ -211,6 +212,21 @@ BOTTLENECKS: dict[str, Bottleneck] = {
         ),
     )
 }
+IN_GRAPHS, WITH_GRAPHS = "graphs", "graphs_and_kernels"
+"""How `kernels` are shown where CUDA graphs that were recorded as a whole are nearly all of them, or most. What runs
+inside these is not in the trace. Reports hold neither."""
+_SHOWN: dict[str, Bottleneck] = BOTTLENECKS | {
+    IN_GRAPHS: replace(
+        BOTTLENECKS["kernels"],
+        noun="CUDA graphs, recorded as a whole",
+        takes="CUDA graphs, recorded as a whole, take",
+    ),
+    WITH_GRAPHS: replace(
+        BOTTLENECKS["kernels"],
+        noun="kernels and CUDA graphs, these recorded as a whole",
+        takes="Kernels and CUDA graphs, these recorded as a whole, take",
+    ),
+}
 BOTTLENECK_IDS: tuple[BottleneckId, ...] = get_args(BottleneckId)
 """All of them; a bottleneck's number in columns is its place here."""
 BOTTLENECK_NUMBER: dict[str, int] = {name: number for number, name in enumerate(BOTTLENECK_IDS)}
@@ -220,12 +236,22 @@ OF_WORK: dict[str, str] = {each.work: each.id for each in BOTTLENECKS.values() i
 
 def noun_of(bottleneck: str) -> str:
     """A bottleneck inside a sentence; one of a later version stands for itself."""
-    return BOTTLENECKS[bottleneck].noun if bottleneck in BOTTLENECKS else bottleneck.replace("_", " ")
+    return _SHOWN[bottleneck].noun if bottleneck in _SHOWN else bottleneck.replace("_", " ")
 
 
 def title_of(bottleneck: str) -> str:
     """A bottleneck as a label; one of a later version stands for itself."""
-    return BOTTLENECKS[bottleneck].title if bottleneck in BOTTLENECKS else bottleneck.replace("_", " ")
+    return _SHOWN[bottleneck].title if bottleneck in _SHOWN else bottleneck.replace("_", " ")
+
+
+def takes_of(bottleneck: str) -> str:
+    """What begins a headline about a bottleneck, before its share."""
+    return _SHOWN[bottleneck].takes
+
+
+def shown(bottleneck: str) -> Bottleneck | None:
+    """What a bottleneck is shown as; None for one of a later version."""
+    return _SHOWN.get(bottleneck)
 
 
 def promised(bottleneck: str) -> bool:

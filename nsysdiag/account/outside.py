@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import compiling
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.groups import summed
-from nsysdiag.arrays.intervals import IntArray, Intervals, intersect, subtract, union
+from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, subtract, union
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, bottleneck_of, exposed_mpi, variant_of
 from nsysdiag.causes.cause import Cause
@@ -231,16 +232,20 @@ def device_phases(
     time: TimeTable,
     start: Start | None,
     keys: list[str],
+    graphs: Intervals,
 ) -> list[PhaseDevice]:
-    """One record a phase, in their order. The account of a start-up begins with what the program did before the work of
-    the device, `start`, where that is given; where that is judged, all of it is charged to the first phase. `keys` are
-    those of all devices, by number."""
+    """One record a phase, in their order. `graphs` is the set of time with nothing but whole graphs.
+
+    The account of a start-up begins with what the program did before the work of the device, `start`, where that is
+    given; where that is judged, all of it is charged to the first phase. `keys` are those of all devices, by number."""
     charged = charged_before(found, start)
     before = None if charged is None else charged.account
     spans = Intervals.of([(phase.start, phase.end) for phase in found.phases])
     sums = (time.states(spans), time.own_causes(spans), time.bottlenecks(spans))
     waited = {(keys[number], name): ns for (number, name), ns in time.waited(spans).items()}
-    return [_of_phase(key, at, spans, *sums, waited, before if at == 0 else None) for at in range(len(spans))]
+    unseen = coverage(graphs, spans).tolist()
+    made = [_of_phase(key, at, spans, *sums, waited, before if at == 0 else None) for at in range(len(spans))]
+    return [replace(each, graphs_ns=ns) for each, ns in zip(made, unseen, strict=True)]
 
 
 def charged_before(found: JobPhases, start: Start | None) -> Start | None:

@@ -19,7 +19,7 @@ from nsysdiag.document.drawings import StackedBar, bottleneck_entry, stack
 from nsysdiag.document.kinds import NAME, SHARE, STACK, TEXT, part
 from nsysdiag.document.svg import fits
 from nsysdiag.document.words import counted
-from nsysdiag.phases.facts import PASS, done
+from nsysdiag.phases.facts import PASS, done, shown_as
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
@@ -58,13 +58,13 @@ def phase_label(phase: Phase, name: str, *, judged: bool = False, judged_ns: int
     facts += ["too short to judge"] if phase.name == "steady" and not phase.judged else []
     did = "" if phase.judged else done(phase.devices)
     if not did and judged_ns and not phase.judged and phase.end_ns - phase.start_ns > judged_ns:
-        did = f"{noun_of(phase.bottleneck, host_unseen=host_unseen)} {format_share(phase.share, 1)}"
+        did = f"{noun_of(phase.shown, host_unseen=host_unseen)} {format_share(phase.share, 1)}"
     return f"{name} ({', '.join(facts)}{did and f': {did}'})"
 
 
 def phase_verdict(phase: Phase, name: str, *, host_unseen: bool = False) -> str:
     """`steady 1 (3.50 s, 1,000 steps, median 3.50 ms): kernels 98.6%`."""
-    noun = noun_of(phase.bottleneck, host_unseen=host_unseen)
+    noun = noun_of(phase.shown, host_unseen=host_unseen)
     return f"{phase_label(phase, name)}: {noun} {format_share(phase.share, 1)}"
 
 
@@ -87,8 +87,8 @@ LEAST_LEGEND = 0.005
 
 def accounts(devices: Sequence[PhaseDevice]) -> dict[str, int]:
     """The time of some devices and phases by bottleneck, the largest first. Kernels are one, as in the headline, where
-    few of them leave most of the GPU empty, or few do not."""
-    return _ordered(summed(device.account for device in devices))
+    few of them leave most of the GPU empty, or few do not; or graphs, where most of it is that."""
+    return _ordered(summed(device.account for device in devices), devices)
 
 
 def longest_part(devices: Sequence[PhaseDevice], *, host_unseen: bool = False) -> tuple[str, int]:
@@ -98,15 +98,16 @@ def longest_part(devices: Sequence[PhaseDevice], *, host_unseen: bool = False) -
     for each in (each for device in devices for each in device.waited):
         own[each.bottleneck] -= each.ns
         waits[f"Waits for {each.device}"] += each.ns
-    parts = {label(name, host_unseen=host_unseen): ns for name, ns in _ordered(own).items()} | waits
+    parts = {label(name, host_unseen=host_unseen): ns for name, ns in _ordered(own, devices).items()} | waits
     return max(parts.items(), key=lambda part: part[1], default=(label("unknown"), 0))
 
 
-def _ordered(total: dict[str, int]) -> dict[str, int]:
+def _ordered(total: dict[str, int], devices: Sequence[PhaseDevice]) -> dict[str, int]:
     small, large = sorted(KERNELS, key=lambda name: total.get(name, 0))
     if 0 < total.get(small, 0) < FEW_KERNELS * sum(total.values()):
         total[large] += total.pop(small)
-    return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
+    ordered = sorted(total.items(), key=lambda item: (-item[1], item[0]))
+    return {shown_as(name, devices): ns for name, ns in ordered}
 
 
 def account_stack(account: dict[str, int], said: str, *, host_unseen: bool = False) -> StackedBar:
@@ -308,7 +309,7 @@ def _rows(judged: Judged, *, waits: bool, pages: bool, host_unseen: bool) -> lis
         total = sum(account.values())
         what, longest_ns = longest_part(phases, host_unseen=host_unseen)
         bar = account_stack(
-            {name: account.get(name, 0) for name in order},
+            {name: account.get(name, 0) for name in dict.fromkeys((*order, *account))},
             f"How the judged time of {key} divides by bottleneck",
             host_unseen=host_unseen,
         )

@@ -43,7 +43,7 @@ from nsysdiag.findings.rules import KERNELS as KERNEL_TIME
 from nsysdiag.host.alone import Alone
 from nsysdiag.iterations.happened import HostLoop
 from nsysdiag.kernels.in_order import InOrder
-from nsysdiag.phases.facts import LEAST_WORK, Phase, PhaseDevice, counted_ns, done
+from nsysdiag.phases.facts import LEAST_WORK, Phase, PhaseDevice, counted_ns, done, shown_as
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.report import Finding, Verdict
 from nsysdiag.typed import say
@@ -184,7 +184,7 @@ def phase_records(
                 sentence=phase_sentence(
                     phase,
                     counted_ns(mine) or phase.end - phase.start,
-                    most.bottleneck,
+                    shown_as(most.bottleneck, mine),
                     most.share,
                     done(mine),
                     host_unseen=host_unseen,
@@ -315,6 +315,7 @@ def diagnose(
         judged_ns=judged_ns,
         details=details_of(merged, shares, scheduled=scheduled),
         host_unseen=host_unseen,
+        work=shown_as("kernels", active),
         unused=one_gpu(in_turns) or unused_gpus(gpus_present, len(active), processes, mpi=MPI in frameworks),
         duration_ns=duration_ns,
         which=scope.which,
@@ -384,7 +385,7 @@ def device_verdict(judged: PhaseDevice, missing: Missing, *, host_unseen: bool =
     if missing.unseen_share >= MOST:
         return Verdict(id=UNRESOLVED, sentence=cannot_tell(missing))
     known = BOTTLENECKS[most.bottleneck].verdict or _by_cause(most.bottleneck, judged.ledger)
-    sentence = verdict_sentence(most.bottleneck, most.share, most.second, host_unseen=host_unseen)
+    sentence = verdict_sentence(shown_as(most.bottleneck, [judged]), most.share, most.second, host_unseen=host_unseen)
     if waits := waiting_part(judged, SECOND):
         sentence = f"{sentence[:-1]}; {waits}."
     if reasons := missing.reasons():

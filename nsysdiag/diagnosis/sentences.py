@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
-from nsysdiag.bottlenecks import BOTTLENECKS
+from nsysdiag.bottlenecks import takes_of
 from nsysdiag.causes import CAUSES, FALLBACK, THREAD_WAIT
 from nsysdiag.diagnosis.facts import FULL_LINK, KERNELS, PACED, UNKNOWN, UNSEEN, WAITS, Part, noun_of
 from nsysdiag.diagnosis.focus import Scope
@@ -92,7 +92,7 @@ class Said(Struct, frozen=True):
     was captured, as the end of a sentence. `inside_step`: the judged time is a part of one step. `seen_ns` is the
     time of all phases, None for several traces. `sliced`: the trace is a slice of the capture. `steady_ns`: how long
     a cold start is steady. `paced_ns`: the time of a step that the loop waits for. `limit` is a
-    sentence on copies that run all the time, empty where none do."""
+    sentence on copies that run all the time, empty where none do. `work` is what kernels are shown as."""
 
     basis: str
     phase: FoundPhase | None
@@ -114,13 +114,18 @@ class Said(Struct, frozen=True):
     paced_ns: int | None = None
     recorded_ns: int = 0
     host_unseen: bool = False
+    work: str = "kernels"
+
+    def shown(self, bottleneck: str) -> str:
+        """What a bottleneck is shown as."""
+        return self.work if bottleneck == "kernels" else bottleneck
 
 
 def headline(said: Said, bottleneck: str, share: float, second: Part | None, action: Finding | None) -> Sentence:
     """The bottleneck with its share and what it is made of, the next one, and what can be fixed first where that
     is something else."""
     unseen = said.host_unseen and bottleneck == UNKNOWN
-    first = f"{UNSEEN_TAKES if unseen else BOTTLENECKS[bottleneck].takes} {format_share(share, 1)} of {_time(said)}"
+    first = f"{UNSEEN_TAKES if unseen else takes_of(said.shown(bottleneck))} {format_share(share, 1)} of {_time(said)}"
     detail = joined(", ", filter(None, (NOT_CAPTURED if unseen else "", said.details.get(bottleneck, NO_DETAIL).words)))
     ahead = action is not None and action.bottleneck != bottleneck and _saves_more(action, share)
     also = say("; “{}” saves more: {}", action.title, action.saves.figure) if ahead and action and action.saves else ""
@@ -138,7 +143,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     if said.waiting and bottleneck in KERNELS:
         sentences.append(said.waiting)
     if second is not None:
-        noun = noun_of(second.bottleneck, host_unseen=said.host_unseen)
+        noun = noun_of(said.shown(second.bottleneck), host_unseen=said.host_unseen)
         most = said.details.get(second.bottleneck, NO_DETAIL).most
         made_of = say(", mostly {}", most.short or most.text) if most else ""
         sentences.append(say("Second: {}, {}{}.", noun, format_share(second.share, 1), made_of))
@@ -148,7 +153,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     # A share of 0.0% is no reason to name it here: the finding says what it saves. Unknown time is not fixed.
     other = other and action is not None and action.share >= SHOWN and action.bottleneck != UNKNOWN and not ahead
     if action is not None and other and not (bottleneck in KERNELS and action.bottleneck in KERNELS):
-        what, share_of_it = capitalized(noun_of(action.bottleneck)), format_share(action.share, 1)
+        what, share_of_it = capitalized(noun_of(said.shown(action.bottleneck))), format_share(action.share, 1)
         when = "as well" if kernels_first(bottleneck, share, action) else "first"
         more = f", and saves {action.saves.figure}" if action.saves and _saves_more(action, action.share) else ""
         sentences.append(f"{what} ({share_of_it}) can be fixed {when}{more}.")
@@ -268,8 +273,8 @@ def phase_sentence(
 
 def verdict_sentence(bottleneck: str, share: float, second: Part | None, *, host_unseen: bool = False) -> str:
     """One device in a sentence."""
-    takes = UNSEEN_TAKES if host_unseen and bottleneck == UNKNOWN else BOTTLENECKS[bottleneck].takes
-    text = f"{takes} {format_share(share, 1)} of the judged time"
+    begin = UNSEEN_TAKES if host_unseen and bottleneck == UNKNOWN else takes_of(bottleneck)
+    text = f"{begin} {format_share(share, 1)} of the judged time"
     return (
         f"{text}; second: {noun_of(second.bottleneck, host_unseen=host_unseen)}, {format_share(second.share, 1)}."
         if second

@@ -50,9 +50,10 @@ from nsysdiag.document.blocks import (
 from nsysdiag.document.drawings import StackedBar, window_stack
 from nsysdiag.document.kinds import BAR, SHARE, TEXT, TIME, part, share_of
 from nsysdiag.document.names import clip
-from nsysdiag.document.view import held, host_unseen, missing, window_parts
+from nsysdiag.document.view import held, host_unseen, missing, mostly_graphs, window_parts
 from nsysdiag.findings.first import action_of, first_of, what_to_do
 from nsysdiag.findings.show import anchors
+from nsysdiag.kernels.show import whole_graphs
 from nsysdiag.trace.capabilities import was_asked
 from nsysdiag.trace.show import distortion, lacked_options, recapture
 from nsysdiag.units import capitalized, format_count, format_ns, format_share
@@ -199,7 +200,7 @@ def _phase_rows(report: Report, found: Diagnosis) -> list[tuple[object, ...]]:
         (
             name,
             phase.counted_ns,
-            label(phase.bottleneck, host_unseen=host_unseen(report)) if phase.share else None,
+            label(phase.shown, host_unseen=host_unseen(report)) if phase.share else None,
             phase.share or None,
             judged_word(report.phases, at, found.phase, "yes"),
         )
@@ -280,7 +281,7 @@ def _glance(device: DeviceReport, *, alone: bool) -> Entry:
     )
     parts = window_parts(device)
     rows = [(each.label, each.ns, each.ns, part(each.ns, device.window_ns)) for each in parts]
-    divided = window_stack(each.ns for each in parts)
+    divided = window_stack((each.ns for each in parts), (each.label for each in parts))
     ids = ", ".join(f"device {entry.device_id} of process {entry.pid}" for entry in device.ids)
     ran = f"Ran: {words.ops_sentence(device.ops)}."
     known = [f"Known as: {clip(ids, MOST_IDS)}."] if ids else []
@@ -293,6 +294,7 @@ def _glance(device: DeviceReport, *, alone: bool) -> Entry:
             Lines([f"Window: {words.window_sentence(device)}.", ran, *known], NOT_PAGE),
             Lines([ran, *known], PAGE),
             *(Paragraph(note, "note") for note in device.notes),
+            *([Paragraph(whole_graphs(device), "note")] if mostly_graphs(device) else []),
             Table("", columns, rows, limit=NOT_PAGE),
         ],
         note=device.key,

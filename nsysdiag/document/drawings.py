@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from nsysdiag.bottlenecks import BOTTLENECKS, title_of
+from nsysdiag.bottlenecks import BOTTLENECKS, shown, title_of
 from nsysdiag.document.kinds import TIME
 from nsysdiag.document.view import PARTS, UNKNOWN_COLOR, WORK, share_of
 from nsysdiag.units import format_share
@@ -60,7 +60,7 @@ def entry_of(id: str, causes: Causes) -> LegendEntry:
 
 def bottleneck_entry(bottleneck: str, text: str = "") -> LegendEntry:
     """The title, or the `text`, and the colour of a bottleneck; one of a later version is grey."""
-    known = BOTTLENECKS.get(bottleneck)
+    known = shown(bottleneck)
     color = "" if known and known.part else known.color if known else UNKNOWN_COLOR
     return LegendEntry(text or title_of(bottleneck), known.part if known else "", color)
 
@@ -307,9 +307,10 @@ def stack(parts: Iterable[tuple[LegendEntry, int]]) -> list[Segment]:
     ]
 
 
-def window_stack(times: Iterable[int]) -> list[Segment]:
-    """Segments for compute, exposed communication, exposed copies and idle time, in ns."""
-    return stack((LegendEntry(label, id, ""), ns) for (id, label), ns in zip(PARTS.values(), times, strict=True))
+def window_stack(times: Iterable[int], labels: Iterable[str] = ()) -> list[Segment]:
+    """Segments for compute, exposed communication, exposed copies and idle time, in ns; with `labels` of their own."""
+    parts = zip(PARTS.values(), list(labels) or [label for _, label in PARTS.values()], times, strict=True)
+    return stack((LegendEntry(label, id, ""), ns) for (id, _), label, ns in parts)
 
 
 # Timelines.

@@ -28,6 +28,7 @@ WORK = {
 HOST_EVIDENCE = ("os-runtime", "scheduling", "cpu-samples")
 PARTS = {**WORK, "idle": ("idle", "Idle")}
 """The same and the idle time, which fill a window."""
+COMPUTE_OR_GRAPHS = "Compute or whole CUDA graphs"
 NOTABLE_ACTIVITY = 0.2
 """The share of active SMs from which on a gap was hardly one."""
 SEVERITIES = ("high", "medium", "low", "info")
@@ -95,10 +96,21 @@ class Causes:
         return self[cause].title
 
 
+def graphs_ns(device: DeviceReport) -> int:
+    """The time of graphs of the window that were recorded as a whole."""
+    graphs = device.launch.graphs
+    return sum(row.work_ns for row in graphs.rows if row.nodes is None) if graphs else 0
+
+
+def mostly_graphs(device: DeviceReport) -> bool:
+    """Whether most of the compute time is theirs: what ran in it is not in the trace."""
+    return 2 * graphs_ns(device) > device.compute_ns > 0
+
+
 def window_parts(device: DeviceReport) -> tuple[WindowPart, ...]:
     """Compute, exposed communication, exposed copies and idle of a device: the sum is its window."""
     return (
-        WindowPart(*PARTS["compute"], device.compute_ns),
+        WindowPart("compute", COMPUTE_OR_GRAPHS if mostly_graphs(device) else PARTS["compute"][1], device.compute_ns),
         WindowPart(*PARTS["exposed_comm"], device.exposed_comm_ns),
         WindowPart(*PARTS["exposed_copy"], device.exposed_copy_ns),
         WindowPart(*PARTS["idle"], device.idle_ns),

@@ -40,6 +40,9 @@ LEAST = 0.01
 """Share of the time of kernels and graphs: a smaller kernel is not named."""
 UNSEEN = 0.5
 """Confidence of kernel time in graphs recorded as a whole: how much of it their kernels run is not in the trace."""
+WITHOUT_KERNELS = "CUDA graphs recorded without kernels"
+NOT_SEEN = "what runs inside the graphs is not in the trace"
+GRAPHS_OCCUPY = "CUDA graphs, recorded as a whole, occupy the GPU"
 SEE_GRAPHS = "capture the kernels in the graphs: --cuda-graph-trace=node"
 
 
@@ -110,15 +113,22 @@ def _named(work: KernelWork, top: list[TopKernel]) -> list[Named]:
 
 def kinds_in_words(named: list[Named], share: float) -> Sentence:
     """The first few kinds of kernels, of which all take a `share` of the time, each with its own:
-    `attention (FlashAttention forward) 45.7% (flash_fwd_kernel), elementwise 27.2% (17 kernels, longest …)`."""
-    return joined(
-        ", ",
-        (
-            say("{} {}{}", each.text, format_share(each.share, 1), each.which and say(" ({})", each.which))
-            for each in named[:MOST_KERNELS]
-            if each.share >= LEAST * share
-        ),
-    )
+    `attention (FlashAttention forward) 45.7% (flash_fwd_kernel), elementwise 27.2% (17 kernels, longest …)`. Of graphs
+    that take nearly all of the time only how many there are."""
+    graphs = [each for each in named if typed.plain(each.text).endswith(WITHOUT_KERNELS)]
+    rest = [each for each in named[:MOST_KERNELS] if each.share >= LEAST * share]
+    said: list[Sentence] = [
+        say("{} {}{}", each.text, format_share(each.share, 1), each.which and say(" ({})", each.which)) for each in rest
+    ]
+    if graphs and graphs[0].share >= NEARLY_ALL * share:
+        said = [typed.plain(graphs[0].text).removesuffix(f" of {WITHOUT_KERNELS}")]
+    unseen = sum(each.share for each in graphs) > HALF * share
+    return joined("; ", filter(None, (joined(", ", said), NOT_SEEN if unseen else "")))
+
+
+def _takes(top: list[TopKernel], least: float) -> bool:
+    """Whether graphs that were recorded as a whole lead, with this share of the time."""
+    return bool(top) and top[0].short_name == GRAPHS and top[0].share >= least
 
 
 def _leaves_room(kernel: TopKernel) -> bool:
@@ -169,6 +179,8 @@ def _finding(
 
 def _running(context: FindingContext, top: list[TopKernel], most: Sentence | None, ns: int) -> Sentence:
     """How long the kernels run, by the one that takes most of it; they wait for pages besides that, in some traces."""
+    if _takes(top, NEARLY_ALL * ns / context.judged.account_ns):
+        return f"{_short(top[0])} occupy the GPU for {format_ns(ns)}"
     alone = bool(top) and top[0].share * context.judged.account_ns >= NEARLY_ALL * ns
     waiting = ", without the time in which pages move" if len(context.time.work_of("memory")) else ""
     return say("{} {} for {}{}", most or "kernels", "runs" if alone else "and others run", format_ns(ns), waiting)
@@ -178,6 +190,8 @@ def _title(rule: FindingRule, top: list[TopKernel], share: float) -> Sentence:
     """With the kernel that takes all of the time, which has this share, or the longest of several."""
     if not top:
         return rule.title
+    if _takes(top, NEARLY_ALL * share):
+        return f"{GRAPHS_OCCUPY}: {_launches(top[0])}"
     if top[0].share >= NEARLY_ALL * share:
         return say("{}: {}", rule.title, _short(top[0]))
     return say("{} of several kernels; longest: {}", rule.title, _short(top[0]))
@@ -192,8 +206,11 @@ def _rows(context: FindingContext) -> list[EvidenceRow]:
 
 def _short(kernel: TopKernel) -> Sentence:
     if kernel.short_name == GRAPHS:
-        launches = f"{format_count(kernel.count)} launch{'es' if kernel.count > 1 else ''}"
-        return f"{launches} of CUDA graphs recorded without kernels"
+        return f"{_launches(kernel)} of {WITHOUT_KERNELS}"
     return typed.kernel(
         readable(kernel.name if len(kernel.name) <= LONGEST_TITLE else kernel.short_name), LONGEST_TITLE
     )
+
+
+def _launches(kernel: TopKernel) -> str:
+    return f"{format_count(kernel.count)} launch{'es' if kernel.count > 1 else ''}"

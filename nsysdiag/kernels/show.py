@@ -9,7 +9,7 @@ from nsysdiag.document.axis import EDGES, edge_labels, panel, time_label
 from nsysdiag.document.blocks import PAGE, Block, Cell, Chart, Column, Details, Limit, Name, Paragraph, Section, Table
 from nsysdiag.document.drawings import Bar, Histogram
 from nsysdiag.document.kinds import BAR, COUNT, DEPTH, NAME, SHARE, TEXT, TIME, part
-from nsysdiag.document.view import Share
+from nsysdiag.document.view import Share, graphs_ns
 from nsysdiag.document.words import counted
 from nsysdiag.units import format_count, format_ns, format_share
 
@@ -54,7 +54,7 @@ LARGEST = (
 
 def section(device: DeviceReport, context: Context) -> Section | None:
     """None where no kernel ran, alone or in a graph."""
-    unseen = _whole_graphs(device)
+    unseen = whole_graphs(device)
     if not device.kernels:
         return Section("kernels", "Kernels", [Paragraph(unseen)]) if unseen else None
     total, runs = sum(row.total_ns for row in device.kernels), sum(row.count for row in device.kernels)
@@ -83,14 +83,14 @@ def _families(families: Sequence[FamilyTime]) -> list[Block]:
     ]
 
 
-def _whole_graphs(device: DeviceReport) -> str:
+def whole_graphs(device: DeviceReport) -> str:
     """The graphs that were recorded as a whole, as a sentence; empty without any."""
-    rows = [row for row in device.launch.graphs.rows if row.nodes is None] if device.launch.graphs else []
-    count, ns = sum(row.launches for row in rows), sum(row.work_ns for row in rows)
+    graphs, ns = device.launch.graphs, graphs_ns(device)
+    count = sum(row.launches for row in graphs.rows if row.nodes is None) if graphs else 0
     return (
         f"{counted(count, 'CUDA graph')} take {format_ns(ns)}, {format_share(ns, device.window_ns)} of the window, and "
         "were recorded without their kernels: capture with --cuda-graph-trace=node to see these."
-        if rows
+        if count
         else ""
     )
 

@@ -204,6 +204,16 @@ class WindowSplit(Struct, frozen=True):
         return self.window_ns - self.busy_ns
 
 
+def only_graphs(device: DeviceTimeline, compute: Intervals) -> Intervals:
+    """The part of its `compute` time in which nothing is recorded but CUDA graphs as a whole."""
+    operations = device.operations
+    graphs = operations.category == Category.GRAPH
+    if not graphs.any():
+        return Intervals.empty()
+    spans, kernels = Intervals(operations.start, operations.end), operations.category == Category.KERNEL
+    return intersect(compute, subtract(union(spans[graphs]), union(spans[kernels])))
+
+
 def split_window(device: DeviceTimeline, parts: Intervals) -> WindowSplit:
     """Time inside the set `parts` by what the device did; where several things ran at once, compute hides
     communication, and both hide copies."""

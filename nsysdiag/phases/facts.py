@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from nsysdiag.arrays.groups import summed
+from nsysdiag.bottlenecks import IN_GRAPHS, WITH_GRAPHS
 from nsysdiag.fields import Base64, CauseId, Count, Moment, NsByCause, OwnText, Period, Sentence, Share, TotalNs
 from nsysdiag.record import Packed, PackedColumn, Record
 from nsysdiag.typed import joined, say
@@ -150,7 +151,7 @@ class PhaseDevice(Record, frozen=True):
     account in which the device only waited for others. `late_ns` is its waiting in communication for late ones, if it
     is charged to what made these late; `late_kept_ns` the rest of it, which stays charged to communication, as these
     communicated, or no reason is known. `did` is what took most of a phase that is not judged, at most two parts of
-    it."""
+    it. `graphs_ns` is the part of `compute_ns` in which nothing ran but CUDA graphs that were recorded as a whole."""
 
     key: OwnText
     compute_ns: TotalNs
@@ -165,6 +166,20 @@ class PhaseDevice(Record, frozen=True):
     late_ns: TotalNs = 0
     late_kept_ns: TotalNs = 0
     did: list[Did] = []
+    graphs_ns: TotalNs = 0
+
+
+MOSTLY_GRAPHS, ONLY_GRAPHS = 0.5, 0.95
+"""Shares of the compute time in graphs that were recorded as a whole, above which they are named, and named alone."""
+
+
+def shown_as(bottleneck: str, devices: Iterable[PhaseDevice]) -> str:
+    """What time of these devices is shown as: kernels as graphs, where most of it is that of whole graphs."""
+    counted = list(devices)
+    graphs, compute_ns = sum(each.graphs_ns for each in counted), sum(each.compute_ns for each in counted)
+    if bottleneck != "kernels" or graphs <= MOSTLY_GRAPHS * compute_ns:
+        return bottleneck
+    return IN_GRAPHS if graphs > ONLY_GRAPHS * compute_ns else WITH_GRAPHS
 
 
 def done(devices: Sequence[PhaseDevice]) -> Sentence:
@@ -202,6 +217,11 @@ class Phase(Record, frozen=True):
     devices: list[PhaseDevice]
 
     @property
+    def shown(self) -> str:
+        """What its bottleneck is shown as."""
+        return shown_as(self.bottleneck, self.devices)
+
+    @property
     def counted_ns(self) -> int:
         """Its length as far as its shares are of it."""
         return counted_ns(self.devices) or self.end_ns - self.start_ns
@@ -232,6 +252,7 @@ def added(parts: list[PhaseDevice]) -> PhaseDevice:
         waited=[Waited(*pair, ns) for pair, ns in _waited(parts).items()],
         late_ns=sum(part.late_ns for part in parts),
         late_kept_ns=sum(part.late_kept_ns for part in parts),
+        graphs_ns=sum(part.graphs_ns for part in parts),
     )
 
 

@@ -28,6 +28,7 @@ from nsysdiag.gap_groups.groups import slices_in_words
 from nsysdiag.iterations.loop import LAYER, Loop
 from nsysdiag.kernels.facts import FamilyTime
 from nsysdiag.kernels.families import family_times
+from nsysdiag.ledger.ledger import only_graphs
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phases.phases import JobPhases, find_phases
 from nsysdiag.phases.signal import DeviceSignal
@@ -97,7 +98,8 @@ def phases_of(
     """What a device did in each phase."""
     before = _before(outside, job_phases, reading, host)
     keys = [each.key for each in reading.devices]
-    made = DevicePhases(device_phases(job_phases, found.device.key, time, before, keys), before)
+    graphs = only_graphs(found.device, found.split.parts[0])
+    made = DevicePhases(device_phases(job_phases, found.device.key, time, before, keys, graphs), before)
     trim()
     return made
 

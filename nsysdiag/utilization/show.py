@@ -22,6 +22,7 @@ from nsysdiag.document.blocks import (
 from nsysdiag.document.columns import columns, of_devices
 from nsysdiag.document.drawings import Curve, CurveLayer, TimeSeries
 from nsysdiag.document.kinds import BYTES, COUNT, NAME, RATIO, SHARE, TEXT, TIME
+from nsysdiag.document.view import mostly_graphs
 from nsysdiag.document.words import instant
 from nsysdiag.units import capitalized, format_count, format_ns, format_share
 from nsysdiag.utilization.facts import KernelShape, Utilization
@@ -119,6 +120,7 @@ METHOD = (
     "whatever its size. Copies do not count. By polling is the share of short periods in which any kernel ran. Both "
     "count only the captured programs."
 )
+IN_GRAPHS = "computing or in CUDA graphs recorded as a whole {}: what runs inside these is not in the trace"
 ESTIMATED = (
     "Estimated from launch shapes: the blocks that an SM holds, by warps, blocks, registers and shared memory, and the "
     "waves of a grid. The estimate assumes equal waves, evenly distributed blocks, and concurrent kernels on different "
@@ -137,7 +139,8 @@ def utilization_sentences(device: DeviceReport) -> list[str]:
         spread = f"{percent_of(by_time.lowest)} to {percent_of(by_time.highest)}"
         samples = f" (samples of {format_ns(by_time.period_ns)}: {spread})" if by_time.lowest < by_time.highest else ""
         polled = f"by polling every {format_ns(by_period.period_ns)} {percent_of(found.util_period_share)}"
-        rest = f"busy {percent_of(found.busy_share)}, computing {percent_of(found.compute_share)}"
+        computing = IN_GRAPHS if mostly_graphs(device) else "computing {}"
+        rest = f"busy {percent_of(found.busy_share)}, {computing.format(percent_of(found.compute_share))}"
         lines.append(f"Utilization by time {percent_of(found.util_time_share)}{samples}, {polled}; {rest}.")
     return lines + sm_sentences(found)
 
@@ -153,7 +156,10 @@ def sm_sentences(found: Utilization) -> list[str]:
         return []
     estimate = found.estimate
     if found.sm_source is None:
-        return [f"SM activity is unknown: {estimate.missing}."] if estimate.missing else []
+        covered = f" It is known of {percent_of(estimate.covered_share)} of the kernels' time." * bool(
+            estimate.covered_share
+        )
+        return [f"SM activity is unknown: {estimate.missing}.{covered}"] if estimate.missing else []
     if found.sm_source != ESTIMATE:
         beside = f"; launch shapes allow {percent_of(estimate.sm_active_share)}" if estimate.sm_active_share else ""
         return [f"SM activity {percent_of(found.sm_active_share)}, from GPU metrics{beside}."]
@@ -235,13 +241,15 @@ def _shapes(found: Utilization, context: Context) -> list[Block]:
         return []
     sized = any(row.blocks_per_sm is not None or row.resident_share is not None for row in rows)
     fields = _fields(sized)
-    ticket = TOP_ROWS if any(row.sm_share is not None for row in rows) else 0
+    told = any(row.sm_share is not None for row in rows) and found.estimate.sm_active_share is not None
+    ticket, covered = TOP_ROWS if told else 0, found.estimate.covered_share
+    few = f" These kernels take {percent_of(covered)} of the kernels' time." if covered and not told else ""
     return [
         Table(
             "How much of the chip kernels fill, by launch shape",
             [column for column, _get in fields],
             [[get(row) for _column, get in fields] for row in rows],
-            note=_note(sized),
+            note=_note(sized) + few,
             noun="kernels",
             order="with most time",
             total=len(found.kernels),

@@ -235,6 +235,10 @@ NO_SHAPE = (
 )
 
 
+LEAST_COVERED = 0.5
+"""The share of the kernels' time that must have a known shape: little of it says nothing about the GPU."""
+
+
 class MeasuredSm(Struct, frozen=True):
     """The mean share of SMs with work inside the window, from GPU metrics."""
 
@@ -286,9 +290,9 @@ def _partly(spans: Intervals, active: IntArray, resident: IntArray, split: Windo
     least, most = np.where(unknown, 0, active), np.where(unknown, WHOLE, active)
     ns, resident_ns, most_ns = taken(spans, [least, np.maximum(resident, 0), most], WHOLE, parts)
     covered_ns = intersect(parts, union(spans[~unknown])).total()
-    if covered_ns == 0:
-        return _estimate(split, covered=0.0, missing=NO_SHAPE)
     covered = round(covered_ns / split.kernel_ns, 6)
+    if covered < LEAST_COVERED:
+        return _estimate(split, covered=covered, missing=NO_SHAPE)
     held = resident_ns if np.all(resident[~unknown] >= 0) else None
     return _estimate(split, ns, held, most_ns, covered, NO_SHAPE)
 
@@ -335,7 +339,8 @@ def utilization(
     found = residency(shapes, device.gpu)
     estimated = estimate(device, split, parts, found)
     computing = estimated.sm_active_running
-    if device.communication.any() or estimated.covered_share != 1.0:
+    enough = estimated.covered_share is not None and estimated.covered_share >= LEAST_COVERED
+    if enough and (device.communication.any() or estimated.covered_share != 1.0):
         computing = while_computing(device, parts, found)
     estimated = structs.replace(estimated, sm_active_computing=computing)
     given = _input(split, shown, estimated, measured, settings)

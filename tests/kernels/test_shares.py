@@ -14,6 +14,7 @@ from msgspec import structs
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import Intervals, intersect, union
 from nsysdiag.config.settings import Settings
+from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.pipeline import analyze
 from nsysdiag.report import Finding, Report
 from tests.builder import TraceBuilder
@@ -168,8 +169,10 @@ class TestWholeGraphs:
     def test_lead_and_are_no_kernel(self, name: str, tmp_path: Path) -> None:
         report, found = self.said(PROGRAMS[name], tmp_path)
         assert report.diagnosis is not None
-        assert "20 launches of CUDA graphs recorded without kernels" in report.diagnosis.headline
-        assert found.title == "Kernel time: 20 launches of CUDA graphs recorded without kernels"
+        assert report.diagnosis.bottleneck == "kernels"
+        assert report.diagnosis.headline.startswith("CUDA graphs, recorded as a whole, take ")
+        assert report.diagnosis.headline.endswith(": 20 launches; what runs inside the graphs is not in the trace.")
+        assert found.title == "CUDA graphs, recorded as a whole, occupy the GPU: 20 launches"
         assert "--cuda-graph-trace=node" in found.advice[0]
         assert not any("ncu" in text for text in found.advice)
         assert "small" not in report.diagnosis.headline
@@ -185,6 +188,28 @@ class TestWholeGraphs:
         )
         assert any("--cuda-graph-trace=node" in text for text in found.advice)
         assert any("ncu --set full --kernel-name kernel" in text for text in found.advice)
+
+    def test_that_are_most_of_it_are_named_with_the_kernels(self, tmp_path: Path) -> None:
+        body = [("graph", 0, 5 * MS, 0, 7), ("kernel", 5 * MS, 8 * MS, 216, 7)]
+        report, _ = self.said(body, tmp_path)
+        assert report.diagnosis is not None
+        assert report.diagnosis.headline.startswith("Kernels and CUDA graphs, these recorded as a whole, take ")
+        assert "50.5%, kernel 30.3%; what runs inside the graphs is not in the trace." in report.diagnosis.headline
+        assert report.phases[0].devices[0].graphs_ns == pytest.approx(5 / 8 * report.devices[0].compute_ns, rel=0.05)
+
+    def test_are_no_compute_in_any_label(self, tmp_path: Path) -> None:
+        """The bar, its legend, the phases, the GPU, and what is said of its SMs by one small kernel."""
+        report, _ = self.said([("graph", 0, 8 * MS, 0, 7), ("small", 8 * MS, 8 * MS + 9_000, 1, 7)], tmp_path)
+        text = FORMATS["md"].render(report, RenderOptions()).decode()
+        page = FORMATS["html"].render(report, RenderOptions()).decode()
+        assert report.devices[0].verdict.sentence.startswith("CUDA graphs, recorded as a whole, take ")
+        assert re.search(r"Judged time by bottleneck: CUDA graphs, recorded as a whole \d", text)
+        assert "Compute or whole CUDA graphs" in page
+        assert not re.search(r"[Kk]ernels (take )?\d\d\.\d%|computing \d\d", text + page)
+        estimate = report.devices[0].utilization.estimate
+        assert (estimate.sm_active_running, estimate.sm_active_computing) == (None, None)
+        assert "of the SMs have work" not in text
+        assert "while a kernel runs" not in page
 
     def test_a_small_graph_changes_nothing(self, tmp_path: Path) -> None:
         report, found = self.said(PROGRAMS["a kernel and a small graph"], tmp_path)
@@ -218,6 +243,7 @@ def test_graphs_of_a_real_trace() -> None:
         pytest.skip("the trace is not at hand")
     report = analyze(found[0], Settings(replay=False))
     assert report.diagnosis is not None
-    assert "10 launches of CUDA graphs recorded without kernels 99.9%" in report.diagnosis.headline
+    assert report.diagnosis.headline.startswith("CUDA graphs, recorded as a whole, take 99.9% of each step")
+    assert report.devices[0].utilization.estimate.sm_active_running is None
     assert "multi_tensor" not in report.diagnosis.headline
     assert not any("ncu" in text for finding in report.findings for text in finding.advice)

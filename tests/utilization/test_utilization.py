@@ -309,10 +309,9 @@ def test_what_covers_too_little_is_no_empty_chip(tmp_path: Path) -> None:
     trace = chip().kernel(MS, 2 * MS, shape=blocks(1)).graph_trace(2 * MS, 101 * MS)
     found = utilization(trace, tmp_path)
     assert found.estimate.covered_share == 0.01
-    assert (
-        found.sentence
-        == "In this window a dashboard would show 100.0%, with work on an estimated <0.1% to 99.0% of the SMs on "
-        "average."
+    assert (found.estimate.sm_active_running, found.estimate.sm_active_computing) == (None, None)
+    assert found.sentence == (
+        "In this window a dashboard would show 100.0%; this trace cannot tell how many SMs had work."
     )
 
 
