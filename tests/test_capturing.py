@@ -207,7 +207,7 @@ class TestCapture:
         assert "sleep: " in done.stderr
         assert capture(nsys, "two_processes", "--gpu", "--from", str(there), "--into", str(tmp_path)).returncode == 0
         log = json.loads((tmp_path / "real_gpu_two_processes.json").read_text())
-        assert log["nsys_stats"] == {"kernels": [], "api": [["cudaLaunchKernel", 7]]}
+        assert log["nsys_stats"] == {"kernels": [], "api": [["cudaLaunchKernel", 7]], "ranges": []}
 
     def test_without_a_gpu_nothing_is_captured_as_if_there_were_one(self, tmp_path: Path) -> None:
         done = capture(stand_in(tmp_path), "sleep", "--gpu", "--only-profile", str(tmp_path / "there"))

@@ -70,7 +70,7 @@ def phase_verdict(phase: Phase, name: str, *, host_unseen: bool = False) -> str:
 
 def naming(host_code: Finding, *, sampled: bool) -> str:
     """What would name host code: CPU samples if there are none, else NVTX ranges."""
-    what = f"the host code ({format_share(host_code.share, 1)} of the time)"
+    what = f"host code ({format_share(host_code.share, 1)} of the time)"
     if not sampled:
         return f"The trace has no CPU samples that name {what}."
     if not host_code.call:

@@ -479,7 +479,7 @@ def _worded(label: EvidenceLabel) -> str:
     return uncapitalized(CAUSES[label.cause].title) if label.cause else label.words
 
 
-def advice_and_fix(kind: Variant, cause: Cause, frameworks: Iterable[str]) -> tuple[list[str], str]:
+def advice_and_fix(kind: Variant, cause: Cause, frameworks: Iterable[str]) -> tuple[list[Sentence], str]:
     """The advice for this kind and its short form, or else the advice of the cause. A kind with its own name does not
     use the short form of its cause."""
     advice = kind.advice or cause.advice

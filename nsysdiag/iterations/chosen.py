@@ -84,6 +84,7 @@ def window_of(
     the trace was read, None for all of it; `chosen` are the steps that the user named, None where they are found.
     `cut`: the format of the trace says that it is a part of a run. `layers`: how many the model has, 0 if unknown."""
     calls, inside_run = api_calls.rows, begins_inside(device, api_calls, cut=cut)
+    reason: Sentence
     whole, reason = _whole(device)
     known = known_from(device, calls) if inside_run else None
     late = known is not None and bool(whole.start[0] < known)

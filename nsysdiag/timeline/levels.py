@@ -81,7 +81,7 @@ def codes_of(code: IntArray, names: Sequence[Sentence]) -> Named:
 
     def named(rows: IntArray) -> tuple[IntArray, Sequence[Sentence]]:
         present, place = np.unique(code[rows], return_inverse=True)
-        return place.astype(np.int64), [names[each] for each in present.tolist()]
+        return place.astype(np.int64), [*map(names.__getitem__, present.tolist())]
 
     return named
 
@@ -118,12 +118,24 @@ class NameTable:
     def numbers(self, code: IntArray, names: Sequence[Sentence]) -> IntArray:
         """The number of each row's name. New names get theirs by the alphabet: codes depend on the order in which the
         trace holds its rows, which means nothing."""
+        if set(map(type, names)) == {str} and self._took([*names]):  # the steps of a long run: no loop over them
+            return np.fromiter(map(self._known.__getitem__, names), np.int64, len(names))[code]
         shown = [typed.plain(name) for name in names]
         for name, text in zip(names, shown, strict=True):
             if name is not text:
                 self.sentences.setdefault(text[:LONGEST], typed.cut(name, LONGEST))
         own = {name: self._number(name[:LONGEST]) for name in sorted(set(shown))}
         return np.array([own[name] for name in shown], dtype=np.int64)[code] if len(code) else code
+
+    def _took(self, names: list[str]) -> bool:
+        """Whether there is room for all of these names, which are numbered then."""
+        new = sorted(set(names) - self._known.keys())
+        lengths = [*map(len, new)]
+        if sum(lengths) > self._room or max(lengths, default=0) > LONGEST:
+            return False
+        self._room -= sum(lengths)
+        self._known.update(zip(new, range(len(self._known), len(self._known) + len(new)), strict=True))
+        return True
 
     def _number(self, name: str) -> int:
         known = self._known.get(name)

@@ -62,7 +62,7 @@ def step_source(steps: Steps | None, low: int, high: int) -> list[LaneSource]:
     steps = steps.take(np.flatnonzero(_inside(steps.spans, low, high)))
     if len(steps.number) == 0:
         return []
-    named = codes_of(np.arange(len(steps.number)), [f"step {number}" for number in steps.number.tolist()])
+    named = codes_of(np.arange(len(steps.number)), [*map("step {}".format, steps.number.tolist())])
     start, end = steps.spans.start, steps.spans.end
     return [LaneSource("steps", "", None, 0, start, end, reach_of(end), named, shares=False)]
 
