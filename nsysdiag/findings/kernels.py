@@ -180,7 +180,7 @@ def _finding(
 def _running(context: FindingContext, top: list[TopKernel], most: Sentence | None, ns: int) -> Sentence:
     """How long the kernels run, by the one that takes most of it; they wait for pages besides that, in some traces."""
     if _takes(top, NEARLY_ALL * ns / context.judged.account_ns):
-        return f"{_short(top[0])} occupy the GPU for {format_ns(ns)}"
+        return say("{} occupy the GPU for {}", _short(top[0]), format_ns(ns))
     alone = bool(top) and top[0].share * context.judged.account_ns >= NEARLY_ALL * ns
     waiting = ", without the time in which pages move" if len(context.time.work_of("memory")) else ""
     return say("{} {} for {}{}", most or "kernels", "runs" if alone else "and others run", format_ns(ns), waiting)

@@ -498,7 +498,7 @@ def _naming(facts: _Facts, call: Sentence | None) -> list[Sentence]:
     return [say("First find out what it does: most CPU samples are in {}, so add NVTX ranges. {}", call, THEN)]
 
 
-def _with_row(context: FindingContext, facts: _Facts, advice: list[str]) -> list[Sentence]:
+def _with_row(context: FindingContext, facts: _Facts, advice: list[Sentence]) -> list[Sentence]:
     """Advice for waits that others follow in a row: each alone would leave the wait to the next one."""
     waits = context.waits
     if not len(facts.waits.code):

@@ -118,8 +118,9 @@ class NameTable:
     def numbers(self, code: IntArray, names: Sequence[Sentence]) -> IntArray:
         """The number of each row's name. New names get theirs by the alphabet: codes depend on the order in which the
         trace holds its rows, which means nothing."""
-        if set(map(type, names)) == {str} and self._took([*names]):  # the steps of a long run: no loop over them
-            return np.fromiter(map(self._known.__getitem__, names), np.int64, len(names))[code]
+        texts: list[str] = np.array(names, dtype=object).tolist()
+        if set(map(type, texts)) == {str} and self._took(texts):  # the steps of a long run: no loop over them
+            return np.fromiter(map(self._known.__getitem__, texts), np.int64, len(texts))[code]
         shown = [typed.plain(name) for name in names]
         for name, text in zip(names, shown, strict=True):
             if name is not text:
