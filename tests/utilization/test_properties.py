@@ -14,6 +14,7 @@ from hypothesis import given, settings
 
 from nsysdiag.config.settings import UtilizationThresholds
 from nsysdiag.pipeline import analyze
+from nsysdiag.utilization.utilization import LEAST_COVERED
 from tests.ledger.arbitrary import rows
 from tests.ledger.slow import paint, running
 from tests.ledger.test_properties import by_device
@@ -67,16 +68,17 @@ def check_series(series: UtilizationSeries | None, cells: np.ndarray, number: fl
 def check_estimate(found: Utilization, shaped: np.ndarray, every: np.ndarray) -> None:
     estimate = found.estimate
     unknown = every > shaped
+    covered = round(float((shaped > 0).sum() / max((every > 0).sum(), 1)), 6)
     if not every.any():
         assert (estimate.sm_active_share, estimate.covered_share) == (0.0, None)
-    elif not shaped.any():
-        assert (estimate.sm_active_share, estimate.covered_share) == (None, 0.0)
+    elif covered < LEAST_COVERED:
+        assert (estimate.sm_active_share, estimate.covered_share) == (None, covered)
     else:
         least = np.minimum(shaped / 4, 1.0)
         assert estimate.sm_active_share == pytest.approx(least.mean(), abs=1e-6)
         assert estimate.sm_active_running == pytest.approx(least.sum() / (every > 0).sum(), abs=1e-6)
         assert estimate.sm_active_at_most == pytest.approx(np.where(unknown, 1.0, least).mean(), abs=1e-6)
-        assert estimate.covered_share == round(float((shaped > 0).sum() / (every > 0).sum()), 6)
+        assert estimate.covered_share == covered
 
 
 @given(rows())
