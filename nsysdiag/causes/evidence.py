@@ -39,11 +39,11 @@ class EvidenceLayer(Struct, frozen=True):
 class CallFacts(Struct, frozen=True):
     """Facts about API calls beyond their name: a flag for each row of the table of calls.
 
-    `pageable`: copies to or from pageable memory; `read_back`: device-to-host copies of at most 64 bytes; `upload`: copies from
-    pageable memory to a device;
-    `creates_context`: a process's first calls, over 1 ms, before anything ran; `first_launch`: the first launch of a
-    kernel name that took far longer than the median of its API; `first_use`: a long first launch of an API with too few
-    others for a median. `synchronized` is the number of the device that a call waited for, -1 where unknown.
+    `pageable`: copies to or from pageable memory; `read_back`: device-to-host copies of at most 64 bytes;
+    `upload`: copies from pageable memory to a device; `creates_context`: a process's first calls, over 1 ms, before
+    anything ran; `first_launch`: the first launch of a kernel name that took far longer than the median of its API;
+    `first_use`: a long first launch of an API with too few others for a median. `synchronized` is the number of the
+    device that a call waited for, -1 where unknown.
     """
 
     pageable: BoolArray
@@ -118,9 +118,9 @@ def layer_of(lane: NamedRows, label: EvidenceLabel | None = None, device: int | 
     return EvidenceLayer(merged, name[np.searchsorted(spans.start, merged.start)], lane.shown_names, label, device)
 
 
-def described(lane: NamedRows) -> EvidenceLayer:
+def described(lane: NamedRows, label: EvidenceLabel | None = None) -> EvidenceLayer:
     """A lane's rows as a layer, whose names are no calls."""
-    return replace(layer_of(lane), are_calls=False)
+    return replace(layer_of(lane, label), are_calls=False)
 
 
 def plain_layer(spans: Intervals, what: str, label: EvidenceLabel | None = None) -> EvidenceLayer:

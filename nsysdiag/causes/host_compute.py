@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.cause import (
     Advice,
@@ -14,7 +12,7 @@ from nsysdiag.causes.cause import (
     Lookalike,
     Variant,
 )
-from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, layer_of, plain_layer, setting
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, described, plain_layer, setting
 from nsysdiag.causes.ids import HOST_CODE
 from nsysdiag.events import samples
 from nsysdiag.units import format_ns
@@ -31,7 +29,7 @@ def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     return [
         plain_layer(host.scheduling.on_cpu, "on a CPU by scheduling events", BY_SCHEDULING),
         plain_layer(host.samples.time, "on a CPU by samples", BY_SAMPLES),
-        replace(layer_of(host.functions, BY_FUNCTIONS), are_calls=False),
+        described(host.functions, BY_FUNCTIONS),
     ]
 
 

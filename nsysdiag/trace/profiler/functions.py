@@ -18,7 +18,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-_FRAME = re.compile(r"(?:.*/)?([^/]+)\.pyx?\((\d{1,9})\): (.+)", re.DOTALL)
+FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d{1,9})\): (?P<function>.+)", re.DOTALL)
+"""A Python function as the profiler names it: `/a/model.py(7): forward`."""
+_SOURCE = re.compile(r"(?:.*/)?([^/]+)\.pyx?", re.DOTALL)
 _WAIT = re.compile(
     r"<built-in (?:function (?P<function>sleep|select|poll|read|write|fsync|waitpid|accept|connect)"
     r"|method (?P<method>\w+) of (?P<type>(?:_thread|_queue|_?socket|_multiprocessing|select|_io)\.\w+) object.*)>"
@@ -100,8 +102,9 @@ def _opened(each: Recorded, inside: _Open | None) -> _Open:
 def _readable(function: str) -> tuple[str, bool]:
     """`/a/model.py(7): forward` as `model.forward:7`, a wait as `lock.acquire` or as the call that it
     makes, and whether it waits; empty for other built-in functions and for modules."""
-    if frame := _FRAME.fullmatch(function):
-        return f"{frame[1]}.{frame[3]}:{frame[2]}", False
+    frame = FRAME.fullmatch(function)
+    if frame and (source := _SOURCE.fullmatch(frame["file"])):
+        return f"{source[1]}.{frame['function']}:{frame['line']}", False
     found = _WAIT.fullmatch(function)
     if found is None:
         return "", False

@@ -37,7 +37,7 @@ from nsysdiag.trace.profiler.events import (
     read_trace,
 )
 from nsysdiag.trace.profiler.file import MARK, OF_ROCM, RECORDER
-from nsysdiag.trace.profiler.functions import Recorded, stretches
+from nsysdiag.trace.profiler.functions import FRAME, Recorded, stretches
 from nsysdiag.trace.profiler.graphs import numbered
 from nsysdiag.trace.profiler.names import base_name, functions_at
 
@@ -61,7 +61,6 @@ _GRID_OF_WORK_ITEMS = ("hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel")
 _SYNCHRONIZATIONS = {"event sync": 1, "stream wait event": 2, "stream sync": 3, "context sync": 4}
 _PUSH_POP, _DOMAIN_NAME, _MOMENT = 59, 75, 34
 _OPERATORS, _STACKS = 1, 2
-_FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d{1,9})\): (?P<function>.+)", re.DOTALL)
 _PLACE = "start end deviceId contextId streamId correlationId globalPid"
 _TABLES = {
     "StringIds": "id value",
@@ -293,7 +292,7 @@ class ExportRows:
         """The functions, innermost first, as nsys packs a Python stack."""
         frames = []
         for name in stack:
-            found = _FRAME.fullmatch(name)
+            found = FRAME.fullmatch(name)
             function, file, line = (found["function"], found["file"], int(found["line"])) if found else (name, "", 0)
             frames.append(struct.pack("<QQII", self._text(function), self._text(file), line, 0))
         body = struct.pack("<4I", 1, 1, len(frames), 0) + b"".join(frames)
