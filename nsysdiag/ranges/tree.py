@@ -166,7 +166,19 @@ def range_tree(
         return None
     spans = gaps.axis.place(lane[row], Intervals(ranges.rows.start[row], ranges.rows.end[row]))
     nodes = nodes_of(spans, ranges.rows.name[row], ranges.names, steps)
-    return _tree(nodes, _own(nodes, row, device, calls, ranges, gaps, time, split, inside))
+    count = len(nodes.names)
+    instance, projected = project(device, calls, ranges.rows.take(row), inside)
+    node, length = nodes.of_range[instance], projected.end - projected.start
+    node, length = node[node >= 0], length[node >= 0]
+    launched = _launched_in(nodes, device, calls, gaps.axis)
+    own = _Own(
+        np.bincount(node, minlength=count),
+        _summed(node, length, count),
+        np.bincount(launched[inside], minlength=count),
+        _summed(launched, own_work(device, split), count),
+        *_idle(nodes, gaps, time),
+    )
+    return _tree(nodes, own)
 
 
 class _Own(Struct, frozen=True):
@@ -180,35 +192,15 @@ class _Own(Struct, frozen=True):
     causes: list[str]
 
 
-def _own(
-    nodes: Nodes,
-    row: IntArray,
-    device: DeviceTimeline,
-    calls: CallRows,
-    ranges: NvtxRanges,
-    gaps: GapContext,
-    time: TimeTable,
-    split: WindowSplit,
-    inside: BoolArray,
-) -> _Own:
-    of_operation = _launched_in(nodes, device, calls, gaps.axis)
-    instance, projected = project(device, calls, ranges.rows.take(row), inside)
-    instance, projected = instance[nodes.of_range[instance] >= 0], projected[nodes.of_range[instance] >= 0]
-    count, node = len(nodes.names), nodes.of_range[instance]
+def _idle(nodes: Nodes, gaps: GapContext, time: TimeTable) -> tuple[IntArray, list[str]]:
+    """The idle time of each node alone, a row for each, by cause, and the causes of the columns."""
     waits = np.flatnonzero(time.slice >= 0)
     gap = gaps.slices.rows.gap[time.slice[waits]]
     of_gap = nodes.at(_positions(gaps.axis, gaps.lane, gap_moments(gaps.frame)))
-    own = time.own[time.slice[waits]]
-    present, cause = distinct(own)
-    key = joint(of_gap[gap], cause, len(present))
-    return _Own(
-        np.bincount(node, minlength=count),
-        _summed(node, projected.end - projected.start, count),
-        np.bincount(of_operation[inside], minlength=count),
-        _summed(of_operation, own_work(device, split), count),
-        _summed(key, time.spans.end[waits] - time.spans.start[waits], count * len(present)).reshape(count, -1),
-        [list(CAUSES)[each] for each in present.tolist()],
-    )
+    present, cause = distinct(time.own[time.slice[waits]])
+    key, count = joint(of_gap[gap], cause, len(present)), len(nodes.names)
+    idle = _summed(key, time.spans.end[waits] - time.spans.start[waits], count * len(present)).reshape(count, -1)
+    return idle, [list(CAUSES)[each] for each in present.tolist()]
 
 
 def _launched_in(nodes: Nodes, device: DeviceTimeline, calls: CallRows, axis: ThreadAxis) -> IntArray:
