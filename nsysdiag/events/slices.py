@@ -36,12 +36,17 @@ _USES = re.compile(r"(cuda|cu)\w*(Launch|Memcpy|Memset)\w*")
 _WAITS = re.compile(r"\w*Synchronize\w*")
 
 
-def begins_inside(device: DeviceTimeline, api_calls: ApiCalls, *, cut: bool) -> bool:
-    """Whether the capture begins in the middle of a run: its format says so (`cut`), or some work was launched before
-    it, or waited for such. And the process that works on the device had a context: nothing initializes CUDA before the
-    first operation, and the first call that needs a context takes no time to create one."""
-    cut = cut or launched_before(device, api_calls.rows) or known_from(device, api_calls.rows) is not None
-    return cut and _had_context(device, api_calls)
+def beginning_of(device: DeviceTimeline, api_calls: ApiCalls, *, cut: bool) -> tuple[bool, int | None]:
+    """Whether the capture begins in the middle of a run, and if so from when on it shows what held the GPU.
+
+    Its format says so (`cut`), or some work was launched before it, or waited for such. And the process that works on
+    the device had a context: nothing initializes CUDA before the first operation, and the first call that needs a
+    context takes no time to create one."""
+    if not _had_context(device, api_calls):
+        return False, None
+    known = known_from(device, api_calls.rows)
+    inside = cut or known is not None or launched_before(device, api_calls.rows)
+    return inside, known
 
 
 def launched_before(device: DeviceTimeline, calls: CallRows) -> bool:

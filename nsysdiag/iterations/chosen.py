@@ -20,7 +20,7 @@ from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
 from nsysdiag.events.projection import project
 from nsysdiag.events.rows import RowsOf, distinct_values
-from nsysdiag.events.slices import begins_inside, known_from
+from nsysdiag.events.slices import beginning_of
 from nsysdiag.fields import Sentence
 from nsysdiag.iterations.by_range import loop_of_ranges
 from nsysdiag.iterations.happened import Kinds
@@ -83,10 +83,9 @@ def window_of(
     """The window of `device`; without parts where nothing ran, or nothing inside the narrowed time. `part` is what of
     the trace was read, None for all of it; `chosen` are the steps that the user named, None where they are found.
     `cut`: the format of the trace says that it is a part of a run. `layers`: how many the model has, 0 if unknown."""
-    calls, inside_run = api_calls.rows, begins_inside(device, api_calls, cut=cut)
+    calls, (inside_run, known) = api_calls.rows, beginning_of(device, api_calls, cut=cut)
     reason: Sentence
     whole, reason = _whole(device)
-    known = known_from(device, calls) if inside_run else None
     late = known is not None and bool(whole.start[0] < known)
     if known is not None:
         whole, reason = Intervals(np.maximum(whole.start, known), whole.end), reason + SINCE_KNOWN
