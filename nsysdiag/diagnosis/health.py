@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from nsysdiag.causes import CAUSES
 from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.events.device import DeviceActivity
@@ -87,26 +85,21 @@ def malformed_warnings(malformed: dict[str, int]) -> list[str]:
     ]
 
 
+_UNSEEN = (
+    ("temperature, power draw, and why clocks were low", "nvidia-smi -q -d PERFORMANCE, or DCGM", "amd-smi metric"),
+    ("swapping and page faults of the host", "vmstat 1, or sar -B", ""),
+    ("device memory that other programs use", "nvidia-smi", "amd-smi process"),
+    ("generation and width of the PCIe link", "nvidia-smi -q", "amd-smi metric --pcie"),
+    ("CPU quotas of a container", "cat /sys/fs/cgroup/cpu.max", ""),
+    ("hardware errors that cost time (ECC, Xid)", "dmesg, or nvidia-smi -q -d ECC", "dmesg, or amd-smi metric --ecc"),
+    ("what limits a single kernel inside", "Nsight Compute", "rocprof-compute"),
+)
+"""What no such trace shows, the program that does, and its counterpart for GPUs of AMD where that is another one."""
+NOT_RECORDED = tuple(NotRecorded(what=what, tool=tool) for what, tool, _ in _UNSEEN)
+
+
 def not_recorded(frameworks: list[str]) -> list[NotRecorded]:
     """What no such trace shows, with the tools of the GPUs' vendor."""
     if "rocm" not in frameworks:
         return list(NOT_RECORDED)
-    return [replace(each, tool=_OF_AMD.get(each.tool, each.tool)) for each in NOT_RECORDED]
-
-
-NOT_RECORDED = (
-    NotRecorded(what="temperature, power draw, and why clocks were low", tool="nvidia-smi -q -d PERFORMANCE, or DCGM"),
-    NotRecorded(what="swapping and page faults of the host", tool="vmstat 1, or sar -B"),
-    NotRecorded(what="device memory that other programs use", tool="nvidia-smi"),
-    NotRecorded(what="generation and width of the PCIe link", tool="nvidia-smi -q"),
-    NotRecorded(what="CPU quotas of a container", tool="cat /sys/fs/cgroup/cpu.max"),
-    NotRecorded(what="hardware errors that cost time (ECC, Xid)", tool="dmesg, or nvidia-smi -q -d ECC"),
-    NotRecorded(what="what limits a single kernel inside", tool="Nsight Compute"),
-)
-_OF_AMD = {
-    "nvidia-smi -q -d PERFORMANCE, or DCGM": "amd-smi metric",
-    "nvidia-smi": "amd-smi process",
-    "nvidia-smi -q": "amd-smi metric --pcie",
-    "dmesg, or nvidia-smi -q -d ECC": "dmesg, or amd-smi metric --ecc",
-    "Nsight Compute": "rocprof-compute",
-}
+    return [NotRecorded(what=what, tool=of_amd or tool) for what, tool, of_amd in _UNSEEN]
