@@ -11,6 +11,8 @@ from tests.output.samples import MS
 
 WHOLE = (90 * MS, 190 * MS)
 FIRST_GAP = (100 * MS, 100 * MS + 400_000)
+PRESS = "Array.from(document.querySelectorAll('.gap-card button')).find((each) => each.innerText === '{}').click()"
+"""A button of the card, by its text."""
 
 
 def written(made: Report, folder: Path, name: str = "page") -> str:

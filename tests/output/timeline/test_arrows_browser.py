@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 import nsysdiag
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.report import Gap
-from tests.output.browser import Browser, Chromium
+from tests.output.browser import Browser
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -43,12 +42,6 @@ AT = """((y) => {
   const threads = items.filter((each) => each.type === 'thread' && each.device === lane.device);
   return threads.find((each) => each.thread === lane.thread).label;
 })"""
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: Chromium) -> Iterator[Browser]:
-    with Browser(chromium) as opened:
-        yield opened
 
 
 def longest_chain(demo: nsysdiag.Report) -> Gap:

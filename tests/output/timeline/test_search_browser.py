@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -10,13 +9,12 @@ import pytest
 
 import nsysdiag
 from nsysdiag.iterations.steps import steady_steps
-from tests.output.browser import Browser, Chromium
+from tests.output.browser import Browser
 from tests.output.samples import HOSTILE, MS, SAMPLES, device, report
-from tests.output.timeline.driven import FIRST_GAP, WHOLE, Timeline, written
+from tests.output.timeline.driven import FIRST_GAP, PRESS, WHOLE, Timeline, written
 from tests.output.timeline.samples import lane, timeline
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-PRESS = "Array.from(document.querySelectorAll('.gap-card button')).find((each) => each.innerText === '{}').click()"
 CURVES = """(() => {
   const own = CanvasRenderingContext2D.prototype;
   const { bezierCurveTo, moveTo } = own;
@@ -32,22 +30,6 @@ CURVES = """(() => {
   return curves;
 })()"""
 SELECTED = "(({lane, at}) => [lane.kind, lane.rows.start[at]])(nsysdiagTimeline.selection())"
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: Chromium) -> Iterator[Browser]:
-    with Browser(chromium) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return written(SAMPLES["one_device"](), tmp_path_factory.mktemp("page"))
-
-
-@pytest.fixture
-def shown(browser: Browser, address: str) -> Timeline:
-    return Timeline(browser, address)
 
 
 @pytest.fixture(scope="module")

@@ -9,32 +9,19 @@ NVTX       [------------------- step 0 -------------------)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from tests.output.browser import Browser, Chromium
+from tests.output.browser import Browser
 from tests.output.samples import MS, SAMPLES, device, report
-from tests.output.timeline.driven import FIRST_GAP, WHOLE, Timeline, written
+from tests.output.timeline.driven import FIRST_GAP, PRESS, WHOLE, Timeline, written
 from tests.output.timeline.samples import timeline
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 RANGE = "nsysdiagTimeline.selection().range"
 CAUGHT = "(() => { window.caught = ''; navigator.clipboard.writeText = async (text) => { window.caught = text; }; })()"
-PRESS = "Array.from(document.querySelectorAll('.gap-card button')).find((each) => each.innerText === '{}').click()"
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: Chromium) -> Iterator[Browser]:
-    with Browser(chromium) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return written(SAMPLES["one_device"](), tmp_path_factory.mktemp("page"))
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +17,6 @@ from tests.output.timeline.samples import lane, served, timeline
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 AXIS = 24
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: Chromium) -> Iterator[Browser]:
-    with Browser(chromium) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return written(SAMPLES["one_device"](), tmp_path_factory.mktemp("page"))
-
-
-@pytest.fixture
-def shown(browser: Browser, address: str) -> Timeline:
-    return Timeline(browser, address)
 
 
 def test_it_is_drawn_without_complaint_and_asks_for_nothing(shown: Timeline, address: str) -> None:
