@@ -255,10 +255,12 @@ class Cause(Struct, frozen=True):
 
     Time of `follows_wakeups` causes is a wait until another thread wakes this one, whose own cause is then the root
     cause; `sampled`: CPU samples show the code; `names_call`: titles name the call; `overlapped`: the fix is to run
-    kernels at the same time, which saves no more than these take, and is one for all places. Rules: gaps of the
-    launch case `case` belong wholly to it. `host` finds evidence on the launching thread before the launch call,
-    `call` inside it, `own_call` in the call as a whole, `device` after it. Inside the call, causes claim in the
-    order of `call_order`, then of the registry. If its evidence is inside the call, `after_call` labels the time
+    kernels at the same time, which saves no more than these take, and is one for all places; `before_each`: it takes
+    time before each operation of a stream.
+
+    Rules: gaps of the launch case `case` belong wholly to it. `host` finds evidence on the launching thread before the
+    launch call, `call` inside it, `own_call` in the call as a whole, `device` after it. Inside the call, causes claim
+    in the order of `call_order`, then of the registry. If its evidence is inside the call, `after_call` labels the time
     until the operation begins; None for no label.
     """
 
@@ -285,6 +287,7 @@ class Cause(Struct, frozen=True):
     sampled: bool = False
     names_call: bool = False
     overlapped: bool = False
+    before_each: bool = False
     case: LaunchCase | None = None
     host: HostRule | None = None
     call: HostRule | None = None

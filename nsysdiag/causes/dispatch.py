@@ -14,6 +14,7 @@ CAUSE = Cause(
     meaning="The next operation was already queued and started within the dispatch floor: the time that the hardware "
     "needs between two operations.",
     side="gap",
+    before_each=True,
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
     advice=Advice(
         plain=("Fewer, larger kernels: fuse kernels that work on the same data, or run the step as a CUDA graph.",),

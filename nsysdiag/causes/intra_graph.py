@@ -10,6 +10,7 @@ CAUSE = Cause(
     title="Between nodes of one CUDA graph",
     meaning="The operations on both sides are nodes of the same graph launch: the dependency is in the graph.",
     side="gap",
+    before_each=True,
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
     advice=Advice(("Look for long dependency chains in the graph; independent branches can run side by side.",)),
     picture="""

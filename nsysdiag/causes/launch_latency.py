@@ -13,6 +13,7 @@ CAUSE = Cause(
     meaning="The launch call had returned, and the operation was on its way to an idle device, within the usual launch "
     "latency.",
     side="call",
+    before_each=True,
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
     advice=Advice(
         plain=(

@@ -50,7 +50,7 @@ OF_ONE_THREAD = (
 kernels that have no rows."""
 OF_DEVICES = (LAUNCH_LATENCY, *(each.id for each in CAUSES.values() if each.side in ("gap", "device")))
 """Causes of idle time for which threads may wait in calls of CUDA, too, as for kernels that have no rows."""
-BEFORE_EACH = (LAUNCH_LATENCY, "dispatch", "intra_graph")
+BEFORE_EACH = tuple(each.id for each in CAUSES.values() if each.before_each)
 """Causes that take time before each operation of a stream. With one stream of kernels and one thread, an operation is
 sooner by no more than such time before it. Copies may hide more. A kernel waits for the one before it, and the thread
 for no more than kernels."""

@@ -41,7 +41,7 @@ LEAST = 0.01
 UNSEEN = 0.5
 """Confidence of kernel time in graphs recorded as a whole: how much of it their kernels run is not in the trace."""
 WITHOUT_KERNELS = "CUDA graphs recorded without kernels"
-NOT_SEEN = "what runs inside the graphs is not in the trace"
+NOT_SEEN = "the kernels inside are not in the trace"
 GRAPHS_OCCUPY = "CUDA graphs, recorded as a whole, occupy the GPU"
 SEE_GRAPHS = "capture the kernels in the graphs: --cuda-graph-trace=node"
 

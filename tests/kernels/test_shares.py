@@ -171,7 +171,7 @@ class TestWholeGraphs:
         assert report.diagnosis is not None
         assert report.diagnosis.bottleneck == "kernels"
         assert report.diagnosis.headline.startswith("CUDA graphs, recorded as a whole, take ")
-        assert report.diagnosis.headline.endswith(": 20 launches; what runs inside the graphs is not in the trace.")
+        assert report.diagnosis.headline.endswith(": 20 launches; the kernels inside are not in the trace.")
         assert found.title == "CUDA graphs, recorded as a whole, occupy the GPU: 20 launches"
         assert "--cuda-graph-trace=node" in found.advice[0]
         assert not any("ncu" in text for text in found.advice)
@@ -194,7 +194,7 @@ class TestWholeGraphs:
         report, _ = self.said(body, tmp_path)
         assert report.diagnosis is not None
         assert report.diagnosis.headline.startswith("Kernels and CUDA graphs, these recorded as a whole, take ")
-        assert "50.5%, kernel 30.3%; what runs inside the graphs is not in the trace." in report.diagnosis.headline
+        assert "50.5%, kernel 30.3%; the kernels inside are not in the trace." in report.diagnosis.headline
         assert report.phases[0].devices[0].graphs_ns == pytest.approx(5 / 8 * report.devices[0].compute_ns, rel=0.05)
 
     def test_are_no_compute_in_any_label(self, tmp_path: Path) -> None:
