@@ -26,7 +26,7 @@ LAYERS = [
     files_of_subjects("facts") + " comparison.step_facts",
     "phrases saved.older",
     "report findings.first ranks.report comparison.facts ci.facts ci.states replay.facts replay.options",
-    "saved.files saved.packed_gaps",
+    "saved.files",
     "trace config cost",
     "events",
     "kernels.names",

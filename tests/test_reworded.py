@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.account import outside
-from nsysdiag.arrays.labels import EvidenceLabel
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence
 from nsysdiag.config.settings import Settings
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence

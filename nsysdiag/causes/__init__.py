@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECKS, BottleneckId
 from nsysdiag.causes import (
     blocked,

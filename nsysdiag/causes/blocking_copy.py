@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import BoolArray
-from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.cause import (
     KEEP_ON_DEVICE,
     Advice,

@@ -7,9 +7,9 @@ import re
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, ascending
-from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.evidence import READ_BACK_BYTES, CallFacts
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity

@@ -9,8 +9,8 @@ from enum import Enum, auto
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import BoolArray, IntArray
-from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.bottlenecks import BottleneckId
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold
 from nsysdiag.events.calls import cuda_name

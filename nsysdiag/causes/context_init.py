@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.arrays.labels import EvidenceLabel
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, Lookalike, OwnCall, Variant
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, layer_of
 from nsysdiag.units import format_ns

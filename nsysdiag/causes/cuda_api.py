@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysdiag.arrays.labels import EvidenceLabel
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.arrays.labels import EvidenceLabel
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant
 from nsysdiag.causes.evidence import LATENCY_LIMIT
 from nsysdiag.events.operations import Category

@@ -9,8 +9,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
-from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.host import HostActivity

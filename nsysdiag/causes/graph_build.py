@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import Intervals, nearest_before
-from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, nested_calls, plain_layer
 from nsysdiag.causes.ids import GRAPH_BUILD

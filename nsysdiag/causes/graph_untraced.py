@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysdiag.arrays.labels import EvidenceLabel
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant
 
 NODES_MISSING = EvidenceLabel("nodes missing")

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from nsysdiag.arrays.labels import EvidenceLabel
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, named
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.arrays.labels import EvidenceLabel
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, named
 from nsysdiag.causes.gil import gil_waits

@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import contains, union
-from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes import call_facts, memory_allocation
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, OwnCall, Variant, matching
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, layer_of, named, plain_layer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import subtract, union
-from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, named, plain_layer
 from nsysdiag.events import scheduling

@@ -13,10 +13,9 @@ from nsysdiag.messages import IncompleteError, OutputError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nsysdiag.batch.history import History
     from nsysdiag.batch.inputs import Found
     from nsysdiag.batch.pool import Watch
-    from nsysdiag.batch.results import Run
+    from nsysdiag.batch.results import History, Run
     from nsysdiag.batch.task import Shared
     from nsysdiag.ci.facts import BatchEntry, BatchSummary
 
@@ -103,9 +102,8 @@ def batch(
     """
     from functools import partial
 
-    from nsysdiag.batch.history import read_history
     from nsysdiag.batch.inputs import find_inputs
-    from nsysdiag.batch.results import check_targets
+    from nsysdiag.batch.results import check_targets, read_history
     from nsysdiag.batch.task import Shared, check_budgets
     from nsysdiag.ci.budgets import Judgement, refuse_changes, unused
     from nsysdiag.cli.load import load_report
@@ -158,8 +156,7 @@ def _runner(scheduler: str | None, jobs: int | None, memory_limit: str | None) -
     """What runs the tasks. Raises UsageError where a limit of this machine is set for a cluster."""
     from functools import partial
 
-    from nsysdiag.batch.cluster import run_on_cluster
-    from nsysdiag.batch.pool import run_locally
+    from nsysdiag.batch.pool import run_locally, run_on_cluster
     from nsysdiag.batch.task import Limits, usable_cpus
     from nsysdiag.units import parse_bytes
 
@@ -207,8 +204,7 @@ def _write(
     run: str | None,
     ways: dict[str, Any],
 ) -> None:
-    from nsysdiag.batch.history import append, lines_of, name_of_run
-    from nsysdiag.batch.results import write_results
+    from nsysdiag.batch.results import append, lines_of, name_of_run, write_results
     from nsysdiag.epoch import now
 
     at = now()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
+from nsysdiag.counters.facts import GpuMetric
 from nsysdiag.document.blocks import NOT_BRIEF, PAGE, Block, Cell, Chart, Column, Limit, Lines, Section, Table
+from nsysdiag.document.columns import RecordColumn, columns, of_devices
 from nsysdiag.document.drawings import Curve, CurveLayer, CurveStrip, CurveStrips, TimeSeries
 from nsysdiag.document.kinds import COUNT, HERTZ, NAME, SHARE, TEXT, TIME
 from nsysdiag.document.names import brief, clip
@@ -16,7 +19,7 @@ from nsysdiag.units import format_bytes, format_hertz, format_ns, format_share
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nsysdiag.counters.facts import Clocks, GpuMetric, GpuMetrics, KernelMetrics, RangeMetrics
+    from nsysdiag.counters.facts import Clocks, GpuMetrics, KernelMetrics, RangeMetrics
     from nsysdiag.document.context import Context
     from nsysdiag.report import DeviceReport
 
@@ -54,7 +57,7 @@ def metric(found: GpuMetrics, name: str) -> GpuMetric | None:
     return next((row for row in found.metrics if row.id == name), None)
 
 
-def columns(found: GpuMetrics) -> list[str]:
+def shown_metrics(found: GpuMetrics) -> list[str]:
     """Those of COLUMNS that were captured."""
     return [name for name in COLUMNS if metric(found, name) is not None]
 
@@ -221,7 +224,7 @@ def _metric(row: GpuMetric) -> tuple[object, ...]:
 
 def _by_name(found: GpuMetrics) -> list[Block]:
     """The metrics with a column of their own by NVTX range and by kernel."""
-    shown = columns(found)
+    shown = shown_metrics(found)
     if not shown:
         return []
     ranges = [(row, Cell(row.name)) for row in found.ranges]
@@ -256,3 +259,51 @@ def _rows(rows: Iterable[tuple[RangeMetrics | KernelMetrics, Cell]], shown: list
     return [
         (row.gpu_ns, row.count, row.samples, *(row.means.get(metric) for metric in shown), name) for row, name in rows
     ]
+
+
+class _Mean(NamedTuple):
+    """The mean of one metric over the ranges or kernels of a name, or over an iteration."""
+
+    what: str
+    name: str
+    instances: int
+    time_ns: int
+    samples: int
+    whole: bool | None
+    metric: str
+    mean: float | None
+
+
+def _mean_rows(device: DeviceReport) -> Iterator[_Mean]:
+    """Those of each range, kernel and iteration that the report lists."""
+    found = device.gpu_metrics
+    if found is None:
+        return
+    for span in found.ranges:
+        for metric, mean in sorted(span.means.items()):
+            yield _Mean("range", span.name, span.count, span.gpu_ns, span.samples, None, metric, mean)
+    for row in found.kernels:
+        for metric, mean in sorted(row.means.items()):
+            yield _Mean("kernel", row.name, row.count, row.gpu_ns, row.samples, row.whole, metric, mean)
+    for each in found.iterations:
+        for metric, mean in sorted(each.means.items()):
+            yield _Mean("iteration", str(each.index), 1, each.length_ns, each.samples, None, metric, mean)
+
+
+_METRICS = """
+    metric=id title unit window_mean=window kernels_mean=kernels compute_mean=compute gaps_mean=gaps idle_level=idle
+    lowest highest samples gap_samples left_out capped peak_bytes_per_second
+"""
+TABLES = (
+    of_devices(
+        "gpu_metrics",
+        (
+            *columns(GpuMetric, _METRICS),
+            RecordColumn[GpuMetric]("names", "text", lambda row: " + ".join(row.names)),
+        ),
+        lambda device: device.gpu_metrics.metrics if device.gpu_metrics else (),
+    ),
+    of_devices(
+        "gpu_metrics_by_name", columns(_Mean, "what name count=instances time_ns samples whole metric mean"), _mean_rows
+    ),
+)

@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import DeviceWaitCalls, Made
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, nearest_before
-from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.arrays.nesting import constant
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, OTHER_PROCESS, PLACE, SYNCHRONIZATION, sync, variant_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag import typed
-from nsysdiag.arrays.labels import EvidenceLabel
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.causes import CAUSES
 from nsysdiag.fields import Sentence
 from nsysdiag.report import Root, Thread

@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import DeviceWaitCalls
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.groups import GroupTotals, group_totals
 from nsysdiag.arrays.intervals import BoolArray, IntArray, intersect
-from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, IN_LAUNCH_CALL, INPUT_WAIT, bottlenecks_of_cause, variant_of
 from nsysdiag.causes.cause import Cause, Hint, Variant
 from nsysdiag.causes.data_loading import COMPUTES

@@ -26,7 +26,7 @@ from nsysdiag.document.words import NO_GPU_WORK
 from nsysdiag.formats import sections as of_report
 from nsysdiag.formats.plot_rows import icicle, lanes, stacked_bar, stacks, waterfall
 from nsysdiag.formats.plots import columns, curve, empty, histogram, strips
-from nsysdiag.gap_groups.chart import gap_lengths
+from nsysdiag.gap_groups.show import gap_lengths
 from nsysdiag.launches.show import queue_depth
 from nsysdiag.messages import UsageError
 from nsysdiag.ranks.report import RanksReport

@@ -27,7 +27,7 @@ from nsysdiag.document.words import path_label, thread_label, window_sentence
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.record import UNREADABLE
 from nsysdiag.report import Report
-from nsysdiag.saved.packed_gaps import unpack
+from nsysdiag.saved.files import unpack
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from nsysdiag.communication.facts import CollectiveKind, MpiCall
 from nsysdiag.cost import show as cost
-from nsysdiag.counters import rows as counters
+from nsysdiag.counters import show as counters
 from nsysdiag.document.columns import RecordColumn, RecordTable, columns, of_devices
 from nsysdiag.document.kinds import part
 from nsysdiag.document.names import call_site_label, host_code_label, whole

@@ -19,7 +19,7 @@ from nsysdiag.document.blocks import Section, SectionScope
 from nsysdiag.document.words import window_sentence
 from nsysdiag.formats.html.sections import findings, gaps, timeline
 from nsysdiag.formats.html.sections import section as ledger
-from nsysdiag.gap_groups import chart as gap_lengths
+from nsysdiag.gap_groups import show as gap_lengths
 from nsysdiag.host import show as host
 from nsysdiag.iterations import show as iterations
 from nsysdiag.kernels import show as kernels

@@ -7,8 +7,8 @@ from enum import IntEnum
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
-from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.rows import distinct, picked
 from nsysdiag.gaps.calibration import Calibration

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import BoolArray, IntArray, rows_from
-from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.arrays.nesting import constant
 from nsysdiag.events.calls import issue_times
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline

@@ -8,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from nsysdiag.arrays.claim import Owned
+from nsysdiag.arrays.claim import CodeTable, EvidenceLabel, Owned
 from nsysdiag.arrays.groups import to_text
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect, nearest_before, subtract, union
-from nsysdiag.arrays.labels import CodeTable, EvidenceLabel
 from nsysdiag.causes import CAUSES, blocking_copy, sync
 from nsysdiag.causes.evidence import LEAD_NS, EvidenceLayer, HostEvidence
 from nsysdiag.events.device import DeviceTimeline

@@ -7,7 +7,7 @@ from msgspec import Struct
 from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.arrays.spill import laid, trim
-from nsysdiag.communication.transfers import idle_in_steady_sends
+from nsysdiag.communication.communication import idle_in_steady_sends
 from nsysdiag.diagnosis.health import left_out_gpus, malformed_warnings
 from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, judge, working_processes
 from nsysdiag.diagnosis.late import followed, lateness, with_late

@@ -9,9 +9,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag import typed
-from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.claim import CodeTable, EvidenceLabel, Owned, claim
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage
-from nsysdiag.arrays.labels import CodeTable, EvidenceLabel
 from nsysdiag.causes import FALLBACK, IN_LAUNCH_CALL, PLACE
 from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.calls import named_like

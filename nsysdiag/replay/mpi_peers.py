@@ -13,7 +13,7 @@ import re
 import numpy as np
 from msgspec.structs import replace
 
-from nsysdiag.communication.transfers import steady_sends
+from nsysdiag.communication.communication import steady_sends
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import NamedRows, distinct
 from nsysdiag.replay.changes import Changes

@@ -1,21 +1,28 @@
-"""Reads saved JSON files, which are untrusted and checked before use."""
+"""Reads saved JSON files, which are untrusted and checked before use, and all gaps of a saved report as arrays."""
 
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+
+from nsysdiag.arrays.groups import numbers_from, running_sums
 from nsysdiag.messages import InputError, printable
 from nsysdiag.shortage import Attempt
 from nsysdiag.trace.profiler.file import is_profiler_trace
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from nsysdiag.comparison.facts import Comparison
     from nsysdiag.ranks.report import RanksReport
     from nsysdiag.record import Record
     from nsysdiag.replay.facts import WhatIf
-    from nsysdiag.report import Report
+    from nsysdiag.report import GapsPacked, Report
+
 
 SNIFFED_BYTES = 64
 WHOLE = "a saved report is read whole: give the program more memory"
@@ -156,3 +163,33 @@ def _version_of(path: Path, data: bytes, versions: tuple[str, ...]) -> str:
             hint=f"nsysdiag {head.tool.get('version', '?')} wrote it: read it with that, or analyse again",
         )
     return head.schema_version
+
+
+def unpack(packed: GapsPacked) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Start and length in ns and the index into `cause_ids` of every gap, one element each; not to be written to.
+
+    Raises InputError where the fields contradict each other or cannot be decoded.
+    """
+    try:
+        starts, lengths, causes = _unpacked(packed.count, packed.starts, packed.lengths, packed.causes)
+    except ValueError as error:
+        raise InputError("the packed gaps of this report cannot be read: the file is damaged") from error
+    known = len(packed.cause_ids)
+    if not len(starts) == len(lengths) == len(causes) == packed.count or np.any(causes >= known):
+        raise InputError("the packed gaps of this report contradict each other: the file is damaged")
+    return starts, lengths, causes
+
+
+@lru_cache(maxsize=4)
+def _unpacked(count: int, *columns: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Kept for the next section of a page that draws the same gaps."""
+    starts, lengths, causes = (
+        numbers_from(text, kind, count) for text, kind in zip(columns, ("<i8", "<i8", "u1"), strict=True)
+    )
+    starts = running_sums(starts)
+    if len(lengths) and int(lengths.min()) < 0:
+        raise ValueError("a gap of negative length")
+    running_sums(lengths)
+    for each in (starts, lengths, causes):
+        each.flags.writeable = False
+    return starts, lengths, causes

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct, field, structs
 
-from nsysdiag.arrays.buckets import Periods, in_periods
+from nsysdiag.arrays.buckets import Periods, in_periods, taken
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, intersect, union
-from nsysdiag.arrays.loads import taken
 from nsysdiag.config.settings import Settings, Thresholds, UtilizationThresholds
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.launch_shapes import LaunchShapes

@@ -15,9 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.claim import CodeTable, EvidenceLabel, Owned, claim
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
-from nsysdiag.arrays.labels import CodeTable, EvidenceLabel
 from nsysdiag.causes import CAUSES, INPUT_WAIT, PLACE, PREEMPTION, lock_wait, off_cpu, places
 from nsysdiag.events.rows import Rows
 from nsysdiag.fields import Sentence

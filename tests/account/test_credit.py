@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from nsysdiag.account.bottlenecks import DeviceWaitCalls, Made, made_by_waits
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.blocking_copy import LABELS, READS_BACK
 from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.rows import ThreadAxis

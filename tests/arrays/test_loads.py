@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nsysdiag.arrays.buckets import taken
 from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.arrays.loads import taken
 from tests.arrays.oracle import HI, LO, forward_pairs, paint, sets
 
 WHOLE = Intervals.of([(0, 20)])

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.batch import cluster as clusters
-from nsysdiag.batch.cluster import run_on_cluster
+from nsysdiag.batch import pool as clusters
 from nsysdiag.batch.journal import BatchJournal
+from nsysdiag.batch.pool import run_on_cluster
 from nsysdiag.batch.results import run_all
 from nsysdiag.batch.task import Task, work
 from nsysdiag.cli.app import app

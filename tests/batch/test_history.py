@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.batch.history import append, name_of_run, read_history
+from nsysdiag.batch.results import append, name_of_run, read_history
 from nsysdiag.ci.facts import HistoryLine
 from nsysdiag.epoch import now
 from nsysdiag.messages import OutputError

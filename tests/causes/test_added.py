@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.arrays.labels import EvidenceLabel
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, Lookalike, Variant
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of
 

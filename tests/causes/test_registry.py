@@ -11,7 +11,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from nsysdiag.arrays.labels import EvidenceLabel
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BottleneckId
 from nsysdiag.causes import (
     CAUSES,

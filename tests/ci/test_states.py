@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.batch.history import lines_of
+from nsysdiag.batch.results import lines_of
 from nsysdiag.batch.task import check_budgets
 from nsysdiag.ci.budgets import parse_budgets
-from nsysdiag.ci.states import BARELY_USED, IDLE, JUDGED, UNEXPLAINED, states, unused_gpus
+from nsysdiag.ci.facts import BARELY_USED, IDLE, JUDGED, UNEXPLAINED, states, unused_gpus
 from nsysdiag.formats.batch.entries import entry_of, rows, summary_of
 from nsysdiag.pipeline import Settings, analyze
 from nsysdiag.report import Verdict

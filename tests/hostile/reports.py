@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsysdiag import all_gaps, compare, frames
 from nsysdiag.arrays.groups import to_text
-from nsysdiag.batch.history import lines_of
-from nsysdiag.batch.results import further_files
+from nsysdiag.batch.results import further_files, lines_of
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show.registry import RENDERERS as OF_COMPARISONS
 from nsysdiag.document.one_line import command_of

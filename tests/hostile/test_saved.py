@@ -17,8 +17,8 @@ import pytest
 
 from nsysdiag import analyze, limits, saved
 from nsysdiag.arrays.groups import from_text, names_from, to_text
-from nsysdiag.batch.history import read_history
 from nsysdiag.batch.inputs import find_inputs
+from nsysdiag.batch.results import read_history
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.messages import InputError, OutputError
 from nsysdiag.record import to_json

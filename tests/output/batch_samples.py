@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nsysdiag.ci.facts import (
+    BARELY_USED,
     BATCH_SCHEMA_VERSION,
+    IDLE,
+    JUDGED,
     KIND,
+    UNEXPLAINED,
     BatchDevice,
     BatchEntry,
     BatchFinding,
@@ -16,7 +20,6 @@ from nsysdiag.ci.facts import (
     HistoryLine,
     UnjudgedBudget,
 )
-from nsysdiag.ci.states import BARELY_USED, IDLE, JUDGED, UNEXPLAINED
 from nsysdiag.report import Tool
 from tests.output.samples import CAUSES, HOSTILE, MS
 

@@ -11,7 +11,7 @@ from nsysdiag.document.drawings import Bar, Histogram
 from nsysdiag.document.kinds import COUNT
 from nsysdiag.document.svg import histogram_plots
 from nsysdiag.document.view import Causes, Share
-from nsysdiag.gap_groups.chart import lengths
+from nsysdiag.gap_groups.show import lengths
 from tests.output.samples import CAUSES, device, pack, report
 
 

@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from nsysdiag.ci.facts import (
+    BARELY_USED,
     BATCH_SCHEMA_VERSION,
     FAIL,
+    IDLE,
     IGNORE,
     KIND,
+    UNEXPLAINED,
     BatchDevice,
     BatchEntry,
     BatchFinding,
     BatchSummary,
+    states,
+    unused_gpus,
 )
-from nsysdiag.ci.states import BARELY_USED, IDLE, UNEXPLAINED, states, unused_gpus
 from nsysdiag.document.blocks import Cell, Column, Limit, Name, Paragraph, Section, Table, Tone
 from nsysdiag.document.context import as_read
 from nsysdiag.document.kinds import CODE, FIGURE, MARK, NAME, SHARE, StatusMark, part

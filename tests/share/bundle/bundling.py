@@ -6,7 +6,7 @@ import zipfile
 from typing import TYPE_CHECKING
 
 from nsysdiag import Settings, open_trace, pipeline
-from nsysdiag.saved.packed_gaps import unpack
+from nsysdiag.saved.files import unpack
 from nsysdiag.share.bundle.slicing import SlicePair, TraceSlice, slice_of
 
 if TYPE_CHECKING:
