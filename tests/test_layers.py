@@ -20,14 +20,13 @@ def files_of_subjects(names: str) -> str:
 
 
 LAYERS = [
-    "signals version messages limits shortage units fields record pseudonyms epoch typed bottlenecks "
-    "trace.profiler.file",
+    "signals version messages limits shortage units fields record pseudonyms epoch typed bottlenecks trace.kineto.file",
     "arrays config.settings saved causes.ids",
     files_of_subjects("facts") + " comparison.step_facts",
     "phrases saved.older",
     "report findings.first ranks.report comparison.facts ci.facts ci.states replay.facts replay.options",
-    "saved.files",
     "trace config cost",
+    "saved.files",
     "events",
     "kernels.names",
     "gaps",

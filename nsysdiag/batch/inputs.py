@@ -18,8 +18,7 @@ from nsysdiag.document.names import visible
 from nsysdiag.limits import SAVED_BYTES
 from nsysdiag.messages import UsageError, printable
 from nsysdiag.record import UNREADABLE
-from nsysdiag.trace.parquet.names import folder_size, is_parquet_folder, stem_of
-from nsysdiag.trace.profiler.file import is_profiler_trace
+from nsysdiag.trace.formats import INPUT_FORMATS, folder_format, looked_into, named_format, stem_of
 
 # The names of outputs, and patterns of paths: `*` and `?` within a name, `**` for folders of any depth.
 
@@ -46,7 +45,7 @@ def output_names(inputs: Sequence[tuple[str, str]]) -> list[str]:
 def _wanted(shown: str, path: str) -> str:
     """The name where no other input has it. A folder must not bear the name that a report could have."""
     whole, place = PurePosixPath(shown), Path(path)
-    stem = stem_of(place) if is_parquet_folder(place) else whole.stem
+    stem = stem_of(place) if folder_format(place) else whole.stem
     *folders, file = [_safe(part) for part in whole.with_name(stem).parts]
     return "/".join([*(f"{name}_" if name.lower().endswith(_SUFFIXES) else name for name in folders), file])
 
@@ -98,7 +97,7 @@ def _within(folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
 
 def _within_found(path: Path, parts: tuple[str, ...]) -> Iterator[Path]:
     """As _within, for what a wildcard found: a folder that is a trace is taken or left whole."""
-    if not is_parquet_folder(path):
+    if not folder_format(path):
         yield from _within(path, parts)
     elif set(parts) <= {"**"}:
         yield path
@@ -117,9 +116,7 @@ def _children(folder: Path, pattern: str, *, folders: bool) -> Iterator[Path]:
             yield folder / entry.name
 
 
-TRACE, SAVED = ".sqlite", ".json"
-REPORTS = (".nsys-rep", ".qdrep")
-"""Reports of nsys, which it must export before they can be read."""
+SAVED = ".json"
 
 
 class Input(msgspec.Struct, frozen=True):
@@ -160,7 +157,7 @@ class _InputSearch(msgspec.Struct):
         if not text:
             raise UsageError("an input without a name", hint="an empty variable, perhaps")
         path = Path(text)
-        if is_parquet_folder(path):
+        if folder_format(path):
             return [_Hit(path, _absolute(path).parent)]
         if _is_folder(path):
             if self._is_output(path):
@@ -186,7 +183,7 @@ class _InputSearch(msgspec.Struct):
         for path in expanded(text):
             if self._is_output(path):
                 continue
-            if _is_folder(path) and not is_parquet_folder(path):
+            if _is_folder(path) and not folder_format(path):
                 yield from self._below(path, anchor)
             else:
                 yield _Hit(path, anchor, searched=True)
@@ -195,7 +192,7 @@ class _InputSearch(msgspec.Struct):
         unreadable: list[OSError] = []
         for place, folders, files in os.walk(folder, onerror=unreadable.append):
             folders[:] = sorted(each for each in folders if not self._is_output(Path(place, each)))
-            traces = [each for each in folders if is_parquet_folder(Path(place, each))]
+            traces = [each for each in folders if folder_format(Path(place, each))]
             folders[:] = [each for each in folders if each not in traces]
             yield from (_Hit(Path(place, name), anchor, searched=True) for name in traces)
             for name in sorted(files):
@@ -223,11 +220,10 @@ class _InputSearch(msgspec.Struct):
         return kept
 
     def _is_input(self, path: Path) -> bool:
-        suffix = path.suffix.lower()
-        if not path.name.lower().endswith((SAVED, f"{SAVED}.gz")):
-            return suffix == TRACE or suffix in REPORTS
+        if named_format(path):
+            return True
         try:
-            return is_profiler_trace(path) or (suffix == SAVED and is_report_of_a_trace(path))
+            return looked_into(path) is not None or (path.suffix.lower() == SAVED and is_report_of_a_trace(path))
         except OSError as error:
             self.notes.append(f"{printable(path)} is left out: it cannot be read: {error.strerror}")
             return False
@@ -268,13 +264,11 @@ def _shown(hits: list[_Hit]) -> list[str]:
 def _form(path: Path) -> int | None:
     """How soon a trace is read: an SQLite file first, then a folder of Parquet files, then a report, which nsys must
     export. None for all else."""
-    suffix = path.suffix.lower()
+    found = named_format(path)
     try:
-        if suffix == TRACE or suffix in REPORTS:
-            return (0 if suffix == TRACE else 2) if path.is_file() else None
+        return INPUT_FORMATS.index(found) if found and (found.files or path.is_file()) else None
     except OSError:  # as in _is_folder
         return None
-    return 1 if is_parquet_folder(path) else None
 
 
 def _beside(same: Path, path: Path) -> str:
@@ -300,7 +294,8 @@ def _is_folder(path: Path) -> bool:
 
 def _size(path: Path) -> int:
     try:
-        return folder_size(path) if is_parquet_folder(path) else path.stat().st_size
+        folder = folder_format(path)
+        return sum(each.stat().st_size for each in (folder.files(path) if folder and folder.files else [path]))
     except (OSError, ValueError):
         return 0
 

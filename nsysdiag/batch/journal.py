@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -19,9 +19,8 @@ from nsysdiag.formats.write import write
 from nsysdiag.messages import InputError, OutputError
 from nsysdiag.record import UNREADABLE, Record
 from nsysdiag.report import SCHEMA_VERSION
-from nsysdiag.trace.database import check_regular_file
+from nsysdiag.trace.formats import check_regular_file, folder_format
 from nsysdiag.trace.journals import journals_of
-from nsysdiag.trace.parquet.names import is_parquet_folder, table_paths
 from nsysdiag.version import __version__
 
 FILE = "resume.jsonl"
@@ -54,8 +53,9 @@ def key_of(path: Path, settings: Settings) -> str:
 def content_of(path: Path) -> str:
     """The SHA-256 of the input, and of what counts in the journals of SQLite that are read with it: those next to the
     file itself, not next to a link to it."""
-    if is_parquet_folder(path):
-        return _content_of_folder(path)
+    folder = folder_format(path)
+    if folder and folder.files:
+        return _content_of_folder(path, folder.files)
     check_regular_file(path)
     real = Path(os.path.realpath(path))
     try:
@@ -65,9 +65,9 @@ def content_of(path: Path) -> str:
         raise InputError(f"'{path}' cannot be read: {error.strerror}") from error
 
 
-def _content_of_folder(path: Path) -> str:
+def _content_of_folder(path: Path, files: Callable[[Path], list[Path]]) -> str:
     try:
-        parts = [f"{each.name} {_hashed(each, each.stat().st_size)}" for each in table_paths(path) if each.is_file()]
+        parts = [f"{each.name} {_hashed(each, each.stat().st_size)}" for each in files(path) if each.is_file()]
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror}") from error
     return sha256("\n".join(parts).encode("utf-8", "surrogatepass"))

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.batch.inputs import REPORTS, SAVED, TRACE, Input
+from nsysdiag.batch.inputs import SAVED, Input
 from nsysdiag.batch.journal import Done, key_of, sha256
 from nsysdiag.ci.budgets import Budget, Judgement, check, judge
 from nsysdiag.ci.facts import FAIL, BatchEntry
@@ -24,7 +24,8 @@ from nsysdiag.record import UNREADABLE, to_json
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json
 from nsysdiag.shortage import is_shortage, memory_short
-from nsysdiag.trace.parquet.names import is_parquet_folder
+from nsysdiag.trace.formats import named_format
+from nsysdiag.trace.nsys_files import REPORT, SQLITE
 from nsysdiag.units import format_bytes
 
 Load = Callable[[Path, Settings], Report]
@@ -92,8 +93,9 @@ def failed(each: Input, error: NsysdiagError) -> Outcome:
     """The outcome of an input without a report. Its sentences call the input what the batch calls it, wherever it
     is, and so its export."""
     names = [(each.path, each.shown)]
-    if each.path.suffix.lower() in REPORTS:
-        names.append((each.path.with_suffix(TRACE), str(PurePosixPath(each.shown).with_suffix(TRACE))))
+    if named_format(each.path) is REPORT:
+        (export,) = SQLITE.suffixes
+        names.append((each.path.with_suffix(export), str(PurePosixPath(each.shown).with_suffix(export))))
 
     def shown(sentence: str) -> str:
         for path, name in names:
@@ -185,8 +187,8 @@ CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 def estimated_bytes(each: Input) -> int:
     """The memory that the analysis of an input takes at its peak, rather too much than too little."""
-    packed = each.path.suffix.lower() in REPORTS or is_parquet_folder(each.path)
-    return BASE_BYTES + each.size_bytes * (BYTES_PER_PACKED_BYTE if packed else BYTES_PER_BYTE)
+    found = named_format(each.path)
+    return BASE_BYTES + each.size_bytes * (BYTES_PER_PACKED_BYTE if found and found.packed else BYTES_PER_BYTE)
 
 
 def usable_cpus() -> int:

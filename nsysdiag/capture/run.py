@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from nsysdiag.messages import UsageError, printable
 from nsysdiag.signals import HandedOn
-from nsysdiag.trace.source import nsys_on_path
+from nsysdiag.trace.export import nsys_on_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,7 +7,7 @@ import typer
 
 from nsysdiag.cli import options
 from nsysdiag.cli.completion import one_of
-from nsysdiag.trace.parquet.names import named, stem_of
+from nsysdiag.trace.formats import named, stem_of
 
 if TYPE_CHECKING:
     from nsysdiag.config.settings import Settings

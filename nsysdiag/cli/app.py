@@ -29,7 +29,7 @@ from nsysdiag.cli import (
 from nsysdiag.cli.console import run
 from nsysdiag.cli.manual import WIDEST, GroupedCommand
 from nsysdiag.cli.recording import RecordCommand
-from nsysdiag.trace.parquet.names import is_parquet_folder
+from nsysdiag.trace.formats import folder_format
 from nsysdiag.version import __version__
 
 
@@ -47,7 +47,7 @@ def _is_trace(word: str) -> bool:
     """Whether this is the path of a file, which `analyze` looks into, or of a folder that is a trace."""
     try:
         path = Path(word)
-        return path.exists() and (not path.is_dir() or is_parquet_folder(path))
+        return path.exists() and (not path.is_dir() or folder_format(path) is not None)
     except (OSError, ValueError):
         return False
 

@@ -9,7 +9,7 @@ from nsysdiag.cli import options
 from nsysdiag.cli.console import note, progress_bar
 from nsysdiag.messages import UsageError, printable
 from nsysdiag.shortage import Attempt
-from nsysdiag.trace.parquet.names import named, stem_of
+from nsysdiag.trace.formats import named, stem_of
 
 if TYPE_CHECKING:
     from nsysdiag.config.settings import Settings

@@ -10,6 +10,7 @@ import typer
 
 from nsysdiag.cli.completion import format_of, output_path
 from nsysdiag.messages import UsageError
+from nsysdiag.trace.formats import INPUT_FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 Document = TypeVar("Document", bound="Report | RanksReport | WhatIf")
 
-A_TRACE = "An exported trace (a .sqlite, a folder of Parquet files, or JSON of the PyTorch profiler)"
+A_TRACE = f"A trace ({', '.join(each.noun for each in INPUT_FORMATS[:-1])}, or {INPUT_FORMATS[-1].noun})"
 """What a command takes: how its help begins."""
 DeviceOption = Annotated[
     str | None, typer.Option("--device", metavar="D", help="One GPU: its index, key or part of its name.")

@@ -23,7 +23,7 @@ from nsysdiag.ranks.job import diagnose_ranks
 from nsysdiag.ranks.report import KIND, RANKS_SCHEMA_VERSION, RanksReport, RankTrace
 from nsysdiag.report import Tool
 from nsysdiag.shortage import Attempt
-from nsysdiag.trace.parquet.names import stem_of
+from nsysdiag.trace.formats import stem_of
 from nsysdiag.trace.trace import open_trace
 from nsysdiag.version import __version__
 

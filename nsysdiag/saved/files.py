@@ -12,7 +12,7 @@ import numpy as np
 from nsysdiag.arrays.groups import numbers_from, running_sums
 from nsysdiag.messages import InputError, printable
 from nsysdiag.shortage import Attempt
-from nsysdiag.trace.profiler.file import is_profiler_trace
+from nsysdiag.trace.formats import HEAD_BYTES, begun
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -24,19 +24,18 @@ if TYPE_CHECKING:
     from nsysdiag.report import GapsPacked, Report
 
 
-SNIFFED_BYTES = 64
 WHOLE = "a saved report is read whole: give the program more memory"
 Saved = TypeVar("Saved", bound="Record")
 
 
 def is_saved_report(path: Path) -> bool:
-    """Whether the file starts like JSON. Of traces only one of the PyTorch profiler does."""
+    """Whether the file starts like JSON, and is no trace."""
     if not path.is_file():  # reading the start of a pipe would eat it
         return False
     try:
         with path.open("rb") as file:
-            json = file.read(SNIFFED_BYTES).lstrip().startswith(b"{")
-        return json and not is_profiler_trace(path)
+            head = file.read(HEAD_BYTES)
+        return head.lstrip().startswith(b"{") and begun(path, head) is None
     except OSError:
         return False  # the analysis opens it again and says what is wrong
 

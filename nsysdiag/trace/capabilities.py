@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsysdiag.trace.columns import Columns
+    from nsysdiag.trace.format import InputFormat
 
 
 OS_RUNTIME = "os-runtime"
@@ -74,18 +75,16 @@ _EVENT_TYPES = {
 }
 """The evidence that each type of events brings which nsys was asked to record, by its name in the metadata."""
 ASKED, NOT_ON_WINDOWS = "asked for at capture, and there was none", "nsys records no OS calls on Windows"
-NOT_OF_PROFILER = "not in traces of the PyTorch profiler"
-_OF_PROFILER = ("kernels", "copies", "cuda-api", "synchronization", "nvtx", "overhead", "device-map")
 _SYSTEM = re.compile(r"OsDescription|SoftwarePlatform|DEVICE_TYPE|DeviceType")
 
 
 class Captured(Struct, frozen=True):
     """How a trace was recorded, as far as it says: the kinds of evidence that nsys was asked to record, and whether the
-    program ran on Windows. `profiler`: the PyTorch profiler made it, `rocm`: with ROCm, which nsys cannot record."""
+    program ran on Windows. `rocm`: it used ROCm, which nsys cannot record."""
 
     asked: frozenset[str] = frozenset()
     windows: bool = False
-    profiler: bool = False
+    format: InputFormat | None = None
     rocm: bool = False
 
     @classmethod
@@ -107,9 +106,9 @@ def capabilities(
     found, captured = [], captured or Captured()
     for name, kind in KINDS.items():
         there = [table for table in kind.tables if missing(table) is None]
-        if captured.profiler and name not in _OF_PROFILER:
+        if captured.format and captured.format.kinds is not None and name not in captured.format.kinds:
             option = None if captured.rocm else kind.recapture
-            found.append(Capability(id=name, available=False, why=NOT_OF_PROFILER, recapture=option))
+            found.append(Capability(id=name, available=False, why=captured.format.lacks, recapture=option))
         elif there:
             counts = [_count(rows(table)) + (f" in {table}" if len(kind.tables) > 1 else "") for table in there]
             found.append(Capability(id=name, available=True, why=", ".join(counts)))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from nsysdiag.messages import InputError, OutputError, printable
-from nsysdiag.trace.database import EXPORT_HINT
+from nsysdiag.trace.format import EXPORT_HINT
 from nsysdiag.units import format_bytes
 
 if TYPE_CHECKING:

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shlex
-import shutil
-import signal
 import sqlite3
-import subprocess
 from contextlib import ExitStack, closing
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from nsysdiag import typed
 from nsysdiag.fields import Sentence
@@ -21,10 +16,11 @@ from nsysdiag.messages import InputError, printable
 from nsysdiag.pseudonyms import private_folder
 from nsysdiag.trace.capabilities import add_ends, has_changed, sha256_of
 from nsysdiag.trace.catalog import Connections, immutable_uri
-from nsysdiag.trace.database import EXPORT_HINT, Database, FileKind, SqliteDatabase, check_regular_file, sniff
+from nsysdiag.trace.database import Database, SqliteDatabase
+from nsysdiag.trace.format import EXPORT_HINT, Conversion
+from nsysdiag.trace.formats import check_regular_file, format_of
 from nsysdiag.trace.journals import Journal, copied, journals_of
 from nsysdiag.trace.parquet.folder import ParquetFolder
-from nsysdiag.trace.parquet.names import is_parquet_folder
 from nsysdiag.typed import joined, say
 
 if TYPE_CHECKING:
@@ -33,108 +29,24 @@ if TYPE_CHECKING:
     from nsysdiag.trace.query import LongTexts
 
 
-# Exporting an nsys report with the nsys program, where there is one: to Parquet files, or to SQLite.
-
-
-def export_report(report: Path, folder: Path, timeout_s: float, *, columnar: bool, nsys: str | None = None) -> Path:
-    """Export a .nsys-rep into `folder`, which the caller removes: to an SQLite file, or if `columnar` and supported by
-    nsys, to a folder of Parquet files. A report of 50 MB took 4.1 s, and 1.4 s more to read its four largest tables
-    from SQLite; from Parquet files 2.7 s and 0.6 s. `nsys` is the program, by default the one on the PATH.
-
-    Raises InputError, with the command as a hint, if nsys is missing, fails, or takes too long.
-    """
-    program = nsys or nsys_on_path()
-    shown = f"'{printable(report)}'"
-    if program is None:
-        message = f"{shown} is an Nsight Systems report, and there is no `nsys` on the PATH to export it"
-        raise InputError(message, hint=_command(report))
-    target, tables = folder / "trace.sqlite", folder / "trace_pqtdir"
-
-    def exported(kind: str, target: Path) -> int:
-        command = [program, "export", "--type", kind, *blobs, "--output", str(target), str(report.absolute())]
-        return _run(command, folder, timeout_s)
-
-    try:
-        # Stacks of Python and what NCCL says of its calls are blobs.
-        blobs = ["--include-blobs=true"] if _exports_blobs(program, folder, timeout_s) else []
-        # An nsys that does not know this type fails, and is asked for the other.
-        if columnar and exported("parquetdir", tables) == 0 and is_parquet_folder(tables):
-            return tables
-        status = exported("sqlite", target)
-    except subprocess.TimeoutExpired as error:
-        message = f"exporting {shown} took longer than {timeout_s:g} s and was stopped"
-        raise InputError(message, hint=_command(report)) from error
-    except OSError as error:
-        raise InputError(f"'{printable(program)}' cannot be run: {error}", hint=_command(report)) from error
-    if status != 0 or not target.is_file():
-        message = f"`nsys export` could not export {shown} (exit code {status})"
-        raise InputError(message, hint=_command(report))
-    return target
-
-
-def nsys_on_path() -> str | None:
-    """The program nsys, never of the current folder: an empty or relative entry of the PATH means that one, and Windows
-    looks there first."""
-    folders = [each for each in os.environ.get("PATH", os.defpath).split(os.pathsep) if Path(each).is_absolute()]
-    program = shutil.which("nsys", path=os.pathsep.join(folders))
-    return program if program and Path(program).is_absolute() else None
-
-
-def _exports_blobs(program: str, folder: Path, timeout_s: float) -> bool:
-    """Whether this version can, by its help."""
-    said = folder / "help.txt"
-    with said.open("wb") as file:
-        _run([program, "export", "--help"], folder, timeout_s, file)
-    return b"--include-blobs" in said.read_bytes()
-
-
-def _run(command: list[str], folder: Path, timeout_s: float, output: BinaryIO | int = subprocess.DEVNULL) -> int:
-    """The exit code. Whatever ends the wait early ends the program's helpers too: they share its session."""
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env={**os.environ, "PYTHONSAFEPATH": "1"},  # a Python in it imports nothing from its current folder
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        return process.wait(timeout=timeout_s)
-    except BaseException:
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.kill()
-        process.wait()
-        raise
-
-
-def _command(report: Path) -> str:
-    output, name = (shlex.quote(printable(path)) for path in (report.with_suffix(".sqlite"), report))
-    return f"nsys export --type sqlite --output {output} {name}"
-
-
 class TraceSource:
     """A trace file for as long as it is read.
 
-    `path` is the user's path; `readable` is the database to read: the same file, a private copy with its journal
-    applied, or the export of a report, which may be a folder of Parquet files. Private files and `connections` are
-    removed when the source is closed.
+    `path` is the user's path. `readable` is what is read: the same file, a private copy with its journal applied, or
+    the tables that were made of it. Private files and `connections` are removed when the source is closed.
     """
 
     def __init__(self, path: Path, *, export_timeout_s: float, nsys: str | None = None) -> None:
         self.path = path
-        self._nsys = nsys
         self.warnings: list[Sentence] = []
         self._journals: list[Journal] = []
         self._cleanup = ExitStack()
         self._status = check_regular_file(path)
         self.size_bytes: int = self._status.st_size
-        kind = sniff(path)
         self._real = Path(os.path.realpath(path))  # journals are next to the file, not next to a link to it
         with ExitStack() as on_error:
             on_error.callback(self._cleanup.close)
-            self.readable: Path = self._make_readable(kind, export_timeout_s)
+            self.readable: Path = self._make_readable(export_timeout_s, nsys)
             self._folder = ParquetFolder(self.readable) if self.readable.is_dir() else None
             # No more rows fit into an SQLite file, at four bytes each.
             self.most_rows: int = self._folder.most_rows if self._folder else self.readable.stat().st_size // 4
@@ -162,21 +74,10 @@ class TraceSource:
         """The URI that opens the readable database immutably."""
         return self._folder.uri if self._folder else immutable_uri(self.readable)
 
-    def _make_readable(self, kind: FileKind, export_timeout_s: float) -> Path:
-        if kind is FileKind.REPORT:
-            columnar = find_spec("pyarrow") is not None
-            folder = self._private_folder()
-            return export_report(self.path, folder, export_timeout_s, columnar=columnar, nsys=self._nsys)
-        if kind is FileKind.PROFILER:
-            from nsysdiag.trace.profiler.tables import convert
-
-            target = self._private_folder() / "trace.sqlite"
-            self.warnings += convert(self.path, target)
-            self.warnings.append(
-                "traces of the PyTorch profiler have no OS calls, scheduling or CPU samples: what the host waited for "
-                "is not in them"
-            )
-            return target
+    def _make_readable(self, timeout_s: float, nsys: str | None) -> Path:
+        converted = format_of(self.path).converted
+        if converted is not None:
+            return converted(self.path, Conversion(self._private_folder(), timeout_s, nsys, self.warnings.append))
         try:
             self._journals = journals_of(self._real)
         except OSError as error:

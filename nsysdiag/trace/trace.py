@@ -18,11 +18,10 @@ from nsysdiag.trace.capabilities import COLUMNS as DIAGNOSTIC_COLUMNS
 from nsysdiag.trace.capabilities import SEVERITIES, Captured, capabilities, capture_warnings, tells_of_dropped
 from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, is_work, resolve, unread_events
 from nsysdiag.trace.columns import Columns, IntArray, ReadAhead, Request, Strings, defaults, joined
-from nsysdiag.trace.database import EXPORT_HINT
+from nsysdiag.trace.format import EXPORT_HINT
+from nsysdiag.trace.formats import folder_format, marked
+from nsysdiag.trace.kineto.file import OF_ROCM, RECORDER
 from nsysdiag.trace.parquet.folder import ParquetFolder
-from nsysdiag.trace.parquet.names import is_parquet_folder
-from nsysdiag.trace.profiler.file import MARK as PROFILER_MARK
-from nsysdiag.trace.profiler.file import OF_ROCM, RECORDER
 from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, LongTexts, TimeLimit
 from nsysdiag.trace.reader import READERS, Pair
 from nsysdiag.trace.source import TraceSource
@@ -61,7 +60,7 @@ def open_trace(
     if reader not in READERS:
         raise UsageError(f"'{reader}' is not a reader", hint=f"use one of: {', '.join(READERS)}")
     where = Path(os.fsdecode(path))
-    folder = is_parquet_folder(where)
+    folder = folder_format(where)
     source = ParquetFolder(where) if folder else TraceSource(where, export_timeout_s=export_timeout_s, nsys=nsys)
     try:
         return Trace(source, reader=reader, full_hash=full_hash)
@@ -105,8 +104,8 @@ class Trace:
         self.fingerprint: str = source.fingerprint(schema.sql)
         self.sha256: str | None = source.sha256() if full_hash else None
         metadata = self._metadata()
-        self._slice, self._profiler = SLICE in metadata, PROFILER_MARK in metadata
-        self._rocm = metadata.get(PROFILER_MARK) == OF_ROCM
+        self._slice, self._format = SLICE in metadata, marked(metadata)
+        self._rocm = metadata.get(self._format.mark) == OF_ROCM
         self.recorder: str | None = metadata.get(RECORDER)
         self.nsys_version: str | None = metadata.get("EXPORT_PRODUCT_VERSION")
         self.schema_version: str | None = metadata.get("EXPORT_SCHEMA_VERSION")
@@ -119,8 +118,8 @@ class Trace:
 
     @property
     def cut(self) -> bool:
-        """Whether it is a part of a run by its format: a trace of the PyTorch profiler."""
-        return self._profiler
+        """Whether it is a part of a run by its format, as a trace of the PyTorch profiler is."""
+        return self._format.amid_run
 
     @property
     def warnings(self) -> list[str]:
@@ -298,7 +297,7 @@ class Trace:
         return structs.replace(
             found,
             windows=found.windows or self.has("TARGET_INFO_WDDM_CONTEXTS"),
-            profiler=self._profiler,
+            format=self._format,
             rocm=self._rocm,
         )
 

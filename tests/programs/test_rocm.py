@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsysdiag import analyze
 from nsysdiag.programs.names import TraceNames, frameworks_of, ids_of
-from tests.trace.profiler_traces import write
+from tests.trace.kineto_traces import write
 
 if TYPE_CHECKING:
     from pathlib import Path

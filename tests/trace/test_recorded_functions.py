@@ -12,8 +12,8 @@ from nsysdiag import analyze, whatif
 from nsysdiag.causes import CAUSES
 from nsysdiag.replay.facts import Transform
 from nsysdiag.share.redaction.redact import redacted
-from nsysdiag.trace.profiler.functions import Recorded, stretches
-from tests.trace.profiler_traces import write
+from nsysdiag.trace.kineto.functions import Recorded, stretches
+from tests.trace.kineto_traces import write
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -412,7 +412,7 @@ class TestReports:
         folder = to_folder(template, tmp_path / "template")
         script = self.COLUMNAR.format(told=told, template=template, columnar=columnar.format(folder=folder))
         self.stand_in(tmp_path / "bin", monkeypatch, script)
-        monkeypatch.setattr("nsysdiag.trace.source.find_spec", lambda _: object() if installed else None)
+        monkeypatch.setattr("nsysdiag.trace.export.find_spec", lambda _: object() if installed else None)
         private = tmp_path / "private"
         private.mkdir()
         monkeypatch.setattr(tempfile, "tempdir", str(private))

@@ -15,12 +15,12 @@ from nsysdiag.batch.inputs import find_inputs
 from nsysdiag.messages import InputError
 from nsysdiag.saved.files import is_saved_report
 from nsysdiag.share.redaction.redact import redacted
-from nsysdiag.trace.parquet.names import stem_of
-from nsysdiag.trace.profiler.file import MARK
-from nsysdiag.trace.profiler.names import base_name
+from nsysdiag.trace.formats import stem_of
+from nsysdiag.trace.kineto.file import MARK
+from nsysdiag.trace.kineto.names import base_name
 from tests.simulator import CUDA_ONLY
 from tests.simulator.scenarios import SCENARIOS
-from tests.trace.profiler_traces import document, only_recorded, write
+from tests.trace.kineto_traces import document, only_recorded, write
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nsysdiag.trace.profiler.tables import convert
-from tests.trace.profiler_traces import write
+from nsysdiag.trace.kineto.tables import convert
+from tests.trace.kineto_traces import write
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,9 +13,9 @@ import pytest
 from nsysdiag import analyze
 from nsysdiag.messages import InputError
 from nsysdiag.saved.files import is_saved_report
-from nsysdiag.trace.database import sniff
-from nsysdiag.trace.profiler.events import read_trace
-from nsysdiag.trace.profiler.file import HEAD_BYTES, SEARCHED_BYTES, is_profiler_trace
+from nsysdiag.trace.formats import format_of
+from nsysdiag.trace.kineto.events import read_trace
+from nsysdiag.trace.kineto.file import HEAD_BYTES, SEARCHED_BYTES, is_kineto_trace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +46,7 @@ def test_events_may_be_anywhere(content: Any, tmp_path: Path) -> None:
     plain.write_text(json.dumps(content))
     small.write_bytes(packed(json.dumps(content)))
     for path in (plain, small):
-        assert is_profiler_trace(path)
+        assert is_kineto_trace(path)
         assert not is_saved_report(path)
         assert read_trace(path).events[0].name == "k"
 
@@ -76,28 +76,28 @@ def test_other_json_is_none(text: str, tmp_path: Path) -> None:
     plain.write_text(text)
     small.write_bytes(packed(text))
     for path in (plain, small):
-        assert not is_profiler_trace(path)
+        assert not is_kineto_trace(path)
         with pytest.raises(InputError, match="JSON, but no trace of the PyTorch profiler"):
-            sniff(path)
+            format_of(path)
 
 
 def test_an_archive_of_something_else_is_one(tmp_path: Path) -> None:
     (tmp_path / "a.gz").write_bytes(packed("SQLite format 3"))
     with pytest.raises(InputError, match="is a gzip archive"):
-        sniff(tmp_path / "a.gz")
+        format_of(tmp_path / "a.gz")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
 def test_a_pipe_is_none(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.json")
-    assert not is_profiler_trace(tmp_path / "a.json")
+    assert not is_kineto_trace(tmp_path / "a.json")
 
 
 def test_only_so_much_of_a_file_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.json.gz").write_bytes(gzip.compress(b'{"a": "' + b"x" * 4 * SEARCHED_BYTES))
     seen: list[int] = []
-    monkeypatch.setattr("nsysdiag.trace.profiler.file._has_events", lambda data: bool(seen.append(len(data))))
-    assert not is_profiler_trace(tmp_path / "a.json.gz")
+    monkeypatch.setattr("nsysdiag.trace.kineto.file._has_events", lambda data: bool(seen.append(len(data))))
+    assert not is_kineto_trace(tmp_path / "a.json.gz")
     assert seen == [HEAD_BYTES, SEARCHED_BYTES]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nsysdiag import analyze
-from nsysdiag.trace.profiler.graphs import numbered
-from tests.trace.profiler_traces import write
+from nsysdiag.trace.kineto.graphs import numbered
+from tests.trace.kineto_traces import write
 
 if TYPE_CHECKING:
     from pathlib import Path

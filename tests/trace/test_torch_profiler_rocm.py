@@ -13,10 +13,10 @@ import pytest
 from nsysdiag import analyze, open_trace
 from nsysdiag.events.calls import clean_api_name, cuda_name
 from nsysdiag.share.redaction.public import is_public_function
-from nsysdiag.trace.profiler.tables import convert
+from nsysdiag.trace.kineto.tables import convert
 from tests.simulator import CUDA_ONLY
 from tests.simulator.scenarios import SCENARIOS
-from tests.trace.profiler_traces import document, write
+from tests.trace.kineto_traces import document, write
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -25,7 +25,7 @@ from nsysdiag.share.slice.sql import (
 from nsysdiag.share.slice.target import target_of
 from nsysdiag.trace.catalog import decode
 from nsysdiag.trace.enums import Severity
-from nsysdiag.trace.profiler.file import MARK as PROFILER_MARK
+from nsysdiag.trace.formats import INPUT_FORMATS
 from nsysdiag.trace.tables import TABLES, table_spec
 from nsysdiag.trace.trace import SLICE, Trace
 
@@ -140,7 +140,8 @@ _FROM_THE_BEGINNING = ("CUDA_GPU_MEMORY_USAGE_EVENTS",)
 """What was allocated before a span still is."""
 _ELSEWHERE = ("COMPOSITE_EVENTS", "DIAGNOSTIC_EVENT", *_WHOLE)
 """Tables with times that have a rule of their own, but later."""
-_VERSIONS = f"'EXPORT_PRODUCT_NAME', 'EXPORT_PRODUCT_VERSION', 'EXPORT_SCHEMA_VERSION', '{PROFILER_MARK}'"
+_VERSIONS = ("EXPORT_PRODUCT_NAME", "EXPORT_PRODUCT_VERSION", "EXPORT_SCHEMA_VERSION")
+_MARKS = ", ".join(f"'{name}'" for name in (*_VERSIONS, *(each.mark for each in INPUT_FORMATS if each.mark)))
 _ENUMERATION = re.compile(r"ENUM_[A-Z0-9_]+")
 """As nsys names them; any other is a table that was added."""
 
@@ -197,7 +198,7 @@ def copy_session(target: SliceTarget, *, slice_of: bool) -> None:
     for name in _WHOLE:
         target.fill(table_spec(name), ALL)
     target.fill(table_spec("ANALYSIS_DETAILS"), ALL, {"startTime": "0", "stopTime": "0"})
-    facts = target.fill(table_spec("META_DATA_EXPORT"), f"name IN ({_VERSIONS})")
+    facts = target.fill(table_spec("META_DATA_EXPORT"), f"name IN ({_MARKS})")
     if facts is not None and slice_of:
         target.execute(f"INSERT INTO {copied(facts)} (name, value) VALUES (?, ?)", (SLICE, "1"))
     target.fill(

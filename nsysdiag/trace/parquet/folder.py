@@ -16,8 +16,9 @@ from nsysdiag.pseudonyms import private_folder
 from nsysdiag.shortage import is_shortage, memory_short
 from nsysdiag.trace.capabilities import add_ends, sha256_of
 from nsysdiag.trace.catalog import decode, immutable_uri, quoted
+from nsysdiag.trace.formats import named
 from nsysdiag.trace.parquet.file import AGAIN_HINT, FOOTER_BYTES, TableFile, errors, table_file
-from nsysdiag.trace.parquet.names import SUFFIX, named, table_paths
+from nsysdiag.trace.parquet.names import SUFFIX, table_paths
 from nsysdiag.trace.parquet.reader import ParquetDatabase, found_tables, key_of
 from nsysdiag.trace.parquet.values import groups, integers, is_bytes, is_foreign, nulls, plain, read_groups, reals
 

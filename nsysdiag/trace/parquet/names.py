@@ -1,8 +1,13 @@
-"""Recognizes folders that are traces, and their names. Imports nothing, as every command uses it."""
+"""Recognizes folders of Parquet files that are traces. Imports hardly anything, as every command uses it."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nsysdiag.trace.format import InputFormat
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SUFFIX = ".parquet"
 HABIT = "_pqtdir"
@@ -19,29 +24,16 @@ def is_parquet_folder(path: Path) -> bool:
         return False
 
 
-def named(path: Path) -> Path:
-    """The path with a name at its end, which `.` has not: a trace is called what its folder is called."""
-    return path.resolve() if path.name in ("", "..") and is_parquet_folder(path) else path
-
-
-_OF_PROFILER = (".pt.trace.json.gz", ".pt.trace.json", ".trace.json.gz", ".trace.json", ".json.gz")
-"""The suffixes of traces of the PyTorch profiler."""
-
-
-def stem_of(path: Path) -> str:
-    """The name of a trace without its suffix: `train` for `train.sqlite` and for `train_pqtdir`. Other folders keep
-    their names, such as `run.1`."""
-    shorter = path.name.removesuffix(next(filter(path.name.endswith, (HABIT, *_OF_PROFILER)), HABIT))
-    if shorter and shorter != path.name:
-        return shorter
-    return path.name if is_parquet_folder(path) else path.stem
-
-
 def table_paths(path: Path) -> list[Path]:
     """The tables in a folder, by name. Raises OSError."""
     return sorted(each for each in path.iterdir() if each.name.endswith(SUFFIX))
 
 
-def folder_size(path: Path) -> int:
-    """The bytes of the tables in a folder. Raises OSError."""
-    return sum(each.stat().st_size for each in table_paths(path))
+FORMAT = InputFormat(
+    id="parquet",
+    noun="a folder of Parquet files",
+    suffixes=(HABIT,),
+    is_one=lambda path, _: is_parquet_folder(path),
+    packed=True,
+    files=table_paths,
+)

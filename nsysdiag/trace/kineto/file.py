@@ -25,7 +25,7 @@ _KEY, _PHASE = re.compile(rb'"traceEvents"\s*:'), re.compile(rb'"ph"\s*:\s*"')
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 
 
-def is_profiler_trace(path: Path) -> bool:
+def is_kineto_trace(path: Path) -> bool:
     """Whether the file is JSON of the profiler, packed by gzip or not. A pipe is none: to read it could wait for ever.
     Raises OSError."""
     if not path.is_file():

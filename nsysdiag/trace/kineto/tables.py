@@ -22,24 +22,24 @@ from collections import Counter
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from nsysdiag.trace.profiler.capture import OVERHEAD, devices, notes
-from nsysdiag.trace.profiler.events import (
+from nsysdiag.trace.kineto.capture import OVERHEAD, devices, notes
+from nsysdiag.trace.kineto.events import (
     CALLS,
     NO_ARGS,
     RANGES,
     WORK,
     Event,
-    ProfilerTrace,
+    KinetoTrace,
     by_category,
     category_of,
     correlation_of,
     number,
     read_trace,
 )
-from nsysdiag.trace.profiler.file import MARK, OF_ROCM, RECORDER
-from nsysdiag.trace.profiler.functions import FRAME, Recorded, stretches
-from nsysdiag.trace.profiler.graphs import numbered
-from nsysdiag.trace.profiler.names import base_name, functions_at
+from nsysdiag.trace.kineto.file import MARK, OF_ROCM, RECORDER
+from nsysdiag.trace.kineto.functions import FRAME, Recorded, stretches
+from nsysdiag.trace.kineto.graphs import numbered
+from nsysdiag.trace.kineto.names import base_name, functions_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -93,7 +93,7 @@ Row = tuple[Any, ...]
 class ExportRows:
     """The rows of all tables, made of the events of one file."""
 
-    def __init__(self, document: ProfilerTrace) -> None:
+    def __init__(self, document: KinetoTrace) -> None:
         self._strings: dict[str, int] = {}
         self._threads: dict[tuple[int, Any], int] = {}
         self._taken: set[int] = set()
@@ -108,7 +108,7 @@ class ExportRows:
         """The correlation ids of launches of whole graphs, whose operations share one."""
         self._add_all(document)
 
-    def _add_all(self, document: ProfilerTrace) -> None:
+    def _add_all(self, document: KinetoTrace) -> None:
         for category, add in self._writers().items():
             for event, start, end in self._events.get(category, ()):
                 add(event, start - self._origin, end - self._origin)
@@ -298,7 +298,7 @@ class ExportRows:
         body = struct.pack("<4I", 1, 1, len(frames), 0) + b"".join(frames)
         return struct.pack("<IIIIQQ", 1, 0, 3, 1, len(body), 32 + len(body)) + body
 
-    def _session(self, document: ProfilerTrace) -> None:
+    def _session(self, document: KinetoTrace) -> None:
         """The beginning of the capture, its process, its threads and its GPUs."""
         self._add("TARGET_INFO_SESSION_START_TIME", number(document.base_ns, 0) + self._origin)
         with_rocm = any(

@@ -12,7 +12,7 @@ from msgspec.json import Decoder
 
 from nsysdiag.limits import PROFILER_BYTES, PROFILER_RATIO
 from nsysdiag.messages import InputError, printable
-from nsysdiag.trace.profiler.file import GZIP_MAGIC, HEAD_BYTES
+from nsysdiag.trace.kineto.file import GZIP_MAGIC, HEAD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -78,7 +78,7 @@ class Event(Struct, frozen=True):
     args: Args | None = None
 
 
-class ProfilerTrace(Struct, frozen=True):
+class KinetoTrace(Struct, frozen=True):
     """The whole file."""
 
     events: list[Event] = field(name="traceEvents")
@@ -111,7 +111,7 @@ class ProfilerTrace(Struct, frozen=True):
         return f"PyTorch profiler ({versions})" if versions else "PyTorch profiler"
 
 
-def read_trace(path: Path) -> ProfilerTrace:
+def read_trace(path: Path) -> KinetoTrace:
     """The trace. Raises InputError where it is damaged or larger than what is read, and MemoryError."""
     size = path.stat().st_size
     most = min(PROFILER_BYTES, max(PROFILER_RATIO * size, HEAD_BYTES))
@@ -125,11 +125,11 @@ def read_trace(path: Path) -> ProfilerTrace:
             raise InputError(message, hint="profile fewer steps, without record_shapes and with_stack")
         if BYTES_OF_AN_EVENT * data.count(b"{") > len(data) + HEAD_BYTES:
             raise InputError(f"'{printable(path)}' is no trace of the PyTorch profiler: its events are empty")
-        found = Decoder(ProfilerTrace | list[Event]).decode(_closed(data))
+        found = Decoder(KinetoTrace | list[Event]).decode(_closed(data))
     except (DecodeError, UnicodeDecodeError, EOFError, zlib.error, OSError) as error:
         message = f"'{printable(path)}' is a damaged trace of the PyTorch profiler: {printable(error)}"
         raise InputError(message, hint="copy it again, or export it again") from error
-    trace = ProfilerTrace(found) if isinstance(found, list) else found
+    trace = KinetoTrace(found) if isinstance(found, list) else found
     _check_kind(trace, path)
     return trace
 
@@ -140,7 +140,7 @@ def _closed(data: bytes) -> bytes:
     return data if whole else data.rstrip().rstrip(b",") + b"]"
 
 
-def _check_kind(trace: ProfilerTrace, path: Path) -> None:
+def _check_kind(trace: KinetoTrace, path: Path) -> None:
     """Raises InputError for what is in the same format but not of the profiler."""
     shown = f"'{printable(path)}'"
     if isinstance(trace.other, dict) and trace.other.get("generator") == "nsysdiag":

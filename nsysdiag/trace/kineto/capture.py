@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from nsysdiag.trace.profiler.events import number
+from nsysdiag.trace.kineto.events import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from nsysdiag.trace.profiler.events import ProfilerTrace
+    from nsysdiag.trace.kineto.events import KinetoTrace
 
 OVERHEAD = {
     "driver compiler": 2,
@@ -27,7 +27,7 @@ _AMD = re.compile(r"_ISA(9\d\d)(?:_|$)")
 """In names of kernels of Tensile: the GPU that they were built for, gfx942."""
 
 
-def notes(trace: ProfilerTrace) -> Iterator[str]:
+def notes(trace: KinetoTrace) -> Iterator[str]:
     """What a reader must know of the capture."""
     distributed = trace.distributed if isinstance(trace.distributed, dict) else {}
     ranks = number(distributed.get("world_size"), 1)
@@ -40,7 +40,7 @@ def notes(trace: ProfilerTrace) -> Iterator[str]:
         yield f"recorded with {', '.join(used)}: this makes the host slower, and idle time of the GPU longer"
 
 
-def devices(trace: ProfilerTrace, used: Iterable[int], kernels: Iterable[str]) -> list[dict[str, Any]]:
+def devices(trace: KinetoTrace, used: Iterable[int], kernels: Iterable[str]) -> list[dict[str, Any]]:
     """The properties of the GPUs in use. On AMD GPUs operations have other numbers: one GPU alone is that one."""
     known, numbers = trace.devices or [], sorted(used)
     own = [each for each in known if number(each.get("id")) in numbers]

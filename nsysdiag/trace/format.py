@@ -1,0 +1,49 @@
+"""What an input format is. `nsysdiag/trace/formats.py` has all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from nsysdiag.fields import Sentence
+
+EXPORT_HINT = "export it from the report: nsys export --type sqlite --output trace.sqlite trace.nsys-rep"
+
+
+class Conversion(Struct, frozen=True):
+    """Where and how tables are made of a file: in `folder`, which is private, in at most `timeout_s`; `nsys` is the
+    program, by default the one on the PATH. `warn` takes what a reader must know of the file."""
+
+    folder: Path
+    timeout_s: float
+    nsys: str | None
+    warn: Callable[[Sentence], None]
+
+
+class InputFormat(Struct, frozen=True):
+    """An input format.
+
+    Recognized: `is_one` gets a path and the first 100 bytes of the file, none of a folder. Where `by_name`, a file with
+    one of the `suffixes` is an input of a batch whatever it holds; others are looked into. A folder that is one trace
+    has `files`, which lists them.
+    Opened: `converted` makes an SQLite file or a folder of Parquet files of it; None where it is read as it is. The
+    tables of a `packed` one are much larger than its file.
+    Shown: `mark` is the name in META_DATA_EXPORT by which tables, and slices of them, say that they were made of this
+    format. `kinds` are the kinds of evidence that it can hold, None for all, and `lacks` says why others are missing.
+    `amid_run`: it begins and ends in the middle of a run.
+    """
+
+    id: str
+    noun: str
+    suffixes: tuple[str, ...]
+    is_one: Callable[[Path, bytes], bool]
+    by_name: bool = True
+    converted: Callable[[Path, Conversion], Path] | None = None
+    packed: bool = False
+    files: Callable[[Path], list[Path]] | None = None
+    mark: str = ""
+    kinds: tuple[str, ...] | None = None
+    lacks: str = ""
+    amid_run: bool = False

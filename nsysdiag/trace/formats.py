@@ -1,0 +1,151 @@
+"""The input formats: what a file is, and what a trace is called. A new format is a record and its place in the list."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+from nsysdiag.messages import InputError, printable
+from nsysdiag.trace.format import EXPORT_HINT, InputFormat
+from nsysdiag.trace.kineto.file import GZIP_MAGIC, json_of
+from nsysdiag.trace.kineto.format import FORMAT as KINETO
+from nsysdiag.trace.nsys_files import REPORT, SQLITE
+from nsysdiag.trace.parquet.names import FORMAT as PARQUET
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+    from pathlib import Path
+
+INPUT_FORMATS: tuple[InputFormat, ...] = (SQLITE, PARQUET, REPORT, KINETO)
+"""All input formats. Of a trace that is found in several of them side by side, a batch reads the first."""
+HEAD_BYTES = 100
+
+
+def format_of(path: Path) -> InputFormat:
+    """The format of a trace. Raises InputError for everything that has none."""
+    if found := folder_format(path):
+        return found
+    check_regular_file(path)
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    except OSError as error:
+        raise InputError(
+            f"'{printable(path)}' cannot be read: {error.strerror}", hint=_permission_hint(error)
+        ) from error
+    found = begun(path, head)
+    if found is None:
+        raise _not_a_trace(path, head)
+    return found
+
+
+def begun(path: Path, head: bytes) -> InputFormat | None:
+    """The format of a file that begins so; None where it has none. Raises OSError, and InputError for half a file."""
+    return next((each for each in INPUT_FORMATS if each.files is None and each.is_one(path, head)), None)
+
+
+def folder_format(path: Path) -> InputFormat | None:
+    """The format of a folder that is one trace; None of others."""
+    return next((each for each in INPUT_FORMATS if each.files is not None and each.is_one(path, b"")), None)
+
+
+def named_format(path: Path) -> InputFormat | None:
+    """The format that the name of a file, or what is in a folder, is enough to tell; None of others."""
+    name = path.name.lower()
+    named = (each for each in INPUT_FORMATS if each.files is None and each.by_name and name.endswith(each.suffixes))
+    return next(named, None) or folder_format(path)
+
+
+def looked_into(path: Path) -> InputFormat | None:
+    """The format that a file holds whose name leaves it open; None of others, and of a pipe: to read it could wait for
+    ever. Raises OSError."""
+    name = path.name.lower()
+    possible = [each for each in INPUT_FORMATS if not each.by_name and name.endswith(each.suffixes)]
+    if not possible or not path.is_file():
+        return None
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    return next((each for each in possible if each.is_one(path, head)), None)
+
+
+def marked(names: Container[str | None]) -> InputFormat:
+    """The format of which tables were made that have these names in META_DATA_EXPORT; SQLite without a mark."""
+    return next((each for each in INPUT_FORMATS if each.mark and each.mark in names), SQLITE)
+
+
+def stem_of(path: Path) -> str:
+    """The name of a trace without its suffix: `train` for `train.sqlite` and for `train_pqtdir`. Other folders keep
+    their names, such as `run.1`."""
+    folder = folder_format(path)
+    endings = (suffix for each in ([folder] if folder else INPUT_FORMATS) for suffix in each.suffixes)
+    shorter = path.name.removesuffix(next(filter(path.name.endswith, endings), ""))
+    if shorter and shorter != path.name:
+        return shorter
+    return path.name if folder else path.stem
+
+
+def named(path: Path) -> Path:
+    """The path with a name at its end, which `.` has not: a trace is called what its folder is called."""
+    return path.resolve() if path.name in ("", "..") and folder_format(path) else path
+
+
+def check_regular_file(path: Path) -> os.stat_result:
+    """The status of an existing ordinary file. Raises InputError; a pipe is not opened, for that could
+    block."""
+    try:
+        status = path.stat()
+    except FileNotFoundError as error:
+        raise InputError(f"'{printable(path)}' does not exist", hint="check the path") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"'{printable(path)}' cannot be read: {reason}", hint=_permission_hint(error)) from error
+    if stat.S_ISDIR(status.st_mode):
+        raise InputError(
+            f"'{printable(path)}' is a folder",
+            hint="name a .sqlite file in it, or a folder that nsys export --type parquetdir wrote",
+        )
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(f"'{printable(path)}' is not an ordinary file", hint="save the export to a file and name that")
+    return status
+
+
+def _permission_hint(error: Exception) -> str:
+    if isinstance(error, PermissionError):
+        return "ask for read permission on the file and on the folders above it"
+    return "check the path and the disk"
+
+
+# What is no trace, by its first bytes or its name, and what to do about it.
+
+_MAGICS = (
+    (b"\x1f\x8b", "a gzip archive", "unpack it first: gunzip"),
+    (b"\x28\xb5\x2f\xfd", "a zstd archive", "unpack it first: unzstd"),
+    (b"\xfd7zXZ\x00", "an xz archive", "unpack it first: unxz"),
+    (b"BZh", "a bzip2 archive", "unpack it first: bunzip2"),
+    (b"PK\x03\x04", "a zip archive", "unpack it first: unzip"),
+    (b"\x89HDF", "an HDF5 file", "export to SQLite instead: nsys export --type sqlite"),
+    (b"PAR1", "a Parquet file", "pass the folder that contains it, which nsys export --type parquetdir wrote"),
+    (b"ARROW1", "an Arrow file", "export to SQLite instead: nsys export --type sqlite"),
+    (b"SQLite format", "an SQLite database with a damaged header", EXPORT_HINT),
+)
+_SUFFIXES = {
+    ".qdstrm": ("a raw event stream (.qdstrm)", "turn it into a report first: QdstrmImporter -i"),
+    ".ncu-rep": ("a Nsight Compute report", "this program reads Nsight Systems traces"),
+}
+
+
+def _not_a_trace(path: Path, head: bytes) -> InputError:
+    if not head:
+        return InputError(f"'{printable(path)}' is empty", hint=EXPORT_HINT)
+    if path.suffix.lower() in _SUFFIXES:
+        what, hint = _SUFFIXES[path.suffix.lower()]
+        return InputError(f"'{printable(path)}' is {what}, not an exported trace", hint=hint)
+    if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in {b"{", b"["} or (head.startswith(GZIP_MAGIC) and json_of(path, 64)):
+        hint = "for a saved report use `nsysdiag render`; otherwise " + EXPORT_HINT
+        message = f"'{printable(path)}' is JSON, but no trace of the PyTorch profiler: it has no `traceEvents`"
+        return InputError(message, hint=hint)
+    for magic, what, hint in _MAGICS:
+        if head.startswith(magic):
+            return InputError(f"'{printable(path)}' is {what}, not an exported trace", hint=hint)
+    return InputError(f"'{printable(path)}' is not an SQLite file", hint=EXPORT_HINT)
