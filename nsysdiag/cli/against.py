@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nsysdiag.ci.facts import BudgetResult
     from nsysdiag.cli.settings import FromFile
     from nsysdiag.comparison.facts import Comparison
+    from nsysdiag.comparison.units import OneRun
     from nsysdiag.replay.facts import WhatIf
     from nsysdiag.report import Report
     from nsysdiag.share.redaction import Names
@@ -79,7 +80,7 @@ def compared(
     names: Names | None,
     *,
     across_gpus: bool,
-    same_work: Mapping[str, float] | None = None,
+    same_work: Mapping[str, OneRun] | None = None,
 ) -> Comparison:
     """Both sides compared; with a baseline, by the runs of it that belong together. Raises what `compare_sides` does,
     and UsageError for a prediction together with a baseline."""

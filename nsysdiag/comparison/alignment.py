@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.kernels.kinds import KernelFamily, family_of
 
@@ -42,13 +42,19 @@ REGULAR, EVEN = 0.1, 0.8
 
 class LaunchOrder(Struct, frozen=True):
     """Operations in the order in which they were launched: the start on the device, the ns, and the code of the name
-    of each; -1 for those that are no kernels. `names` are the texts of all codes."""
+    of each; -1 for those that are no kernels. `names` are the texts of all codes. `until` is where the time that is
+    compared ends."""
 
     start: IntArray
     ns: IntArray
     code: IntArray
     kernel: BoolArray
     names: list[str]
+    until: int
+
+    def part(self, at: BoolArray, until: int) -> LaunchOrder:
+        """Some of them, of a time that ends at `until`."""
+        return LaunchOrder(self.start[at], self.ns[at], self.code[at], self.kernel[at], self.names, until)
 
 
 class Aligned(Struct, frozen=True):
@@ -99,6 +105,20 @@ def align(one: LaunchOrder, two: LaunchOrder) -> Aligned:
         pairs = _between(left.part(low, high), right.part(since, until))
         match[low + pairs[:, 0]] = since + pairs[:, 1]
     return Aligned(match, _alike(left, right, match, one, two), _left(left, right, match, one, two))
+
+
+def chance_in(one: LaunchOrder, two: LaunchOrder, spans: tuple[Intervals, Intervals]) -> float | None:
+    """The share of the time in these spans, sets of at least one, that chance may change; None unless both sides do the
+    same work in them. Spans that begin at different operations are aligned as parts of the whole."""
+    inside = contains(spans[0], one.start), contains(spans[1], two.start)
+    left, right = one.part(inside[0], int(spans[0].end.max())), two.part(inside[1], int(spans[1].end.max()))
+    found = align(left, right)
+    if not found.same:
+        match = align(one, two).match[inside[0]]
+        match = np.where(inside[1][match] & (match >= 0), np.cumsum(inside[1])[match] - 1, -1)
+        coded = _coded(left, right)
+        found = Aligned(match, _alike(*coded, match, left, right), _left(*coded, match, left, right))
+    return chance_of_total(found, left, right) if found.same else None
 
 
 def _anchored(left: _Coded, right: _Coded) -> IntArray:
@@ -225,10 +245,10 @@ def _with_missed(place: IntArray, end: int) -> IntArray:
 
 def chance_of_total(found: Aligned, one: LaunchOrder, two: LaunchOrder) -> float | None:
     """The share of the time of all that was aligned that may be chance, from how much the pieces differ. A piece is the
-    time from one operation to the next. Pieces that changed in truth are few, or changed alike: neither moves the
-    median difference. What a single piece brought may be chance as well. None where there are too few."""
+    time from one operation to the next, or to the end. Pieces that changed in truth are few, or changed alike: neither
+    moves the median difference. What a single piece brought may be chance as well. None where there are too few."""
     at = np.flatnonzero(found.match >= 0)
-    starts = one.start[at], two.start[found.match[at]]
+    starts = np.append(one.start[at], one.until), np.append(two.start[found.match[at]], two.until)
     before, after = (np.diff(np.maximum.accumulate(each)) for each in starts)
     known = (before > 0) & (after > 0)
     if int(known.sum()) < FEWEST_PIECES:

@@ -44,7 +44,7 @@ from nsysdiag.comparison.matching import (
 from nsysdiag.comparison.pairing import paired
 from nsysdiag.comparison.side import Capture
 from nsysdiag.comparison.step_pairs import aligned_steps
-from nsysdiag.comparison.units import ITERATIONS, DeviceSides, in_units
+from nsysdiag.comparison.units import ITERATIONS, DeviceSides, OneRun, in_units
 from nsysdiag.comparison.waterfall import (
     IMPROVED,
     MIXED,
@@ -91,12 +91,12 @@ def compare_reports(
     after: Sequence[Report],
     *,
     across_gpus: bool = False,
-    same_work: Mapping[str, float] | None = None,
+    same_work: Mapping[str, OneRun] | None = None,
 ) -> Comparison:
-    """Compare one or several captures before with one or several after. `same_work` are the devices by key whose total
-    time is compared, with the share of it that may be chance. Raises NotComparableError where they have no unit of work
-    in common or are of different GPUs, InputError where a report is damaged."""
-    chance = same_work or {}
+    """Compare one or several captures before with one or several after. `same_work` are the devices by key that did the
+    same operations on both sides once, or in few steps. Raises NotComparableError where they have no unit of work in
+    common or are of different GPUs, InputError where a report is damaged."""
+    runs = same_work or {}
     before, after = ([_with_names(report) for report in side] for side in (before, after))
     pairs, notes = paired(before, after, across_gpus=across_gpus)
     pooled, evidence_notes = uncompared(before, after)
@@ -104,7 +104,7 @@ def compare_reports(
     known = {cause.id: cause for report in (*before, *after) for cause in report.causes}
     causes = [*known.values(), *([POOLED] if pooled else [])]
     titles = {cause.id: cause.title for cause in causes} | WORK_TITLES
-    sides = [in_units(pair.before, pair.after, chance.get(pair.before[0][1].key)) for pair in pairs]
+    sides = [in_units(pair.before, pair.after, runs.get(pair.before[0][1].key)) for pair in pairs]
     gaps = [(gaps_of(each.before, pooled), gaps_of(each.after, pooled)) for each in sides]
     times = [kernel_times(each.before, each.after) | gap_times(*both) for each, both in zip(sides, gaps, strict=True)]
     found = corrected(
@@ -160,7 +160,11 @@ def _steps(sides: Sequence[DeviceSides], found: Sequence[DeviceChanges]) -> list
         for each, changes in zip(sides, found, strict=True)
     ]
     judged = iter(judged_together([(step.change, step.freedom) for step in steps if step is not None]))
-    return [None if step is None else replace(step, change=next(judged)) for step in steps]
+    steps = [None if step is None else replace(step, change=next(judged)) for step in steps]
+    return [
+        step if step is None or side.chance is None else replace(step, change=change_of_run(step.change, side.chance))
+        for step, side in zip(steps, sides, strict=True)
+    ]
 
 
 def _device(

@@ -213,7 +213,7 @@ class Unit(Record, frozen=True):
     (`phases`) or the whole windows (`kernels`). With a prediction it is a `step` or the `window`. `scale` is how many
     iterations (windows) after do the work of one before. The counts are of the units of each side; the names are those
     of the iterations. `part_of_step`: layers or slices of longer runs are compared, not whole steps. `same_work`: one
-    run a side did the same operations, whose total time is compared, without an interval."""
+    run a side did the same operations, once or in steps too few for an interval, whose time is compared without one."""
 
     kind: OwnText
     name_before: NamedIteration

@@ -8,7 +8,7 @@ from nsysdiag.bottlenecks import noun_of
 from nsysdiag.comparison.facts import KERNELS, THREADS, JobComparison, Speedup
 from nsysdiag.comparison.job import LEAST_TOP, MEAN, MOST_TOP
 from nsysdiag.comparison.units import ITERATIONS, PHASES
-from nsysdiag.comparison.waterfall import DECIDED, LEAST_CHANGE, MIXED, SAME, UNKNOWN, too_small
+from nsysdiag.comparison.waterfall import DECIDED, LEAST_CHANGE, LEAST_OF_RUN, MIXED, SAME, UNKNOWN, too_small
 from nsysdiag.comparison.work import work_sentence
 from nsysdiag.units import format_ns, format_share, format_signed_ns, format_signed_share, format_two_ns
 
@@ -42,10 +42,18 @@ def _compared(job: JobComparison, titles: Mapping[str, str]) -> str:
         same = f"{_name(job)} {format_ns(step.before_ns)} → {format_ns(step.after_ns)}{_device(job)}"
         if too_small(job.mean):
             return f"{same}: {format_signed_share(step.change_ns, step.before_ns)}, too small to count{top}"
-        return f"{same}: no difference {'that one run a side shows' if job.unit.same_work else 'beyond chance'}{top}"
+        return f"{same}: {_no_difference(job)}{top}"
     if job.verdict == UNKNOWN and abs(job.step.change_ns) <= job.step.least_ns:
         return f"{_times(job)}{_device(job)}: {format_share(job.step.least_ns, job.step.before_ns)} apart at most{top}"
     return f"{_times(job)}{_device(job)} ({_factor(job)}){_doubt(job)}{_mean(job)}{top}"
+
+
+def _no_difference(job: JobComparison) -> str:
+    if not job.unit.same_work:
+        return "no difference beyond chance"
+    if abs(job.step.change_ns) > LEAST_OF_RUN * job.step.before_ns:
+        return f"{format_signed_share(job.step.change_ns, job.step.before_ns)}, which may be chance ({_one_run(job)})"
+    return f"no difference that {_one_run(job)} would show"
 
 
 def _name(job: JobComparison) -> str:
@@ -85,11 +93,18 @@ def _factor(job: JobComparison) -> str:
         found = Speedup(factor=1 / found.factor, low=low, high=high)
     text = f"{found.factor:.2f}× {words[0] if slower else words[1]}"
     if found.low is None or found.high is None:
-        why = "one run a side: no interval" if job.unit.same_work else "whether this is beyond chance is unknown"
+        why = f"{_one_run(job)}: no interval" if job.unit.same_work else "whether this is beyond chance is unknown"
         return f"{text}; {why}"
     if found.low == found.high:
         return f"{text}; all steps of a side take equally long"
     return f"{text}, 95% CI {found.low:.2f} to {found.high:.2f}"
+
+
+def _one_run(job: JobComparison) -> str:
+    steps = min(job.unit.count_before, job.unit.count_after)
+    return (
+        f"{'one step' if steps == 1 else f'{steps} steps'} a side" if job.unit.kind == ITERATIONS else "one run a side"
+    )
 
 
 def _remark(job: JobComparison) -> str:

@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.comparison.facts import SideTrace
+from nsysdiag.comparison.units import OneRun
 from nsysdiag.messages import NotComparableError
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import DeviceReport, Report
@@ -25,11 +26,11 @@ class DevicePair(Struct, frozen=True):
 
 class CutAlike(Struct, frozen=True):
     """The reports of all captures, those before first, and notes. `same_work` are devices, by key, that did the same
-    operations and have no steps in common. Each has the share of the time that may be chance."""
+    operations, and have no steps in common or too few for an interval."""
 
     reports: list[Report | WhatIf]
     notes: list[str]
-    same_work: dict[str, float] = {}
+    same_work: dict[str, OneRun] = {}
 
 
 def require_names(reports: Sequence[Report | WhatIf]) -> None:

@@ -21,7 +21,7 @@ from nsysdiag.comparison.job import DIFFER, LEAST_TOP, MEAN, MOST_TOP, speedup
 from nsysdiag.comparison.pairing import UNNAMED
 from nsysdiag.comparison.predicted_sides import DeviceLength, Length, OneSide, of_captures, of_prediction, replayed
 from nsysdiag.comparison.side import IDLE, WORK
-from nsysdiag.comparison.units import STEP
+from nsysdiag.comparison.units import STEP, OneRun
 from nsysdiag.comparison.waterfall import (
     IMPROVED,
     REGRESSED,
@@ -50,7 +50,7 @@ Side = Sequence[Report | WhatIf]
 
 
 def compare_sides(
-    before: Side, after: Side, *, across_gpus: bool = False, same_work: Mapping[str, float] | None = None
+    before: Side, after: Side, *, across_gpus: bool = False, same_work: Mapping[str, OneRun] | None = None
 ) -> Comparison:
     """Compare captures, as `compare_reports` does, or a prediction on either side. Raises what that does; UsageError
     for a prediction that is not alone on its side or has no change; NotComparableError for one that was refused."""

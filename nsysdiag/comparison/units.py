@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import FloatArray
@@ -24,6 +25,10 @@ WHOLE_NUMBER = 0.1
 MOST_FOLD = 16
 GRAPH = "graph "
 PARTS_OF_STEPS = "Parts of steps are compared, not whole steps: the traces may show different parts."
+FEW_STEPS = (
+    "There are too few steps for an interval, but both sides did the same operations in them: what exceeds 5%, and "
+    "what pieces of the steps differ by chance, counts."
+)
 SAME_WORK = (
     "No steps were found on both sides, but both did the same operations: their total time is compared. One run a side "
     "has no interval: what exceeds 5%, and what pieces of the run differ by chance, counts."
@@ -40,6 +45,14 @@ Counts = dict[str, tuple[int, int]]
 """How often each kernel, or graph recorded as a whole, ran, and its ns."""
 
 
+class OneRun(Struct, frozen=True):
+    """A device that did the same operations once on both sides, from first to last or in its few `steps`. Chance may
+    change a `share` of the time before."""
+
+    share: float
+    steps: bool = False
+
+
 class DeviceSides(Struct, frozen=True):
     """One device's captures before and after, all in the same unit of work."""
 
@@ -50,13 +63,20 @@ class DeviceSides(Struct, frozen=True):
     chance: float | None = None
 
 
-def in_units(before: Sequence[On], after: Sequence[On], chance: float | None = None) -> DeviceSides:
-    """Bring all captures of a device to one unit of work. With `chance` all did the same work: the unit is the whole
-    run, of which so much may be chance. Raises NotComparableError where there is none in common."""
-    if chance is not None:
+def in_units(before: Sequence[On], after: Sequence[On], run: OneRun | None = None) -> DeviceSides:
+    """Bring all captures of a device to one unit of work. With a `run` all did the same work: the unit is its few
+    steps, or all of it. Raises NotComparableError where there is none in common."""
+    if run is not None and not run.steps:
         unit = Unit(KERNELS, "", "", len(before), len(after), 1.0, same_work=True)
         one, two = ([by_window(*each, 1.0) for each in side] for side in (before, after))
-        return DeviceSides(one, two, unit, [SAME_WORK], chance)
+        return DeviceSides(one, two, unit, [SAME_WORK], run.share)
+    sides = _in_common(before, after)
+    if run is None:
+        return sides
+    return replace(sides, unit=replace(sides.unit, same_work=True), notes=[*sides.notes, FEW_STEPS], chance=run.share)
+
+
+def _in_common(before: Sequence[On], after: Sequence[On]) -> DeviceSides:
     left = [by_iterations(*each) for each in before]
     right = [by_iterations(*each) for each in after]
     found = [each for each in (*left, *right) if each is not None]

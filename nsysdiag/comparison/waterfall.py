@@ -201,6 +201,8 @@ def too_small(change: Change) -> bool:
 
 def outweighed(change: Change) -> bool:
     """Does its interval alone say that it changed?"""
+    if change.low_ns is None:
+        return False
     alone = _verdict(change.change_ns, change.low_ns, change.high_ns, change.least_ns)
     return change.verdict == SAME != alone
 

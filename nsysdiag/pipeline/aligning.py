@@ -1,4 +1,5 @@
-"""Steps of a capture that shows none, from those of another one: the sequences of operations of both are aligned."""
+"""Steps of a capture that shows none, from those of another one, and work that is the same on both sides: the sequences
+of operations of both are aligned."""
 
 from __future__ import annotations
 
@@ -7,12 +8,15 @@ from pathlib import Path
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.background import Background
-from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.comparison.alignment import LEAST_ALIKE, Aligned, LaunchOrder, align, carried, chance_of_total
+from nsysdiag.arrays.intervals import IntArray, Intervals, union
+from nsysdiag.comparison.alignment import LEAST_ALIKE, Aligned, LaunchOrder, align, carried, chance_in, chance_of_total
+from nsysdiag.comparison.facts import Unit
 from nsysdiag.comparison.pairing import CutAlike, paired
-from nsysdiag.comparison.units import ITERATIONS, in_units, is_slice
+from nsysdiag.comparison.significance import FEWEST_ENTRIES
+from nsysdiag.comparison.units import ITERATIONS, OneRun, in_units, is_slice
 from nsysdiag.config.settings import Settings
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
@@ -23,12 +27,16 @@ from nsysdiag.iterations.loop import FEWEST, STEP, Loop
 from nsysdiag.messages import NotComparableError
 from nsysdiag.pipeline.reading import Reading, read, silent
 from nsysdiag.replay.facts import WhatIf
-from nsysdiag.report import Report
+from nsysdiag.report import DeviceReport, Report
 from nsysdiag.trace.trace import open_trace
 
 SAVED = (
     "The steps of one side are not looked for in the other: that takes all operations, which a saved report does not "
     "hold. Compare the traces themselves, or analyse both with the same --step."
+)
+FEW_STEPS = (
+    "The sides have too few steps for an interval. Whether both did the same operations in them is not in a saved "
+    "report: compare the traces themselves."
 )
 SEVERAL_LOOPS = (
     "The steps of one side are not looked for in the other, as one has several loops: --phase or --step chooses one."
@@ -56,53 +64,99 @@ class _Side(Struct, frozen=True):
 def cut_alike(
     before: Sequence[Given], after: Sequence[Given], settings: Sequence[Settings], again: Analysis
 ) -> CutAlike:
-    """If traces have no unit of work in common, the steps of one are found in the others by their operations; else two
-    may have done the same work once."""
-    reports = [each.report for each in (*before, *after)]
-    plain = [each for each in reports if isinstance(each, Report)]
-    if len(plain) < len(reports) or any(map(_chosen, settings)) or _in_common(plain, len(before)):
-        return CutAlike(reports, [])
-    traces = [each.trace for each in (*before, *after) if each.trace is not None]
-    if len(traces) < len(reports):
-        return CutAlike(reports, [SAVED])
+    """The reports, cut into the same steps on both sides if these are found. If traces have no unit of work in common,
+    the steps of one are looked for in the others by their operations. Else two may have done the same work, once or in
+    a few steps that they have in common."""
+    given = [*before, *after]
+    reports = [each.report for each in given if isinstance(each.report, Report)]
+    plain = CutAlike([each.report for each in given], [])
+    if len(reports) < len(given):
+        return plain
+    units = _in_common(reports, len(before))
+    if len(given) > 2 or not _few(units) if units else any(map(_chosen, settings)):
+        return plain
+    traces = [each.trace for each in given if each.trace is not None]
+    if len(traces) < len(given):
+        return replace(plain, notes=[FEW_STEPS if units else SAVED])
     sides = [_sides(path, each) for path, each in zip(traces, settings, strict=True)]
+    if units:
+        return replace(plain, same_work=_in_steps(units, sides, reports))
+    return _by_operations(sides, len(before), reports, again)
+
+
+def _by_operations(
+    sides: Sequence[dict[str, _Side]], before: int, reports: Sequence[Report], again: Analysis
+) -> CutAlike:
+    """The steps of one capture carried to all others, or what two did once."""
     lead = max(range(len(sides)), key=lambda at: _known(sides[at]))
     keys = sorted(set.intersection(*(set(side) for side in sides)))
     aligned = {key: [align(sides[lead][key].operations, side[key].operations) for side in sides] for key in keys}
-    several = any(map(_several_loops, plain))
+    several = any(map(_several_loops, reports))
     steps = {key: None if several else _carried(sides, lead, key, aligned[key]) for key in keys}
     found = {key: starts for key, starts in steps.items() if starts is not None}
     if not found:
-        once = len(sides) == 2 and not any(is_slice(device) for each in plain for device in each.devices)
-        same = _same_work(sides, lead, aligned) if once else {}
+        same = _once(keys, sides, reports)
         why = [SEVERAL_LOOPS] if several else [_why_not(aligned[key]) for key in keys[:1]]
-        return CutAlike(reports, [] if same else why, same)
+        return CutAlike([*reports], [] if same else why, same)
     shown = next(sides[lead][key] for key in found)
     named = shown.loop is not None and bool(shown.loop.name)
     made = [
         again(at, CarriedSteps(shown.name, named, {key: starts[at] for key, starts in found.items()}))
         for at in range(len(sides))
     ]
-    side, more = "before" if lead < len(before) else "after", len(sides) > 2
+    side, more = "before" if lead < before else "after", len(sides) > 2
     return CutAlike(
         [*made],
         [
             f"The steps of {'a' if more else 'the'} capture {side} are found in the other{'s' if more else ''}: "
             "their operations are aligned by the names of kernels, then by their families."
         ],
+        _in_steps(_in_common(made, before), sides, made),
     )
 
 
-def _same_work(sides: Sequence[dict[str, _Side]], lead: int, aligned: dict[str, list[Aligned]]) -> dict[str, float]:
-    """How far chance goes on each device, where all of them do the same work on both sides; else nothing."""
-    other = 1 - lead
-    found = {
-        key: chance_of_total(both[other], sides[lead][key].operations, sides[other][key].operations)
-        for key, both in aligned.items()
-        if both[other].same
-    }
-    known = {key: share for key, share in found.items() if share is not None}
-    return known if len(known) == len(aligned) else {}
+def _once(keys: Sequence[str], sides: Sequence[dict[str, _Side]], reports: Sequence[Report]) -> dict[str, OneRun]:
+    """The devices, if two captures did the same operations from first to last."""
+    if len(sides) > 2 or any(is_slice(device) for each in reports for device in each.devices):
+        return {}
+    one, two = ({key: side[key].operations for key in keys} for side in sides)
+    found = {key: align(one[key], two[key]) for key in keys}
+    return _known_of(
+        {key: chance_of_total(each, one[key], two[key]) if each.same else None for key, each in found.items()}
+    )
+
+
+def _in_steps(
+    units: dict[str, Unit], sides: Sequence[dict[str, _Side]], reports: Sequence[Report]
+) -> dict[str, OneRun]:
+    """Those of the devices with few steps, if two captures did the same operations in them."""
+    few = _few(units)
+    if not few or len(sides) > 2:
+        return {}
+    one, two = sides
+    left, right = ({device.key: _steady(device) for device in each.devices} for each in reports)
+    if not set(few) <= one.keys() & two.keys() & right.keys():
+        return {}
+    return _known_of({key: _chance(one[key], two[key], left[key], right[key]) for key in few}, steps=True)
+
+
+def _chance(one: _Side, two: _Side, left: Intervals, right: Intervals) -> float | None:
+    """How much chance may change as many steps of both sides as the one with fewer has."""
+    steps = min(len(left), len(right))
+    spans = union(left[:steps]), union(right[:steps])
+    return chance_in(one.operations, two.operations, spans) if steps else None
+
+
+def _steady(device: DeviceReport) -> Intervals:
+    """The steps of a device that are compared, in order."""
+    rows = device.iterations.rows if device.iterations is not None else []
+    return Intervals.of(sorted((row.start_ns, row.end_ns) for row in rows if row.steady))
+
+
+def _known_of(shares: dict[str, float | None], *, steps: bool = False) -> dict[str, OneRun]:
+    """All devices with what chance may change; none where it is not known of one of them."""
+    known = {key: OneRun(share, steps) for key, share in shares.items() if share is not None}
+    return known if len(known) == len(shares) else {}
 
 
 def _chosen(settings: Settings) -> bool:
@@ -115,13 +169,20 @@ def _several_loops(report: Report) -> bool:
     return sum(phase.name == "steady" for phase in report.phases) > 1
 
 
-def _in_common(reports: Sequence[Report], before: int) -> bool:
+def _in_common(reports: Sequence[Report], before: int) -> dict[str, Unit]:
+    """The steps that each device has in common, by its key before; nothing if one of them has none."""
     try:
         pairs, _notes = paired(reports[:before], reports[before:], across_gpus=True)
-        units = [in_units(pair.before, pair.after).unit for pair in pairs]
+        units = {pair.before[0][1].key: in_units(pair.before, pair.after).unit for pair in pairs}
     except NotComparableError:
-        return False
-    return all(unit.kind == ITERATIONS and not unit.part_of_step for unit in units)
+        return {}
+    whole = all(unit.kind == ITERATIONS and not unit.part_of_step for unit in units.values())
+    return units if whole else {}
+
+
+def _few(units: dict[str, Unit]) -> list[str]:
+    """The devices with too few steps for an interval, one capture a side."""
+    return [key for key, each in units.items() if min(each.count_before, each.count_after) < FEWEST_ENTRIES]
 
 
 def _sides(path: Path, settings: Settings) -> dict[str, _Side]:
@@ -159,6 +220,7 @@ def _operations(device: DeviceTimeline, rows: IntArray, reading: Reading) -> Lau
         code=code,
         kernel=kernel | (category == Category.GRAPH),
         names=names,
+        until=int(operations.end[rows].max(initial=0)),
     )
 
 

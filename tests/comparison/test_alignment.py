@@ -35,7 +35,7 @@ def operations(text: str) -> LaunchOrder:
     code = np.array([letters.index(each) for each in text], dtype=np.int64)
     start = 10 * np.arange(len(text), dtype=np.int64)
     kernel = np.array([each != "-" for each in text], dtype=np.bool_)
-    return LaunchOrder(start, np.full(len(text), 10), code, kernel, letters)
+    return LaunchOrder(start, np.full(len(text), 10), code, kernel, letters, 10 * len(text))
 
 
 def starts(one: str, two: str, each: int) -> list[int]:
@@ -180,7 +180,7 @@ def once(path: Path, seed: int, *, slower: float = 1.0, jitter: float = 0.02, bl
 @pytest.mark.parametrize(
     ("changes", "verdict", "said"),
     [
-        ({}, "same", ": no difference that one run a side shows"),
+        ({}, "same", ": no difference that one run a side would show"),
         ({"slower": 1.2}, "regressed", "× slower; one run a side: no interval)"),
         ({"slower": 0.8}, "improved", "× faster; one run a side: no interval)"),
         ({"slower": 1.2, "blocks": 216}, "mixed", "Not the same work: threads of the same kernels"),
@@ -195,6 +195,46 @@ def test_the_total_time_of_the_same_work_that_is_done_once(
     assert said in made.headline
     assert device.length.low_ns is None
     assert "no interval" in device.notes[0]
+
+
+FEW = Program(steps=3, layers=166, inputs=False, sync=True)
+LONGER = {"gemm": 1.2}
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "said"),
+    [
+        ({}, "same", ": no difference that 3 steps a side would show"),
+        (LONGER, "regressed", "× slower; 3 steps a side: no interval)"),
+        ({"gemm": 0.8}, "improved", "× faster; 3 steps a side: no interval)"),
+        (LONGER | {"steps": 4}, "regressed", "× slower; 3 steps a side: no interval)"),
+        ({"tail": 20_000 * US, "steps": 2}, "same", "which may be chance (2 steps a side)"),
+    ],
+)
+def test_few_steps_that_do_the_same_operations(
+    changes: dict[str, Any], verdict: str, said: str, tmp_path: Path
+) -> None:
+    """Those of the side that has fewer are compared with as many of the other; a single longer wait may be chance."""
+    made = compared(FEW, replace(FEW, seed=1, **changes), tmp_path)
+    assert (made.verdict, only(made).unit.kind, only(made).unit.same_work) == (verdict, "iterations", True)
+    assert said in made.headline
+    assert only(made).length.low_ns is None
+
+
+@pytest.mark.slow
+def test_few_steps_that_do_other_operations_have_no_verdict(tmp_path: Path) -> None:
+    made = compared(FEW, replace(FEW, seed=1, layers=190, gemm=1.2), tmp_path)
+    assert (made.verdict, only(made).unit.same_work) == ("unknown", False)
+
+
+@pytest.mark.slow
+def test_saved_reports_do_not_tell_what_ran_in_few_steps(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{seed}.json" for seed in range(2)]
+    for seed, path in enumerate(paths):
+        report_of(replace(FEW, seed=seed)).save(path)
+    made = nsysdiag.compare(*paths)
+    assert made.verdict == "unknown"
+    assert made.notes[0].startswith("The sides have too few steps for an interval.")
 
 
 def test_what_pieces_differ_by_chance_is_no_change_of_the_total(tmp_path: Path) -> None:

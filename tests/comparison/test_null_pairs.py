@@ -74,6 +74,25 @@ def test_programs_by_chance_do_not_change(numbers: range, tmp_path: Path) -> Non
     assert aligned >= len(numbers) / 4
 
 
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        pytest.param(range(16), id="some", marks=pytest.mark.slow),
+        pytest.param(range(16, 116), id="many", marks=pytest.mark.thorough),
+    ],
+)
+def test_few_steps_do_not_change_by_chance(numbers: range, tmp_path: Path) -> None:
+    """Two to five steps of 3 to 60 layers: nearly all have a verdict, and none of a change."""
+    found = []
+    for number in numbers:
+        layers = int(np.random.default_rng(number).integers(3, 60))
+        pair = [replace(each, steps=2 + number % 4, layers=layers) for each in by_chance(number)]
+        sides = [each.write(tmp_path / f"{number}-{at}.sqlite") for at, each in enumerate(pair)]
+        found.append(nsysdiag.compare(*sides).verdict)
+    assert set(found) <= {"same", "unknown"}
+    assert found.count("unknown") <= 0.05 * len(found)
+
+
 def test_steps_of_two_kinds_have_no_typical_one() -> None:
     """Two loaders: every second step waits. How they share the wait is chance, and so is the median step."""
     program = Program(steps=28, workers=2, sync=True, inputs=False, layers=5, reading=8 * MS)
