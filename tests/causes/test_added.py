@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from nsysdiag.bottlenecks import BOTTLENECKS
+from tests.additions import ROOT, copied_package, printed
 
-ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
 
 SOURCE = '''"""Reading ahead: the thread fills the page cache with parts of a file that it needs later."""
@@ -61,22 +61,6 @@ thread         [readahead][launch]
 '''
 TITLED = ("json", "md", "txt", "html", "csv", "prom", "perfetto.json", "junit.xml", "sarif")
 
-
-RUNNER = """
-import contextlib, io, json, sys
-from nsysdiag.cli.app import app
-from nsysdiag.cli.console import run
-
-told = {}
-for name, line in json.load(sys.stdin).items():
-    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-        code = run(app, line)
-        out.flush()
-    told[name] = [code, out.buffer.getvalue().decode()]
-json.dump(told, sys.stdout)
-"""
-"""Runs command lines one after the other, in one process."""
 DEMO = "trace.sqlite"
 LINES: dict[str, list[str]] = {
     "plain": ["analyze", DEMO, "--fail-on", "ledger.read_ahead > 1ms"],
@@ -94,17 +78,15 @@ CODES = {"plain": 1, "without": 2}
 
 
 def with_the_cause(folder: Path) -> Path:
-    """A copy of the package that has the cause, in a folder of its own."""
-    package = folder / "site" / "nsysdiag"
-    shutil.copytree(ROOT / "nsysdiag", package, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "templates", package / "templates")
+    """A copy of the package that has the cause: its file, and its place in the order."""
+    package = copied_package(folder)
     (package / "causes" / "read_ahead.py").write_text(SOURCE)
     registry = package / "causes" / "__init__.py"
     before = registry.read_text()
     after = before.replace("    io_wait,\n", "    read_ahead,\n    io_wait,\n")
     assert after.count("read_ahead") == 2  # the import, and the place in the order
     registry.write_text(after)
-    return package.parent
+    return package
 
 
 def outputs(name: str) -> list[str]:
@@ -128,23 +110,13 @@ class Added:
 @pytest.fixture(scope="module")
 def added(tmp_path_factory: pytest.TempPathFactory) -> Added:
     folder = tmp_path_factory.mktemp("added")
-    site = with_the_cause(folder)
+    package = with_the_cause(folder)
     (folder / DEMO).write_bytes(gzip.decompress((ROOT / "nsysdiag" / "data" / "demo.sqlite.gz").read_bytes()))
     with closing(sqlite3.connect(folder / DEMO)) as trace, trace:
         trace.execute("UPDATE StringIds SET value = 'readahead' WHERE value = 'read'")
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", RUNNER],
-        input=json.dumps({name: [*line, *outputs(name)] for name, line in LINES.items()}),
-        env={**os.environ, "PYTHONPATH": str(site), "PYTHONUTF8": "1"},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=True,
-    )
-    told = json.loads(done.stdout)
+    told = printed(package, folder, {name: [*line, *outputs(name)] for name, line in LINES.items()})
     assert {name: code for name, (code, _) in told.items()} == {name: CODES.get(name, 0) for name in LINES}, told
-    return Added(folder, {name: printed for name, (_, printed) in told.items()})
+    return Added(folder, {name: text for name, (_, text) in told.items()})
 
 
 @pytest.fixture(scope="module")

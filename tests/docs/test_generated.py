@@ -34,6 +34,7 @@ from tests.docs.pages import CONTRIBUTING, DOCS, README, ROOT, page, text
 from tests.simulator import CUDA_ONLY, EVERYTHING
 from tests.simulator.engine import MS
 from tests.simulator.scenarios import SCENARIOS
+from tests.trace.test_added_format import SOURCE as FORMAT_SOURCE
 
 if TYPE_CHECKING:
     from tests.simulator import Simulation
@@ -227,6 +228,7 @@ SECTIONS = {
     "formats": Section(DOCS / "formats.md", formats),
     "terms": Section(DOCS / "reading-a-report.md", terms),
     "cause": Section(CONTRIBUTING, cause),
+    "format": Section(CONTRIBUTING, lambda: block(FORMAT_SOURCE, "python")),
     "gallery": Section(DOCS / "gallery.md", gallery),
 } | {
     f"gallery {entry.name}": Section(DOCS / "gallery.md", partial(gallery_entry, entry), SLOW if at % 4 == 0 else LONG)
