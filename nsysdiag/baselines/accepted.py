@@ -25,7 +25,7 @@ from datetime import date, datetime
 from pathlib import Path
 
 from nsysdiag.ci.acceptances import Acceptance, acceptance
-from nsysdiag.formats.write import write
+from nsysdiag.formats.documents import write
 from nsysdiag.messages import OutputError, UsageError, printable
 
 FILE = "accepted.toml"

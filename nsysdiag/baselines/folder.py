@@ -23,7 +23,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from nsysdiag.formats import json_
-from nsysdiag.formats.write import write
+from nsysdiag.formats.documents import write
 from nsysdiag.messages import InputError, OutputError, UsageError, printable
 from nsysdiag.record import to_json
 from nsysdiag.report import Report

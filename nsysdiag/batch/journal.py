@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from nsysdiag.config.settings import Settings
-from nsysdiag.formats.write import write
+from nsysdiag.formats.documents import write
 from nsysdiag.messages import InputError, OutputError
 from nsysdiag.record import UNREADABLE, Record
 from nsysdiag.report import SCHEMA_VERSION

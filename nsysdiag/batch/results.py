@@ -23,7 +23,7 @@ from nsysdiag.findings.rules import cause_infos
 from nsysdiag.formats import json_, markdown
 from nsysdiag.formats.batch.registry import OURS, write_all
 from nsysdiag.formats.batch.summary import render_comment
-from nsysdiag.formats.write import IsOurs, check, write
+from nsysdiag.formats.documents import IsOurs, check, write
 from nsysdiag.limits import SAVED_BYTES
 from nsysdiag.messages import OutputError, printable
 from nsysdiag.record import UNREADABLE, to_json

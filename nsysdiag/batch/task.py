@@ -17,8 +17,8 @@ from nsysdiag.ci.budgets import Budget, Judgement, check, judge
 from nsysdiag.ci.facts import FAIL, BatchEntry
 from nsysdiag.config.settings import Settings
 from nsysdiag.formats.batch.entries import ANALYSED, FAILED, RESUMED, entry_of
+from nsysdiag.formats.documents import write
 from nsysdiag.formats.format import FORMATS, RenderOptions
-from nsysdiag.formats.write import write
 from nsysdiag.messages import InputError, MemoryShortError, NsysdiagError, OutputError, UsageError, printable
 from nsysdiag.record import UNREADABLE, to_json
 from nsysdiag.report import Report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nsysdiag.causes.cause import Advice, Cause, FrameworkAdvice, Lookalike, Variant
 from nsysdiag.causes.evidence import Threshold
-from nsysdiag.gaps import calibration
+from nsysdiag.gaps import gaps
 from nsysdiag.gaps.launch_frame import LaunchCase
 from nsysdiag.units import format_ns
 
@@ -61,16 +61,14 @@ thread [B]                       B was launched before A ended
     thresholds=(
         Threshold(
             "floor",
-            format_ns(calibration.DEFAULT_NS),
+            format_ns(gaps.DEFAULT_NS),
             "default dispatch floor, used where the trace has too few cases to calibrate it",
         ),
-        Threshold(
-            "floor_samples", str(calibration.FLOOR_SAMPLES), "gaps between queued operations needed to calibrate it"
-        ),
-        Threshold("floor_percentile", f"{calibration.FLOOR_PERCENTILE}%", "percentile of those gaps that is the floor"),
+        Threshold("floor_samples", str(gaps.FLOOR_SAMPLES), "gaps between queued operations needed to calibrate it"),
+        Threshold("floor_percentile", f"{gaps.FLOOR_PERCENTILE}%", "percentile of those gaps that is the floor"),
         Threshold(
             "floor_range",
-            f"{format_ns(calibration.FLOOR_LOWEST_NS)} to {format_ns(calibration.FLOOR_HIGHEST_NS)}",
+            f"{format_ns(gaps.FLOOR_LOWEST_NS)} to {format_ns(gaps.FLOOR_HIGHEST_NS)}",
             "bounds of the calibrated floor",
         ),
     ),

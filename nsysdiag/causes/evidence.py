@@ -16,7 +16,7 @@ from nsysdiag.events.calls import named_like
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.rows import NamedRows, picked
 from nsysdiag.fields import Sentence
-from nsysdiag.gaps import calibration
+from nsysdiag.gaps import gaps
 from nsysdiag.units import format_ns
 
 
@@ -167,8 +167,7 @@ def setting(name: str) -> Threshold:
 
 LATENCY_LIMIT = Threshold(
     "latency_limit",
-    f"{calibration.LATENCY_FACTOR} × latency, {format_ns(calibration.LATENCY_LOWEST_NS)} to "
-    f"{format_ns(calibration.LATENCY_HIGHEST_NS)}",
+    f"{gaps.LATENCY_FACTOR} × latency, {format_ns(gaps.LATENCY_LOWEST_NS)} to {format_ns(gaps.LATENCY_HIGHEST_NS)}",
     "the longest time in which a launch reaches an idle device; longer delays have another cause",
 )
 DRAINED = Threshold("drained_lead", format_ns(LEAD_NS), "a call that drained the queue began this long before the gap")

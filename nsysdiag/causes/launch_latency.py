@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant
 from nsysdiag.causes.evidence import LATENCY_LIMIT, Threshold
-from nsysdiag.gaps import calibration
+from nsysdiag.gaps import gaps
 from nsysdiag.units import format_ns
 
 CAUSE = Cause(
@@ -47,17 +47,17 @@ thread     [launch]
     thresholds=(
         Threshold(
             "latency",
-            format_ns(calibration.DEFAULT_NS),
+            format_ns(gaps.DEFAULT_NS),
             "default launch latency, used where the trace has too few cases to calibrate it",
         ),
         Threshold(
             "latency_samples",
-            str(calibration.LATENCY_SAMPLES),
+            str(gaps.LATENCY_SAMPLES),
             "launches to an idle device needed to calibrate it",
         ),
         Threshold(
             "latency_percentile",
-            f"{calibration.LATENCY_PERCENTILE}%",
+            f"{gaps.LATENCY_PERCENTILE}%",
             "percentile of their delays that is the latency",
         ),
         LATENCY_LIMIT,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.cli.completion import one_of
+from nsysdiag.cli.help import one_of
 from nsysdiag.trace.formats import named, stem_of
 
 if TYPE_CHECKING:
@@ -92,9 +92,8 @@ def analyze(
     from msgspec.structs import replace
 
     from nsysdiag.ci.budgets import refuse_changes
-    from nsysdiag.cli.output import plan
+    from nsysdiag.cli.output import Wanted, conclude, plan
     from nsysdiag.cli.settings import budgets_of_options, known_causes, require_one_way, settings_of_file, with_price
-    from nsysdiag.cli.verdicts import Wanted, conclude
     from nsysdiag.saved.files import is_saved_report
     from nsysdiag.units import parse_bytes
 
@@ -160,8 +159,7 @@ def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) 
     from msgspec.structs import replace
 
     from nsysdiag.arrays.spill import share_one_heap
-    from nsysdiag.cli.load import analyze_trace
-    from nsysdiag.cli.settings import refuse_analysis_settings
+    from nsysdiag.cli.settings import analyze_trace, refuse_analysis_settings
     from nsysdiag.pipeline.loading import priced_again
     from nsysdiag.saved.files import is_saved_report, read_report
 

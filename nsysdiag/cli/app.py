@@ -15,11 +15,9 @@ from nsysdiag.cli import (
     batch,
     bundle,
     compare,
-    completion,
     demo,
+    help,
     info,
-    manual,
-    ranks,
     record,
     render,
     rules,
@@ -27,8 +25,8 @@ from nsysdiag.cli import (
     whatif,
 )
 from nsysdiag.cli.console import run
-from nsysdiag.cli.manual import WIDEST, GroupedCommand
-from nsysdiag.cli.recording import RecordCommand
+from nsysdiag.cli.help import WIDEST, GroupedCommand
+from nsysdiag.cli.record import RecordCommand
 from nsysdiag.trace.formats import folder_format
 from nsysdiag.version import __version__
 
@@ -71,15 +69,15 @@ app.command("try", cls=RecordCommand, epilog=trying.EPILOG, context_settings={"a
 app.command(cls=GroupedCommand, epilog=compare.EPILOG)(compare.compare)
 app.command(cls=GroupedCommand, epilog=baseline.EPILOG)(baseline.baseline)
 app.command(cls=GroupedCommand, epilog=batch.EPILOG)(batch.batch)
-app.command(cls=GroupedCommand, epilog=ranks.EPILOG)(ranks.ranks)
+app.command(cls=GroupedCommand, epilog=compare.RANKS_EXAMPLES)(compare.ranks)
 app.command(cls=GroupedCommand, epilog=whatif.EPILOG)(whatif.whatif)
 app.command(cls=GroupedCommand, epilog=bundle.EPILOG)(bundle.bundle)
 app.command(cls=GroupedCommand, epilog=info.EPILOG)(info.info)
 app.command(cls=GroupedCommand, epilog=rules.EPILOG)(rules.rules)
 app.command(cls=GroupedCommand, epilog=render.EPILOG)(render.render)
 app.command(cls=GroupedCommand, epilog=demo.EPILOG)(demo.demo)
-app.command(cls=GroupedCommand, epilog=completion.EPILOG)(completion.completion)
-app.command(cls=GroupedCommand, epilog=manual.EPILOG)(manual.manual)
+app.command(cls=GroupedCommand, epilog=help.COMPLETION_EXAMPLES)(help.completion)
+app.command(cls=GroupedCommand, epilog=help.EPILOG)(help.manual)
 
 
 def _show_version(wanted: bool) -> None:
@@ -102,6 +100,6 @@ def nsysdiag(
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command line, `sys.argv` by default, or complete one for a shell, and exit with its code."""
-    if completion.VARIABLE in os.environ:
-        completion.complete(app)
+    if help.VARIABLE in os.environ:
+        help.complete(app)
     sys.exit(run(app, sys.argv[1:] if arguments is None else arguments))

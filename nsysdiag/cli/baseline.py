@@ -139,7 +139,7 @@ def _report(path: Path, file: "FromFile", *, quiet: bool) -> "Report":
     """The report of a run. Raises NotComparableError for one that no other could be compared with."""
     from msgspec.structs import replace
 
-    from nsysdiag.cli.load import analyze_trace
+    from nsysdiag.cli.settings import analyze_trace
     from nsysdiag.comparison.pairing import require_names
     from nsysdiag.messages import NotComparableError
     from nsysdiag.saved.files import is_saved_report, read_report

@@ -106,14 +106,14 @@ def batch(
     from nsysdiag.batch.results import check_targets, read_history
     from nsysdiag.batch.task import Shared, check_budgets
     from nsysdiag.ci.budgets import Judgement, refuse_changes, unused
-    from nsysdiag.cli.load import load_report
+    from nsysdiag.cli.output import say_what_mattered
     from nsysdiag.cli.settings import (
         budgets_of_options,
+        load_report,
         only_prices,
         require_one_way,
         settings_of_file,
     )
-    from nsysdiag.cli.verdicts import say_what_mattered
     from nsysdiag.document.one_line import command_of
     from nsysdiag.formats.batch.entries import summary_of
     from nsysdiag.saved.files import is_saved_report
@@ -237,7 +237,7 @@ def _written(summary: "BatchSummary", output: str) -> str:
 def _conclude(summary: "BatchSummary", *, quiet: bool) -> None:
     """Report what failed, and which budgets are broken or cannot be judged; end with 4 where an input failed, with 2
     where a budget that fails cannot be judged, with 1 where one is broken that fails."""
-    from nsysdiag.cli.verdicts import say_broken, say_unjudged
+    from nsysdiag.cli.output import say_broken, say_unjudged
 
     for entry in summary.entries:
         for budget in [each for each in entry.budgets if each.broken]:

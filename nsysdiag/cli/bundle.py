@@ -13,7 +13,7 @@ from nsysdiag.trace.formats import named, stem_of
 
 if TYPE_CHECKING:
     from nsysdiag.config.settings import Settings
-    from nsysdiag.share.bundle.contents import Bundle
+    from nsysdiag.share.bundle import Bundle
 
 SUFFIX = ".zip"
 EPILOG = """\b
@@ -46,9 +46,9 @@ def bundle(
     """
     from nsysdiag.cli.output import check_file
     from nsysdiag.config.settings import Settings
-    from nsysdiag.formats.write import write
+    from nsysdiag.formats.documents import write
     from nsysdiag.saved.files import is_saved_report
-    from nsysdiag.share.bundle.contents import LEFT_OUT, coverage, differences, is_ours
+    from nsysdiag.share.bundle import LEFT_OUT, coverage, differences, is_ours
     from nsysdiag.units import format_bytes
 
     source = named(Path(trace))
@@ -83,7 +83,7 @@ def _bundle(source: Path, settings: "Settings", *, redact: bool, quiet: bool) ->
     from nsysdiag.document.one_line import command_of
     from nsysdiag.formats.format import RenderOptions
     from nsysdiag.pseudonyms import private_folder
-    from nsysdiag.share.bundle.contents import bundle_of
+    from nsysdiag.share.bundle import bundle_of
     from nsysdiag.share.redaction import Names
     from nsysdiag.trace.trace import open_trace
 

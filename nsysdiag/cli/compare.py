@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nsysdiag.cli import options
+from nsysdiag.cli.console import progress_bar
 from nsysdiag.messages import UsageError, printable
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from nsysdiag.comparison.pairing import CutAlike
     from nsysdiag.config.settings import Settings
     from nsysdiag.share.redaction import Names
+
 
 EPILOG = """\b
 Examples:
@@ -91,10 +93,9 @@ def compare(
     from nsysdiag.ci.acceptances import check_comparison
     from nsysdiag.ci.budgets import Judgement, judge
     from nsysdiag.cli.against import accepting, against, base_of, compared, runs_of, with_accepted
-    from nsysdiag.cli.output import plan, write_all
+    from nsysdiag.cli.output import concluding, plan, write_all
     from nsysdiag.cli.parts import part_of_each
     from nsysdiag.cli.settings import budgets_of_options, require_one_way, settings_of_file
-    from nsysdiag.cli.verdicts import concluding
     from nsysdiag.comparison.pairing import require_names
     from nsysdiag.comparison.show.registry import RENDERERS
     from nsysdiag.formats.documents import DocumentKind
@@ -186,8 +187,8 @@ def _reports(
 ) -> "CutAlike":
     """The reports of both sides, and notes. Where `whole` captures are compared, and only one of them shows steps,
     these are found in the other."""
-    from nsysdiag.cli.load import analyze_trace
     from nsysdiag.cli.parts import report_of
+    from nsysdiag.cli.settings import analyze_trace
     from nsysdiag.comparison.pairing import CutAlike
     from nsysdiag.saved.files import is_saved_report
 
@@ -231,3 +232,51 @@ def _given(traces: list["SideTrace"], paths: list[Path], names: "Names | None") 
     from nsysdiag.share.redaction.settings import FILE
 
     return read_from(traces, [names.of(FILE, path.name) if names else path.name for path in paths])
+
+
+RANKS_EXAMPLES = """\b
+Examples:
+  nsysdiag ranks rank0.sqlite rank1.sqlite rank2.sqlite rank3.sqlite
+  nsysdiag ranks eight-gpus.sqlite -o ranks.html -o ranks.json
+  nsysdiag ranks rank0.sqlite rank1.sqlite -o - --format md
+  nsysdiag ranks rank0.sqlite rank1.sqlite --redact -o for-the-ticket.html"""
+
+
+def ranks(
+    traces: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TRACE...",
+            help="Exported traces (.sqlite, or folders of Parquet files), of one rank or several each.",
+        ),
+    ],
+    *,
+    output: options.OutputOption = None,
+    format_name: options.RanksFormatOption = None,
+    same_gpu: options.SameGpuOfEachOption = False,
+    redact: options.RedactOption = False,
+    open_html: options.OpenOption = False,
+    force: options.ForceOption = False,
+    quiet: options.QuietOption = False,
+    debug: options.DebugOption = False,
+) -> None:
+    """Say which rank the others wait for, and why it is late.
+
+    Matches the collectives of all ranks in one or several traces, brings their clocks together, and prints a summary.
+    Without -o, writes ranks.nsysdiag.html into the current folder.
+    """
+    from nsysdiag.cli.output import plan, write_all
+    from nsysdiag.config.settings import Settings
+    from nsysdiag.formats.documents import DocumentKind
+    from nsysdiag.ranks import pipeline
+    from nsysdiag.ranks.show.registry import RENDERERS, TABLES
+
+    paths = [Path(trace) for trace in traces]
+    if twice := options.first_repeated(paths):
+        raise UsageError(f"{twice} is named twice", hint="name each trace once")
+    kind = DocumentKind("a comparison of ranks", [*RENDERERS], TABLES)
+    destinations = plan(output, format_name, "ranks", kind, inputs=paths, force=force, open_html=open_html)
+    with progress_bar(quiet=quiet) as progress:
+        report = pipeline.analyze_ranks(paths, Settings(same_gpu=same_gpu, timeline=False), progress)
+    report = options.redacted_for(report, redact=redact)
+    write_all(report, destinations, force=force, quiet=quiet, open_html=open_html)

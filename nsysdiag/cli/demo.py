@@ -29,8 +29,8 @@ def demo(
     simulated what one would have run when, and that was put into the trace. Prints the summary and, without -o,
     writes demo.nsysdiag.html into the current folder.
     """
-    from nsysdiag.cli.load import analyze_trace
     from nsysdiag.cli.output import plan, write_all
+    from nsysdiag.cli.settings import analyze_trace
     from nsysdiag.config.settings import Settings
     from nsysdiag.pseudonyms import private_folder
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from nsysdiag.cli.completion import format_of, output_path
+from nsysdiag.cli.help import format_of, output_path
 from nsysdiag.messages import UsageError
 from nsysdiag.trace.formats import INPUT_FORMATS
 

@@ -65,8 +65,7 @@ def _part(device: str | None, nvtx: str | None, start: str | None, end: str | No
 def report_of(path: Path, settings: Settings, file: Settings, part: ComparedPart, *, quiet: bool) -> Report | WhatIf:
     """The report of a part of a trace, or what was saved, to which no other settings than its own fit. Raises
     InputError and UsageError."""
-    from nsysdiag.cli.load import analyze_trace
-    from nsysdiag.cli.settings import refuse_analysis_settings
+    from nsysdiag.cli.settings import analyze_trace, refuse_analysis_settings
     from nsysdiag.saved.files import is_saved_report, read_side
 
     settings, phase = part.of(settings), part.phase
@@ -86,7 +85,7 @@ def report_of(path: Path, settings: Settings, file: Settings, part: ComparedPart
 
 def _of_phase(path: Path, settings: Settings, phase: str, *, quiet: bool) -> Settings:
     """The settings with the time of a phase of the whole trace."""
-    from nsysdiag.cli.load import analyze_trace
+    from nsysdiag.cli.settings import analyze_trace
     from nsysdiag.pipeline.windows import phase_named
 
     whole = analyze_trace(path, replace(settings, replay=False, timeline=False), quiet=quiet)

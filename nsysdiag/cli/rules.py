@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.cli.completion import one_of
 from nsysdiag.cli.console import emit_text
+from nsysdiag.cli.help import one_of
 from nsysdiag.messages import JSON, TEXT, UsageError
 
 if TYPE_CHECKING:

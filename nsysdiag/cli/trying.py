@@ -20,7 +20,7 @@ import typer
 
 from nsysdiag.cli import options
 from nsysdiag.cli.console import emit_text, note
-from nsysdiag.cli.recording import (
+from nsysdiag.cli.record import (
     CaptureRangeOption,
     DelayOption,
     DurationOption,
@@ -206,8 +206,8 @@ class _Trial:
     def judge(self, after: str | None, destinations: "Sequence[Destination]", *, force: bool) -> None:
         """Record, unless there is a trace, and say how good the prediction was."""
         from nsysdiag.arrays.spill import share_one_heap
-        from nsysdiag.cli.load import analyze_trace
         from nsysdiag.cli.output import write_all
+        from nsysdiag.cli.settings import analyze_trace
         from nsysdiag.comparison.compare import compare_reports
         from nsysdiag.saved.files import read_report
 
@@ -269,7 +269,7 @@ class _Trial:
 
     def _keep(self, documents: "dict[str, Record]") -> None:
         from nsysdiag.formats import json_
-        from nsysdiag.formats.write import write
+        from nsysdiag.formats.documents import write
         from nsysdiag.record import to_json
 
         self._make_folder()

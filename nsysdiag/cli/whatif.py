@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.cli.completion import one_of
+from nsysdiag.cli.help import one_of
 from nsysdiag.messages import UsageError
 
 if TYPE_CHECKING:

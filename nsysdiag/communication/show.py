@@ -11,7 +11,7 @@ from nsysdiag.units import format_count, format_ns
 
 if TYPE_CHECKING:
     from nsysdiag.communication.facts import CollectiveKind, MpiCall
-    from nsysdiag.document.context import Context
+    from nsysdiag.document.view import Context
     from nsysdiag.report import DeviceReport
 
 KINDS = (

@@ -12,7 +12,7 @@ from nsysdiag.units import format_bytes, format_ns
 
 if TYPE_CHECKING:
     from nsysdiag.copies.facts import Copies, CopyRow
-    from nsysdiag.document.context import Context
+    from nsysdiag.document.view import Context
     from nsysdiag.report import DeviceReport
 
 MOST_LINES, TOP_ROWS = 3, 5

@@ -18,7 +18,7 @@ from nsysdiag.units import capitalized, format_money, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.cost.facts import TotalCost
-    from nsysdiag.document.context import Context
+    from nsysdiag.document.view import Context
     from nsysdiag.report import DeviceReport, Report
 
 

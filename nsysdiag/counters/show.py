@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nsysdiag.counters.facts import Clocks, GpuMetrics, KernelMetrics, RangeMetrics
-    from nsysdiag.document.context import Context
+    from nsysdiag.document.view import Context
     from nsysdiag.report import DeviceReport
 
 

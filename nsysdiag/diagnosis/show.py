@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsysdiag.diagnosis.facts import Diagnosis
-    from nsysdiag.document.context import Context
+    from nsysdiag.document.view import Context
     from nsysdiag.phases.facts import Phase, PhaseDevice
     from nsysdiag.report import DeviceReport, Finding, Report
 

@@ -13,7 +13,7 @@ from nsysdiag.document.columns import Cell
 from nsysdiag.document.names import visible
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.rows import BY_NAME
-from nsysdiag.ranks.show.rows import BY_NAME as RANK_TABLES
+from nsysdiag.ranks.show.words import BY_NAME as RANK_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

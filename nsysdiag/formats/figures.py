@@ -17,11 +17,10 @@ from nsysdiag.comparison.show import sections as of_comparison
 from nsysdiag.document import blocks as b
 from nsysdiag.document import drawings as d
 from nsysdiag.document.blocks import as_cell, columns_of, cut, shown
-from nsysdiag.document.context import Context, as_read
 from nsysdiag.document.drawings import LegendEntry, stack
 from nsysdiag.document.kinds import STACK
 from nsysdiag.document.names import visible
-from nsysdiag.document.view import Causes, window_parts
+from nsysdiag.document.view import Causes, Context, as_read, window_parts
 from nsysdiag.document.words import NO_GPU_WORK
 from nsysdiag.formats import sections as of_report
 from nsysdiag.formats.plot_rows import icicle, lanes, stacked_bar, stacks, waterfall

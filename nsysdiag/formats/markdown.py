@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from nsysdiag.ci.facts import FAIL, IGNORE
 from nsysdiag.diagnosis import show as diagnosis
 from nsysdiag.document.blocks import EVERYWHERE, Block, Column, Command, Paragraph, Part, Section, Table, named
-from nsysdiag.document.context import Context
 from nsysdiag.document.kinds import CODE, MARK, TEXT, StatusMark
 from nsysdiag.document.markdown import Piece, comment, markdown_blocks, markdown_of
 from nsysdiag.document.names import MARKER, code, text
+from nsysdiag.document.view import Context
 from nsysdiag.findings import show as findings
 from nsysdiag.formats import sections
 from nsysdiag.formats.format import RenderOptions

@@ -19,10 +19,9 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.document.context import as_read
 from nsysdiag.document.names import call_site_label, clip, visible, whole
 from nsysdiag.document.packed import FULL, LANES, unpack_lanes
-from nsysdiag.document.view import Causes, by_rank, slices_by_time, window_parts
+from nsysdiag.document.view import Causes, as_read, by_rank, slices_by_time, window_parts
 from nsysdiag.document.words import path_label, thread_label, window_sentence
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.record import UNREADABLE

@@ -22,7 +22,7 @@ from nsysdiag.launches import words as launches
 from nsysdiag.memory import show as memory
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.ranges import show as ranges
-from nsysdiag.ranks.show.rows import RANK_COLUMNS
+from nsysdiag.ranks.show.words import RANK_COLUMNS
 from nsysdiag.report import CauseInfo, DeviceReport, Finding, Gap, Iteration, Report, SignatureRow, Slice
 from nsysdiag.time.facts import STATES
 from nsysdiag.utilization import show as utilization

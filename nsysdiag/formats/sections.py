@@ -34,7 +34,7 @@ from nsysdiag.utilization import show as utilization
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from nsysdiag.document.context import Context
+    from nsysdiag.document.view import Context
     from nsysdiag.report import DeviceReport
 
 

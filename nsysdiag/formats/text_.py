@@ -9,10 +9,9 @@ from rich.text import Text
 
 from nsysdiag.diagnosis import show as diagnosis
 from nsysdiag.document.blocks import Detail, Section
-from nsysdiag.document.context import Context
 from nsysdiag.document.names import visible
-from nsysdiag.document.terminal import heading, printed
-from nsysdiag.document.text import text_of, wide_enough
+from nsysdiag.document.text import heading, printed, text_of, wide_enough
+from nsysdiag.document.view import Context
 from nsysdiag.findings import show as findings
 from nsysdiag.formats import sections
 from nsysdiag.formats.format import RenderOptions

@@ -41,9 +41,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from nsysdiag.document.context import Context
     from nsysdiag.document.kinds import CellKind
-    from nsysdiag.document.view import Causes
+    from nsysdiag.document.view import Causes, Context
     from nsysdiag.report import DeviceReport, Gap, Operation, SignatureRow, Slice
 
 

@@ -27,7 +27,7 @@ from nsysdiag.host.facts import HostThread, HostWindow
 from nsysdiag.units import capitalized, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.document.context import Context
+    from nsysdiag.document.view import Context
     from nsysdiag.host.facts import ChangePoint, Contention, CpuHolder, HostReport, SyncLatency
     from nsysdiag.report import Report
 

@@ -25,7 +25,7 @@ from nsysdiag.document.view import Causes, iteration_shares, more_shares
 from nsysdiag.units import format_count, format_ns
 
 if TYPE_CHECKING:
-    from nsysdiag.document.context import Context
+    from nsysdiag.document.view import Context
     from nsysdiag.report import DeviceReport, Iteration, IterationReport
 
 MAX_BARS, TOP_SLOW = 200, 10

@@ -16,7 +16,7 @@ from nsysdiag.units import format_count, format_ns, format_share
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.document.context import Context
+    from nsysdiag.document.view import Context
     from nsysdiag.kernels.facts import FamilyTime, KernelRow
     from nsysdiag.launches.facts import Distribution
     from nsysdiag.report import DeviceReport

@@ -29,7 +29,7 @@ from nsysdiag.launches.words import DISTRIBUTIONS, distributions, launch_sentenc
 from nsysdiag.units import format_count, format_ns, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.document.context import Context
+    from nsysdiag.document.view import Context
     from nsysdiag.launches.facts import Distribution, Launch, LaunchBound, QueueDepth
     from nsysdiag.report import DeviceReport
 

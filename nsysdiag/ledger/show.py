@@ -12,8 +12,7 @@ from nsysdiag.document.view import ledger_rows, moved
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from nsysdiag.document.context import Context
-    from nsysdiag.document.view import Causes, LedgerRow
+    from nsysdiag.document.view import Causes, Context, LedgerRow
     from nsysdiag.report import DeviceReport
 
 MARKDOWN = Limit(page=0, summary=0, brief=0)

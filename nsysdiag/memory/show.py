@@ -29,7 +29,7 @@ from nsysdiag.memory.words import DRIVER_NOTE, level_sentences, unified_sentence
 from nsysdiag.units import format_bytes, format_count, format_ns
 
 if TYPE_CHECKING:
-    from nsysdiag.document.context import Context
+    from nsysdiag.document.view import Context
     from nsysdiag.report import DeviceReport
 
 

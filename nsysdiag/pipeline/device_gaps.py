@@ -16,8 +16,7 @@ from nsysdiag.diagnosis.missing import Missing, missing_of
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.slices import launches_begin
 from nsysdiag.findings.pointers import EmptyIterations, empty_iterations
-from nsysdiag.gaps.calibration import Calibration, calibrate
-from nsysdiag.gaps.gaps import Gaps, find_gaps
+from nsysdiag.gaps.gaps import Calibration, Gaps, calibrate, find_gaps
 from nsysdiag.gaps.launch_frame import DeviceSide, LaunchFrame, frame_of
 from nsysdiag.gaps.stream_waits import event_waits
 from nsysdiag.iterations.chosen import FEWEST_CHOSEN, AnalysisWindow

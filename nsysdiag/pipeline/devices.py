@@ -27,7 +27,7 @@ from nsysdiag.findings.phase_work import JudgedTime, work_of_phase
 from nsysdiag.gap_groups.groups import slices_in_words
 from nsysdiag.iterations.loop import LAYER, Loop
 from nsysdiag.kernels.facts import FamilyTime
-from nsysdiag.kernels.families import family_times
+from nsysdiag.kernels.kernels import family_times
 from nsysdiag.ledger.ledger import only_graphs
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phases.phases import JobPhases, find_phases

@@ -16,8 +16,7 @@ from nsysdiag.units import format_ns, format_share
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.document.context import Context
-    from nsysdiag.document.view import Causes
+    from nsysdiag.document.view import Causes, Context
     from nsysdiag.report import DeviceReport
 
 MAX_ROWS, IN_MARKDOWN, IN_TEXT, AT_FIRST, MOST_CAUSES = 40, 10, 5, 20, 2

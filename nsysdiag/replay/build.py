@@ -17,7 +17,7 @@ from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import distinct_values
-from nsysdiag.gaps.calibration import LATENCY_HIGHEST_NS
+from nsysdiag.gaps.gaps import LATENCY_HIGHEST_NS
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.replay.beside import Beside
 from nsysdiag.replay.device_waits import device_waits, full_queues, with_waiting

@@ -16,7 +16,7 @@ from nsysdiag.events.gpus import slices_of_others
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import Rows, distinct, distinct_values, previous_on_stream
-from nsysdiag.gaps.calibration import LATENCY_HIGHEST_NS
+from nsysdiag.gaps.gaps import LATENCY_HIGHEST_NS
 from nsysdiag.replay.stretch import LEAST_ERROR, Stretch
 from nsysdiag.replay.targets import NONE, HostWaits, Issued, targets
 

@@ -27,7 +27,7 @@ from nsysdiag.trace.capabilities import KINDS
 from nsysdiag.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from nsysdiag.document.context import Context
+    from nsysdiag.document.view import Context
     from nsysdiag.report import Report
 
 

@@ -28,7 +28,7 @@ from nsysdiag.units import capitalized, format_count, format_ns, format_share
 from nsysdiag.utilization.facts import KernelShape, Utilization
 
 if TYPE_CHECKING:
-    from nsysdiag.document.context import Context
+    from nsysdiag.document.view import Context
     from nsysdiag.report import DeviceReport
     from nsysdiag.utilization.facts import UtilizationSeries
 

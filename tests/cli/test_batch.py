@@ -17,7 +17,7 @@ import pytest
 from nsysdiag.batch import pool
 from nsysdiag.batch.task import Limits, Outcome, Task, work
 from nsysdiag.ci.facts import BatchEntry, BatchSummary, HistoryLine
-from nsysdiag.formats import write as results
+from nsysdiag.formats import documents as results
 from nsysdiag.saved import from_json
 from tests.builder import TraceBuilder
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from nsysdiag import Settings, analyze
 from nsysdiag.cli.demo import bundled_trace
 from nsysdiag.saved.files import unpack
-from nsysdiag.share.bundle import slicing
+from nsysdiag.share import slicing
 from tests.builder import TraceBuilder
 from tests.share.bundle.bundling import contents_of
 from tests.share.bundle.test_slicing import MS, steps

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.causes import CAUSES
-from nsysdiag.cli.completion import output_path
+from nsysdiag.cli.help import output_path
 from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.formats.format import FORMATS
 

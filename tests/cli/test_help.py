@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.cli.app import app
-from nsysdiag.cli.manual import GROUP_OF, GROUPS, OTHERS, group_of
+from nsysdiag.cli.help import GROUP_OF, GROUPS, OTHERS, group_of
 from tests.cli.conftest import command_of
 
 if TYPE_CHECKING:

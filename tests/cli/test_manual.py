@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.cli.app import app
-from nsysdiag.cli.manual import manual_page
+from nsysdiag.cli.help import manual_page
 from tests.cli.conftest import command_of
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from nsysdiag import analyze, analyze_ranks
 from nsysdiag.diagnosis.entries import PAGING, account_table
 from nsysdiag.document.blocks import PAGE, Chart, Table
-from nsysdiag.document.context import as_read
+from nsysdiag.document.view import as_read
 from nsysdiag.ranks.show.blocks import job
 from tests.builder import TraceBuilder
 from tests.ranks.run import ALL_REDUCE

@@ -21,11 +21,11 @@ import nsysdiag
 from nsysdiag.causes import CAUSES
 from nsysdiag.cli.app import app
 from nsysdiag.cli.demo import bundled_trace
-from nsysdiag.cli.manual import grouped
+from nsysdiag.cli.help import grouped
 from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.formats import FORMATS
 from nsysdiag.formats.csv_ import TABLES
-from nsysdiag.formats.html.terms import TERMS
+from nsysdiag.formats.html.page import TERMS
 from scripts._gallery.entries import ENTRIES, Entry
 from scripts._gallery.page import table as entries_table
 from tests.causes.test_added import SOURCE

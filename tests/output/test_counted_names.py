@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from nsysdiag.comparison.compare import compare_reports
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show.registry import RENDERERS as COMPARISONS
-from nsysdiag.document.context import as_read, read_name
+from nsysdiag.document.view import as_read, read_name
 from nsysdiag.formats.batch.entries import ANALYSED, entry_of
 from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.saved import from_json

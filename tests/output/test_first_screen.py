@@ -80,7 +80,7 @@ def test_markdown_fits_a_ticket(devices: int) -> None:
 
 @cache
 def of_trace(path: Path) -> Report:
-    from nsysdiag.cli.load import analyze_trace
+    from nsysdiag.cli.settings import analyze_trace
     from nsysdiag.config.settings import Settings
 
     return analyze_trace(path, Settings(), quiet=True)

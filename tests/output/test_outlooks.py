@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.document.blocks import Chart, Command, Details, Section
-from nsysdiag.document.context import Context
 from nsysdiag.document.drawings import StackedBar, Stacks
 from nsysdiag.document.svg import segments
+from nsysdiag.document.view import Context
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.phrases import finished
 from nsysdiag.record import to_json

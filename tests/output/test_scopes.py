@@ -7,7 +7,7 @@ import re
 import pytest
 
 import nsysdiag
-from nsysdiag.document.context import Context
+from nsysdiag.document.view import Context
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.sections import groups
 from tests.output.page import Element, parse

@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from nsysdiag.document.context import Context
-from nsysdiag.document.view import Causes
+from nsysdiag.document.view import Causes, Context
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.launches.facts import Launch
 from nsysdiag.report import DeviceReport

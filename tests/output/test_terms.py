@@ -8,7 +8,7 @@ import pytest
 
 import nsysdiag
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.html.terms import TERMS, explained
+from nsysdiag.formats.html.page import TERMS, explained
 
 TERM = re.compile(r'<abbr class="term"( tabindex="0")? title="([^"]*)">([^<]*)</abbr>')
 

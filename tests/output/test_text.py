@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.document.terminal import bar
+from nsysdiag.document.text import bar
 from nsysdiag.formats import FORMATS, RenderOptions
 from tests.output.rendered import EVERY_SAMPLE
 from tests.output.samples import RECAPTURE, SAMPLES, device, gap

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.write import check, write
+from nsysdiag.formats.documents import check, write
 from nsysdiag.messages import OutputError
 from tests.output.samples import SAMPLES
 

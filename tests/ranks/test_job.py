@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from nsysdiag import analyze, analyze_ranks
-from nsysdiag.document.context import as_read
+from nsysdiag.document.view import as_read
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.ranks.show.registry import RENDERERS
 from nsysdiag.share.redaction.redact import redacted

@@ -29,14 +29,12 @@ from nsysdiag.comparison.show import job, sections, words
 from nsysdiag.comparison.show import sections as baseline
 from nsysdiag.document.blocks import Detail, Lines, Name, Paragraph, Part, Section, named, shown
 from nsysdiag.document.columns import RecordColumn, RecordTable, columns, of_devices
-from nsysdiag.document.context import as_read
 from nsysdiag.document.html import html_of
 from nsysdiag.document.kinds import StatusMark
 from nsysdiag.document.markdown import Piece, comment, markdown_blocks, markdown_of, markdown_page
 from nsysdiag.document.names import text
-from nsysdiag.document.terminal import heading
-from nsysdiag.document.text import text_of, text_page, wide_enough
-from nsysdiag.document.view import Causes
+from nsysdiag.document.text import heading, text_of, text_page, wide_enough
+from nsysdiag.document.view import Causes, as_read
 from nsysdiag.document.words import path_label
 from nsysdiag.formats import markdown as failures
 from nsysdiag.formats.format import RenderOptions

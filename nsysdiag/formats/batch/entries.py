@@ -24,11 +24,10 @@ from nsysdiag.ci.facts import (
     unused_gpus,
 )
 from nsysdiag.document.blocks import Cell, Column, Limit, Name, Paragraph, Section, Table, Tone
-from nsysdiag.document.context import as_read
 from nsysdiag.document.kinds import CODE, FIGURE, MARK, NAME, SHARE, StatusMark, part
 from nsysdiag.document.names import visible
 from nsysdiag.document.text import text_document
-from nsysdiag.document.view import by_time, severity_rank
+from nsysdiag.document.view import as_read, by_time, severity_rank
 from nsysdiag.document.words import counted
 from nsysdiag.fields import SettingValue
 from nsysdiag.report import Tool

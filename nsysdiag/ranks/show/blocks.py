@@ -26,10 +26,9 @@ from nsysdiag.document.blocks import (
     SectionScope,
     Table,
 )
-from nsysdiag.document.context import as_read
 from nsysdiag.document.drawings import LegendEntry, StackedBar, legend_entry, window_stack
 from nsysdiag.document.kinds import BAR, BYTES, CODE, COUNT, NAME, SHARE, STACK, TEXT, TIME, TIMES, part, share_of
-from nsysdiag.document.view import PARTS, Causes, by_time
+from nsysdiag.document.view import PARTS, Causes, as_read, by_time
 from nsysdiag.document.view import share_of as some
 from nsysdiag.document.words import confidence_word, instant
 from nsysdiag.findings.first import brief_of
@@ -38,7 +37,7 @@ from nsysdiag.ranks.show import words
 from nsysdiag.units import format_bytes, format_ns, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.document.context import Context
+    from nsysdiag.document.view import Context
     from nsysdiag.ranks.facts import RankComparison, RankRow
     from nsysdiag.ranks.report import RanksReport
 

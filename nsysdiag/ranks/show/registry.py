@@ -13,8 +13,7 @@ from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.html.page import document
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.ranks.show.blocks import files, sections
-from nsysdiag.ranks.show.rows import BY_NAME
-from nsysdiag.ranks.show.words import TITLE
+from nsysdiag.ranks.show.words import BY_NAME, TITLE
 from nsysdiag.record import to_json
 from nsysdiag.units import format_bytes
 

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from nsysdiag.diagnosis.facts import Saves
-    from nsysdiag.document.context import Context
-    from nsysdiag.document.view import Causes
+    from nsysdiag.document.view import Causes, Context
     from nsysdiag.replay.facts import Saving, WhatIf
     from nsysdiag.report import Finding, Outlook, Report
 

@@ -23,7 +23,9 @@ from nsysdiag.record import Record, rewritten
 from nsysdiag.replay.facts import Transform, WhatIf
 from nsysdiag.report import EvidenceRow, InnerLoop, IterationReport, Report
 from nsysdiag.share.redaction import settings as forms
-from nsysdiag.share.redaction.public import (
+from nsysdiag.share.redaction.settings import (
+    Names,
+    currency,
     is_class_of_operation,
     is_public_call,
     is_public_function,
@@ -33,8 +35,8 @@ from nsysdiag.share.redaction.public import (
     is_public_symbol,
     is_public_table,
     is_public_version,
+    setting,
 )
-from nsysdiag.share.redaction.settings import Names, currency, setting
 from nsysdiag.timeline.facts import OFF_CPU, TimelineLevels
 
 # The names of a timeline: one packed list for all of its lanes, which tell what each is a name of.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, lru_cache
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import fields
@@ -12,12 +13,166 @@ from msgspec.structs import fields
 from nsysdiag.causes import CAUSES
 from nsysdiag.config.settings import Settings
 from nsysdiag.events.callchains import file_name
+from nsysdiag.events.calls import cuda_name
 from nsysdiag.events.collectives import KINDS, OTHER, kind_of
+from nsysdiag.events.gpu_metric_names import is_metric
+from nsysdiag.events.operations import copy_name
 from nsysdiag.fields import SettingValue
 from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.limits import short_name
-from nsysdiag.share.redaction.public import is_public_gpu
+from nsysdiag.trace.tables import TABLES
+
+MOST_KINDS = 91
+"""Kinds of copies by number, known or not: higher ones are not distinguished."""
+LONGEST = 120
+"""Characters: no listed name is longer, and what is need not be searched."""
+_FOLDER = Path(__file__).parents[2] / "data" / "public"
+_FUNCTIONS = ("cuda", "cublas", "cudnn", "nccl", "mpi", "libc", "python")
+_PLACES = frozenset(
+    {"[Unknown]", "[Broken backtraces]", "[Max depth]", "[vdso]", "[vsyscall]", "[kernel.kallsyms]"}
+    | {f"<{each}>" for each in ("module", "lambda", "listcomp", "dictcomp", "setcomp", "genexpr")}
+)
+_WRAPPED = re.compile(r"NSYS_OSRT_(?P<traced>\w+)_\d|__GI_(?P<internal>\w+)")
+_VERSIONED = re.compile(r"(?P<base>cu\w+?|_+cuda\w+?)(_v\d{1,5}|_ptsz|_ptds){1,3}", re.ASCII)
+"""`cudaMalloc_v3020`, `cudaMemcpy_ptds_v7000`, `cuMemAlloc_v2`: how CUPTI writes versions and default streams."""
+_CLONED = re.compile(r"(?P<base>\w+?)(\.(cold|part|isra|constprop|lto_priv)(\.\d{1,3})?){1,4}", re.ASCII)
+"""`dict_dealloc.part.0`: what compilers append to the parts of a function."""
+_OF_NSYS = frozenset({
+    "Buffer flush", "CUDA backtrace profiling initialization", "CUDA profiling data flush",
+    "CUDA profiling data flush on context created", "CUDA profiling data flush on cuInit finished",
+    "CUDA profiling data flush on process exit", "CUDA profiling data flush overhead", "CUDA profiling initialization",
+    "CUPTI Buffer flush", "CUPTI Instrumentation", "CUPTI Resource Management", "CUPTI: Buffer flush",
+    "CUPTI: Instrumentation", "CUPTI: Resource Management", "Chunk Allocation", "Driver JIT Compiler",
+    "Driver compiler", "Instrumentation", "Lazy Function Loading", "NVTX early profiling initialization",
+    "NVTX profiling initialization", "OS runtime libraries profiling finished",
+    "OS runtime libraries profiling initialization", "OS runtime libraries profiling started",
+    "OpenGL profiling initialization", "Resource", "Resource Management", "Runtime Triggered Module Loading",
+    "TLS allocation", "Unknown",
+})  # fmt: skip
+"""What nsys and CUPTI call their own work, where others name a call."""
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
+_LOADED = re.compile(r"dlopen\((?P<module>[^()]*)\)")
+_LIBRARIES = """
+    c m dl rt pthread util gcc_s stdc++ gomp iomp5 tbb tbbmalloc
+    cuda cudart cublas cublasLt cufft cufftw curand cusparse cusolver cusolverMg cupti cupti-sbsa nccl nvrtc
+    nvrtc-builtins nvidia-ml nvidia-ptxjitcompiler nvJitLink nvToolsExt cudnn cudnn_ops cudnn_cnn cudnn_adv cudnn_graph
+    cudnn_engines_precompiled cudnn_engines_runtime_compiled cudnn_heuristic cudnn_ops_infer cudnn_ops_train
+    cudnn_cnn_infer cudnn_cnn_train cudnn_adv_infer cudnn_adv_train
+    torch torch_cpu torch_cuda torch_python torch_global_deps c10 c10_cuda
+    ToolsInjection64 ToolsInjectionCuda64 ToolsInjectionProxy64 ToolsInjectionMemoryAllocator
+    ToolsInjectionMPICH64 ToolsInjectionOpenMPI64
+"""
+_MODULE = re.compile(
+    rf"lib({'|'.join(map(re.escape, sorted(_LIBRARIES.split(), key=len, reverse=True)))})"
+    # The version as file names have it, and the hash by which auditwheel tells copies apart.
+    r"(-[0-9a-f]{8}|-\d{1,2}\.\d{1,3})?\.so(\.\d{1,6}){0,4}"
+    r"|ld-linux-(x86-64|aarch64)\.so\.\d|ld-\d{1,2}\.\d{1,3}\.so"
+    r"|libpython\d(\.\d{1,2})?[dmt]{0,2}\.so(\.\d{1,2}){0,2}|python(\d(\.\d{1,2})?)?"
+    r"|\[(kernel\.kallsyms|vdso|vsyscall|Unknown)\]",
+    re.ASCII,
+)
+_CLASSES = frozenset({*(copy_name(kind) for kind in range(MOST_KINDS)), "memset", "graph"})
+_TABLES = frozenset(name for spec in TABLES.values() for name in (spec.name, *spec.older))
+_TABLE_VERSION = re.compile(r"_V[0-9]{1,3}$")
+_GPU_WORDS = """
+    NVIDIA GeForce Tesla Quadro TITAN Titan RTX GTX GT MX NVS GRID PRO CMP Ti SUPER Super Ada Generation Blackwell
+    Hopper Server Workstation Edition Max-Q Max Q with Design Laptop Mobile GPU PCIe PCIE SXM NVL CNX MIG DGX Spark
+    Jetson Orin Xavier Thor AGX NX Nano Tegra nvgpu Graphics Device Black Xp Z V D
+"""
+_GPU_MODEL = re.compile(
+    rf"{'|'.join(_GPU_WORDS.split())}"
+    r"|(A|B|C|GB|GH|GP|GV|GTX|GT|H|K|L|M|MX|P|RTX|SXM|T|TU|V|HBM)?[0-9]{1,4}(GB|MB|HX|Ti|[A-Zbegm]{0,2})"
+)
+"""`H200`, `A10G`, `GH200`, `RTX5880`, `80GB`, `HBM3e`, `SXM4`, `3g.20gb`: digits with the letters that models have."""
+_CHIP = re.compile(r"(GF|GK|GM|GP|GV|TU|GA|AD|GH|GB|GR|T)[0-9]{2,3}[A-Z]?")
+LONGEST_GPU = 64
+_BUS = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(\.[0-7])?")
+_PRODUCT, _NSYS_VERSION = "NVIDIA Nsight Systems", re.compile(r"\d{1,4}(\.\d{1,6}){0,4}(-\d{1,16}v\d{1,3})?", re.ASCII)
+
+
+@cache
+def listed(name: str) -> frozenset[str]:
+    """A list of public names by its file's stem."""
+    return frozenset((_FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines())
+
+
+@cache
+def _functions() -> frozenset[str]:
+    return frozenset().union(*map(listed, _FUNCTIONS))
+
+
+@lru_cache(maxsize=65_536)
+def is_public_function(name: str) -> bool:
+    """A function of CUDA and its libraries, of MPI, the C library or the interpreter."""
+    if len(name) > LONGEST:
+        return False
+    if name in _PLACES or cuda_name(name) in _functions():
+        return True
+    if found := _WRAPPED.fullmatch(name):
+        return (found["traced"] or found["internal"]) in _functions()
+    found = _VERSIONED.fullmatch(name) or _CLONED.fullmatch(name)
+    return found is not None and found["base"] in _functions()
+
+
+def is_public_call(name: str) -> bool:
+    """The same, or what nsys calls its own overhead: what a table of calls can name."""
+    if name in _OF_NSYS or is_public_function(name):
+        return True
+    loaded = _LOADED.fullmatch(name[:LONGEST])
+    return loaded is not None and (loaded["module"] == "NULL" or is_public_module(loaded["module"]))
+
+
+def is_public_module(name: str) -> bool:
+    """A library that programs share, or the kernel."""
+    return len(name) <= LONGEST and _MODULE.fullmatch(name) is not None
+
+
+def is_public_symbol(name: str) -> bool:
+    """A function, a library where the function is not known, or an address alone."""
+    return is_public_function(name) or is_public_module(name) or _ADDRESS.fullmatch(name) is not None
+
+
+def is_class_of_operation(name: str) -> bool:
+    """The names of operations other than kernels: `memcpy HtoD`, `memset`, `graph`."""
+    return name in _CLASSES
+
+
+def is_public_table(name: str) -> bool:
+    """A table that is declared, in any version, or an enumeration of nsys."""
+    return _TABLE_VERSION.sub("", name) in _TABLES or is_public_enumeration(name)
+
+
+def is_public_enumeration(name: str) -> bool:
+    """An enumeration of nsys, or one of its values."""
+    return name in listed("enumerations")
+
+
+def is_public_gpu(name: str) -> bool:
+    """A model of NVIDIA: `NVIDIA A100-SXM4-80GB`, `NVIDIA GeForce RTX 4090 Laptop GPU`; and one without a name."""
+    parts = re.split(r"[ ()./-]+", name) if len(name) <= LONGEST_GPU else [name]
+    return all(not part or _GPU_MODEL.fullmatch(part) for part in parts)
+
+
+def is_public_chip(name: str) -> bool:
+    """A chip of NVIDIA by its code name: `GA100`."""
+    return _CHIP.fullmatch(name) is not None
+
+
+def is_public_metric(name: str) -> bool:
+    """A GPU metric that the analysis understands."""
+    return is_metric(name)
+
+
+def is_bus_address(text: str) -> bool:
+    """Where a device sits: `0000:3b:00.0`."""
+    return _BUS.fullmatch(text) is not None
+
+
+def is_public_version(text: str) -> bool:
+    """What an exporter says of itself: the name of nsys, and version numbers."""
+    return text == _PRODUCT or _NSYS_VERSION.fullmatch(text) is not None
+
 
 # Pseudonyms of names, numbered by first appearance: `kernel 7`, `kernel 7<2>`, `range 3 #12`.
 

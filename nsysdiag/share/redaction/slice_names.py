@@ -25,7 +25,8 @@ from nsysdiag.iterations.happened import OPERATOR
 from nsysdiag.kernels.names import is_single_precision
 from nsysdiag.pseudonyms import MARK
 from nsysdiag.share.redaction import settings as forms
-from nsysdiag.share.redaction.public import (
+from nsysdiag.share.redaction.settings import (
+    Names,
     is_bus_address,
     is_class_of_operation,
     is_public_call,
@@ -38,7 +39,6 @@ from nsysdiag.share.redaction.public import (
     is_public_symbol,
     is_public_version,
 )
-from nsysdiag.share.redaction.settings import Names
 from nsysdiag.share.slice.sql import Role
 from nsysdiag.trace.capabilities import tells_of_loss
 from nsysdiag.wakeups.loaders import NAMES as OF_LOADERS

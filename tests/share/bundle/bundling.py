@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nsysdiag import Settings, open_trace, pipeline
 from nsysdiag.saved.files import unpack
-from nsysdiag.share.bundle.slicing import SlicePair, TraceSlice, slice_of
+from nsysdiag.share.slicing import SlicePair, TraceSlice, slice_of
 
 if TYPE_CHECKING:
     from pathlib import Path

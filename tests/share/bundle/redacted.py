@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag import Settings, open_trace, pipeline
-from nsysdiag.share.bundle.slicing import TraceSlice, slice_of
 from nsysdiag.share.redaction import Names, redacted_by
 from nsysdiag.share.redaction.slice_names import SliceNames
+from nsysdiag.share.slicing import TraceSlice, slice_of
 
 if TYPE_CHECKING:
     from pathlib import Path

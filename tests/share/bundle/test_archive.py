@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.share.bundle.contents import is_ours, packed
+from nsysdiag.share.bundle import is_ours, packed
 
 if TYPE_CHECKING:
     from pathlib import Path

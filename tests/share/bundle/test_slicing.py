@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from nsysdiag import Settings, analyze
 from nsysdiag.report import Verdict
-from nsysdiag.share.bundle import slicing
-from nsysdiag.share.bundle.contents import differences
-from nsysdiag.share.bundle.slicing import Candidate, SlicePair, TraceSlice, candidates
+from nsysdiag.share import slicing
+from nsysdiag.share.bundle import differences
 from nsysdiag.share.slice.cut import SliceCut
+from nsysdiag.share.slicing import Candidate, SlicePair, TraceSlice, candidates
 from nsysdiag.trace.trace import Trace
 from tests.builder import TraceBuilder
 from tests.levels import some

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag import analyze
-from nsysdiag.share.bundle.slicing import FEWEST_ITERATIONS, LONGEST_SHARE, candidates, whole_of
+from nsysdiag.share.slicing import FEWEST_ITERATIONS, LONGEST_SHARE, candidates, whole_of
 from tests.builder import TraceBuilder
 from tests.iterations.test_iterations import training
 from tests.share.bundle.test_slicing import MS, steps

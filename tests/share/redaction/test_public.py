@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.share.redaction import public
-from nsysdiag.share.redaction.public import (
+from nsysdiag.share.redaction import settings
+from nsysdiag.share.redaction.settings import (
     is_public_call,
     is_public_chip,
     is_public_function,
@@ -20,7 +20,7 @@ from nsysdiag.share.redaction.public import (
     is_public_version,
 )
 
-LISTS = Path(public.__file__).parents[1] / "data" / "public"
+LISTS = Path(settings.__file__).parents[1] / "data" / "public"
 FEWEST = {"cuda": 1_000, "cublas": 900, "cudnn": 250, "nccl": 100, "mpi": 1_000, "libc": 5_000, "python": 3_000}
 
 
@@ -28,7 +28,7 @@ FEWEST = {"cuda": 1_000, "cublas": 900, "cudnn": 250, "nccl": 100, "mpi": 1_000,
 def test_lists_are_sorted_and_without_repeats(path: Path) -> None:
     names = path.read_text(encoding="utf-8").splitlines()
     assert names == sorted(set(names))
-    assert all(1 <= len(name) <= public.LONGEST for name in names)
+    assert all(1 <= len(name) <= settings.LONGEST for name in names)
     assert len(names) >= FEWEST.get(path.stem, 1)
 
 
@@ -140,6 +140,6 @@ def test_tables_chips_metrics_and_versions() -> None:
 @pytest.mark.slow
 def test_lists_are_read_when_they_are_needed() -> None:
     """Not when the package is imported."""
-    code = "from nsysdiag.share.redaction.public import listed; print(listed.cache_info().currsize)"
+    code = "from nsysdiag.share.redaction.settings import listed; print(listed.cache_info().currsize)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "0"

@@ -8,9 +8,8 @@ from markupsafe import Markup, escape
 from msgspec import Struct
 
 from nsysdiag.document import words
-from nsysdiag.document.context import Context
 from nsysdiag.document.drawings import safe_color
-from nsysdiag.document.view import SEVERITIES, device_label, namesake
+from nsysdiag.document.view import SEVERITIES, Context, device_label, namesake
 from nsysdiag.findings.show import anchors, blocks, finding_markdown, in_order, where
 from nsysdiag.formats.html.sections.section import View, report_section
 from nsysdiag.formats.html.timeline_data import gap_key

@@ -8,10 +8,9 @@ from msgspec import Struct
 
 from nsysdiag.document import words
 from nsysdiag.document.blocks import Chart
-from nsysdiag.document.context import Context
 from nsysdiag.document.drawings import StackedBar, Stacks, entry_of, safe_color, stack
 from nsysdiag.document.names import call_site_label, host_code_label
-from nsysdiag.document.view import Causes, by_length, by_total, evidence, flags, slices_by_time
+from nsysdiag.document.view import Causes, Context, by_length, by_total, evidence, flags, slices_by_time
 from nsysdiag.formats.html.sections.section import View, device_section
 from nsysdiag.formats.html.timeline_data import gap_key
 from nsysdiag.gap_groups.show import gaps_gist, groups, groups_gist, longest

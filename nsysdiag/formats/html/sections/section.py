@@ -11,10 +11,9 @@ from msgspec import Struct
 from nsysdiag.document import words
 from nsysdiag.document.axis import time_ticks
 from nsysdiag.document.blocks import Block, Chart, Custom, Section, SectionScope
-from nsysdiag.document.context import Context
 from nsysdiag.document.drawings import StackedBar, Stacks, entry_of, safe_color, stack
 from nsysdiag.document.svg import percent
-from nsysdiag.document.view import LedgerRow, follows_wakes, ledger_rows, moved
+from nsysdiag.document.view import Context, LedgerRow, follows_wakes, ledger_rows, moved
 from nsysdiag.ledger.show import blocks
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from nsysdiag.document import words
 from nsysdiag.document.blocks import Chart, SectionScope
-from nsysdiag.document.context import Context
 from nsysdiag.document.drawings import DrawnLanes, LaneGroup, LegendEntry, by_bottleneck, entry_of
-from nsysdiag.document.view import WORK
+from nsysdiag.document.view import WORK, Context
 from nsysdiag.formats.html.sections.section import View, report_section
 from nsysdiag.formats.html.timeline_data import timeline_data, timelines
 from nsysdiag.formats.html.timeline_lanes import LABELS, DrawnGaps, drawn_gaps, still_lanes

@@ -22,9 +22,9 @@ from nsysdiag.epoch import source_date_epoch
 from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.pipeline.reading import Progress
 from nsysdiag.report import Report
-from nsysdiag.share.bundle.slicing import TraceSlice, slice_of
 from nsysdiag.share.redaction import Names, redacted_by
 from nsysdiag.share.redaction.slice_names import SliceNames
+from nsysdiag.share.slicing import TraceSlice, slice_of
 from nsysdiag.trace.trace import Trace
 from nsysdiag.units import format_ns, format_share
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nsysdiag.report import CauseInfo, DeviceReport
-    from nsysdiag.share.bundle.slicing import SlicePair
+    from nsysdiag.share.slicing import SlicePair
 
 
 # The zip itself: the same bytes for the same contents, and a mark by which a later run recognizes its own file.
