@@ -1,5 +1,8 @@
-"""`nsysdiag analyze`: the report of one trace."""
+"""`nsysdiag analyze`: one trace in, reports out; `nsysdiag demo`, the same of a trace that is bundled; and `nsysdiag
+render`, a saved report in other formats."""
 
+import gzip
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,11 +10,13 @@ import typer
 
 from nsysdiag.cli import options
 from nsysdiag.cli.help import one_of
+from nsysdiag.messages import UsageError
 from nsysdiag.trace.formats import named, stem_of
 
 if TYPE_CHECKING:
     from nsysdiag.config.settings import Settings
     from nsysdiag.report import Report
+
 
 EPILOG = """\b
 Examples:
@@ -170,3 +175,89 @@ def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) 
     refuse_analysis_settings(path, report, file, settings)
     report = priced_again(report, settings)
     return report if settings.timeline else replace(report, timeline=UNSET)
+
+
+DEMO_EXAMPLES = """\b
+Examples:
+  nsysdiag demo
+  nsysdiag demo -o demo.html --open"""
+
+NAME = "demo.sqlite"
+
+
+def demo(
+    *,
+    output: options.OutputOption = None,
+    format_name: options.FormatOption = None,
+    open_html: options.OpenOption = False,
+    force: options.ForceOption = False,
+    quiet: options.QuietOption = False,
+    debug: options.DebugOption = False,
+) -> None:
+    """Analyse a bundled trace, for a first look.
+
+    Two ranks train, and their data loaders are too slow. The host is a real capture. There was no GPU: the program
+    simulated what one would have run when, and that was put into the trace. Prints the summary and, without -o,
+    writes demo.nsysdiag.html into the current folder.
+    """
+    from nsysdiag.cli.output import plan, write_all
+    from nsysdiag.cli.settings import analyze_trace
+    from nsysdiag.config.settings import Settings
+    from nsysdiag.pseudonyms import private_folder
+
+    destinations = plan(output, format_name, Path(NAME).stem, force=force, open_html=open_html)
+    with private_folder() as folder:
+        trace = folder / NAME
+        trace.write_bytes(gzip.decompress(bundled_trace()))
+        report = analyze_trace(trace, Settings(), quiet=quiet)
+    write_all(report, destinations, force=force, quiet=quiet, open_html=open_html)
+
+
+def bundled_trace() -> bytes:
+    """The gzipped trace that ships inside the package."""
+    return files("nsysdiag").joinpath("data", f"{NAME}.gz").read_bytes()
+
+
+RENDER_EXAMPLES = """\b
+Examples:
+  nsysdiag render report.json -o report.html
+  nsysdiag render report.json -o - --format md
+  nsysdiag render report.json --redact -o for-the-ticket.html"""
+
+
+def render(
+    report: Annotated[
+        str,
+        typer.Argument(metavar="REPORT.json", help="Saved by analyze, ranks, compare or whatif, with -o REPORT.json."),
+    ],
+    *,
+    output: options.OutputOption = None,
+    format_name: options.FormatOption = None,
+    redact: options.RedactOption = False,
+    details: options.DetailsOption = False,
+    open_html: options.OpenOption = False,
+    force: options.ForceOption = False,
+    quiet: options.QuietOption = False,
+    debug: options.DebugOption = False,
+) -> None:
+    """Write a saved report in other formats, without the trace."""
+    from nsysdiag.cli.output import plan, write_all
+    from nsysdiag.comparison.facts import Comparison
+    from nsysdiag.formats.documents import kind_of
+    from nsysdiag.saved.files import read_document
+
+    if not output:
+        raise UsageError("render needs an output", hint="add -o report.html, or '-o -' with --format")
+    path = Path(report)
+    document = read_document(path)
+    kind = kind_of(document)
+    destinations = plan(output, format_name, path.stem, kind, inputs=[path], force=force, open_html=open_html)
+    if isinstance(document, Comparison):
+        if redact:
+            raise UsageError(
+                "a saved comparison cannot be redacted",
+                hint="compare again with --redact: nsysdiag compare BEFORE AFTER --redact",
+            )
+    else:
+        document = options.redacted_for(document, redact=redact)
+    write_all(document, destinations, force=force, quiet=quiet, summary=False, open_html=open_html, details=details)

@@ -9,21 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from nsysdiag.cli import (
-    analyze,
-    baseline,
-    batch,
-    bundle,
-    compare,
-    demo,
-    help,
-    info,
-    record,
-    render,
-    rules,
-    trying,
-    whatif,
-)
+from nsysdiag.cli import analyze, baseline, batch, bundle, compare, help, info, record, rules, trying, whatif
 from nsysdiag.cli.console import run
 from nsysdiag.cli.help import WIDEST, GroupedCommand
 from nsysdiag.cli.record import RecordCommand
@@ -74,8 +60,8 @@ app.command(cls=GroupedCommand, epilog=whatif.EPILOG)(whatif.whatif)
 app.command(cls=GroupedCommand, epilog=bundle.EPILOG)(bundle.bundle)
 app.command(cls=GroupedCommand, epilog=info.EPILOG)(info.info)
 app.command(cls=GroupedCommand, epilog=rules.EPILOG)(rules.rules)
-app.command(cls=GroupedCommand, epilog=render.EPILOG)(render.render)
-app.command(cls=GroupedCommand, epilog=demo.EPILOG)(demo.demo)
+app.command(cls=GroupedCommand, epilog=analyze.RENDER_EXAMPLES)(analyze.render)
+app.command(cls=GroupedCommand, epilog=analyze.DEMO_EXAMPLES)(analyze.demo)
 app.command(cls=GroupedCommand, epilog=help.COMPLETION_EXAMPLES)(help.completion)
 app.command(cls=GroupedCommand, epilog=help.EPILOG)(help.manual)
 

@@ -112,8 +112,7 @@ def _require_options(action: Action, given: dict[str, object], suits: Action) ->
 
 
 def _add(baselines: Path, name: str, runs: list[str], keep: int, file: "FromFile", *, anew: bool, quiet: bool) -> None:
-    from nsysdiag.baselines.accepted import drop_accepted
-    from nsysdiag.baselines.folder import add, folder_of, runs_in
+    from nsysdiag.baselines import add, drop_accepted, folder_of, runs_in
 
     folder = folder_of(baselines, name)
     if not runs:
@@ -155,8 +154,7 @@ def _report(path: Path, file: "FromFile", *, quiet: bool) -> "Report":
 def _accept(
     baselines: Path, name: str, what: str | None, reason: str | None, until: str | None, *, quiet: bool
 ) -> None:
-    from nsysdiag.baselines.accepted import add_accepted
-    from nsysdiag.baselines.folder import folder_of, held_in
+    from nsysdiag.baselines import add_accepted, folder_of, held_in
     from nsysdiag.ci.acceptances import acceptance
     from nsysdiag.cli.against import Base, anchored
     from nsysdiag.units import format_ns
@@ -200,7 +198,7 @@ def _day(text: str) -> date:
 
 def _listed(baselines: Path, name: str | None) -> str:
     """One baseline with its runs, or a row for each of all."""
-    from nsysdiag.baselines.folder import folder_of, names_in
+    from nsysdiag.baselines import folder_of, names_in
     from nsysdiag.cli.baseline_pages import all_listed, one_listed
 
     if name is None:

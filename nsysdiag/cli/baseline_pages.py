@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.baselines.accepted import read_accepted
-from nsysdiag.baselines.folder import BaselineRun, folder_of, held_in, runs_in
+from nsysdiag.baselines import BaselineRun, folder_of, held_in, read_accepted, runs_in
 from nsysdiag.ci.acceptances import today
 from nsysdiag.cli.facts import aligned
 from nsysdiag.messages import printable

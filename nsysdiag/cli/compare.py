@@ -10,7 +10,7 @@ from nsysdiag.cli.console import progress_bar
 from nsysdiag.messages import UsageError, printable
 
 if TYPE_CHECKING:
-    from nsysdiag.cli.parts import ComparedPart
+    from nsysdiag.cli.against import ComparedPart
     from nsysdiag.comparison.facts import Comparison, SideTrace
     from nsysdiag.comparison.pairing import CutAlike
     from nsysdiag.config.settings import Settings
@@ -92,9 +92,8 @@ def compare(
 
     from nsysdiag.ci.acceptances import check_comparison
     from nsysdiag.ci.budgets import Judgement, judge
-    from nsysdiag.cli.against import accepting, against, base_of, compared, runs_of, with_accepted
+    from nsysdiag.cli.against import accepting, against, base_of, compared, part_of_each, runs_of, with_accepted
     from nsysdiag.cli.output import concluding, plan, write_all
-    from nsysdiag.cli.parts import part_of_each
     from nsysdiag.cli.settings import budgets_of_options, require_one_way, settings_of_file
     from nsysdiag.comparison.pairing import require_names
     from nsysdiag.comparison.show.registry import RENDERERS
@@ -187,7 +186,7 @@ def _reports(
 ) -> "CutAlike":
     """The reports of both sides, and notes. Where `whole` captures are compared, and only one of them shows steps,
     these are found in the other."""
-    from nsysdiag.cli.parts import report_of
+    from nsysdiag.cli.against import report_of
     from nsysdiag.cli.settings import analyze_trace
     from nsysdiag.comparison.pairing import CutAlike
     from nsysdiag.saved.files import is_saved_report

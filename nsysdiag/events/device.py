@@ -15,9 +15,8 @@ from nsysdiag.events.calls import ApiCalls, CallRows, issue_times, match_launche
 from nsysdiag.events.event_waits import StreamWaits, Synchronized, read_stream_waits
 from nsysdiag.events.gpus import DeviceKeys, Gpu, TimeSlices, busiest, describe, device_keys, read_time_slices
 from nsysdiag.events.identity import joint, pid_of, process_of
-from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.events.operations import Category, Operations, RecordedOperations
+from nsysdiag.events.operations import Category, LaunchShapes, Operations, RecordedOperations
 from nsysdiag.events.rows import RowsOf, Streams, describe_streams, distinct, distinct_values, picked
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from nsysdiag.arrays.intervals import intersect, union
 from nsysdiag.bottlenecks import FEW_KERNELS
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.launch_shapes import LaunchShapes
-from nsysdiag.events.operations import Category
+from nsysdiag.events.operations import Category, LaunchShapes
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.exposed import longest_operations
 from nsysdiag.findings.phase_work import JudgedTime

@@ -15,8 +15,7 @@ from nsysdiag.arrays.groups import group_durations, group_totals
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, intersect, union
 from nsysdiag.counters.facts import KernelMetrics
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.launch_shapes import LaunchShapes
-from nsysdiag.events.operations import Category
+from nsysdiag.events.operations import Category, LaunchShapes
 from nsysdiag.events.rows import distinct, picked
 from nsysdiag.fields import Sentence
 from nsysdiag.kernels.facts import FamilyKernel, FamilyTime, KernelRow, TopKernel

@@ -11,8 +11,7 @@ from nsysdiag.arrays.groups import GroupTotals, group_totals
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.gpus import Gpu, SmLimits
-from nsysdiag.events.launch_shapes import LaunchShapes
-from nsysdiag.events.operations import Category
+from nsysdiag.events.operations import Category, LaunchShapes
 from nsysdiag.events.rows import distinct, picked
 from nsysdiag.utilization.facts import KernelShape
 

@@ -11,9 +11,8 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending
 from nsysdiag.arrays.nesting import levels
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity
-from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.events.operations import Category
+from nsysdiag.events.operations import Category, LaunchShapes
 from nsysdiag.events.rows import NamedRows, picked
 from nsysdiag.iterations.steps import Steps
 from nsysdiag.kernels.names import normal_operation_names

@@ -11,8 +11,7 @@ from nsysdiag.arrays.buckets import Periods, in_periods, taken
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, intersect, union
 from nsysdiag.config.settings import Settings, Thresholds, UtilizationThresholds
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.launch_shapes import LaunchShapes
-from nsysdiag.events.operations import Category
+from nsysdiag.events.operations import Category, LaunchShapes
 from nsysdiag.fields import Sentence
 from nsysdiag.kernels.shapes import Residency, kernel_shapes, residency
 from nsysdiag.ledger.ledger import WindowSplit

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from nsysdiag.baselines.accepted import FILE, add_accepted, drop_accepted, read_accepted
+from nsysdiag.baselines import FILE, add_accepted, drop_accepted, read_accepted
 from nsysdiag.ci.acceptances import Acceptance, acceptance
 from nsysdiag.messages import OutputError, UsageError
 

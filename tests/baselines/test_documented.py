@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from nsysdiag.baselines.accepted import FILE, read_accepted
+from nsysdiag.baselines import FILE, read_accepted
 from nsysdiag.ci.budgets import parse_budgets
 from nsysdiag.cli.app import app
 from nsysdiag.config.file import read_file

@@ -12,8 +12,8 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from nsysdiag.baselines import folder as folders
-from nsysdiag.baselines.folder import add, folder_of, held_in, names_in, runs_in
+from nsysdiag import baselines as folders
+from nsysdiag.baselines import add, folder_of, held_in, names_in, runs_in
 from nsysdiag.messages import OutputError, UsageError
 from nsysdiag.record import to_json
 from nsysdiag.report import Report
@@ -139,7 +139,7 @@ class TestRead:
 JOB = """
 import sys
 from pathlib import Path
-from nsysdiag.baselines.folder import add
+from nsysdiag.baselines import add
 from tests.baselines.test_folder import report
 for number in range(int(sys.argv[2]), int(sys.argv[2]) + 10):
     add(Path(sys.argv[1]), [report(number)], 5)

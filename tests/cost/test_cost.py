@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from nsysdiag.cli.demo import bundled_trace
+from nsysdiag.cli.analyze import bundled_trace
 from nsysdiag.config.settings import CostSettings, Settings
 from nsysdiag.cost.cost import price_of, priced
 from nsysdiag.cost.facts import Amount

@@ -11,8 +11,8 @@ import pytest
 
 import nsysdiag
 from nsysdiag.bottlenecks import BOTTLENECKS
+from nsysdiag.cli.analyze import bundled_trace
 from nsysdiag.cli.console import BROKEN_BUDGET, BUG
-from nsysdiag.cli.demo import bundled_trace
 from nsysdiag.formats.batch.registry import OURS
 from nsysdiag.messages import NsysdiagError
 from nsysdiag.signals import Ended

@@ -18,7 +18,7 @@ import yaml
 from nsysdiag.causes import CAUSES
 from nsysdiag.ci.budgets import budgets_of, parse_budgets
 from nsysdiag.ci.measuring import measures
-from nsysdiag.cli.demo import bundled_trace
+from nsysdiag.cli.analyze import bundled_trace
 from nsysdiag.config.file import read_file
 from nsysdiag.cost.cost import price_of
 from tests.adoption.linting import complaints_of_actionlint, fits

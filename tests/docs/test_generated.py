@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 
 import nsysdiag
 from nsysdiag.causes import CAUSES
+from nsysdiag.cli.analyze import bundled_trace
 from nsysdiag.cli.app import app
-from nsysdiag.cli.demo import bundled_trace
 from nsysdiag.cli.help import grouped
 from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.formats import FORMATS

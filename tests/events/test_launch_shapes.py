@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.events import launch_shapes as tested
-from nsysdiag.events.launch_shapes import SHAPE_COLUMNS, launch_shapes
+from nsysdiag.events import operations as tested
+from nsysdiag.events.operations import SHAPE_COLUMNS, launch_shapes
 from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.trace import open_trace
 from tests.builder import TraceBuilder

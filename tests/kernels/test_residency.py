@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 
 from nsysdiag.events.gpus import Gpu, SmLimits
-from nsysdiag.events.launch_shapes import LaunchShapes
+from nsysdiag.events.operations import LaunchShapes
 from nsysdiag.kernels.shapes import LIMITS, Residency, limit_name, residency
 
 KIB = 1024

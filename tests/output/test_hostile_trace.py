@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import nsysdiag
-from nsysdiag.cli.demo import bundled_trace
+from nsysdiag.cli.analyze import bundled_trace
 from nsysdiag.formats import FORMATS, RenderOptions
 from tests.output.browser import Chromium
 from tests.output.reader import Reader

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 import nsysdiag
+from nsysdiag.cli.analyze import bundled_trace
 from nsysdiag.cli.app import app
-from nsysdiag.cli.demo import bundled_trace
 from nsysdiag.config.settings import CostSettings
 from nsysdiag.document.one_line import LONGEST
 from nsysdiag.messages import InputError, NotComparableError, OutputError, UsageError
