@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import Struct
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
-from nsysdiag.fields import Sentence
+    from nsysdiag.fields import Sentence
 
 EXPORT_HINT = "export it from the report: nsys export --type sqlite --output trace.sqlite trace.nsys-rep"
 
 
-class Conversion(Struct, frozen=True):
+class Conversion(NamedTuple):
     """Where and how tables are made of a file: in `folder`, which is private, in at most `timeout_s`; `nsys` is the
     program, by default the one on the PATH. `warn` takes what a reader must know of the file."""
 
@@ -22,7 +23,7 @@ class Conversion(Struct, frozen=True):
     warn: Callable[[Sentence], None]
 
 
-class InputFormat(Struct, frozen=True):
+class InputFormat(NamedTuple):
     """An input format.
 
     Recognized: `is_one` gets a path and the first 100 bytes of the file, none of a folder. Where `by_name`, a file with
