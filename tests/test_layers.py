@@ -50,7 +50,7 @@ LAYERS = [
     "ranks.pipeline",
     "ci",
     "document",
-    files_of_subjects(PRESENTATION) + " trace.show ledger.show findings.show",
+    files_of_subjects(PRESENTATION) + " trace.show ledger.show findings.show findings.words",
     "formats comparison.show ranks.show replay.show",
     "share batch capture baselines",
     "cli entry __main__",

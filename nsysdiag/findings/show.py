@@ -33,6 +33,7 @@ from nsysdiag.document.kinds import FIGURE, SHARE, TEXT
 from nsysdiag.document.markdown import markdown_blocks
 from nsysdiag.document.view import by_rank, device_label, namesake
 from nsysdiag.findings.first import BRIEF, brief_of, of_bottleneck
+from nsysdiag.findings.words import sure, told
 from nsysdiag.trace.show import source
 from nsysdiag.units import capitalized, format_ns, format_share, listed
 
@@ -196,9 +197,10 @@ def _title(finding: Finding, on: str) -> str:
 
 def _lines(finding: Finding) -> list[str]:
     """What it costs, how it comes about, what shows it, and what to do."""
-    found = [f"{capitalized(costs(finding))}; {_sure(finding)}."]
+    found = [f"{capitalized(costs(finding))}; {sure(finding)}."]
     found += [" → ".join(finding.chain)] if finding.chain else []
     found += [f"Evidence: {'; '.join(finding.evidence[:TICKET_EVIDENCE])}"] if finding.evidence else []
+    found += [f"{fact.label}: {said}" for fact, said in told(finding, "ticket")]
     return [*found, *(f"Fix: {each}" for each in finding.advice[:1])]
 
 
@@ -260,11 +262,7 @@ def _entry(report: Report, finding: Finding, earlier: Finding | None) -> Entry:
     )
 
 
-def _sure(finding: Finding) -> str:
-    return f"{words.confidence_word(finding.confidence)} ({format_share(finding.confidence, 1)})"
-
-
 def _facts(finding: Finding) -> str:
     facts = [capitalized(costs(finding)) if finding.bottleneck else f"Lost: {words.lost_sentence(finding)}"]
-    facts.append(f"confidence: {_sure(finding)}")
+    facts += [f"{fact.label.lower()}: {said}" for fact, said in told(finding, "line")]
     return " · ".join([*facts, *([words.where_sentence(finding)] if finding.gaps else [])])

@@ -15,7 +15,8 @@ from nsysdiag.document.columns import RecordColumn, RecordTable, columns, of_dev
 from nsysdiag.document.kinds import part
 from nsysdiag.document.names import call_site_label, host_code_label, whole
 from nsysdiag.document.view import Causes, by_length, by_time, ledger_rows, slices_by_time
-from nsysdiag.document.words import chain_label, path_label, row_query
+from nsysdiag.document.words import path_label
+from nsysdiag.findings.words import FACTS, JUDGED
 from nsysdiag.host import show as host
 from nsysdiag.kernels.facts import FamilyTime, KernelRow
 from nsysdiag.launches import words as launches
@@ -23,7 +24,7 @@ from nsysdiag.memory import show as memory
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.ranges import show as ranges
 from nsysdiag.ranks.show.words import RANK_COLUMNS
-from nsysdiag.report import CauseInfo, DeviceReport, Finding, Gap, Iteration, Report, SignatureRow, Slice
+from nsysdiag.report import CauseInfo, DeviceReport, Gap, Iteration, Report, SignatureRow, Slice
 from nsysdiag.time.facts import STATES
 from nsysdiag.utilization import show as utilization
 
@@ -123,8 +124,8 @@ _GAPS = (
     RecordColumn[_GapRow]("call_site", "text", lambda row: call_site_label(row.gap.call_site, whole)),
     RecordColumn[_GapRow]("nvtx_elsewhere", "text", lambda row: path_label(row.gap.nvtx_elsewhere)),
 )
-WINDOW, JUDGED = "window", "judged"
-"""The time that a table adds up: all of a device's window, or what the diagnosis is about."""
+WINDOW = "window"
+"""The time that a table adds up, if it is not what the diagnosis is about (JUDGED)."""
 
 
 def _scoped(shown: tuple[RecordColumn[Any], ...], scope: str) -> tuple[RecordColumn[Any], ...]:
@@ -168,22 +169,6 @@ _ITERATIONS = (
     ),
     *columns(Iteration, "steady"),
 )
-_FINDINGS = (
-    *columns(Finding, "device id severity cause title lost_ns lost_share ceiling_ns confidence"),
-    RecordColumn[Finding]("nvtx", "text", lambda finding: path_label(finding.nvtx)),
-    RecordColumn[Finding]("evidence", "text", lambda finding: "; ".join(finding.evidence)),
-    RecordColumn[Finding]("advice", "text", lambda finding: "; ".join(finding.advice)),
-    *columns(Finding, "signature call gaps"),
-    RecordColumn[Finding]("chain", "text", lambda finding: chain_label(finding.chain)),
-    RecordColumn[Finding]("rows", "text", lambda finding: "; ".join(row_query(row) for row in finding.rows)),
-)
-_SAVINGS = (
-    *columns(Finding, "bottleneck share part_of note"),
-    RecordColumn[Finding]("devices", "text", lambda finding: "; ".join(finding.devices or [finding.device])),
-    RecordColumn[Finding]("saves", "text", lambda finding: finding.saves.figure if finding.saves else None),
-    *columns(Finding, "saves_low_ns=saves.low_ns saves_high_ns=saves.high_ns saves_of_ns=saves.of_ns"),
-    *columns(Finding, "saves_per=saves.per saves_method=saves.method"),
-)
 _SUMS = (
     RecordColumn[tuple[str, _SumRow]]("device", "text", lambda pair: pair[0]),
     RecordColumn[tuple[str, _SumRow]]("scope", "text", lambda pair: pair[1].scope),
@@ -213,6 +198,6 @@ _TABLES: tuple[RecordTable[Report, Any], ...] = (
     *cost.TABLES,
     *utilization.TABLES,
     *counters.TABLES,
-    RecordTable("findings", (*_scoped(_FINDINGS, JUDGED), *_SAVINGS), lambda report: report.findings),
+    RecordTable("findings", tuple(fact.column for fact in FACTS), lambda report: report.findings),
 )
 BY_NAME = {table.name: table for table in _TABLES}

@@ -11,9 +11,10 @@ from nsysdiag.document import words
 from nsysdiag.document.drawings import safe_color
 from nsysdiag.document.view import SEVERITIES, Context, device_label, namesake
 from nsysdiag.findings.show import anchors, blocks, finding_markdown, in_order, where
+from nsysdiag.findings.words import takes, told
 from nsysdiag.formats.html.sections.section import View, report_section
 from nsysdiag.formats.html.timeline_data import gap_key
-from nsysdiag.units import format_ns, format_share
+from nsysdiag.units import format_ns
 
 if TYPE_CHECKING:
     from nsysdiag.formats.html.sections.section import ReportSection
@@ -24,35 +25,39 @@ OPEN = 2
 sooner."""
 
 
+class CardFact(Struct, frozen=True):
+    """A fact on the card of a finding. `color` is the swatch before it, `anchor` the finding that it links to."""
+
+    label: str
+    text: str
+    is_name: bool = False
+    color: str | None = None
+    anchor: str = ""
+
+
 class FindingView(Struct, frozen=True):
-    """One finding as drawn. `anchor` stays the same from report to report, like the finding's id. `cause` is empty if
-    the title begins with it, `device` if there is only one, `saves` if unknown. `saves` is `of` a step or the judged
-    time, `share` is of the `whole`. `queries` hold a description of each row of the trace, and the SELECT that finds
-    it. The timeline shows `gap`, or else `span` around its first row: `START-END` in ns. `folded`: its evidence opens
-    on demand. `same` is the anchor of the finding on another device with the same advice, `same_device` that device."""
+    """One finding as drawn. `anchor` stays the same from report to report, like the finding's id. `color` is that of
+    its cause, None if its title does not begin with it. `saves` is `of` a step or the judged time, empty if unknown.
+    `share` is of the `whole`. `queries` hold a description of each row of the trace, and the SELECT that finds it. The
+    timeline shows `gap`, or else `span` around its first row: `START-END` in ns. `folded`: its evidence opens on
+    demand. `again`: a finding on another device, above, has the same advice."""
 
     finding: Finding
     anchor: str
     kind: str
     icon: str
-    cause: str
     color: str | None
-    device: str
     saves: str
     of: str
-    lost: str
     share: str
     whole: str
-    confidence: str
-    path: str
-    where: str
+    facts: list[CardFact]
     queries: list[tuple[str, str]]
     markdown: Markup
     gap: str
     span: str
     folded: bool
-    same: str
-    same_device: str
+    again: bool
 
 
 def view(context: Context) -> View:
@@ -67,34 +72,41 @@ def view(context: Context) -> View:
 
 def _draw(context: Context, finding: Finding, findings: list[Finding], names: dict[int, str]) -> FindingView:
     """One of the `findings`; `names` has the anchor of each by its identity."""
-    cause = context.causes[finding.cause]
     # The finding of another device that is shown already and asks for the same.
     first = namesake(finding, findings)
     twin = first if first and first.advice == finding.advice else None
+    cause = _cause(context, finding)
+    titled = finding.title.startswith(cause.text)
+    share, whole = takes(finding)
+    facts = [
+        CardFact("Where", _device(context, finding)),
+        *([] if titled else [cause]),
+        *(CardFact(fact.label, said, fact.is_name) for fact, said in told(finding, "card")),
+        *([CardFact("Same as", f"on {twin.device}, above", anchor=names[id(twin)])] if twin else []),
+    ]
     return FindingView(
         finding=finding,
         anchor=names[id(finding)],
         kind=finding.severity if finding.severity in SEVERITIES else "info",
         icon=words.SEVERITY_ICONS.get(finding.severity, "○"),
-        cause="" if finding.title.startswith(cause.title) else cause.title,
-        color=safe_color(cause.color) if context.causes.knows(finding.cause) else None,
-        device=_device(context, finding),
+        color=cause.color if titled else None,
         saves=finding.saves.figure if finding.saves else "",
         of=finding.saves.of if finding.saves else "",
-        lost=format_ns(finding.lost_ns) if finding.lost_ns else "",
-        share=format_share(finding.share if finding.bottleneck else finding.lost_share, 1),
-        whole="judged time" if finding.bottleneck else "window",
-        confidence=f"{words.confidence_word(finding.confidence)} ({format_share(finding.confidence, 1)})",
-        path=words.path_label(finding.nvtx),
-        where=words.where_sentence(finding),
+        share=share,
+        whole=whole,
+        facts=[each for each in facts if each.text],
         queries=[(f"{row.name}, {format_ns(row.ns)}", words.row_query(row)) for row in finding.rows],
         gap=_gap(context, finding),
         span=_span(context, finding),
         folded=twin is not None or not _is_open(finding, findings),
-        same=names[id(twin)] if twin else "",
-        same_device=twin.device if twin else "",
+        again=twin is not None,
         markdown=escape(finding_markdown(context.report, finding)),  # its line ends are meant
     )
+
+
+def _cause(context: Context, finding: Finding) -> CardFact:
+    cause, known = context.causes[finding.cause], context.causes.knows(finding.cause)
+    return CardFact("Cause", cause.title, color=safe_color(cause.color) if known else None)
 
 
 def _is_open(finding: Finding, findings: list[Finding]) -> bool:
