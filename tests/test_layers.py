@@ -91,7 +91,7 @@ def test_no_module_imports_from_a_layer_above(imports: list[tuple[str, str]]) ->
 def test_no_presentation_computes(imports: list[tuple[str, str]]) -> None:
     """Formats and presentation import records, arrays and each other, and no step of the analysis."""
     shown = [each for each in imports if (layer_of(each[0]) or 0) in range(SHOWING, layer_of("formats") + 1)]
-    assert len(shown) > 300
+    assert len(shown) > 150
     assert [each for each in shown if layer_of(each[1]) in range(COMPUTING, SHOWING)] == []
 
 

@@ -15,7 +15,7 @@ from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, subtract, union
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
-from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, bottleneck_of, exposed_mpi, variant_of
+from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, bottleneck_of, other_calls, variant_of
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence, named
 from nsysdiag.events.callchains import CallChains
@@ -190,7 +190,7 @@ def _in_driver(samples: Samples, chains: CallChains, axis: ThreadAxis, lane: int
 
 
 def _in_mpi_init(host: HostActivity) -> Intervals:
-    return union(host.mpi.spans[named(host.mpi, exposed_mpi.START_UP)])
+    return union(host.mpi.spans[named(host.mpi, other_calls.START_UP)])
 
 
 def _divided(layered: LayeredEvidence, left: Owned) -> Iterator[tuple[str, str, Intervals]]:

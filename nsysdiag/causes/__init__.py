@@ -10,99 +10,82 @@ from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECKS, BottleneckId
 from nsysdiag.causes import (
-    blocked,
     blocking_copy,
-    context_init,
-    cuda_api,
-    data_loading,
-    device_stall,
-    dispatch,
-    exposed_mpi,
-    gpu_context_switch,
-    graph_build,
-    graph_untraced,
+    device_side,
     host_compute,
-    intra_graph,
-    io_wait,
-    launch_call,
-    launch_latency,
-    launch_unknown,
-    lock_wait,
-    memory_allocation,
-    module_load,
+    input_output,
+    launching,
+    memory_calls,
     off_cpu,
-    os_memory,
-    profiler_overhead,
-    queue_full,
-    sleep,
-    stream_barrier,
-    stream_wait,
+    other_calls,
+    start_up,
+    streams,
     sync,
-    uncovered,
-    unified_memory,
+    thread_waits,
+    unexplained,
 )
 from nsysdiag.causes.cause import Cause, Hint
 from nsysdiag.causes.ids import HOST_CODE as HOST_CODE
 
 # The order is the order of precedence: what a cause claims, those behind it do not see.
-_MODULES = (
-    dispatch,
-    unified_memory,
-    intra_graph,
-    graph_untraced,
-    launch_unknown,
-    profiler_overhead,
-    exposed_mpi,
-    sync,
-    blocking_copy,
-    memory_allocation,
-    context_init,
-    queue_full,
-    module_load,
-    graph_build,
-    cuda_api,
-    lock_wait,
-    io_wait,
-    os_memory,
-    sleep,
-    off_cpu,
-    blocked,
-    host_compute,
-    uncovered,
-    launch_call,
-    launch_latency,
-    stream_wait,
-    stream_barrier,
-    gpu_context_switch,
-    device_stall,
+_ORDER = (
+    device_side.DISPATCH,
+    memory_calls.UNIFIED_MEMORY,
+    device_side.INTRA_GRAPH,
+    unexplained.GRAPH_UNTRACED,
+    unexplained.LAUNCH_UNKNOWN,
+    other_calls.PROFILER_OVERHEAD,
+    other_calls.EXPOSED_MPI,
+    sync.CAUSE,
+    blocking_copy.CAUSE,
+    memory_calls.MEMORY_ALLOCATION,
+    start_up.CONTEXT_INIT,
+    launching.QUEUE_FULL,
+    start_up.MODULE_LOAD,
+    start_up.GRAPH_CREATION,
+    other_calls.CUDA_API,
+    thread_waits.LOCK_WAIT,
+    input_output.IO_WAIT,
+    memory_calls.OS_MEMORY,
+    thread_waits.SLEEP,
+    off_cpu.CAUSE,
+    unexplained.BLOCKED,
+    host_compute.CAUSE,
+    unexplained.UNCOVERED,
+    launching.LAUNCH_CALL,
+    launching.LAUNCH_LATENCY,
+    streams.STREAM_WAIT,
+    streams.STREAM_BARRIER,
+    device_side.GPU_CONTEXT_SWITCH,
+    device_side.DEVICE_STALL,
     # Behind all others: no rule finds it, it is where wake-ups lead.
-    data_loading,
+    input_output.DATA_LOADING,
 )
 
-CAUSES: dict[str, Cause] = {module.CAUSE.id: module.CAUSE for module in _MODULES}
+CAUSES: dict[str, Cause] = {cause.id: cause for cause in _ORDER}
 
 PLACE: dict[str, int] = {cause: place for place, cause in enumerate(CAUSES)}
 """Where in the registry a cause is: its number in columns."""
 OF_WORKER: dict[str, EvidenceLabel] = {cause: EvidenceLabel(cause, cause) for cause in CAUSES}
 """The label of waits for a loading worker whose time has this cause."""
 
-FALLBACK = uncovered.CAUSE.id
+FALLBACK = unexplained.UNCOVERED.id
 """What is left when nothing explains a gap."""
-IN_LAUNCH_CALL = launch_call.CAUSE.id
+IN_LAUNCH_CALL = launching.LAUNCH_CALL.id
 """What is left of the launch call."""
-LAUNCH_LATENCY = launch_latency.CAUSE.id
-EVENT_WAIT = stream_wait.CAUSE.id
-UNTRACED_GRAPH = graph_untraced.CAUSE.id
-QUEUE_FULL = queue_full.CAUSE.id
+LAUNCH_LATENCY = launching.LAUNCH_LATENCY.id
+EVENT_WAIT = streams.STREAM_WAIT.id
+UNTRACED_GRAPH = unexplained.GRAPH_UNTRACED.id
+QUEUE_FULL = launching.QUEUE_FULL.id
 SYNCHRONIZATION = sync.CAUSE.id
 BLOCKING_COPY = blocking_copy.CAUSE.id
-ALLOCATION = memory_allocation.CAUSE.id
+ALLOCATION = memory_calls.MEMORY_ALLOCATION.id
 PREEMPTION = off_cpu.CAUSE.id
-OTHER_PROCESS = gpu_context_switch.CAUSE.id
-INPUT_WAIT = data_loading.CAUSE.id
-THREAD_WAIT = lock_wait.CAUSE.id
-IN_MPI = exposed_mpi.CAUSE.id
-UNIFIED_MEMORY = unified_memory.CAUSE.id
+OTHER_PROCESS = device_side.GPU_CONTEXT_SWITCH.id
+INPUT_WAIT = input_output.DATA_LOADING.id
+THREAD_WAIT = thread_waits.LOCK_WAIT.id
+IN_MPI = other_calls.EXPOSED_MPI.id
+UNIFIED_MEMORY = memory_calls.UNIFIED_MEMORY.id
 
 
 def places(which: Callable[[Cause], bool]) -> IntArray:

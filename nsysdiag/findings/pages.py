@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from nsysdiag.causes import unified_memory
+from nsysdiag.causes import memory_calls
 from nsysdiag.findings.rules import PAGING
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.memory.facts import MigrationRow
@@ -34,7 +34,9 @@ def pages_as_one(found: list[Finding], device: DeviceReport, context: FindingCon
     paging = next((each for each in found if each.cause == PAGING.id), None)
     if paging is None:
         return found
-    between = [each for each in found if each.cause == unified_memory.CAUSE.id and each.bottleneck == PAGING.bottleneck]
+    between = [
+        each for each in found if each.cause == memory_calls.UNIFIED_MEMORY.id and each.bottleneck == PAGING.bottleneck
+    ]
     rows = device.unified_memory.rows if device.unified_memory else []
     one = _advised(_joined(paging, between, context), rows)
     return [one if each is paging else each for each in found if each not in between]

@@ -11,7 +11,7 @@ from nsysdiag import typed
 from nsysdiag.account.outside import HOST, UNEXPLAINED, Start, activity_of, done_by
 from nsysdiag.arrays.groups import group_totals, summed
 from nsysdiag.arrays.intervals import BoolArray, Intervals, intersect, union
-from nsysdiag.causes import CAUSES, HOST_CODE, io_wait
+from nsysdiag.causes import CAUSES, HOST_CODE, input_output
 from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct
@@ -63,7 +63,7 @@ def work_outside(layered: LayeredEvidence, thread: int, span: tuple[int, int], c
 def _most(parts: dict[Sentence, int], code: dict[str, int], whole: int) -> list[Did]:
     """Of `parts` of a time by name, in ns, those that took most of it. `code` are the CPU samples of host code."""
     named = [
-        Did(text=_in_function(code) if word == HOST else word, ns=ns, writes=io_wait.is_write(typed.called(word)))
+        Did(text=_in_function(code) if word == HOST else word, ns=ns, writes=input_output.is_write(typed.called(word)))
         for word, ns in sorted(parts.items(), key=lambda part: (-part[1], part[0]))[:MOST]
         if ns >= NOTABLE * whole
     ]

@@ -15,8 +15,8 @@ from nsysdiag.arrays.groups import GroupTotals, group_totals
 from nsysdiag.arrays.intervals import BoolArray, IntArray, intersect
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, IN_LAUNCH_CALL, INPUT_WAIT, bottlenecks_of_cause, variant_of
 from nsysdiag.causes.cause import Cause, Hint, Variant
-from nsysdiag.causes.data_loading import COMPUTES
-from nsysdiag.causes.dispatch import CAUSE as DISPATCH
+from nsysdiag.causes.device_side import DISPATCH
+from nsysdiag.causes.input_output import WORKER_COMPUTES
 from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.sentences import HANGS, UNSEEN_TITLE
@@ -191,7 +191,7 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
     calls = _calls(context, shares, slices, ns)
     path, whole = _place(context, shares, spot)
     # What a worker computes is in samples alone: calls are those in which others wait for it.
-    naming = {} if kind.id == COMPUTES else _calls(context, shares, own, ns[mine]) if loads else calls
+    naming = {} if kind.id == WORKER_COMPUTES else _calls(context, shares, own, ns[mine]) if loads else calls
     rows = context.gaps.slices
     return _Facts(
         call_of=dict(zip(rows.texts, rows.calls, strict=True)) | {name: name for name in context.waits.names},

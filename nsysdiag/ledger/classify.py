@@ -8,15 +8,7 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, subtract, union
-from nsysdiag.causes import (
-    CAUSES,
-    EVENT_WAIT,
-    FALLBACK,
-    IN_LAUNCH_CALL,
-    LAUNCH_LATENCY,
-    UNTRACED_GRAPH,
-    graph_untraced,
-)
+from nsysdiag.causes import CAUSES, EVENT_WAIT, FALLBACK, IN_LAUNCH_CALL, LAUNCH_LATENCY, UNTRACED_GRAPH, unexplained
 from nsysdiag.causes.call_facts import FIRST_USE
 from nsysdiag.causes.cause import Cause, OwnCall
 from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence
@@ -105,7 +97,7 @@ class _Splitter:
         gaps = self.frame.gaps
         spans, owner = self.frame.region(gaps.opened, gaps.closed, self.subject)
         dropped, left, _ = claim(Owned.of(spans, owner), self.partial)
-        label = self.collector.labels.code(graph_untraced.NODES_MISSING)
+        label = self.collector.labels.code(unexplained.NODES_MISSING)
         self._give(UNTRACED_GRAPH, dropped, label=label, text="graph launched, some of its nodes not recorded")
         claimed, _, _ = claim(left, self.untraced)
         self._give(UNTRACED_GRAPH, claimed, text="graph launched, nothing recorded")

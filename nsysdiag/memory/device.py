@@ -7,7 +7,7 @@ import numpy as np
 from nsysdiag.arrays.buckets import StepFunction, in_buckets
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains
 from nsysdiag.arrays.nesting import outermost
-from nsysdiag.causes import context_init, memory_allocation
+from nsysdiag.causes import memory_calls, start_up
 from nsysdiag.config.settings import MemoryThresholds
 from nsysdiag.copies.copies import a_turn
 from nsysdiag.events.calls import ApiCalls, named_like
@@ -197,7 +197,7 @@ def _borders(window: AnalysisWindow, bounds: tuple[int, int]) -> IntArray:
 
 def _sees_the_beginning(device: DeviceTimeline, calls: ApiCalls, creates_context: BoolArray) -> bool:
     """Whether every process that uses the device made its context in the trace: only then it shows all allocations."""
-    making = named_like(calls.names, context_init.CALLS)
+    making = named_like(calls.names, start_up.CONTEXT_INIT_CALLS)
     if len(calls.rows) == 0:
         return False
     begun = making[calls.rows.name] | creates_context
@@ -230,7 +230,7 @@ def _churn(
 
 def _allocation_calls(device: DeviceTimeline, calls: ApiCalls, window: AnalysisWindow) -> tuple[int, int]:
     """The outermost calls that begin inside the window and allocate or free: how many, and their time."""
-    of_memory = named_like(calls.names, memory_allocation.CALLS)
+    of_memory = named_like(calls.names, memory_calls.MEMORY_ALLOCATION_CALLS)
     if not of_memory.any():
         return 0, 0
     rows = calls.rows

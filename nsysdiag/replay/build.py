@@ -12,7 +12,7 @@ from nsysdiag.arrays.claim import Owned
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.causes import CAUSES, FALLBACK, PLACE
 from nsysdiag.causes.evidence import HostEvidence
-from nsysdiag.causes.lock_wait import CAUSE as LOCK_WAIT
+from nsysdiag.causes.thread_waits import LOCK_WAIT
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import joint

@@ -10,7 +10,7 @@ from msgspec import Struct
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
 from nsysdiag.causes import ALLOCATION, BLOCKING_COPY, PLACE, QUEUE_FULL, SYNCHRONIZATION, blocking_copy, sync
 from nsysdiag.causes.evidence import HostEvidence
-from nsysdiag.causes.sleep import CAUSE as SLEEP
+from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.calls import CallRows, named_like
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import joint, process_of

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from nsysdiag.arrays.intervals import BoolArray
 from nsysdiag.causes import PLACE
-from nsysdiag.causes.io_wait import CAUSE as IO_WAIT
+from nsysdiag.causes.input_output import IO_WAIT
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.sources import asks_others

@@ -18,12 +18,12 @@ from nsysdiag.causes import (
     PLACE,
     PREEMPTION,
     host_compute,
-    io_wait,
-    os_memory,
-    sleep,
+    input_output,
+    memory_calls,
+    thread_waits,
 )
 from nsysdiag.causes.cause import HINTS
-from nsysdiag.causes.data_loading import COMPUTES, READS
+from nsysdiag.causes.input_output import WORKER_COMPUTES, WORKER_READS
 from nsysdiag.diagnosis.facts import FULL_LINK, UNKNOWN
 from nsysdiag.events.rows import distinct
 from nsysdiag.replay.behind import loaders
@@ -46,8 +46,8 @@ DWARFED = 2
 """Copies that take more than this many times as long as all kernels cannot be overlapped. Then the fix is fewer
 bytes, by an unknown amount."""
 OF_WORKERS: dict[str, tuple[str, ...]] = {
-    READS: (io_wait.CAUSE.id, os_memory.CAUSE.id),
-    COMPUTES: (host_compute.CAUSE.id, FALLBACK),
+    WORKER_READS: (input_output.IO_WAIT.id, memory_calls.OS_MEMORY.id),
+    WORKER_COMPUTES: (host_compute.CAUSE.id, FALLBACK),
     "no_cpu": (PREEMPTION,),
 }
 """Variants of input waits whose fix makes a part of the workers' time shorter; by any other they are ahead."""
@@ -104,7 +104,7 @@ def may_only_move(model: Model, finding: Finding) -> bool:
 def _disk_is_busy(model: Model, finding: Finding) -> bool:
     """Whether workers that read wait for a disk that is busy all the time: more of them read no faster if they share
     it."""
-    reads = finding.cause == INPUT_WAIT and finding.variant == READS
+    reads = finding.cause == INPUT_WAIT and finding.variant == WORKER_READS
     return reads and reads_ns(Changes.none(model)) * model.stretch.count >= BUSY * (
         model.stretch.end - model.stretch.begin
     )
@@ -113,9 +113,9 @@ def _disk_is_busy(model: Model, finding: Finding) -> bool:
 def _polls(model: Model, finding: Finding) -> bool:
     """Whether a thread sleeps several times a step, as one that asks again and again for what is not in the trace: it
     may have to wait for that without the sleeps, too."""
-    if finding.cause != sleep.CAUSE.id or not sleep.SLEEPS.search(typed.plain(finding.call or "")):
+    if finding.cause != thread_waits.SLEEP.id or not thread_waits.SLEEPS.search(typed.plain(finding.call or "")):
         return False
-    asleep = model.pieces.cause == PLACE[sleep.CAUSE.id]
+    asleep = model.pieces.cause == PLACE[thread_waits.SLEEP.id]
     _, thread = distinct(model.program.thread[model.pieces.owner[asleep]])
     return int(np.bincount(thread).max(initial=0)) >= POLLS * model.stretch.count
 

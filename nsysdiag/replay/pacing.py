@@ -20,9 +20,9 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, nearest_before, union
 from nsysdiag.causes import FALLBACK, HOST_CODE, IN_MPI, PLACE, PREEMPTION, SYNCHRONIZATION, THREAD_WAIT, places
-from nsysdiag.causes.io_wait import CAUSE as IO_WAIT
+from nsysdiag.causes.input_output import IO_WAIT
 from nsysdiag.causes.off_cpu import UNTRACED
-from nsysdiag.causes.sleep import CAUSE as SLEEP
+from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.rows import Rows, RowsOf, ThreadAxis, distinct
 from nsysdiag.replay.device_waits import DeviceWaits
 from nsysdiag.replay.host_time import HostNames, HostTime

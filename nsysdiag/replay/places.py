@@ -10,7 +10,7 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, nearest_before, union
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, INPUT_WAIT, PLACE, SYNCHRONIZATION, blocking_copy, sync, variant_of
 from nsysdiag.causes.cause import HINTS
-from nsysdiag.causes.sleep import CAUSE as SLEEP
+from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.replay.behind import time_behind
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.transforms import FixScope, of_cause

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
-from nsysdiag.causes import BLOCKING_COPY, PLACE, SYNCHRONIZATION, io_wait
+from nsysdiag.causes import BLOCKING_COPY, PLACE, SYNCHRONIZATION, input_output
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import distinct, previous_on_stream
 from nsysdiag.replay.behind import loaders
@@ -217,7 +217,7 @@ def workers(changes: Changes, count: int) -> bool:
             return True
         free = model.cpus - len(np.setdiff1d(model.program.thread, loading)) if model.cpus else count
         factor = len(loading) / min(count, max(free, len(loading)))
-        pieces &= model.pieces.cause != PLACE[io_wait.CAUSE.id]
+        pieces &= model.pieces.cause != PLACE[input_output.IO_WAIT.id]
     if changes.view != View.MOST:  # more of them are given no more by what is outside of the program
         pieces &= ~of_unknown_sources(model)
     changes.time[pieces] *= factor
@@ -232,7 +232,7 @@ def mostly_read(model: Model) -> bool:
     """Whether threads that load data wait for files for more time than they do anything else."""
     mine = np.isin(model.program.thread[model.pieces.owner], loaders(model.threads.woken))
     ns = (model.pieces.end - model.pieces.start)[mine]
-    return 2 * int(ns[model.pieces.cause[mine] == PLACE[io_wait.CAUSE.id]].sum()) > int(ns.sum())
+    return 2 * int(ns[model.pieces.cause[mine] == PLACE[input_output.IO_WAIT.id]].sum()) > int(ns.sum())
 
 
 def _waits_for_others(changes: Changes, threads: IntArray) -> float:

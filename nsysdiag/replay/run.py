@@ -11,9 +11,8 @@ from msgspec import Struct
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, complement, intersect, subtract, union
 from nsysdiag.causes import CAUSES, EVENT_WAIT, FALLBACK, LAUNCH_LATENCY, PLACE
-from nsysdiag.causes.device_stall import CAUSE as DEVICE_STALL
-from nsysdiag.causes.dispatch import CAUSE as DISPATCH
-from nsysdiag.causes.stream_barrier import CAUSE as STREAM_BARRIER
+from nsysdiag.causes.device_side import DEVICE_STALL, DISPATCH
+from nsysdiag.causes.streams import STREAM_BARRIER
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.edges import EdgeKind, replay
 from nsysdiag.replay.facts import FourParts

@@ -14,8 +14,8 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, coverage, union
 from nsysdiag.causes import PLACE
-from nsysdiag.causes.io_wait import CAUSE as IO_WAIT
-from nsysdiag.causes.sleep import CAUSE as SLEEP
+from nsysdiag.causes.input_output import IO_WAIT
+from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.rows import distinct
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.model import Model

@@ -23,9 +23,9 @@ from nsysdiag.causes import (
     PLACE,
     places,
 )
-from nsysdiag.causes.device_stall import CAUSE as DEVICE_STALL
-from nsysdiag.causes.sleep import CAUSE as SLEEP
-from nsysdiag.causes.stream_barrier import CAUSE as STREAM_BARRIER
+from nsysdiag.causes.device_side import DEVICE_STALL
+from nsysdiag.causes.streams import STREAM_BARRIER
+from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.messages import UsageError
 from nsysdiag.replay.behind import time_behind

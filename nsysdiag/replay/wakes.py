@@ -19,7 +19,7 @@ from nsysdiag.arrays.intervals import (
     nearest_before,
     union,
 )
-from nsysdiag.causes.gil import SWITCH_INTERVAL_NS, TIMED_WAIT
+from nsysdiag.causes.thread_waits import SWITCH_INTERVAL_NS, TIMED_WAIT
 from nsysdiag.events.host import place_api_calls
 from nsysdiag.events.identity import joint, pid_of, process_of, tid_of
 from nsysdiag.events.rows import CallTable, Rows, ThreadAxis, distinct

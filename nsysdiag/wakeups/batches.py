@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
-from nsysdiag.causes import CAUSES, INPUT_WAIT, OF_WORKER, PLACE, io_wait, off_cpu, variant_of
+from nsysdiag.causes import CAUSES, INPUT_WAIT, OF_WORKER, PLACE, input_output, off_cpu, variant_of
 from nsysdiag.events.rows import distinct
 from nsysdiag.ledger.ledger import SliceRows, Slices
 from nsysdiag.typed import say
@@ -61,7 +61,7 @@ def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames, floor: f
         label = np.where(unknown, labels[rows.label[mine.slice]], mine.label)
         # A read that another thread ended is no read of a file, whatever that thread did.
         ended = (level.wakers.thread[piece] > 0) & (level.confidence[piece] >= floor)
-        label = np.where(ended & (label == known.code(io_wait.READS)), known.code(io_wait.PEERS), label)
+        label = np.where(ended & (label == known.code(input_output.READS)), known.code(input_output.PEERS), label)
         own.append(rows.cause[mine.slice])
         worker.append(np.where(loads & (hop > 0) & ~unknown, mine.thread, 0))
         parts.append(
@@ -182,10 +182,10 @@ def _add(
             claimed, left, _ = claim(left, layer.spans)
             if kind == _OTHER or CAUSES[cause].unresolved or layer.label is off_cpu.UNTRACED:
                 continue
-            if layer.label is io_wait.PEERS:  # the queue of the worker, unless the launching thread waits for it
+            if layer.label is input_output.PEERS:  # the queue of the worker, unless the launching thread waits for it
                 claimed, _, _ = claim(claimed, awaited)
             length = claimed.spans.end - claimed.spans.start
-            if layer.label is io_wait.READS:
+            if layer.label is input_output.READS:
                 length = np.where(_ended_by_threads(claimed, view, finder, floor), 0, length)
             np.add.at(ns[:, kind], claimed.owner, length)
 

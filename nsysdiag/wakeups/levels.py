@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.claim import CodeTable, EvidenceLabel, Owned, claim
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
-from nsysdiag.causes import CAUSES, INPUT_WAIT, PLACE, PREEMPTION, lock_wait, off_cpu, places
+from nsysdiag.causes import CAUSES, INPUT_WAIT, PLACE, PREEMPTION, off_cpu, places, thread_waits
 from nsysdiag.events.rows import Rows
 from nsysdiag.fields import Sentence
 from nsysdiag.ledger.ledger import Slices
@@ -174,7 +174,7 @@ class _WakerSearch(Struct, frozen=True):
     @property
     def interpreter(self) -> int:
         """The label of waits for the interpreter lock."""
-        return self.words.labels.code(lock_wait.INTERPRETER_LOCK)
+        return self.words.labels.code(thread_waits.INTERPRETER_LOCK)
 
     def level(self, pieces: Pieces, view: WaitingThreads, before: _Before, *, last: bool) -> ChainLevel:
         """The level of these pieces; at the last one no waker is looked for."""

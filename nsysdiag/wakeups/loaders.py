@@ -14,7 +14,7 @@ from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before, union
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence
-from nsysdiag.causes.gil import gil_waits
+from nsysdiag.causes.thread_waits import gil_waits
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.host import HostActivity, HostTables, host_activity, place_api_calls, place_os_calls
 from nsysdiag.events.identity import pid_of, process_of, tid_of

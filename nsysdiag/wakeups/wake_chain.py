@@ -6,7 +6,7 @@ import numpy as np
 
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
-from nsysdiag.causes import CAUSES, INPUT_WAIT, io_wait, places
+from nsysdiag.causes import CAUSES, INPUT_WAIT, input_output, places
 from nsysdiag.causes.host_compute import BY_FUNCTIONS, BY_SAMPLES, BY_SCHEDULING
 from nsysdiag.fields import Sentence
 from nsysdiag.ledger.ledger import Slices
@@ -145,7 +145,7 @@ class WakeChains:
         label = self._labels[code] if code >= 0 else None
         # The last thread is known, and nothing that it did.
         unseen = way[-1][2] is not None
-        label = io_wait.PEERS if unseen and label is io_wait.READS else label
+        label = input_output.PEERS if unseen and label is input_output.READS else label
         kind = f"{title}: {label.words}" if label and label not in (BY_SCHEDULING, BY_SAMPLES, BY_FUNCTIONS) else title
         kind = f"{kind}; what that was for is not in the trace" if unseen else kind
         return (INPUT_WAIT, f"{CAUSES[INPUT_WAIT].title} ({kind})") if level.loader[piece] else (cause, kind)

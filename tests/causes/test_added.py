@@ -83,7 +83,8 @@ def with_the_cause(folder: Path) -> Path:
     (package / "causes" / "read_ahead.py").write_text(SOURCE)
     registry = package / "causes" / "__init__.py"
     before = registry.read_text()
-    after = before.replace("    io_wait,\n", "    read_ahead,\n    io_wait,\n")
+    after = before.replace("    streams,\n", "    read_ahead,\n    streams,\n")
+    after = after.replace("    input_output.IO_WAIT,\n", "    read_ahead.CAUSE,\n    input_output.IO_WAIT,\n")
     assert after.count("read_ahead") == 2  # the import, and the place in the order
     registry.write_text(after)
     return package

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nsysdiag.causes.lock_wait import INTERPRETER_LOCK
+from nsysdiag.causes.thread_waits import INTERPRETER_LOCK
 from nsysdiag.config.settings import Settings
 from tests.wakeups.grafted import CAPTURES, grafted, log_of, waits_of_main
 

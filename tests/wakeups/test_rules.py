@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.causes.lock_wait import INTERPRETER_LOCK
+from nsysdiag.causes.thread_waits import INTERPRETER_LOCK
 from nsysdiag.config.settings import Settings, Thresholds
 from nsysdiag.pipeline import analyze
 from tests.builder import MAIN

@@ -1,4 +1,4 @@
-"""File and network I/O: the thread waits for a file, a pipe or a socket."""
+"""Causes about input and output: calls that read and write, and waits for a worker that loads data."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import re
 import numpy as np
 
 from nsysdiag.arrays.claim import EvidenceLabel
+from nsysdiag.causes import memory_calls, off_cpu
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, named
+from nsysdiag.causes.ids import HOST_CODE
 
-CALLS = re.compile(
+IO_WAIT_CALLS = re.compile(
     r"_*(p?(read|write)(64|v(64)?(v?2)?)?|recv(from|msg|mmsg)?|send(to|msg|mmsg|file|file64)?|(vm)?splice|tee|process_vm_(readv|writev)|copy_file_range"
     r"|open(at)?2?(64)?|creat(64)?|close(dir)?|opendir|readdir(64)?(_r)?|scandir(64)?|f?sync|fdatasync|syncfs|msync|sync_file_range"
     r"|f(re|d|mem)?open(64)?|fclose|fcloseall|fread|fwrite|fflush|fseeko?(64)?|ftello?(64)?|f[gs]etpos(64)?|fgets|fgetc|fputs|fputc|getc(har)?|putc(har)?|puts|gets"
@@ -47,15 +49,15 @@ def is_write(call: str) -> bool:
     return next(pattern for label, pattern in _PATTERNS if label is WRITES).fullmatch(call) is not None
 
 
-def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
+def io_wait_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """OS calls that read, write, open or wait for a descriptor, a layer for each kind."""
-    calls = evidence.os_calls(CALLS)
+    calls = evidence.os_calls(IO_WAIT_CALLS)
     kinds = [(label, named(calls, pattern)) for label, pattern in _PATTERNS]
     other = ~np.any([hits for _, hits in kinds], axis=0)
     return [*(layer_of(calls.take(hits), label) for label, hits in kinds), layer_of(calls.take(other), OTHER)]
 
 
-CAUSE = Cause(
+IO_WAIT = Cause(
     id="io_wait",
     title="File and network I/O",
     meaning="The launching thread was in a read, write, open, poll or other call on a file, pipe, socket or device.",
@@ -184,6 +186,136 @@ thread         [read][launch]
         ),
         Variant("other", "", "take the call out of the launching thread"),
     ),
-    host=evidence,
+    host=io_wait_evidence,
     follows_wakeups=True,
+)
+
+
+WORKER_READS, WORKER_COMPUTES = "reads", "computes"
+
+DATA_LOADING = Cause(
+    id="data_loading",
+    title="Waiting for input data",
+    meaning="The launching thread waited for a worker that loads input data. The ledger names the call that waited. "
+    "The wake-up chain leads to this worker, and the report also gives the worker's own cause.",
+    side="root",
+    tables=("OSRT_API", "SCHED_EVENTS", "NVTX_EVENTS"),
+    advice=Advice(
+        plain=(
+            "Load ahead: more threads or processes that read and decode, and a queue deep enough for the slowest of them.",
+            "Load into pinned memory and copy with cudaMemcpyAsync while kernels run.",
+            "The worker reads: larger files, local disks or a cache. The worker computes: cheaper or GPU-side decoding.",
+        ),
+        pytorch=FrameworkAdvice(
+            (
+                "More workers and deeper prefetching: num_workers, prefetch_factor and persistent_workers=True.",
+                "Pinned memory, and copies that do not block: pin_memory=True, non_blocking=True.",
+                "The worker reads: larger files, local disks or a cache. The worker computes: cheaper or GPU-side decoding.",
+            ),
+            source="data_loader",
+            fix="more workers and prefetching: num_workers, prefetch_factor, persistent_workers",
+        ),
+        jax=FrameworkAdvice(
+            (
+                "More reading ahead: worker_count of a grain loader, or prefetch of a tf.data pipeline; jax.device_put the "
+                "next batch while this step runs.",
+            ),
+            source="jax_async",
+            fix="more reading ahead, and device_put the next batch",
+        ),
+        tensorflow=FrameworkAdvice(
+            (
+                "tf.data: num_parallel_calls=tf.data.AUTOTUNE in map and interleave, cache() where it fits, "
+                "prefetch(tf.data.AUTOTUNE) last.",
+            ),
+            source="tf_data",
+            fix="tf.data: parallel map and interleave, prefetch",
+        ),
+    ),
+    picture="""
+device  [==A==)..........................[==next==)
+thread         [queue.get: sem_wait     ][launch]
+worker    [read a file             ][put]
+""",
+    bottleneck="input",
+    shade=1,
+    sources=("nsight_osrt", "best_practices"),
+    confirm=(
+        "The launching thread is in sem_wait, poll, read or a queue at the beginning of each step. A worker process, of a DataLoader for example, reads or decodes until just before the wait ends.",
+        "Run some steps with one batch kept in memory: if the gap disappears, the input is the cause.",
+        "The report also gives the worker's own cause: it reads, it computes, or it has no CPU.",
+    ),
+    confused_with=(
+        Lookalike("lock_wait", "A wait for a thread that is not a loading worker."),
+        Lookalike("io_wait", "The launching thread reads the data itself: there is no worker."),
+        Lookalike("blocking_copy", "Copying the batch to the GPU comes after it has been loaded."),
+    ),
+    variants=(
+        Variant(
+            WORKER_READS,
+            "the worker reads",
+            "larger files and a local cache; more workers only if the storage can serve more",
+            Advice(
+                plain=(
+                    "The worker reads: pack many small files into few large ones, cache them on a local disk, and read "
+                    "larger blocks. More workers that read in parallel help only if the storage can serve more.",
+                ),
+                pytorch=FrameworkAdvice(
+                    (
+                        "The worker reads: pack samples into shards, cache them on a local disk. More workers "
+                        "(num_workers, prefetch_factor) help only if the storage can serve more.",
+                    ),
+                    source="data_loader",
+                ),
+                tensorflow=FrameworkAdvice(
+                    (
+                        "The worker reads: TFRecord shards, interleave(num_parallel_calls=tf.data.AUTOTUNE), cache() on a "
+                        "local disk.",
+                    ),
+                    source="tf_data",
+                ),
+            ),
+            workers=(IO_WAIT.id, memory_calls.OS_MEMORY.id),
+        ),
+        Variant(
+            WORKER_COMPUTES,
+            "the worker computes",
+            "more workers, or cheaper decoding; decode on the GPU",
+            Advice(
+                plain=(
+                    "The worker decodes or computes: more workers with one thread each, cheaper decoding, or decoding on the "
+                    "GPU (nvJPEG, DALI).",
+                ),
+                pytorch=FrameworkAdvice(
+                    (
+                        "The worker decodes or augments: more workers (num_workers, persistent_workers=True), cheaper "
+                        "transforms, one thread each (torch.set_num_threads(1)), or decoding on the GPU.",
+                    ),
+                    source="data_loader",
+                ),
+                tensorflow=FrameworkAdvice(
+                    (
+                        "The worker decodes or augments: map(num_parallel_calls=tf.data.AUTOTUNE), batch before map where it "
+                        "vectorizes, cache() what does not change.",
+                    ),
+                    source="tf_data",
+                ),
+            ),
+            workers=(HOST_CODE,),
+        ),
+        Variant(
+            "no_cpu",
+            "the worker has no CPU",
+            "give the workers CPUs: start fewer, or raise the CPU limit",
+            Advice(
+                (
+                    "The workers compete for CPUs: start no more workers than CPUs, with one thread each. Give the "
+                    "launching thread its own CPU (taskset, numactl).",
+                )
+            ),
+            workers=(off_cpu.CAUSE.id,),
+        ),
+        Variant("other", "", "load ahead: more workers, a deeper queue"),
+    ),
+    opening="{thread} waits for input data in {call}",
 )

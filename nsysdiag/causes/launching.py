@@ -1,13 +1,15 @@
-"""The launch call itself."""
+"""Causes in and after the launch: the call itself, its way to the device, and a queue that is full."""
 
 from __future__ import annotations
 
 from nsysdiag.causes import call_facts
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
-from nsysdiag.causes.evidence import Threshold
+from nsysdiag.causes.evidence import LATENCY_LIMIT, EvidenceLayer, HostEvidence, Threshold, described
+from nsysdiag.gaps import gaps
+from nsysdiag.trace.enums import OverheadType
 from nsysdiag.units import format_ns
 
-CAUSE = Cause(
+LAUNCH_CALL = Cause(
     id="launch_call",
     title="Long launch calls",
     meaning="The device was idle while the thread was inside the call that launches the next operation.",
@@ -135,4 +137,117 @@ thread          [launch  ]
     ),
     opening="{thread} is inside {call}",
     names_call=True,
+)
+
+
+LAUNCH_LATENCY = Cause(
+    id="launch_latency",
+    title="Launch latency",
+    meaning="The launch call had returned, and the operation was on its way to an idle device, within the usual launch "
+    "latency.",
+    side="call",
+    before_each=True,
+    tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
+    advice=Advice(
+        plain=(
+            "Launch earlier: queue work ahead instead of waiting for results, so that launches overlap with running kernels.",
+            "Put the sequence into a CUDA graph: one launch for many kernels.",
+        ),
+        openacc=FrameworkAdvice(
+            (
+                "Launch earlier: add async to compute constructs and updates, so that the host queues work ahead instead of "
+                "waiting for each.",
+            ),
+            source="openacc",
+            fix="launch ahead: async on compute constructs",
+        ),
+        openmp_target=FrameworkAdvice(
+            (
+                "Launch earlier: add nowait to target constructs and updates, so that the host queues work ahead "
+                "instead of waiting for each.",
+            ),
+            source="openmp",
+            fix="launch ahead: nowait on target constructs",
+        ),
+    ),
+    picture="""
+device  ............|.L.|[==next==)
+thread     [launch]
+""",
+    bottleneck="launch",
+    shade=4,
+    sources=("asynchronous", "cuda_graphs"),
+    thresholds=(
+        Threshold(
+            "latency",
+            format_ns(gaps.DEFAULT_NS),
+            "default launch latency, used where the trace has too few cases to calibrate it",
+        ),
+        Threshold(
+            "latency_samples",
+            str(gaps.LATENCY_SAMPLES),
+            "launches to an idle device needed to calibrate it",
+        ),
+        Threshold(
+            "latency_percentile",
+            f"{gaps.LATENCY_PERCENTILE}%",
+            "percentile of their delays that is the latency",
+        ),
+        LATENCY_LIMIT,
+    ),
+    rows=(EvidenceRows.LAUNCH,),
+    confirm=(
+        "The launch call has returned, the GPU is idle, and the kernel starts some µs later. It is as long for each launch to an idle GPU.",
+        "Many gaps of this kind mean that nothing is queued: the host launches one kernel at a time.",
+    ),
+    confused_with=(
+        Lookalike("dispatch", "There, the operation was queued behind a running one."),
+        Lookalike("device_stall", "The same, but longer than three times the latency of this trace."),
+        Lookalike("launch_call", "The time inside the call itself."),
+    ),
+    variants=(Variant("other", "", "launch ahead, so that launches overlap with kernels"),),
+    opening="launches of {thread} find the device idle",
+)
+
+
+def queue_full_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
+    """Command-buffer-full rows of the thread."""
+    overhead = evidence.host.overhead
+    return [described(overhead.take(overhead.kind == OverheadType.COMMAND_BUFFER_FULL))]
+
+
+queue_full_nested_evidence = queue_full_evidence
+
+
+QUEUE_FULL = Cause(
+    id="queue_full",
+    title="Launch queue full",
+    meaning="The launch queue of a device was full, so the launching thread had to wait: the host is ahead, not late.",
+    side="host",
+    tables=("CUPTI_ACTIVITY_KIND_OVERHEAD",),
+    advice=Advice(
+        (
+            "The host is ahead: this costs nothing on a device that is busy. A thread that feeds several GPUs should use one thread or process for each.",
+        )
+    ),
+    picture="""
+device 0 [==A==)..................[==next==)
+device 1 [==========================)
+thread     [launch to 1, buffer full][launch]
+""",
+    bottleneck="launch",
+    shade=1,
+    sources=("overhead",),
+    rows=(EvidenceRows.OVERHEAD,),
+    confirm=(
+        'A launch call lasts as long as kernels of another device or stream, and CUPTI reports "Command buffer full". The thread is thousands of launches ahead of one device while another one is idle.',
+    ),
+    confused_with=(
+        Lookalike("launch_call", "A launch call that is slow with an empty queue."),
+        Lookalike("sync", "Both wait for the device; here, the program did not ask for it."),
+    ),
+    variants=(Variant("other", "", "one launching thread for each GPU"),),
+    host=queue_full_evidence,
+    call=queue_full_nested_evidence,
+    call_order=90,
 )

@@ -1,4 +1,4 @@
-"""Memory allocation: device or pinned memory is requested or freed."""
+"""Causes about memory: allocation by CUDA and by the operating system, and migrations of unified memory."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import re
 
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, nested_calls
+from nsysdiag.gaps.launch_frame import LaunchCase
 
-CALLS = re.compile(
+MEMORY_ALLOCATION_CALLS = re.compile(
     r"(cuda|cu)(Malloc|Free|HostAlloc|HostRegister|HostUnregister|Ipc(Open|Close)MemHandle|MemPool(TrimTo|Create|Destroy)).*"
     r"|cuMem(Alloc|Free|Create|Release|Map|Unmap|AddressReserve|AddressFree|SetAccess|Host(Alloc|Register|Unregister)).*"
     r"|cuArray(3D)?(Create|Destroy)|cuMipmappedArray(Create|Destroy)"
 )
 
 
-def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
+def memory_allocation_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Outermost calls that allocate, free, map or register memory."""
-    return [layer_of(evidence.calls(CALLS))]
+    return [layer_of(evidence.calls(MEMORY_ALLOCATION_CALLS))]
 
 
-CAUSE = Cause(
+MEMORY_ALLOCATION = Cause(
     id="memory_allocation",
     title="Memory allocation",
     meaning="The launching thread was allocating, freeing, mapping or registering device or pinned memory; many of these calls wait for the device as well.",
@@ -182,7 +183,117 @@ thread         [cudaMalloc][launch]
         ),
         Variant("device", "", "reuse memory: a caching or stream-ordered allocator (cudaMallocAsync)"),
     ),
-    host=evidence,
-    call=nested_calls(CALLS),
+    host=memory_allocation_evidence,
+    call=nested_calls(MEMORY_ALLOCATION_CALLS),
     call_order=30,
+)
+
+
+OS_MEMORY_CALLS = re.compile(
+    r"_*(mmap(64)?|munmap|mremap|madvise|posix_madvise|s?brk|mprotect|pkey_mprotect|mlock(2|all)?|munlock(all)?|mbind|shm(at|dt|get|ctl)|shm_(open|unlink)|memfd_create|posix_fallocate(64)?)"
+)
+
+
+def os_memory_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
+    """OS calls that map, unmap or protect memory."""
+    return [layer_of(evidence.os_calls(OS_MEMORY_CALLS))]
+
+
+OS_MEMORY = Cause(
+    id="os_memory",
+    title="OS memory calls",
+    meaning="The launching thread was mapping, unmapping or protecting memory, often for large temporary buffers.",
+    side="host",
+    tables=("OSRT_API",),
+    advice=Advice(
+        (
+            "Reuse host buffers. A malloc that keeps memory instead of returning it to the system (jemalloc, tcmalloc, "
+            "MALLOC_TRIM_THRESHOLD_) avoids the calls.",
+        )
+    ),
+    picture="""
+device  [==A==)..........[==next==)
+thread         [munmap][launch]
+""",
+    bottleneck="memory",
+    shade=2,
+    sources=("nsight_osrt", "mallopt"),
+    rows=(EvidenceRows.OS_CALL,),
+    confirm=(
+        "In the row of OS calls, mmap, munmap, madvise, brk or mprotect covers the gap. Large arrays are allocated and "
+        "freed in each step.",
+    ),
+    confused_with=(
+        Lookalike("memory_allocation", "CUDA calls for device or pinned memory; they call mmap inside."),
+        Lookalike("host_compute", "Without --trace=osrt this time looks like host code."),
+    ),
+    variants=(
+        Variant(
+            "mapping",
+            "",
+            "reuse host buffers; let malloc keep its memory",
+            Advice(
+                (
+                    "Large buffers are allocated and freed: reuse them, or let malloc keep them "
+                    "(MALLOC_MMAP_THRESHOLD_, "
+                    "MALLOC_TRIM_THRESHOLD_, MALLOC_ARENA_MAX; jemalloc or tcmalloc).",
+                )
+            ),
+        ),
+    ),
+    host=os_memory_evidence,
+)
+
+
+UNIFIED_MEMORY = Cause(
+    id="unified_memory",
+    title="Unified-memory migration",
+    meaning="The next operation is a page migration of unified memory in front of work that was already launched: the device waits for page-fault handling.",
+    side="gap",
+    tables=("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_RUNTIME"),
+    advice=Advice(
+        plain=(
+            "Prefetch with cudaMemPrefetchAsync before the kernel that touches the pages, and after the host's last touch.",
+            "Advise the preferred location with cudaMemAdvise, or use explicit copies from pinned memory.",
+        ),
+        openacc=FrameworkAdvice(
+            (
+                "Arrays are in managed memory: use data regions with separate memory (nvc: -gpu=mem:separate), or prefetch "
+                "with cudaMemPrefetchAsync before the loops that touch them.",
+            ),
+            source="openacc",
+        ),
+        openmp_target=FrameworkAdvice(
+            (
+                "Arrays are in managed memory. Map them in a target data region with separate memory (nvc: "
+                "-gpu=mem:separate), or prefetch with cudaMemPrefetchAsync before the target regions that touch "
+                "them.",
+            ),
+            source="openmp",
+        ),
+        julia=FrameworkAdvice(
+            (
+                "Arrays are in unified memory: allocate device memory (CuArray{T,N,CUDA.DeviceMemory}), or call "
+                "CUDA.prefetch before the kernels that touch them.",
+            ),
+            source="julia",
+        ),
+    ),
+    picture="""
+device  [==A==).....[migration)[==B==)
+thread [B]                       B was launched long ago
+""",
+    bottleneck="memory",
+    shade=0,
+    sources=("unified_memory",),
+    confirm=(
+        'The GPU row shows a "Memcpy HtoD (Unified memory)" right before the next kernel. The rows of page faults have entries if they were captured (--cuda-um-gpu-page-faults=true).',
+    ),
+    confused_with=(
+        Lookalike("blocking_copy", "A copy that the program asked for has a cudaMemcpy call; a migration has none."),
+        Lookalike("device_stall", "Without rows of migrations the same wait has no cause in the trace."),
+    ),
+    variants=(Variant("other", "", "prefetch with cudaMemPrefetchAsync"),),
+    accepted=True,
+    case=LaunchCase.UNIFIED_MEMORY,
 )

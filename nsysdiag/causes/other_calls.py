@@ -1,0 +1,199 @@
+"""Time inside other calls: of CUDA and its libraries, of MPI, and of the profiler."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from msgspec.structs import replace
+
+from nsysdiag.arrays.claim import EvidenceLabel
+from nsysdiag.arrays.intervals import Intervals, pieces, subtract, union
+from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, described, layer_of, named, plain_layer
+from nsysdiag.causes.memory_calls import MEMORY_ALLOCATION
+from nsysdiag.causes.start_up import CONTEXT_INIT, MODULE_LOAD
+from nsysdiag.events.host import OF_CUPTI, PROFILER
+
+IN_LIBRARY = EvidenceLabel("inside a library call")
+
+
+def cuda_api_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
+    """All other outermost CUDA calls; cuBLAS and cuDNN calls take what the CUDA calls inside them left."""
+    return [layer_of(evidence.calls()), layer_of(evidence.host.libraries, IN_LIBRARY)]
+
+
+CUDA_API = Cause(
+    id="cuda_api",
+    title="Other CUDA calls before the launch",
+    meaning="The launching thread was inside another CUDA call: launches of other work, queries, event records, or a library call.",
+    side="host",
+    tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUBLAS_EVENTS", "CUDNN_EVENTS"),
+    advice=Advice(
+        (
+            "The evidence names the call. Cache what it returns (attributes, occupancy, pointers), and move it out of "
+            "the step.",
+        )
+    ),
+    picture="""
+device  [==A==)...............................[==next==)
+thread         [cudaEventRecord][cudaFuncGet.][launch]
+""",
+    bottleneck="launch",
+    shade=2,
+    sources=("asynchronous",),
+    rows=(EvidenceRows.CALL,),
+    confirm=(
+        "The CUDA API row is filled with short calls between two launches: cudaEventRecord, cudaStreamWaitEvent, cudaFuncGetAttributes, cuBLAS or cuDNN calls, launches of other streams.",
+        "Sort the calls by name in the CUDA API summary: the one with the most calls is the one to remove.",
+    ),
+    confused_with=(
+        Lookalike("host_compute", "Time between the calls, in the program's own code."),
+        Lookalike("launch_call", "The call that launches the very next operation."),
+    ),
+    variants=(
+        Variant(
+            "launches",
+            "launches of other work",
+            "launch less: CUDA graphs, fused kernels",
+            Advice(
+                plain=(
+                    "The thread was launching work on other streams or devices, which did not end this gap. Use one "
+                    "thread per GPU, or fewer launches (CUDA graphs, fused kernels).",
+                ),
+                pytorch=FrameworkAdvice(
+                    (
+                        "The thread was launching work on other streams or devices, which did not end this gap. Use "
+                        "one process per GPU, or fewer launches (CUDA graphs, torch.compile(mode='reduce-overhead')).",
+                    ),
+                    source="torch_graphs",
+                ),
+            ),
+            call=matching(r"Launch|MemcpyAsync|MemsetAsync|Memcpy|Memset"),
+        ),
+        Variant(
+            "properties",
+            "device properties are queried",
+            "query once and keep the result",
+            Advice(
+                ("Query once and keep the result; cudaDeviceGetAttribute is far cheaper than cudaGetDeviceProperties.",)
+            ),
+            call=matching(
+                r"GetDeviceProperties|GetAttribute|FuncGetAttributes|Occupancy|PointerGetAttributes|MemGetInfo"
+            ),
+        ),
+        Variant("other", "", "move the call out of the step, or cache its result"),
+    ),
+    host=cuda_api_evidence,
+    names_call=True,
+)
+
+
+OVERHEAD_KINDS = (*OF_CUPTI, PROFILER)
+
+
+def profiler_overhead_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
+    """The thread's own overhead rows, and CUPTI's on other threads while this one is inside a CUDA call."""
+    host = evidence.host
+    own = host.overhead.take(np.isin(host.overhead.kind, OVERHEAD_KINDS))
+    return [described(own), plain_layer(host.cupti, "CUPTI overhead of another thread")]
+
+
+PROFILER_OVERHEAD = Cause(
+    id="profiler_overhead",
+    title="Profiler overhead",
+    meaning="The profiler itself held the launching thread: buffer flushes, instrumentation, resource tracking.",
+    side="host",
+    tables=("PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD"),
+    advice=Advice(
+        (
+            "This time is the measurement, not the program: leave it out of any estimate.",
+            "Trace less (fewer APIs, no backtraces), or a shorter range with --capture-range=cudaProfilerApi.",
+        )
+    ),
+    picture="""
+device  [==A==).............[==next==)
+thread         [flush]  [launch]
+""",
+    bottleneck="profiler",
+    shade=0,
+    sources=("overhead", "nsight_cli"),
+    rows=(EvidenceRows.OVERHEAD,),
+    confirm=(
+        'The row "Profiler overhead" has an entry at the time of the gap: a buffer flush, or the start of CUPTI. It disappears without the profiler.',
+        "Capture again with a longer --cuda-flush-interval or fewer options. If the step gets shorter by the same time, it was the profiler.",
+    ),
+    confused_with=(
+        Lookalike("module_load", "CUPTI also reports loading of code as overhead, under its own name."),
+        Lookalike(
+            "cuda_api", "Every call is slower under a profiler, and no row shows that. Compare with a run without it."
+        ),
+    ),
+    variants=(Variant("other", "", "trace less; leave this time out of any estimate"),),
+    host=profiler_overhead_evidence,
+    call=profiler_overhead_evidence,
+    opening="the profiler holds {thread}",
+    call_order=10,
+)
+
+
+START_UP = re.compile(r"P?MPI_(Init\w*|Finalize\w*|Session_(init|finalize))")
+"""Calls that start and end processes: the calls inside them show what the thread does."""
+_NOT_MESSAGES = (MEMORY_ALLOCATION, CONTEXT_INIT, MODULE_LOAD)
+
+
+def exposed_mpi_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
+    """MPI calls with all that the library does in them, CUDA calls too, except for what no message needs: allocation,
+    CUDA initialization and code loading."""
+    mpi = evidence.host.mpi
+    calls = layer_of(mpi.take(~named(mpi, START_UP)))
+    row, spans = pieces(subtract(calls.spans, _other_work(evidence)), calls.spans)
+    return [replace(calls, spans=spans, name=calls.name[row])]
+
+
+def _other_work(evidence: HostEvidence) -> Intervals:
+    api = evidence.host.api
+    first = api.spans[evidence.facts.first_use[api.row]]
+    rules = [rule for cause in _NOT_MESSAGES for rule in (cause.host, cause.call)]
+    return union(first, *(layer.spans for rule in rules if rule for layer in rule(evidence)))
+
+
+EXPOSED_MPI = Cause(
+    id="exposed_mpi",
+    title="GPU idle inside MPI calls",
+    meaning="The launching thread was inside an MPI call: it sent, received, or waited for other ranks.",
+    side="host",
+    tables=("MPI_OTHER_EVENTS", "MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "NVTX_EVENTS"),
+    advice=Advice(
+        (
+            "First trace all ranks (nsysdiag ranks) to tell transfer from a late rank. For transfer, compute the "
+            "boundary first, and exchange it with non-blocking MPI while the interior computes.",
+            "Call reductions less often, or without blocking (MPI_Iallreduce): compute a residual every n steps, for "
+            "example.",
+        )
+    ),
+    picture="""
+device  [==A==).........................[==next==)
+thread     [MPI_Sendrecv        ][launch]
+""",
+    bottleneck="communication",
+    shade=0,
+    sources=("mpi_cuda", "nsight_osrt"),
+    variants=(Variant("other", "", "exchange boundaries while the interior computes"),),
+    confirm=(
+        "The MPI row, or the NVTX row of the domain MPI, shows the launching thread inside a call for all of the gap.",
+        "Compare the ranks: where one enters the call last, and the others leave when it does, that one is late.",
+    ),
+    confused_with=(
+        Lookalike("host_compute", "MPI libraries poll, so the thread runs on a CPU inside the call, too."),
+        Lookalike("io_wait", "Without MPI calls in the trace, only the poll or read inside them shows."),
+        Lookalike("memory_allocation", "Buffers that the library registers inside a call stay with allocation."),
+    ),
+    rows=(EvidenceRows.MPI_CALL,),
+    overlapped=True,
+    names_call=True,
+    host=exposed_mpi_evidence,
+    call=exposed_mpi_evidence,
+    call_order=35,
+    opening="{thread} is inside {call}",
+)

@@ -1,0 +1,237 @@
+"""Waits for other threads, for the interpreter lock among them, and waits that the program asked for."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from nsysdiag.arrays.claim import EvidenceLabel
+from nsysdiag.arrays.intervals import BoolArray
+from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, named
+from nsysdiag.events.host import HostActivity
+from nsysdiag.events.identity import process_of
+from nsysdiag.events.rows import distinct
+
+TIMED_WAIT = re.compile(r"_*pthread_cond_(timed|clock)wait")
+SWITCH_INTERVAL_NS = (4_950_000, 5_300_000)
+LATE_NS = 20_000_000
+AGAIN_NS = 100_000
+LEAST = 3
+RATHER = 4
+
+
+def gil_waits(host: HostActivity) -> BoolArray:
+    """True for each row of `host.os_calls` that waits for the interpreter lock.
+
+    A thread that needs the GIL waits for the switch interval of 5 ms, requests its release, and waits again. So the
+    waits time out after 5.0 to 5.2 ms, except the last, which the holder ends by a signal.
+
+    ```
+    thread   [timedwait 5.1 ms ][timedwait 5.1 ms ][0.3]     all three
+    holder   compute .............................. signal
+    ```
+
+    A process has such waits if at least three are that long, and no more are longer. If none is longer, the shorter
+    ones count too. A longer one counts if the thread waits again at once, and at most one in five of its long waits is
+    longer: its timer was late. Where no long wait is followed by another at once, they are timers of the program's own.
+    """
+    lane = host.os_calls
+    rows = np.flatnonzero(named(lane, TIMED_WAIT))
+    result = np.zeros(len(lane), dtype=np.bool_)
+    if len(rows) == 0:
+        return result
+    spans = lane.spans[rows]
+    waiting = spans.start // host.axis.stride
+    length = spans.end - spans.start
+    full = (length >= SWITCH_INTERVAL_NS[0]) & (length <= SWITCH_INTERVAL_NS[1])
+    _, process = distinct(process_of(host.axis.threads))
+    process = process[waiting]
+    longer = np.bincount(process, length > SWITCH_INTERVAL_NS[1])
+    often = np.bincount(process, full) >= np.maximum(longer, LEAST)
+    # All but the last: does the same thread's next wait follow at once?
+    again = (spans.start[1:] - spans.end[:-1] <= AGAIN_NS) & (waiting[1:] == waiting[:-1])
+    late = (length > SWITCH_INTERVAL_NS[1]) & (length <= LATE_NS) & np.append(again, False)
+    _, thread = distinct(waiting)
+    seldom = np.bincount(thread, full) >= RATHER * np.bincount(thread, length > SWITCH_INTERVAL_NS[1])
+    late &= seldom[thread]
+    follows = np.append(False, again & (full | late)[:-1])
+    # Who does not get the lock in time waits again at once; a timer of the program's own does not.
+    often &= np.bincount(process, full & np.append(again, False)) > 0
+    result[rows] = often[process] & (full | late | follows | (longer == 0)[process])
+    return result
+
+
+LOCK_WAIT_CALLS = re.compile(
+    r"_*pthread_(mutex_(lock|timedlock|clocklock)|rwlock_(timed|clock)?(rd|wr)lock|cond_\w*wait\w*|barrier_wait|spin_lock)"
+    r"|_*sem_(timed|clock)?wait(_np)?|sem(timed)?op|futex\w*|sched_yield|pthread_yield|flockfile|flock|lockf\w*|\w+\.(acquire|get|put|wait|join)"
+)
+
+
+INTERPRETER_LOCK = EvidenceLabel("GIL")
+"""The label of waits for the lock of CPython's interpreter."""
+
+
+def lock_wait_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
+    """OS calls that wait for another thread; signalling and unlocking are not waits."""
+    calls = evidence.host.os_calls
+    waits, interpreter = named(calls, LOCK_WAIT_CALLS), gil_waits(evidence.host)
+    return [layer_of(calls.take(interpreter), INTERPRETER_LOCK), layer_of(calls.take(waits & ~interpreter))]
+
+
+LOCK_WAIT = Cause(
+    id="lock_wait",
+    title="Waiting for another thread",
+    meaning="The launching thread waited for a lock, a condition variable, a semaphore or a barrier: another thread had to act first.",
+    side="host",
+    tables=("OSRT_API",),
+    advice=Advice(
+        plain=(
+            "Find who holds the lock or fills the queue: that thread is the root.",
+            "Hold locks for a shorter time: prepare work outside them, use one lock per queue, and hold none while "
+            "launching.",
+            "An empty queue means that its producer is too slow: use more workers, or prepare work ahead.",
+        ),
+        pytorch=FrameworkAdvice(
+            (
+                "Find who holds the lock or fills the queue: that thread is the root.",
+                "Python: the GIL shows as pthread_cond_timedwait of about 5 ms; move work to processes, or release the "
+                "GIL.",
+                "An empty input queue means that the workers are too slow: use more workers, prefetching, or cheaper "
+                "decoding.",
+            ),
+            source="gil",
+        ),
+    ),
+    picture="""
+device  [==A==)....................[==next==)
+thread         [pthread_cond_wait][launch]
+""",
+    bottleneck="host",
+    shade=0,
+    sources=("nsight_osrt", "gil"),
+    rows=(EvidenceRows.OS_CALL,),
+    confirm=(
+        "In the row of OS calls of the launching thread, pthread_mutex_lock, pthread_cond_wait, sem_wait or futex "
+        "covers the gap. The report names the thread that ended the wait, and what it did meanwhile.",
+        "Show both threads in Nsight Systems: the call that wakes the launching thread ends where the wait ends.",
+    ),
+    confused_with=(
+        Lookalike("data_loading", "The same wait; there, the other thread is a data loading worker."),
+        Lookalike("blocked", "There, the call is not traced, as for CPython's timed waits."),
+        Lookalike("off_cpu", "There, the thread was ready to run and had no CPU."),
+        Lookalike("sync", "The other thread may be in a synchronization, which is then the root cause."),
+    ),
+    variants=(
+        Variant(
+            "gil",
+            "the GIL",
+            "move the other threads' Python work to processes",
+            Advice(
+                plain=(
+                    "Another Python thread held the GIL: move its work to processes, to code that releases the GIL, or "
+                    "to a free-threaded build.",
+                    "A shorter sys.setswitchinterval() lets the launching thread in sooner.",
+                ),
+                pytorch=FrameworkAdvice(
+                    (
+                        "Another Python thread held the GIL: move its work to processes (DataLoader(num_workers > 0) "
+                        "instead of threads) or to code that releases it. A free-threaded build has no GIL.",
+                        "A shorter sys.setswitchinterval() lets the launching thread in sooner.",
+                    ),
+                    source="gil",
+                ),
+            ),
+            labels=(INTERPRETER_LOCK,),
+        ),
+        Variant(
+            "timed",
+            "a timed wait",
+            "find the thread that should signal; in Python, release the GIL",
+            Advice(
+                (
+                    "The thread waits for a signal or a timeout: find the thread that should signal, and signal "
+                    "instead of polling.",
+                    "In CPython, pthread_cond_timedwait of about 5 ms is the wait for the GIL: move the other threads' "
+                    "Python work to processes, or release the GIL.",
+                )
+            ),
+            call=matching(r"cond_(timed|clock)wait"),
+        ),
+        Variant("other", "", "find the thread that holds the lock or fills the queue"),
+    ),
+    host=lock_wait_evidence,
+    follows_wakeups=True,
+)
+
+
+SLEEP_CALLS = re.compile(
+    r"_*((clock_)?nanosleep|u?sleep|pause|(rt_)?sig(suspend|wait|timedwait|waitinfo)|alarm"
+    r"|v?fork|clone3?|posix_spawnp?|exec[vl]p?e?|fexecve|system|p(open|close)|daemon"
+    r"|pthread_(create|join|tryjoin_np|timedjoin_np|clockjoin_np|kill|cancel)|thrd_(create|join|sleep)|wait[34]?|waitp?id)"
+)
+SLEEPS = re.compile("sleep")
+"""The calls among them that wait for a time, not for a process or thread."""
+
+
+def sleep_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
+    """OS calls that sleep, or that start or await a process or thread."""
+    return [layer_of(evidence.os_calls(SLEEP_CALLS))]
+
+
+SLEEP = Cause(
+    id="sleep",
+    title="Sleep, or waiting for a process or thread",
+    meaning="The launching thread slept, or created or awaited a process or thread.",
+    side="host",
+    tables=("OSRT_API",),
+    advice=Advice(
+        plain=(
+            "Remove the sleep or the polling interval; wait on a condition instead.",
+            "Keep worker processes and threads alive: a pool instead of one for each task.",
+        ),
+        pytorch=FrameworkAdvice(
+            (
+                "Remove the sleep or the polling interval; wait on a condition instead.",
+                "Keep worker processes alive: DataLoader(persistent_workers=True).",
+            ),
+            source="data_loader",
+        ),
+    ),
+    picture="""
+device  [==A==)..............[==next==)
+thread         [nanosleep][launch]
+""",
+    bottleneck="host",
+    shade=1,
+    sources=("nsight_osrt",),
+    rows=(EvidenceRows.OS_CALL,),
+    confirm=(
+        "In the row of OS calls, nanosleep, usleep, waitpid, fork or pthread_join covers the gap. A polling loop shows many short sleeps of equal length.",
+    ),
+    confused_with=(
+        Lookalike("lock_wait", "A timed wait that another thread ends earlier."),
+        Lookalike("blocked", "A sleep in a call that is not traced."),
+    ),
+    variants=(
+        Variant(
+            "processes",
+            "processes or threads are created and end",
+            "keep them alive: a pool of threads or processes",
+            Advice(
+                plain=("Keep worker processes and threads alive: a pool instead of one for each task.",),
+                pytorch=FrameworkAdvice(
+                    ("Keep worker processes and threads alive: DataLoader(persistent_workers=True), a thread pool.",),
+                    source="data_loader",
+                    fix="keep them alive: persistent_workers=True",
+                ),
+            ),
+            call=matching(r"fork|clone|spawn|exec|pthread_|thrd_|wait|popen|pclose|system"),
+        ),
+        Variant("sleeps", "the thread sleeps", "remove the sleep", call=matching(r"sleep|pause|alarm")),
+        Variant("other", "", "wait on a condition instead"),
+    ),
+    host=sleep_evidence,
+    follows_wakeups=True,
+)
