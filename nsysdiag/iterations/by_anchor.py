@@ -13,7 +13,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct
-from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, pauses, spread_of
+from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, median_of, pauses, spread_of
 from nsysdiag.iterations.regular import RegularStretches, core, stretches
 
 LEAST_SHARE = 0.05
@@ -292,5 +292,6 @@ def _inner(work: _AnchorWork, pool: _Candidates, pick: int) -> Inner | None:
     for at in finer[np.lexsort((rows.deviation[finer], rows.count[finer]))].tolist():
         times = _times(pool, at, pick)
         if times and times * rows.median[at] <= MOST_INNER * rows.median[pick]:
-            return Inner(Called(anchor=int(work.names[rows.name[at]])), times, int(rows.median[at]))
+            inside = np.diff(np.searchsorted(_starts(work, pool, at), _starts(work, pool, pick)))
+            return Inner(Called(anchor=int(work.names[rows.name[at]])), median_of(inside), int(rows.median[at]))
     return None

@@ -16,7 +16,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, distinct, distinct_values
-from nsysdiag.iterations.loop import FEWEST
+from nsysdiag.iterations.loop import FEWEST, Called
 from nsysdiag.pseudonyms import pseudonym
 from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.enums import CopyKind
@@ -198,6 +198,11 @@ def _on_host(
 def anchor_of(code: int) -> int:
     """The string id of the name of a kernel; -1 for graphs."""
     return (code & (1 << 34) - 1) - 1 if code >> 34 == Category.KERNEL else -1
+
+
+def code_of(called: Called) -> int:
+    """The code of a kernel that repeats; -1 for graphs and ranges."""
+    return (Category.KERNEL << 34) + called.anchor + 1 if called.anchor >= 0 else -1
 
 
 # NVTX ranges of a trace without GPU activity: what repeats on the host, and what takes its time.

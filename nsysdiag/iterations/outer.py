@@ -184,22 +184,32 @@ def judged(special: Special, found: RepeatCounts, happened: Happened) -> tuple[b
     """
     inner, extra = {code for code, usual in found.usual.items() if usual > 0}, set(special.more)
     updated, added = inner & happened.updates, (extra & happened.kernels) - inner
-    feeds, reads = bool(inner & happened.uploads), bool(inner & happened.downloads)
     if updated and len(inner & happened.kernels) > len(updated):
         return False, not (special.exact and _outweighs(added, special, found, happened))
+    feeds, reads, waits = (bool(inner & each) for each in (happened.uploads, happened.downloads, happened.waits))
     if extra & happened.updates or (extra & happened.uploads and not feeds):
         return True, True
-    waits = bool(inner & happened.waits)
+    of_host = feeds or reads or waits
     if not special.exact:
-        closes = bool(extra & happened.downloads) and not (feeds or reads or waits)
+        closes = bool(extra & happened.downloads) and not of_host
         return closes or (len(added) > LIGHT_KERNELS and not feeds), False
-    if feeds or reads or waits:
+    if of_host:
         return bool(added) and special.each < MANY_INNER, not added and (feeds or reads)
     if extra & happened.kernels and not _light(special, found, happened):
-        parts = bool(inner & happened.networks) or special.each <= FEW_PARTS
-        return parts or special.each % ROUND > 0, parts
-    shifted = int(special.at[0]) + 1 < special.each or found.size - 1 - int(special.at[-1]) not in (0, special.each)
-    return not shifted and special.each % ROUND > 0, False
+        return _judged_by_kernels(special, network=bool(inner & happened.networks))
+    return not _shifted(special, found) and special.each % ROUND > 0, False
+
+
+def _judged_by_kernels(special: Special, *, network: bool) -> tuple[bool, bool]:
+    """Where neither level touches the host, and the outer one has kernels of its own."""
+    parts = network or special.each <= FEW_PARTS
+    return parts or special.each % ROUND > 0, parts
+
+
+def _shifted(special: Special, found: RepeatCounts) -> bool:
+    """Whether the trace begins or ends between two special repeats: not with a whole outer one."""
+    left = found.size - 1 - int(special.at[-1])
+    return int(special.at[0]) + 1 < special.each or left not in (0, special.each)
 
 
 def _outweighs(added: set[int], special: Special, found: RepeatCounts, happened: Happened) -> bool:

@@ -392,7 +392,7 @@ def _with_steps(phase: FoundPhase, loops: list[StepLoop], signals: list[DeviceSi
         model=loop.model,
         operations=int(np.median(operations_in(kept, signals))),
     )
-    if len(kept) <= FEWEST_REPEATS:  # of two steps the last one counts, though its idle end is not in the trace
+    if len(kept) - 1 <= FEWEST_REPEATS:  # of a few the last one counts, though its idle end is not in the trace
         steps = replace(steps, count=len(kept) - 1)
     before = int(kept[0]) - phase.start if kept[0] > borders[0] else 0
     behind = phase.end - int(kept[-1]) if kept[-1] < borders[-1] else 0

@@ -1,0 +1,126 @@
+"""Where the repeats of a loop begin, by the order of their operations.
+
+```
+trace     |i i|e a b a b h|e a b a b h|e a b a b h|s|     what repeats begins behind `i` and ends before `s`
+found     |       b a b h|e a b a b h|e a b a b h|       from a `b` to the next: a repeat begins in its middle
+```
+
+A capture of whole repeats shows where these begin: from the first operation of what repeats to the last one, their
+number is whole. Where one end of the capture cuts a repeat, the other end shows it: it is next to an operation that is
+of no layer, here `e` or `h`. An end between two layers alike shows nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.iterations.happened import Happened, code_of
+from nsysdiag.iterations.loop import NVTX, Inner, Loop, median_of
+
+REGULAR = 0.9
+"""Of the repeats: so many have the same operations in the same order."""
+FEWEST_OPERATIONS = 8
+"""In each repeat: of fewer, two cut ends fit together by chance."""
+
+
+class _Sequence(Struct, frozen=True):
+    """The operations of a device by code, those with which repeats begin, and the usual repeat, a cycle. `layer` is how
+    many operations are from one layer in it to the next, 0 where none is known."""
+
+    code: IntArray
+    borders: IntArray
+    usual: IntArray
+    layer: int
+
+    @classmethod
+    def of(cls, loop: Loop, happened: Happened) -> _Sequence | None:
+        """None where most repeats do not have the same operations, several."""
+        code = happened.code[: len(happened.end)]
+        borders = np.searchsorted(happened.time[: len(code)], loop.starts)
+        size = np.diff(borders)
+        period = median_of(size)
+        same = borders[:-1][size == period]
+        if period < FEWEST_OPERATIONS or len(same) < REGULAR * len(size):
+            return None
+        usual = code[same[len(same) // 2] + np.arange(period)]
+        alike = (code[same[:, None] + np.arange(period)] == usual).all(axis=1)
+        if np.count_nonzero(alike) < REGULAR * len(size):
+            return None
+        return cls(code, borders, usual, _layer(loop.inner, usual))
+
+    @property
+    def period(self) -> int:
+        """The operations of a repeat."""
+        return len(self.usual)
+
+    def begins(self) -> IntArray | None:
+        """The operations with which the repeats begin that are whole at their start; None where the ends of the trace
+        show none, or other operations come between."""
+        earlier = self.code[: self.borders[0]][::-1]
+        before = _alike(earlier, np.resize(self.usual[::-1], len(earlier)))
+        first, last = before % self.period, -self._behind() % self.period
+        shown = {back for back in (first, last) if self._shows(back, whole=first == last)}
+        if len(shown) != 1:
+            return None
+        (back,) = shown
+        borders = self.borders[int(before < back) :]
+        between = self.code[(borders - back)[:, None] + np.arange(back)]
+        return borders - back if (between == self.usual[self.period - back :]).all() else None
+
+    def _behind(self) -> int:
+        """How many operations from the start of the last repeat on are in the order of the usual one."""
+        later = self.code[self.borders[-1] :]
+        return _alike(later, np.resize(self.usual, len(later)))
+
+    def goes_on(self) -> bool:
+        """Whether that order goes on to the end of the trace, which may cut the last repeat."""
+        return self._behind() == len(self.code) - int(self.borders[-1])
+
+    def _shows(self, back: int, *, whole: bool) -> bool:
+        """Whether a repeat may begin there: not between two layers alike, and, where the trace does not hold `whole`
+        repeats, next to what is of no layer."""
+        if not self.layer:
+            return whole
+        next_is_alike = self.usual == np.roll(self.usual, -self.layer)
+        before = np.roll(next_is_alike, back)[-self.layer :]
+        other: BoolArray = ~(next_is_alike | np.roll(next_is_alike, self.layer))
+        return bool(not before.all() and (whole or other[-back - 1] or other[-back]))
+
+
+def _layer(inner: Inner | None, usual: IntArray) -> int:
+    """How many operations are from one repeat of a shorter loop to the next; 0 where it is not known."""
+    at = np.flatnonzero(usual == code_of(inner.called)) if inner is not None else usual[:0]
+    each = round(len(at) / inner.per_iteration) if inner is not None else 0
+    return median_of(at[each:] - at[:-each]) if 0 < each < len(at) else 0
+
+
+def _alike(one: IntArray, other: IntArray) -> int:
+    """How many are equal from the first on."""
+    return int(np.argmin(np.append(one == other, False)))
+
+
+def from_the_first(loop: Loop, happened: Happened) -> Loop:
+    """The loop with repeats that begin where the ends of the trace show it; as it is where they do not. The last one
+    ends before work of another kind."""
+    found = None if loop.source == NVTX or len(loop) < 2 else _Sequence.of(loop, happened)
+    first = None if found is None else found.begins()
+    if found is None or first is None or len(first) < 2:
+        return loop
+    kept = slice(len(loop) - len(first), None)
+    left, ends = loop.open[kept], loop.ends[kept]
+    if len(found.code) - first[-1] > found.period and found.goes_on():
+        first, left, ends = (
+            np.append(first, first[-1] + found.period),
+            np.append(left, False),
+            np.append(ends, ends[-1:]),
+        )
+    starts, behind = happened.time[first], int(first[-1]) + found.period
+    until = np.append(starts[1:], ends[-1])
+    if behind < len(happened.end):
+        own = int(happened.end[first[-1] : behind].max())
+        usual = int(starts[-1]) + median_of(np.diff(starts))
+        until[-1] = max(min(usual, int(happened.time[behind])), own)
+    return replace(loop, starts=starts, ends=np.where(left, np.minimum(ends, until), until), open=left)
