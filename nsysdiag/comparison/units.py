@@ -26,7 +26,7 @@ MOST_FOLD = 16
 GRAPH = "graph "
 PARTS_OF_STEPS = "Parts of steps are compared, not whole steps: the traces may show different parts."
 FEW_STEPS = (
-    "There are too few steps for an interval, but both sides did the same operations in them: what exceeds 5%, and "
+    "There are too few steps for an interval, but both sides did the same operations in them. What exceeds 5%, and "
     "what pieces of the steps differ by chance, counts."
 )
 SAME_WORK = (
