@@ -3,7 +3,13 @@
 Lost times are exclusive: each nanosecond of idle time belongs to one cause and one place. So the lost times of a
 device's causes add up to at most its idle time. Exposed copies and communication are busy time, counted separately.
 Findings that point at the time of others have no lost time.
-"""
+
+Pages of unified memory that move alone, and the idle time between them, are one problem:
+
+```
+gpu    [page]..[page]..[page]..[==kernel==)
+         busy, idle, busy, idle
+```"""
 
 from __future__ import annotations
 
@@ -15,25 +21,82 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, intersect, union
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECKS, BottleneckId, promised
-from nsysdiag.causes import BLOCKING_COPY, CAUSES, EVENT_WAIT
+from nsysdiag.causes import BLOCKING_COPY, CAUSES, EVENT_WAIT, memory_calls
 from nsysdiag.causes.cause import Advice
 from nsysdiag.copies.copies import is_pageable, longest_kind
 from nsysdiag.diagnosis.facts import KERNELS
 from nsysdiag.events.identity import joint
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.attribution import Shares
-from nsysdiag.findings.behind_waits import behind_waits
 from nsysdiag.findings.exposed import exposed_findings, mostly_pageable
-from nsysdiag.findings.hotspots import Hotspot, spot_of, spots_of
-from nsysdiag.findings.pages import pages_as_one
-from nsysdiag.findings.rules import DIVIDE_EVENLY, EXPOSED_COPY, OTHER_GPU, SEE_THE_OTHER, severity, wait_id
+from nsysdiag.findings.hotspots import Hotspot, behind_waits, spot_of, spots_of
+from nsysdiag.findings.rules import DIVIDE_EVENLY, EXPOSED_COPY, OTHER_GPU, PAGING, SEE_THE_OTHER, severity, wait_id
 from nsysdiag.findings.text import FindingContext, Story, story_of
 from nsysdiag.kernels.kernels import runs_in
+from nsysdiag.memory.facts import MigrationRow
 from nsysdiag.phases.facts import BehindWait
 from nsysdiag.report import DeviceReport, Finding, Named
 from nsysdiag.time.table import TimeTable
 from nsysdiag.typed import say
-from nsysdiag.units import format_ns
+from nsysdiag.units import format_bytes, format_ns
+
+PREFETCH = "user prefetch"
+TO_GPU, TO_HOST = "HtoD", "DtoH"
+PREFETCHED = "Prefetched pages of unified memory move while no kernel runs"
+EARLIER = (
+    "Prefetch earlier, on a stream of its own: cudaMemPrefetchAsync while kernels run that do not need these pages. "
+    "Prefetch only what the next kernels touch.",
+    "Where data stays on the device, allocate it there: cudaMalloc and explicit copies.",
+)
+TWICE = "Pages are prefetched to the GPU ({}), but the host uses them again before the kernels do, so they move twice. "
+
+
+def pages_as_one(found: list[Finding], device: DeviceReport, context: FindingContext) -> list[Finding]:
+    """The findings with those on migrations joined: of idle time between them, and of the time in which they run."""
+    paging = next((each for each in found if each.cause == PAGING.id), None)
+    if paging is None:
+        return found
+    between = [
+        each for each in found if each.cause == memory_calls.UNIFIED_MEMORY.id and each.bottleneck == PAGING.bottleneck
+    ]
+    rows = device.unified_memory.rows if device.unified_memory else []
+    one = _advised(_joined(paging, between, context), rows)
+    return [one if each is paging else each for each in found if each not in between]
+
+
+def _joined(paging: Finding, between: list[Finding], context: FindingContext) -> Finding:
+    if not between:
+        return paging
+    lost, judged = sum(each.lost_ns for each in (paging, *between)), context.judged
+    return replace(
+        paging,
+        lost_ns=lost,
+        lost_share=round(min(judged.share(lost), 1.0), 6),
+        ceiling_ns=sum(each.ceiling_ns for each in (paging, *between)),
+        share=round(min(sum(each.share for each in (paging, *between)), 1.0), 6),
+        nvtx=between[0].nvtx if len(between) == 1 else [],
+        evidence=[*paging.evidence, *(text for each in between for text in each.evidence)],
+        gaps=sum(each.gaps for each in between),
+        signature=between[0].signature,
+        rows=[*paging.rows, *(row for each in between for row in each.rows)][: context.thresholds.rows],
+    )
+
+
+def _advised(paging: Finding, rows: list[MigrationRow]) -> Finding:
+    """With the title and advice that fit where the program prefetches, or with what became of that."""
+    prefetched = [row for row in rows if row.cause == PREFETCH]
+    ns, total = (sum(row.total_ns for row in each) for each in (prefetched, rows))
+    if 2 * ns > total:
+        return replace(paging, title=PREFETCHED, advice=list(EARLIER))
+    size = sum(row.bytes for row in prefetched if row.direction == TO_GPU)
+    back, again = (
+        sum(row.bytes for row in rows if row.direction == way and row.cause != PREFETCH) for way in (TO_HOST, TO_GPU)
+    )
+    if not size or 2 * min(back, again) < size:
+        return paging
+    first, *others = paging.advice
+    return replace(paging, advice=[say("{}{}", TWICE.format(format_bytes(size)), first), *others])
+
 
 # Findings on the time in which a GPU waits for another one.
 

@@ -1,6 +1,10 @@
-"""Where a cause costs most: its largest places, the gaps there, and the host code that samples saw in them."""
+"""Where a cause costs most: its largest places, the gaps there, and the host code that samples saw in them.
+
+Also what a thread did behind a wait, in idle time that is charged to the wait."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -19,7 +23,8 @@ from nsysdiag.events.rows import distinct, distinct_values
 from nsysdiag.findings.attribution import Shares
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapGroupKeys
-from nsysdiag.report import Thread
+from nsysdiag.phases.facts import BehindWait, Place
+from nsysdiag.report import Finding, Thread
 from nsysdiag.stacks.samples import SampledCode, sampled_code
 
 
@@ -233,3 +238,40 @@ def _recorded(context: GapContext, slices: IntArray) -> tuple[SampledCode, float
     functions = {typed.plain(known.texts[code]): ns for code, ns in pairs}
     total, whole = sum(functions.values()), int(known.lengths(slices).sum())
     return SampledCode(total, functions, {}, recorded=True), total / max(whole, 1)
+
+
+NONE = -1
+
+
+def place_of(finding: Finding) -> Place:
+    """Where it is, and what about."""
+    return (finding.cause, finding.variant, tuple(finding.nvtx))
+
+
+def behind_waits(shares: Shares, spots: Sequence[Hotspot], found: Sequence[Finding]) -> list[BehindWait]:
+    """All of one device; `found` are the findings of the `spots`, whose rows are in `shares`.
+
+    ```
+    thread   [sync)[host code        ][launch]
+    charged   sync  sync      | host          the first part: wait = that of sync, other = that of host code
+    ```
+    """
+    spot = np.full(len(shares), NONE, dtype=np.int64)
+    for number, each in enumerate(spots):
+        spot[each.rows] = number
+    made = np.flatnonzero((shares.wait >= 0) & (spot >= 0) & (shares.counted > 0))
+    size = int(max(shares.slice.max(initial=0), shares.behind.max(initial=0))) + 1
+    of_slice, bottleneck = np.full(size, NONE, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    explained = np.flatnonzero(shares.slice >= 0)
+    of_slice[shares.slice[explained]] = spot[explained]
+    bottleneck[shares.slice[explained]] = shares.bottleneck[explained]
+    behind, width = shares.behind[made], len(spots) + 1
+    pairs = joint(joint(spot[made], of_slice[behind] + 1, width), bottleneck[behind], len(BOTTLENECK_IDS))
+    groups = group_totals(pairs, shares.made[made])
+    rows = []
+    for code, ns in zip(groups.code.tolist(), groups.total.tolist(), strict=True):
+        rest, bottleneck = divmod(code, len(BOTTLENECK_IDS))
+        wait, other = divmod(rest, width)
+        at = place_of(found[other - 1]) if other else None
+        rows.append(BehindWait(place_of(found[wait]), BOTTLENECK_IDS[bottleneck], at, ns))
+    return rows

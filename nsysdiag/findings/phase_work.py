@@ -1,4 +1,7 @@
-"""What a device and its host did in a phase, by name: kernels, copies, calls and host code."""
+"""What a device and its host did in a phase, by name: kernels, copies, calls and host code.
+
+Also how much of a finding's time is inside the NVTX ranges of its place. A gap is at the place that is open in the
+middle of its host's part; parts of it may be outside of that range."""
 
 from __future__ import annotations
 
@@ -9,15 +12,19 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.account.outside import HOST, UNEXPLAINED, Start, activity_of, done_by
+from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.groups import group_totals, summed
-from nsysdiag.arrays.intervals import BoolArray, Intervals, intersect, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect, union
+from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import CAUSES, HOST_CODE, input_output
 from nsysdiag.events.callchains import CallChains
+from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import distinct
+from nsysdiag.events.rows import ThreadAxis, distinct
 from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.findings.hotspots import code_in
 from nsysdiag.gap_groups.details import GapContext
+from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.kernels.names import normal_kernel, normal_operation_names, readable
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.phases.facts import Did, PhaseDevice
@@ -151,3 +158,50 @@ class JudgedTime(Struct, frozen=True):
     def share(self, ns: int) -> float:
         """Part of the judged time, 0 where there is none."""
         return ns / self.ns if self.ns else 0.0
+
+
+class RangeSets(Struct, frozen=True):
+    """The ranges of a trace by their names without counters: `row` are those with a thread on the axis, by `code`, an
+    index into `names`."""
+
+    ranges: NvtxRanges
+    axis: ThreadAxis
+    row: IntArray
+    code: IntArray
+    names: dict[str, int]
+
+    @classmethod
+    def of(cls, ranges: NvtxRanges, axis: ThreadAxis) -> RangeSets:
+        """Each name is read once."""
+        names: dict[str, int] = {}
+        known = [names.setdefault(normal_range(name), len(names)) for name in ranges.names]
+        row = np.flatnonzero(axis.lane(ranges.rows.thread) >= 0).astype(np.int32)
+        return cls(ranges, axis, row, np.array(known, dtype=np.int32)[ranges.rows.name[row]], names)
+
+    def inside(self, path: list[str]) -> Intervals:
+        """The time inside ranges of all names of `path`, a set on the axis. Names that were cut are left out."""
+        found: Intervals | None = None
+        for name in path:
+            if name in self.names:
+                spans = self._of(self.names[name])
+                found = spans if found is None else intersect(found, spans)
+        return Intervals.empty() if found is None else found
+
+    def _of(self, code: int) -> Intervals:
+        rows = self.row[self.code == code]
+        lane = self.axis.lane(self.ranges.rows.thread[rows])
+        return union(self.axis.place(lane, Intervals(self.ranges.rows.start[rows], self.ranges.rows.end[rows])))
+
+
+def host_time(gaps: GapContext, time: TimeTable, judged: JudgedTime, slices: IntArray, bottleneck: str) -> Intervals:
+    """The judged time of these slices that is charged to `bottleneck`, a set on the axis: each on the thread that
+    launched next."""
+    mine = np.zeros(len(gaps.slices.rows) + 1, dtype=np.bool_)
+    mine[slices] = True
+    at = np.flatnonzero(mine[time.slice] & (time.slice >= 0) & (time.bottleneck == BOTTLENECK_NUMBER[bottleneck]))
+    lane = gaps.lane[gaps.slices.rows.gap[time.slice[at]]]
+    at, lane = at[lane >= 0], lane[lane >= 0]
+    pieces = Owned.of(time.spans[at], lane)
+    del mine, at, lane  # the most memory of an analysis is held here
+    inside = claim(pieces, judged.parts)[0]
+    return union(gaps.axis.place(inside.owner, inside.spans))

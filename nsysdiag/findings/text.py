@@ -27,8 +27,7 @@ from nsysdiag.findings import chains
 from nsysdiag.findings.attribution import Attribution, Shares, last_calls
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.hotspots import Hotspot, SpotGaps, code_in, path_of
-from nsysdiag.findings.inside import RangeSets, host_time
-from nsysdiag.findings.phase_work import JudgedTime
+from nsysdiag.findings.phase_work import JudgedTime, RangeSets, host_time
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapGroupKeys
 from nsysdiag.kernels.names import normal_kernel

@@ -25,8 +25,7 @@ from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame, same_graph_launc
 from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.kernels.names import operation_names
 from nsysdiag.launches.facts import ApiRow, Distribution, GraphLaunches, GraphRow, Launch, QueueDepth
-from nsysdiag.launches.launch_bound import find_launch_bound, launch_bound_report
-from nsysdiag.launches.queue_depth import find_drains, outstanding, queue_depth
+from nsysdiag.launches.queue_depth import find_drains, find_launch_bound, launch_bound_report, outstanding, queue_depth
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.ledger.ledger import Slices
 from nsysdiag.ledger.untraced_graphs import PartialReplays, untraced_count

@@ -32,9 +32,8 @@ from nsysdiag.findings.attribution import Attribution, Shares, shares_of, slice_
 from nsysdiag.findings.before_work import before_findings
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.findings import IdleFindings, findings_of
-from nsysdiag.findings.inside import RangeSets
 from nsysdiag.findings.kernels import KernelWork, kernel_findings
-from nsysdiag.findings.phase_work import JudgedTime
+from nsysdiag.findings.phase_work import JudgedTime, RangeSets
 from nsysdiag.findings.pointers import pointers_of
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.findings.unfused import single_precision_findings, unfused_findings

@@ -8,7 +8,7 @@ import pytest
 
 from nsysdiag.config.settings import Settings
 from nsysdiag.diagnosis.savings import saved_share
-from nsysdiag.findings.pages import PREFETCHED
+from nsysdiag.findings.findings import PREFETCHED
 from nsysdiag.pipeline import analyze
 from tests.builder import TraceBuilder
 from tests.diagnosis.programs.registry import Marks

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nsysdiag.config.settings import Settings, Thresholds
-from nsysdiag.launches.launch_bound import _intervals
+from nsysdiag.launches.queue_depth import _intervals
 from tests.builder import TraceBuilder
 from tests.launches.launch_checks import check_launches
 from tests.ledger.traces import devices, only_device
