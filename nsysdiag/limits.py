@@ -42,7 +42,7 @@ MOST_SEEN = 4_000_000
 (moments × threads) pairs. Moments with the fewest threads, the best evidence, come first."""
 MOST_DEEP = 4_096
 """Frames of a Python stack in an NVTX payload. Reached: the payload is not read as a stack."""
-PROFILER_BYTES, PROFILER_RATIO = 1 << 31, 50
+KINETO_BYTES, KINETO_RATIO = 1 << 31, 50
 """Bytes of JSON that are read of a trace of the PyTorch profiler, and how many for each byte of the file; gzip makes
 such a trace about 20 times smaller. Reached: the input is refused."""
 STACK_FRAMES = 32

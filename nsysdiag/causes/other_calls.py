@@ -13,7 +13,7 @@ from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, 
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, described, layer_of, named, plain_layer
 from nsysdiag.causes.memory_calls import MEMORY_ALLOCATION
 from nsysdiag.causes.start_up import CONTEXT_INIT, MODULE_LOAD
-from nsysdiag.events.host import OF_CUPTI, PROFILER
+from nsysdiag.events.host import OF_CUPTI, OVERHEAD_OF_NSYS
 
 IN_LIBRARY = EvidenceLabel("inside a library call")
 
@@ -89,7 +89,7 @@ thread         [cudaEventRecord][cudaFuncGet.][launch]
 )
 
 
-OVERHEAD_KINDS = (*OF_CUPTI, PROFILER)
+OVERHEAD_KINDS = (*OF_CUPTI, OVERHEAD_OF_NSYS)
 
 
 def profiler_overhead_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:

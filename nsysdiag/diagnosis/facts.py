@@ -22,7 +22,7 @@ FULL_LINK = "full_link"
 """The variant of exposed copies that run all the time."""
 NO_DECIMALS = (0.0995, 0.995)
 """Predicted shares from, and below: they are shown in whole per cent, and never as all."""
-UNKNOWN, PROFILER = "unknown", "profiler"
+UNKNOWN, OVERHEAD = "unknown", "profiler"
 UNSEEN = "host code outside CUDA calls"
 """Unknown time in a trace without OS calls, scheduling events and CPU samples."""
 NO_WORK, UNRESOLVED = "no-gpu-work", "unresolved"

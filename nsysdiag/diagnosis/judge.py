@@ -14,7 +14,7 @@ from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.bottlenecks import BOTTLENECKS
 from nsysdiag.causes import CAUSES, HOST_CODE, PREEMPTION, bottlenecks_of_cause
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.facts import KERNELS, NO_WORK, PROFILER, UNRESOLVED, Diagnosis, Part
+from nsysdiag.diagnosis.facts import KERNELS, NO_WORK, OVERHEAD, UNRESOLVED, Diagnosis, Part
 from nsysdiag.diagnosis.focus import Focus, Scope, job_account, judged_parts, working
 from nsysdiag.diagnosis.health import MPI
 from nsysdiag.diagnosis.missing import FEWEST, MOST, Missing
@@ -152,7 +152,7 @@ def leading(account: dict[str, int]) -> Leading:
     """Kernels, whether they fill the chip or not, are one candidate, which has the name of its larger part. The
     profiler's own time is none: it is not the program's."""
     total = sum(account.values())
-    ns = {name: value for name, value in account.items() if name not in (*KERNELS, PROFILER) and value}
+    ns = {name: value for name, value in account.items() if name not in (*KERNELS, OVERHEAD) and value}
     working = {name: account.get(name, 0) for name in KERNELS}
     if sum(working.values()):
         ns[max(working, key=lambda name: working[name])] = sum(working.values())

@@ -11,7 +11,7 @@ from nsysdiag.bottlenecks import BOTTLENECKS, OF_WORK
 from nsysdiag.causes import CAUSES, IN_MPI, INPUT_WAIT
 from nsysdiag.causes.cause import Advice
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.facts import PROFILER
+from nsysdiag.diagnosis.facts import OVERHEAD
 from nsysdiag.diagnosis.sentences import NO_DETAIL, detail_of
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.rules import BALANCE, EXPOSED_COMM, JITTER, LATE_RANK, severity
@@ -147,7 +147,7 @@ def _waiting(
         title=say("{} is late, and others wait for it", name) if first else "GPUs wait for each other",
         lost_ns=lost,
         lost_share=round(finding.lost_share * mine.share, 6),
-        ceiling_ns=round(lost * (1 - mine.reason(PROFILER))),
+        ceiling_ns=round(lost * (1 - mine.reason(OVERHEAD))),
         evidence=[
             say(
                 "{} of waiting in collectives or MPI calls until {} {}",

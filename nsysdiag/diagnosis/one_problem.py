@@ -74,9 +74,10 @@ class Judged(Struct, frozen=True):
     """The judged time of one device: `window_ns` of its window, `account_ns` in its account, which may begin before
     that, `compute_ns` of it in its kernels. `in_order_ns` of that can only run one after the other, None for all.
     `busy_ns` is all that it works, or is idle for a reason of its own. For `blocked_ns` it is idle while calls that
-    copy hold a thread, for `met_ns` while threads may
-    wait in MPI. For `paged_ns` it is idle between migrations. `alone`: one thread calls CUDA. `copying_ns` and
-    `paging_ns` are as in `InOrder`. For `beside_ns` it copies or communicates and computes nothing."""
+    copy hold a thread, for `met_ns` while threads may wait in MPI. `alone`: one thread calls CUDA. For `beside_ns` it
+    copies or communicates and computes nothing. `touched` is what a fix can take away, by the cause of the finding. Of
+    copies: they run, or calls that copy hold a thread. Of pages: they move, kernels wait for them, or the device idles
+    between them."""
 
     window_ns: int
     account_ns: int
@@ -85,11 +86,9 @@ class Judged(Struct, frozen=True):
     busy_ns: int = 0
     blocked_ns: int = 0
     met_ns: int = 0
-    paged_ns: int = 0
     alone: bool = False
-    copying_ns: int | None = None
-    paging_ns: int | None = None
     beside_ns: int = 0
+    touched: dict[str, int] = {}
 
     @classmethod
     def of(cls, device: PhaseDevice, in_order: InOrder) -> Judged:
@@ -97,6 +96,8 @@ class Judged(Struct, frozen=True):
         compute = min(device.compute_ns, sum(device.account.get(name, 0) for name in KERNELS))
         busy = device.compute_ns + device.exposed_comm_ns + device.exposed_copy_ns
         busy += sum(ns for cause, ns in device.ledger.items() if cause in OF_DEVICES)
+        paged = None if in_order.paging_ns is None else in_order.paging_ns + device.ledger.get(UNIFIED_MEMORY, 0)
+        touched = {EXPOSED_COPY.id: in_order.copying_ns, PAGING.id: paged}
         return cls(
             window_ns(device),
             sum(device.account.values()),
@@ -105,20 +106,10 @@ class Judged(Struct, frozen=True):
             busy,
             device.ledger.get(BLOCKING_COPY, 0),
             max(device.ledger.get(IN_MPI, 0) - in_order.sending_ns, 0),
-            device.ledger.get(UNIFIED_MEMORY, 0),
             in_order.one_thread,
-            in_order.copying_ns,
-            in_order.paging_ns,
             device.exposed_comm_ns + device.exposed_copy_ns,
+            {cause: ns for cause, ns in touched.items() if ns is not None},
         )
-
-    def copying(self) -> int | None:
-        """For how long copies run, or calls that copy hold a thread, in ns; None without copies."""
-        return self.copying_ns
-
-    def paging(self) -> int | None:
-        """For how long pages move, kernels wait for them, or the device idles between them; None without pages."""
-        return None if self.paging_ns is None else self.paging_ns + self.paged_ns
 
     @property
     def one_stream(self) -> bool:
@@ -174,8 +165,7 @@ def most_saved(finding: Finding, judged: dict[str, Judged]) -> tuple[float, str]
 def touched_share(finding: Finding, judged: dict[str, Judged]) -> tuple[float, str]:
     """The share of the judged time that a fix of copies, or of migrations, can take away on all devices. Waits in MPI
     are part of it, as for ranks that do the same; 1 for other findings."""
-    which = {EXPOSED_COPY.id: Judged.copying, PAGING.id: Judged.paging}.get(finding.cause)
-    known = [ns for each in judged.values() if which is not None and (ns := which(each)) is not None]
+    known = [each.touched[finding.cause] for each in judged.values() if finding.cause in each.touched]
     if not known:
         return 1.0, LEFT
     met = max(each.met_ns for each in judged.values())

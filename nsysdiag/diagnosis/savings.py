@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import summed
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.facts import KERNELS, PROFILER, REPLAY, UNKNOWN, Predicted, Saves, TooMany
+from nsysdiag.diagnosis.facts import KERNELS, OVERHEAD, REPLAY, UNKNOWN, Predicted, Saves, TooMany
 from nsysdiag.diagnosis.one_problem import (
     ABOUT,
     EXPLAINED,
@@ -232,7 +232,7 @@ def _rank(finding: Finding) -> tuple[float, bool, float, str]:
     """Unknown time is ordered as if all of it could be saved: it may be the first thing to investigate. Profiler
     overhead comes last."""
     first = finding.share if finding.bottleneck == UNKNOWN else max(sure_share(finding), 0.0)
-    behind = 0.0 if finding.bottleneck == PROFILER else finding.share
+    behind = 0.0 if finding.bottleneck == OVERHEAD else finding.share
     return (-first, finding.saves is None, -behind, finding.id)
 
 
@@ -269,7 +269,7 @@ def _merged(
         named=named,
         saves=saves,
         summary=kinds_in_words(named, share) if first.cause in KERNELS else first.summary,
-        severity=severity(saved or share, limits, unresolved=first.bottleneck in (UNKNOWN, PROFILER)),
+        severity=severity(saved or share, limits, unresolved=first.bottleneck in (UNKNOWN, OVERHEAD)),
         note=note_of(most, time[most.device] / judged[most.device].account_ns, share, saved, bound),
     )
 

@@ -34,7 +34,7 @@ class Origin(StrEnum):
     LIBRARY = "native library"
     PYTHON_LIBRARY = "Python library"
     KERNEL = "kernel"
-    PROFILER = "profiler"
+    NSYS = "profiler"
     NONE = ""
 
 
@@ -74,7 +74,7 @@ _COLLECTOR = re.compile(r"(_?Py)?gc_|_?PyGC|subtract_refs|visit_(decref|reachabl
 _INTERPRETER = re.compile(
     r"_?Py[A-Z_]|python3?(\.\d+)?|libpython|method_vectorcall|vectorcall|_PyEval|builtin_|cfunction_vectorcall"
 )
-_PROFILER = re.compile(r"NSYS_OSRT_\w+|(lib)?ToolsInjection\w*([.-].*)?")
+_OF_NSYS = re.compile(r"NSYS_OSRT_\w+|(lib)?ToolsInjection\w*([.-].*)?")
 """What nsys puts around a call that it records, and its library in the program."""
 _PYTHON_LIBRARY = re.compile(r"<frozen |.*[/\\](site|dist)-packages[/\\]|.*[/\\]lib(64)?[/\\]python\d[\d.]*[/\\]")
 
@@ -109,7 +109,7 @@ def interpreter_part(symbol: str) -> Origin | None:
 
 def part_of(symbol: str) -> Origin | None:
     """The same, and nsys's own: `NSYS_OSRT_pthread_mutex_lock_1`, or its library, where a function has no name."""
-    return Origin.PROFILER if _PROFILER.fullmatch(symbol) else interpreter_part(symbol)
+    return Origin.NSYS if _OF_NSYS.fullmatch(symbol) else interpreter_part(symbol)
 
 
 @lru_cache(maxsize=65_536)
@@ -123,8 +123,8 @@ def origin_of(symbol: str, module: str) -> Origin:
     part = interpreter_part(symbol) if has_name(symbol) else None
     if part or _INTERPRETER_MODULE.fullmatch(name):
         return part or Origin.INTERPRETER
-    if _PROFILER.fullmatch(symbol) or _PROFILER.fullmatch(name):
-        return Origin.PROFILER
+    if _OF_NSYS.fullmatch(symbol) or _OF_NSYS.fullmatch(name):
+        return Origin.NSYS
     if _LIBRARY_MODULE.fullmatch(name) or _LIBRARY_FOLDER.match(module):
         return Origin.LIBRARY
     return Origin.LIBRARY if has_name(symbol) and _is_runtime(symbol) else Origin.PROGRAM

@@ -47,10 +47,10 @@ MPI_TABLES = (
 )
 """Where MPI calls are: with --trace=mpi in the first four, else as ranges of a domain of NVTX."""
 # PROFILER_OVERHEAD rows have no type of their own up to schema 3.23: they get one of these by their name.
-PROFILER = 100
-PROFILER_OF_CUPTI = 101
+OVERHEAD_OF_NSYS = 100
+OVERHEAD_OF_CUPTI = 101
 UNKNOWN_LOADING = 102
-OF_CUPTI = (OverheadType.BUFFER_FLUSH, OverheadType.INSTRUMENTATION, OverheadType.RESOURCE, PROFILER_OF_CUPTI)
+OF_CUPTI = (OverheadType.BUFFER_FLUSH, OverheadType.INSTRUMENTATION, OverheadType.RESOURCE, OVERHEAD_OF_CUPTI)
 
 
 class HostTables(Struct, frozen=True):
@@ -118,7 +118,7 @@ def read_overhead(trace: Trace) -> CallTable:
     name, names = coded_names(trace, np.concatenate((cupti["nameId"], profiler["nameId"])))
     # The column overheadType came when CUPTI's rows got a table of their own: before, loading hid in `Unknown`.
     other = {} if profiler.present("overheadType") else {"Unknown": UNKNOWN_LOADING}
-    named = [other.get(text, PROFILER_OF_CUPTI if text.startswith("CUPTI") else PROFILER) for text in names]
+    named = [other.get(text, OVERHEAD_OF_CUPTI if text.startswith("CUPTI") else OVERHEAD_OF_NSYS) for text in names]
     kinds = np.array(named, dtype=np.int64)[name[len(cupti) :]] if len(profiler) else np.empty(0, dtype=np.int64)
     thread, start, end = (np.concatenate((cupti[key], profiler[key])) for key in ("globalTid", "start", "end"))
     return CallTable(thread, start, end, name, names, np.concatenate((cupti["overheadType"], kinds)))

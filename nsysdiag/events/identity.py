@@ -61,12 +61,12 @@ def once(value: Any, of: Callable[[Any], Any]) -> Any:
     return of(value)
 
 
-_PROFILER = re.compile(r"\[NSys.*|.*CommsProcess.*|nsys-\w*|CUPTI.*", re.IGNORECASE)
+_OF_NSYS = re.compile(r"\[NSys.*|.*CommsProcess.*|nsys-\w*|CUPTI.*", re.IGNORECASE)
 
 
-def is_profiler(name: str) -> bool:
-    """Whether a thread of this name is the profiler's own."""
-    return _PROFILER.fullmatch(name) is not None
+def is_of_nsys(name: str) -> bool:
+    """Whether a thread of this name is one of nsys itself."""
+    return _OF_NSYS.fullmatch(name) is not None
 
 
 def thread_names(trace: Trace) -> dict[int, str]:
@@ -76,11 +76,11 @@ def thread_names(trace: Trace) -> dict[int, str]:
     return dict(sorted(named, reverse=True))
 
 
-def profiler_threads(trace: Trace) -> IntArray:
-    """The profiler's own threads inside the profiled processes (globalTids): nothing of the program waits for them."""
+def nsys_threads(trace: Trace) -> IntArray:
+    """Threads of nsys itself inside the profiled processes (globalTids): nothing of the program waits for them."""
     columns = trace.read("ThreadNames", "nameId", "globalTid")
     names = trace.strings.texts(columns["nameId"])
-    own = np.array([is_profiler(name) for name in names], dtype=np.bool_)
+    own = np.array([is_of_nsys(name) for name in names], dtype=np.bool_)
     return np.unique(columns["globalTid"][own])
 
 

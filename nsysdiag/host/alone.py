@@ -172,7 +172,7 @@ def _threads(trace: HostTrace) -> IntArray:
     columns = [tables.switches.thread, tables.samples.thread, tables.os_calls.thread, tables.mpi.thread]
     columns += [trace.activity.api_calls.rows.thread, trace.ranges.rows.thread]
     found = np.unique(np.concatenate([distinct_values(column) for column in columns]))
-    found = found[(tid_of(found) != 0) & ~np.isin(found, trace.profilers)]
+    found = found[(tid_of(found) != 0) & ~np.isin(found, trace.nsys_threads)]
     own = trace.traced_processes
     program: IntArray = found[np.isin(process_of(found), own)] if len(own) else found
     return program

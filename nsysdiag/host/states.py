@@ -123,14 +123,14 @@ def host_scene(
 
 
 def _threads(host_trace: HostTrace, processes: IntArray, launched: list[IntArray]) -> IntArray:
-    """Every thread of `processes` that any table has an event of. A profiler's own thread is one only if it launched
+    """Every thread of `processes` that any table has an event of. A thread of nsys itself is one only if it launched
     work: then it is none."""
     tables, calls = host_trace.tables, host_trace.activity.api_calls.rows
     columns = (tables.switches.thread, tables.os_calls.thread, tables.samples.thread, calls.thread)
     found = np.unique(np.concatenate([distinct_values(column) for column in columns]))
     found = found[np.isin(process_of(found), processes) & (tid_of(found) != 0)]
     launchers = [distinct_values(calls.thread[rows]) for rows in launched]
-    kept = ~np.isin(found, host_trace.profilers)
+    kept = ~np.isin(found, host_trace.nsys_threads)
     return np.unique(np.concatenate([found[kept], *launchers]))
 
 

@@ -23,7 +23,7 @@ from nsysdiag.events.host import (
     read_host_tables,
     recorded_time,
 )
-from nsysdiag.events.identity import process_names, profiler_threads, thread_names
+from nsysdiag.events.identity import nsys_threads, process_names, thread_names
 from nsysdiag.events.memory import Memory, read_memory
 from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.events.samples import PythonStacks, chain_symbols, leaf_symbols
@@ -84,7 +84,7 @@ class HostReading(Struct, frozen=True):
     def finder(self) -> Callable[[], WakeFinder]:
         """Finds who ended a wait, made at its first call. It holds much: who asks for one lets it go."""
         traced, runs = self.traced, self.runs
-        return cache(lambda: WakeFinder(traced.tables, runs(), traced.profilers, traced.low, traced.high))
+        return cache(lambda: WakeFinder(traced.tables, runs(), traced.nsys_threads, traced.low, traced.high))
 
 
 def look_at_host(reading: Reading, progress: Progress) -> HostReading:
@@ -167,9 +167,9 @@ def _traced(trace: Trace, reading: Reading, tables: HostTables, facts: CallFacts
         thread_names=thread_names(trace),
         process_names=process_names(trace),
         frames=partial(chain_symbols, trace),
-        profilers=profiler_threads(trace),
+        nsys_threads=nsys_threads(trace),
     )
 
 
 def _runs(traced: HostTrace) -> Runs:
-    return laid(Runs.of(traced.tables.switches, traced.profilers, traced.low, traced.high, BEFORE_NS), traced.tables)
+    return laid(Runs.of(traced.tables.switches, traced.nsys_threads, traced.low, traced.high, BEFORE_NS), traced.tables)

@@ -25,7 +25,7 @@ each. Neither is part of its work."""
 
 
 class Beside(Struct, frozen=True):
-    """`threads` (globalTids, ascending) with calls or ranges, but for the profiler's own; `messages` is how many calls
+    """`threads` (globalTids, ascending) with calls or ranges, but for those of nsys; `messages` is how many calls
     that send something they begin in the replayed time.
 
     `followers` are threads of the program that wait for another one in nearly each step, or time and again in a window,
@@ -42,10 +42,10 @@ class Beside(Struct, frozen=True):
         """All threads but those that a replay holds; the followers do not include those that are `launching`."""
         calls = host_trace.tables.os_calls
         every = np.union1d(distinct_values(calls.thread), distinct_values(host_trace.ranges.rows.thread))
-        threads = np.setdiff1d(every, np.union1d(held, host_trace.profilers))
+        threads = np.setdiff1d(every, np.union1d(held, host_trace.nsys_threads))
         sends = np.array([*(WRITES.fullmatch(each) is not None for each in calls.names), False], dtype=np.bool_)
         inside = (calls.start >= stretch.begin) & (calls.start < stretch.end) & np.isin(calls.thread, threads)
-        others = np.setdiff1d(every, np.union1d(launching, host_trace.profilers))
+        others = np.setdiff1d(every, np.union1d(launching, host_trace.nsys_threads))
         kin = others[np.isin(process_of(others), process_of(held))]
         return cls(threads, int((sends[calls.name] & inside).sum()), *_followers(calls, kin, stretch))
 

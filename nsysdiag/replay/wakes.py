@@ -60,7 +60,7 @@ def births(host_trace: HostTrace, lo: int, hi: int) -> Births:
     if not any(len(rows) for rows, _ in started):
         return Births.empty()
     thread, begun = _first_activity(host_trace)
-    fresh = (begun >= lo) & (begun < hi + SOON_NS) & ~np.isin(thread, host_trace.profilers)
+    fresh = (begun >= lo) & (begun < hi + SOON_NS) & ~np.isin(thread, host_trace.nsys_threads)
     thread, begun = thread[fresh], begun[fresh]
     main = tid_of(thread) == pid_of(thread)
     parts = [_matched(thread[main == alone], begun[main == alone], calls, rows, alone=alone) for rows, alone in started]

@@ -37,7 +37,7 @@ class HostTrace(Struct, frozen=True, dict=True):
     """One trace, as far as wake-ups need it; times are in [low, high).
 
     `thread_names` and `process_names` are names by globalTid and globalPid; `frames` gives the functions in the call
-    chains of CPU samples, by their ids. `profilers` are the profiler's own threads.
+    chains of CPU samples, by their ids. `nsys_threads` are threads of nsys itself.
     """
 
     tables: HostTables
@@ -49,7 +49,7 @@ class HostTrace(Struct, frozen=True, dict=True):
     thread_names: dict[int, str]
     process_names: dict[int, str]
     frames: Frames
-    profilers: IntArray
+    nsys_threads: IntArray
 
     @cached_property
     def gpu_processes(self) -> IntArray:

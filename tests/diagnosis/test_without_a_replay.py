@@ -141,11 +141,11 @@ class TestMostSaved:
     def test_what_a_fix_can_touch(self, cause: str, most: float) -> None:
         """Copies and the calls that copy take 300, pages move for 120 and the GPU idles for 20 between them. In MPI
         150 may be waits."""
-        times = Judged(1_000, 1_000, 200, busy_ns=700, met_ns=150, paged_ns=20, copying_ns=300, paging_ns=120)
+        times = Judged(1_000, 1_000, 200, busy_ns=700, met_ns=150, touched={"exposed_copy": 300, "paging": 140})
         assert touched_share(finding(lost=100, cause=cause), {"gpu0": times})[0] == most
 
     def test_copies_of_several_devices(self) -> None:
-        times = Judged(1_000, 1_000, 100, copying_ns=300), Judged(1_000, 1_000, 100, copying_ns=None)
+        times = Judged(1_000, 1_000, 100, touched={"exposed_copy": 300}), Judged(1_000, 1_000, 100)
         found = finding(lost=100, cause="exposed_copy")
         assert touched_share(found, dict(zip(("gpu0", "gpu1"), times, strict=True)))[0] == 0.3
 

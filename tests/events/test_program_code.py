@@ -85,10 +85,10 @@ def test_of_a_library(symbol: str, module: str) -> None:
         ("[Max depth]", "[Max depth]", Origin.NONE),
         ("0x0", "[Unknown]", Origin.NONE),
         ("main", "", Origin.NONE),
-        ("NSYS_OSRT_pthread_mutex_lock_1", "/opt/nsys/libToolsInjection64.so", Origin.PROFILER),
-        ("f", "libToolsInjection64.so", Origin.PROFILER),
-        ("0x7f00", "/opt/nsys/libToolsInjectionCuda64.so", Origin.PROFILER),
-        ("f", "C:\\nsys\\ToolsInjection64.dll", Origin.PROFILER),
+        ("NSYS_OSRT_pthread_mutex_lock_1", "/opt/nsys/libToolsInjection64.so", Origin.NSYS),
+        ("f", "libToolsInjection64.so", Origin.NSYS),
+        ("0x7f00", "/opt/nsys/libToolsInjectionCuda64.so", Origin.NSYS),
+        ("f", "C:\\nsys\\ToolsInjection64.dll", Origin.NSYS),
         ("f", "/home/me/libTools.so", Origin.PROGRAM),
         ("NSYS_mine", "/home/me/program", Origin.PROGRAM),
     ],
@@ -141,7 +141,7 @@ def test_a_name_goes_without_its_version(symbol: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("symbol", "part"),
     [
-        ("NSYS_OSRT_read_1", Origin.PROFILER),
+        ("NSYS_OSRT_read_1", Origin.NSYS),
         ("_PyEval_EvalFrameDefault", Origin.INTERPRETER),
         ("gc_collect_main", Origin.COLLECTOR),
         ("NSYS_mine", None),

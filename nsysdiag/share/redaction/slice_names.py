@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable
 from nsysdiag.config.settings import Settings
 from nsysdiag.events.callchains import file_name, has_name, name_of, origin_of, origin_of_python
 from nsysdiag.events.calls import clean_api_name
-from nsysdiag.events.identity import is_profiler
+from nsysdiag.events.identity import is_of_nsys
 from nsysdiag.events.nvtx import COMMUNICATION_DOMAIN, GIL_DOMAIN, MPI_DOMAIN, PYTHON_DOMAIN
 from nsysdiag.iterations.happened import OPERATOR
 from nsysdiag.kernels.names import is_single_precision
@@ -80,7 +80,7 @@ _READ: dict[Role, Callable[[str], Hashable]] = {
     Role.SYMBOL: lambda text: (has_name(text), origin_of(text, "program"), _of_loader(text)),
     Role.MODULE: lambda text: (origin_of("", text), _of_loader(text)),
     Role.PYTHON_FILE: origin_of_python,
-    Role.THREAD: lambda text: (is_profiler(text), _of_loader(text)),
+    Role.THREAD: lambda text: (is_of_nsys(text), _of_loader(text)),
 }
 """What the rules of the analysis read out of a name."""
 _KINDS = {

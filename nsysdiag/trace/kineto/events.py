@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import DecodeError, Struct, field
 from msgspec.json import Decoder
 
-from nsysdiag.limits import PROFILER_BYTES, PROFILER_RATIO
+from nsysdiag.limits import KINETO_BYTES, KINETO_RATIO
 from nsysdiag.messages import InputError, printable
 from nsysdiag.trace.kineto.file import GZIP_MAGIC, HEAD_BYTES
 
@@ -114,7 +114,7 @@ class KinetoTrace(Struct, frozen=True):
 def read_trace(path: Path) -> KinetoTrace:
     """The trace. Raises InputError where it is damaged or larger than what is read, and MemoryError."""
     size = path.stat().st_size
-    most = min(PROFILER_BYTES, max(PROFILER_RATIO * size, HEAD_BYTES))
+    most = min(KINETO_BYTES, max(KINETO_RATIO * size, HEAD_BYTES))
     with path.open("rb") as file:
         packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
     try:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.events.callchains import origin_of, origin_of_python
-from nsysdiag.events.identity import is_profiler
+from nsysdiag.events.identity import is_of_nsys
 from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.iterations.happened import OPERATOR
 from nsysdiag.kernels.names import normal_kernel
@@ -132,7 +132,7 @@ def test_whose_python_it_is_stays(file: str) -> None:
 def test_rules_read_the_same_out_of_any_name(text: str) -> None:
     made = SliceNames(Names())
     thread, given_range = made.of(Role.THREAD, text), made.of(Role.RANGE, text)
-    assert is_profiler(thread) == is_profiler(text)
+    assert is_of_nsys(thread) == is_of_nsys(text)
     for name in (thread, given_range):
         assert (NAMES.search(name) is None) == (NAMES.search(text) is None)
     assert (OPERATOR.match(given_range) is None) == (OPERATOR.match(text) is None)
