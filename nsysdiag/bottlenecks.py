@@ -212,9 +212,14 @@ BOTTLENECKS: dict[str, Bottleneck] = {
         ),
     )
 }
+UNKNOWN = "unknown"
 IN_GRAPHS, WITH_GRAPHS = "graphs", "graphs_and_kernels"
 """How `kernels` are shown where CUDA graphs that were recorded as a whole are nearly all of them, or most. What runs
 inside these is not in the trace. Reports hold neither."""
+NOT_STARTED, NO_LAUNCH = "not_started", "no_launch"
+IN_UNTRACED_GRAPHS, IN_UNTRACED_CALLS = "in_untraced_graphs", "in_untraced_calls"
+"""How `unknown` is shown where most of it has one known reason, of which the trace lacks the rest. Reports hold none of
+these."""
 _SHOWN: dict[str, Bottleneck] = BOTTLENECKS | {
     IN_GRAPHS: replace(
         BOTTLENECKS["kernels"],
@@ -225,6 +230,28 @@ _SHOWN: dict[str, Bottleneck] = BOTTLENECKS | {
         BOTTLENECKS["kernels"],
         noun="kernels and CUDA graphs, these recorded as a whole",
         takes="Kernels and CUDA graphs, these recorded as a whole, take",
+    ),
+    NOT_STARTED: replace(
+        BOTTLENECKS["unknown"],
+        noun="queued work that the GPU has not started",
+        takes="The GPU does not start queued work for",
+        label="Queued work not started",
+    ),
+    NO_LAUNCH: replace(
+        BOTTLENECKS["unknown"],
+        noun="idle time before work whose launch is not in the trace",
+        takes="The launch of the next work is not in the trace for",
+        label="Idle, launch not in the trace",
+    ),
+    IN_UNTRACED_GRAPHS: replace(
+        BOTTLENECKS["unknown"],
+        noun="CUDA graphs whose kernels are not in the trace",
+        takes="CUDA graphs whose kernels are not in the trace take",
+    ),
+    IN_UNTRACED_CALLS: replace(
+        BOTTLENECKS["unknown"],
+        noun="waiting in calls that were not traced",
+        takes="Waiting in calls that were not traced takes",
     ),
 }
 BOTTLENECK_IDS: tuple[BottleneckId, ...] = get_args(BottleneckId)

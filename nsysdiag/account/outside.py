@@ -156,11 +156,15 @@ def start_of(layered: LayeredEvidence, outside: Outside, ranges: NvtxRanges, cha
 
 
 def done_by(layered: LayeredEvidence, thread: int, begin: int, end: int) -> dict[str, Intervals]:
-    """What a thread did in [begin, end), by call or cause, as sets on the axis of the evidence."""
+    """What a thread did in [begin, end), by call or cause, as sets on the axis of the evidence. All that MPI does as it
+    starts or ends is that."""
     axis = layered.host.axis
     lane = int(axis.lane(np.array([thread], dtype=np.int64))[0])
-    found: dict[str, list[Intervals]] = {}
-    for _, word, spans in _divided(layered, _placed(axis, lane, begin, end)):
+    left, found, mpi = _placed(axis, lane, begin, end), dict[str, list[Intervals]](), layered.host.mpi
+    for name in np.unique(mpi.name[named(mpi, other_calls.START_UP)]).tolist():
+        inside, left, _ = claim(left, union(mpi.spans[mpi.name == name]))
+        found[mpi.names[name]] = [inside.spans]
+    for _, word, spans in _divided(layered, left):
         found.setdefault(word or UNEXPLAINED, []).append(spans)
     return {word: union(*spans) for word, spans in found.items()}
 

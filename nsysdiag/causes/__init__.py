@@ -81,6 +81,7 @@ SYNCHRONIZATION = sync.CAUSE.id
 BLOCKING_COPY = blocking_copy.CAUSE.id
 ALLOCATION = memory_calls.MEMORY_ALLOCATION.id
 PREEMPTION = off_cpu.CAUSE.id
+BLOCKED = unexplained.BLOCKED.id
 OTHER_PROCESS = device_side.GPU_CONTEXT_SWITCH.id
 INPUT_WAIT = input_output.DATA_LOADING.id
 THREAD_WAIT = thread_waits.LOCK_WAIT.id

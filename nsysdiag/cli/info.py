@@ -74,7 +74,8 @@ def _facts_rows(facts: "TraceFacts") -> list[tuple[str, str]]:
     gpus = []
     for gpu, count in Counter(facts.gpus).items():
         known = [gpu.name]
-        known += [f"{gpu.sm_count} SMs"] if gpu.sm_count else []
+        unit = "CUs" if "AMD" in gpu.name else "SMs"
+        known += [f"{gpu.sm_count} {unit}"] if gpu.sm_count and unit not in gpu.name else []
         known += [format_bytes(gpu.memory_bytes)] if gpu.memory_bytes else []
         gpus.append(("gpu", f"{count} x {', '.join(known)}"))
     return [

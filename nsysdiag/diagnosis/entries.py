@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
-from nsysdiag.bottlenecks import FEW_KERNELS, title_of
-from nsysdiag.diagnosis.facts import KERNELS, UNKNOWN, noun_of
+from nsysdiag.bottlenecks import FEW_KERNELS, UNKNOWN, title_of
+from nsysdiag.diagnosis.facts import KERNELS, noun_of
 from nsysdiag.document.axis import edge_ticks, moment_labels
 from nsysdiag.document.blocks import PAGE, Block, Chart, Column, Limit, Lines, Paragraph, Part, Table
 from nsysdiag.document.drawings import StackedBar, bottleneck_entry, stack

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from nsysdiag import bottlenecks
+from nsysdiag.bottlenecks import UNKNOWN
 from nsysdiag.fields import Count, HashedId, Index, Ns, OwnText, Sentence, Share
 from nsysdiag.record import Record
 from nsysdiag.units import format_ns, format_share, format_two_ns
@@ -22,7 +23,7 @@ FULL_LINK = "full_link"
 """The variant of exposed copies that run all the time."""
 NO_DECIMALS = (0.0995, 0.995)
 """Predicted shares from, and below: they are shown in whole per cent, and never as all."""
-UNKNOWN, OVERHEAD = "unknown", "profiler"
+OVERHEAD = "profiler"
 UNSEEN = "host code outside CUDA calls"
 """Unknown time in a trace without OS calls, scheduling events and CPU samples."""
 NO_WORK, UNRESOLVED = "no-gpu-work", "unresolved"

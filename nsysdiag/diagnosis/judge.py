@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -47,7 +47,7 @@ from nsysdiag.phases.facts import LEAST_WORK, Phase, PhaseDevice, counted_ns, do
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.report import Finding, Verdict
 from nsysdiag.typed import say
-from nsysdiag.units import format_share, listed
+from nsysdiag.units import format_ns, format_share, listed
 
 # That a trace holds some of the ranks of an MPI program: others may be why it waits, and use other GPUs.
 
@@ -121,6 +121,17 @@ def unused_gpus(present: int | None, used: int, processes: int | None, *, mpi: b
             f"{'is' if present - used == 1 else 'are'} unused: check which GPU each process selects."
         )
     return "" if mpi else f"{used} of {present} GPUs {'is' if used == 1 else 'are'} in use."
+
+
+def barely_used(busy: Mapping[str, int], chosen: Collection[str]) -> str:
+    """A sentence on chosen GPUs that are merely touched, by the time in ns that each GPU of the trace works; empty if
+    one of them is not."""
+    most = max(busy, key=lambda key: (busy[key], key), default="")
+    own = max((busy[key] for key in chosen), default=0)
+    if not chosen or own >= LEAST_WORK * busy[most]:
+        return ""
+    who = f"{listed(sorted(chosen))} {'has' if len(chosen) == 1 else 'have'}"
+    return f"{who} next to no work: {format_ns(own)}, where {most} has {format_ns(busy[most])}."
 
 
 def one_gpu(in_turns: Sequence[str]) -> str:
@@ -231,6 +242,7 @@ def judge(
     scheduled: bool = True,
     host_unseen: bool = False,
     in_turns: Sequence[str] = (),
+    unused: str = "",
     behind: Behind | None = None,
     paging: Intervals | None = None,
     in_order: Mapping[str, InOrder] | None = None,
@@ -242,7 +254,8 @@ def judge(
     without GPU activity, `alone` what its threads did. `cuda_asked` says that CUDA tracing was on although there is no
     CUDA call. `missing` what was not recorded of each device, by its key; `ranks` are those of the trace,
     None where it is one of several; `predict` tells what the fix of a finding saves, by replay; `scheduled` says
-    that the trace has scheduling events, and `in_turns` are the keys of devices that look like one GPU. `behind` is
+    that the trace has scheduling events, and `in_turns` are the keys of devices that look like one GPU. `unused` is a
+    sentence on chosen devices with next to no work. `behind` is
     what threads did behind waits, `paging` the set of time in which pages of unified memory move. `in_order` is what
     no fix changes of the order of what each device does, by its key; `around` is what the host did before the first
     phase and after the last one."""
@@ -264,6 +277,7 @@ def judge(
         scheduled=scheduled,
         host_unseen=host_unseen,
         in_turns=in_turns,
+        unused=unused,
         behind=behind,
         in_order=in_order,
     )
@@ -294,6 +308,7 @@ def diagnose(
     scheduled: bool = True,
     host_unseen: bool = False,
     in_turns: Sequence[str] = (),
+    unused: str = "",
     behind: Behind | None = None,
     in_order: Mapping[str, InOrder] | None = None,
 ) -> tuple[Diagnosis, list[Finding], list[PhaseDevice]]:
@@ -315,8 +330,8 @@ def diagnose(
         judged_ns=judged_ns,
         details=details_of(merged, shares, scheduled=scheduled),
         host_unseen=host_unseen,
-        work=shown_as("kernels", active),
-        unused=one_gpu(in_turns) or unused_gpus(gpus_present, len(active), processes, mpi=MPI in frameworks),
+        as_shown={name: shown_as(name, active) for name in account},
+        unused=unused or one_gpu(in_turns) or unused_gpus(gpus_present, len(active), processes, mpi=MPI in frameworks),
         duration_ns=duration_ns,
         which=scope.which,
         work_ns=sum(each.compute_ns + each.exposed_comm_ns + each.exposed_copy_ns for each in active),

@@ -129,6 +129,9 @@ class UnseenLaunches(Struct, frozen=True):
         launches = launches[is_outermost(activity, launches)]
         launches = launches[~_into_graphs(activity, launches)]
         unseen = ~has_operations(activity, launches)
+        operations = activity.operations
+        if np.count_nonzero((operations.correlation <= 0) & ~operations.migration) >= np.count_nonzero(unseen) > 0:
+            return cls._none()  # their operations may be those without an id
         after = run_after_the_end(activity, launches, unseen)
         return cls(process_of(taken(calls.thread, launches)), unseen & ~after, after)
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import summed
+from nsysdiag.bottlenecks import UNKNOWN
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.facts import KERNELS, OVERHEAD, REPLAY, UNKNOWN, Predicted, Saves, TooMany
+from nsysdiag.diagnosis.facts import KERNELS, OVERHEAD, REPLAY, Predicted, Saves, TooMany
 from nsysdiag.diagnosis.one_problem import (
     ABOUT,
     EXPLAINED,
@@ -27,7 +28,7 @@ from nsysdiag.diagnosis.one_problem import (
 from nsysdiag.diagnosis.returned import counts_before, is_behind
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.kernels import kinds_in_words
-from nsysdiag.findings.rules import EXPOSED_COPY, SLOW_ITERATIONS, severity
+from nsysdiag.findings.rules import BEFORE_WORK, EXPOSED_COPY, LATE_RANK, SLOW_ITERATIONS, severity
 from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding, Named
 from nsysdiag.units import format_ns
@@ -79,7 +80,8 @@ def job_findings(
 
 def _at_most(finding: Finding, judged: dict[str, Judged], steps: PhaseSteps | None) -> Finding:
     """The finding with the bound that holds without a replay. What it takes of the idle time is none: kernels may run
-    while other causes last, once this one is gone. What copies take is none where their calls hold a thread.
+    while other causes last, once this one is gone. What copies take is none where their calls hold a thread. What is
+    before the first work is over once: its own time is a bound.
 
     ```
     host   [reads ][computes ......][launch][reads ][computes ......]      the GPU is idle in all of both, of which
@@ -89,7 +91,7 @@ def _at_most(finding: Finding, judged: dict[str, Judged], steps: PhaseSteps | No
     """
     saves = finding.saves
     frees = finding.cause == EXPOSED_COPY.id and any(judged[each].blocked_ns for each in finding.devices)
-    hidden = finding.cause in HIDDEN and not frees
+    hidden = (finding.cause in HIDDEN and not frees) or finding.cause == BEFORE_WORK.id
     if saves is None or hidden or finding.bottleneck in KERNELS or finding.cause in OTHER_WORK:
         return finding
     (most, why), (touched, touches) = most_saved(finding, judged), touched_share(finding, judged)
@@ -218,12 +220,15 @@ def weighed_share(finding: Finding) -> float:
 
 def sure_share(finding: Finding) -> float:
     """The same to order findings, and to choose what to do first. A wait comes before what is behind it and saves about
-    as much, a prediction before an upper bound of about its size. What slow iterations take more counts half: much of
+    as much, a prediction before an upper bound of about its size. That a GPU is late comes before the wait by which it
+    is: it says where to look. What slow iterations take more counts half: much of
     it is in findings that say why."""
     saves = finding.saves
     if finding.cause == SLOW_ITERATIONS.id:
         return weighed_share(finding) / 2
     bound = saves is not None and saves.method != REPLAY
+    if finding.cause == LATE_RANK.id and not bound:
+        return weighed_share(finding) + ABOUT
     after = saves is not None and not saves.cannot_tell and (bound or counts_before(finding))
     return weighed_share(finding) - (ABOUT if after else 0.0)
 

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
-from nsysdiag.bottlenecks import takes_of
+from nsysdiag.bottlenecks import UNKNOWN, takes_of
 from nsysdiag.causes import CAUSES, FALLBACK, THREAD_WAIT
-from nsysdiag.diagnosis.facts import FULL_LINK, KERNELS, PACED, UNKNOWN, UNSEEN, WAITS, Part, noun_of
+from nsysdiag.diagnosis.facts import FULL_LINK, KERNELS, PACED, UNSEEN, WAITS, Part, noun_of
 from nsysdiag.diagnosis.focus import Scope
 from nsysdiag.diagnosis.one_problem import EXPLAINED
 from nsysdiag.fields import Sentence
@@ -59,6 +59,8 @@ OTHERS = {
     "head": "the head of the slice",
     "tail": "the tail of the slice",
 }
+NAMED = 0.01
+"""Share of the time of what can be fixed first, from which on the headline names it."""
 SHOWN = 0.0005
 """The least share that is not shown as 0.0%."""
 SAY_THEIR_SHARES = (*KERNELS, BEFORE_WORK.id)
@@ -92,7 +94,8 @@ class Said(Struct, frozen=True):
     was captured, as the end of a sentence. `inside_step`: the judged time is a part of one step. `seen_ns` is the
     time of all phases, None for several traces. `sliced`: the trace is a slice of the capture. `steady_ns`: how long
     a cold start is steady. `paced_ns`: the time of a step that the loop waits for. `limit` is a
-    sentence on copies that run all the time, empty where none do. `work` is what kernels are shown as."""
+    sentence on copies that run all the time, empty where none do. `as_shown` is what bottlenecks are shown as, where
+    that is not their own name."""
 
     basis: str
     phase: FoundPhase | None
@@ -114,17 +117,17 @@ class Said(Struct, frozen=True):
     paced_ns: int | None = None
     recorded_ns: int = 0
     host_unseen: bool = False
-    work: str = "kernels"
+    as_shown: Mapping[str, str] = {}
 
     def shown(self, bottleneck: str) -> str:
         """What a bottleneck is shown as."""
-        return self.work if bottleneck == "kernels" else bottleneck
+        return self.as_shown.get(bottleneck, bottleneck)
 
 
 def headline(said: Said, bottleneck: str, share: float, second: Part | None, action: Finding | None) -> Sentence:
     """The bottleneck with its share and what it is made of, the next one, and what can be fixed first where that
     is something else."""
-    unseen = said.host_unseen and bottleneck == UNKNOWN
+    unseen = said.host_unseen and said.shown(bottleneck) == UNKNOWN
     first = f"{UNSEEN_TAKES if unseen else takes_of(said.shown(bottleneck))} {format_share(share, 1)} of {_time(said)}"
     detail = joined(", ", filter(None, (NOT_CAPTURED if unseen else "", said.details.get(bottleneck, NO_DETAIL).words)))
     ahead = action is not None and action.bottleneck != bottleneck and _saves_more(action, share)
@@ -150,8 +153,8 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
         if said.waiting and second.bottleneck in KERNELS:
             sentences.append(said.waiting)
     other = action is not None and action.bottleneck not in (bottleneck, second.bottleneck if second else "")
-    # A share of 0.0% is no reason to name it here: the finding says what it saves. Unknown time is not fixed.
-    other = other and action is not None and action.share >= SHOWN and action.bottleneck != UNKNOWN and not ahead
+    # So small a share is no reason to name it here: the finding says what it saves. Unknown time is not fixed.
+    other = other and action is not None and action.share >= NAMED and action.bottleneck != UNKNOWN and not ahead
     if action is not None and other and not (bottleneck in KERNELS and action.bottleneck in KERNELS):
         what, share_of_it = capitalized(noun_of(said.shown(action.bottleneck))), format_share(action.share, 1)
         when = "as well" if kernels_first(bottleneck, share, action) else "first"

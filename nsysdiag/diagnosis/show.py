@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from nsysdiag.bottlenecks import UNKNOWN
 from nsysdiag.diagnosis.entries import (
     FIX_FIRST,
     IF_STARTS_MATTER,
@@ -54,6 +55,7 @@ from nsysdiag.document.view import held, host_unseen, missing, mostly_graphs, wi
 from nsysdiag.findings.first import action_of, first_of, what_to_do
 from nsysdiag.findings.show import anchors
 from nsysdiag.kernels.show import whole_graphs
+from nsysdiag.phases.facts import shown_as
 from nsysdiag.trace.capabilities import was_asked
 from nsysdiag.trace.show import distortion, lacked_options, recapture
 from nsysdiag.units import capitalized, format_count, format_ns, format_share
@@ -247,11 +249,10 @@ def _worth_a_capture(report: Report, found: Diagnosis) -> str:
         return ""
     if found.unknown_share >= NOTABLE_UNKNOWN or found.bottleneck == "unknown":
         lacking = lacked_options(report)
-        is_what = (
-            "is charged to host code outside CUDA calls, which was not captured"
-            if host_unseen(report)
-            else "is unexplained"
-        )
+        known_as = shown_as(UNKNOWN, (device for phase in report.phases if phase.judged for device in phase.devices))
+        is_what = "is charged to host code outside CUDA calls, which was not captured"
+        if known_as != UNKNOWN or not host_unseen(report):
+            is_what = "is unexplained"
         unknown = f"{format_share(found.unknown_share, 1)} of the time {is_what}"
         return f"{unknown}; missing: {lacking}." if lacking else f"{unknown}."
     unnamed = next((each for each in report.findings if each.unnamed and each.share >= NOTABLE_UNKNOWN), None)

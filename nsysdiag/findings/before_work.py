@@ -144,8 +144,7 @@ def before_findings(
             ],
             rows=start_rows(start, spans, thresholds.rows),
             chain=[
-                f"{_label(bottleneck, part)} for {format_ns(ns)}"
-                + (_calls_in(start, spans) if bottleneck == STARTUP else ""),
+                f"{_label(bottleneck, part)} for {format_ns(ns)}" + (": " + calls if calls else ""),
                 BEFORE_WORK.fix,
             ],
             devices=[device],
@@ -153,10 +152,11 @@ def before_findings(
             share=round(judged.share(ns), 6),
             variant=part,
             summary=f"{_label(bottleneck, part)} before the first work of the GPU {format_ns(ns)}"
-            + (say(" ({})", sampled) if sampled and bottleneck == HOST else ""),
+            + (say(" ({})", inside) if (inside := calls or (sampled if bottleneck == HOST else "")) else ""),
         )
         for bottleneck, part, spans in _parts(start)
         if (ns := spans.total()) >= least
+        for calls in (_calls_in(start, spans) if bottleneck == STARTUP else "",)
     ]
 
 
@@ -187,11 +187,11 @@ def _parts(start: Start) -> Iterator[tuple[str, str, Intervals]]:
 
 
 def _calls_in(start: Start, spans: Intervals) -> Sentence:
-    """`: cudaMalloc 178 ms and cudaLaunchKernel 39.2 ms`: the calls with most of a part of the start."""
+    """`cudaMalloc 178 ms and cudaLaunchKernel 39.2 ms`: the calls with most of a part of the start."""
     time = {word: intersect(did, spans).total() for word, did in start.did.items() if typed.has_names(word)}
     large = [word for word in sorted(time, key=lambda word: -time[word]) if time[word] >= NOTABLE * spans.total()]
     named = [say("{} {}", word, format_ns(time[word])) for word in large[:MOST_CALLS]]
-    return ": " + typed.listed(named) if named else ""
+    return typed.listed(named) if named else ""
 
 
 def _compiled(start: Start, spans: Intervals, chains: CallChains) -> list[Sentence]:

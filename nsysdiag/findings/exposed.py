@@ -36,6 +36,7 @@ from nsysdiag.findings.rules import (
     EXPOSED_COPY,
     FEWER_BYTES,
     GRADIENTS,
+    ON_DEVICE,
     PAGING,
     PINNING,
     SETS,
@@ -122,7 +123,11 @@ REDUCE = ("AllReduce", "ReduceScatter")
 """How gradients are exchanged, among others."""
 DWARFS = 2
 """Copies that take more than this many times the compute are too many, not too early."""
-SHORT = {SETS: "set less memory", PINNING: "pin the host memory and copy on a separate stream"}
+SHORT = {
+    SETS: "set less memory",
+    ON_DEVICE: "copy less on the device",
+    PINNING: "pin the host memory and copy on a separate stream",
+}
 """The short forms that end a causal chain."""
 
 
@@ -301,6 +306,8 @@ def _advice(rule: FindingRule, special: Advice | None, frameworks: tuple[str, ..
     if special is None:
         return general, (words.fix if words is not None else "") or rule.fix
     first = special.words(frameworks)
+    if special is ON_DEVICE:
+        return [*special.sentences(frameworks)], SHORT[special]
     if first is None:
         return [*special.plain, *general], SHORT.get(special, rule.fix)
     return [*first.sentences, *general], first.fix or SHORT.get(special, rule.fix)
@@ -310,8 +317,8 @@ def _fewer(_rule: FindingRule, special: Advice | None, frameworks: tuple[str, ..
     """What to do where copies dwarf compute, and its short form: first a better rate, which is the smaller change, then
     fewer bytes."""
     words = FEWER_BYTES.words(frameworks)
-    if special is SETS:
-        return [*SETS.sentences(frameworks)], SHORT[SETS]
+    if special in (SETS, ON_DEVICE):
+        return [*special.sentences(frameworks)], SHORT[special]
     faster = special.sentences(frameworks) if special is not None else ()
     fix = ("pin the host memory; " if faster else "") + ((words.fix if words else "") or "copy fewer bytes")
     return [" ".join([*faster, *FEWER_BYTES.sentences(frameworks)])], fix
@@ -320,5 +327,6 @@ def _fewer(_rule: FindingRule, special: Advice | None, frameworks: tuple[str, ..
 def _special(device: DeviceTimeline, rows: IntArray, time: Intervals) -> Advice | None:
     """The advice for the kind of copies that run alone for more than half of `time`."""
     sets, pageable = device.operations.category[rows] == Category.MEMSET, is_pageable(device)[rows]
-    kinds = ((SETS, sets), (PINNING, pageable))
+    inside = np.isin(device.operations.copy_kind[rows], DIRECTIONS["DtoD"])
+    kinds = ((SETS, sets), (ON_DEVICE, inside), (PINNING, pageable & ~inside))
     return next((advice for advice, mine in kinds if 2 * _ran(device, rows[mine], time) > time.total()), None)

@@ -22,7 +22,7 @@ from nsysdiag.findings.text import FindingContext
 from nsysdiag.kernels.advice import kernel_advice, kernel_sentence
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
 from nsysdiag.kernels.kernels import GRAPHS, kinds_in, runs_in, top_kernels
-from nsysdiag.kernels.kinds import KernelKind, kernel_families
+from nsysdiag.kernels.kinds import FUSED, KernelKind, kernel_families
 from nsysdiag.kernels.names import readable
 from nsysdiag.report import DeviceReport, EvidenceRow, Finding, Named
 from nsysdiag.time.table import TimeTable
@@ -81,8 +81,10 @@ def kernel_findings(device: DeviceReport, context: FindingContext, found: TimeTa
     judged, frameworks, thresholds = context.judged, context.frameworks, context.thresholds
     least, gpu = max(thresholds.smallest * judged.ns, 1), context.gaps.device.gpu
     hollow = [kernel for kernel in work.top if _leaves_room(kernel)]
+    fused = sum(each.ns for each in work.kinds if each.kind == FUSED) / max(work.families.total_ns, 1)
+    advice = kernel_advice(work.families, work.top, frameworks, gpu, fused)
     said: tuple[tuple[FindingRule, list[TopKernel], list[Sentence]], ...] = (
-        (KERNELS, work.top, kernel_advice(work.families, work.top, frameworks, gpu) or list(KERNELS.advice.plain)),
+        (KERNELS, work.top, advice or list(KERNELS.advice.plain)),
         (PARALLELISM, hollow, list(PARALLELISM.advice.sentences(frameworks))),
     )
     time = {rule.id: judged.inside(found.work_of(rule.bottleneck)) for rule in (KERNELS, PARALLELISM)}

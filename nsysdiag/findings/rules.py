@@ -109,6 +109,20 @@ PINNING = Advice(
         source="julia",
     ),
 )
+ON_DEVICE = Advice(
+    plain=(
+        "Most of it is copied from one place of a GPU's memory to another. Swap pointers instead (double buffering), or "
+        "let kernels write where the next one reads: that saves all of it. What is left can overlap with "
+        "kernels, on a separate stream.",
+    ),
+    pytorch=FrameworkAdvice(
+        (
+            "Most of it is copied from one place of a GPU's memory to another: clone(), copy_(), contiguous(), "
+            "torch.cat. Write results where they are read (out=, slices of one tensor); that saves all of it.",
+        ),
+        source="tuning_guide",
+    ),
+)
 EXPOSED_COPY = FindingRule(
     id="exposed_copy",
     bottleneck="copies",

@@ -227,10 +227,14 @@ def precision_advice(gpu: Gpu | None) -> Advice:
 
 
 def kernel_advice(
-    families: KernelFamilies, top: Sequence[TopKernel], frameworks: Iterable[str], gpu: Gpu | None = None
+    families: KernelFamilies,
+    top: Sequence[TopKernel],
+    frameworks: Iterable[str],
+    gpu: Gpu | None = None,
+    fused: float = 0.0,
 ) -> list[Sentence]:
-    """What the kernels' time on this GPU suggests, by kind, and how to see what holds the first of the `top`
-    kernels."""
+    """What the kernels' time on this GPU suggests, by kind, and how to see what holds the first of the `top` kernels.
+    `fused` is the share of elementwise kernels that a compiler has made of several."""
     made_with = tuple(frameworks)
     chosen = [
         advice
@@ -238,7 +242,7 @@ def kernel_advice(
             (WHOLE_GRAPHS, families.graphs, LEAST_GRAPHS),
             (precision_advice(gpu), families.products_fp32, LEAST_FP32),
             (ATTENTION, families.attention, LEAST_ATTENTION),
-            (FUSION, families.elementwise, LEAST_FUSED),
+            (FUSION, families.elementwise - fused, LEAST_FUSED),
         )
         if share >= least
     ]

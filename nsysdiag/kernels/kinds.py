@@ -233,6 +233,7 @@ _NORMS = (
     (r"instance_?norm", "instance norm"),
     (r"softmax", "softmax"),
 )
+FUSED = "elementwise (fused)"
 _ELEMENTWISE = (
     (r"multi_tensor_apply|foreach", "elementwise (many tensors at once)"),
     (r"CatArrayBatchedCopy", "concatenation"),
@@ -242,7 +243,7 @@ _ELEMENTWISE = (
         r"direct_copy_kernel|float\d*_copy_kernel|^copy_kernel|^cast_kernel|fused__to_copy_\d+$|fused_clone_\d+$",
         "copy or cast",
     ),
-    (r"triton_|fusion", "elementwise (fused)"),
+    (r"triton_|fusion", FUSED),
 )
 _OTHER = (
     (r"^_?(scaled_|dynamic_|per_token_)\w*quant|quantize|fp8_quant|cvt_fp16_to_fp4", "quantization"),

@@ -8,7 +8,8 @@ from typing import Literal
 from msgspec import Struct
 
 from nsysdiag.arrays.groups import summed
-from nsysdiag.bottlenecks import IN_GRAPHS, WITH_GRAPHS
+from nsysdiag.bottlenecks import IN_GRAPHS, UNKNOWN, WITH_GRAPHS
+from nsysdiag.causes.ids import UNKNOWN_AS
 from nsysdiag.fields import Base64, CauseId, Count, Moment, NsByCause, OwnText, Period, Sentence, Share, TotalNs
 from nsysdiag.record import Packed, PackedColumn, Record
 from nsysdiag.typed import joined, say
@@ -174,12 +175,21 @@ MOSTLY_GRAPHS, ONLY_GRAPHS = 0.5, 0.95
 
 
 def shown_as(bottleneck: str, devices: Iterable[PhaseDevice]) -> str:
-    """What time of these devices is shown as: kernels as graphs, where most of it is that of whole graphs."""
+    """What time of these devices is shown as: kernels as graphs, where most of it is that of whole graphs; unknown time
+    as what most of it is, where that is known."""
     counted = list(devices)
+    if bottleneck == UNKNOWN:
+        return _unknown_as(summed(each.ledger for each in counted)) or bottleneck
     graphs, compute_ns = sum(each.graphs_ns for each in counted), sum(each.compute_ns for each in counted)
     if bottleneck != "kernels" or graphs <= MOSTLY_GRAPHS * compute_ns:
         return bottleneck
     return IN_GRAPHS if graphs > ONLY_GRAPHS * compute_ns else WITH_GRAPHS
+
+
+def _unknown_as(ledger: dict[str, int]) -> str:
+    """What unknown time is shown as, by its causes; empty where none of them is most of it."""
+    unknown = {cause: ledger.get(cause, 0) for cause in UNKNOWN_AS}
+    return next((UNKNOWN_AS[cause] for cause, ns in unknown.items() if 2 * ns > sum(unknown.values())), "")
 
 
 def done(devices: Sequence[PhaseDevice]) -> Sentence:

@@ -13,7 +13,7 @@ from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.arrays.spill import laid, trim
 from nsysdiag.communication.communication import idle_in_steady_sends
 from nsysdiag.diagnosis.health import left_out_gpus, malformed_warnings
-from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, judge, working_processes
+from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, barely_used, judge, working_processes
 from nsysdiag.diagnosis.late import followed, lateness, with_late
 from nsysdiag.diagnosis.missing import unseen_everywhere
 from nsysdiag.diagnosis.savings import predict_of
@@ -225,6 +225,7 @@ def _judgment(
         scheduled=host.scheduled,
         host_unseen=reading.host_unseen,
         in_turns=host.sharing.in_turns,
+        unused=barely_used({result.report.key: result.split.busy.total() for result in results}, keys),
         paging=_paging(reading.activity),
         behind={result.report.key: result.behind for result in reported},
         in_order=_in_order(results, reading, host) if results else {},

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.events.collectives import KINDS, MEETINGS, SEND_RECEIVE, read_messages
 from nsysdiag.events.device import DeviceTimeline
@@ -26,7 +26,7 @@ from nsysdiag.replay.model import Model
 from nsysdiag.replay.moments import Met, MpiCalls, Transfers, all_of, both, exchanges, mpi_calls, peers
 from nsysdiag.replay.mpi_messages import waits_for_messages
 from nsysdiag.replay.predict import Predictions
-from nsysdiag.replay.stretch import MOST_OPERATIONS, Repeating, stretch_of
+from nsysdiag.replay.stretch import MOST_OPERATIONS, TIMES_APART, Repeating, are_apart, stretch_of
 from nsysdiag.trace.trace import Trace
 
 NO_WORK = "no GPU work was recorded"
@@ -111,14 +111,16 @@ def _groups(trace: Trace, results: list[DeviceResult], *, by_mpi: bool) -> Itera
             yield group
 
 
-def _repeating_time(results: list[DeviceResult], together: Callable[[], Together]) -> Repeating | str:
-    """The judged time with the borders of its steps, or why nothing in it can be predicted. A start that is judged
-    begins with the first CUDA call."""
+def _repeating_time(results: list[DeviceResult], together: Callable[[], Together], parts: Intervals) -> Repeating | str:
+    """The judged time with the borders of its steps, or why nothing in it can be predicted. `parts` is the time under
+    analysis. A start that is judged begins with the first CUDA call."""
     if not results:
         return NO_WORK
     if len(results) > 1 and all(len(each.meetings) for each in results) and together().nowhere:
         return MEET_BY_MPI
     focus, found = results[0].focus, results[0].job_phases
+    if are_apart(parts):
+        return TIMES_APART
     if focus.phase is None:
         begin = min((each.start for each in found.phases), default=found.start)
         return Repeating(Intervals.of([(begin, found.end)] if found.phases else []), None)
@@ -131,8 +133,9 @@ def builder_of(results: list[DeviceResult], reading: Reading, host: HostReading)
     """Builds the model of so many operations of that time, and of so many at most where it needs more; or says why
     there is none."""
     activity, devices = reading.activity, reading.devices
+    windows = [reading.windows[each.key] for each in devices]
     together = cache(lambda: _together(reading.trace, results, devices, host.host))
-    repeating_time = cache(lambda: _repeating_time(results, together))
+    repeating_time = cache(lambda: _repeating_time(results, together, union(*(each.parts for each in windows))))
     # That of the devices holds much: it is freed before, and few replays need one.
     finder = host.finder()
 

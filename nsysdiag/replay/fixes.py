@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from nsysdiag import typed
 from nsysdiag.account.outside import COMPILING, Outside, start_of
 from nsysdiag.arrays.intervals import Intervals, coverage, union
+from nsysdiag.bottlenecks import UNKNOWN
 from nsysdiag.causes import (
     CAUSES,
     FALLBACK,
@@ -24,7 +25,7 @@ from nsysdiag.causes import (
 )
 from nsysdiag.causes.cause import HINTS
 from nsysdiag.causes.input_output import WORKER_COMPUTES, WORKER_READS
-from nsysdiag.diagnosis.facts import FULL_LINK, UNKNOWN
+from nsysdiag.diagnosis.facts import FULL_LINK
 from nsysdiag.events.rows import distinct
 from nsysdiag.replay.behind import loaders
 from nsysdiag.replay.changes import Changes, View

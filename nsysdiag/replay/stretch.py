@@ -19,6 +19,10 @@ SETTLING = 4
 MOST_OPERATIONS, MOST_AT_ALL = 100_000, 1_000_000
 """Most operations of all devices in the replayed time, each with two moments, its launch and its start: for as many
 steps as fit, and for the fewest steps or a window without steps."""
+MOST_APART = 0.05
+TIMES_APART = "the judged time is in parts, and what is between them would be replayed as well"
+"""Why nothing is replayed where more than MOST_APART of the time from the first to the last part is between them: a fix
+would be predicted for time that is not judged."""
 
 
 class Stretch(Struct, frozen=True):
@@ -56,6 +60,12 @@ class Repeating(Struct, frozen=True):
     parts: Intervals
     steps: IntArray | None
     named: bool = False
+
+
+def are_apart(parts: Intervals) -> bool:
+    """Whether much of the time from the first to the last of these parts, a set, is between them."""
+    whole = int(parts.end[-1] - parts.start[0]) if len(parts) else 0
+    return whole - int((parts.end - parts.start).sum()) > MOST_APART * whole
 
 
 def first_border(steps: int) -> int:

@@ -15,9 +15,13 @@ from nsysdiag.record import to_json
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json
 from tests.builder import MAIN, TraceBuilder
+from tests.simulator import Simulation
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.simulator.actions import Thread
+    from tests.simulator.host import Body
 
 MS = 1_000_000
 LOOP = 900 * MS
@@ -197,3 +201,19 @@ def test_an_activity_is_the_call_or_the_cause() -> None:
     assert activity_of("host_compute", "") == "host code"
     assert activity_of("io_wait", typed.api("read")) == typed.api("read")
     assert activity_of("off_cpu", "") == "waiting for a CPU"
+
+
+def test_the_start_of_mpi_is_no_host_code(tmp_path: Path) -> None:
+    simulation = Simulation()
+
+    def main(t: Thread) -> Body:
+        yield from t.mpi("MPI_Init", 600 * MS)
+        for _ in range(40):
+            yield from t.launch("flux", 5 * MS)
+            yield from t.synchronize()
+        yield from t.mpi("MPI_Finalize", 300 * MS)
+
+    simulation.thread(simulation.process(), main)
+    report = analyze(simulation.run().write(tmp_path / "a.sqlite"))
+    assert report.diagnosis is not None
+    assert "time before the first GPU work (600 ms: MPI_Init 600 ms)" in report.diagnosis.headline

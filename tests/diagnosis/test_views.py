@@ -157,3 +157,73 @@ def test_a_chosen_device_keeps_why_another_one_is_late(shared: Shared) -> None:
     assert (same.summary, same.bottleneck, same.advice) == (late.summary, late.bottleneck, late.advice)
     mine = next(each for each in every.devices if each.key == waiting)
     assert view.devices[0].ledger == mine.ledger
+
+
+def evaluated(path: Path) -> Path:
+    """Train steps, then an evaluation with much host code, three times over."""
+    sim = Simulation(1)
+
+    def main(t: Thread) -> Body:
+        for _ in range(3):
+            for _ in range(20):
+                yield from t.launch("train", 6 * MS)
+                yield from t.synchronize()
+            t.push("eval")
+            for _ in range(10):
+                yield from t.launch("evaluate", 2 * MS)
+                yield from t.blocking_copy("DtoH", 8, 2 * US)
+                yield from t.compute(4 * MS, "metric")
+            t.pop()
+
+    sim.thread(sim.process(), main, name="python")
+    return sim.run().write(path)
+
+
+def test_savings_of_ranges_far_apart_are_of_these_alone(tmp_path: Path) -> None:
+    """Host code takes 4 of 6 ms in the ranges, which are a third of the time from the first to the last of them."""
+    report = analyze(evaluated(tmp_path / "a.sqlite"), Settings(nvtx="eval", timeline=False))
+    judged_ns = report.devices[0].window_ns
+    host = next(each for each in report.findings if each.bottleneck == "host")
+    assert host.saves is not None
+    assert host.saves.of_ns == judged_ns
+    assert host.saves.high_ns == pytest.approx(3 * 10 * 4 * MS, rel=0.05)
+
+
+def test_what_comes_before_the_first_work_is_saved_once(tmp_path: Path) -> None:
+    sim = Simulation(1)
+
+    def main(t: Thread) -> Body:
+        for step in range(30):
+            t.push(f"step {step}")
+            yield from t.read_file(9 * MS)
+            yield from t.launch("advance", 9 * MS)
+            yield from t.synchronize()
+            t.pop()
+
+    sim.thread(sim.process(), main, name="python")
+    report = analyze(sim.run().write(tmp_path / "a.sqlite"), Settings(nvtx="step*", timeline=False))
+    before = next(each for each in report.findings if each.title.startswith("Time before the first GPU work"))
+    assert before.saves is not None
+    assert before.saves.high_ns == pytest.approx(9 * MS, rel=0.01)
+
+
+def test_a_view_of_a_gpu_without_work_says_so(tmp_path: Path) -> None:
+    sim = Simulation(2)
+
+    def main(t: Thread) -> Body:
+        first, second = t.process.stream(0), t.process.stream(1)
+        yield from t.launch("touch", 3 * US, second)
+        for _ in range(30):
+            yield from t.launch("advance", 4 * MS, first)
+            yield from t.synchronize(first)
+        yield from t.launch("touch", 3 * US, second)
+
+    sim.thread(sim.process(), main)
+    trace = sim.run().write(tmp_path / "a.sqlite")
+    said = {
+        device: report.diagnosis.headline
+        for device in ("gpu0", "gpu1")
+        if (report := analyze(trace, Settings(device=device))).diagnosis
+    }
+    assert "gpu1 has next to no work: 6.00 µs, where gpu0 has 120 ms." in said["gpu1"]
+    assert "next to no work" not in said["gpu0"]

@@ -87,3 +87,15 @@ def test_copies_of_pinned_memory_in_blocking_calls_are_two(tmp_path: Path) -> No
 def test_of_calls_at_several_places_each_is_one(tmp_path: Path) -> None:
     found = on_copies(report_of(steps(100, 60, places=2), tmp_path))
     assert sorted(each.cause for each in found) == ["blocking_copy", "blocking_copy", "exposed_copy"]
+
+
+@pytest.mark.parametrize("copy", [200, 900])
+def test_copies_inside_a_device_need_no_pinned_memory(copy: int, tmp_path: Path) -> None:
+    trace = TraceBuilder()
+    for step in range(STEPS):
+        at = 2 * step * STEP
+        trace.memcpy(at, at + copy * US, kind="DtoD", launch=(at - 9 * US, at - 5 * US))
+        trace.kernel(at + copy * US, at + (copy + 300) * US, launch=(at - 4 * US, at - 2 * US))
+    (found,) = on_copies(report_of(trace, tmp_path))
+    assert found.advice[0].startswith("Most of it is copied from one place of a GPU's memory to another")
+    assert not any("pin" in each or "host" in each for each in found.advice)

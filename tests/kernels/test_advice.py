@@ -44,6 +44,11 @@ def test_each_by_its_own_kernels(families: KernelFamilies, frameworks: tuple[str
     assert all(word in text for word, text in zip(said, told, strict=True))
 
 
+def test_what_a_compiler_has_fused_is_not_to_be_fused() -> None:
+    told = (kernel_advice(KernelFamilies(elementwise=0.4), [], ("jax",), fused=fused) for fused in (0.0, 0.35))
+    assert [len(each) for each in told] == [1, 0]
+
+
 def test_the_command_comes_last() -> None:
     assert kernel_advice(KernelFamilies(other=1.0), [KERNEL], ())[-1].endswith("what limits the kernel: ncu gemm")
 

@@ -88,5 +88,12 @@ def test_time_of_the_profiler_is_on_the_thread_whose_call_it_is_in(tmp_path: Pat
 
 def test_gaps_of_roundings_are_none(tmp_path: Path) -> None:
     work = (kernel(5, 1), kernel(6.001, 1), kernel(7.003, 1), kernel(8.006, 1), kernel(8.5, 1, stream=4))
-    found = tables(tmp_path, "SELECT start - 1000000, end - 1000000 FROM CUPTI_ACTIVITY_KIND_KERNEL", *work)
+    found = tables(tmp_path, "SELECT start - 1, end - 1 FROM CUPTI_ACTIVITY_KIND_KERNEL", *work)
     assert found == [(0, 1_000), (1_000, 2_001), (2_001, 3_003), (3_006, 4_006), (3_500, 4_500)]
+
+
+def test_times_count_from_the_first_event_of_any_kind(tmp_path: Path) -> None:
+    """As in a viewer; what only names a process is no event."""
+    mark, name = ({**event("", "mark", at, 0, 4), "ph": phase} for at, phase in ((3, "i"), (1, "M")))
+    found = tables(tmp_path, "SELECT start FROM CUPTI_ACTIVITY_KIND_KERNEL", mark, name, kernel(5, 1))
+    assert found == [(2_001,)]

@@ -182,6 +182,12 @@ def by_category(events: Iterable[Event]) -> dict[str, list[tuple[Event, int, int
     return found
 
 
+def first_ns(events: Iterable[Event]) -> int:
+    """When the first event begins, of those that a viewer draws and that have a time."""
+    start = _nanoseconds(event.ts for event in events if event.ph != "M")
+    return int(start[start > 0].min(initial=MOST_US * 1_000))
+
+
 def _nanoseconds(values: Iterable[Any]) -> npt.NDArray[np.int64]:
     """Times in µs as whole ns, -1 for what is no time."""
     known = [value if isinstance(value, int | float) and 0 <= value < MOST_US else -0.001 for value in values]

@@ -8,8 +8,8 @@
        "python_function"                        the Python stacks of CUDA calls; with cpu_op, what threads were in
 ```
 
-Times are in µs, with up to three decimals. Source: the code of Kineto and published traces of PyTorch 1.8 to
-2.9.
+Times are in µs, with up to three decimals. They count from the first event of any kind, as in a viewer. Source: the
+code of Kineto and published traces of PyTorch 1.8 to 2.9.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from nsysdiag.trace.kineto.events import (
     by_category,
     category_of,
     correlation_of,
+    first_ns,
     number,
     read_trace,
 )
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 ROUNDING_NS = 2
 """Starts and lengths are rounded to whole ns each: what ends where the next begins may be so far apart."""
-LEAD_NS = 1_000_000
+LEAD_NS = 1
 """The first event starts so long after 0, as no event of an export starts at 0."""
 _COPY = re.compile(r"Memcpy (\w)to(\w)(?: \((\w+) -> (\w+)\))?")
 _KINDS = {pair: kind for kind, pair in enumerate(["HD", "DH", "HA", "AH", "AA", "AD", "DA", "DD", "HH", "PP"], 1)}
@@ -100,7 +101,7 @@ class ExportRows:
         self.tables: dict[str, list[Row]] = {name: [] for name in _TABLES}
         self._events = by_category(document.events)
         first = min((start for events in self._events.values() for _, start, _ in events), default=0)
-        self._origin = first - LEAD_NS
+        self._origin = min(first, first_ns(document.events)) - LEAD_NS
         calls = (self._pid(event) for name in (*CALLS, *RANGES) for event, _, _ in self._events.get(name, ()))
         self._process = (Counter(calls).most_common(1) or [(1, 0)])[0][0]
         self._calls = {correlation_of(event): event for name in CALLS for event, _, _ in self._events.get(name, ())}
