@@ -10,13 +10,13 @@ from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import BoolArray
 from nsysdiag.causes.cause import (
     KEEP_ON_DEVICE,
-    Advice,
     Cause,
     EvidenceRows,
-    FrameworkAdvice,
     Lookalike,
     OwnCall,
     Variant,
+    advice,
+    words,
 )
 from nsysdiag.causes.evidence import DRAINED, READ_BACK, EvidenceLayer, HostEvidence, layer_of, named, named_rows
 from nsysdiag.events.rows import NamedRows
@@ -71,70 +71,47 @@ CAUSE = Cause(
     meaning="The launching thread was inside a copy call that returns only when the copy is done or staged: a synchronous call, or pageable memory.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_MEMCPY"),
-    advice=Advice(
-        plain=(
-            "Copy from pinned memory with cudaMemcpyAsync on a stream of its own.",
-            "Read-backs of a few bytes stop the queue: keep values on the device, read them every n steps.",
-        ),
-        pytorch=FrameworkAdvice(
-            (
-                "Copy from pinned memory, asynchronously: pin_memory=True in the loader, .to(device, non_blocking=True).",
-                "Read-backs of a few bytes (.item(), loss printing) stop the queue: keep values on the device, read them "
-                "every n steps.",
-            ),
+    advice=advice(
+        "Copy from pinned memory with cudaMemcpyAsync on a stream of its own.",
+        "Read-backs of a few bytes stop the queue: keep values on the device, read them every n steps.",
+        pytorch=words(
+            "Copy from pinned memory, asynchronously: pin_memory=True in the loader, .to(device, non_blocking=True).",
+            "Read-backs of a few bytes (.item(), loss printing) stop the queue: keep values on the device, read them every n steps.",
             source="pinned_memory",
         ),
-        jax=FrameworkAdvice(
-            (
-                "jax.device_put the next batch while this step runs: it returns at once. Pass no NumPy arrays to a "
-                "jitted function: each call copies them.",
-                "Read-backs (float(), print) stop the queue: keep values as jax.Array, read them every n steps.",
-            ),
+        jax=words(
+            "jax.device_put the next batch while this step runs: it returns at once. Pass no NumPy arrays to a jitted function: each call copies them.",
+            "Read-backs (float(), print) stop the queue: keep values as jax.Array, read them every n steps.",
             source="jax_async",
         ),
-        tensorflow=FrameworkAdvice(
-            (
-                "Let tf.data copy ahead: prefetch_to_device or tf.distribute's input pipeline; no numpy arrays in the step.",
-                "Read-backs (.numpy(), print) stop the queue: read them every n steps.",
-            ),
+        tensorflow=words(
+            "Let tf.data copy ahead: prefetch_to_device or tf.distribute's input pipeline; no numpy arrays in the step.",
+            "Read-backs (.numpy(), print) stop the queue: read them every n steps.",
             source="tf_data",
         ),
-        cupy=FrameworkAdvice(
-            (
-                "Copy from pinned memory (cupyx.empty_pinned) with array.set(..., stream) on a non-blocking stream.",
-                "Read-backs (.get(), float()) stop the queue: keep values on the device, read them every n steps.",
-            ),
+        cupy=words(
+            "Copy from pinned memory (cupyx.empty_pinned) with array.set(..., stream) on a non-blocking stream.",
+            "Read-backs (.get(), float()) stop the queue: keep values on the device, read them every n steps.",
             source="cupy_memory",
         ),
-        openacc=FrameworkAdvice(
-            (
-                "Keep arrays on the device across loops (data regions, enter data), and copy with update ... async. "
-                "Pinned host memory makes copies asynchronous (nvc: -gpu=pinned or mem:separate:pinnedalloc).",
-            ),
+        openacc=words(
+            "Keep arrays on the device across loops (data regions, enter data), and copy with update ... async. Pinned host memory makes copies asynchronous (nvc: -gpu=pinned or mem:separate:pinnedalloc).",
             source="openacc",
             fix="keep arrays in a data region; update ... async",
         ),
-        openmp_target=FrameworkAdvice(
-            (
-                "Keep arrays on the device across loops (target data, target enter data), and copy with target "
-                "update ... nowait. Pinned host memory makes copies asynchronous.",
-            ),
+        openmp_target=words(
+            "Keep arrays on the device across loops (target data, target enter data), and copy with target update ... nowait. Pinned host memory makes copies asynchronous.",
             source="openmp",
             fix="keep arrays in target data; target update ... nowait",
         ),
-        julia=FrameworkAdvice(
-            (
-                "Keep arrays as CuArray across steps. For what must be copied, CUDA.pin the host array, and copyto! "
-                "from another task.",
-            ),
+        julia=words(
+            "Keep arrays as CuArray across steps. For what must be copied, CUDA.pin the host array, and copyto! from another task.",
             source="julia",
             fix="keep arrays as CuArray; pin the host array",
         ),
-        mpi=FrameworkAdvice(
-            (
-                "Pass device pointers to a CUDA-aware MPI instead of copying to the host for each message.",
-                "For what must be copied, use pinned buffers and cudaMemcpyAsync on a separate stream.",
-            ),
+        mpi=words(
+            "Pass device pointers to a CUDA-aware MPI instead of copying to the host for each message.",
+            "For what must be copied, use pinned buffers and cudaMemcpyAsync on a separate stream.",
             source="mpi_cuda",
         ),
     ),
@@ -155,8 +132,7 @@ thread    [cudaMemcpy     ]   [launch]
     confused_with=(
         Lookalike(
             "sync",
-            "A copy of a few bytes back to the host is a read-back: it waits for the kernels before it, not for the "
-            "data. It is a variant of this cause and counts as synchronization.",
+            "A copy of a few bytes back to the host is a read-back: it waits for the kernels before it, not for the data. It is a variant of this cause and counts as synchronization.",
         ),
         Lookalike(
             "memory_allocation",
@@ -177,65 +153,45 @@ thread    [cudaMemcpy     ]   [launch]
             "pageable",
             "from or to pageable memory",
             "pin the host memory: cudaHostAlloc, cudaHostRegister",
-            Advice(
-                plain=(
-                    "Pin the host buffer once (cudaHostAlloc, or cudaHostRegister for existing memory), reuse it, and "
-                    "copy with cudaMemcpyAsync. The driver stages a pageable copy, and the call blocks meanwhile.",
-                ),
-                pytorch=FrameworkAdvice(
-                    (
-                        "Pin the host memory: DataLoader(pin_memory=True), or tensor.pin_memory() once for a buffer "
-                        "that is reused. Then copy with .to(device, non_blocking=True).",
-                    ),
+            advice(
+                "Pin the host buffer once (cudaHostAlloc, or cudaHostRegister for existing memory), reuse it, and copy with cudaMemcpyAsync. The driver stages a pageable copy, and the call blocks meanwhile.",
+                pytorch=words(
+                    "Pin the host memory: DataLoader(pin_memory=True), or tensor.pin_memory() once for a buffer that is reused. Then copy with .to(device, non_blocking=True).",
                     source="pinned_memory",
                     fix="pin the host memory: pin_memory=True, non_blocking=True",
                 ),
-                jax=FrameworkAdvice(
-                    (
-                        "jax.device_put the next batch while this step runs, so that staging from pageable memory "
-                        "overlaps. Keep constant data on the device.",
-                    ),
+                jax=words(
+                    "jax.device_put the next batch while this step runs, so that staging from pageable memory overlaps. Keep constant data on the device.",
                     source="jax_async",
                     fix="device_put the next batch while this step runs",
                 ),
-                tensorflow=FrameworkAdvice(
-                    ("Let tf.data copy ahead from its own buffers: dataset.prefetch, prefetch_to_device.",),
+                tensorflow=words(
+                    "Let tf.data copy ahead from its own buffers: dataset.prefetch, prefetch_to_device.",
                     source="tf_data",
                     fix="let tf.data copy ahead: prefetch_to_device",
                 ),
-                cupy=FrameworkAdvice(
-                    (
-                        "Pin the host memory once (cupyx.empty_pinned or zeros_pinned), then copy with array.set or get on a stream.",
-                    ),
+                cupy=words(
+                    "Pin the host memory once (cupyx.empty_pinned or zeros_pinned), then copy with array.set or get on a stream.",
                     source="cupy_memory",
                     fix="pin the host memory: cupyx.empty_pinned",
                 ),
-                openacc=FrameworkAdvice(
-                    (
-                        "Pin the host memory (nvc: -gpu=pinned or mem:separate:pinnedalloc; cudaHostRegister). Keep "
-                        "arrays on the device across loops (data regions) instead of copying them for each.",
-                    ),
+                openacc=words(
+                    "Pin the host memory (nvc: -gpu=pinned or mem:separate:pinnedalloc; cudaHostRegister). Keep arrays on the device across loops (data regions) instead of copying them for each.",
                     source="openacc",
                     fix="pin the host memory, and copy less: data regions",
                 ),
-                openmp_target=FrameworkAdvice(
-                    (
-                        "Pin the host memory (cudaHostRegister; nvc: -gpu=pinned). Keep arrays on the device across "
-                        "loops (target data) instead of mapping them for each construct.",
-                    ),
+                openmp_target=words(
+                    "Pin the host memory (cudaHostRegister; nvc: -gpu=pinned). Keep arrays on the device across loops (target data) instead of mapping them for each construct.",
                     source="openmp",
                     fix="pin the host memory, and copy less: target data",
                 ),
-                julia=FrameworkAdvice(
-                    ("Pin the host array once with CUDA.pin, and reuse it with copyto!.",),
+                julia=words(
+                    "Pin the host array once with CUDA.pin, and reuse it with copyto!.",
                     source="julia",
                     fix="pin the host array: CUDA.pin",
                 ),
-                mpi=FrameworkAdvice(
-                    (
-                        "Pin the message buffers (cudaHostAlloc once), or pass device pointers to a CUDA-aware MPI: "
-                        "then your program copies nothing.",
-                    ),
+                mpi=words(
+                    "Pin the message buffers (cudaHostAlloc once), or pass device pointers to a CUDA-aware MPI: then your program copies nothing.",
                     source="mpi_cuda",
                 ),
             ),

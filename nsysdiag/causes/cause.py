@@ -32,9 +32,9 @@ class Advice(Struct, frozen=True):
     program that has one replaces `plain`, in the order of FRAMEWORKS. Where `plain` is empty, no advice is given.
 
     ```
-    Advice(
-        plain=("Copy from pinned memory with cudaMemcpyAsync.",),
-        pytorch=FrameworkAdvice(("DataLoader(pin_memory=True), ...",), source="pinned_memory"),
+    advice(
+        "Copy from pinned memory with cudaMemcpyAsync.",
+        pytorch=words("DataLoader(pin_memory=True), ...", source="pinned_memory"),
     )
     ```
     """
@@ -71,6 +71,16 @@ class Advice(Struct, frozen=True):
         return bool(self.plain)
 
 
+def advice(*plain: str, **frameworks: FrameworkAdvice) -> Advice:
+    """Advice of these sentences, and those for the frameworks in which it differs."""
+    return Advice(plain, **frameworks)
+
+
+def words(*sentences: str, source: str, fix: str = "") -> FrameworkAdvice:
+    """The advice for one framework."""
+    return FrameworkAdvice(sentences, source, fix)
+
+
 PLAIN = Advice()
 """Nothing of its own."""
 
@@ -92,75 +102,48 @@ class Hint(Enum):
 
 HINTS = (None, Hint.AFTER_READ_BACK, Hint.AFTER_UPLOAD)
 """Of waits for a device, by what was copied right before (`CallFacts.copied`)."""
-PIN_UPLOADS = Advice(
-    plain=(
-        "Build the value once, and on the device. What has to be uploaded in each step: from pinned memory, with "
-        "cudaMemcpyAsync and no wait behind it; the stream keeps the order.",
-    ),
-    pytorch=FrameworkAdvice(
-        (
-            "A tensor is uploaded from pageable memory, and the host waits for that. Build it once and on the device "
-            "(torch.tensor(..., device='cuda') outside of the step), or upload it from pinned memory with "
-            "tensor.to(device, non_blocking=True).",
-        ),
+PIN_UPLOADS = advice(
+    "Build the value once, and on the device. What has to be uploaded in each step: from pinned memory, with cudaMemcpyAsync and no wait behind it; the stream keeps the order.",
+    pytorch=words(
+        "A tensor is uploaded from pageable memory, and the host waits for that. Build it once and on the device "
+        "(torch.tensor(..., device='cuda') outside of the step), or upload it from pinned memory with "
+        "tensor.to(device, non_blocking=True).",
         source="pinned_memory",
         fix="build it once on the device, or pin it and copy with non_blocking=True",
     ),
 )
-KEEP_ON_DEVICE = Advice(
-    plain=(
-        "Keep the value on the device and let a kernel use it there. Where the host needs it, copy it to pinned memory "
-        "with cudaMemcpyAsync. Read it a step later, or only every n steps.",
-    ),
-    pytorch=FrameworkAdvice(
-        (
-            "Keep the value on the device: no .item(), .cpu(), float() or print of a tensor in the step. Collect on "
-            "the device and read every n steps. Or copy to pinned memory with non_blocking=True and read it a step "
-            "later.",
-        ),
+KEEP_ON_DEVICE = advice(
+    "Keep the value on the device and let a kernel use it there. Where the host needs it, copy it to pinned memory with cudaMemcpyAsync. Read it a step later, or only every n steps.",
+    pytorch=words(
+        "Keep the value on the device: no .item(), .cpu(), float() or print of a tensor in the step. Collect on "
+        "the device and read every n steps. Or copy to pinned memory with non_blocking=True and read it a step "
+        "later.",
         source="tuning_guide",
     ),
-    jax=FrameworkAdvice(
-        (
-            "Keep the value a jax.Array: no float(), .item(), numpy.asarray or print of it in the step. Call "
-            "copy_to_host_async() and read it a step later, or read every n steps.",
-        ),
+    jax=words(
+        "Keep the value a jax.Array: no float(), .item(), numpy.asarray or print of it in the step. Call copy_to_host_async() and read it a step later, or read every n steps.",
         source="jax_async",
     ),
-    tensorflow=FrameworkAdvice(
-        (
-            "Keep the value a tensor inside the tf.function: no .numpy(), float() or print of it in the step. Collect "
-            "in a tf.Variable or a metric, and read every n steps.",
-        ),
+    tensorflow=words(
+        "Keep the value a tensor inside the tf.function: no .numpy(), float() or print of it in the step. Collect in a tf.Variable or a metric, and read every n steps.",
         source="tf_gpu",
     ),
-    cupy=FrameworkAdvice(
-        (
-            "Keep the value a CuPy array: no float(), .get(), .item() or print of it in the step. Copy into pinned "
-            "memory (cupyx.empty_pinned) on a stream and read it a step later, or read every n steps.",
-        ),
+    cupy=words(
+        "Keep the value a CuPy array: no float(), .get(), .item() or print of it in the step. Copy into pinned memory (cupyx.empty_pinned) on a stream and read it a step later, or read every n steps.",
         source="cupy_memory",
     ),
-    openacc=FrameworkAdvice(
-        (
-            "Keep the value on the device (data region, declare create), or fetch it with update self(...) async and "
-            "wait for it a step later. A reduction variable that the host reads is copied back after each loop.",
-        ),
+    openacc=words(
+        "Keep the value on the device (data region, declare create), or fetch it with update self(...) async and wait for it a step later. A reduction variable that the host reads is copied back after each loop.",
         source="openacc",
     ),
-    openmp_target=FrameworkAdvice(
-        (
-            "Keep the value on the device (target data, declare target), or fetch it with target update from(...) "
-            "nowait and wait for it a step later. A reduction variable that the host reads is copied back after "
-            "each construct.",
-        ),
+    openmp_target=words(
+        "Keep the value on the device (target data, declare target), or fetch it with target update from(...) "
+        "nowait and wait for it a step later. A reduction variable that the host reads is copied back after "
+        "each construct.",
         source="openmp",
     ),
-    julia=FrameworkAdvice(
-        (
-            "Keep the value in a CuArray: no scalar indexing, sum(...) to a number or println of it in the step. "
-            "Read it every n steps.",
-        ),
+    julia=words(
+        "Keep the value in a CuArray: no scalar indexing, sum(...) to a number or println of it in the step. Read it every n steps.",
         source="julia",
     ),
 )

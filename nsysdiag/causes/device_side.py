@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.arrays.claim import EvidenceLabel
-from nsysdiag.causes.cause import Advice, Cause, FrameworkAdvice, Lookalike, Variant
+from nsysdiag.causes.cause import Cause, Lookalike, Variant, advice, words
 from nsysdiag.causes.evidence import LATENCY_LIMIT, Threshold
 from nsysdiag.events.gpus import slices_of_others
 from nsysdiag.events.operations import Category
@@ -17,43 +17,35 @@ from nsysdiag.units import format_ns
 DISPATCH = Cause(
     id="dispatch",
     title="Dispatch between queued operations",
-    meaning="The next operation was already queued and started within the dispatch floor: the time that the hardware "
-    "needs between two operations.",
+    meaning="The next operation was already queued and started within the dispatch floor: the time that the hardware needs between two operations.",
     side="gap",
     before_each=True,
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
-    advice=Advice(
-        plain=("Fewer, larger kernels: fuse kernels that work on the same data, or run the step as a CUDA graph.",),
-        pytorch=FrameworkAdvice(
-            (
-                "Fewer, larger kernels: fuse element-wise operations (torch.compile, custom kernels), or run the step as a "
-                "CUDA graph (torch.compile(mode='reduce-overhead'), torch.cuda.graph).",
-            ),
+    advice=advice(
+        "Fewer, larger kernels: fuse kernels that work on the same data, or run the step as a CUDA graph.",
+        pytorch=words(
+            "Fewer, larger kernels: fuse element-wise operations (torch.compile, custom kernels), or run the step as a CUDA graph (torch.compile(mode='reduce-overhead'), torch.cuda.graph).",
             source="torch_graphs",
         ),
-        jax=FrameworkAdvice(
-            ("Fewer, larger kernels: put the whole step under one jax.jit, so that XLA can fuse it.",), source="jax_gpu"
+        jax=words(
+            "Fewer, larger kernels: put the whole step under one jax.jit, so that XLA can fuse it.", source="jax_gpu"
         ),
-        tensorflow=FrameworkAdvice(
-            (
-                "Fewer, larger kernels: put the whole step into one tf.function(jit_compile=True), so that XLA can fuse it.",
-            ),
+        tensorflow=words(
+            "Fewer, larger kernels: put the whole step into one tf.function(jit_compile=True), so that XLA can fuse it.",
             source="tf_gpu",
         ),
-        cupy=FrameworkAdvice(
-            ("Fewer, larger kernels: cupy.fuse or an ElementwiseKernel for chains of element-wise operations.",),
+        cupy=words(
+            "Fewer, larger kernels: cupy.fuse or an ElementwiseKernel for chains of element-wise operations.",
             source="cupy_speed",
         ),
-        openacc=FrameworkAdvice(
-            ("Fewer, larger kernels: join neighbouring parallel loops into one, collapse nested ones.",),
-            source="openacc",
+        openacc=words(
+            "Fewer, larger kernels: join neighbouring parallel loops into one, collapse nested ones.", source="openacc"
         ),
-        openmp_target=FrameworkAdvice(
-            ("Fewer, larger kernels: join neighbouring target loops into one, collapse nested ones.",),
-            source="openmp",
+        openmp_target=words(
+            "Fewer, larger kernels: join neighbouring target loops into one, collapse nested ones.", source="openmp"
         ),
-        julia=FrameworkAdvice(
-            ("Fewer, larger kernels: fuse broadcasts (one dotted expression, @.), or write one kernel for the chain.",),
+        julia=words(
+            "Fewer, larger kernels: fuse broadcasts (one dotted expression, @.), or write one kernel for the chain.",
             source="julia",
         ),
     ),
@@ -103,7 +95,7 @@ INTRA_GRAPH = Cause(
     side="gap",
     before_each=True,
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
-    advice=Advice(("Look for long dependency chains in the graph; independent branches can run side by side.",)),
+    advice=advice("Look for long dependency chains in the graph; independent branches can run side by side."),
     picture="""
 device  [node 1)......[node 2)
 thread [cudaGraphLaunch]         one launch for both
@@ -138,12 +130,11 @@ def device_stall_explained(side: DeviceSide) -> Explained:
 DEVICE_STALL = Cause(
     id="device_stall",
     title="Queued work not started",
-    meaning="The operation had been launched long before, nothing in the trace held it back, and the device did not "
-    "start it.",
+    meaning="The operation had been launched long before, nothing in the trace held it back, and the device did not start it.",
     side="device",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY"),
-    advice=Advice(
-        ("Look for what the trace lacks: dependencies through untraced events, other processes, power states.",)
+    advice=advice(
+        "Look for what the trace lacks: dependencies through untraced events, other processes, power states."
     ),
     picture="""
 device  [==A==)..............[==next==)
@@ -166,9 +157,7 @@ thread [launch]                          long ago
             "copies",
             "between queued copies",
             "merge small copies",
-            Advice(
-                ("Between queued copies this is set-up time, about 30 µs each: merge small copies into larger ones.",)
-            ),
+            advice("Between queued copies this is set-up time, about 30 µs each: merge small copies into larger ones."),
             labels=(BETWEEN_COPIES,),
         ),
         Variant("other", "", "look for dependencies that were not traced"),
@@ -196,7 +185,7 @@ GPU_CONTEXT_SWITCH = Cause(
     meaning="The operation was launched, and the GPU was in the time slice of another process.",
     side="device",
     tables=("GPU_CONTEXT_SWITCH_EVENTS",),
-    advice=Advice(("Two processes share this GPU: use MPS, MIG or another GPU.",)),
+    advice=advice("Two processes share this GPU: use MPS, MIG or another GPU."),
     picture="""
 process 1  [==A==)              [==next==)
 process 2         [time slice)

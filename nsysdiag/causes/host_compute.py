@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.arrays.claim import EvidenceLabel
-from nsysdiag.causes.cause import (
-    Advice,
-    Cause,
-    EvidenceRows,
-    FrameworkAdvice,
-    Hint,
-    Lookalike,
-    Variant,
-)
+from nsysdiag.causes.cause import Cause, EvidenceRows, Hint, Lookalike, Variant, advice, words
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, described, plain_layer, setting
 from nsysdiag.causes.ids import HOST_CODE
 from nsysdiag.events import samples
@@ -39,67 +31,40 @@ CAUSE = Cause(
     meaning="The launching thread was running on a CPU, in no CUDA or OS call: the program itself, an interpreter, a library.",
     side="host",
     tables=("SCHED_EVENTS", "COMPOSITE_EVENTS"),
-    advice=Advice(
-        plain=(
-            "Profile the host code of this phase (CPU samples with call chains, perf). Use several threads for it, "
-            "move it to the GPU, or run it ahead of time on another thread.",
-        ),
-        pytorch=FrameworkAdvice(
-            (
-                "Profile the host code of this phase (samples with --python-backtrace, py-spy); move it off the launching "
-                "thread or ahead of time.",
-                "Interpreter overhead between small kernels: use torch.compile, CUDA graphs, or larger batches.",
-                "Garbage collection: gc.freeze(), or gc.disable() and collect at a chosen moment.",
-            ),
+    advice=advice(
+        "Profile the host code of this phase (CPU samples with call chains, perf). Use several threads for it, move it to the GPU, or run it ahead of time on another thread.",
+        pytorch=words(
+            "Profile the host code of this phase (samples with --python-backtrace, py-spy); move it off the launching thread or ahead of time.",
+            "Interpreter overhead between small kernels: use torch.compile, CUDA graphs, or larger batches.",
+            "Garbage collection: gc.freeze(), or gc.disable() and collect at a chosen moment.",
             source="torch_graphs",
         ),
-        jax=FrameworkAdvice(
-            (
-                "Put more of the step under jax.jit: outside it, operations run one by one. Use jax.lax.scan for loops "
-                "over steps. Look for compilation in the loop (JAX_LOG_COMPILES=1).",
-            ),
+        jax=words(
+            "Put more of the step under jax.jit: outside it, operations run one by one. Use jax.lax.scan for loops over steps. Look for compilation in the loop (JAX_LOG_COMPILES=1).",
             source="jax_gpu",
         ),
-        tensorflow=FrameworkAdvice(
-            (
-                "Put more of the step into a tf.function; steps_per_execution in Keras. Look for retracing, which Python "
-                "arguments and varying shapes cause.",
-            ),
+        tensorflow=words(
+            "Put more of the step into a tf.function; steps_per_execution in Keras. Look for retracing, which Python arguments and varying shapes cause.",
             source="tf_gpu",
         ),
-        cupy=FrameworkAdvice(
-            (
-                "Profile the host code of this phase (py-spy); fewer CuPy calls for each step: cupy.fuse, RawKernel, CUDA "
-                "graphs.",
-            ),
+        cupy=words(
+            "Profile the host code of this phase (py-spy); fewer CuPy calls for each step: cupy.fuse, RawKernel, CUDA graphs.",
             source="cupy_speed",
         ),
-        openacc=FrameworkAdvice(
-            (
-                "Profile the host code of this phase; give serial loops between kernels a parallel directive, or run "
-                "them while asynchronous kernels run.",
-            ),
+        openacc=words(
+            "Profile the host code of this phase; give serial loops between kernels a parallel directive, or run them while asynchronous kernels run.",
             source="openacc",
         ),
-        openmp_target=FrameworkAdvice(
-            (
-                "Profile the host code of this phase; give serial loops between target regions a parallel "
-                "directive, or run them while target constructs with nowait run.",
-            ),
+        openmp_target=words(
+            "Profile the host code of this phase; give serial loops between target regions a parallel directive, or run them while target constructs with nowait run.",
             source="openmp",
         ),
-        julia=FrameworkAdvice(
-            (
-                "Profile the host code of this phase (Profile.@profile): look for type instabilities, compilation "
-                "in the loop and garbage collection.",
-            ),
+        julia=words(
+            "Profile the host code of this phase (Profile.@profile): look for type instabilities, compilation in the loop and garbage collection.",
             source="julia",
         ),
-        mpi=FrameworkAdvice(
-            (
-                "Profile the host code of this phase (CPU samples with call chains): move it to the GPU or use more "
-                "threads. Check whether all ranks do the same amount.",
-            ),
+        mpi=words(
+            "Profile the host code of this phase (CPU samples with call chains): move it to the GPU or use more threads. Check whether all ranks do the same amount.",
             source="nsight_sampling",
         ),
     ),
@@ -135,11 +100,8 @@ thread         ~~ computes ~~[launch]
             "garbage_collector",
             "Python's garbage collector",
             "gc.freeze() after the warm-up, gc.collect() at a chosen moment",
-            Advice(
-                (
-                    "Call gc.freeze() after the warm-up, or gc.disable() and gc.collect() at a chosen moment (every n "
-                    "steps, while a long kernel runs).",
-                )
+            advice(
+                "Call gc.freeze() after the warm-up, or gc.disable() and gc.collect() at a chosen moment (every n steps, while a long kernel runs)."
             ),
             hint=Hint.IN_COLLECTOR,
         ),
@@ -147,30 +109,25 @@ thread         ~~ computes ~~[launch]
             "interpreter",
             "the Python interpreter",
             "fewer steps of Python for each kernel: CUDA graphs, larger pieces of work",
-            Advice(
-                plain=("Fewer steps of Python for each kernel: CUDA graphs, fused kernels, larger pieces of work.",),
-                pytorch=FrameworkAdvice(
-                    (
-                        "Fewer steps of Python for each kernel: torch.compile(mode='reduce-overhead'), CUDA graphs, fused "
-                        "optimizers (fused=True or foreach=True), larger batches.",
-                    ),
+            advice(
+                "Fewer steps of Python for each kernel: CUDA graphs, fused kernels, larger pieces of work.",
+                pytorch=words(
+                    "Fewer steps of Python for each kernel: torch.compile(mode='reduce-overhead'), CUDA graphs, fused optimizers (fused=True or foreach=True), larger batches.",
                     source="torch_graphs",
                     fix="fewer steps of Python for each kernel: torch.compile, CUDA graphs",
                 ),
-                jax=FrameworkAdvice(
-                    (
-                        "Fewer steps of Python for each kernel: the whole step under one jax.jit, jax.lax.scan over steps.",
-                    ),
+                jax=words(
+                    "Fewer steps of Python for each kernel: the whole step under one jax.jit, jax.lax.scan over steps.",
                     source="jax_gpu",
                     fix="fewer steps of Python: the whole step under one jax.jit",
                 ),
-                tensorflow=FrameworkAdvice(
-                    ("Fewer steps of Python for each kernel: the whole step in one tf.function, steps_per_execution.",),
+                tensorflow=words(
+                    "Fewer steps of Python for each kernel: the whole step in one tf.function, steps_per_execution.",
                     source="tf_gpu",
                     fix="fewer steps of Python: the whole step in one tf.function",
                 ),
-                cupy=FrameworkAdvice(
-                    ("Fewer steps of Python for each kernel: cupy.fuse, RawKernel, CUDA graphs.",),
+                cupy=words(
+                    "Fewer steps of Python for each kernel: cupy.fuse, RawKernel, CUDA graphs.",
                     source="cupy_speed",
                     fix="fewer steps of Python for each kernel: cupy.fuse, RawKernel",
                 ),
@@ -181,15 +138,10 @@ thread         ~~ computes ~~[launch]
             "operators",
             "operators run one by one",
             "fewer operators for each kernel: CUDA graphs, compiled and fused operators",
-            Advice(
-                plain=(
-                    "The host takes longer to issue the kernels than the GPU to run them: use CUDA graphs, fused kernels.",
-                ),
-                pytorch=FrameworkAdvice(
-                    (
-                        "The host takes longer to run operators one by one than the GPU to run their kernels: "
-                        "torch.compile(mode='reduce-overhead'), CUDA graphs, fused operators, larger batches.",
-                    ),
+            advice(
+                "The host takes longer to issue the kernels than the GPU to run them: use CUDA graphs, fused kernels.",
+                pytorch=words(
+                    "The host takes longer to run operators one by one than the GPU to run their kernels: torch.compile(mode='reduce-overhead'), CUDA graphs, fused operators, larger batches.",
                     source="torch_graphs",
                     fix="run the step as a CUDA graph: torch.compile(mode='reduce-overhead')",
                 ),

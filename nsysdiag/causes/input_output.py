@@ -8,7 +8,7 @@ import numpy as np
 
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.causes import memory_calls, off_cpu
-from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant
+from nsysdiag.causes.cause import Cause, EvidenceRows, Lookalike, Variant, advice, words
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, named
 from nsysdiag.causes.ids import HOST_CODE
 
@@ -63,25 +63,19 @@ IO_WAIT = Cause(
     meaning="The launching thread was in a read, write, open, poll or other call on a file, pipe, socket or device.",
     side="host",
     tables=("OSRT_API",),
-    advice=Advice(
-        plain=(
-            "Take reading out of the launching thread: a read-ahead thread, asynchronous reads (io_uring, aio, GPUDirect Storage).",
-            "Slow storage or many small files: cache locally, pack into few files, read larger blocks.",
+    advice=advice(
+        "Take reading out of the launching thread: a read-ahead thread, asynchronous reads (io_uring, aio, GPUDirect Storage).",
+        "Slow storage or many small files: cache locally, pack into few files, read larger blocks.",
+        "Logging and checkpoints: write from another thread.",
+        pytorch=words(
+            "Take reading out of the launching thread: data loader workers, prefetching, a read-ahead thread.",
+            "Slow storage or many small files: cache locally, pack into shards, read larger blocks.",
             "Logging and checkpoints: write from another thread.",
-        ),
-        pytorch=FrameworkAdvice(
-            (
-                "Take reading out of the launching thread: data loader workers, prefetching, a read-ahead thread.",
-                "Slow storage or many small files: cache locally, pack into shards, read larger blocks.",
-                "Logging and checkpoints: write from another thread.",
-            ),
             source="data_loader",
         ),
-        mpi=FrameworkAdvice(
-            (
-                "Take reading out of the launching thread, or read in parallel (MPI-IO, HDF5), each rank its own part.",
-                "Print from one rank only, and not in each step; write checkpoints from another thread or every n steps.",
-            ),
+        mpi=words(
+            "Take reading out of the launching thread, or read in parallel (MPI-IO, HDF5), each rank its own part.",
+            "Print from one rank only, and not in each step; write checkpoints from another thread or every n steps.",
             source="mpi_cuda",
         ),
     ),
@@ -94,8 +88,7 @@ thread         [read][launch]
     sources=("nsight_osrt",),
     rows=(EvidenceRows.OS_CALL,),
     confirm=(
-        "In the row of OS calls of the launching thread, read, pread64, write, open, poll or ioctl covers the gap. The "
-        "call chain shows which code made the call.",
+        "In the row of OS calls of the launching thread, read, pread64, write, open, poll or ioctl covers the gap. The call chain shows which code made the call.",
         "Read the file a second time, from the page cache: if the gap disappears, the storage is the cause.",
     ),
     confused_with=(
@@ -108,25 +101,16 @@ thread         [read][launch]
             "reads",
             "reads",
             "read ahead in another thread or process",
-            Advice(
-                plain=(
-                    "Take reading out of the launching thread: a read-ahead thread or asynchronous reads; pack many "
-                    "small files into few, cache them on a local disk. A read from a pipe or a terminal waits for its "
-                    "writer.",
-                ),
-                pytorch=FrameworkAdvice(
-                    (
-                        "Take reading out of the launching thread: a read-ahead thread, or workers (DataLoader: "
-                        "num_workers, prefetch_factor, persistent_workers=True). Pack many small files into shards, "
-                        "and cache them on a local disk. A read from a pipe waits for its writer.",
-                    ),
+            advice(
+                "Take reading out of the launching thread: a read-ahead thread or asynchronous reads; pack many small files into few, cache them on a local disk. A read from a pipe or a terminal waits for its writer.",
+                pytorch=words(
+                    "Take reading out of the launching thread: a read-ahead thread, or workers (DataLoader: "
+                    "num_workers, prefetch_factor, persistent_workers=True). Pack many small files into shards, "
+                    "and cache them on a local disk. A read from a pipe waits for its writer.",
                     source="data_loader",
                 ),
-                tensorflow=FrameworkAdvice(
-                    (
-                        "Take reading out of the launching thread: tf.data with interleave and prefetch; TFRecord shards on a "
-                        "local disk.",
-                    ),
+                tensorflow=words(
+                    "Take reading out of the launching thread: tf.data with interleave and prefetch; TFRecord shards on a local disk.",
                     source="tf_data",
                 ),
             ),
@@ -136,12 +120,10 @@ thread         [read][launch]
             "writes",
             "writes",
             "write from another thread",
-            Advice(
-                (
-                    "Write less, in larger pieces, and call fsync less often: no writes at all would save this time. "
-                    "Or let another thread write logs and checkpoints: less is saved if that takes longer than the "
-                    "rest of the steps.",
-                )
+            advice(
+                "Write less, in larger pieces, and call fsync less often: no writes at all would save this time. "
+                "Or let another thread write logs and checkpoints: less is saved if that takes longer than the "
+                "rest of the steps."
             ),
             labels=(WRITES,),
             bottleneck="host",
@@ -150,15 +132,10 @@ thread         [read][launch]
             "peers",
             "waits for a pipe or socket",
             "find out why the other end is late",
-            Advice(
-                plain=(
-                    "The thread waits for the other end of a pipe or socket: a worker process, a server, another rank.",
-                ),
-                pytorch=FrameworkAdvice(
-                    (
-                        "The thread waits for the other end of a pipe or socket: a data loader worker (num_workers, "
-                        "prefetch_factor), a server, another rank.",
-                    ),
+            advice(
+                "The thread waits for the other end of a pipe or socket: a worker process, a server, another rank.",
+                pytorch=words(
+                    "The thread waits for the other end of a pipe or socket: a data loader worker (num_workers, prefetch_factor), a server, another rank.",
                     source="data_loader",
                 ),
             ),
@@ -168,11 +145,8 @@ thread         [read][launch]
             "driver",
             "in a driver",
             "find the library that calls the driver, and keep it out of the step",
-            Advice(
-                (
-                    "ioctl calls a driver: to register memory, or to create a queue or an event. Find the library that "
-                    "calls it (call chains of OS calls: --osrt-backtrace-threshold), and call it once, before the loop.",
-                )
+            advice(
+                "ioctl calls a driver: to register memory, or to create a queue or an event. Find the library that calls it (call chains of OS calls: --osrt-backtrace-threshold), and call it once, before the loop."
             ),
             labels=(DRIVER,),
             bottleneck="host",
@@ -196,38 +170,27 @@ WORKER_READS, WORKER_COMPUTES = "reads", "computes"
 DATA_LOADING = Cause(
     id="data_loading",
     title="Waiting for input data",
-    meaning="The launching thread waited for a worker that loads input data. The ledger names the call that waited. "
-    "The wake-up chain leads to this worker, and the report also gives the worker's own cause.",
+    meaning="The launching thread waited for a worker that loads input data. The ledger names the call that waited. The wake-up chain leads to this worker, and the report also gives the worker's own cause.",
     side="root",
     tables=("OSRT_API", "SCHED_EVENTS", "NVTX_EVENTS"),
-    advice=Advice(
-        plain=(
-            "Load ahead: more threads or processes that read and decode, and a queue deep enough for the slowest of them.",
-            "Load into pinned memory and copy with cudaMemcpyAsync while kernels run.",
+    advice=advice(
+        "Load ahead: more threads or processes that read and decode, and a queue deep enough for the slowest of them.",
+        "Load into pinned memory and copy with cudaMemcpyAsync while kernels run.",
+        "The worker reads: larger files, local disks or a cache. The worker computes: cheaper or GPU-side decoding.",
+        pytorch=words(
+            "More workers and deeper prefetching: num_workers, prefetch_factor and persistent_workers=True.",
+            "Pinned memory, and copies that do not block: pin_memory=True, non_blocking=True.",
             "The worker reads: larger files, local disks or a cache. The worker computes: cheaper or GPU-side decoding.",
-        ),
-        pytorch=FrameworkAdvice(
-            (
-                "More workers and deeper prefetching: num_workers, prefetch_factor and persistent_workers=True.",
-                "Pinned memory, and copies that do not block: pin_memory=True, non_blocking=True.",
-                "The worker reads: larger files, local disks or a cache. The worker computes: cheaper or GPU-side decoding.",
-            ),
             source="data_loader",
             fix="more workers and prefetching: num_workers, prefetch_factor, persistent_workers",
         ),
-        jax=FrameworkAdvice(
-            (
-                "More reading ahead: worker_count of a grain loader, or prefetch of a tf.data pipeline; jax.device_put the "
-                "next batch while this step runs.",
-            ),
+        jax=words(
+            "More reading ahead: worker_count of a grain loader, or prefetch of a tf.data pipeline; jax.device_put the next batch while this step runs.",
             source="jax_async",
             fix="more reading ahead, and device_put the next batch",
         ),
-        tensorflow=FrameworkAdvice(
-            (
-                "tf.data: num_parallel_calls=tf.data.AUTOTUNE in map and interleave, cache() where it fits, "
-                "prefetch(tf.data.AUTOTUNE) last.",
-            ),
+        tensorflow=words(
+            "tf.data: num_parallel_calls=tf.data.AUTOTUNE in map and interleave, cache() where it fits, prefetch(tf.data.AUTOTUNE) last.",
             source="tf_data",
             fix="tf.data: parallel map and interleave, prefetch",
         ),
@@ -255,23 +218,14 @@ worker    [read a file             ][put]
             WORKER_READS,
             "the worker reads",
             "larger files and a local cache; more workers only if the storage can serve more",
-            Advice(
-                plain=(
-                    "The worker reads: pack many small files into few large ones, cache them on a local disk, and read "
-                    "larger blocks. More workers that read in parallel help only if the storage can serve more.",
-                ),
-                pytorch=FrameworkAdvice(
-                    (
-                        "The worker reads: pack samples into shards, cache them on a local disk. More workers "
-                        "(num_workers, prefetch_factor) help only if the storage can serve more.",
-                    ),
+            advice(
+                "The worker reads: pack many small files into few large ones, cache them on a local disk, and read larger blocks. More workers that read in parallel help only if the storage can serve more.",
+                pytorch=words(
+                    "The worker reads: pack samples into shards, cache them on a local disk. More workers (num_workers, prefetch_factor) help only if the storage can serve more.",
                     source="data_loader",
                 ),
-                tensorflow=FrameworkAdvice(
-                    (
-                        "The worker reads: TFRecord shards, interleave(num_parallel_calls=tf.data.AUTOTUNE), cache() on a "
-                        "local disk.",
-                    ),
+                tensorflow=words(
+                    "The worker reads: TFRecord shards, interleave(num_parallel_calls=tf.data.AUTOTUNE), cache() on a local disk.",
                     source="tf_data",
                 ),
             ),
@@ -281,23 +235,14 @@ worker    [read a file             ][put]
             WORKER_COMPUTES,
             "the worker computes",
             "more workers, or cheaper decoding; decode on the GPU",
-            Advice(
-                plain=(
-                    "The worker decodes or computes: more workers with one thread each, cheaper decoding, or decoding on the "
-                    "GPU (nvJPEG, DALI).",
-                ),
-                pytorch=FrameworkAdvice(
-                    (
-                        "The worker decodes or augments: more workers (num_workers, persistent_workers=True), cheaper "
-                        "transforms, one thread each (torch.set_num_threads(1)), or decoding on the GPU.",
-                    ),
+            advice(
+                "The worker decodes or computes: more workers with one thread each, cheaper decoding, or decoding on the GPU (nvJPEG, DALI).",
+                pytorch=words(
+                    "The worker decodes or augments: more workers (num_workers, persistent_workers=True), cheaper transforms, one thread each (torch.set_num_threads(1)), or decoding on the GPU.",
                     source="data_loader",
                 ),
-                tensorflow=FrameworkAdvice(
-                    (
-                        "The worker decodes or augments: map(num_parallel_calls=tf.data.AUTOTUNE), batch before map where it "
-                        "vectorizes, cache() what does not change.",
-                    ),
+                tensorflow=words(
+                    "The worker decodes or augments: map(num_parallel_calls=tf.data.AUTOTUNE), batch before map where it vectorizes, cache() what does not change.",
                     source="tf_data",
                 ),
             ),
@@ -307,11 +252,8 @@ worker    [read a file             ][put]
             "no_cpu",
             "the worker has no CPU",
             "give the workers CPUs: start fewer, or raise the CPU limit",
-            Advice(
-                (
-                    "The workers compete for CPUs: start no more workers than CPUs, with one thread each. Give the "
-                    "launching thread its own CPU (taskset, numactl).",
-                )
+            advice(
+                "The workers compete for CPUs: start no more workers than CPUs, with one thread each. Give the launching thread its own CPU (taskset, numactl)."
             ),
             workers=(off_cpu.CAUSE.id,),
         ),

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from nsysdiag.causes import call_facts
-from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
+from nsysdiag.causes.cause import (
+    Cause,
+    EvidenceRows,
+    Lookalike,
+    Variant,
+    advice,
+    matching,
+    words,
+)
 from nsysdiag.causes.evidence import LATENCY_LIMIT, EvidenceLayer, HostEvidence, Threshold, described
 from nsysdiag.gaps import gaps
 from nsysdiag.trace.enums import OverheadType
@@ -15,58 +23,42 @@ LAUNCH_CALL = Cause(
     meaning="The device was idle while the thread was inside the call that launches the next operation.",
     side="call",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
-    advice=Advice(
-        plain=(
-            "Many small launches: run the sequence as a CUDA graph, or fuse kernels.",
+    advice=advice(
+        "Many small launches: run the sequence as a CUDA graph, or fuse kernels.",
+        "Check what makes the call slow: many arguments, locks in the driver, several threads launching at once.",
+        pytorch=words(
+            "Many small launches: use CUDA graphs, torch.compile(mode='reduce-overhead') or fused kernels.",
             "Check what makes the call slow: many arguments, locks in the driver, several threads launching at once.",
-        ),
-        pytorch=FrameworkAdvice(
-            (
-                "Many small launches: use CUDA graphs, torch.compile(mode='reduce-overhead') or fused kernels.",
-                "Check what makes the call slow: many arguments, locks in the driver, several threads launching at once.",
-            ),
             source="torch_graphs",
             fix="launch less: CUDA graphs, torch.compile(mode='reduce-overhead')",
         ),
-        jax=FrameworkAdvice(
-            (
-                "Many small launches: put the whole step under one jax.jit; XLA runs parts of it as CUDA graphs "
-                "(--xla_gpu_enable_command_buffer).",
-            ),
+        jax=words(
+            "Many small launches: put the whole step under one jax.jit; XLA runs parts of it as CUDA graphs (--xla_gpu_enable_command_buffer).",
             source="jax_gpu",
             fix="launch less: one jax.jit for the whole step",
         ),
-        tensorflow=FrameworkAdvice(
-            ("Many small launches: one tf.function(jit_compile=True) for the whole step.",),
+        tensorflow=words(
+            "Many small launches: one tf.function(jit_compile=True) for the whole step.",
             source="tf_gpu",
             fix="launch less: tf.function(jit_compile=True)",
         ),
-        cupy=FrameworkAdvice(
-            ("Many small launches: cupy.fuse, or capture the sequence as a CUDA graph (Stream.begin_capture).",),
+        cupy=words(
+            "Many small launches: cupy.fuse, or capture the sequence as a CUDA graph (Stream.begin_capture).",
             source="cupy_speed",
             fix="launch less: cupy.fuse, CUDA graphs",
         ),
-        openacc=FrameworkAdvice(
-            (
-                "Many small launches: add async to compute constructs, so that the host launches ahead; join neighbouring "
-                "loops.",
-            ),
+        openacc=words(
+            "Many small launches: add async to compute constructs, so that the host launches ahead; join neighbouring loops.",
             source="openacc",
             fix="launch ahead: async on compute constructs",
         ),
-        openmp_target=FrameworkAdvice(
-            (
-                "Many small launches: add nowait to target constructs, so that the host launches ahead; join "
-                "neighbouring loops.",
-            ),
+        openmp_target=words(
+            "Many small launches: add nowait to target constructs, so that the host launches ahead; join neighbouring loops.",
             source="openmp",
             fix="launch ahead: nowait on target constructs",
         ),
-        julia=FrameworkAdvice(
-            (
-                "Many small launches: fuse broadcasts into one dotted expression, or capture the sequence as a "
-                "graph (CUDA.@captured).",
-            ),
+        julia=words(
+            "Many small launches: fuse broadcasts into one dotted expression, or capture the sequence as a graph (CUDA.@captured).",
             source="julia",
             fix="launch less: fused broadcasts, CUDA.@captured",
         ),
@@ -80,10 +72,8 @@ thread          [launch  ]
     sources=("asynchronous", "cuda_graphs"),
     rows=(EvidenceRows.LAUNCH,),
     confirm=(
-        "In the CUDA API row, the cudaLaunchKernel or cudaGraphLaunch of the next operation takes far longer than the "
-        "usual few µs. The GPU is idle during it.",
-        "Compare with the median of the same call in the table of CUDA calls. A few long calls have another reason "
-        "than calls that are all long.",
+        "In the CUDA API row, the cudaLaunchKernel or cudaGraphLaunch of the next operation takes far longer than the usual few µs. The GPU is idle during it.",
+        "Compare with the median of the same call in the table of CUDA calls. A few long calls have another reason than calls that are all long.",
     ),
     confused_with=(
         Lookalike("module_load", "There, it is the first launch of a kernel, which loads its code."),
@@ -95,11 +85,8 @@ thread          [launch  ]
             "graph",
             "a graph is launched",
             "cudaGraphUpload ahead of the launch; fewer nodes",
-            Advice(
-                (
-                    "A graph launch takes time for each node: call cudaGraphUpload ahead of it, and use fewer, larger "
-                    "nodes.",
-                )
+            advice(
+                "A graph launch takes time for each node: call cudaGraphUpload ahead of it, and use fewer, larger nodes."
             ),
             call=matching(r"GraphLaunch"),
         ),
@@ -107,11 +94,8 @@ thread          [launch  ]
             "copy",
             "a copy or a set is issued",
             "copy from pinned memory; look at what holds the call",
-            Advice(
-                (
-                    "The call that issues a copy takes long: the first one makes staging buffers, and pageable memory is "
-                    "staged in the call. Pin the memory; copy once before the part that counts.",
-                )
+            advice(
+                "The call that issues a copy takes long: the first one makes staging buffers, and pageable memory is staged in the call. Pin the memory; copy once before the part that counts."
             ),
             call=matching(r"(cuda|cu)(Memcpy|Memset|MemPrefetch)\w*"),
         ),
@@ -119,11 +103,8 @@ thread          [launch  ]
             "first_use",
             "first use of a kernel",
             "run each kernel once during warm-up",
-            Advice(
-                (
-                    "The first launch of a kernel took longer than later ones, probably to load its code. Run each "
-                    "kernel once during warm-up; CUDA_MODULE_LOADING=EAGER moves the cost to the start.",
-                )
+            advice(
+                "The first launch of a kernel took longer than later ones, probably to load its code. Run each kernel once during warm-up; CUDA_MODULE_LOADING=EAGER moves the cost to the start."
             ),
             labels=(call_facts.FIRST_USE,),
             bottleneck="startup",
@@ -143,29 +124,20 @@ thread          [launch  ]
 LAUNCH_LATENCY = Cause(
     id="launch_latency",
     title="Launch latency",
-    meaning="The launch call had returned, and the operation was on its way to an idle device, within the usual launch "
-    "latency.",
+    meaning="The launch call had returned, and the operation was on its way to an idle device, within the usual launch latency.",
     side="call",
     before_each=True,
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
-    advice=Advice(
-        plain=(
-            "Launch earlier: queue work ahead instead of waiting for results, so that launches overlap with running kernels.",
-            "Put the sequence into a CUDA graph: one launch for many kernels.",
-        ),
-        openacc=FrameworkAdvice(
-            (
-                "Launch earlier: add async to compute constructs and updates, so that the host queues work ahead instead of "
-                "waiting for each.",
-            ),
+    advice=advice(
+        "Launch earlier: queue work ahead instead of waiting for results, so that launches overlap with running kernels.",
+        "Put the sequence into a CUDA graph: one launch for many kernels.",
+        openacc=words(
+            "Launch earlier: add async to compute constructs and updates, so that the host queues work ahead instead of waiting for each.",
             source="openacc",
             fix="launch ahead: async on compute constructs",
         ),
-        openmp_target=FrameworkAdvice(
-            (
-                "Launch earlier: add nowait to target constructs and updates, so that the host queues work ahead "
-                "instead of waiting for each.",
-            ),
+        openmp_target=words(
+            "Launch earlier: add nowait to target constructs and updates, so that the host queues work ahead instead of waiting for each.",
             source="openmp",
             fix="launch ahead: nowait on target constructs",
         ),
@@ -225,10 +197,8 @@ QUEUE_FULL = Cause(
     meaning="The launch queue of a device was full, so the launching thread had to wait: the host is ahead, not late.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_OVERHEAD",),
-    advice=Advice(
-        (
-            "The host is ahead: this costs nothing on a device that is busy. A thread that feeds several GPUs should use one thread or process for each.",
-        )
+    advice=advice(
+        "The host is ahead: this costs nothing on a device that is busy. A thread that feeds several GPUs should use one thread or process for each."
     ),
     picture="""
 device 0 [==A==)..................[==next==)

@@ -9,7 +9,15 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import Intervals, pieces, subtract, union
-from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
+from nsysdiag.causes.cause import (
+    Cause,
+    EvidenceRows,
+    Lookalike,
+    Variant,
+    advice,
+    matching,
+    words,
+)
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, described, layer_of, named, plain_layer
 from nsysdiag.causes.memory_calls import MEMORY_ALLOCATION
 from nsysdiag.causes.start_up import CONTEXT_INIT, MODULE_LOAD
@@ -29,11 +37,8 @@ CUDA_API = Cause(
     meaning="The launching thread was inside another CUDA call: launches of other work, queries, event records, or a library call.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUBLAS_EVENTS", "CUDNN_EVENTS"),
-    advice=Advice(
-        (
-            "The evidence names the call. Cache what it returns (attributes, occupancy, pointers), and move it out of "
-            "the step.",
-        )
+    advice=advice(
+        "The evidence names the call. Cache what it returns (attributes, occupancy, pointers), and move it out of the step."
     ),
     picture="""
 device  [==A==)...............................[==next==)
@@ -56,16 +61,10 @@ thread         [cudaEventRecord][cudaFuncGet.][launch]
             "launches",
             "launches of other work",
             "launch less: CUDA graphs, fused kernels",
-            Advice(
-                plain=(
-                    "The thread was launching work on other streams or devices, which did not end this gap. Use one "
-                    "thread per GPU, or fewer launches (CUDA graphs, fused kernels).",
-                ),
-                pytorch=FrameworkAdvice(
-                    (
-                        "The thread was launching work on other streams or devices, which did not end this gap. Use "
-                        "one process per GPU, or fewer launches (CUDA graphs, torch.compile(mode='reduce-overhead')).",
-                    ),
+            advice(
+                "The thread was launching work on other streams or devices, which did not end this gap. Use one thread per GPU, or fewer launches (CUDA graphs, fused kernels).",
+                pytorch=words(
+                    "The thread was launching work on other streams or devices, which did not end this gap. Use one process per GPU, or fewer launches (CUDA graphs, torch.compile(mode='reduce-overhead')).",
                     source="torch_graphs",
                 ),
             ),
@@ -75,8 +74,8 @@ thread         [cudaEventRecord][cudaFuncGet.][launch]
             "properties",
             "device properties are queried",
             "query once and keep the result",
-            Advice(
-                ("Query once and keep the result; cudaDeviceGetAttribute is far cheaper than cudaGetDeviceProperties.",)
+            advice(
+                "Query once and keep the result; cudaDeviceGetAttribute is far cheaper than cudaGetDeviceProperties."
             ),
             call=matching(
                 r"GetDeviceProperties|GetAttribute|FuncGetAttributes|Occupancy|PointerGetAttributes|MemGetInfo"
@@ -105,11 +104,9 @@ PROFILER_OVERHEAD = Cause(
     meaning="The profiler itself held the launching thread: buffer flushes, instrumentation, resource tracking.",
     side="host",
     tables=("PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD"),
-    advice=Advice(
-        (
-            "This time is the measurement, not the program: leave it out of any estimate.",
-            "Trace less (fewer APIs, no backtraces), or a shorter range with --capture-range=cudaProfilerApi.",
-        )
+    advice=advice(
+        "This time is the measurement, not the program: leave it out of any estimate.",
+        "Trace less (fewer APIs, no backtraces), or a shorter range with --capture-range=cudaProfilerApi.",
     ),
     picture="""
 device  [==A==).............[==next==)
@@ -164,13 +161,9 @@ EXPOSED_MPI = Cause(
     meaning="The launching thread was inside an MPI call: it sent, received, or waited for other ranks.",
     side="host",
     tables=("MPI_OTHER_EVENTS", "MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "NVTX_EVENTS"),
-    advice=Advice(
-        (
-            "First trace all ranks (nsysdiag ranks) to tell transfer from a late rank. For transfer, compute the "
-            "boundary first, and exchange it with non-blocking MPI while the interior computes.",
-            "Call reductions less often, or without blocking (MPI_Iallreduce): compute a residual every n steps, for "
-            "example.",
-        )
+    advice=advice(
+        "First trace all ranks (nsysdiag ranks) to tell transfer from a late rank. For transfer, compute the boundary first, and exchange it with non-blocking MPI while the interior computes.",
+        "Call reductions less often, or without blocking (MPI_Iallreduce): compute a residual every n steps, for example.",
     ),
     picture="""
 device  [==A==).........................[==next==)

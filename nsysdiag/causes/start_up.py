@@ -9,7 +9,16 @@ import numpy as np
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import Intervals, contains, nearest_before, union
 from nsysdiag.causes import call_facts, memory_calls
-from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, OwnCall, Variant, matching
+from nsysdiag.causes.cause import (
+    Cause,
+    EvidenceRows,
+    Lookalike,
+    OwnCall,
+    Variant,
+    advice,
+    matching,
+    words,
+)
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, layer_of, named, nested_calls, plain_layer
 from nsysdiag.causes.ids import GRAPH_BUILD
 from nsysdiag.events.host import UNKNOWN_LOADING
@@ -53,12 +62,9 @@ CONTEXT_INIT = Cause(
     meaning="The launching thread was creating or resetting a CUDA context.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME",),
-    advice=Advice(
-        (
-            "Do it once at start, before the work that is measured; keep processes alive instead of starting one per task.",
-            "A persistence daemon shortens it, and lazy loading, the default since CUDA 12.2 (with older versions set "
-            "CUDA_MODULE_LOADING=LAZY).",
-        )
+    advice=advice(
+        "Do it once at start, before the work that is measured; keep processes alive instead of starting one per task.",
+        "A persistence daemon shortens it, and lazy loading, the default since CUDA 12.2 (with older versions set CUDA_MODULE_LOADING=LAZY).",
     ),
     picture="""
 device  [==A==)................[==next==)
@@ -126,41 +132,27 @@ def module_load_own_call(evidence: HostEvidence) -> OwnCall:
 MODULE_LOAD = Cause(
     id="module_load",
     title="CUDA module loading",
-    meaning="Device code was compiled or loaded: by a loading call, by lazy loading at the first launch, or by a JIT "
-    "compiler.",
+    meaning="Device code was compiled or loaded: by a loading call, by lazy loading at the first launch, or by a JIT compiler.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_OVERHEAD", "PROFILER_OVERHEAD"),
-    advice=Advice(
-        plain=(
-            "Warm up before measuring: run each kernel once.",
-            "CUDA_MODULE_LOADING=EAGER moves the cost to the start; compile for this architecture (-gencode) so that nothing "
-            "is JIT-compiled; keep the compilation cache (CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE).",
-        ),
-        pytorch=FrameworkAdvice(
-            (
-                "Warm up before measuring and before serving: run each kernel once.",
-                "CUDA_MODULE_LOADING=EAGER moves the cost to the start; keep the compilation caches (TORCHINDUCTOR_CACHE_DIR, "
-                "TRITON_CACHE_DIR, CUDA_CACHE_PATH).",
-            ),
+    advice=advice(
+        "Warm up before measuring: run each kernel once.",
+        "CUDA_MODULE_LOADING=EAGER moves the cost to the start; compile for this architecture (-gencode) so that nothing is JIT-compiled; keep the compilation cache (CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE).",
+        pytorch=words(
+            "Warm up before measuring and before serving: run each kernel once.",
+            "CUDA_MODULE_LOADING=EAGER moves the cost to the start; keep the compilation caches (TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR, CUDA_CACHE_PATH).",
             source="lazy_loading",
         ),
-        jax=FrameworkAdvice(
-            (
-                "Run each jitted function once during warm-up; keep compiled programs across runs "
-                "(jax_compilation_cache_dir). Use fixed shapes: each new shape is compiled (JAX_LOG_COMPILES=1 shows "
-                "it).",
-            ),
+        jax=words(
+            "Run each jitted function once during warm-up; keep compiled programs across runs (jax_compilation_cache_dir). Use fixed shapes: each new shape is compiled (JAX_LOG_COMPILES=1 shows it).",
             source="jax_cache",
         ),
-        tensorflow=FrameworkAdvice(
-            (
-                "Run each tf.function once during warm-up. Use fixed shapes or an input_signature: each new shape is "
-                "traced and compiled.",
-            ),
+        tensorflow=words(
+            "Run each tf.function once during warm-up. Use fixed shapes or an input_signature: each new shape is traced and compiled.",
             source="tf_gpu",
         ),
-        cupy=FrameworkAdvice(
-            ("Run each kernel once during warm-up; keep CuPy's kernel cache (CUPY_CACHE_DIR) across runs and nodes.",),
+        cupy=words(
+            "Run each kernel once during warm-up; keep CuPy's kernel cache (CUPY_CACHE_DIR) across runs and nodes.",
             source="cupy_speed",
         ),
     ),
@@ -200,14 +192,11 @@ thread         [launch, loads its code     ]
             "lazy",
             "first use of a kernel",
             "warm up, or load early with CUDA_MODULE_LOADING=EAGER",
-            Advice(
-                plain=("Run each kernel once during warm-up; CUDA_MODULE_LOADING=EAGER moves the cost to the start.",),
-                pytorch=FrameworkAdvice(
-                    (
-                        "Run each kernel once during warm-up; CUDA_MODULE_LOADING=EAGER moves the cost to the start.",
-                        "torch.backends.cudnn.benchmark=True tries several kernels for each new shape: keep shapes fixed, or "
-                        "switch it off.",
-                    ),
+            advice(
+                "Run each kernel once during warm-up; CUDA_MODULE_LOADING=EAGER moves the cost to the start.",
+                pytorch=words(
+                    "Run each kernel once during warm-up; CUDA_MODULE_LOADING=EAGER moves the cost to the start.",
+                    "torch.backends.cudnn.benchmark=True tries several kernels for each new shape: keep shapes fixed, or switch it off.",
                     source="lazy_loading",
                 ),
             ),
@@ -217,26 +206,15 @@ thread         [launch, loads its code     ]
             "library",
             "a module is loaded",
             "load modules once; keep compiled code, CUDA_CACHE_PATH",
-            Advice(
-                plain=(
-                    "Load modules and libraries once, before the loop. Code made at run time (NVRTC, PTX) is compiled "
-                    "in each run. Save it, ship code for this architecture, or keep the driver's cache "
-                    "(CUDA_CACHE_PATH).",
-                ),
-                pytorch=FrameworkAdvice(
-                    (
-                        "Code made at run time is loaded again in each run: keep the caches (TORCHINDUCTOR_CACHE_DIR, "
-                        "TRITON_CACHE_DIR, "
-                        "CUDA_CACHE_PATH), and avoid recompilation by fixed shapes.",
-                    ),
+            advice(
+                "Load modules and libraries once, before the loop. Code made at run time (NVRTC, PTX) is compiled in each run. Save it, ship code for this architecture, or keep the driver's cache (CUDA_CACHE_PATH).",
+                pytorch=words(
+                    "Code made at run time is loaded again in each run: keep the caches (TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR, CUDA_CACHE_PATH), and avoid recompilation by fixed shapes.",
                     source="lazy_loading",
                     fix="keep compiled code: caches of Triton and inductor, CUDA_CACHE_PATH",
                 ),
-                jax=FrameworkAdvice(
-                    (
-                        "Compiled programs are loaded again in each run: keep them (jax_compilation_cache_dir), and "
-                        "use fixed shapes to avoid recompilation.",
-                    ),
+                jax=words(
+                    "Compiled programs are loaded again in each run: keep them (jax_compilation_cache_dir), and use fixed shapes to avoid recompilation.",
                     source="jax_cache",
                     fix="keep compiled programs: jax_compilation_cache_dir",
                 ),
@@ -283,17 +261,11 @@ GRAPH_CREATION = Cause(
     meaning="The launching thread was capturing, instantiating, updating or uploading a CUDA graph.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME",),
-    advice=Advice(
-        plain=(
-            "Build graphs once and replay them; update parameters in place instead of instantiating again.",
-            "Varying sizes force new captures: pad to a few sizes.",
-        ),
-        pytorch=FrameworkAdvice(
-            (
-                "Capture once per shape and replay. Varying shapes force new captures "
-                "(torch.compile(mode='reduce-overhead') captures each shape separately): pad to a few sizes, or mark "
-                "dimensions dynamic.",
-            ),
+    advice=advice(
+        "Build graphs once and replay them; update parameters in place instead of instantiating again.",
+        "Varying sizes force new captures: pad to a few sizes.",
+        pytorch=words(
+            "Capture once per shape and replay. Varying shapes force new captures (torch.compile(mode='reduce-overhead') captures each shape separately): pad to a few sizes, or mark dimensions dynamic.",
             source="torch_graphs",
         ),
     ),
@@ -317,17 +289,15 @@ thread         [capture][instantiate][launch]
             "capture",
             "a graph is captured",
             "capture once for each shape and replay",
-            Advice(("Capture once for each shape, before the loop; pad varying shapes to a few sizes.",)),
+            advice("Capture once for each shape, before the loop; pad varying shapes to a few sizes."),
             labels=(CAPTURE,),
         ),
         Variant(
             "instantiate",
             "a graph is instantiated",
             "update the graph in place: cudaGraphExecUpdate",
-            Advice(
-                (
-                    "Instantiate once and use cudaGraphExecUpdate where only parameters change; cudaGraphUpload ahead of the launch.",
-                )
+            advice(
+                "Instantiate once and use cudaGraphExecUpdate where only parameters change; cudaGraphUpload ahead of the launch."
             ),
             call=matching(r"Instantiate"),
         ),

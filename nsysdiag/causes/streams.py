@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.causes.cause import Advice, Cause, FrameworkAdvice, Lookalike, Variant
+from nsysdiag.causes.cause import Cause, Lookalike, Variant, advice, words
 from nsysdiag.causes.evidence import LATENCY_LIMIT, Threshold
 from nsysdiag.gaps import stream_waits
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained
@@ -20,15 +20,11 @@ def stream_wait_explained(side: DeviceSide) -> Explained:
 STREAM_WAIT = Cause(
     id="stream_wait",
     title="Waiting for another stream",
-    meaning="The operation was launched, but cudaStreamWaitEvent held its stream until an operation of another stream "
-    "was done.",
+    meaning="The operation was launched, but cudaStreamWaitEvent held its stream until an operation of another stream was done.",
     side="device",
     tables=("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT"),
-    advice=Advice(
-        (
-            "The dependency may be too coarse: record the event right after the producer, and let independent work run "
-            "in between.",
-        )
+    advice=advice(
+        "The dependency may be too coarse: record the event right after the producer, and let independent work run in between."
     ),
     picture="""
 stream 7  [==producer==)
@@ -55,30 +51,18 @@ stream 9  (wait event)       [==next==)
             "communication",
             "for communication",
             "start it earlier, in smaller buckets",
-            Advice(
-                plain=(
-                    "The next work needs a collective's result: start it earlier or in smaller pieces, and put independent "
-                    "work in between.",
-                ),
-                pytorch=FrameworkAdvice(
-                    (
-                        "The next work needs a collective's result: start it earlier or in smaller pieces "
-                        "(DistributedDataParallel bucket_cap_mb, FSDP prefetch). Put independent work in between.",
-                    ),
+            advice(
+                "The next work needs a collective's result: start it earlier or in smaller pieces, and put independent work in between.",
+                pytorch=words(
+                    "The next work needs a collective's result: start it earlier or in smaller pieces (DistributedDataParallel bucket_cap_mb, FSDP prefetch). Put independent work in between.",
                     source="tuning_guide",
                 ),
-                jax=FrameworkAdvice(
-                    (
-                        "The next work needs a collective's result: let XLA overlap collectives with compute "
-                        "(--xla_gpu_enable_latency_hiding_scheduler), and choose shardings that need fewer of them.",
-                    ),
+                jax=words(
+                    "The next work needs a collective's result: let XLA overlap collectives with compute (--xla_gpu_enable_latency_hiding_scheduler), and choose shardings that need fewer of them.",
                     source="jax_gpu",
                 ),
-                mpi=FrameworkAdvice(
-                    (
-                        "The next work needs the exchanged data: compute the boundary first, and exchange it while the "
-                        "interior runs on another stream.",
-                    ),
+                mpi=words(
+                    "The next work needs the exchanged data: compute the boundary first, and exchange it while the interior runs on another stream.",
                     source="mpi_cuda",
                 ),
             ),
@@ -88,7 +72,7 @@ stream 9  (wait event)       [==next==)
             "copy",
             "for a copy",
             "start the copy earlier, on a stream of its own",
-            Advice(("Start the copy earlier, on a stream of its own, while kernels of the step before still run.",)),
+            advice("Start the copy earlier, on a stream of its own, while kernels of the step before still run."),
             labels=(WAITS_FOR_COPY,),
         ),
         Variant("device", "for another device", "balance the work of the devices", labels=(OTHER_DEVICE,)),
@@ -117,24 +101,17 @@ def stream_barrier_explained(side: DeviceSide) -> Explained:
 STREAM_BARRIER = Cause(
     id="stream_barrier",
     title="Barrier of the default stream",
-    meaning="The operations run on different streams, one of them the legacy default stream. It waits for all blocking "
-    "streams, and they wait for it.",
+    meaning="The operations run on different streams, one of them the legacy default stream. It waits for all blocking streams, and they wait for it.",
     side="device",
     tables=("TARGET_INFO_CUDA_STREAM",),
-    advice=Advice(
-        plain=(
-            "Use explicit non-blocking streams (cudaStreamCreateWithFlags), or compile with --default-stream per-thread.",
-        ),
-        pytorch=FrameworkAdvice(
-            (
-                "Put the work of both sides on separate streams (with torch.cuda.stream(...)). The default stream "
-                "waits for blocking streams, and they wait for it.",
-            ),
+    advice=advice(
+        "Use explicit non-blocking streams (cudaStreamCreateWithFlags), or compile with --default-stream per-thread.",
+        pytorch=words(
+            "Put the work of both sides on separate streams (with torch.cuda.stream(...)). The default stream waits for blocking streams, and they wait for it.",
             source="cuda_semantics",
         ),
-        cupy=FrameworkAdvice(
-            ("Use cupy.cuda.Stream(non_blocking=True), or CUPY_CUDA_PER_THREAD_DEFAULT_STREAM=1.",),
-            source="cupy_speed",
+        cupy=words(
+            "Use cupy.cuda.Stream(non_blocking=True), or CUPY_CUDA_PER_THREAD_DEFAULT_STREAM=1.", source="cupy_speed"
         ),
     ),
     picture="""
@@ -146,8 +123,7 @@ stream 9          ....[==next==)      barrier between them
     sources=("stream_sync",),
     thresholds=(LATENCY_LIMIT,),
     confirm=(
-        "One operation is in the legacy default stream (stream 7 in Nsight Systems), the other in a blocking stream. "
-        "They never overlap.",
+        "One operation is in the legacy default stream (stream 7 in Nsight Systems), the other in a blocking stream. They never overlap.",
         "Compile with --default-stream per-thread, or create streams with cudaStreamNonBlocking: the gap disappears.",
     ),
     confused_with=(

@@ -11,13 +11,13 @@ from nsysdiag.arrays.intervals import BoolArray, Intervals, coverage, union
 from nsysdiag.causes.cause import (
     KEEP_ON_DEVICE,
     PIN_UPLOADS,
-    Advice,
     Cause,
     EvidenceRows,
-    FrameworkAdvice,
     Hint,
     Lookalike,
     Variant,
+    advice,
+    words,
 )
 from nsysdiag.causes.evidence import (
     DRAINED,
@@ -120,71 +120,44 @@ CAUSE = Cause(
     meaning="The launching thread was inside a call that waits for the device, a stream or an event, so it could not launch.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME",),
-    advice=Advice(
-        plain=(
-            "Remove or delay the synchronization: launches on a stream are in order without it; synchronize only before the "
-            "host reads a result.",
-            "Wait on the device instead of the host: cudaStreamWaitEvent between streams.",
-            "cudaEventQuery in a loop blocks the thread just as well; poll from another thread.",
-        ),
-        pytorch=FrameworkAdvice(
-            (
-                "Remove or delay the synchronization: no .item(), .cpu(), print or NaN check on device values in the step; "
-                "synchronize once per many steps.",
-                "Wait on the device instead of the host: stream.wait_event between streams.",
-            ),
+    advice=advice(
+        "Remove or delay the synchronization: launches on a stream are in order without it; synchronize only before the host reads a result.",
+        "Wait on the device instead of the host: cudaStreamWaitEvent between streams.",
+        "cudaEventQuery in a loop blocks the thread just as well; poll from another thread.",
+        pytorch=words(
+            "Remove or delay the synchronization: no .item(), .cpu(), print or NaN check on device values in the step; synchronize once per many steps.",
+            "Wait on the device instead of the host: stream.wait_event between streams.",
             source="tuning_guide",
         ),
-        jax=FrameworkAdvice(
-            (
-                "Remove or delay the synchronization: no block_until_ready, float() or print of an array in the step. "
-                "JAX dispatches asynchronously until a value is needed.",
-            ),
+        jax=words(
+            "Remove or delay the synchronization: no block_until_ready, float() or print of an array in the step. JAX dispatches asynchronously until a value is needed.",
             source="jax_async",
         ),
-        tensorflow=FrameworkAdvice(
-            (
-                "Remove or delay the synchronization: no .numpy() or print of a tensor in the step; let a tf.function run "
-                "several steps (steps_per_execution in Keras).",
-            ),
+        tensorflow=words(
+            "Remove or delay the synchronization: no .numpy() or print of a tensor in the step; let a tf.function run several steps (steps_per_execution in Keras).",
             source="tf_gpu",
         ),
-        cupy=FrameworkAdvice(
-            (
-                "Remove or delay the synchronization: no .get(), float() or Device.synchronize() in the step; CuPy's "
-                "calls are asynchronous until a value is needed.",
-            ),
+        cupy=words(
+            "Remove or delay the synchronization: no .get(), float() or Device.synchronize() in the step; CuPy's calls are asynchronous until a value is needed.",
             source="cupy_speed",
         ),
-        openacc=FrameworkAdvice(
-            (
-                "A compute construct without async waits for its kernels: add async to constructs and updates, and one wait "
-                "where the host needs the result.",
-            ),
+        openacc=words(
+            "A compute construct without async waits for its kernels: add async to constructs and updates, and one wait where the host needs the result.",
             source="openacc",
             fix="add async to compute constructs, and wait once",
         ),
-        openmp_target=FrameworkAdvice(
-            (
-                "A target construct without nowait waits for its kernels. Add nowait and depend to target "
-                "constructs and updates, and one taskwait where the host needs the result.",
-            ),
+        openmp_target=words(
+            "A target construct without nowait waits for its kernels. Add nowait and depend to target constructs and updates, and one taskwait where the host needs the result.",
             source="openmp",
             fix="add nowait to target constructs, and one taskwait",
         ),
-        julia=FrameworkAdvice(
-            (
-                "Remove or delay the synchronization: no CUDA.@sync, Array(...) or scalar read of a CuArray in the "
-                "step. Calls are asynchronous until a value is needed.",
-            ),
+        julia=words(
+            "Remove or delay the synchronization: no CUDA.@sync, Array(...) or scalar read of a CuArray in the step. Calls are asynchronous until a value is needed.",
             source="julia",
         ),
-        mpi=FrameworkAdvice(
-            (
-                "Synchronize the stream once before the MPI call that sends its result, not after each kernel. Launch "
-                "the next interior work before it, so that both overlap.",
-                "Wait on the device instead of the host: cudaStreamWaitEvent between streams.",
-            ),
+        mpi=words(
+            "Synchronize the stream once before the MPI call that sends its result, not after each kernel. Launch the next interior work before it, so that both overlap.",
+            "Wait on the device instead of the host: cudaStreamWaitEvent between streams.",
             source="mpi_cuda",
         ),
     ),
@@ -212,14 +185,12 @@ thread    [cudaStreamSynchronize] [launch]
     confused_with=(
         Lookalike(
             "blocking_copy",
-            "A cudaMemcpy waits for the device as well. It is a copy; pinned memory or an asynchronous call avoids the "
-            "wait.",
+            "A cudaMemcpy waits for the device as well. It is a copy; pinned memory or an asynchronous call avoids the wait.",
         ),
         Lookalike("stream_wait", "There, the host does not wait: an event holds a stream."),
         Lookalike(
             "host_compute",
-            "Host code after the wait. The synchronization exposed this time, so the finding counts it to the wait, up "
-            "to the length of the wait.",
+            "Host code after the wait. The synchronization exposed this time, so the finding counts it to the wait, up to the length of the wait.",
         ),
         Lookalike("lock_wait", "A thread that waits for a thread that synchronizes."),
     ),
@@ -242,11 +213,8 @@ thread    [cudaStreamSynchronize] [launch]
             "query_spin",
             "a query is repeated in a loop",
             "wait with an event made with cudaEventBlockingSync, or poll from another thread",
-            Advice(
-                (
-                    "cudaEventQuery or cudaStreamQuery in a loop holds the launching thread: make the event with "
-                    "cudaEventBlockingSync and wait for it in another thread.",
-                )
+            advice(
+                "cudaEventQuery or cudaStreamQuery in a loop holds the launching thread: make the event with cudaEventBlockingSync and wait for it in another thread."
             ),
             labels=(SPINS,),
         ),
@@ -254,11 +222,8 @@ thread    [cudaStreamSynchronize] [launch]
             "other_device",
             "waits for another device",
             "order the devices by events, not by the host",
-            Advice(
-                (
-                    "Let the devices wait for each other: cudaStreamWaitEvent on an event of the other device instead "
-                    "of a host synchronization. Use one launching thread or process per GPU.",
-                )
+            advice(
+                "Let the devices wait for each other: cudaStreamWaitEvent on an event of the other device instead of a host synchronization. Use one launching thread or process per GPU."
             ),
             labels=(OTHER_DEVICE,),
         ),
@@ -266,20 +231,15 @@ thread    [cudaStreamSynchronize] [launch]
             "event",
             "waits for an event",
             "wait on the device: cudaStreamWaitEvent",
-            Advice(
-                plain=(
-                    "Wait on the device instead of the host: cudaStreamWaitEvent in place of cudaEventSynchronize.",
-                ),
-                pytorch=FrameworkAdvice(
-                    (
-                        "Wait on the device instead of the host: stream.wait_event(event) (cudaStreamWaitEvent) in place of "
-                        "event.synchronize().",
-                    ),
+            advice(
+                "Wait on the device instead of the host: cudaStreamWaitEvent in place of cudaEventSynchronize.",
+                pytorch=words(
+                    "Wait on the device instead of the host: stream.wait_event(event) (cudaStreamWaitEvent) in place of event.synchronize().",
                     source="cuda_semantics",
                     fix="wait on the device: stream.wait_event",
                 ),
-                cupy=FrameworkAdvice(
-                    ("Wait on the device instead of the host: Stream.wait_event in place of Event.synchronize.",),
+                cupy=words(
+                    "Wait on the device instead of the host: Stream.wait_event in place of Event.synchronize.",
                     source="cupy_speed",
                     fix="wait on the device: Stream.wait_event",
                 ),
@@ -290,34 +250,21 @@ thread    [cudaStreamSynchronize] [launch]
             "device",
             "waits for the whole device",
             "take cudaDeviceSynchronize out of the step",
-            Advice(
-                plain=(
-                    "Take cudaDeviceSynchronize out of the step: work on one stream is in order without it. Measure time with "
-                    "CUDA events, which do not stop the host.",
-                    "Where the wait must stay, cudaDeviceScheduleBlockingSync frees its CPU for other threads.",
-                ),
-                pytorch=FrameworkAdvice(
-                    (
-                        "Take torch.cuda.synchronize (cudaDeviceSynchronize) out of the step; measure time with CUDA events "
-                        "(torch.cuda.Event(enable_timing=True)), which do not stop the host.",
-                    ),
+            advice(
+                "Take cudaDeviceSynchronize out of the step: work on one stream is in order without it. Measure time with CUDA events, which do not stop the host.",
+                "Where the wait must stay, cudaDeviceScheduleBlockingSync frees its CPU for other threads.",
+                pytorch=words(
+                    "Take torch.cuda.synchronize (cudaDeviceSynchronize) out of the step; measure time with CUDA events (torch.cuda.Event(enable_timing=True)), which do not stop the host.",
                     source="cuda_semantics",
                     fix="take torch.cuda.synchronize out of the step",
                 ),
-                cupy=FrameworkAdvice(
-                    (
-                        "Take Device.synchronize (cudaDeviceSynchronize) out of the step; measure time with CUDA events "
-                        "(cupyx.profiler.benchmark), which do not stop the host.",
-                    ),
+                cupy=words(
+                    "Take Device.synchronize (cudaDeviceSynchronize) out of the step; measure time with CUDA events (cupyx.profiler.benchmark), which do not stop the host.",
                     source="cupy_speed",
                     fix="take Device.synchronize out of the step",
                 ),
-                mpi=FrameworkAdvice(
-                    (
-                        "Call cudaDeviceSynchronize in the step only before MPI calls that need the result. Better "
-                        "wait there for one stream (cudaStreamSynchronize), so that other work overlaps with the "
-                        "exchange.",
-                    ),
+                mpi=words(
+                    "Call cudaDeviceSynchronize in the step only before MPI calls that need the result. Better wait there for one stream (cudaStreamSynchronize), so that other work overlaps with the exchange.",
                     source="mpi_cuda",
                     fix="wait for one stream, and only before MPI calls",
                 ),

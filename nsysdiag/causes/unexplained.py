@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import union
-from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, Lookalike, Variant
+from nsysdiag.causes.cause import Cause, EvidenceRows, Lookalike, Variant, advice
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, plain_layer
 from nsysdiag.gaps.launch_frame import LaunchCase
 
@@ -20,7 +20,7 @@ BLOCKED = Cause(
     meaning="The launching thread was scheduled out, waiting in a call that was not captured.",
     side="host",
     tables=("SCHED_EVENTS",),
-    advice=Advice(("Capture again with --trace=osrt: the trace then names the call.",)),
+    advice=advice("Capture again with --trace=osrt: the trace then names the call."),
     picture="""
 device  [==A==)......................[==next==)
 thread         |scheduled out|[launch]
@@ -53,8 +53,8 @@ LAUNCH_UNKNOWN = Cause(
     meaning="The next operation has no API call in the trace, so it is unknown whether the host was late.",
     side="gap",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
-    advice=Advice(
-        ("Capture again with --trace=cuda for all processes of the run, so that each operation has its launch.",)
+    advice=advice(
+        "Capture again with --trace=cuda for all processes of the run, so that each operation has its launch."
     ),
     picture="""
 device  [==A==)..........[==B==)
@@ -83,12 +83,11 @@ NODES_MISSING = EvidenceLabel("nodes missing")
 GRAPH_UNTRACED = Cause(
     id="graph_untraced",
     title="Untraced CUDA graph",
-    meaning="A graph was launched, but the trace holds neither its kernels nor a graph row. Or it lacks nodes that other "
-    "launches of the graph have. The device was probably busy.",
+    meaning="A graph was launched, but the trace holds neither its kernels nor a graph row. Or it lacks nodes that other launches of the graph have. The device was probably busy.",
     side="gap",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"),
-    advice=Advice(
-        ("Capture again with --cuda-graph-trace=node (exact) or =graph, with a version that writes graph rows.",)
+    advice=advice(
+        "Capture again with --cuda-graph-trace=node (exact) or =graph, with a version that writes graph rows."
     ),
     picture="""
 device  [==A==)  ? ? ? ? ? ?  [==B==)
@@ -113,11 +112,8 @@ thread     [cudaGraphLaunch]   [sync]    neither kernels nor GRAPH_TRACE
             "dropped",
             "nodes that other launches of the graph have are not in the trace",
             "capture a shorter time, so that no rows are dropped",
-            Advice(
-                (
-                    "Capture again for a shorter time, or fewer kinds of events, so that no rows are dropped. What the "
-                    "GPU did between the nodes in the trace is unknown.",
-                )
+            advice(
+                "Capture again for a shorter time, or fewer kinds of events, so that no rows are dropped. What the GPU did between the nodes in the trace is unknown."
             ),
             labels=(NODES_MISSING,),
         ),
@@ -125,7 +121,7 @@ thread     [cudaGraphLaunch]   [sync]    neither kernels nor GRAPH_TRACE
             "other",
             "",
             "capture again with --cuda-graph-trace=node",
-            Advice(("Capture again with --cuda-graph-trace=node: then each kernel of a graph is in the trace.",)),
+            advice("Capture again with --cuda-graph-trace=node: then each kernel of a graph is in the trace."),
         ),
     ),
     unresolved=True,
@@ -139,7 +135,7 @@ UNCOVERED = Cause(
     meaning="The trace does not show what the launching thread did here.",
     side="host",
     tables=(),
-    advice=Advice(("Capture again with --trace=osrt, --cpuctxsw and --sample: they show what the thread did.",)),
+    advice=advice("Capture again with --trace=osrt, --cpuctxsw and --sample: they show what the thread did."),
     picture="""
 device  [==A==)......................[==next==)
 thread             ?  ?  ?  ?  [launch]
@@ -148,8 +144,7 @@ thread             ?  ?  ?  ?  [launch]
     shade=3,
     sources=("nsight_cli",),
     confirm=(
-        "The launching thread has no row of any kind there. `nsysdiag info TRACE` says which kinds of evidence the "
-        "capture lacks, and the report ends with the command that captures them.",
+        "The launching thread has no row of any kind there. `nsysdiag info TRACE` says which kinds of evidence the capture lacks, and the report ends with the command that captures them.",
     ),
     confused_with=(
         Lookalike(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.cli.help import one_of
 from nsysdiag.messages import UsageError
 from nsysdiag.trace.formats import named, stem_of
 
@@ -54,17 +53,11 @@ def analyze(
     iterations: options.IterationsOption = None,
     step: options.StepOption = None,
     gaps: Annotated[
-        int | None,
-        typer.Option("--gaps", metavar="N", min=0, help="Number of gaps to list in full, 200 by default; 0 lists all."),
+        int | None, options.value("--gaps", "N", "Number of gaps to list in full, 200 by default; 0 lists all.", min=0)
     ] = None,
     disable: Annotated[
         list[str] | None,
-        typer.Option(
-            "--disable",
-            metavar="CAUSE",
-            help="Disable this cause; repeatable. See 'nsysdiag rules'.",
-            autocompletion=one_of("causes"),
-        ),
+        options.value("--disable", "CAUSE", "Disable this cause; repeatable. See 'nsysdiag rules'.", words="causes"),
     ] = None,
     config: options.ConfigOption = None,
     no_config: options.NoConfigOption = False,
@@ -73,10 +66,10 @@ def analyze(
     unjudged: options.UnjudgedOption = options.Unjudged.FAIL,
     reference_step: Annotated[
         str | None,
-        typer.Option(
+        options.value(
             "--reference-step",
-            metavar="T",
-            help="How long a step takes without the profiler, as 182ms: says how much the profiler distorts.",
+            "T",
+            "How long a step takes without the profiler, as 182ms: says how much the profiler distorts.",
         ),
     ] = None,
     gpu_hour_cost: options.GpuHourCostOption = None,

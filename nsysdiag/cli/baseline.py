@@ -48,9 +48,7 @@ def baseline(
     *,
     keep: Annotated[
         int | None,
-        typer.Option(
-            "--runs", metavar="N", min=1, help="How many runs the baseline keeps, the last ones; 10 unless said."
-        ),
+        options.value("--runs", "N", "How many runs the baseline keeps, the last ones; 10 unless said.", min=1),
     ] = None,
     replace: Annotated[
         bool,
@@ -59,21 +57,10 @@ def baseline(
         ),
     ] = False,
     what: Annotated[
-        str | None,
-        typer.Option(
-            "--what",
-            metavar="EXPR",
-            help="What is accepted, up to where: 'length:+9%', 'idle_share > 26%'.",
-            show_default=False,
-        ),
+        str | None, options.value("--what", "EXPR", "What is accepted, up to where: 'length:+9%', 'idle_share > 26%'.")
     ] = None,
-    reason: Annotated[
-        str | None, typer.Option("--reason", metavar="TEXT", help="Why it is accepted.", show_default=False)
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option("--until", metavar="DATE", help="The last day on which it is: 2099-03-01.", show_default=False),
-    ] = None,
+    reason: Annotated[str | None, options.value("--reason", "TEXT", "Why it is accepted.")] = None,
+    until: Annotated[str | None, options.value("--until", "DATE", "The last day on which it is: 2099-03-01.")] = None,
     baselines: options.BaselinesOption = None,
     config: options.ConfigOption = None,
     no_config: options.NoConfigOption = False,

@@ -41,43 +41,35 @@ def batch(
         str, typer.Option("-o", "--output", metavar="DIR", help="The folder of the reports.", show_default=False)
     ],
     jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", metavar="N", min=1, help="How many to analyse at once; unless said, one for each CPU."),
+        int | None, options.value("--jobs", "N", "How many to analyse at once; unless said, one for each CPU.", min=1)
     ] = None,
     memory_limit: Annotated[
         str | None,
-        typer.Option(
+        options.value(
             "--memory-limit",
-            metavar="SIZE",
-            help="Memory for all jobs together, as 8GB or 500MiB: fewer run at once where they may need more.",
+            "SIZE",
+            "Memory for all jobs together, as 8GB or 500MiB: fewer run at once where they may need more.",
         ),
     ] = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(
-            "--scheduler",
-            metavar="ADDRESS",
-            help="Analyse on this Dask cluster, whose workers see the same paths: tcp://host:8786.",
+        options.value(
+            "--scheduler", "ADDRESS", "Analyse on this Dask cluster, whose workers see the same paths: tcp://host:8786."
         ),
     ] = None,
     resume: Annotated[
         bool,
         typer.Option("--resume", help="Keep what an earlier batch finished, where input and settings are the same."),
     ] = False,
-    history: Annotated[
-        str | None, typer.Option("--history", metavar="FILE", help="Add the results of this run to FILE.")
-    ] = None,
+    history: Annotated[str | None, options.value("--history", "FILE", "Add the results of this run to FILE.")] = None,
     run: Annotated[
         str | None,
-        typer.Option(
-            "--run",
-            metavar="NAME",
-            help="What the history calls this run; unless said, the commit in CI, else the time.",
+        options.value(
+            "--run", "NAME", "What the history calls this run; unless said, the commit in CI, else the time."
         ),
     ] = None,
     config: Annotated[
-        str | None,
-        typer.Option("--config", metavar="FILE", help="Settings from a nsysdiag.toml or pyproject.toml."),
+        str | None, options.value("--config", "FILE", "Settings from a nsysdiag.toml or pyproject.toml.")
     ] = None,
     no_config: options.NoConfigOption = False,
     fail_on: options.FailOnOption = None,

@@ -38,20 +38,17 @@ def compare(
     after: Annotated[str | None, typer.Argument(metavar="AFTER", help="The same program after the change.")] = None,
     *,
     more_before: Annotated[
-        list[str] | None,
-        typer.Option("--before", metavar="X", help="A further capture of before; repeats.", show_default=False),
+        list[str] | None, options.value("--before", "X", "A further capture of before; repeats.")
     ] = None,
     more_after: Annotated[
-        list[str] | None,
-        typer.Option("--after", metavar="Y", help="A further capture of after; repeats.", show_default=False),
+        list[str] | None, options.value("--after", "Y", "A further capture of after; repeats.")
     ] = None,
     baseline: Annotated[
         str | None,
-        typer.Option(
+        options.value(
             "--baseline",
-            metavar="NAME",
-            help="The runs of this baseline are before, and the only capture named is after; see 'nsysdiag baseline'.",
-            show_default=False,
+            "NAME",
+            "The runs of this baseline are before, and the only capture named is after; see 'nsysdiag baseline'.",
         ),
     ] = None,
     baselines: options.BaselinesOption = None,
@@ -65,8 +62,7 @@ def compare(
     end: options.ToOfEachOption = None,
     phase: options.PhaseOfEachOption = None,
     config: Annotated[
-        str | None,
-        typer.Option("--config", metavar="FILE", help="Settings and budgets from this TOML file."),
+        str | None, options.value("--config", "FILE", "Settings and budgets from this TOML file.")
     ] = None,
     no_config: options.NoConfigOption = False,
     fail_on: options.FailOnOption = None,

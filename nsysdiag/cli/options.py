@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from nsysdiag.cli.help import format_of, output_path
+from nsysdiag.cli.help import format_of, one_of, output_path
 from nsysdiag.messages import UsageError
 from nsysdiag.trace.formats import INPUT_FORMATS
 
@@ -23,11 +23,17 @@ if TYPE_CHECKING:
 
 Document = TypeVar("Document", bound="Report | RanksReport | WhatIf")
 
+
+def value(option: str, metavar: str, help: str, words: str | None = None, **more: Any) -> Any:
+    """An option with a value, whose default is not shown. `words` are the kind that it completes to."""
+    if words:
+        more["autocompletion"] = one_of(words)
+    return typer.Option(option, metavar=metavar, help=help, show_default=False, **more)
+
+
 A_TRACE = f"A trace ({', '.join(each.noun for each in INPUT_FORMATS[:-1])}, or {INPUT_FORMATS[-1].noun})"
 """What a command takes: how its help begins."""
-DeviceOption = Annotated[
-    str | None, typer.Option("--device", metavar="D", help="One GPU: its index, key or part of its name.")
-]
+DeviceOption = Annotated[str | None, value("--device", "D", "One GPU: its index, key or part of its name.")]
 
 
 def _same_gpu(which: str) -> Any:
@@ -50,11 +56,10 @@ OutputOption = Annotated[
 
 
 def _format(names: str) -> Any:
-    return typer.Option(
+    return value(
         "--format",
-        metavar="F",
-        help=f"Format of '-o -', and of a PATH without a known suffix: {names}.",
-        show_default=False,
+        "F",
+        f"Format of '-o -', and of a PATH without a known suffix: {names}.",
         autocompletion=format_of(names),
     )
 
@@ -66,38 +71,34 @@ RanksFormatOption = Annotated[str | None, _format("html, json, md, txt or csv")]
 ComparisonFormatOption = Annotated[str | None, _format("html, json, md or txt")]
 PredictionFormatOption = Annotated[str | None, _format("html, json, md or txt")]
 FromOption = Annotated[
-    str | None,
-    typer.Option("--from", metavar="T", help="Start of the window: 1.5s, 20ms or 300us; a bare number is ns."),
+    str | None, value("--from", "T", "Start of the window: 1.5s, 20ms or 300us; a bare number is ns.")
 ]
-ToOption = Annotated[str | None, typer.Option("--to", metavar="T", help="End of the window.")]
+ToOption = Annotated[str | None, value("--to", "T", "End of the window.")]
 NvtxOption = Annotated[
-    str | None,
-    typer.Option(
-        "--nvtx", metavar="NAME", help="Only the NVTX ranges of this name; * and ? match any text and one character."
-    ),
+    str | None, value("--nvtx", "NAME", "Only the NVTX ranges of this name; * and ? match any text and one character.")
 ]
 IterationsOption = Annotated[
     str | None,
-    typer.Option(
+    value(
         "--iterations",
-        metavar="A:B",
-        help="Only iterations A to B - 1, counted from 0. 3: and :10 are open ranges, 7 is one iteration, -5: is the "
+        "A:B",
+        "Only iterations A to B - 1, counted from 0. 3: and :10 are open ranges, 7 is one iteration, -5: is the "
         "last five.",
     ),
 ]
 StepOption = Annotated[
     str | None,
-    typer.Option(
+    value(
         "--step",
-        metavar="WHAT",
-        help="What a step is: the NVTX ranges of this name (* and ? as in --nvtx); kernel=NAME, from each kernel of "
+        "WHAT",
+        "What a step is: the NVTX ranges of this name (* and ? as in --nvtx); kernel=NAME, from each kernel of "
         "this name to the next; count=N equal ones; every=N of those found.",
     ),
 ]
 
 
 def _of_each(option: str, metavar: str, what: str) -> Any:
-    return typer.Option(option, metavar=metavar, help=f"{what} Twice: before, then after.", show_default=False)
+    return value(option, metavar, f"{what} Twice: before, then after.")
 
 
 DeviceOfEachOption = Annotated[
@@ -127,17 +128,9 @@ RedactOption = Annotated[
 ]
 FailOnOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--fail-on",
-        metavar="EXPR",
-        help="Exit with 1 if this is true, as 'idle_share > 20%'; repeatable. See docs/budgets.md.",
-        show_default=False,
-    ),
+    value("--fail-on", "EXPR", "Exit with 1 if this is true, as 'idle_share > 20%'; repeatable. See docs/budgets.md."),
 ]
-WarnOnOption = Annotated[
-    list[str] | None,
-    typer.Option("--warn-on", metavar="EXPR", help="Only warn if this is true; repeatable.", show_default=False),
-]
+WarnOnOption = Annotated[list[str] | None, value("--warn-on", "EXPR", "Only warn if this is true; repeatable.")]
 
 
 class Unjudged(StrEnum):
@@ -150,22 +143,20 @@ class Unjudged(StrEnum):
 
 UnjudgedOption = Annotated[
     Unjudged,
-    typer.Option(
+    value(
         "--unjudged",
-        metavar="WHAT",
-        help="What a budget does that the trace cannot tell: 'fail' (exit code 2), 'warn' or 'ignore'. One that only "
+        "WHAT",
+        "What a budget does that the trace cannot tell: 'fail' (exit code 2), 'warn' or 'ignore'. One that only "
         "warns never fails.",
-        show_default=False,
     ),
 ]
 CommentOption = Annotated[
     str | None,
-    typer.Option(
+    value(
         "--comment",
-        metavar="KEY",
-        help="Markdown as a comment for a pull request: with budgets, of limited length, and with a hidden line with "
+        "KEY",
+        "Markdown as a comment for a pull request: with budgets, of limited length, and with a hidden line with "
         "KEY for scripts.",
-        show_default=False,
     ),
 ]
 
@@ -179,51 +170,38 @@ class IfNoBaseline(StrEnum):
 
 IfNoBaselineOption = Annotated[
     IfNoBaseline,
-    typer.Option(
+    value(
         "--if-no-baseline",
-        metavar="WHAT",
-        help="Where the baseline has no run yet: 'fail' (exit code 2), or 'pass', which says so and compares nothing.",
-        show_default=False,
+        "WHAT",
+        "Where the baseline has no run yet: 'fail' (exit code 2), or 'pass', which says so and compares nothing.",
     ),
 ]
 ReportUrlOption = Annotated[
-    str | None,
-    typer.Option(
-        "--report-url",
-        metavar="URL",
-        help="Where the whole report will be: a comment links to it.",
-        show_default=False,
-    ),
+    str | None, value("--report-url", "URL", "Where the whole report will be: a comment links to it.")
 ]
 BaselinesOption = Annotated[
     str | None,
-    typer.Option(
+    value(
         "--baselines",
-        metavar="DIR",
-        help="The folder of all baselines; unless said, that of the settings file, else .nsysdiag/baselines.",
-        show_default=False,
+        "DIR",
+        "The folder of all baselines; unless said, that of the settings file, else .nsysdiag/baselines.",
     ),
 ]
 SettingsFileOption = Annotated[
-    str | None,
-    typer.Option("--config", metavar="FILE", help="Settings from this TOML file; options override it."),
+    str | None, value("--config", "FILE", "Settings from this TOML file; options override it.")
 ]
 ConfigOption = Annotated[
-    str | None,
-    typer.Option("--config", metavar="FILE", help="Settings and budgets from this TOML file; options override it."),
+    str | None, value("--config", "FILE", "Settings and budgets from this TOML file; options override it.")
 ]
 GpuHourCostOption = Annotated[
-    float | None,
-    typer.Option(
-        "--gpu-hour-cost", metavar="X", help="Price of a GPU hour: the report then shows what lost time costs."
-    ),
+    float | None, value("--gpu-hour-cost", "X", "Price of a GPU hour: the report then shows what lost time costs.")
 ]
 MemoryLimitOption = Annotated[
     str | None,
-    typer.Option(
+    value(
         "--memory-limit",
-        metavar="SIZE",
-        help="Use at most about this much memory, as 2GB. Of a larger trace only the middle is analysed.",
+        "SIZE",
+        "Use at most about this much memory, as 2GB. Of a larger trace only the middle is analysed.",
     ),
 ]
 NoConfigOption = Annotated[

@@ -24,24 +24,22 @@ ProgramOption = Annotated[
     typer.Argument(metavar="PROGRAM ARGS...", help="The program and its arguments.", show_default=False),
 ]
 DelayOption = Annotated[
-    float | None,
-    typer.Option("--delay", metavar="SECONDS", min=0, help="Start recording this long after the program starts."),
+    float | None, options.value("--delay", "SECONDS", "Start recording this long after the program starts.", min=0)
 ]
 DurationOption = Annotated[
-    float | None,
-    typer.Option("--duration", metavar="SECONDS", min=0, help="Record for this long, then end the program (SIGTERM)."),
+    float | None, options.value("--duration", "SECONDS", "Record for this long, then end the program (SIGTERM).", min=0)
 ]
 CaptureRangeOption = Annotated[
     str | None,
-    typer.Option(
+    options.value(
         "--capture-range",
-        metavar="RANGE",
-        help="Record from cudaProfilerStart to cudaProfilerStop (cudaProfilerApi), or the first NVTX range of this "
+        "RANGE",
+        "Record from cudaProfilerStart to cudaProfilerStop (cudaProfilerApi), or the first NVTX range of this "
         "name. Then end the program (SIGTERM).",
     ),
 ]
 NsysOption = Annotated[
-    str | None, typer.Option("--nsys", metavar="PROGRAM", help="The nsys to use; by default the one on the PATH.")
+    str | None, options.value("--nsys", "PROGRAM", "The nsys to use; by default the one on the PATH.")
 ]
 
 RecordedOutputOption = Annotated[
@@ -241,22 +239,20 @@ def record(
     capture_range: CaptureRangeOption = None,
     keep: Annotated[
         str | None,
-        typer.Option(
+        options.value(
             "--keep",
-            metavar="PATH",
-            help="Path of the .nsys-rep. By default PROGRAM.nsys-rep in the current folder, with a number if that "
-            "exists.",
+            "PATH",
+            "Path of the .nsys-rep. By default PROGRAM.nsys-rep in the current folder, with a number if that exists.",
         ),
     ] = None,
     nsys: NsysOption = None,
     output: RecordedOutputOption = None,
     format_name: Annotated[
         str | None,
-        typer.Option(
+        options.value(
             "--format",
-            metavar="F",
-            help=f"Format of a PATH without a known suffix: {options.FORMATS}.",
-            show_default=False,
+            "F",
+            f"Format of a PATH without a known suffix: {options.FORMATS}.",
             autocompletion=format_of(options.FORMATS),
         ),
     ] = None,

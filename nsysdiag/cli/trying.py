@@ -65,24 +65,13 @@ def try_fix(
         ),
     ] = None,
     *,
-    finding: Annotated[
-        str | None, typer.Option("--finding", metavar="ID", help="The finding that is fixed.", show_default=False)
-    ] = None,
-    before: Annotated[
-        str | None,
-        typer.Option("--before", metavar="TRACE", help="A trace from before the change.", show_default=False),
-    ] = None,
-    after: Annotated[
-        str | None,
-        typer.Option("--after", metavar="TRACE", help="A trace from after the change.", show_default=False),
-    ] = None,
+    finding: Annotated[str | None, options.value("--finding", "ID", "The finding that is fixed.")] = None,
+    before: Annotated[str | None, options.value("--before", "TRACE", "A trace from before the change.")] = None,
+    after: Annotated[str | None, options.value("--after", "TRACE", "A trace from after the change.")] = None,
     state: Annotated[
         str | None,
-        typer.Option(
-            "--state",
-            metavar="DIR",
-            help="The folder between both recordings. By default PROGRAM.try in the current folder.",
-            show_default=False,
+        options.value(
+            "--state", "DIR", "The folder between both recordings. By default PROGRAM.try in the current folder."
         ),
     ] = None,
     anew: Annotated[bool, typer.Option("--anew", help="Begin again: predict, whatever the folder holds.")] = False,

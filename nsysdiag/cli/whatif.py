@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.cli.help import one_of
 from nsysdiag.messages import UsageError
 
 if TYPE_CHECKING:
@@ -21,13 +20,8 @@ Examples:
   nsysdiag compare predicted.json after.sqlite"""
 
 
-def _changes(option: str, metavar: str, help: str, words: str | None = None) -> Any:
-    completes = one_of(words) if words else None
-    return typer.Option(option, metavar=metavar, help=help, show_default=False, autocompletion=completes)
-
-
 def _number(option: str, help: str, least: int = 1) -> Any:
-    return typer.Option(option, metavar="N", min=least, max=1000, help=help, show_default=False)
+    return options.value(option, "N", help, min=least, max=1000)
 
 
 def whatif(
@@ -35,16 +29,16 @@ def whatif(
     *,
     without: Annotated[
         list[str] | None,
-        _changes(
+        options.value(
             "--without", "CAUSE", "Remove the idle time of this cause; repeatable. See 'nsysdiag rules'.", "causes"
         ),
     ] = None,
     finding: Annotated[
-        list[str] | None, _changes("--finding", "ID", "Fix this finding of the report; repeatable.")
+        list[str] | None, options.value("--finding", "ID", "Fix this finding of the report; repeatable.")
     ] = None,
     kernel: Annotated[
         list[str] | None,
-        _changes(
+        options.value(
             "--kernel",
             "PATTERN*F",
             "Scale kernels of this name by F, as '*gemm**0.5'. In the name, * and ? match any text and one character; "
@@ -53,31 +47,35 @@ def whatif(
     ] = None,
     host: Annotated[
         list[str] | None,
-        _changes("--host", "RANGE*F", "Scale host code in NVTX ranges of this name by F, as 'load*0.5'; repeatable."),
+        options.value(
+            "--host", "RANGE*F", "Scale host code in NVTX ranges of this name by F, as 'load*0.5'; repeatable."
+        ),
     ] = None,
     async_copies: Annotated[
         bool, typer.Option("--async-copies", help="Make blocking copies asynchronous: their calls do not wait.")
     ] = False,
     overlap: Annotated[
         list[str] | None,
-        _changes("--overlap", "WHAT", "Overlap 'copies' or 'communication' with kernels; repeatable."),
+        options.value("--overlap", "WHAT", "Overlap 'copies' or 'communication' with kernels; repeatable."),
     ] = None,
     graphs: Annotated[
         list[str] | None,
-        _changes("--graphs", "RANGE", "Launch the kernels of NVTX ranges of this name as one graph; repeatable."),
+        options.value("--graphs", "RANGE", "Launch the kernels of NVTX ranges of this name as one graph; repeatable."),
     ] = None,
     rank_like: Annotated[
-        str | None, _changes("--rank-like", "WHICH", "Make a late rank as fast as the 'median' one.")
+        str | None, options.value("--rank-like", "WHICH", "Make a late rank as fast as the 'median' one.")
     ] = None,
     merge: Annotated[
         list[str] | None,
-        _changes(
+        options.value(
             "--merge", "PATTERN", "Fuse kernels of this name that follow each other in a stream into one; repeatable."
         ),
     ] = None,
     stream: Annotated[
         list[str] | None,
-        _changes("--stream", "PATTERN", "Run kernels or copies of this name in a stream of their own; repeatable."),
+        options.value(
+            "--stream", "PATTERN", "Run kernels or copies of this name in a stream of their own; repeatable."
+        ),
     ] = None,
     workers: Annotated[int | None, _number("--workers", "Load data with N workers.")] = None,
     ahead: Annotated[int | None, _number("--ahead", "Let the host be N steps ahead of the GPU.")] = None,

@@ -29,7 +29,7 @@ from __future__ import annotations
 import re
 
 from nsysdiag.arrays.claim import EvidenceLabel
-from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, Lookalike, Variant
+from nsysdiag.causes.cause import Cause, EvidenceRows, Lookalike, Variant, advice
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of
 
 
@@ -44,7 +44,7 @@ CAUSE = Cause(
     meaning="The launching thread read parts of a file into the page cache, for later.",
     side="host",
     tables=("OSRT_API",),
-    advice=Advice(("Read ahead on a thread that launches nothing.",)),
+    advice=advice("Read ahead on a thread that launches nothing."),
     picture="""
 device  [==A==)..............[==next==)
 thread         [readahead][launch]
