@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from nsysdiag.bottlenecks import OF_WORK
 from nsysdiag.fields import TextKind
+from nsysdiag.phases.facts import is_mostly_graphs
 from nsysdiag.phrases import Phrases
 from nsysdiag.record import Record, rewritten
 from nsysdiag.report import CauseInfo
@@ -109,8 +110,8 @@ def graphs_ns(device: DeviceReport) -> int:
 
 
 def mostly_graphs(device: DeviceReport) -> bool:
-    """Whether most of the compute time is theirs: what ran in it is not in the trace."""
-    return 2 * graphs_ns(device) > device.compute_ns > 0
+    """Whether most of the compute time of the window is theirs."""
+    return is_mostly_graphs(graphs_ns(device), device.compute_ns)
 
 
 def window_parts(device: DeviceReport) -> tuple[WindowPart, ...]:

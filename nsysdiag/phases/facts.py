@@ -174,6 +174,12 @@ MOSTLY_GRAPHS, ONLY_GRAPHS = 0.5, 0.95
 """Shares of the compute time in graphs that were recorded as a whole, above which they are named, and named alone."""
 
 
+def is_mostly_graphs(graphs_ns: int, compute_ns: int) -> bool:
+    """Whether graphs that were recorded as a whole take most of the compute time: what ran in it is not in the
+    trace."""
+    return graphs_ns > MOSTLY_GRAPHS * compute_ns
+
+
 def shown_as(bottleneck: str, devices: Iterable[PhaseDevice]) -> str:
     """What time of these devices is shown as: kernels as graphs, where most of it is that of whole graphs; unknown time
     as what most of it is, where that is known."""
@@ -181,7 +187,7 @@ def shown_as(bottleneck: str, devices: Iterable[PhaseDevice]) -> str:
     if bottleneck == UNKNOWN:
         return _unknown_as(summed(each.ledger for each in counted)) or bottleneck
     graphs, compute_ns = sum(each.graphs_ns for each in counted), sum(each.compute_ns for each in counted)
-    if bottleneck != "kernels" or graphs <= MOSTLY_GRAPHS * compute_ns:
+    if bottleneck != "kernels" or not is_mostly_graphs(graphs, compute_ns):
         return bottleneck
     return IN_GRAPHS if graphs > ONLY_GRAPHS * compute_ns else WITH_GRAPHS
 
