@@ -30,7 +30,6 @@ from nsysdiag.diagnosis.sentences import (
     limit_sentence,
     phase_sentence,
     rest_of_capture,
-    unrecorded,
     verdict_sentence,
     waiting_part,
     waiting_sentence,
@@ -40,8 +39,6 @@ from nsysdiag.events.identity import MpiRanks
 from nsysdiag.events.rows import distinct
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.rules import KERNELS as KERNEL_TIME
-from nsysdiag.host.alone import Alone
-from nsysdiag.iterations.happened import HostLoop
 from nsysdiag.kernels.in_order import InOrder
 from nsysdiag.phases.facts import LEAST_WORK, Phase, PhaseDevice, counted_ns, done, shown_as
 from nsysdiag.phases.phases import JobPhases
@@ -221,106 +218,72 @@ class Judgment(Struct, frozen=True):
         return self.verdicts.get(device, NOTHING_RAN)
 
 
+class JobFacts(Struct, frozen=True):
+    """What is known of a job besides what its devices did. `processes` did work on GPUs; None if only chosen GPUs are
+    looked at. `recorded` are the times of the first and the last event, `missing` is what was not recorded of each
+    device. `ranks` is a sentence on MPI ranks that were not traced. `scheduled`: there are scheduling events.
+    `host_unseen`: the trace shows nothing of the host but CUDA calls. `in_turns` are the keys of devices that look like
+    one GPU, and `unused` is a sentence on chosen devices with next to no work. `behind` is what threads did behind
+    waits. `in_order` is what no fix changes of the order of what each device does. `predict` tells what the fix of a
+    finding saves, by replay."""
+
+    frameworks: list[str]
+    limits: FindingThresholds
+    gpus_present: int | None = None
+    processes: int | None = 1
+    duration_ns: int | None = None
+    recorded: tuple[int, int] = (0, 0)
+    missing: Mapping[str, Missing] = {}
+    ranks: str = ""
+    scheduled: bool = True
+    host_unseen: bool = False
+    in_turns: Sequence[str] = ()
+    unused: str = ""
+    behind: Behind = {}
+    in_order: Mapping[str, InOrder] = {}
+    predict: Predict | None = None
+
+
+class WithoutWork(Struct, frozen=True):
+    """What is said of a trace without GPU activity: its headline, and lines on what its threads did."""
+
+    headline: Sentence
+    host: list[Sentence]
+
+
 def judge(
     found: JobPhases,
     devices: list[list[PhaseDevice]],
     focus: Focus,
+    scope: Scope,
     findings: list[Finding],
-    *,
-    frameworks: list[str],
-    gpus_present: int | None,
-    processes: int | None = 1,
-    host_loop: HostLoop | None,
-    alone: Alone | None = None,
-    cuda_asked: bool = False,
-    limits: FindingThresholds,
-    duration_ns: int | None = None,
-    recorded: tuple[int, int] = (0, 0),
-    missing: Mapping[str, Missing] | None = None,
-    ranks: MpiRanks | None = None,
-    predict: Predict | None = None,
-    scheduled: bool = True,
-    host_unseen: bool = False,
-    in_turns: Sequence[str] = (),
-    unused: str = "",
-    behind: Behind | None = None,
-    paging: Intervals | None = None,
-    in_order: Mapping[str, InOrder] | None = None,
-    around: tuple[Sentence, Sentence] = ("", ""),
+    job: JobFacts,
+    nothing: WithoutWork,
 ) -> Judgment:
-    """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all,
-    `processes` did work on GPUs (None: only chosen GPUs are looked at);
-    `recorded` are the times of the first and the last event; `host_loop` is what repeats on the host of a trace
-    without GPU activity, `alone` what its threads did. `cuda_asked` says that CUDA tracing was on although there is no
-    CUDA call. `missing` what was not recorded of each device, by its key; `ranks` are those of the trace,
-    None where it is one of several; `predict` tells what the fix of a finding saves, by replay; `scheduled` says
-    that the trace has scheduling events, and `in_turns` are the keys of devices that look like one GPU. `unused` is a
-    sentence on chosen devices with next to no work. `behind` is
-    what threads did behind waits, `paging` the set of time in which pages of unified memory move. `in_order` is what
-    no fix changes of the order of what each device does, by its key; `around` is what the host did before the first
-    phase and after the last one."""
+    """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all. Without
+    GPU activity the diagnosis is `nothing`."""
     judged = judged_parts(devices, focus)
-    lost = {each.key: Missing() for each in judged} | dict(missing or {})
-    diagnosis, merged, judged = diagnose(
-        Scope.of(found, focus, paging, around),
-        judged,
-        findings,
-        frameworks=frameworks,
-        gpus_present=gpus_present,
-        processes=processes,
-        limits=limits,
-        duration_ns=duration_ns,
-        recorded=recorded,
-        missing=lost,
-        ranks=ranks_elsewhere(ranks, processes, mpi=MPI in frameworks) if ranks is not None else "",
-        predict=predict,
-        scheduled=scheduled,
-        host_unseen=host_unseen,
-        in_turns=in_turns,
-        unused=unused,
-        behind=behind,
-        in_order=in_order,
-    )
+    job = replace(job, missing={each.key: Missing() for each in judged} | dict(job.missing))
+    diagnosis, merged, judged = diagnose(scope, judged, findings, job)
     if found.basis == "none":
-        alone = alone or Alone()
-        headline = unrecorded(host_loop, alone, cuda_asked=cuda_asked)
-        diagnosis = replace(diagnosis, headline=headline, host=alone.lines)
-    verdicts = {each.key: device_verdict(each, lost[each.key], host_unseen=host_unseen) for each in judged}
+        diagnosis = replace(diagnosis, headline=nothing.headline, host=nothing.host)
+    unseen = job.host_unseen
+    verdicts = {each.key: device_verdict(each, job.missing[each.key], host_unseen=unseen) for each in judged}
     accounted = with_accounts(devices, focus, judged)
-    phases = phase_records(found, accounted, found.judged, host_unseen=host_unseen)
-    return Judgment(diagnosis, phases, merged, verdicts)
+    return Judgment(diagnosis, phase_records(found, accounted, found.judged, host_unseen=unseen), merged, verdicts)
 
 
 def diagnose(
-    scope: Scope,
-    judged: list[PhaseDevice],
-    findings: list[Finding],
-    *,
-    frameworks: list[str],
-    gpus_present: int | None,
-    processes: int | None = 1,
-    limits: FindingThresholds,
-    duration_ns: int | None,
-    recorded: tuple[int, int] = (0, 0),
-    missing: Mapping[str, Missing],
-    ranks: str = "",
-    predict: Predict | None = None,
-    scheduled: bool = True,
-    host_unseen: bool = False,
-    in_turns: Sequence[str] = (),
-    unused: str = "",
-    behind: Behind | None = None,
-    in_order: Mapping[str, InOrder] | None = None,
+    scope: Scope, judged: list[PhaseDevice], findings: list[Finding], job: JobFacts
 ) -> tuple[Diagnosis, list[Finding], list[PhaseDevice]]:
     """The bottleneck of a job and its findings in order, by what each device did in the judged time; and that with
-    accounts as predictions tell. `ranks` is a sentence on MPI ranks that were not traced, `behind` what threads did
-    behind waits."""
-    times = {each.key: Judged.of(each, (in_order or {}).get(each.key, InOrder())) for each in working(judged)}
-    merged = [limited(each, times) for each in job_findings(findings, times, scope.steps, limits, predict)]
-    judged, merged = returned(judged, merged, behind or {}, limits)
+    accounts as predictions tell."""
+    times = {each.key: Judged.of(each, job.in_order.get(each.key, InOrder())) for each in working(judged)}
+    merged = [limited(each, times) for each in job_findings(findings, times, scope.steps, job.limits, job.predict)]
+    judged, merged = returned(judged, merged, job.behind, job.limits)
     active = working(judged)
-    run = recorded if duration_ns is None else (0, duration_ns)
-    most, sliced = leading(job_account(judged)), scope.phases is not None and _is_slice(missing)
+    run = job.recorded if job.duration_ns is None else (0, job.duration_ns)
+    most, sliced = leading(job_account(judged)), scope.phases is not None and _is_slice(job.missing)
     account = job_account(judged)
     shares = {name: ns / max(sum(account.values()), 1) for name, ns in account.items()}
     judged_ns = max((sum(each.account.values()) for each in active), default=0)
@@ -328,15 +291,17 @@ def diagnose(
         basis=scope.basis,
         phase=scope.phase,
         judged_ns=judged_ns,
-        details=details_of(merged, shares, scheduled=scheduled),
-        host_unseen=host_unseen,
+        details=details_of(merged, shares, scheduled=job.scheduled),
+        host_unseen=job.host_unseen,
         as_shown={name: shown_as(name, active) for name in account},
-        unused=unused or one_gpu(in_turns) or unused_gpus(gpus_present, len(active), processes, mpi=MPI in frameworks),
-        duration_ns=duration_ns,
+        unused=job.unused
+        or one_gpu(job.in_turns)
+        or unused_gpus(job.gpus_present, len(active), job.processes, mpi=MPI in job.frameworks),
+        duration_ns=job.duration_ns,
         which=scope.which,
         work_ns=sum(each.compute_ns + each.exposed_comm_ns + each.exposed_copy_ns for each in active),
         later=scope.later,
-        ranks=ranks,
+        ranks=job.ranks,
         recorded_ns=run[1] - run[0],
         rest=rest_of_capture(scope, run, judged_ns, sliced=sliced),
         sliced=sliced,
@@ -350,7 +315,7 @@ def diagnose(
     )
     saving = max(filter(saved_share, merged), key=sure_share, default=None)
     action = saving or next((each for each in merged if each.bottleneck == most.bottleneck in KERNELS), None)
-    worst = max((missing[each.key] for each in active), key=_worst, default=Missing())
+    worst = max((job.missing[each.key] for each in active), key=_worst, default=Missing())
     diagnosis = Diagnosis(
         headline=doubted(headline(said, most.bottleneck, most.share, most.second, saving), worst),
         bottleneck=most.bottleneck,
@@ -361,9 +326,9 @@ def diagnose(
         action=None if action is None else action_sentence(action),
         saves=None if action is None else action.saves,
         unknown_share=most.unknown,
-        frameworks=frameworks,
+        frameworks=job.frameworks,
         findings=[each.id for each in merged],
-        gpus_present=gpus_present,
+        gpus_present=job.gpus_present,
         gpus_used=len(active),
         paced_ns=said.paced_ns,
         fix_first=None if action is None else action.id,

@@ -12,11 +12,23 @@ from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.arrays.spill import laid, trim
 from nsysdiag.communication.communication import idle_in_steady_sends
-from nsysdiag.diagnosis.health import left_out_gpus, malformed_warnings
-from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, barely_used, judge, working_processes
+from nsysdiag.diagnosis.focus import Scope
+from nsysdiag.diagnosis.health import MPI, left_out_gpus, malformed_warnings
+from nsysdiag.diagnosis.judge import (
+    NO_FOCUS,
+    NO_PHASES,
+    JobFacts,
+    Judgment,
+    WithoutWork,
+    barely_used,
+    judge,
+    ranks_elsewhere,
+    working_processes,
+)
 from nsysdiag.diagnosis.late import followed, lateness, with_late
 from nsysdiag.diagnosis.missing import unseen_everywhere
 from nsysdiag.diagnosis.savings import predict_of
+from nsysdiag.diagnosis.sentences import unrecorded
 from nsysdiag.diagnosis.shortage import with_shortage
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.gpus import gpus_present
@@ -167,12 +179,13 @@ def _ranks(results: list[DeviceResult], trace: Trace) -> RankComparison | None:
     return compared if compared.groups or compared.basis == ITERATIONS else None
 
 
-def _alone(reading: Reading, host: HostReading) -> Alone | None:
-    """What threads did in a trace without GPU activity; None where there is any."""
-    if reading.devices:
-        return None
+def _without_work(reading: Reading, host: HostReading) -> WithoutWork:
+    """What is said where there is no GPU activity: about what threads did instead."""
     looping = None if host.loop is None else host.loop.thread
-    return host_alone(host.traced, host.call_chains, *host.recorded_span, looping=looping)
+    no_devices = not reading.devices
+    alone = host_alone(host.traced, host.call_chains, *host.recorded_span, looping=looping) if no_devices else Alone()
+    asked = was_asked(reading.trace.capabilities(), "cuda-api")
+    return WithoutWork(unrecorded(host.loop, alone, cuda_asked=asked), alone.lines)
 
 
 def _paging(activity: DeviceActivity) -> Intervals:
@@ -200,34 +213,49 @@ def _judgment(
     host: HostReading,
 ) -> Judgment:
     """Of chosen devices it is what holds these up, which may be another one."""
-    trace, settings = reading.trace, reading.settings
+    settings = reading.settings
     late = lateness([result.report for result in results], ranks)
     every = with_late([finding for result in results for finding in result.findings], late, settings.findings)
     keys = {each.report.key for each in reported}
     found = [each for each in every if each.device in keys]
+    phases, focus = (results[0].job_phases, results[0].focus) if results else (NO_PHASES, NO_FOCUS)
+    around = around_phases(phases, reading, host) if results else ("", "")
     return judge(
-        results[0].job_phases if results else NO_PHASES,
+        phases,
         [followed(result.phases, late.get(result.report.key)) for result in reported],
-        results[0].focus if results else NO_FOCUS,
+        focus,
+        Scope.of(phases, focus, _paging(reading.activity), around),
         with_shortage(found, threads),
-        frameworks=ids_of(host.frameworks),
+        _facts(results, reported, predictions, reading, host),
+        _without_work(reading, host),
+    )
+
+
+def _facts(
+    results: list[DeviceResult],
+    reported: list[DeviceResult],
+    predictions: Predictions | str,
+    reading: Reading,
+    host: HostReading,
+) -> JobFacts:
+    trace, frameworks = reading.trace, ids_of(host.frameworks)
+    processes = working_processes(reading.activity) if reading.settings.device is None else None
+    return JobFacts(
+        frameworks=frameworks,
+        limits=reading.settings.findings,
         gpus_present=gpus_present(trace),
-        processes=working_processes(reading.activity) if settings.device is None else None,
+        processes=processes,
         duration_ns=reading.activity.duration_ns,
         recorded=host.recorded_span,
-        host_loop=host.loop,
-        alone=_alone(reading, host),
-        cuda_asked=was_asked(trace.capabilities(), "cuda-api"),
-        limits=settings.findings,
         missing={result.report.key: result.missing for result in results},
-        predict=predict_of(predictions),
-        ranks=mpi_ranks(trace),
+        ranks=ranks_elsewhere(mpi_ranks(trace), processes, mpi=MPI in frameworks),
         scheduled=host.scheduled,
         host_unseen=reading.host_unseen,
         in_turns=host.sharing.in_turns,
-        unused=barely_used({result.report.key: result.split.busy.total() for result in results}, keys),
-        paging=_paging(reading.activity),
+        unused=barely_used(
+            {result.report.key: result.split.busy.total() for result in results}, {each.report.key for each in reported}
+        ),
         behind={result.report.key: result.behind for result in reported},
         in_order=_in_order(results, reading, host) if results else {},
-        around=around_phases(results[0].job_phases, reading, host) if results else ("", ""),
+        predict=predict_of(predictions),
     )

@@ -16,7 +16,7 @@ from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds, Settings
 from nsysdiag.diagnosis.facts import Diagnosis
 from nsysdiag.diagnosis.focus import Scope, judged_parts
-from nsysdiag.diagnosis.judge import diagnose, ranks_elsewhere, ranks_left_out
+from nsysdiag.diagnosis.judge import JobFacts, diagnose, ranks_elsewhere, ranks_left_out
 from nsysdiag.diagnosis.late import LateShare, followed, lateness, with_late
 from nsysdiag.diagnosis.savings import predict_of
 from nsysdiag.diagnosis.sentences import seen_elsewhere
@@ -99,16 +99,18 @@ def diagnose_ranks(
         _scope(traces),
         judged,
         with_late(found if host_unseen else seen_elsewhere(found), late, limits),
-        frameworks=list(dict.fromkeys(name for trace in traces for name in trace.frameworks)),
-        gpus_present=traces[0].gpus_present if len(traces) == 1 else None,
-        limits=limits,
-        duration_ns=max(durations, default=None),
-        missing={rank.name: rank.result.missing for rank in ranks},
-        predict=predict_of(traces[0].predictions if len(traces) == 1 else SEVERAL),
-        scheduled=all(trace.scheduled for trace in traces),
-        host_unseen=host_unseen,
-        behind={rank.name: rank.result.behind for rank in ranks},
-        ranks=ranks_elsewhere(held, None, mpi=True) if len(traces) == 1 else ranks_left_out(held),
+        JobFacts(
+            frameworks=list(dict.fromkeys(name for trace in traces for name in trace.frameworks)),
+            gpus_present=traces[0].gpus_present if len(traces) == 1 else None,
+            limits=limits,
+            duration_ns=max(durations, default=None),
+            missing={rank.name: rank.result.missing for rank in ranks},
+            predict=predict_of(traces[0].predictions if len(traces) == 1 else SEVERAL),
+            scheduled=all(trace.scheduled for trace in traces),
+            host_unseen=host_unseen,
+            behind={rank.name: rank.result.behind for rank in ranks},
+            ranks=ranks_elsewhere(held, None, mpi=True) if len(traces) == 1 else ranks_left_out(held),
+        ),
     )
     return RankJob(
         diagnosis,

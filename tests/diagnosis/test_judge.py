@@ -10,8 +10,20 @@ from msgspec.structs import replace
 from nsysdiag.bottlenecks import BottleneckId
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Part
-from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, Leading, device_verdict, judge, leading
+from nsysdiag.diagnosis.focus import Scope
+from nsysdiag.diagnosis.judge import (
+    NO_FOCUS,
+    NO_PHASES,
+    JobFacts,
+    Judgment,
+    Leading,
+    WithoutWork,
+    device_verdict,
+    judge,
+    leading,
+)
 from nsysdiag.diagnosis.missing import Missing
+from nsysdiag.diagnosis.sentences import unrecorded
 from nsysdiag.formats import FORMATS
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.phases.facts import PhaseDevice, Waited
@@ -127,9 +139,9 @@ class TestVerdict:
 
 
 def nothing_judged() -> Judgment:
-    return judge(
-        NO_PHASES, [], NO_FOCUS, [], frameworks=[], gpus_present=None, host_loop=None, limits=FindingThresholds()
-    )
+    job = JobFacts(frameworks=[], limits=FindingThresholds())
+    scope = Scope.of(NO_PHASES, NO_FOCUS)
+    return judge(NO_PHASES, [], NO_FOCUS, scope, [], job, WithoutWork(unrecorded(None), []))
 
 
 def test_a_trace_without_devices() -> None:
