@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from nsysdiag.bottlenecks import BOTTLENECKS, BottleneckId
 from nsysdiag.causes import CAUSES, color_of
-from nsysdiag.causes.cause import Advice, FrameworkAdvice
+from nsysdiag.causes.cause import Advice, advice, words
 from nsysdiag.causes.evidence import Threshold, setting
 from nsysdiag.causes.sources import SOURCES, SourceDocument
 from nsysdiag.config.settings import FindingThresholds
@@ -34,92 +34,68 @@ class FindingRule(Struct, frozen=True):
     special: tuple[Advice, ...] = ()
 
 
-FEWER_BYTES = Advice(
-    plain=("Copy less: keep data on the device, send smaller types, reduce or filter on the GPU before copying back.",),
-    pytorch=FrameworkAdvice(
-        ("Copy less: keep data on the device, send smaller types, decode or augment on the GPU.",),
-        source="pinned_memory",
+FEWER_BYTES = advice(
+    "Copy less: keep data on the device, send smaller types, reduce or filter on the GPU before copying back.",
+    pytorch=words(
+        "Copy less: keep data on the device, send smaller types, decode or augment on the GPU.", source="pinned_memory"
     ),
-    openacc=FrameworkAdvice(
-        (
-            "Copy less: one data region around the loops, so that each does not copy its arrays; update only what the host "
-            "needs.",
-        ),
+    openacc=words(
+        "Copy less: one data region around the loops, so that each does not copy its arrays; update only what the host "
+        "needs.",
         source="openacc",
         fix="copy less: a data region around the loops",
     ),
-    openmp_target=FrameworkAdvice(
-        (
-            "Copy less: put one target data region (or target enter data) around the loops, so that each target "
-            "construct finds its arrays present. Use target update only for what the host needs.",
-        ),
+    openmp_target=words(
+        "Copy less: put one target data region (or target enter data) around the loops, so that each target "
+        "construct finds its arrays present. Use target update only for what the host needs.",
         source="openmp",
         fix="copy less: a target data region around the loops",
     ),
-    julia=FrameworkAdvice(
-        (
-            "Copy less: keep arrays as CuArray across steps, without Array(...) or scalar indexing in the loop; "
-            "reduce on the GPU before copying back.",
-        ),
+    julia=words(
+        "Copy less: keep arrays as CuArray across steps, without Array(...) or scalar indexing in the loop; "
+        "reduce on the GPU before copying back.",
         source="julia",
         fix="copy less: keep arrays as CuArray",
     ),
-    mpi=FrameworkAdvice(
-        (
-            "Copy less: pass device pointers to a CUDA-aware MPI instead of staging messages through the host. Keep "
-            "arrays on the device between steps.",
-        ),
+    mpi=words(
+        "Copy less: pass device pointers to a CUDA-aware MPI instead of staging messages through the host. Keep "
+        "arrays on the device between steps.",
         source="mpi_cuda",
         fix="keep data on the device; pass device pointers to MPI",
     ),
 )
 """For copies that take far longer than all kernels: overlap hides next to nothing of them."""
-SETS = Advice(
-    plain=(
-        "Set less memory: kernels that write all of a buffer need no memset before them; set a flag, not the buffer.",
-    ),
-    pytorch=FrameworkAdvice(
-        ("Memory sets of gradients: optimizer.zero_grad(set_to_none=True) avoids them.",),
+SETS = advice(
+    "Set less memory: kernels that write all of a buffer need no memset before them; set a flag, not the buffer.",
+    pytorch=words(
+        "Memory sets of gradients: optimizer.zero_grad(set_to_none=True) avoids them.",
         source="tuning_guide",
         fix="set less memory: zero_grad(set_to_none=True)",
     ),
 )
-PINNING = Advice(
-    plain=("Most of it is pageable memory: pin it (cudaHostAlloc, cudaHostRegister) and copy with cudaMemcpyAsync.",),
-    pytorch=FrameworkAdvice(
-        ("Most of it is pageable memory: pin it (pin_memory=True), copy with non_blocking=True.",),
-        source="pinned_memory",
+PINNING = advice(
+    "Most of it is pageable memory: pin it (cudaHostAlloc, cudaHostRegister) and copy with cudaMemcpyAsync.",
+    pytorch=words(
+        "Most of it is pageable memory: pin it (pin_memory=True), copy with non_blocking=True.", source="pinned_memory"
     ),
-    cupy=FrameworkAdvice(
-        ("Most of it is pageable memory: allocate it with cupyx.empty_pinned.",), source="cupy_memory"
+    cupy=words("Most of it is pageable memory: allocate it with cupyx.empty_pinned.", source="cupy_memory"),
+    openacc=words(
+        "Most of it is pageable memory: pin it (nvc -gpu=pinned, or -gpu=mem:separate:pinnedalloc).", source="openacc"
     ),
-    openacc=FrameworkAdvice(
-        ("Most of it is pageable memory: pin it (nvc -gpu=pinned, or -gpu=mem:separate:pinnedalloc).",),
-        source="openacc",
-    ),
-    openmp_target=FrameworkAdvice(
-        (
-            "Most of it is pageable memory: pin it (an allocator with the trait omp_atk_pinned, cudaHostRegister; nvc: "
-            "-gpu=pinned).",
-        ),
+    openmp_target=words(
+        "Most of it is pageable memory: pin it (an allocator with the trait omp_atk_pinned, cudaHostRegister; nvc: "
+        "-gpu=pinned).",
         source="openmp",
     ),
-    julia=FrameworkAdvice(
-        ("Most of it is pageable memory: pin the host array with CUDA.pin.",),
-        source="julia",
-    ),
+    julia=words("Most of it is pageable memory: pin the host array with CUDA.pin.", source="julia"),
 )
-ON_DEVICE = Advice(
-    plain=(
-        "Most of it is copied from one place of a GPU's memory to another. Swap pointers instead (double buffering), or "
-        "let kernels write where the next one reads: that saves all of it. What is left can overlap with "
-        "kernels, on a separate stream.",
-    ),
-    pytorch=FrameworkAdvice(
-        (
-            "Most of it is copied from one place of a GPU's memory to another: clone(), copy_(), contiguous(), "
-            "torch.cat. Write results where they are read (out=, slices of one tensor); that saves all of it.",
-        ),
+ON_DEVICE = advice(
+    "Most of it is copied from one place of a GPU's memory to another. Swap pointers instead (double buffering), or "
+    "let kernels write where the next one reads: that saves all of it. What is left can overlap with "
+    "kernels, on a separate stream.",
+    pytorch=words(
+        "Most of it is copied from one place of a GPU's memory to another: clone(), copy_(), contiguous(), "
+        "torch.cat. Write results where they are read (out=, slices of one tensor); that saves all of it.",
         source="tuning_guide",
     ),
 )
@@ -136,66 +112,49 @@ stream 9         [=copy==)          no kernel runs meanwhile
     thresholds=("smallest",),
     sources=("best_practices", "asynchronous"),
     fix="overlap copies with compute, on a separate stream",
-    advice=Advice(
-        plain=(
-            "Overlap copies with compute: use a separate stream and pinned memory, and copy the next part while this "
-            "one is computed. This saves at most the shorter of the two times.",
-            *FEWER_BYTES.plain,
-        ),
-        pytorch=FrameworkAdvice(
-            (
-                "Overlap copies with compute: pin_memory=True and .to(device, non_blocking=True) on a separate stream, "
-                "for the next batch while this one computes. This saves at most the shorter of the two times.",
-                *FEWER_BYTES.sentences(["pytorch"]),
-            ),
+    advice=advice(
+        "Overlap copies with compute: use a separate stream and pinned memory, and copy the next part while this one is computed. This saves at most the shorter of the two times.",
+        *FEWER_BYTES.plain,
+        pytorch=words(
+            "Overlap copies with compute: pin_memory=True and .to(device, non_blocking=True) on a separate stream, "
+            "for the next batch while this one computes. This saves at most the shorter of the two times.",
+            *FEWER_BYTES.sentences(["pytorch"]),
             source="pinned_memory",
         ),
-        openacc=FrameworkAdvice(
-            (
-                *FEWER_BYTES.sentences(["openacc"]),
-                "Overlap the remaining copies: update ... async on a separate queue, from pinned memory.",
-            ),
+        openacc=words(
+            *FEWER_BYTES.sentences(["openacc"]),
+            "Overlap the remaining copies: update ... async on a separate queue, from pinned memory.",
             source="openacc",
             fix="copy less: a data region around the loops",
         ),
-        openmp_target=FrameworkAdvice(
-            (
-                *FEWER_BYTES.sentences(["openmp-target"]),
-                "Overlap the remaining copies: target update ... nowait with depend, while other target regions run.",
-            ),
+        openmp_target=words(
+            *FEWER_BYTES.sentences(["openmp-target"]),
+            "Overlap the remaining copies: target update ... nowait with depend, while other target regions run.",
             source="openmp",
             fix="copy less: a target data region around the loops",
         ),
-        julia=FrameworkAdvice(
-            (
-                *FEWER_BYTES.sentences(["julia"]),
-                "Overlap the remaining copies: CUDA.pin the host array, and copyto! from another task, which has a "
-                "stream of its own.",
-            ),
+        julia=words(
+            *FEWER_BYTES.sentences(["julia"]),
+            "Overlap the remaining copies: CUDA.pin the host array, and copyto! from another task, which has a "
+            "stream of its own.",
             source="julia",
             fix="copy less: keep arrays as CuArray",
         ),
-        mpi=FrameworkAdvice(
-            (
-                *FEWER_BYTES.sentences(["mpi"]),
-                "Overlap the remaining copies with kernels: use a separate stream and pinned buffers. This saves at "
-                "most the shorter of the two times.",
-            ),
+        mpi=words(
+            *FEWER_BYTES.sentences(["mpi"]),
+            "Overlap the remaining copies with kernels: use a separate stream and pinned buffers. This saves at "
+            "most the shorter of the two times.",
             source="mpi_cuda",
             fix="keep data on the device; pass device pointers to MPI",
         ),
     ),
     special=(SETS, PINNING),
 )
-GRADIENTS = Advice(
-    plain=(),
-    pytorch=FrameworkAdvice(
-        (
-            "Where these are gradients, overlap them with the backward pass: buckets of another size "
-            "(DistributedDataParallel bucket_cap_mb).",
-        ),
+GRADIENTS = advice(
+    pytorch=words(
+        "Where these are gradients, overlap them with the backward pass: buckets of another size (DistributedDataParallel bucket_cap_mb).",
         source="tuning_guide",
-    ),
+    )
 )
 """For reductions, as of gradients."""
 EXPOSED_COMM = FindingRule(
@@ -211,25 +170,19 @@ stream 9              [==nccl AllReduce==)               the part behind backwar
     thresholds=("smallest",),
     sources=("asynchronous",),
     fix="overlap it with compute",
-    advice=Advice(
-        plain=(
-            "Overlap communication with compute: send pieces as soon as their data is ready, on a separate stream.",
+    advice=advice(
+        "Overlap communication with compute: send pieces as soon as their data is ready, on a separate stream.",
+        "Look for a straggler: ranks that arrive late make all others wait inside the collective.",
+        pytorch=words(
+            "Overlap communication with compute: launch it as soon as its data is ready (async_op=True), and wait "
+            "where it is used.",
             "Look for a straggler: ranks that arrive late make all others wait inside the collective.",
-        ),
-        pytorch=FrameworkAdvice(
-            (
-                "Overlap communication with compute: launch it as soon as its data is ready (async_op=True), and wait "
-                "where it is used.",
-                "Look for a straggler: ranks that arrive late make all others wait inside the collective.",
-            ),
             source="tuning_guide",
         ),
-        jax=FrameworkAdvice(
-            (
-                "Overlap communication with compute: --xla_gpu_enable_latency_hiding_scheduler, and shardings that need "
-                "fewer or smaller collectives.",
-                "Look for a straggler: ranks that arrive late make all others wait inside the collective.",
-            ),
+        jax=words(
+            "Overlap communication with compute: --xla_gpu_enable_latency_hiding_scheduler, and shardings that need "
+            "fewer or smaller collectives.",
+            "Look for a straggler: ranks that arrive late make all others wait inside the collective.",
             source="jax_gpu",
         ),
     ),
@@ -248,14 +201,13 @@ device                                      [==first==)
     thresholds=("smallest",),
     sources=("nsight_cli",),
     fix="shorten the start-up, if it matters",
-    advice=Advice(("Work on this if start-up time matters: it happens once. Otherwise look at what comes after it.",)),
+    advice=advice("Work on this if start-up time matters: it happens once. Otherwise look at what comes after it."),
 )
 PAGING = FindingRule(
     id="paging",
     bottleneck="memory",
     title="Kernels wait for pages of unified memory",
-    meaning="Pages of unified memory migrated on demand, while kernels ran or the device was idle: kernels wait for "
-    "them.",
+    meaning="Pages of unified memory migrated on demand, while kernels ran or the device was idle: kernels wait for them.",
     picture="""
 kernel      [==A: touches pages........==)
 migrations       [p][p][p][p][p]
@@ -264,12 +216,9 @@ migrations       [p][p][p][p][p]
     thresholds=("smallest",),
     sources=("tuning_guide",),
     fix="prefetch the pages after the host's last access",
-    advice=Advice(
-        (
-            "Prefetch the pages before the launch, after the host's last access: cudaMemPrefetchAsync. Prefetch "
-            "results back the same way.",
-            "Where data stays on the device, allocate it there: cudaMalloc and explicit copies.",
-        )
+    advice=advice(
+        "Prefetch the pages before the launch, after the host's last access: cudaMemPrefetchAsync. Prefetch results back the same way.",
+        "Where data stays on the device, allocate it there: cudaMalloc and explicit copies.",
     ),
 )
 LATE_RANK = FindingRule(
@@ -285,35 +234,28 @@ gpu 1  [==step==)....reads files...[AllReduce)
     thresholds=("smallest",),
     sources=("asynchronous",),
     fix="fix what makes it late",
-    advice=Advice(("Find out why that device is late: its own part of the report says what it waits for.",)),
+    advice=advice("Find out why that device is late: its own part of the report says what it waits for."),
 )
-BALANCE = Advice(
-    (
-        "Give every device the same work in every step: batches of equal size, layers divided evenly. The late device "
-        "changes from collective to collective.",
-    )
+BALANCE = advice(
+    "Give every device the same work in every step: batches of equal size, layers divided evenly. The late device changes from collective to collective."
 )
 """Where no single device is the late one, as each computes more in some steps."""
-JITTER = Advice(
-    (
-        "The late device changes from collective to collective, and all compute for about as long: their hosts launch at "
-        "different times. Let the hosts run ahead: see what each waits for between its launches.",
-    )
+JITTER = advice(
+    "The late device changes from collective to collective, and all compute for about as long: their hosts launch at different times. Let the hosts run ahead: see what each waits for between its launches."
 )
 """The same, where it is not compute that makes them late."""
 MICRO_BATCHES = (
     "Where one needs the other's results, divide the batch into micro-batches, so that each works on one of them."
 )
-DIVIDE_EVENLY = Advice(("Divide the work so that each GPU takes as long.", MICRO_BATCHES))
+DIVIDE_EVENLY = advice("Divide the work so that each GPU takes as long.", MICRO_BATCHES)
 """Where events order the GPUs already."""
-SEE_THE_OTHER = Advice(("Find out why that GPU takes so long: its own findings say what it does and waits for.",))
+SEE_THE_OTHER = advice("Find out why that GPU takes so long: its own findings say what it does and waits for.")
 """Where the other GPU was idle, or busy with other work than kernels."""
 OTHER_GPU = FindingRule(
     id="other_gpu",
     bottleneck="kernels",
     title="Waiting for another GPU",
-    meaning="The device was idle until another device finished its work: the host or an event waited for a stream of "
-    "that device. The time is charged to what that device did meanwhile.",
+    meaning="The device was idle until another device finished its work: the host or an event waited for a stream of that device. The time is charged to what that device did meanwhile.",
     picture="""
 gpu 0   [==kernel=======)           [==kernel=======)
 gpu 1                    [==kernel==)
@@ -323,14 +265,12 @@ thread  [launch][wait for gpu 0][launch][wait for gpu 1]
     thresholds=("smallest",),
     sources=("asynchronous",),
     fix="run ahead, order the GPUs by events, divide the work evenly",
-    advice=Advice(
-        (
-            "Let the GPUs work at the same time: launch the next step on one before the other has finished. Order them "
-            "by events (cudaStreamWaitEvent), not by host synchronizations. Divide the work so that each takes equally "
-            "long.",
-            MICRO_BATCHES,
-            "Where the GPUs need nothing of each other, feed each from a thread of its own.",
-        )
+    advice=advice(
+        "Let the GPUs work at the same time: launch the next step on one before the other has finished. Order them "
+        "by events (cudaStreamWaitEvent), not by host synchronizations. Divide the work so that each takes equally "
+        "long.",
+        MICRO_BATCHES,
+        "Where the GPUs need nothing of each other, feed each from a thread of its own.",
     ),
     special=(DIVIDE_EVENLY, SEE_THE_OTHER),
 )
@@ -353,10 +293,10 @@ device  [==A==)[==A==)[==A==)[==A==)
     thresholds=("smallest",),
     sources=("nsight_compute",),
     fix="profile the kernel with Nsight Compute",
-    advice=Advice(
-        ("This trace cannot tell what limits a kernel: profile it with Nsight Compute.",),
-        rocm=FrameworkAdvice(
-            ("This trace cannot tell what limits a kernel: profile it with rocprof-compute.",),
+    advice=advice(
+        "This trace cannot tell what limits a kernel: profile it with Nsight Compute.",
+        rocm=words(
+            "This trace cannot tell what limits a kernel: profile it with rocprof-compute.",
             source="rocm_compute",
             fix="profile the kernel with rocprof-compute",
         ),
@@ -367,8 +307,7 @@ UNFUSED = FindingRule(
     id="unfused",
     bottleneck="kernels",
     title="Unfused elementwise, cast and norm kernels",
-    meaning="By their names, these kernels each run one elementwise operator, cast, concatenation, normalization or "
-    "reduction of a framework. Their time counts as kernel time.",
+    meaning="By their names, these kernels each run one elementwise operator, cast, concatenation, normalization or reduction of a framework. Their time counts as kernel time.",
     picture="""
 device  [product][cast][add][norm][product]
                  |-- fused: one ---|
@@ -400,8 +339,7 @@ PARALLELISM = FindingRule(
     id="parallelism",
     bottleneck="parallelism",
     title="Kernels that leave most of the chip empty",
-    meaning="All kernels running at the time together had fewer blocks than half of the SMs, or counters showed few "
-    "active SMs.",
+    meaning="All kernels running at the time together had fewer blocks than half of the SMs, or counters showed few active SMs.",
     picture="""
 device  [==A: 2 blocks on 108 SMs==)
 """,
@@ -409,20 +347,16 @@ device  [==A: 2 blocks on 108 SMs==)
     thresholds=("smallest",),
     sources=("best_practices",),
     fix="launch more blocks, or run kernels concurrently",
-    advice=Advice(
-        (
-            "Launch more blocks: at least one per SM, better several per SM.",
-            "Where the work is too small for that, run independent kernels concurrently, on several streams or from "
-            "several processes.",
-        )
+    advice=advice(
+        "Launch more blocks: at least one per SM, better several per SM.",
+        "Where the work is too small for that, run independent kernels concurrently, on several streams or from several processes.",
     ),
 )
 SLOW_ITERATIONS = FindingRule(
     id="slow_iterations",
     bottleneck="host",
     title="Some iterations take far longer",
-    meaning="Steady iterations longer than the median by three times the usual deviation and by 5%. The time itself "
-    "is charged to other findings: nothing is counted twice.",
+    meaning="Steady iterations longer than the median by three times the usual deviation and by 5%. The time itself is charged to other findings: nothing is counted twice.",
     picture="""
 device  [step 1)[step 2)[step 3              )[step 4)
                         |median |-- extra ---|
@@ -431,16 +365,11 @@ device  [step 1)[step 2)[step 3              )[step 4)
     thresholds=("smallest",),
     sources=("nsight_cli", "gc"),
     fix="look at what takes longer in these iterations",
-    advice=Advice(
-        plain=(
-            "Look at what takes longer in these iterations. A recurring spike is often output, a checkpoint, logging, "
-            "or a reader that starts a new file.",
-        ),
-        pytorch=FrameworkAdvice(
-            (
-                "Look at what takes longer in these iterations. A recurring spike is often garbage collection, a "
-                "checkpoint, logging, an evaluation, or a reader that starts a new file.",
-            ),
+    advice=advice(
+        "Look at what takes longer in these iterations. A recurring spike is often output, a checkpoint, logging, or a reader that starts a new file.",
+        pytorch=words(
+            "Look at what takes longer in these iterations. A recurring spike is often garbage collection, a "
+            "checkpoint, logging, an evaluation, or a reader that starts a new file.",
             source="gc",
         ),
     ),
@@ -449,9 +378,7 @@ EMPTY_ITERATIONS = FindingRule(
     id="empty_iterations",
     bottleneck="host",
     title="Iterations without work for the device",
-    meaning="A range of the program repeats, and some of its instances launch nothing on the device. The time itself "
-    "is charged to "
-    "other findings: nothing is counted twice.",
+    meaning="A range of the program repeats, and some of its instances launch nothing on the device. The time itself is charged to other findings: nothing is counted twice.",
     picture="""
 thread  [step 1    ][step 2    ][step 3    ][step 4    ]
 launches   |  |                    |  |                     steps 2 and 4 launch nothing here
@@ -460,12 +387,9 @@ launches   |  |                    |  |                     steps 2 and 4 launch
     thresholds=("empty",),
     sources=("nsight_cli",),
     fix="give the device work in them, or share it with another job",
-    advice=Advice(
-        (
-            "Check whether the device should work in each of them. Reasons are a rank without data, a pipeline stage "
-            "that waits, or work sent to another device.",
-            "Where a program uses the device only now and then, batch its work, or share the device with another job.",
-        )
+    advice=advice(
+        "Check whether the device should work in each of them. Reasons are a rank without data, a pipeline stage that waits, or work sent to another device.",
+        "Where a program uses the device only now and then, batch its work, or share the device with another job.",
     ),
 )
 FINDING_RULES = {

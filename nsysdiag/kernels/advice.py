@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from nsysdiag import typed
-from nsysdiag.causes.cause import PLAIN, Advice, FrameworkAdvice
+from nsysdiag.causes.cause import PLAIN, Advice, advice, words
 from nsysdiag.events.gpus import Gpu
 from nsysdiag.fields import Sentence
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
@@ -106,114 +106,85 @@ under a sixth."""
 LEAST_FUSED, LEAST_ATTENTION, LEAST_GRAPHS = 0.1, 0.1, 0.1
 """The least share of a bottleneck that is named at all."""
 
-REDUCED_PRECISION = Advice(
-    plain=(
-        "Matrix products run in single precision without tensor cores: allow TF32 (CUBLAS_COMPUTE_32F_FAST_TF32, or "
-        "cublasSetMathMode(CUBLAS_TF32_TENSOR_OP_MATH)) or use half precision, where its accuracy is enough.",
-    ),
-    pytorch=FrameworkAdvice(
-        (
-            "Matrix products run in single precision without tensor cores: torch.set_float32_matmul_precision('high') "
-            "allows TF32, torch.autocast uses bf16.",
-        ),
+REDUCED_PRECISION = advice(
+    "Matrix products run in single precision without tensor cores: allow TF32 (CUBLAS_COMPUTE_32F_FAST_TF32, or "
+    "cublasSetMathMode(CUBLAS_TF32_TENSOR_OP_MATH)) or use half precision, where its accuracy is enough.",
+    pytorch=words(
+        "Matrix products run in single precision without tensor cores: torch.set_float32_matmul_precision('high') "
+        "allows TF32, torch.autocast uses bf16.",
         source="tuning_guide",
     ),
-    jax=FrameworkAdvice(
-        (
-            "Matrix products run in single precision without tensor cores: "
-            "jax_default_matmul_precision='tensorfloat32', or bf16 arrays.",
-        ),
+    jax=words(
+        "Matrix products run in single precision without tensor cores: "
+        "jax_default_matmul_precision='tensorfloat32', or bf16 arrays.",
         source="jax_gpu",
     ),
-    tensorflow=FrameworkAdvice(
-        (
-            "Matrix products run in single precision without tensor cores: "
-            "tf.config.experimental.enable_tensor_float_32_execution(True), or Keras mixed precision.",
-        ),
+    tensorflow=words(
+        "Matrix products run in single precision without tensor cores: "
+        "tf.config.experimental.enable_tensor_float_32_execution(True), or Keras mixed precision.",
         source="tf_gpu",
     ),
-    cupy=FrameworkAdvice(
-        ("Matrix products run in single precision without tensor cores: CUPY_TF32=1, or half precision.",),
+    cupy=words(
+        "Matrix products run in single precision without tensor cores: CUPY_TF32=1, or half precision.",
         source="cupy_speed",
     ),
 )
-HALF_PRECISION = Advice(
-    plain=(
-        "Matrix products run in single precision without tensor cores: use half precision (FP16, or BF16 where the GPU "
-        "has it), where its accuracy is enough. TF32 is no faster on this GPU.",
-    ),
-    pytorch=FrameworkAdvice(
-        (
-            "Matrix products run in single precision without tensor cores: use torch.autocast with torch.float16 (or "
-            "bfloat16, where the GPU has it). TF32 is no faster on this GPU.",
-        ),
+HALF_PRECISION = advice(
+    "Matrix products run in single precision without tensor cores: use half precision (FP16, or BF16 where the GPU "
+    "has it), where its accuracy is enough. TF32 is no faster on this GPU.",
+    pytorch=words(
+        "Matrix products run in single precision without tensor cores: use torch.autocast with torch.float16 (or "
+        "bfloat16, where the GPU has it). TF32 is no faster on this GPU.",
         source="tuning_guide",
     ),
-    jax=FrameworkAdvice(
-        (
-            "Matrix products run in single precision without tensor cores: use arrays in float16 or bfloat16. TF32 is "
-            "no faster on this GPU.",
-        ),
+    jax=words(
+        "Matrix products run in single precision without tensor cores: use arrays in float16 or bfloat16. TF32 is "
+        "no faster on this GPU.",
         source="jax_gpu",
     ),
-    tensorflow=FrameworkAdvice(
-        (
-            "Matrix products run in single precision without tensor cores: use Keras mixed precision. TF32 is no "
-            "faster on this GPU.",
-        ),
+    tensorflow=words(
+        "Matrix products run in single precision without tensor cores: use Keras mixed precision. TF32 is no "
+        "faster on this GPU.",
         source="tf_gpu",
     ),
 )
 """For GPUs on which TF32 is no faster than FP32, or does not exist."""
-ATTENTION = Advice(
-    plain=(
-        "Attention takes much of the time: check whether a newer kernel for this GPU exists (cuDNN, FlashAttention).",
-    ),
-    pytorch=FrameworkAdvice(
-        (
-            "Attention takes much of the time: check whether another backend of scaled_dot_product_attention is faster "
-            "on this GPU (torch.nn.attention.sdpa_kernel: cuDNN, FlashAttention).",
-        ),
+ATTENTION = advice(
+    "Attention takes much of the time: check whether a newer kernel for this GPU exists (cuDNN, FlashAttention).",
+    pytorch=words(
+        "Attention takes much of the time: check whether another backend of scaled_dot_product_attention is faster "
+        "on this GPU (torch.nn.attention.sdpa_kernel: cuDNN, FlashAttention).",
         source="tuning_guide",
     ),
-    jax=FrameworkAdvice(
-        (
-            "Attention takes much of the time: check whether jax.nn.dot_product_attention(implementation='cudnn') is "
-            "faster on this GPU.",
-        ),
+    jax=words(
+        "Attention takes much of the time: check whether jax.nn.dot_product_attention(implementation='cudnn') is "
+        "faster on this GPU.",
         source="jax_gpu",
     ),
 )
-FUSION = Advice(
-    plain=(
-        "Fuse elementwise kernels that use the same data: memory bandwidth usually limits them, and each reads and "
-        "writes all of it.",
-    ),
-    pytorch=FrameworkAdvice(
-        ("Fuse elementwise kernels with torch.compile or fused operators: memory bandwidth usually limits them.",),
+FUSION = advice(
+    "Fuse elementwise kernels that use the same data: memory bandwidth usually limits them, and each reads and "
+    "writes all of it.",
+    pytorch=words(
+        "Fuse elementwise kernels with torch.compile or fused operators: memory bandwidth usually limits them.",
         source="tuning_guide",
     ),
-    jax=FrameworkAdvice(
-        ("Fuse elementwise kernels with one jax.jit around them: memory bandwidth usually limits them.",),
-        source="jax_gpu",
+    jax=words(
+        "Fuse elementwise kernels with one jax.jit around them: memory bandwidth usually limits them.", source="jax_gpu"
     ),
-    tensorflow=FrameworkAdvice(
-        (
-            "Fuse elementwise kernels with tf.function(jit_compile=True) around them: memory bandwidth usually limits "
-            "them.",
-        ),
+    tensorflow=words(
+        "Fuse elementwise kernels with tf.function(jit_compile=True) around them: memory bandwidth usually limits "
+        "them.",
         source="tf_gpu",
     ),
-    cupy=FrameworkAdvice(
-        ("Fuse elementwise kernels with cupy.fuse or an ElementwiseKernel: memory bandwidth usually limits them.",),
+    cupy=words(
+        "Fuse elementwise kernels with cupy.fuse or an ElementwiseKernel: memory bandwidth usually limits them.",
         source="cupy_speed",
     ),
 )
-WHOLE_GRAPHS = Advice(
-    (
-        "The trace holds these CUDA graphs as a whole, without their kernels: capture with --cuda-graph-trace=node to "
-        "see which kernels take the time.",
-    )
+WHOLE_GRAPHS = advice(
+    "The trace holds these CUDA graphs as a whole, without their kernels: capture with --cuda-graph-trace=node to "
+    "see which kernels take the time."
 )
 KERNEL_ADVICE = (WHOLE_GRAPHS, REDUCED_PRECISION, HALF_PRECISION, ATTENTION, FUSION)
 
@@ -237,8 +208,8 @@ def kernel_advice(
     `fused` is the share of elementwise kernels that a compiler has made of several."""
     made_with = tuple(frameworks)
     chosen = [
-        advice
-        for advice, share, least in (
+        found
+        for found, share, least in (
             (WHOLE_GRAPHS, families.graphs, LEAST_GRAPHS),
             (precision_advice(gpu), families.products_fp32, LEAST_FP32),
             (ATTENTION, families.attention, LEAST_ATTENTION),
@@ -248,7 +219,7 @@ def kernel_advice(
     ]
     shown = _by_rocprof if "rocm" in made_with else _by_ncu
     profile = [shown(each) for each in top[:1] if each.ncu]
-    return [*(sentence for advice in chosen for sentence in advice.sentences(made_with)), *profile]
+    return [*(sentence for each in chosen for sentence in each.sentences(made_with)), *profile]
 
 
 _PLAIN = re.compile(r"[A-Za-z_]\w{0,79}")
