@@ -11,8 +11,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray, union
-from nsysdiag.phases.names import JobWork
-from nsysdiag.phases.signal import IRREGULAR, WINDOWS, DeviceSignal, Signal, StepLoop, step_borders, whole_steps
+from nsysdiag.phases.signal import (
+    IRREGULAR,
+    WINDOWS,
+    DeviceSignal,
+    JobWork,
+    Signal,
+    StepLoop,
+    step_borders,
+    whole_steps,
+)
 from nsysdiag.phases.steady import (
     ALIKE,
     ALIKE_BUSY,

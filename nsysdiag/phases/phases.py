@@ -11,14 +11,16 @@ from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, 
 from nsysdiag.events.operations import Category
 from nsysdiag.phases.facts import REPEAT, STEP, Basis, PhaseName, PhaseSteps
 from nsysdiag.phases.merging import LEAST_LENGTH, CutCandidates, job_cuts, merged
-from nsysdiag.phases.names import job_work, launched_in, operation_keys
 from nsysdiag.phases.passes import JobPasses, passes_of_job
 from nsysdiag.phases.signal import (
     WINDOWS,
     DeviceSignal,
     StepLoop,
     job_window,
+    job_work,
+    launched_in,
     loops_of,
+    operation_keys,
     operations_in,
     signal_of,
     whole_steps,

@@ -9,8 +9,16 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, pieces
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.phases.names import JobWork, NamedWork, launched_in, operation_keys
-from nsysdiag.phases.signal import DeviceSignal, StepLoop, nearest_of, step_borders
+from nsysdiag.phases.signal import (
+    DeviceSignal,
+    JobWork,
+    NamedWork,
+    StepLoop,
+    launched_in,
+    nearest_of,
+    operation_keys,
+    step_borders,
+)
 
 FEWEST_REPEATS = 5
 """Fewer repeats show no steady state."""

@@ -11,7 +11,7 @@ from nsysdiag import pipeline
 from nsysdiag.comparison.pairing import are_redacted
 from nsysdiag.config.settings import AFTERWARDS, Settings
 from nsysdiag.cost.cost import priced
-from nsysdiag.iterations.reference import referenced
+from nsysdiag.iterations.steps import referenced
 from nsysdiag.messages import UsageError, printable
 from nsysdiag.pipeline.reading import Progress
 from nsysdiag.replay.facts import WhatIf

@@ -9,9 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.phases.names import MOST_NAMES, job_work
 from nsysdiag.phases.phases import JobPhases, find_phases
-from nsysdiag.phases.signal import DeviceSignal, StepLoop, job_window, loops_of, signal_of, window_edges, working
+from nsysdiag.phases.signal import (
+    MOST_NAMES,
+    DeviceSignal,
+    StepLoop,
+    job_window,
+    job_work,
+    loops_of,
+    signal_of,
+    window_edges,
+    working,
+)
 from nsysdiag.phases.steady import segments_of
 from tests.phases.jobs import MIGRATION, UPLOAD, Job, assert_exact
 

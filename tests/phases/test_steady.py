@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.phases.names import job_work
-from nsysdiag.phases.signal import StepLoop
+from nsysdiag.phases.signal import StepLoop, job_work
 from nsysdiag.phases.steady import JobParts, segments_of
 from tests.phases.jobs import MS, Job
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nsysdiag import analyze
-from nsysdiag.trace.kineto.graphs import numbered
+from nsysdiag.trace.kineto.tables import numbered
 from tests.trace.kineto_traces import write
 
 if TYPE_CHECKING:

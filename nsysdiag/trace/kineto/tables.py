@@ -39,12 +39,36 @@ from nsysdiag.trace.kineto.events import (
 )
 from nsysdiag.trace.kineto.file import MARK, OF_ROCM, RECORDER
 from nsysdiag.trace.kineto.functions import FRAME, Recorded, stretches
-from nsysdiag.trace.kineto.graphs import numbered
 from nsysdiag.trace.kineto.names import base_name, functions_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
     from pathlib import Path
+
+    Node = tuple[int, int, Hashable, Any]
+
+
+def numbered(nodes: Iterable[Node]) -> Iterator[tuple[Any, int]]:
+    """A number from 1 for each of the `nodes`: (correlation id of the launch, start, what it is, whose number).
+
+    Launches of the same nodes are of one graph; others are of other graphs, whose nodes are others, too. Nothing says
+    of which graph a launch is: one that lacks a node would be another graph.
+    """
+    launches: dict[int, list[Node]] = {}
+    for node in nodes:
+        launches.setdefault(node[0], []).append(node)
+    first: dict[tuple[Hashable, ...], int] = {}
+    free = 1
+    for launch in launches.values():
+        # Nodes of several streams overlap as it happens, so their order does not tell graphs apart.
+        launch.sort(key=lambda node: (repr(node[2]), node[1]))
+        graph = tuple(what for _, _, what, _ in launch)
+        if graph not in first:
+            first[graph] = free
+            free += len(graph)
+        for place, (_, _, _, owner) in enumerate(launch, first[graph]):
+            yield owner, place
+
 
 ROUNDING_NS = 2
 """Starts and lengths are rounded to whole ns each: what ends where the next begins may be so far apart."""
