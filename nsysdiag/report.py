@@ -59,7 +59,6 @@ from nsysdiag.fields import (
     Version,
     WhyNone,
 )
-from nsysdiag.gap_groups.facts import GapPlaces
 from nsysdiag.host.facts import HostReport
 from nsysdiag.iterations.facts import StepReference
 from nsysdiag.kernels.facts import FamilyTime, KernelRow
@@ -70,6 +69,7 @@ from nsysdiag.phrases import Phrases
 from nsysdiag.ranges.facts import RangeTree
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.record import Packed, PackedColumn, Record, Result, Shown, asked, in_a_cell, timed
+from nsysdiag.time.facts import GapPlaces
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.utilization.facts import Utilization
 

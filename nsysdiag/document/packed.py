@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from nsysdiag.arrays.groups import from_planes, from_text, numbers_from
 from nsysdiag.document.words import path_label
-from nsysdiag.gap_groups.facts import width_of
 from nsysdiag.limits import PLACES_CHARACTERS
 from nsysdiag.messages import InputError
+from nsysdiag.time.facts import width_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt

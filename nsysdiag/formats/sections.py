@@ -17,8 +17,8 @@ from nsysdiag.counters import show as counters
 from nsysdiag.diagnosis import show as diagnosis
 from nsysdiag.document.blocks import Section, SectionScope
 from nsysdiag.document.words import window_sentence
-from nsysdiag.formats.html.sections import findings, gaps, timeline
-from nsysdiag.formats.html.sections import section as ledger
+from nsysdiag.formats.html import findings, gaps, timeline
+from nsysdiag.formats.html import section as ledger
 from nsysdiag.gap_groups import show as gap_lengths
 from nsysdiag.host import show as host
 from nsysdiag.iterations import show as iterations

@@ -17,7 +17,6 @@ from nsysdiag.events.identity import joint, tid_of
 from nsysdiag.events.nvtx import path_codes
 from nsysdiag.events.rows import distinct
 from nsysdiag.gap_groups.details import GapContext, gap_moments
-from nsysdiag.gap_groups.facts import GapPlaces
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.iterations.report import KindsOfGaps
 from nsysdiag.kernels.names import normal_operation_names
@@ -25,7 +24,7 @@ from nsysdiag.limits import PLACES_CHARACTERS, mark_of
 from nsysdiag.pseudonyms import pseudonym
 from nsysdiag.report import SignatureRow
 from nsysdiag.stacks.call_sites import Place, places_of
-from nsysdiag.time.facts import NameColumn
+from nsysdiag.time.facts import GapPlaces, NameColumn
 from nsysdiag.time.table import OfSlices
 
 # What makes two gaps alike: the operations on both sides, the place in the program, and the cause that leads.

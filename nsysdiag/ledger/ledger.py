@@ -17,10 +17,10 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import Rows, ThreadAxis
 from nsysdiag.fields import Sentence
-from nsysdiag.gap_groups.facts import GapPlaces
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame
 from nsysdiag.report import GapsPacked
+from nsysdiag.time.facts import GapPlaces
 
 # Slices: which cause each nanosecond of each gap was given to, and on what evidence.
 

@@ -21,8 +21,8 @@ from tests.ledger.traces import report_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.gap_groups.facts import GapPlaces
     from nsysdiag.report import Report
+    from nsysdiag.time.facts import GapPlaces
 
 PLACES = ["nvtx", "previous_op", "next_op"]
 US = 1_000

@@ -35,7 +35,7 @@ from nsysdiag.document.kinds import BAR, BYTES, COUNT, KEY, MARK, NAME, SHARE, S
 from nsysdiag.document.view import Context
 from nsysdiag.formats import FORMATS, RenderOptions, sections
 from nsysdiag.formats.html.page import environment
-from nsysdiag.formats.html.sections.section import device_section
+from nsysdiag.formats.html.section import device_section
 from nsysdiag.report import DeviceReport
 from tests.output.page import Element, parse
 from tests.output.samples import SAMPLES

@@ -11,14 +11,15 @@ from nsysdiag.document.blocks import Chart
 from nsysdiag.document.drawings import StackedBar, Stacks, entry_of, safe_color, stack
 from nsysdiag.document.names import call_site_label, host_code_label
 from nsysdiag.document.view import Causes, Context, by_length, by_total, evidence, flags, slices_by_time
-from nsysdiag.formats.html.sections.section import View, device_section
+from nsysdiag.formats.html.section import View, device_section
 from nsysdiag.formats.html.timeline_data import gap_key
 from nsysdiag.gap_groups.show import gaps_gist, groups, groups_gist, longest
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.formats.html.sections.section import DeviceSection
+    from nsysdiag.formats.html.section import DeviceSection
     from nsysdiag.report import DeviceReport, Gap, Operation, Root, Slice
+
 
 MAX_SIGNATURES, MAX_GAPS = 50, 60
 SHOWN_AT_FIRST = 20

@@ -12,13 +12,14 @@ from nsysdiag.document.drawings import safe_color
 from nsysdiag.document.view import SEVERITIES, Context, device_label, namesake
 from nsysdiag.findings.show import anchors, blocks, finding_markdown, in_order, where
 from nsysdiag.findings.words import takes, told
-from nsysdiag.formats.html.sections.section import View, report_section
+from nsysdiag.formats.html.section import View, report_section
 from nsysdiag.formats.html.timeline_data import gap_key
 from nsysdiag.units import format_ns
 
 if TYPE_CHECKING:
-    from nsysdiag.formats.html.sections.section import ReportSection
+    from nsysdiag.formats.html.section import ReportSection
     from nsysdiag.report import Finding
+
 
 OPEN = 2
 """So many findings of high severity show their evidence at once; the others fold it, so that the timeline comes

@@ -1,1 +1,0 @@
-"""Sections that the page draws with templates of their own."""
