@@ -4,12 +4,14 @@ part of, and has no saving."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, IN_MPI, LAUNCH_LATENCY, SYNCHRONIZATION, UNIFIED_MEMORY
+from nsysdiag.causes.cause import Hint
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import COUNTED_BEFORE, KERNELS
 from nsysdiag.diagnosis.focus import window_ns
@@ -224,6 +226,9 @@ def _elsewhere(finding: Finding) -> str:
 
 
 OF_KIND = {UNFUSED.id: "Elementwise kernels", SINGLE_PRECISION.id: "Matrix products"}
+_OPERATORS = [(cause, kind) for cause in CAUSES.values() for kind in cause.variants if kind.hint == Hint.IN_OPERATORS]
+IN_OPERATORS = {text: f"{cause.title}: {kind.title}" for cause, kind in _OPERATORS for text in kind.advice.texts()}
+"""By advice the title of a host that issues operators one by one, wherever that is."""
 TAKE_TURNS = "GPUs wait for each other's kernels"
 Together = Callable[[Iterable[int]], int]
 """Two figures combined: their sum, or the larger one."""
@@ -232,7 +237,8 @@ Together = Callable[[Iterable[int]], int]
 def each_problem_once(found: list[Finding], limits: FindingThresholds) -> list[Finding]:
     """The findings of a job. A `part_of` points to the finding that may be about the same problem; it stays where that
     one promises the saving of both."""
-    read_backs = _joined(found, _are_one_fix, sum, limits)
+    issued = _joined(found, _are_operators, sum, limits)
+    read_backs = _joined(issued, _are_one_fix, sum, limits)
     turns = _joined(read_backs, _take_turns, max, limits)
     return _marked(_joined(turns, _is_late_by, max, limits), limits)
 
@@ -260,6 +266,12 @@ def _are_one_fix(one: Finding, other: Finding) -> bool:
     return bool(one.nvtx and one.advice and LATE_RANK.id not in (one.cause, other.cause)) and all(
         getattr(one, field) == getattr(other, field) for field in ("nvtx", "advice", "bottleneck", "devices")
     )
+
+
+def _are_operators(one: Finding, other: Finding) -> bool:
+    """A host that issues operators one by one, at several places: what makes them fewer does so for the program."""
+    both = one.advice == other.advice and any(text in IN_OPERATORS for text in one.advice)
+    return both and all(getattr(one, field) == getattr(other, field) for field in ("cause", "bottleneck", "devices"))
 
 
 def _is_late_by(late: Finding, root: Finding) -> bool:
@@ -300,7 +312,8 @@ def _of_both(first: Finding, other: Finding, together: Together, limits: Finding
     saved = saves.ns / saves.of_ns if saves else 0.0
     return replace(
         first,
-        title=TAKE_TURNS if waits_for_kernels(first) else say("{} ({})", first.title, other.title),
+        title=_title_of_both(first, other),
+        nvtx=_around(first.nvtx, other.nvtx) if _are_operators(first, other) else first.nvtx,
         devices=sorted({*first.devices, *other.devices}),
         lost_ns=first.lost_ns + other.lost_ns,
         lost_share=min(first.lost_share + other.lost_share, 1.0),
@@ -316,6 +329,19 @@ def _of_both(first: Finding, other: Finding, together: Together, limits: Finding
         summary=TAKE_TURNS if waits_for_kernels(first) else first.summary,
         joined=[*first.joined, Joined(cause=other.cause, variant=other.variant, nvtx=other.nvtx), *other.joined],
     )
+
+
+def _title_of_both(first: Finding, other: Finding) -> Sentence:
+    if waits_for_kernels(first):
+        return TAKE_TURNS
+    if _are_operators(first, other):
+        return next(IN_OPERATORS[text] for text in first.advice if text in IN_OPERATORS)
+    return say("{} ({})", first.title, other.title)
+
+
+def _around(one: list[str], other: list[str]) -> list[str]:
+    """The ranges that two places have in common."""
+    return [name for name, same in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))]
 
 
 def _marked(found: list[Finding], limits: FindingThresholds) -> list[Finding]:

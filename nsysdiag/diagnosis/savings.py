@@ -63,7 +63,7 @@ def job_findings(
     merged = [_merged(group, judged, steps, limits, waiting) for group in groups]
     known = {each.id: one.id for group, one in zip(groups, merged, strict=True) for each in group}
     pointed = [replace(each, part_of=known.get(each.part_of or "")) for each in merged]
-    ranked = sorted(each_problem_once(pointed, limits), key=_rank)
+    ranked = sorted((_within(each, judged) for each in each_problem_once(pointed, limits)), key=_rank)
     own, behind = ([each for each in ranked if is_behind(each, limits) == after] for after in (False, True))
     chosen = [*own[: limits.most], *behind[: limits.most]]
     if predict is not None:
@@ -76,6 +76,15 @@ def job_findings(
         longest = max((each.account_ns for each in judged.values()), default=0)
         chosen = sorted((_capped(each, int(bounds[each.id] * longest)) for each in told), key=_rank)
     return each_advice_once(chosen)
+
+
+def _within(finding: Finding, judged: dict[str, Judged]) -> Finding:
+    """The finding with no larger bound than there is: joined ones may add up to more."""
+    saves = finding.saves
+    most = round(bound_of(finding, judged).share * saves.of_ns) if saves is not None else 0
+    return (
+        finding if saves is None or saves.ns <= most else replace(finding, saves=replace(saves, ns=most, high_ns=most))
+    )
 
 
 def _at_most(finding: Finding, judged: dict[str, Judged], steps: PhaseSteps | None) -> Finding:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nsysdiag.causes import CAUSES
+from nsysdiag.causes.cause import Hint
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.one_problem import Judged
 from nsysdiag.diagnosis.savings import job_findings, saved_share
@@ -83,6 +85,42 @@ def test_at_other_places_or_with_other_advice_they_are_two() -> None:
         assert len(of_job(copy, read_back("sync", 0.1, **other))) == 2
     nowhere = [read_back(cause, 0.1, nvtx=[]) for cause in ("sync", "blocking_copy")]
     assert len(of_job(*nowhere)) == 2
+
+
+OPERATORS = next(kind for kind in CAUSES["host_compute"].variants if kind.hint == Hint.IN_OPERATORS).advice.plain
+
+
+def issued(share: float, *path: str, advice: tuple[str, ...] = OPERATORS) -> Finding:
+    time = round(1_000 * share)
+    place = {"nvtx": list(path), "title": f"Host code, in {path[-1]}", "id": f"f-host_compute-{path[-1]}"}
+    return finding(
+        "gpu0",
+        "host_compute",
+        "host",
+        share=share,
+        lost_ns=time,
+        ceiling_ns=min(2 * time, 800),
+        advice=list(advice),
+        **place,
+    )
+
+
+def test_operators_one_by_one_are_one_problem_at_all_places() -> None:
+    """What makes them fewer is for the program. Together they save no more than the kernels leave."""
+    places = [issued(0.3, "step", "moe"), issued(0.25, "step", "linear"), issued(0.2, "step", "linear", "addmm")]
+    judged = {"gpu0": Judged(1_000, 1_000, compute_ns=200)}
+    (one,) = job_findings(places, judged, None, LIMITS)
+    assert (one.id, one.title) == ("f-host_compute-moe", "Host code: operators run one by one")
+    assert (one.nvtx, round(one.share, 6), one.lost_ns, saved_share(one)) == (["step"], 0.75, 750, 0.8)
+    assert [each.nvtx for each in one.joined] == [["step", "linear"], ["step", "linear", "addmm"]]
+
+
+def test_host_code_of_two_places_is_two_problems() -> None:
+    places = [
+        issued(0.3, "step", "moe", advice=("Profile it.",)),
+        issued(0.2, "step", "linear", advice=("Profile it.",)),
+    ]
+    assert [each.title for each in of_job(*places)] == ["Host code, in moe", "Host code, in linear"]
 
 
 FUSE, PROFILE = "Fuse kernels.", "Profile the kernel."
