@@ -143,7 +143,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     step: Word | None = None
     gaps: Count = 200
     disabled: tuple[Word, ...] = ()
-    communication_patterns: tuple[Word, ...] = ("nccl", "nvshmem", "rccl")
+    communication_patterns: tuple[Word, ...] = (
+        "nccl",
+        "nvshmem",
+        "rccl",
+        "multimem_",
+        "one_shot_all_",
+        "two_shot_all_",
+        "cross_device_reduce",
+    )
     thresholds: Thresholds = Thresholds()
     findings: FindingThresholds = FindingThresholds()
     memory: MemoryThresholds = MemoryThresholds()

@@ -27,6 +27,7 @@ _WORDS = {
     "allreduce": "AllReduce",
     "allgather": "AllGather",
     "reducescatter": "ReduceScatter",
+    "crossdevicereduce": "AllReduce",
     "alltoall": "AllToAll",
     "sendrecv": "SendRecv",
     "send": "SendRecv",

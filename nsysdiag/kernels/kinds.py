@@ -22,7 +22,8 @@ from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct
 from nsysdiag.fields import Sentence
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
-from nsysdiag.kernels.names import is_single_precision, readable, whole_names
+from nsysdiag.kernels.names import is_single_precision, whole_names
+from nsysdiag.mangled import readable
 from nsysdiag.typed import say
 from nsysdiag.units import format_count
 

@@ -31,6 +31,8 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category, copy_name
 from nsysdiag.events.rows import distinct, taken
 from nsysdiag.limits import mark_of, short_name
+from nsysdiag.mangled import CUT as COLLAPSED
+from nsysdiag.mangled import is_mangled, readable
 from nsysdiag.pseudonyms import pseudonym
 from nsysdiag.report import Operation
 
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from nsysdiag.trace.columns import Strings
 
 
-COLLAPSED, COUNTER = "…", "#"
+COUNTER = "#"
 DEEPEST, MOST_ARGUMENTS, MOST_SHAPE_ARGUMENTS = 3, 4, 8
 
 _OPEN, _CLOSE = "<([{", ">)]}"
@@ -57,8 +59,6 @@ _HASH = re.compile(r"(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{8,}")
 _ARGUMENT_SIGNATURE = re.compile(r"(\d+d[ce]?)+\d*")
 _NVFUSER_ID = re.compile(r"([fcrg])\d+")
 _DOTTED = re.compile(r"\.\d+(?=\.|_|$)")
-_OFFLOADED = re.compile(r"__omp_offloading_[0-9a-f]+_[0-9a-f]+_(\w+?)(_l\d+)(?:_\w+)?")
-_MANGLED, _LENGTH = re.compile(r"_ZN?K?"), re.compile(r"[1-9]\d{0,3}")
 _REPEATED = re.compile(rf"{COUNTER}(_{COUNTER})+")
 
 
@@ -70,6 +70,8 @@ def normal_kernel(name: str) -> str:
         return name
     if (replaced := pseudonym(name)) is not None:
         return replaced
+    if is_mangled(name):
+        return readable(name)
     text = _CAST.sub("", _LAMBDA.sub("", _UNNAMED.sub("", name)))
     parsed = _parsed(text)
     if parsed is None or not parsed[0]:
@@ -77,20 +79,6 @@ def normal_kernel(name: str) -> str:
     function, arguments = parsed
     shown = _telling(arguments, shaped=_SHAPED.search(function) is not None)
     return _without_counters(function) + _listed(shown)
-
-
-def readable(name: str) -> str:
-    """A name that the export has only as compilers make it: `_ZN4work7advanceIdEEvPd` is `advance<…>`, and
-    `__omp_offloading_10303_2a0b_main_l42` is `main_l42`."""
-    offloaded = _OFFLOADED.fullmatch(name)
-    name, line = (offloaded[1], offloaded[2]) if offloaded else (name, "")
-    if not (mangled := _MANGLED.match(name)):
-        return name + line
-    at, found = mangled.end(), ""
-    while length := _LENGTH.match(name, at):
-        at = length.end() + int(length[0])
-        found = name[length.end() : at]
-    return f"{found}{f'<{COLLAPSED}>' if name[at : at + 1] == 'I' else ''}{line}" if found else name + line
 
 
 def _parsed(text: str) -> tuple[str, list[str]] | None:

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from nsysdiag.comparison.compare import compare_reports
-from nsysdiag.config.settings import CostSettings, Thresholds
+from nsysdiag.config.settings import CostSettings, Settings, Thresholds
 from nsysdiag.pipeline import analyze
 from tests.comparison.programs import Program
 from tests.comparison.samples import WITHOUT_TIMELINE, only, report_of
@@ -164,7 +164,10 @@ class TestSettings:
                 "thresholds: busy 0.05 before, 0.25 after; copies 0.1 before, 0.75 after.",
             ),
             ({"thresholds": Thresholds(communication=0.5)}, "thresholds: communication 0.3333 before, 0.5 after."),
-            ({"communication_patterns": ("mine",)}, "communication_patterns: nccl, nvshmem, rccl before, mine after."),
+            (
+                {"communication_patterns": ("mine",)},
+                f"communication_patterns: {', '.join(Settings().communication_patterns)} before, mine after.",
+            ),
             ({"disabled": ("sync", "launch_call")}, "--disable: none before, sync, launch_call after."),
             ({"nvtx": "step 3"}, "--nvtx: none before, step 3 after."),
             ({"iterations": (2, None)}, "--iterations: none before, 2: after."),

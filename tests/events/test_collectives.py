@@ -50,6 +50,8 @@ def kinds(found: Collectives) -> list[str]:
         ("ncclSend", "SendRecv"),
         ("ncclAlltoAll", "AllToAll"),
         ("ncclSymkDevKernel_AllGather_LL", "AllGather"),
+        ("multimem_all_reduce_kernel", "AllReduce"),
+        ("cross_device_reduce_1stage", "AllReduce"),
         (GENERIC, "Other"),
         ("nccl_preprocess_helper", "Other"),
     ],

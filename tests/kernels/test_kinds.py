@@ -7,7 +7,7 @@ import pytest
 from nsysdiag import typed
 from nsysdiag.findings.kernels import kinds_in_words
 from nsysdiag.kernels.kinds import KernelFamily, NamedTime, collective_of, family_of, kind_of_kernel, kinds_of
-from nsysdiag.kernels.names import readable
+from nsysdiag.mangled import readable
 from nsysdiag.report import Named
 
 FLASH3 = "void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90<2>>>>"
@@ -82,6 +82,8 @@ def test_collectives(name: str, collective: str) -> None:
         ("_ZN5solve7advanceEPdi", "advance"),
         ("_ZN5solve7advanceILi128EEEvPdi", "advance<…>"),
         ("_Z7advancePdi", "advance"),
+        ("_ZN7ck_tile6kentryILi2ENS_4FmhaINS_8PipelineIfEEEEEEvDpT1_", "kentry<Fmha, …>"),
+        ("_Z6kentryIN2ck7RmsnormEEvv", "kentry<Rmsnorm, …>"),
         ("__omp_offloading_10303_2a0b4c_main_l42", "main_l42"),
         ("__omp_offloading_fd02_2a0b4c__ZN4flow4stepEd_l218", "step_l218"),
         ("nvkernel_main_F1L24_2", "nvkernel_main_F1L24_2"),

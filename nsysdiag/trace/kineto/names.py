@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from nsysdiag.limits import STACK_FRAMES
+from nsysdiag.mangled import is_mangled, readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,6 +19,8 @@ _SPECIFIERS = re.compile(r"^(?:void|static|inline|auto|__global__|int|bool|float
 def base_name(kernel: str) -> str:
     """A kernel's function alone, as nsys has it in shortName: without its type, namespaces, template arguments and
     parameters. `(anonymous namespace)::` is a namespace."""
+    if is_mangled(kernel):
+        return readable(kernel).partition("<")[0]
     text = _SPECIFIERS.sub("", kernel.replace("(anonymous namespace)::", ""))
     depth, kept = 0, []
     for letter in text:
