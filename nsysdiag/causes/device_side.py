@@ -117,14 +117,15 @@ thread [cudaGraphLaunch]         one launch for both
 )
 
 
-BETWEEN_COPIES = EvidenceLabel("between queued copies")
+BETWEEN_COPIES, UNSEEN_EVENT = EvidenceLabel("between queued copies"), EvidenceLabel("waits for an event")
 
 
 def device_stall_explained(side: DeviceSide) -> Explained:
     """All that is left on the device side."""
     gaps, category = side.frame.gaps, side.device.operations.category
     copies = (category[gaps.previous] == Category.MEMCPY) & (category[gaps.next] == Category.MEMCPY)
-    return Explained(np.ones(len(gaps), dtype=np.bool_), np.where(copies, 0, -1), [BETWEEN_COPIES], [])
+    label = np.select([side.waits.unseen, copies], [1, 0], -1)
+    return Explained(np.ones(len(gaps), dtype=np.bool_), label, [BETWEEN_COPIES, UNSEEN_EVENT], [])
 
 
 DEVICE_STALL = Cause(
@@ -159,6 +160,18 @@ thread [launch]                          long ago
             "merge small copies",
             advice("Between queued copies this is set-up time, about 30 µs each: merge small copies into larger ones."),
             labels=(BETWEEN_COPIES,),
+        ),
+        Variant(
+            "event",
+            "its stream waits for an event whose record is not in the trace",
+            "trace what records the event",
+            Advice(
+                (
+                    "The stream waits for an event (cudaStreamWaitEvent). Trace events (--cuda-event-trace=true), and all "
+                    "processes of the job in one capture: one that is not in this trace may record it.",
+                )
+            ),
+            labels=(UNSEEN_EVENT,),
         ),
         Variant("other", "", "look for dependencies that were not traced"),
     ),

@@ -379,7 +379,7 @@ def late_sentence(judged: list[PhaseDevice], shares: Mapping[str, float], findin
     own = next((each.share for each in findings if each.cause == KERNEL_TIME.id), None)
     late = sum(each.late_ns for each in judged) / max(sum(sum(each.account.values()) for each in judged), 1)
     more = sum(shares.get(name, 0.0) for name in KERNELS) - (own or 0.0)
-    if own is None or not 0 < more <= late or format_share(own, 1) == format_share(own + more, 1):
+    if own is None or not 0 < more <= late + SHOWN or format_share(own, 1) == format_share(own + more, 1):
         return ""
     return f"This includes {format_share(max(more, SHOWN), 1)} in which GPUs wait for kernels of late ones."
 

@@ -28,12 +28,13 @@ _COMPUTE, _COMMUNICATION, _COPY, _OTHER_DEVICE, _UNKNOWN = range(5)
 class EventWaits(Struct, frozen=True):
     """For each gap: whether the next operation waited for an event, whether that explains the gap, and what was waited
     for (an index into LABELS, -1 for unexplained). `other` is the number of the other device whose work that was, -1
-    for none."""
+    for none. `unseen`: some wait was for an event of which the trace does not show what it was recorded behind."""
 
     present: BoolArray
     explains: BoolArray
     label: IntArray
     other: IntArray
+    unseen: BoolArray
 
     @property
     def known(self) -> BoolArray:
@@ -54,9 +55,9 @@ def event_waits(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) ->
     waits, count = activity.waits, len(gaps)
     if len(waits) == 0 or count == 0:
         never, unknown = constant(np.zeros(1, dtype=np.bool_), count), constant(np.full(1, -1, dtype=np.int32), count)
-        return EventWaits(never, never, unknown, unknown)
+        return EventWaits(never, never, unknown, unknown, never)
     nothing, unknown = np.zeros(count, dtype=np.bool_), np.full(count, -1, dtype=np.int32)
-    result = EventWaits(nothing, nothing.copy(), unknown, unknown.copy())
+    result = EventWaits(nothing, nothing.copy(), unknown, unknown.copy(), nothing.copy())
     gap, wait = _waits_before(gaps, device, activity)
     result.present[gap] = True
     producer = waits.producer[wait]
@@ -69,6 +70,7 @@ def event_waits(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) ->
     # What was still running when the operation began was not waited for; clocks of devices differ a little.
     holds &= end <= gaps.closed[gap] + SLACK_NS
     unsure = np.flatnonzero(producer == UNKNOWN_PRODUCER)
+    result.unseen[gap[unsure]] = True
     holds[unsure] = _may_have_waited(gaps, gap[unsure], waits.issued[wait[unsure]], device, activity)
     holds &= producer != NO_PRODUCER
     label = np.where(known, _producer_labels(activity, device, row), _UNKNOWN)

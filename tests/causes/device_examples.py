@@ -167,7 +167,7 @@ def for_an_unseen_event_with_nothing_to_wait_for() -> Ledgered:
     trace = TraceBuilder().kernel(10_000, 110_000, launch=(1_000, 5_000), stream=9)
     wait(trace, 6_000)
     trace.kernel(150_000, 250_000, launch=(6_500, 9_000), stream=9)
-    return Ledgered(trace, STALLED)
+    return Ledgered(trace, STALLED, labels={"device_stall": {"waits for an event": 40_000}})
 
 
 @spares("stream_wait")

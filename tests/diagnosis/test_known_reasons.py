@@ -120,3 +120,18 @@ def test_kernels_without_an_id_are_there(tmp_path: Path) -> None:
     assert report.diagnosis is not None
     assert report.diagnosis.headline.startswith("Kernels take 50.")
     assert "Idle, launch not in the trace 49." in screen(report)
+
+
+def test_a_thread_that_launches_all_the_time_is_told_to_launch_less(tmp_path: Path) -> None:
+    """Calls follow one another and take longer than the kernels: no launch can be earlier."""
+
+    def main(t: Thread) -> Body:
+        for _ in range(STEPS):
+            for _ in range(100):
+                yield from t.launch("tiny", 3 * US, call=7 * US)
+            yield from t.synchronize()
+
+    report = report_of(main, tmp_path)
+    first = next(each for each in report.findings if report.diagnosis and each.id == report.diagnosis.fix_first)
+    assert first.cause == "launch_call"
+    assert "CUDA graph" in first.advice[0]

@@ -227,3 +227,22 @@ def test_a_view_of_a_gpu_without_work_says_so(tmp_path: Path) -> None:
     }
     assert "gpu1 has next to no work: 6.00 µs, where gpu0 has 120 ms." in said["gpu1"]
     assert "next to no work" not in said["gpu0"]
+
+
+def test_a_view_of_a_gpu_that_waits_says_for_how_long(tmp_path: Path) -> None:
+    """One of two ranks computes longer; the other one waits for it in each exchange."""
+    sim, steps = Simulation(2), 30
+    exchanges = [sim.collective(2) for _ in range(steps)]
+
+    def rank(t: Thread, number: int) -> Body:
+        for step in range(steps):
+            yield from t.launch("gemm", (6 + 2 * number) * MS)
+            yield from t.launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 300 * US, collective=exchanges[step])
+            yield from t.synchronize(t.process.null)
+
+    for number in range(2):
+        sim.thread(sim.process([number]), lambda t, number=number: rank(t, number))  # type: ignore[misc]
+    trace = sim.run().write(tmp_path / "a.sqlite")
+    view = analyze(trace, Settings(device="gpu0")).diagnosis
+    assert view is not None
+    assert re.search(r"This includes 2\d\.\d% in which GPUs wait for kernels of late ones", view.headline)

@@ -97,3 +97,10 @@ def test_times_count_from_the_first_event_of_any_kind(tmp_path: Path) -> None:
     mark, name = ({**event("", "mark", at, 0, 4), "ph": phase} for at, phase in ((3, "i"), (1, "M")))
     found = tables(tmp_path, "SELECT start FROM CUPTI_ACTIVITY_KIND_KERNEL", mark, name, kernel(5, 1))
     assert found == [(2_001,)]
+
+
+def test_times_as_text_are_times(tmp_path: Path) -> None:
+    work = [{**each, "ts": str(each["ts"]), "dur": str(each["dur"])} for each in (kernel(5, 1), kernel(9, 2))]
+    work += [{**kernel(3, 1), "ts": "soon"}, {**kernel(3, 1), "dur": "nan"}]
+    found = tables(tmp_path, "SELECT end - start FROM CUPTI_ACTIVITY_KIND_KERNEL ORDER BY start", *work)
+    assert found == [(1_000,), (2_000,)]

@@ -188,7 +188,18 @@ def first_ns(events: Iterable[Event]) -> int:
     return int(start[start > 0].min(initial=MOST_US * 1_000))
 
 
+def _as_number(value: Any) -> float:
+    """A time, which some tools write as text; -1 for what is none."""
+    if isinstance(value, int | float):
+        return value
+    try:
+        return float(value) if isinstance(value, str) else -1
+    except ValueError:
+        return -1
+
+
 def _nanoseconds(values: Iterable[Any]) -> npt.NDArray[np.int64]:
     """Times in µs as whole ns, -1 for what is no time."""
-    known = [value if isinstance(value, int | float) and 0 <= value < MOST_US else -0.001 for value in values]
+    numbers = (_as_number(value) for value in values)
+    known = [value if 0 <= value < MOST_US else -0.001 for value in numbers]
     return np.rint(np.array(known, dtype=np.float64) * 1_000).astype(np.int64)
