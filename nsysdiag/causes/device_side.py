@@ -165,11 +165,9 @@ thread [launch]                          long ago
             "event",
             "its stream waits for an event whose record is not in the trace",
             "trace what records the event",
-            Advice(
-                (
-                    "The stream waits for an event (cudaStreamWaitEvent). Trace events (--cuda-event-trace=true), and all "
-                    "processes of the job in one capture: one that is not in this trace may record it.",
-                )
+            advice(
+                "The stream waits for an event (cudaStreamWaitEvent). Trace events (--cuda-event-trace=true), and all "
+                "processes of the job in one capture: one that is not in this trace may record it."
             ),
             labels=(UNSEEN_EVENT,),
         ),
