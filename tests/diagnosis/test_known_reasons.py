@@ -122,7 +122,7 @@ def test_kernels_without_an_id_are_there(tmp_path: Path) -> None:
     assert "Idle, launch not in the trace 49." in screen(report)
 
 
-def test_a_thread_that_launches_all_the_time_is_told_to_launch_less(tmp_path: Path) -> None:
+def test_a_thread_that_launches_all_the_time_is_to_launch_less(tmp_path: Path) -> None:
     """Calls follow one another and take longer than the kernels: no launch can be earlier."""
 
     def main(t: Thread) -> Body:
