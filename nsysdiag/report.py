@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
@@ -417,7 +417,7 @@ class DeviceReport(Shown, frozen=True):
     """One physical GPU. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = window_ns; ledger sums to idle_ns.
 
     `labels` splits causes further, `root_labels` those of `root_ledger`. `sync_drained` holds the number and ns of gaps
-    that a synchronization opened.
+    that a synchronization opened. `sliced`: the trace begins or ends in the middle of queued work.
     """
 
     key: OwnText
@@ -477,6 +477,10 @@ class DeviceReport(Shown, frozen=True):
     ] = None
     ranges: Annotated[RangeTree | None, NO_BUDGET] = None
     kernel_families: list[FamilyTime] = []
+    sliced: Annotated[bool, NO_BUDGET] = False
+
+
+EvidenceOf = Literal["label", "call", "gap", "idle_behind", "kernel", "copy", "migration"]
 
 
 class EvidenceRow(Record, frozen=True):
@@ -505,12 +509,25 @@ class Joined(Record, frozen=True):
 class Named(Record, frozen=True):
     """A part of a finding's time with its name: a function, a place, or a function at a place; of kernels their kind.
     `share` is its part of the judged time; `short` is the name without details, empty where `text` has none. `which`
-    says which kernels of the kind run, empty where `text` does."""
+    says which kernels of the kind run, empty where `text` does. `graphs` is the number of launches of CUDA graphs that
+    were recorded without their kernels, if the part is that."""
 
     text: Sentence
     share: Share
     short: Sentence = ""
     which: Sentence = ""
+    graphs: Count = 0
+
+
+class Evidence(Record, frozen=True):
+    """A fact that a finding rests on, as data. `kind` says what was counted, `name` what it is about: a label of the
+    cause, a CUDA or OS call, a kernel, a kind of copy; empty for the longest gap, and for idle time behind a wait.
+    `count` is how many there were, `ns` how long they took in all; None where that was not measured."""
+
+    kind: EvidenceOf
+    name: Sentence
+    count: Count | None = None
+    ns: Ns | None = None
 
 
 class Finding(Shown, frozen=True):
@@ -527,7 +544,8 @@ class Finding(Shown, frozen=True):
     `variant` is the id of the variant of its cause, empty if none. `part_of` is the id of the finding on the same
     problem that reports the saving of both. `note` explains this, or why the saving exceeds the share; `joined` are the
     findings that were merged into this one. `named` are the functions, NVTX ranges or kernels with most of the time,
-    the most specific first.
+    the most specific first. `measured` is the evidence as data. `counted_before`: time that the fix saves is charged to
+    synchronization before it. `shown_by` is the profiler of kernels that shows more, `ncu` or `rocprof`.
 
     Location: the `devices`, and the `device` with the most lost time; the NVTX range path `nvtx`; the number of `gaps`
     and the `signature` of most of them; the `call`, an API or OS function, or a description. `chain` lists the steps
@@ -560,6 +578,9 @@ class Finding(Shown, frozen=True):
     variant: OwnText = ""
     joined: list[Joined] = []
     named: list[Named] = []
+    measured: list[Evidence] = []
+    counted_before: bool = False
+    shown_by: OwnText = ""
 
     @property
     def unnamed(self) -> bool:

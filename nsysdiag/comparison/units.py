@@ -12,7 +12,6 @@ from nsysdiag import typed
 from nsysdiag.arrays.intervals import FloatArray
 from nsysdiag.comparison.facts import Unit
 from nsysdiag.comparison.side import Capture, by_iterations, by_phase, by_window, scaled
-from nsysdiag.diagnosis.facts import SLICE
 from nsysdiag.fields import Sentence
 from nsysdiag.iterations.happened import is_step
 from nsysdiag.limits import short_name
@@ -151,12 +150,7 @@ def _parts_of_steps(reports: Sequence[On]) -> bool:
     devices = [device for _report, device in reports]
     if any(each.iterations is not None and not each.iterations.closed for each in devices):
         return True
-    return any(map(is_slice, devices))
-
-
-def is_slice(device: DeviceReport) -> bool:
-    """Whether the trace holds a part of a longer run."""
-    return any(typed.plain(note).startswith(SLICE) for note in device.notes)
+    return any(device.sliced for device in devices)
 
 
 def _alike(first: Capture, other: Capture) -> bool:

@@ -10,9 +10,6 @@ from nsysdiag.fields import Count, HashedId, Index, Ns, OwnText, Sentence, Share
 from nsysdiag.record import Record
 from nsysdiag.units import format_ns, format_share, format_two_ns
 
-SLICE = "The trace is a slice of a longer run"
-"""Start of the note on a device whose trace begins or ends in the middle of queued work."""
-
 KERNELS = ("kernels", "parallelism")
 """Compute, which is one candidate for the bottleneck whether it fills the GPU or not."""
 WAITS = "sync"

@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.diagnosis.cut_ends import launched_before_the_begin, run_after_the_end
-from nsysdiag.diagnosis.facts import SLICE
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import once, process_of
@@ -47,6 +46,11 @@ class Missing(Struct, frozen=True):
     def cut(self) -> int:
         """How many operations the ends of a slice separate from their launches."""
         return self.before + self.after
+
+    @property
+    def sliced(self) -> bool:
+        """Whether the trace begins or ends in the middle of queued work."""
+        return max(self.before, self.after) >= FEWEST
 
     @property
     def unseen_share(self) -> float:
@@ -92,7 +96,7 @@ class Missing(Struct, frozen=True):
             )
             if count >= FEWEST
         ]
-        return [f"{SLICE}: {', and '.join(ends)}."] if ends else []
+        return [f"The trace is a slice of a longer run: {', and '.join(ends)}."] if ends else []
 
 
 def _of(part: int, whole: int) -> str:

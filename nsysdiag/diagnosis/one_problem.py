@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import takewhile
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -176,32 +177,41 @@ def touched_share(finding: Finding, judged: dict[str, Judged]) -> tuple[float, s
     return min(share, 1.0), f"{why}; ranks behind them may be sooner, too" if met else why
 
 
-def note_of(finding: Finding, own: float, share: float, saved: float, bound: Bound) -> Sentence:
+class Note(NamedTuple):
+    """Why a finding saves more or less than it takes; `counted_before` is as in Finding."""
+
+    text: Sentence
+    counted_before: bool = False
+
+
+def note_of(finding: Finding, own: float, share: float, saved: float, bound: Bound) -> Note:
     """Why the share `saved` differs from the `share` of the job's time that a finding takes: `finding` is that of the
     device that saves most, and takes the share `own` of its time. Empty where both are about the same, or nothing is
     saved."""
     parts: list[Sentence] = []
-    if saved - share > EXPLAINED and saved - own > EXPLAINED / 2:
-        parts.append(f"saving includes {format_share(saved - own, 1)} counted {_elsewhere(finding)}")
+    late, more = finding.cause == LATE_RANK.id, saved - share > EXPLAINED and saved - own > EXPLAINED / 2
+    if more:
+        elsewhere = "to what made others late" if late else COUNTED_BEFORE
+        parts.append(f"saving includes {format_share(saved - own, 1)} counted {elsewhere}")
     if saved - share > EXPLAINED and own - share > EXPLAINED / 2:
         parts.append(say("saving of {}, share of all GPUs", typed.rank(finding.device)))
     if saved and own - saved > EXPLAINED and bound.busiest and saved > bound.share - EXPLAINED:
         parts.append(
             say("{} computes for {} of the time anyway", typed.rank(bound.busiest), format_share(1 - bound.share, 1))
         )
-    return joined("; ", parts)
+    return Note(joined("; ", parts), more and not late)
 
 
-def replayed_note(finding: Finding, saved: float) -> str:
+def replayed_note(finding: Finding, saved: float) -> Note:
     """Why a finding saves the share `saved` by replay, if that is more than its own: time is charged to waits before
     it, or others wait for it."""
     if saved - finding.share <= EXPLAINED:
-        return ""
+        return Note("")
     counted = 0.0 if finding.cause == LATE_RANK.id else min(saved, finding.lost_share) - finding.share
     if counted <= EXPLAINED:
-        return MORE_BY_REPLAY
+        return Note(MORE_BY_REPLAY)
     also = f"; {MORE_BY_REPLAY}" if saved - finding.lost_share > EXPLAINED else ""
-    return f"saving includes {format_share(counted, 1)} counted {COUNTED_BEFORE}{also}"
+    return Note(f"saving includes {format_share(counted, 1)} counted {COUNTED_BEFORE}{also}", counted_before=True)
 
 
 def limited(finding: Finding, judged: Mapping[str, Judged]) -> Finding:
@@ -218,11 +228,6 @@ def limited(finding: Finding, judged: Mapping[str, Judged]) -> Finding:
         finding,
         note=f"kernels can hide only {format_share(limit, 1)}" if hidden else TOO_SHORT.format(format_share(limit, 1)),
     )
-
-
-def _elsewhere(finding: Finding) -> str:
-    """The bottleneck that time is charged to which a fix of a finding saves as well."""
-    return "to what made others late" if finding.cause == LATE_RANK.id else COUNTED_BEFORE
 
 
 OF_KIND = {UNFUSED.id: "Elementwise kernels", SINGLE_PRECISION.id: "Matrix products"}
@@ -325,6 +330,7 @@ def _of_both(first: Finding, other: Finding, together: Together, limits: Finding
         saves=saves,
         severity=severity(saved or share, limits),
         note=first.note if saved - share > EXPLAINED else "",
+        counted_before=first.counted_before and saved - share > EXPLAINED,
         part_of=None if first.part_of == other.id else first.part_of,
         summary=TAKE_TURNS if waits_for_kernels(first) else first.summary,
         joined=[*first.joined, Joined(cause=other.cause, variant=other.variant, nvtx=other.nvtx), *other.joined],
@@ -367,6 +373,7 @@ def _part(finding: Finding, greater: dict[str, Finding], limits: FindingThreshol
         finding,
         part_of=of.id,
         note=say("part of: {}", of.title),
+        counted_before=False,
         saves=None,
         severity=severity(finding.share, limits),
     )

@@ -112,5 +112,7 @@ def _with_time(finding: Finding, moved: Sequence[_Moved], total: int, smallest: 
     if not come:
         return told
     saves = _saves(told)
-    other = "" if replayed_note(finding, saves) else told.note
-    return replace(told, note=replayed_note(told, saves) or other)
+    before, note = replayed_note(finding, saves), replayed_note(told, saves)
+    if before.text or note.text:
+        return replace(told, note=note.text, counted_before=note.counted_before)
+    return told

@@ -32,6 +32,7 @@ from nsysdiag.findings.kernels import kinds_in_words
 from nsysdiag.findings.rules import BEFORE_WORK, EXPOSED_COPY, LATE_RANK, SLOW_ITERATIONS, severity
 from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding, Named
+from nsysdiag.typed import joined
 from nsysdiag.units import format_ns
 
 STEP, WINDOW = "step", "window"
@@ -142,13 +143,14 @@ def _predicted(
         mean_of=found.steps if format_ns(mean) != format_ns(found.of_ns) else None,
     )
     absorbed = found.paced_ns and finding.share - most > EXPLAINED
-    paced = PACED_AT.format(format_ns(found.paced_ns)) if absorbed else ""
+    paced, told = PACED_AT.format(format_ns(found.paced_ns)) if absorbed else "", replayed_note(finding, share)
     return replace(
         finding,
         saves=saves,
         ceiling_ns=int(most / saved_share(finding) * finding.ceiling_ns) if promised.ns else 0,
         severity=severity(weighed_share(replace(finding, saves=saves)), limits),
-        note="; ".join(filter(None, (replayed_note(finding, share) or paced, _more(found, finding.share)))),
+        note=joined("; ", filter(None, (told.text or paced, _more(found, finding.share)))),
+        counted_before=told.counted_before,
     )
 
 
@@ -276,6 +278,7 @@ def _merged(
     lost = sum(each.lost_ns for each in group)
     named = _named(group, judged, total)
     saves = _saves(saved, steps.average_ns, STEP) if steps else _saves(saved, longest, WINDOW)
+    note = note_of(most, time[most.device] / judged[most.device].account_ns, share, saved, bound)
     return replace(
         first,
         devices=sorted(each.device for each in group),
@@ -288,7 +291,8 @@ def _merged(
         saves=saves,
         summary=kinds_in_words(named, share) if first.cause in KERNELS else first.summary,
         severity=severity(saved or share, limits, unresolved=first.bottleneck in (UNKNOWN, OVERHEAD)),
-        note=note_of(most, time[most.device] / judged[most.device].account_ns, share, saved, bound),
+        note=note.text,
+        counted_before=note.counted_before,
     )
 
 
@@ -298,9 +302,9 @@ def _named(group: list[Finding], judged: dict[str, Judged], total: int) -> list[
         {(part.text, part.short): round(part.share * judged[each.device].window_ns) for part in each.named}
         for each in group
     )
-    which = {part.text: part.which for each in group for part in each.named}
+    parts_of = {part.text: part for each in group for part in each.named}
     found = [
-        Named(text=text, short=short, share=round(min(ns / total, 1.0), 6), which=which[text])
+        replace(parts_of[text], short=short, share=round(min(ns / total, 1.0), 6))
         for (text, short), ns in parts.items()
     ]
     return sorted(found, key=lambda each: -each.share) if group[0].cause in KERNELS else found

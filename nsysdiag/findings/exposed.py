@@ -28,6 +28,7 @@ from nsysdiag.copies.copies import (
 )
 from nsysdiag.copies.facts import CopyRow, TopCopy
 from nsysdiag.diagnosis.facts import FULL_LINK
+from nsysdiag.events.collectives import KINDS, kind_of
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.fields import Sentence
@@ -47,7 +48,7 @@ from nsysdiag.findings.text import FindingContext
 from nsysdiag.kernels.kernels import runs_in
 from nsysdiag.kernels.kinds import SHOWN, NamedTime, collective_of, kinds_of
 from nsysdiag.kernels.names import operation_names
-from nsysdiag.report import DeviceReport, EvidenceRow, Finding, Named
+from nsysdiag.report import DeviceReport, Evidence, EvidenceRow, Finding, Named
 from nsysdiag.time.table import TimeTable
 from nsysdiag.typed import say
 from nsysdiag.units import format_bytes, format_count, format_ns, format_share, format_transfer
@@ -179,7 +180,7 @@ class _Exposed(Struct, frozen=True):
         if not kinds:
             return cls(ns, None, 0, rows)
         name = typed.kernel(kinds[0].longest, SHOWN)
-        special = GRADIENTS if kinds[0].kind.endswith(REDUCE) else None
+        special = GRADIENTS if KINDS[kind_of(kinds[0].longest)] in REDUCE else None
         said = say("{} ({})", kinds[0].kind, name) if kinds[0].kind else name
         return cls(ns, said, min(kinds[0].ns, ns), rows, special=special)
 
@@ -229,6 +230,7 @@ def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, e
         confidence=1.0,
         nvtx=[],
         evidence=_evidence(device, rule),
+        measured=_measured(device, rule),
         advice=advice,
         call=what,
         chain=[running, f"{effect} for {format_ns(ns)}", fix],
@@ -297,6 +299,20 @@ def _evidence(device: DeviceReport, rule: FindingRule) -> list[Sentence]:
         f"{_which(row)}: {format_count(row.count)}, {format_ns(row.total_ns)} in all"
         for row in device.copies.rows[:MOST_EVIDENCE]
     ]
+
+
+def _measured(device: DeviceReport, rule: FindingRule) -> list[Evidence]:
+    """The same as data."""
+    if rule is EXPOSED_COMM:
+        kernels = device.communication.kernels[:MOST_EVIDENCE]
+        return [Evidence("kernel", typed.kernel(row.short_name), row.count, row.total_ns) for row in kernels]
+    if rule is PAGING:
+        moved = device.unified_memory.rows if device.unified_memory else []
+        return [
+            Evidence("migration", f"{row.direction}, {row.cause}", row.count, row.total_ns)
+            for row in moved[:MOST_EVIDENCE]
+        ]
+    return [Evidence("copy", _which(row), row.count, row.total_ns) for row in device.copies.rows[:MOST_EVIDENCE]]
 
 
 def _advice(rule: FindingRule, special: Advice | None, frameworks: tuple[str, ...]) -> tuple[list[Sentence], str]:

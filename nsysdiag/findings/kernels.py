@@ -19,12 +19,12 @@ from nsysdiag.findings.exposed import longest_operations
 from nsysdiag.findings.phase_work import JudgedTime
 from nsysdiag.findings.rules import KERNELS, PARALLELISM, FindingRule, severity
 from nsysdiag.findings.text import FindingContext
-from nsysdiag.kernels.advice import kernel_advice, kernel_sentence
+from nsysdiag.kernels.advice import kernel_advice, kernel_sentence, profiler_of
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
 from nsysdiag.kernels.kernels import GRAPHS, kinds_in, runs_in, top_kernels
 from nsysdiag.kernels.kinds import FUSED, KernelKind, kernel_families
 from nsysdiag.mangled import readable
-from nsysdiag.report import DeviceReport, EvidenceRow, Finding, Named
+from nsysdiag.report import DeviceReport, Evidence, EvidenceRow, Finding, Named
 from nsysdiag.time.table import TimeTable
 from nsysdiag.typed import joined, say
 from nsysdiag.units import format_count, format_ns, format_share
@@ -108,7 +108,8 @@ def _named(work: KernelWork, top: list[TopKernel]) -> list[Named]:
     a part."""
     kinds = work.kinds if top is work.top else [KernelKind.alone(each) for each in top if each.short_name != GRAPHS]
     said = [(each.ns, Named(text=each.text, share=each.share, which=each.which)) for each in kinds]
-    said += [(each.total_ns, Named(text=_short(each), share=each.share)) for each in top if each.short_name == GRAPHS]
+    graphs = [each for each in top if each.short_name == GRAPHS]
+    said += [(each.total_ns, Named(text=_short(each), share=each.share, graphs=each.count)) for each in graphs]
     return [named for _, named in sorted(said, key=lambda pair: -pair[0])]
 
 
@@ -116,13 +117,13 @@ def kinds_in_words(named: list[Named], share: float) -> Sentence:
     """The first few kinds of kernels, of which all take a `share` of the time, each with its own:
     `attention (FlashAttention forward) 45.7% (flash_fwd_kernel), elementwise 27.2% (17 kernels, longest …)`. Of graphs
     that take nearly all of the time only how many there are."""
-    graphs = [each for each in named if typed.plain(each.text).endswith(WITHOUT_KERNELS)]
+    graphs = [each for each in named if each.graphs]
     rest = [each for each in named[:MOST_KERNELS] if each.share >= LEAST * share]
     said: list[Sentence] = [
         say("{} {}{}", each.text, format_share(each.share, 1), each.which and say(" ({})", each.which)) for each in rest
     ]
     if graphs and graphs[0].share >= NEARLY_ALL * share:
-        said = [typed.plain(graphs[0].text).removesuffix(f" of {WITHOUT_KERNELS}")]
+        said = [_launches(graphs[0].graphs)]
     unseen = sum(each.share for each in graphs) > HALF * share
     return joined("; ", filter(None, (joined(", ", said), NOT_SEEN if unseen else "")))
 
@@ -163,6 +164,8 @@ def _finding(
         confidence=round(1 - UNSEEN * unseen, 4),
         nvtx=[],
         evidence=[kernel_sentence(kernel) for kernel in top],
+        measured=[Evidence("kernel", typed.kernel(each.name), each.count, each.total_ns) for each in top],
+        shown_by=profiler_of(top, context.frameworks) if rule is KERNELS else "",
         advice=advice,
         call=most,
         chain=[
@@ -192,7 +195,7 @@ def _title(rule: FindingRule, top: list[TopKernel], share: float) -> Sentence:
     if not top:
         return rule.title
     if _takes(top, NEARLY_ALL * share):
-        return f"{GRAPHS_OCCUPY}: {_launches(top[0])}"
+        return f"{GRAPHS_OCCUPY}: {_launches(top[0].count)}"
     if top[0].share >= NEARLY_ALL * share:
         return say("{}: {}", rule.title, _short(top[0]))
     return say("{} of several kernels; longest: {}", rule.title, _short(top[0]))
@@ -207,11 +210,11 @@ def _rows(context: FindingContext) -> list[EvidenceRow]:
 
 def _short(kernel: TopKernel) -> Sentence:
     if kernel.short_name == GRAPHS:
-        return f"{_launches(kernel)} of {WITHOUT_KERNELS}"
+        return f"{_launches(kernel.count)} of {WITHOUT_KERNELS}"
     return typed.kernel(
         readable(kernel.name if len(kernel.name) <= LONGEST_TITLE else kernel.short_name), LONGEST_TITLE
     )
 
 
-def _launches(kernel: TopKernel) -> str:
-    return f"{format_count(kernel.count)} launch{'es' if kernel.count > 1 else ''}"
+def _launches(count: int) -> str:
+    return f"{format_count(count)} launch{'es' if count > 1 else ''}"

@@ -55,7 +55,6 @@ NOTABLE_LEFT, LEAST_NAMED, MOST_NAMED = 0.05, 0.01, 2
 """Share of the judged time: if the findings not shown hold this much of the bottleneck, a sentence names them."""
 SHOWN_SHARE = 0.0005
 """The least share that is not shown as 0.0%."""
-_PROFILER = re.compile(r"\b(ncu|rocprof)(?:-compute profile)? --")
 TONES: dict[str, Tone] = {"high": "bad", "medium": "note", "low": "good", "info": "quiet"}
 
 
@@ -139,7 +138,7 @@ def rows_of(findings: Sequence[Finding], all_of: int, noun: str = "GPUs") -> Tab
 
 def _is_counted_before(finding: Finding) -> bool:
     """Whether all of its time is charged to a wait."""
-    return COUNTED_BEFORE in finding.note and finding.share < SHOWN_SHARE
+    return finding.counted_before and finding.share < SHOWN_SHARE
 
 
 def _saved(finding: Finding) -> str | None:
@@ -152,8 +151,7 @@ def _saved(finding: Finding) -> str | None:
             apart = between(saves.low_ns, saves.high_ns, saves.of_ns)
             return f"unsure, {apart if saves.has_bounds else saves.figure}"
         return f"{saves.figure} ({format_ns(saves.shown_ns)})"
-    named = next(filter(None, map(_PROFILER.search, finding.advice)), None)
-    return f"see {named[1]}" if named else None
+    return f"see {finding.shown_by}" if finding.shown_by else None
 
 
 def _in_a_row(finding: Finding, on: str, *, share: bool) -> str:
@@ -162,7 +160,7 @@ def _in_a_row(finding: Finding, on: str, *, share: bool) -> str:
     takes = f"{format_share(finding.share, 1)} of the time" if share else ""
     about = ", ".join(filter(None, (finding.title, on, takes)))
     sure = finding.saves is not None and finding.saves.low_ns > finding.share * finding.saves.of_ns
-    if COUNTED_BEFORE in finding.note:
+    if finding.counted_before:
         return f"{about}; time counted {COUNTED_BEFORE}"
     if sure:
         return f"{about}; other work waits for it"

@@ -31,7 +31,7 @@ from nsysdiag.findings.phase_work import JudgedTime, RangeSets, host_time
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapGroupKeys
 from nsysdiag.kernels.names import normal_kernel
-from nsysdiag.report import DeviceReport, EvidenceRow, Named, Root, names_nothing
+from nsysdiag.report import DeviceReport, Evidence, EvidenceRow, Named, Root, names_nothing
 from nsysdiag.stacks.samples import SampledCode
 from nsysdiag.time.table import TimeTable
 from nsysdiag.typed import NO_WORDS, joined, say
@@ -92,6 +92,7 @@ class Story(Struct, frozen=True):
     gaps: int
     confidence: float
     evidence: list[Sentence]
+    measured: list[Evidence]
     advice: list[Sentence]
     chain: list[Sentence]
     rows: list[EvidenceRow]
@@ -144,6 +145,7 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
     named = _named(context, facts, shares, call, elsewhere=elsewhere)
     worker = _worker(facts, call) if loads else ""
     leading = mostly(((each.text, ns) for each, ns in named), spot.counted_ns, context.judged.ns)
+    measured = _measured(facts)
     place = say(", awaited in {}", typed.nvtx(facts.path[-1], LONGEST_PLACE)) if facts.path else ""
     return Story(
         title=_title(context, facts, elsewhere),
@@ -154,7 +156,8 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
         call=call,
         gaps=len(facts.gaps.gap),
         confidence=_confidence(device, context, facts),
-        evidence=_evidence(context, facts),
+        evidence=_evidence(context, facts, measured),
+        measured=measured,
         advice=[*_naming(facts, call), *_with_row(context, facts, advice)][:MOST_ADVICE],
         chain=_chain(context, facts, fix),
         rows=_rows(context, facts),
@@ -449,28 +452,39 @@ def _worker(facts: _Facts, call: Sentence | None) -> Sentence:
     return say("{} ({})", facts.kind.title, call) if call else facts.kind.title
 
 
-def _evidence(context: FindingContext, facts: _Facts) -> list[Sentence]:
-    """Labels, the calls with most of the time, what CPU samples were in, the longest gap, and the gaps drained."""
-    lines: list[Sentence] = [
-        f"{_worded(label)}: {format_ns(ns)}" for label, (ns, _) in list(facts.labels.items())[:MOST_EVIDENCE]
+def _measured(facts: _Facts) -> list[Evidence]:
+    """Labels, the calls with most of the time, the longest gap, and idle time behind waits."""
+    calls = [each for each in list(facts.calls.items())[:MOST_EVIDENCE] if facts.call_of.get(each[0]) == each[0]]
+    return [
+        *(Evidence("label", _worded(label), ns=ns) for label, (ns, _) in list(facts.labels.items())[:MOST_EVIDENCE]),
+        *(Evidence("call", call, count, ns) for call, (ns, count) in (calls if facts.spot.lost_ns else [])),
+        Evidence("gap", "", 1, int(facts.gaps.ns.max())),
+        *([Evidence("idle_behind", "", ns=facts.spot.made_ns)] if facts.spot.made_ns else []),
     ]
-    if facts.spot.lost_ns:
-        lines += [
-            say("{}: {} in {} {}", call, format_ns(ns), format_count(count), "piece" if count == 1 else "pieces")
-            for call, (ns, count) in list(facts.calls.items())[:MOST_EVIDENCE]
-            if facts.call_of.get(call) == call
-        ]
+
+
+def _evidence(context: FindingContext, facts: _Facts, measured: list[Evidence]) -> list[Sentence]:
+    """What was measured in words, and what CPU samples were in."""
+    start = format_moment(int(context.gaps.frame.gaps.start[facts.gaps.longest]))
     done = context.batches.words(facts.slices) if facts.spot.cause == INPUT_WAIT else ""
-    lines += [done] if done else []
-    if facts.code.count:
-        lines.append(facts.code.words())
-    start = int(context.gaps.frame.gaps.start[facts.gaps.longest])
-    lines.append(f"longest: {format_ns(int(facts.gaps.ns.max()))} in the gap at {format_moment(start)}")
-    if facts.spot.made_ns:
-        lines.append(
-            f"{format_ns(facts.spot.made_ns)} of idle time after it: the thread could have launched while it waited"
-        )
-    return lines
+    said: dict[str, list[Sentence]] = {}
+    for each in measured:
+        said.setdefault(each.kind, []).append(_said(each, start))
+    sampled = [facts.code.words()] if facts.code.count else []
+    labels, calls, longest, behind = (said.get(kind, []) for kind in ("label", "call", "gap", "idle_behind"))
+    return [*labels, *calls, *([done] if done else []), *sampled, *longest, *behind]
+
+
+def _said(each: Evidence, start: str) -> Sentence:
+    """`start` is when the longest gap begins."""
+    time, count = format_ns(each.ns or 0), each.count or 0
+    if each.kind == "call":
+        return say("{}: {} in {} {}", each.name, time, format_count(count), "piece" if count == 1 else "pieces")
+    if each.kind == "gap":
+        return f"longest: {time} in the gap at {start}"
+    if each.kind == "idle_behind":
+        return f"{time} of idle time after it: the thread could have launched while it waited"
+    return say("{}: {}", each.name, time)
 
 
 def _worded(label: EvidenceLabel) -> str:

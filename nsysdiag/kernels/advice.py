@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -217,9 +217,14 @@ def kernel_advice(
         )
         if share >= least
     ]
-    shown = _by_rocprof if "rocm" in made_with else _by_ncu
-    profile = [shown(each) for each in top[:1] if each.ncu]
+    shown = {"rocprof": _by_rocprof, "ncu": _by_ncu}.get(profiler_of(top, made_with))
+    profile = [shown(each) for each in top[:1]] if shown else []
     return [*(sentence for each in chosen for sentence in each.sentences(made_with)), *profile]
+
+
+def profiler_of(top: Sequence[TopKernel], made_with: Collection[str]) -> str:
+    """The program that profiles the first of these kernels: `ncu`, `rocprof`, or none of graphs."""
+    return ("rocprof" if "rocm" in made_with else "ncu") if top and top[0].ncu else ""
 
 
 _PLAIN = re.compile(r"[A-Za-z_]\w{0,79}")

@@ -19,7 +19,7 @@ from nsysdiag.comparison.alignment import LEAST_ALIKE, Aligned, LaunchOrder, ali
 from nsysdiag.comparison.facts import Unit
 from nsysdiag.comparison.pairing import CutAlike, paired
 from nsysdiag.comparison.significance import FEWEST_ENTRIES
-from nsysdiag.comparison.units import ITERATIONS, OneRun, in_units, is_slice
+from nsysdiag.comparison.units import ITERATIONS, OneRun, in_units
 from nsysdiag.config.settings import Settings
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
@@ -121,7 +121,7 @@ def _by_operations(
 
 def _once(keys: Sequence[str], sides: Sequence[dict[str, _Side]], reports: Sequence[Report]) -> dict[str, OneRun]:
     """The devices, if two captures did the same operations from first to last."""
-    if len(sides) > 2 or any(is_slice(device) for each in reports for device in each.devices):
+    if len(sides) > 2 or any(device.sliced for each in reports for device in each.devices):
         return {}
     one, two = ({key: side[key].operations for key in keys} for side in sides)
     found = {key: align(one[key], two[key]) for key in keys}

@@ -132,6 +132,7 @@ def figures_of(
         unified_memory=_unified_memory(of),
         memory=_allocated(of),
         ranges=ranges.result(),
+        sliced=found.missing.result().sliced,
     )
     trim()
     return report

@@ -196,7 +196,7 @@ def tells_of_loss(text: str) -> bool:
 
 def tells_of_dropped(text: str) -> bool:
     """Whether a message says that events which had been collected are not in the trace."""
-    return _DROPPED.search(text) is not None
+    return tells_of_loss(text) and _DROPPED.search(without_private_parts(text)) is not None
 
 
 _PATH = re.compile(r"(?<![\w.)])(?:[A-Za-z]:[\\/]|\\\\|~?/|\.{1,2}/)[^\s'\"<>|:;,]*")

@@ -111,7 +111,7 @@ class Trace:
         self.schema_version: str | None = metadata.get("EXPORT_SCHEMA_VERSION")
         events = self.read_chosen("DIAGNOSTIC_EVENT", "severity", SEVERITIES, *DIAGNOSTIC_COLUMNS)
         reported = capture_warnings(events)
-        self.events_dropped: bool = any(map(tells_of_dropped, map(typed.plain, reported)))
+        self.events_dropped: bool = any(map(tells_of_dropped, filter(None, events.text("text").texts())))
         for warning in reported:
             self.warn(warning)
         self._opening_warnings = len(self._warnings)

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from nsysdiag.comparison.compare import compare_reports
 from nsysdiag.comparison.units import PARTS_OF_STEPS, _counts
-from nsysdiag.diagnosis.facts import SLICE
 from nsysdiag.pipeline import analyze
 from tests.builder import TraceBuilder
 from tests.comparison.samples import WITHOUT_TIMELINE, only
@@ -95,7 +94,7 @@ class TestPartsOfSteps:
     def test_slices_without_steps(self, tmp_path: Path) -> None:
         """One side that is a slice is enough, unless its steps are compared."""
         whole = report(steps("step {}", 1), tmp_path, "whole")
-        cut = on_device(whole, notes=[f"{SLICE}: 20 operations were launched before it begins."])
+        cut = on_device(whole, sliced=True)
         assert not only(compare_reports([whole], [cut])).unit.part_of_step
         one, two = (on_device(each, iterations=None) for each in (whole, cut))
         for before, after, expected in ((one, one, False), (one, two, True), (two, one, True)):

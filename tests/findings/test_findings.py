@@ -9,7 +9,7 @@ import pytest
 from nsysdiag.causes import CAUSES
 from nsysdiag.config.settings import FindingThresholds, Settings
 from nsysdiag.findings.rules import severity
-from nsysdiag.report import Finding, Report
+from nsysdiag.report import Evidence, Finding, Report
 from nsysdiag.share.redaction import redacted
 from tests.builder import MAIN, TraceBuilder, global_pid, global_tid
 from tests.causes.example import NEIGHBOUR, first, late
@@ -68,6 +68,8 @@ class TestOneDevice:
         assert read.confidence == round(1 - 80_000 / 190_000, 4)
         assert by_cause(report)["uncovered"].confidence == 0
         assert "read: 60.0 µs in 1 piece" in read.evidence
+        assert Evidence(kind="call", name="read", count=1, ns=60_000) in read.measured
+        assert Evidence(kind="gap", name="", count=1, ns=60_000) in read.measured
         (signature,) = report.devices[0].signatures
         assert {each.signature for each in report.findings if each.lost_ns} == {signature.id}
 

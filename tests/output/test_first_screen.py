@@ -232,6 +232,7 @@ class TestKernelsFirst:
         share=0.87,
         saves=None,
         advice=["Allow TF32.", "Nsight Compute shows what limits the kernel: ncu --set full PROGRAM"],
+        shown_by="ncu",
     )
     """It promises nothing, so it stands behind all that do."""
 

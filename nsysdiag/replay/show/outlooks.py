@@ -227,8 +227,8 @@ def _predicted(report: Report) -> list[tuple[Finding, Saves, Outlook]]:
 def _said(report: Report, finding: Finding, saves: Saves) -> str:
     """What fixing a finding saves; where that has no lower bound, at most and likely."""
     title = ", ".join(filter(None, (finding.title, where(finding, len(report.devices)))))
-    likely = f"likely {format_share(saves.ns, saves.of_ns)}" if saves.ns else "likely nothing"
-    said = "" if saves.has_bounds or saves.cannot_tell or saves.figure.endswith(likely[7:]) else f", {likely}"
+    likely, most = (format_share(ns, saves.of_ns) if ns else "nothing" for ns in (saves.ns, saves.high_ns))
+    said = "" if saves.has_bounds or saves.cannot_tell or likely == most else f", likely {likely}"
     return f"{clip(title, MOST_TITLE)} · saves {saves.figure} of {saves.whole}{said} (replay)"
 
 
