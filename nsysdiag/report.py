@@ -377,6 +377,16 @@ class InnerLoop(Record, frozen=True):
     median_ns: Ns
 
 
+class IterationKind(Record, frozen=True):
+    """Iterations that spend most of their time in this kernel, or in CUDA graphs recorded as a whole: how many of the
+    steady ones, their median and their total time."""
+
+    name: KernelName
+    count: Count
+    median_ns: Ns
+    total_ns: TotalNs
+
+
 class IterationReport(Record, frozen=True):
     """Iterations found by `source`: `nvtx`, ranges of this name, or `anchor`, an operation that repeats.
 
@@ -387,7 +397,8 @@ class IterationReport(Record, frozen=True):
     `closed`: the program's own loop surely closes in each. `inner` is the shorter period in them, None if none was
     found; `levels` are all of them, from that one on. `certain` is False where the trace does not show which are the
     steps and which their parts; then `outer`, if any, is a longer period that may be the step: so many iterations are
-    in each, and its median length.
+    in each, and its median length. `kinds` of iterations take turns, as prefill and decode in a server, the most
+    frequent first; empty where all do the same work. Only those of the first kind are slow.
     """
 
     source: OwnText
@@ -410,6 +421,7 @@ class IterationReport(Record, frozen=True):
     inner: Annotated[InnerLoop | None, NO_BUDGET] = None
     levels: Annotated[list[InnerLoop], NO_BUDGET] = []
     outer: Annotated[InnerLoop | None, NO_BUDGET] = None
+    kinds: Annotated[list[IterationKind], NO_BUDGET] = []
     certain: bool = True
 
 

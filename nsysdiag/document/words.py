@@ -202,6 +202,19 @@ def inner_sentence(found: IterationReport) -> str:
     return f"{by} “{clip(brief(inner.name), ITERATION_NAME)}” comes {times}"
 
 
+def kinds_sentence(found: IterationReport) -> str:
+    """What each kind of iterations runs; empty where all do the same work."""
+    if not found.kinds:
+        return ""
+    total = sum(each.total_ns for each in found.kinds)
+    said = (
+        f"{format_count(each.count)} mostly {clip(brief(each.name), ITERATION_NAME)} "
+        f"({format_share(each.total_ns, total)} of the time, median {format_ns(each.median_ns)})"
+        for each in found.kinds
+    )
+    return f"Iterations of several kinds take turns: {', '.join(said)}"
+
+
 def doubt_sentence(found: IterationReport) -> str:
     """What else may be the step; empty where the trace shows it."""
     if found.certain:

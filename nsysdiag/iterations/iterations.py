@@ -19,6 +19,7 @@ from nsysdiag.iterations.begins import from_the_first
 from nsysdiag.iterations.by_anchor import Closing, anchored_loops
 from nsysdiag.iterations.by_range import apart, named_loops
 from nsysdiag.iterations.happened import Happened, Kinds, anchor_of
+from nsysdiag.iterations.kinds import by_exchange
 from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, STEP, Called, Loop, loop_of, median_of, pauses, spread_of
 from nsysdiag.iterations.outer import LIGHT_KERNELS, REGULAR, RepeatCounts, around, by_sequence, outermost
 from nsysdiag.trace.columns import Strings
@@ -321,6 +322,8 @@ def find_loops(
         found = anchored_loops(device, whole, loops, fewest, closes)
         loops += [loop for loop in found if not parts_of_one_pass(loop, device, happened, end)]
     loops = [outermost(loop, happened, end) for loop in loops]
+    if not any(loop.source == NVTX for loop in loops) and (server := by_exchange(happened, whole)) is not None:
+        loops = [server, *(loop for loop in loops if loop.starts[-1] <= server.starts[0])]
     if max((loop.total_ns for loop in loops), default=0) < ENOUGH_REGULAR * whole.total():
         irregular = by_sequence(happened, whole, loops, fewest)
         if irregular is not None and not parts_of_one_pass(irregular, device, happened, end):

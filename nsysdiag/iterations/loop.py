@@ -109,6 +109,11 @@ class Loop(Struct, frozen=True):
         """The time that the repeats take, without the pauses between them."""
         return int((self.ends - self.starts).sum())
 
+    @property
+    def has_slow(self) -> bool:
+        """Whether some repeats take far longer than usual."""
+        return len(slow_ones(self.ends - self.starts, ~self.open).index) > 0
+
     def inside(self, parts: Intervals) -> Self:
         """The repeats that are whole inside a set of time; the loop is left where one is not."""
         rows = np.flatnonzero(coverage(parts, self.spans) == self.ends - self.starts)

@@ -192,7 +192,7 @@ def judged(special: Special, found: RepeatCounts, happened: Happened) -> tuple[b
     of_host = feeds or reads or waits
     if not special.exact:
         closes = bool(extra & happened.downloads) and not of_host
-        return closes or (len(added) > LIGHT_KERNELS and not feeds), False
+        return closes or (len(added) > LIGHT_KERNELS and not feeds), feeds and (reads or waits)
     if of_host:
         return bool(added) and special.each < MANY_INNER, not added and (feeds or reads)
     if extra & happened.kernels and not _light(special, found, happened):

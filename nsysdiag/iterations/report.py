@@ -16,7 +16,7 @@ from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct, picked
 from nsysdiag.iterations.loop import SPREADS, Inner, Loop, median_of, slow_ones, spread_of
 from nsysdiag.kernels.facts import KernelRow
-from nsysdiag.report import InnerLoop, Iteration, IterationReport, IterationsPacked, SlowIteration
+from nsysdiag.report import InnerLoop, Iteration, IterationKind, IterationReport, IterationsPacked, SlowIteration
 from nsysdiag.time.facts import WORK
 from nsysdiag.time.table import TimeTable
 
@@ -28,6 +28,9 @@ LEAST_SPREAD = 0.01
 MOST_ROWS = 200
 MOST_SLOW = 10
 MOST_CAUSES = 4
+MOST_KINDS = 6
+NamedKinds = tuple[IntArray, list[str]]
+"""Of each iteration the place of its kind among the names of all."""
 
 
 class DeviceIterations(Struct, frozen=True):
@@ -43,13 +46,16 @@ LEFT_FOR = 10
 """Times a usual iteration: a shorter one, in which a pause begins or ends, is slow, and the loop was not left."""
 
 
-def device_iterations(found: Loop | None, time: TimeTable, strings: Strings, paused: Intervals) -> DeviceIterations:
-    """What iterations are made of; `paused` are the pauses between phases."""
+def device_iterations(
+    found: Loop | None, time: TimeTable, strings: Strings, paused: Intervals, kinds: NamedKinds | None = None
+) -> DeviceIterations:
+    """What iterations are made of; `paused` are the pauses between phases, and `kinds` those of iterations that take
+    turns."""
     if found is None:
         return DeviceIterations()
     states = time.states(found.spans)
     parts = {name: states[name] for name in WORK} | time.own_causes(found.spans)
-    report = iteration_report(found, parts, strings, paused)
+    report = iteration_report(found, parts, strings, paused, kinds)
     steady = np.ones(len(found), dtype=np.bool_)
     steady[report.left_out] = False
     if not found.closed:
@@ -58,10 +64,14 @@ def device_iterations(found: Loop | None, time: TimeTable, strings: Strings, pau
 
 
 def iteration_report(
-    found: Loop, parts: dict[str, IntArray], strings: Strings, paused: Intervals | None = None
+    found: Loop,
+    parts: dict[str, IntArray],
+    strings: Strings,
+    paused: Intervals | None = None,
+    kinds: NamedKinds | None = None,
 ) -> IterationReport:
     """Lengths, ledgers and the slow ones of the iterations `found`; `parts` is what each is made of: work and
-    causes. One in which a pause begins or ends is not compared."""
+    causes. One in which a pause begins or ends is not compared, and of several `kinds` only the most frequent one."""
     spans = found.spans
     length = spans.end - spans.start
     left = found.open | (np.zeros(len(length), dtype=np.bool_) if paused is None else _across(spans, paused))
@@ -70,7 +80,9 @@ def iteration_report(
     inside = np.flatnonzero(steady)
     order = inside[np.argsort(length[inside], kind="stable")]
     median = int(order[(len(order) - 1) // 2])
-    slow = slow_ones(length, steady)
+    alike = steady if kinds is None else steady & (kinds[0] == np.bincount(kinds[0][steady]).argmax())
+    slow = slow_ones(length, alike)
+    usual = order[alike[order]]
     listed = np.sort(np.argsort(-length, kind="stable")[:MOST_ROWS]).tolist()  # the longest, in order
     return IterationReport(
         source=found.source,
@@ -83,7 +95,7 @@ def iteration_report(
         worst_ns=int(length[inside].max()),
         median_index=median,
         rows=[_row(at, spans, parts, bool(steady[at])) for at in listed],
-        slow=[_slow(at, length, parts, median) for at in slow.index[:MOST_SLOW].tolist()],
+        slow=[_slow(at, length, parts, int(usual[(len(usual) - 1) // 2])) for at in slow.index[:MOST_SLOW].tolist()],
         slow_count=len(slow.index),
         slow_extra_ns=slow.extra_ns,
         slow_period=slow.period,
@@ -93,7 +105,19 @@ def iteration_report(
         levels=_levels(found, strings),
         outer=None if found.outer is None else _inner(found.outer, strings),
         certain=found.certain,
+        kinds=[] if kinds is None else _kinds(*kinds, length, steady),
     )
+
+
+def _kinds(kind: IntArray, names: list[str], length: IntArray, steady: BoolArray) -> list[IterationKind]:
+    """The kinds of the steady iterations, the most frequent first."""
+    its = {name: length[steady & (kind == at)] for at, name in enumerate(names)}
+    found = [
+        IterationKind(name=name, count=len(each), median_ns=median_of(each), total_ns=int(each.sum()))
+        for name, each in its.items()
+        if len(each)
+    ]
+    return sorted(found, key=lambda each: (-each.count, each.name))[:MOST_KINDS]
 
 
 def _levels(found: Loop, strings: Strings) -> list[InnerLoop]:

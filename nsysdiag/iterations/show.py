@@ -46,7 +46,8 @@ def section(device: DeviceReport, context: Context) -> Section | None:
     if found is None:
         return None
     left_out = words.left_out_sentence(found)
-    more = [text for text in (words.slow_sum(found), words.inner_sentence(found), words.doubt_sentence(found)) if text]
+    said = words.kinds_sentence(found), words.slow_sum(found), words.inner_sentence(found), words.doubt_sentence(found)
+    more = [text for text in said if text]
     about = f"{words.iterations_found(found)}. {LASTS}" + (f" {left_out}." if left_out else "")
     slow = [words.slow_sentence(each, causes) for each in found.slow]
     return Section(

@@ -25,6 +25,8 @@ from nsysdiag.phases.steady import (
     ALIKE,
     ALIKE_BUSY,
     FEWEST_REPEATS,
+    LEAST_BUSY,
+    MOST_STARTUP,
     REPEATED_SHARE,
     WARM_UP_SLOWER,
     JobParts,
@@ -198,6 +200,7 @@ def merged(borders: IntArray, loops: list[StepLoop], signals: list[DeviceSignal]
         return parts(found.borders[sorted(kept)])
 
     found = parts(borders)
+    found = _in_turns(found, loops, measured)
     found = _neighbours(found, loops, measured)
     while joined := _joined_run(found, measured):
         found = joined
@@ -207,6 +210,21 @@ def merged(borders: IntArray, loops: list[StepLoop], signals: list[DeviceSignal]
 
 Measure = Callable[[Iterable[int]], JobParts]
 """The parts between those borders of the parts so far that are kept, by their places."""
+
+
+def _in_turns(found: JobParts, loops: list[StepLoop], measured: Measure) -> JobParts:
+    """With the parts of each loop whose steps of several kinds take turns as one, without a start before them. Not
+    across one without work: that is a pause."""
+    same: set[int] = set()
+    for loop in loops:
+        if loop.mixed:
+            works = (found.borders[1:] > loop.starts[0]) & (found.borders[:-1] < loop.starts[-1])
+            works &= found.busy >= LEAST_BUSY
+            starts = works & ~found.steady & (found.account[:, 3] > MOST_STARTUP)
+            for run in np.split(np.arange(len(found)), np.flatnonzero(~works)):
+                part = run[works[run] & ~starts[run]]
+                same.update(range(int(part[0]) + 1, int(part[-1]) + 1) if found.steady[part].any() else ())
+    return measured(set(range(len(found.borders))) - same) if same else found
 
 
 def _neighbours(found: JobParts, loops: list[StepLoop], measured: Measure) -> JobParts:

@@ -10,6 +10,7 @@ from nsysdiag.arrays.groups import to_planes, to_text
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, subtract, union
 from nsysdiag.events.operations import Category
 from nsysdiag.phases.facts import REPEAT, STEP, Basis, PhaseName, PhaseSteps
+from nsysdiag.phases.kinds import with_kinds
 from nsysdiag.phases.merging import LEAST_LENGTH, CutCandidates, job_cuts, merged
 from nsysdiag.phases.passes import JobPasses, passes_of_job
 from nsysdiag.phases.signal import (
@@ -219,6 +220,7 @@ def _parts(signals: list[DeviceSignal], loops: list[StepLoop], lo: int, hi: int)
     work = job_work([signal.device for signal in signals], lo, hi)
     if work.most_repeats < REPEATED:  # no part can be steady, wherever the borders are
         return segments_of(np.array([lo, hi], np.int64), loops, signals, work)
+    loops = with_kinds(loops, work)
     changes = CutCandidates.of(signals, work, loops)
     looks: list[JobParts] = []
     for windows, scaled in LOOKS:

@@ -29,11 +29,14 @@ class NamedWork(Struct, frozen=True):
 
 class JobWork(Struct, frozen=True):
     """The work of the devices of a job. By code of the name: whether it is one of kernels (or of graphs), and the time
-    of all its operations in ns. Code 0 stands for all other kernels."""
+    of all its operations in ns. Code 0 stands for all other kernels. `kind` is the code itself, but one for all graphs
+    that the trace holds as wholes. `keys` are as of `operation_keys`, -1 for code 0."""
 
     devices: list[NamedWork]
     kernel: BoolArray
     total: FloatArray
+    kind: IntArray
+    keys: IntArray
 
     @property
     def most_repeats(self) -> int:
@@ -68,7 +71,10 @@ def _longest_names(spans: list[Intervals], codes: list[IntArray], keys: IntArray
     devices = [NamedWork(work, new[code]) for work, code in zip(spans, codes, strict=True)]
     sums = np.zeros(len(kept) + 1)
     np.add.at(sums, new, total)
-    return JobWork(devices, np.append(True, kernel[kept]), sums)
+    code = np.arange(len(kept) + 1)
+    graphs = np.append(False, keys[kept] <= _FIRST_GRAPH)
+    kind = np.where(graphs, graphs.argmax(), code)
+    return JobWork(devices, np.append(True, kernel[kept]), sums, kind, np.append(-1, keys[kept]))
 
 
 def launched_in(device: DeviceTimeline, lo: int, hi: int) -> BoolArray:
@@ -109,7 +115,7 @@ class StepLoop(Struct, frozen=True, eq=False):
     such as layers of a model in a sliced trace. `parts` is how many repeats of a shorter loop each holds; `group` is
     how many steps a longer one holds that may be the step; 0 for none. `certain`: the trace shows which it is.
     `kernels` is how many are in each repeat where these may be layers of one pass, else 0; `model`: they look like
-    such."""
+    such. `mixed`: steps of several kinds take turns."""
 
     starts: IntArray
     source: str
@@ -120,6 +126,7 @@ class StepLoop(Struct, frozen=True, eq=False):
     certain: bool = True
     kernels: int = 0
     model: bool = False
+    mixed: bool = False
 
     def __len__(self) -> int:
         return max(len(self.starts) - 1, 0)

@@ -120,8 +120,10 @@ def segments_of(borders: IntArray, loops: list[StepLoop], signals: list[DeviceSi
     works &= (account[:, 3] <= MOST_STARTUP) | _full_of_steps(
         borders, [loop for loop in loops if loop.certain and len(loop) >= MANY_STEPS]
     )
-    many = (alike >= STRONG_HALVES) & (operations >= STRONG_OPERATIONS)
-    steady = repeated & works & (alike >= ALIKE_HALVES) & (many | ~_within_steps(borders, loops))
+    mixed = _full_of_steps(borders, [loop for loop in loops if loop.mixed])
+    many = ((alike >= STRONG_HALVES) | mixed) & (operations >= STRONG_OPERATIONS)
+    steady = (repeated & (alike >= ALIKE_HALVES)) | mixed
+    steady &= works & (many | ~_within_steps(borders, loops))
     computes = steady & (kernel_ns > 0) & (repeats > 1)
     # Copies alone repeat too where a large upload is made of many: a phase only where no kernel repeats.
     steady = computes if computes.any() else steady

@@ -33,6 +33,7 @@ from nsysdiag.ledger.ledger import WindowSplit, coverage, pack_gaps
 from nsysdiag.memory.device import device_memory
 from nsysdiag.memory.facts import DeviceMemory, UnifiedMemory
 from nsysdiag.memory.unified import unified_memory
+from nsysdiag.phases.kinds import named_kinds
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.pipeline.device_findings import DeviceRoots
 from nsysdiag.pipeline.device_gaps import DeviceGaps
@@ -77,7 +78,7 @@ def figures_of(
     background: Background,
 ) -> DeviceReport:
     """A device's part of the report, without its verdict. Figures that need no others are made by the second thread."""
-    iterations = _iterations(found.repeating.result(), time, job_phases, reading)
+    iterations = _iterations(found.repeating.result(), found.device, time, job_phases, reading)
     of = _Inputs(found, roots, time, iterations, reading, host)
     metrics = background.begin(_metrics, of)
     used = background.begin(_utilization, of, metrics)
@@ -138,10 +139,15 @@ def figures_of(
     return report
 
 
-def _iterations(repeating: Loop | None, time: TimeTable, job_phases: JobPhases, reading: Reading) -> DeviceIterations:
+def _iterations(
+    repeating: Loop | None, device: DeviceTimeline, time: TimeTable, job_phases: JobPhases, reading: Reading
+) -> DeviceIterations:
     """What the iterations are made of."""
+    kinds = None
+    if repeating is not None and repeating.closed and repeating.has_slow:
+        kinds = named_kinds(repeating.spans, device, reading.strings)
     pauses = Intervals.of([(each.start, each.end) for each in job_phases.phases if each.name == "pause"])
-    return device_iterations(repeating, time, reading.strings, pauses)
+    return device_iterations(repeating, time, reading.strings, pauses, kinds)
 
 
 def _metrics(of: _Inputs) -> GpuMetrics | None:
