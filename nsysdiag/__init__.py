@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from nsysdiag.formats.figures import figures, gap_chart, ledger_chart, queue_depth_chart
     from nsysdiag.formats.frames import all_gaps, frames
     from nsysdiag.messages import InputError, NotComparableError, NsysdiagError, OutputError, UsageError
-    from nsysdiag.pipeline.before_after import compare
+    from nsysdiag.pipeline.changes import compare, whatif
     from nsysdiag.pipeline.loading import analyze, load
-    from nsysdiag.pipeline.whatif import whatif
     from nsysdiag.ranks.pipeline import analyze_ranks
     from nsysdiag.ranks.report import RanksReport
     from nsysdiag.replay.facts import Transform, WhatIf
@@ -68,7 +67,7 @@ _HOMES = {
     "all_gaps": "nsysdiag.formats.frames",
     "analyze": "nsysdiag.pipeline.loading",
     "analyze_ranks": "nsysdiag.ranks.pipeline",
-    "compare": "nsysdiag.pipeline.before_after",
+    "compare": "nsysdiag.pipeline.changes",
     "figures": "nsysdiag.formats.figures",
     "frames": "nsysdiag.formats.frames",
     "gap_chart": "nsysdiag.formats.figures",
@@ -76,7 +75,7 @@ _HOMES = {
     "load": "nsysdiag.pipeline.loading",
     "open_trace": "nsysdiag.trace.trace",
     "queue_depth_chart": "nsysdiag.formats.figures",
-    "whatif": "nsysdiag.pipeline.whatif",
+    "whatif": "nsysdiag.pipeline.changes",
 }
 
 

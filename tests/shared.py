@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nsysdiag.config.settings import Settings
-    from nsysdiag.pipeline.whatif import Replayed
+    from nsysdiag.pipeline.changes import Replayed
     from nsysdiag.report import Report
     from tests.simulator import Capture
 

@@ -8,16 +8,7 @@ import numpy as np
 
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import BoolArray
-from nsysdiag.causes.cause import (
-    KEEP_ON_DEVICE,
-    Cause,
-    EvidenceRows,
-    Lookalike,
-    OwnCall,
-    Variant,
-    advice,
-    words,
-)
+from nsysdiag.causes.cause import KEEP_ON_DEVICE, Cause, EvidenceRows, Lookalike, OwnCall, Variant, advice, words
 from nsysdiag.causes.evidence import DRAINED, READ_BACK, EvidenceLayer, HostEvidence, layer_of, named, named_rows
 from nsysdiag.events.rows import NamedRows
 
@@ -198,10 +189,7 @@ thread    [cudaMemcpy     ]   [launch]
             labels=(PAGEABLE,),
         ),
         Variant(
-            "synchronous",
-            "a synchronous call",
-            "use cudaMemcpyAsync on a stream of its own",
-            labels=(SYNCHRONOUS,),
+            "synchronous", "a synchronous call", "use cudaMemcpyAsync on a stream of its own", labels=(SYNCHRONOUS,)
         ),
         Variant("other", "", "copy asynchronously from pinned memory"),
     ),

@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.causes import call_facts
-from nsysdiag.causes.cause import (
-    Cause,
-    EvidenceRows,
-    Lookalike,
-    Variant,
-    advice,
-    matching,
-    words,
-)
+from nsysdiag.causes.cause import Cause, EvidenceRows, Lookalike, Variant, advice, matching, words
 from nsysdiag.causes.evidence import LATENCY_LIMIT, EvidenceLayer, HostEvidence, Threshold, described
 from nsysdiag.gaps import gaps
 from nsysdiag.trace.enums import OverheadType
@@ -155,15 +147,9 @@ thread     [launch]
             format_ns(gaps.DEFAULT_NS),
             "default launch latency, used where the trace has too few cases to calibrate it",
         ),
+        Threshold("latency_samples", str(gaps.LATENCY_SAMPLES), "launches to an idle device needed to calibrate it"),
         Threshold(
-            "latency_samples",
-            str(gaps.LATENCY_SAMPLES),
-            "launches to an idle device needed to calibrate it",
-        ),
-        Threshold(
-            "latency_percentile",
-            f"{gaps.LATENCY_PERCENTILE}%",
-            "percentile of their delays that is the latency",
+            "latency_percentile", f"{gaps.LATENCY_PERCENTILE}%", "percentile of their delays that is the latency"
         ),
         LATENCY_LIMIT,
     ),

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.cause import (
-    Cause,
-    EvidenceRows,
-    Lookalike,
-    Variant,
-    advice,
-    matching,
-    words,
-)
+from nsysdiag.causes.cause import Cause, EvidenceRows, Lookalike, Variant, advice, matching, words
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, nested_calls
 from nsysdiag.gaps.launch_frame import LaunchCase
 

@@ -9,15 +9,7 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import Intervals, pieces, subtract, union
-from nsysdiag.causes.cause import (
-    Cause,
-    EvidenceRows,
-    Lookalike,
-    Variant,
-    advice,
-    matching,
-    words,
-)
+from nsysdiag.causes.cause import Cause, EvidenceRows, Lookalike, Variant, advice, matching, words
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, described, layer_of, named, plain_layer
 from nsysdiag.causes.memory_calls import MEMORY_ALLOCATION
 from nsysdiag.causes.start_up import CONTEXT_INIT, MODULE_LOAD

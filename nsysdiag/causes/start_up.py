@@ -9,16 +9,7 @@ import numpy as np
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import Intervals, contains, nearest_before, union
 from nsysdiag.causes import call_facts, memory_calls
-from nsysdiag.causes.cause import (
-    Cause,
-    EvidenceRows,
-    Lookalike,
-    OwnCall,
-    Variant,
-    advice,
-    matching,
-    words,
-)
+from nsysdiag.causes.cause import Cause, EvidenceRows, Lookalike, OwnCall, Variant, advice, matching, words
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, layer_of, named, nested_calls, plain_layer
 from nsysdiag.causes.ids import GRAPH_BUILD
 from nsysdiag.events.host import UNKNOWN_LOADING
@@ -93,11 +84,7 @@ thread         [cuCtxCreate ][launch]
 FIRST_LAUNCH = EvidenceLabel("first launch of a kernel")
 SEEN, COPIED = EvidenceLabel("loading seen by the profiler"), EvidenceLabel("code is copied to the device")
 MODULE_LOAD_CALLS = re.compile(r"cu(Module|Library)Load\w*|cudaLibraryLoad\w*|cuLink\w+|nvrtc\w+")
-LOADING_KINDS = (
-    OverheadType.DRIVER_COMPILER,
-    OverheadType.RUNTIME_MODULE_LOADING,
-    OverheadType.LAZY_FUNCTION_LOADING,
-)
+LOADING_KINDS = (OverheadType.DRIVER_COMPILER, OverheadType.RUNTIME_MODULE_LOADING, OverheadType.LAZY_FUNCTION_LOADING)
 
 
 def module_load_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
@@ -174,10 +161,7 @@ thread         [launch, loads its code     ]
         ),
         Threshold("long", format_ns(call_facts.LONG_NS), "limit used there, and where most launches are first ones"),
     ),
-    rows=(
-        EvidenceRows.OVERHEAD,
-        EvidenceRows.CALL,
-    ),
+    rows=(EvidenceRows.OVERHEAD, EvidenceRows.CALL),
     confirm=(
         'A launch call of a kernel that runs for the first time takes a millisecond or more. The overhead row says "Module loading" or "Lazy function loading", or the call is cuModuleLoadData or cuLibraryLoadData.',
         "With CUDA_MODULE_LOADING=EAGER the time moves to the start of the program.",

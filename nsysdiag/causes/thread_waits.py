@@ -8,15 +8,7 @@ import numpy as np
 
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import BoolArray
-from nsysdiag.causes.cause import (
-    Cause,
-    EvidenceRows,
-    Lookalike,
-    Variant,
-    advice,
-    matching,
-    words,
-)
+from nsysdiag.causes.cause import Cause, EvidenceRows, Lookalike, Variant, advice, matching, words
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, named
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import process_of

@@ -99,13 +99,7 @@ def batch(
     from nsysdiag.batch.task import Shared, check_budgets
     from nsysdiag.ci.budgets import Judgement, refuse_changes, unused
     from nsysdiag.cli.output import say_what_mattered
-    from nsysdiag.cli.settings import (
-        budgets_of_options,
-        load_report,
-        only_prices,
-        require_one_way,
-        settings_of_file,
-    )
+    from nsysdiag.cli.settings import budgets_of_options, load_report, only_prices, require_one_way, settings_of_file
     from nsysdiag.document.one_line import command_of
     from nsysdiag.formats.batch.entries import summary_of
     from nsysdiag.saved.files import is_saved_report

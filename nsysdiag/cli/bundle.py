@@ -28,8 +28,7 @@ def bundle(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help=f"{options.A_TRACE}.")],
     *,
     output: Annotated[
-        str | None,
-        typer.Option("-o", "--output", metavar="PATH", help="Write the zip to PATH.", show_default=False),
+        str | None, typer.Option("-o", "--output", metavar="PATH", help="Write the zip to PATH.", show_default=False)
     ] = None,
     device: options.DeviceOption = None,
     same_gpu: options.SameGpuOption = False,

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 
 ProgramOption = Annotated[
-    list[str],
-    typer.Argument(metavar="PROGRAM ARGS...", help="The program and its arguments.", show_default=False),
+    list[str], typer.Argument(metavar="PROGRAM ARGS...", help="The program and its arguments.", show_default=False)
 ]
 DelayOption = Annotated[
     float | None, options.value("--delay", "SECONDS", "Start recording this long after the program starts.", min=0)

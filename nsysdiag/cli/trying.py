@@ -111,11 +111,7 @@ def try_fix(
     destinations = plan(output, format_name, "try", kind, force=force) if output else []
     file = settings_of_file(config, discover=not no_config, quiet=quiet).settings
     settings = replace(
-        file,
-        same_gpu=same_gpu or file.same_gpu,
-        step=options.checked_step(step, file.step),
-        timeline=False,
-        nsys=nsys,
+        file, same_gpu=same_gpu or file.same_gpu, step=options.checked_step(step, file.step), timeline=False, nsys=nsys
     )
     trial = _Trial(folder, words, RecordedSpan(delay, duration, capture_range), settings, quiet)
     begun = (folder / PREDICTED).exists() and not anew
@@ -177,7 +173,7 @@ class _Trial:
         from nsysdiag.arrays.spill import share_one_heap
         from nsysdiag.cli.console import progress_bar
         from nsysdiag.comparison.predicted import compare_sides
-        from nsysdiag.pipeline.whatif import with_report
+        from nsysdiag.pipeline.changes import with_report
         from nsysdiag.replay.facts import Transform
 
         if not finding:

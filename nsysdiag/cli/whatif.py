@@ -109,7 +109,7 @@ def whatif(
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.cli.settings import require_one_way, settings_of_file
     from nsysdiag.formats.documents import DocumentKind
-    from nsysdiag.pipeline import whatif as pipeline
+    from nsysdiag.pipeline import changes as pipeline
     from nsysdiag.replay.show.registry import RENDERERS
     from nsysdiag.saved.files import is_saved_report
 
@@ -142,8 +142,7 @@ def whatif(
     )
     if is_saved_report(path):
         raise UsageError(
-            f"{path} is a saved report: a prediction needs the trace itself",
-            hint="name the exported trace",
+            f"{path} is a saved report: a prediction needs the trace itself", hint="name the exported trace"
         )
     file = settings_of_file(config, discover=not no_config, quiet=quiet).settings
     settings = replace(

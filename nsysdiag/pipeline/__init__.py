@@ -1,4 +1,4 @@
-"""The entrances of the program: a trace file in, a report out. `analysis` has the stages between them, `before_after`
+"""The entrances of the program: a trace file in, a report out. `analysis` has the stages between them, `changes`
 compares."""
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def test_nothing_of_other_commands_is_imported(page_and_json: Start) -> None:
     modules = set(page_and_json["modules"])
     assert {"jinja2", "numpy", "sqlalchemy"} <= modules, "modules are seen"
     assert modules & {"distributed", "pandas", "plotly", "pyarrow", "rich"} == set()
-    others = ("batch", "comparison.compare", "pipeline.whatif", "ranks.pipeline", "share")
+    others = ("batch", "comparison.compare", "pipeline.changes", "ranks.pipeline", "share")
     assert modules & {f"nsysdiag.{each}" for each in others} == set()
 
 

@@ -45,7 +45,7 @@ class FakeReplay:
 @pytest.fixture
 def replay(monkeypatch: pytest.MonkeyPatch) -> FakeReplay:
     fake = FakeReplay(whatif())
-    monkeypatch.setattr("nsysdiag.pipeline.whatif.whatif", fake)
+    monkeypatch.setattr("nsysdiag.pipeline.changes.whatif", fake)
     return fake
 
 

@@ -16,7 +16,7 @@ from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.event_waits import StreamWaits
 from nsysdiag.events.rows import Rows
-from nsysdiag.pipeline.whatif import Replayed, replayed
+from nsysdiag.pipeline.changes import Replayed, replayed
 from nsysdiag.replay.device_waits import DeviceWaits, DeviceWaitTable
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.moments import MpiCalls, ThreadActions

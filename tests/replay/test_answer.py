@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nsysdiag import Settings
 from nsysdiag.messages import UsageError
-from nsysdiag.pipeline.whatif import whatif
+from nsysdiag.pipeline.changes import whatif
 from nsysdiag.record import to_json
 from nsysdiag.replay.answer import answered, refused
 from nsysdiag.replay.facts import Identity, Transform, WhatIf

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.causes import CAUSES, PLACE
-from nsysdiag.pipeline.whatif import Replayed
+from nsysdiag.pipeline.changes import Replayed
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.fixes import apply_fix
 from nsysdiag.replay.model import Model

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nsysdiag.messages import UsageError
-from nsysdiag.pipeline.whatif import Replayed
+from nsysdiag.pipeline.changes import Replayed
 from nsysdiag.replay.answer import answered
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.edges import replay

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nsysdiag.pipeline.whatif import whatif
+from nsysdiag.pipeline.changes import whatif
 from nsysdiag.replay.facts import Transform
 from nsysdiag.replay.moments import MpiCalls, mpi_calls, within
 from tests.builder import TraceBuilder, global_tid

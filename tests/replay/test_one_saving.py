@@ -8,7 +8,7 @@ import pytest
 
 from nsysdiag import Settings, analyze
 from nsysdiag.diagnosis.facts import REPLAY
-from nsysdiag.pipeline.whatif import Replayed, whatif
+from nsysdiag.pipeline.changes import Replayed, whatif
 from nsysdiag.replay.answer import answered
 from nsysdiag.replay.facts import Saving, Transform, WhatIf
 from nsysdiag.replay.predict import identity_of

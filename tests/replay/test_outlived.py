@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.pipeline.whatif import whatif
+from nsysdiag.pipeline.changes import whatif
 from nsysdiag.replay.facts import Transform
 from nsysdiag.replay.predict import identity_of, predict, reason_against
 from tests.diagnosis.programs.registry import MS, US

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nsysdiag import analyze
 from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.pipeline.whatif import whatif
+from nsysdiag.pipeline.changes import whatif
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Transform
 from nsysdiag.replay.pacing import Timed, _judged, _varies

@@ -11,7 +11,7 @@ import pytest
 
 from nsysdiag import Settings
 from nsysdiag.messages import UsageError
-from nsysdiag.pipeline.whatif import replayed, whatif
+from nsysdiag.pipeline.changes import replayed, whatif
 from nsysdiag.replay.facts import Transform
 from nsysdiag.report import Finding, Report
 from nsysdiag.trace.trace import open_trace
@@ -63,7 +63,7 @@ def predictions(pairs: Sequence[Pair], folder: Path) -> Iterator[Outcome]:
     with open_trace(trace) as opened:
         found = replayed(opened, SETTINGS, transforms=ANY)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nsysdiag.pipeline.whatif.replayed", lambda *_: found)
+        patch.setattr("nsysdiag.pipeline.changes.replayed", lambda *_: found)
         for each in pairs:
             after = length(*simulated(each.after, each.gpus), each.steps, each.warm)
             yield _outcome(each, trace, found.report, Truth(before, after).saved)
