@@ -211,6 +211,8 @@ def _between(steps: StepFunction, edges: IntArray) -> Buckets:
     )
 
 
+# Intervals that each take a share of something: how much of it is taken over time, all together.
+
 _Order = IntArray | None
 _ALL = slice(None)
 

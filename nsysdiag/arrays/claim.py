@@ -89,6 +89,9 @@ def _without(left: Owned, target: IntArray, taken: Intervals) -> Owned:
     return Owned.of(Intervals(start, end), owner)
 
 
+# What the codes of columns stand for: labels, and tables of values that keep each once.
+
+
 class EvidenceLabel(Struct, frozen=True, eq=False):
     """A kind of evidence that a cause tells apart. Rules compare the object; its words are for readers alone.
 

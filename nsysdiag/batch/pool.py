@@ -225,6 +225,8 @@ def _signals_kept_away() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+# Runs the same tasks on the workers of a Dask cluster that exists already.
+
 CONNECT_S = 15.0
 CHECK_EVERY_S = 5.0
 """How often to see whether there are workers left, while nothing comes back."""

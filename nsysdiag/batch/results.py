@@ -113,6 +113,8 @@ def _check_target(path: Path, sources: set[str], *, force: bool, is_ours: IsOurs
         check(path, force=force, is_ours=is_ours)
 
 
+# A history of batches: a file of JSON lines, one for each device of each input of each run, that only ever grows.
+
 COMMIT_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA")
 
 

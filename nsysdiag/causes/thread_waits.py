@@ -14,6 +14,8 @@ from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import distinct
 
+# Waits for CPython's global interpreter lock, as distinct from other waits.
+
 TIMED_WAIT = re.compile(r"_*pthread_cond_(timed|clock)wait")
 SWITCH_INTERVAL_NS = (4_950_000, 5_300_000)
 LATE_NS = 20_000_000

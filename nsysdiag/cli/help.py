@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 
+# Completion in shells: what a word may go on with, without importing what an analysis needs.
+
 PROGRAM = "nsysdiag"
 VARIABLE = "_NSYSDIAG_COMPLETE"
 """Set by the scripts, as Typer has it, when they ask the program for words."""
@@ -103,6 +105,8 @@ def _beginning(words: Iterable[str], incomplete: str) -> list[str]:
 
 
 # How `--help` shows a command: at the width of the terminal, its options in groups.
+
+# `nsysdiag manual`: the manual page, made of what `--help` shows.
 
 WIDEST = 10_000
 """No help is cut to less than the terminal; where there is none, it takes 80 columns."""

@@ -203,6 +203,9 @@ def _html_files(destinations: Sequence[Destination]) -> list[Path]:
     return [each.path for each in destinations if each.path and each.format == "html"]
 
 
+# What becomes of budgets on the streams, and the exit codes that follow.
+
+
 def say_what_mattered(file: FromFile, settings: Settings, judged: Judgement) -> None:
     """With --quiet, name an automatically found settings file if it may have changed a verdict, or its budgets are
     broken or cannot be judged."""

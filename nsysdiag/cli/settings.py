@@ -172,6 +172,9 @@ def budgets_of_options(fail_on: Sequence[str] | None, warn_on: Sequence[str] | N
     return [*parse_budgets(fail_on or (), FAIL, "--fail-on"), *parse_budgets(warn_on or (), WARN, "--warn-on")]
 
 
+# Gets a report: from a trace by analysis, or from a saved report.
+
+
 def analyze_trace(path: Path, settings: Settings, *, quiet: bool, steps: CarriedSteps | None = None) -> Report:
     """Analyse a trace, with a progress bar where stderr is a terminal. `steps` are those that another trace shows.
     Raises InputError and UsageError."""

@@ -115,6 +115,8 @@ def mpi_calls(mpi: NamedRows, gaps: Gaps, lane: IntArray, threads: IntArray, axi
     ]
 
 
+# Sends that always last the same: a message takes that time, and no fix of something else makes it shorter.
+
 FEWEST, MOST_APART = 4, 0.01
 """Calls, and the largest difference of their lengths, a share of the shortest: a wait for a peer varies with what that
 one does."""

@@ -199,6 +199,9 @@ def _gist(found: GpuMetrics) -> str:
     return f"{share(active.window)} of the SMs active on average, {number}" if active else number
 
 
+# The tables about GPU metrics.
+
+
 def _means(found: GpuMetrics) -> Table:
     clocks = ""
     if found.clocks:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from nsysdiag.document.drawings import WaterfallBar
 
 
+# Blocks of text for the terminal: headings, tables without lines, and how they are printed.
+
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 

@@ -240,6 +240,8 @@ def _recorded(context: GapContext, slices: IntArray) -> tuple[SampledCode, float
     return SampledCode(total, functions, {}, recorded=True), total / max(whole, 1)
 
 
+# What a thread did behind a wait, in idle time that is charged to the wait: by the findings on both.
+
 NONE = -1
 
 

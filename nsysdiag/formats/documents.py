@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     Files = list[tuple[Path | None, bytes]]
 
 
+# The only place that writes result files: all of a file or none of it, and never over a file of others.
+
 IsOurs = Callable[[bytes], bool]
 """Whether the content of a file carries our marker."""
 _REASONS = {

@@ -259,6 +259,8 @@ def _gap(gap: Gap, causes: Causes) -> tuple[object, ...]:
     )
 
 
+# All gaps by length: is it a thousand small waits or one long one?
+
 EDGES = tuple(NS_PER["us"] * 10**power for power in range(7))
 
 

@@ -82,6 +82,8 @@ def _launched(device: DeviceTimeline, rows: IntArray, behind: IntArray) -> IntAr
     return found
 
 
+# The dispatch floor and the launch latency of a device, learned from its trace.
+
 DEFAULT_NS = 5_000
 FLOOR_SAMPLES, FLOOR_PERCENTILE, FLOOR_LOWEST_NS, FLOOR_HIGHEST_NS = 200, 95, 2_000, 10_000
 LATENCY_SAMPLES, LATENCY_PERCENTILE = 20, 25

@@ -228,6 +228,8 @@ def _with_metrics(kernel: TopKernel, measured: Sequence[KernelMetrics]) -> TopKe
     )
 
 
+# The time of kernels by family: matrix products by precision and path, attention, norms, elementwise and so on.
+
 MOST_KERNELS = 3
 """Of a family that are named."""
 

@@ -181,6 +181,9 @@ def _activity(
     return code
 
 
+# Launch-bound phases: stretches in which the queue of a device drains repeatedly because launches are slower than
+# work.
+
 MOST = 20
 
 

@@ -14,6 +14,8 @@ from nsysdiag.iterations.passes import Passes
 from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.phases.facts import LEAST_WORK
 
+# Launched operations by name, over all devices of a job: a kernel by its name, a copy by its kind.
+
 MOST_NAMES = 1_000
 """Names that are counted separately. A name beyond the thousand longest takes under a thousandth of the time."""
 _MEMSET, _FIRST_COPY, _FIRST_GRAPH = -2, -3, -100

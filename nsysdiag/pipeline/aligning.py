@@ -273,6 +273,8 @@ def _why_not(found: Sequence[Aligned]) -> str:
     return f"The operations of both sides cannot be aligned: {why}."
 
 
+# Parts of a capture for a comparison: a phase by its name, and the steps of the whole capture inside a part.
+
 _PHASE = re.compile(r"\s*(start-up|steady|pause|teardown)(?:\s+([1-9]\d{0,5}))?\s*")
 
 

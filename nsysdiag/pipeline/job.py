@@ -55,6 +55,8 @@ from nsysdiag.replay.predict import Predictions
 from nsysdiag.trace.capabilities import was_asked
 from nsysdiag.trace.trace import Trace
 
+# What the host did before the first phase of a job and after its last one.
+
 NOTABLE = 0.1
 """Share of what was recorded: what the host did in less time is not said."""
 

@@ -164,6 +164,9 @@ def _version_of(path: Path, data: bytes, versions: tuple[str, ...]) -> str:
     return head.schema_version
 
 
+# All gaps of a saved report, read back into arrays.
+
+
 def unpack(packed: GapsPacked) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Start and length in ns and the index into `cause_ids` of every gap, one element each; not to be written to.
 

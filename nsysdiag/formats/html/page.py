@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport, Report, Tool
 
 
+# The terms of the field that reports use, each explained in a sentence: a page of the documentation has them, and the
+# page as tooltips, on hover, and by keyboard where each first occurs.
+
 TERMS = {
     "blocking copy": "A copy whose call returns only when the copy is done: the thread cannot launch meanwhile.",
     "busy": "The share of the time in which at least one kernel, copy, memory set or graph runs on the GPU.",

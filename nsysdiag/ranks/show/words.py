@@ -92,6 +92,9 @@ def clock_sentence(found: RankComparison) -> str:
     return f"Clocks: {found.clock}{error}."
 
 
+# The tables of a comparison of ranks.
+
+
 def _listed(times: dict[str, int]) -> str:
     return ";".join(f"{name}:{ns}" for name, ns in by_time(times))
 

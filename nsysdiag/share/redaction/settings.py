@@ -23,6 +23,13 @@ from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.limits import short_name
 from nsysdiag.trace.tables import TABLES
 
+# Public names, which redaction keeps: functions of CUDA and its libraries, of MPI, the C library and CPython, their
+# libraries, tables of nsys, GPU models and metrics.
+#
+# A name is public if it is on a list or fits a closed grammar of listed words and digits. A similar name
+# (`cudaSolveHeat`, `PyObject_AcmeWrap`, `libnccl-acme.so`) is not public. The lists in nsysdiag/data/public are written
+# by scripts/public_names.
+
 MOST_KINDS = 91
 """Kinds of copies by number, known or not: higher ones are not distinguished."""
 LONGEST = 120

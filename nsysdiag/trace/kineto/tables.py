@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     Node = tuple[int, int, Hashable, Any]
 
 
+# The nodes of launched graphs, which the profiler of PyTorch does not number.
+
+
 def numbered(nodes: Iterable[Node]) -> Iterator[tuple[Any, int]]:
     """A number from 1 for each of the `nodes`: (correlation id of the launch, start, what it is, whose number).
 
