@@ -11,6 +11,7 @@ TYPE_CHECKING = False  # not from typing, whose import takes longer than all els
 if TYPE_CHECKING:
     from nsysdiag.comparison.facts import Comparison
     from nsysdiag.config.settings import Settings
+    from nsysdiag.findings.facts import Finding
     from nsysdiag.formats.figures import figures, gap_chart, ledger_chart, queue_depth_chart
     from nsysdiag.formats.frames import all_gaps, frames
     from nsysdiag.messages import InputError, NotComparableError, NsysdiagError, OutputError, UsageError
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from nsysdiag.ranks.pipeline import analyze_ranks
     from nsysdiag.ranks.report import RanksReport
     from nsysdiag.replay.facts import Transform, WhatIf
-    from nsysdiag.report import Finding, Report
+    from nsysdiag.report import Report
     from nsysdiag.trace.trace import open_trace
 
 
@@ -53,7 +54,7 @@ __all__ = [
 
 _HOMES = {
     "Comparison": "nsysdiag.comparison.facts",
-    "Finding": "nsysdiag.report",
+    "Finding": "nsysdiag.findings.facts",
     "InputError": "nsysdiag.messages",
     "NotComparableError": "nsysdiag.messages",
     "NsysdiagError": "nsysdiag.messages",

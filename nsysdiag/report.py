@@ -6,28 +6,22 @@ nanoseconds in the trace's own clock, intervals are half-open. A field that hold
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from nsysdiag import typed
-from nsysdiag.causes.ids import HOST_CODE
 from nsysdiag.communication.facts import Communication
 from nsysdiag.copies.facts import Copies
 from nsysdiag.cost.facts import Cost, TotalCost
 from nsysdiag.counters.facts import GpuMetrics
-from nsysdiag.diagnosis.facts import Diagnosis, Saves
+from nsysdiag.diagnosis.facts import Diagnosis
 from nsysdiag.fields import (
-    COUNT,
     NO_BUDGET,
-    POSITIVE,
     VARIES,
     ApiName,
     Base64,
     Bytes,
-    CallName,
     CauseId,
     Count,
     FileHash,
@@ -35,7 +29,6 @@ from nsysdiag.fields import (
     GpuName,
     HashedId,
     Index,
-    IterationName,
     KernelName,
     ModuleName,
     Moment,
@@ -47,7 +40,6 @@ from nsysdiag.fields import (
     Number,
     OwnText,
     RangeName,
-    RowName,
     RowsByTable,
     Sentence,
     Share,
@@ -59,8 +51,9 @@ from nsysdiag.fields import (
     Version,
     WhyNone,
 )
+from nsysdiag.findings.facts import Finding
 from nsysdiag.host.facts import HostReport
-from nsysdiag.iterations.facts import StepReference
+from nsysdiag.iterations.facts import IterationReport, StepReference
 from nsysdiag.kernels.facts import FamilyTime, KernelRow
 from nsysdiag.launches.facts import Launch
 from nsysdiag.memory.facts import DeviceMemory, UnifiedMemory
@@ -68,7 +61,7 @@ from nsysdiag.phases.facts import Phase, PhaseDevice, added
 from nsysdiag.phrases import Phrases
 from nsysdiag.ranges.facts import RangeTree
 from nsysdiag.ranks.facts import RankComparison
-from nsysdiag.record import Packed, PackedColumn, Record, Result, Shown, asked, in_a_cell, timed
+from nsysdiag.record import Packed, PackedColumn, Record, Result, Shown, asked, timed
 from nsysdiag.time.facts import GapPlaces
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.utilization.facts import Utilization
@@ -79,7 +72,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCHEMA_VERSION = "2"
-_NO_NAME = re.compile(r"(main|0x[0-9a-f]+)?")
 
 
 class Tool(Record, frozen=True):
@@ -305,126 +297,6 @@ class SignatureRow(Record, frozen=True):
     share_of_idle: Share = 0.0
 
 
-class Iteration(Record, frozen=True):
-    """One iteration on the device: [start_ns, end_ns). Its work and its ledger add up to its length."""
-
-    index: Index
-    start_ns: Moment
-    end_ns: Moment
-    steady: bool
-    compute_ns: TotalNs
-    exposed_comm_ns: TotalNs
-    exposed_copy_ns: TotalNs
-    ledger: NsByCause
-
-
-class SlowIteration(Record, frozen=True):
-    """An iteration longer than the median one by `extra_ns`; `more` is what it has more of: causes, kinds of work."""
-
-    index: Index
-    extra_ns: TotalNs
-    more: dict[OwnText, TotalNs]
-
-
-class IterationsPacked(Packed, frozen=True):
-    """The steady iterations in order, compact: `count` entries, each the sum over `each` consecutive iterations (1
-    unless there are very many; the last few may then be left out).
-
-    `lengths` is their time, which `work` (compute, exposed_comm, exposed_copy) and `ledger` (by cause) add up to;
-    `root_ledger` is the same idle time by root cause. `ops` counts the operations that begin in each. `kernels` holds
-    the time of kernels by name, for the first rows of the device's `kernels`, one entry each; `signatures` that of gap
-    groups, for the first rows of its `signatures`. `copied` is the bytes moved by copies that begin in it; empty if
-    unknown, and in older reports. The first entry begins at `first_ns`, and `apart` is the time from the end of the one
-    before to each, 0 for the first; None and empty where an entry is several iterations, and in older reports. Numbers
-    from 0 up, each column as planes of bytes: the lowest byte of every number, then the next one of each, as many as
-    the largest needs.
-    """
-
-    count: Count
-    each: Annotated[int, COUNT, POSITIVE]
-    lengths: Base64
-    work: dict[OwnText, Base64]
-    ledger: dict[CauseId, Base64]
-    root_ledger: dict[CauseId, Base64]
-    ops: dict[OwnText, Base64]
-    kernels: list[Base64]
-    signatures: list[Base64] = []
-    copied: Base64 = ""
-    first_ns: Moment | None = None
-    apart: Base64 = ""
-    encoding: OwnText = "base64(zlib(planes of bytes))"
-
-    def columns(self) -> Iterable[PackedColumn]:
-        """All columns, each of `count` numbers."""
-        named = (self.work, self.ledger, self.root_ledger, self.ops)
-        texts = [
-            self.lengths,
-            *(text for text in (self.copied, self.apart) if text),
-            *(text for columns in named for text in columns.values()),
-            *self.kernels,
-            *self.signatures,
-        ]
-        return [PackedColumn(text, self.count, 8) for text in texts]
-
-
-class InnerLoop(Record, frozen=True):
-    """A shorter period inside iterations: what comes `per_iteration` times in each, `median_ns` from one to the next.
-    Its name is that of an NVTX range or of an operation, by `source`, as for iterations."""
-
-    source: OwnText
-    name: IterationName
-    per_iteration: Count
-    median_ns: Ns
-
-
-class IterationKind(Record, frozen=True):
-    """Iterations that spend most of their time in this kernel, or in CUDA graphs recorded as a whole: how many of the
-    steady ones, their median and their total time."""
-
-    name: KernelName
-    count: Count
-    median_ns: Ns
-    total_ns: TotalNs
-
-
-class IterationReport(Record, frozen=True):
-    """Iterations found by `source`: `nvtx`, ranges of this name, or `anchor`, an operation that repeats.
-
-    Percentiles are over the steady ones; `left_out` are warm-up, graph captures and iterations without an end. `rows`
-    holds at most 200 of them, the longest; `packed` all steady ones. `slow` holds at most ten; `slow_count` and
-    `slow_extra_ns` are of all slow ones; `slow_period` is their distance in iterations, None if irregular. `kind` is
-    `step`; `layer` for the repeating parts of a model in one pass, `repeat` for what may be such: these are not packed.
-    `closed`: the program's own loop surely closes in each. `inner` is the shorter period in them, None if none was
-    found; `levels` are all of them, from that one on. `certain` is False where the trace does not show which are the
-    steps and which their parts; then `outer`, if any, is a longer period that may be the step: so many iterations are
-    in each, and its median length. `kinds` of iterations take turns, as prefill and decode in a server, the most
-    frequent first; empty where all do the same work. Only those of the first kind are slow.
-    """
-
-    source: OwnText
-    name: IterationName
-    count: Count
-    steady: Count
-    left_out: list[Index]
-    p50_ns: Ns
-    p95_ns: Ns
-    worst_ns: Ns
-    median_index: Index
-    rows: list[Iteration]
-    slow: list[SlowIteration]
-    packed: Annotated[IterationsPacked | None, NO_BUDGET] = None
-    slow_count: Count = 0
-    slow_extra_ns: TotalNs = 0
-    slow_period: Annotated[Count | None, WhyNone("slow iterations come at no regular distance")] = None
-    kind: OwnText = "step"
-    closed: bool = True
-    inner: Annotated[InnerLoop | None, NO_BUDGET] = None
-    levels: Annotated[list[InnerLoop], NO_BUDGET] = []
-    outer: Annotated[InnerLoop | None, NO_BUDGET] = None
-    kinds: Annotated[list[IterationKind], NO_BUDGET] = []
-    certain: bool = True
-
-
 class DeviceReport(Shown, frozen=True):
     """One physical GPU. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = window_ns; ledger sums to idle_ns.
 
@@ -490,123 +362,6 @@ class DeviceReport(Shown, frozen=True):
     ranges: Annotated[RangeTree | None, NO_BUDGET] = None
     kernel_families: list[FamilyTime] = []
     sliced: Annotated[bool, NO_BUDGET] = False
-
-
-EvidenceOf = Literal["label", "call", "gap", "idle_behind", "kernel", "copy", "migration"]
-
-
-class EvidenceRow(Record, frozen=True):
-    """A row of the trace that a claim rests on, enough to SELECT it: `table`, and the values of its columns start,
-    globalTid (`thread`), correlationId (`correlation`) and globalPid (`process`); None where that says nothing.
-
-    `name` says what it is, `ns` how much of the time it stands for."""
-
-    table: OwnText
-    name: RowName
-    start_ns: Moment
-    ns: TotalNs
-    thread: Number | None = None
-    correlation: Number | None = None
-    process: Number | None = None
-
-
-class Joined(Record, frozen=True):
-    """A finding that was joined with another one, as both are the same problem."""
-
-    cause: CauseId
-    variant: OwnText
-    nvtx: list[RangeName]
-
-
-class Named(Record, frozen=True):
-    """A part of a finding's time with its name: a function, a place, or a function at a place; of kernels their kind.
-    `share` is its part of the judged time; `short` is the name without details, empty where `text` has none. `which`
-    says which kernels of the kind run, empty where `text` does. `graphs` is the number of launches of CUDA graphs that
-    were recorded without their kernels, if the part is that."""
-
-    text: Sentence
-    share: Share
-    short: Sentence = ""
-    which: Sentence = ""
-    graphs: Count = 0
-
-
-class Evidence(Record, frozen=True):
-    """A fact that a finding rests on, as data. `kind` says what was counted, `name` what it is about: a label of the
-    cause, a CUDA or OS call, a kernel, a kind of copy; empty for the longest gap, and for idle time behind a wait.
-    `count` is how many there were, `ns` how long they took in all; None where that was not measured."""
-
-    kind: EvidenceOf
-    name: Sentence
-    count: Count | None = None
-    ns: Ns | None = None
-
-
-class Finding(Shown, frozen=True):
-    """A performance problem that can be fixed.
-
-    All times but `saves` are of the judged time. `lost_ns` is what the ledger holds, over all `devices`, and
-    `lost_share` its fraction of their judged time. Findings do not overlap there: their sum is at most the time that
-    the devices lost. `share` is the fraction that the account charges to `bottleneck`. It is less where a part is
-    charged to something else, and more where a wait caused idle time behind it. `ceiling_ns` is the upper bound of
-    the saving on one device; upper bounds overlap and must not be added. `saves` is of a step or of the window, as its
-    `per` says; None if unknown.
-
-    `confidence`, 0 to 1, is the fraction of its time with evidence in the trace. `summary` is a short description;
-    `variant` is the id of the variant of its cause, empty if none. `part_of` is the id of the finding on the same
-    problem that reports the saving of both. `note` explains this, or why the saving exceeds the share; `joined` are the
-    findings that were merged into this one. `named` are the functions, NVTX ranges or kernels with most of the time,
-    the most specific first. `measured` is the evidence as data. `counted_before`: time that the fix saves is charged to
-    synchronization before it. `shown_by` is the profiler of kernels that shows more, `ncu` or `rocprof`.
-
-    Location: the `devices`, and the `device` with the most lost time; the NVTX range path `nvtx`; the number of `gaps`
-    and the `signature` of most of them; the `call`, an API or OS function, or a description. `chain` lists the steps
-    from the root cause to the fix; `rows` are the rows of the trace with the most of this time, longest first."""
-
-    id: HashedId
-    cause: CauseId
-    device: OwnText
-    severity: OwnText
-    title: Sentence
-    lost_ns: TotalNs
-    lost_share: Share
-    ceiling_ns: Ns
-    confidence: Share
-    nvtx: list[RangeName]
-    evidence: list[Sentence]
-    advice: list[Sentence]
-    signature: HashedId | None = None
-    call: CallName | None = None
-    gaps: TotalCount = 0
-    chain: list[Sentence] = []
-    rows: list[EvidenceRow] = []
-    devices: list[OwnText] = []
-    bottleneck: OwnText = ""
-    share: Share = 0.0
-    saves: Saves | None = None
-    summary: Sentence = ""
-    part_of: HashedId | None = None
-    note: Sentence = ""
-    variant: OwnText = ""
-    joined: list[Joined] = []
-    named: list[Named] = []
-    measured: list[Evidence] = []
-    counted_before: bool = False
-    shown_by: OwnText = ""
-
-    @property
-    def unnamed(self) -> bool:
-        """Whether it is about host code that neither CPU samples nor ranges of the program name."""
-        return self.cause == HOST_CODE and not self.nvtx and names_nothing(self.call)
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows of it."""
-        return in_a_cell(self)
-
-
-def names_nothing(call: Sentence | None) -> bool:
-    """All of a program is in main, and an address is no name."""
-    return _NO_NAME.fullmatch(typed.plain(call or "")) is not None
 
 
 class Outlook(Record, frozen=True):

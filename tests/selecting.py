@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.report import EvidenceRow
+    from nsysdiag.findings.facts import EvidenceRow
 
 
 def selected(path: Path, row: EvidenceRow) -> int:

@@ -22,7 +22,7 @@ def files_of_subjects(names: str) -> str:
 LAYERS = [
     "signals version messages limits mangled shortage units fields record pseudonyms epoch typed bottlenecks",
     "arrays config.settings saved causes.ids",
-    files_of_subjects("facts") + " comparison.step_facts",
+    files_of_subjects("facts") + " comparison.step_facts findings.facts",
     "phrases saved.older",
     "report findings.first ranks.report comparison.facts ci.facts ci.states replay.facts replay.options",
     "trace config cost",

@@ -12,10 +12,11 @@ from nsysdiag.account import outside
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence
 from nsysdiag.config.settings import Settings
+from nsysdiag.findings.facts import Finding
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.pipeline import analyze, host, replaying
 from nsysdiag.replay import build
-from nsysdiag.report import DeviceReport, Finding, Report
+from nsysdiag.report import DeviceReport, Report
 from tests.shared import Shared
 from tests.simulator.scenarios import SCENARIOS
 

@@ -38,10 +38,11 @@ if TYPE_CHECKING:
     from nsysdiag.capture.plan import RecordedSpan
     from nsysdiag.comparison.facts import Comparison
     from nsysdiag.config.settings import Settings
+    from nsysdiag.findings.facts import Finding
     from nsysdiag.formats.documents import Destination
     from nsysdiag.record import Record
     from nsysdiag.replay.facts import WhatIf
-    from nsysdiag.report import Finding, Report
+    from nsysdiag.report import Report
 
 EPILOG = """\b
 Examples:

@@ -24,8 +24,9 @@ from nsysdiag.comparison.side import LENGTH, Capture, Quantity, holds, mean_coun
 from nsysdiag.comparison.waterfall import LEAST_CHANGE, UNKNOWN
 from nsysdiag.copies.facts import CopyRow
 from nsysdiag.diagnosis.facts import KERNELS as OF_KERNELS
+from nsysdiag.findings.facts import Finding
 from nsysdiag.kernels.facts import KernelRow
-from nsysdiag.report import DeviceReport, Finding
+from nsysdiag.report import DeviceReport
 
 BOTH, ADDED, GONE = "both", "added", "gone"
 UNSEEN_BEFORE, UNSEEN_AFTER = "unrecorded_before", "unrecorded_after"

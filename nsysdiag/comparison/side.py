@@ -10,9 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import column_from
+from nsysdiag.iterations.facts import IterationsPacked
 from nsysdiag.messages import InputError
 from nsysdiag.phases.facts import PhaseDevice
-from nsysdiag.report import DeviceReport, IterationsPacked, Report
+from nsysdiag.report import DeviceReport, Report
 
 LENGTH = "length"
 COMPUTE = "compute"

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from nsysdiag.config.settings import CostSettings
 from nsysdiag.cost.facts import Amount, Cost, CostSaving, TotalCost
-from nsysdiag.report import DeviceReport, Finding, Report
+from nsysdiag.findings.facts import Finding
+from nsysdiag.report import DeviceReport, Report
 
 NS_PER_HOUR = 3_600_000_000_000
 DECIMALS = 6

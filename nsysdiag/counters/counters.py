@@ -29,8 +29,9 @@ from nsysdiag.events.gpu_metrics import (
 )
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.fields import Sentence, TextKind
+from nsysdiag.iterations.facts import IterationReport
 from nsysdiag.ledger.ledger import WindowSplit, packed
-from nsysdiag.report import Gap, IterationReport
+from nsysdiag.report import Gap
 from nsysdiag.typed import joined, say
 from nsysdiag.units import format_share
 from nsysdiag.utilization.utilization import MeasuredSm

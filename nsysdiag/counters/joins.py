@@ -29,8 +29,8 @@ from nsysdiag.events.operations import Category
 from nsysdiag.events.projection import project
 from nsysdiag.events.rows import distinct
 from nsysdiag.gap_groups.groups import normal_range
+from nsysdiag.iterations.facts import IterationReport
 from nsysdiag.ledger.ledger import WindowSplit
-from nsysdiag.report import IterationReport
 
 if TYPE_CHECKING:
     from nsysdiag.trace.columns import Strings

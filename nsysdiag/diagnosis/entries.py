@@ -25,8 +25,8 @@ from nsysdiag.units import format_ns, format_share
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from nsysdiag.findings.facts import Finding
     from nsysdiag.phases.facts import Phase, PhaseDevice
-    from nsysdiag.report import Finding
 
     """By device what it did in the judged phases."""
     Judged = Mapping[str, Sequence[PhaseDevice]]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from nsysdiag.causes import CAUSES
 from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.events.device import DeviceActivity
-from nsysdiag.report import Capability, DeviceReport, Finding, NotRecorded
+from nsysdiag.findings.facts import Finding
+from nsysdiag.report import Capability, DeviceReport, NotRecorded
 from nsysdiag.trace.capabilities import OS_RUNTIME, recapture_command
 from nsysdiag.units import format_count, format_share
 

@@ -14,10 +14,11 @@ from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import OVERHEAD
 from nsysdiag.diagnosis.sentences import NO_DETAIL, detail_of
 from nsysdiag.fields import Sentence
+from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.rules import BALANCE, EXPOSED_COMM, JITTER, LATE_RANK, severity
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.ranks.facts import RankComparison, RankWait
-from nsysdiag.report import DeviceReport, Finding
+from nsysdiag.report import DeviceReport
 from nsysdiag.typed import say
 from nsysdiag.units import format_ns, format_share, uncapitalized
 

@@ -17,6 +17,7 @@ from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import COUNTED_BEFORE, KERNELS
 from nsysdiag.diagnosis.focus import window_ns
 from nsysdiag.fields import Sentence
+from nsysdiag.findings.facts import Finding, Joined
 from nsysdiag.findings.rules import (
     EMPTY_ITERATIONS,
     EXPOSED_COMM,
@@ -33,7 +34,6 @@ from nsysdiag.findings.rules import (
 from nsysdiag.findings.rules import KERNELS as KERNEL_TIME
 from nsysdiag.kernels.in_order import InOrder
 from nsysdiag.phases.facts import PhaseDevice
-from nsysdiag.report import Finding, Joined
 from nsysdiag.typed import joined, say
 from nsysdiag.units import format_share
 

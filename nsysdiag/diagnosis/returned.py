@@ -14,9 +14,9 @@ from nsysdiag.account.bottlenecks import WAITING_FOR_A_SYNC
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import REPLAY, WAITS
 from nsysdiag.diagnosis.one_problem import ABOUT, replayed_note
+from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.hotspots import place_of
 from nsysdiag.phases.facts import BehindWait, PhaseDevice, Place
-from nsysdiag.report import Finding
 
 Behind = Mapping[str, Sequence[BehindWait]]
 """By device."""

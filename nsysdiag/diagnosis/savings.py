@@ -28,10 +28,10 @@ from nsysdiag.diagnosis.one_problem import (
 )
 from nsysdiag.diagnosis.returned import counts_before, is_behind
 from nsysdiag.fields import Sentence
+from nsysdiag.findings.facts import Finding, Named
 from nsysdiag.findings.kernels import kinds_in_words
 from nsysdiag.findings.rules import BEFORE_WORK, EXPOSED_COPY, LATE_RANK, SLOW_ITERATIONS, severity
 from nsysdiag.phases.facts import PhaseSteps
-from nsysdiag.report import Finding, Named
 from nsysdiag.typed import joined
 from nsysdiag.units import format_ns
 

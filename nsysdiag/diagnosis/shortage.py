@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from nsysdiag.causes import PREEMPTION
+from nsysdiag.findings.facts import Finding
 from nsysdiag.host.facts import HostReport
 from nsysdiag.host.report import advice
-from nsysdiag.report import Finding
 
 
 def with_shortage(findings: list[Finding], host: HostReport | None) -> list[Finding]:

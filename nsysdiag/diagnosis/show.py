@@ -66,8 +66,9 @@ if TYPE_CHECKING:
 
     from nsysdiag.diagnosis.facts import Diagnosis
     from nsysdiag.document.view import Context
+    from nsysdiag.findings.facts import Finding
     from nsysdiag.phases.facts import Phase, PhaseDevice
-    from nsysdiag.report import DeviceReport, Finding, Report
+    from nsysdiag.report import DeviceReport, Report
 
 MOST_IDS, MOST_SPANS = 300, 4
 ALWAYS = ("compute", "idle")

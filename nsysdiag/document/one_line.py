@@ -11,10 +11,11 @@ from nsysdiag.config.settings import OPTION_OF_SETTING, TIMES, setting_text
 from nsysdiag.document.names import brief, clip, visible
 from nsysdiag.document.view import slices_by_time
 from nsysdiag.document.words import counted
+from nsysdiag.findings.facts import Finding
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.replay.options import words_of
-from nsysdiag.report import DeviceReport, Finding, Gap, Report
+from nsysdiag.report import DeviceReport, Gap, Report
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:

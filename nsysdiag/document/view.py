@@ -20,7 +20,9 @@ from nsysdiag.units import format_count, format_share
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nsysdiag.report import DeviceReport, Finding, Gap, Iteration, Report, SignatureRow, Slice, SlowIteration
+    from nsysdiag.findings.facts import Finding
+    from nsysdiag.iterations.facts import Iteration, SlowIteration
+    from nsysdiag.report import DeviceReport, Gap, Report, SignatureRow, Slice
 
 
 UNKNOWN_COLOR = "#8a8f98"

@@ -15,20 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsysdiag.document.view import Causes, RootRow
+    from nsysdiag.findings.facts import EvidenceRow, Finding
+    from nsysdiag.iterations.facts import IterationReport, SlowIteration
     from nsysdiag.phases.facts import Phase
-    from nsysdiag.report import (
-        DeviceReport,
-        EvidenceRow,
-        Finding,
-        Gap,
-        IterationReport,
-        NotRecorded,
-        OpCounts,
-        Report,
-        SignatureRow,
-        SlowIteration,
-        Thread,
-    )
+    from nsysdiag.report import DeviceReport, Gap, NotRecorded, OpCounts, Report, SignatureRow, Thread
 
 ITERATION_NAME, MOST_MORE, CALL_NAME = 60, 3, 60
 ITERATION_KINDS = {

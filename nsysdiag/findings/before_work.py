@@ -20,9 +20,9 @@ from nsysdiag.events.rows import NamedRows
 from nsysdiag.events.samples import SAMPLES, SampleRows
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.evidence_rows import RUNTIME
+from nsysdiag.findings.facts import EvidenceRow, Finding
 from nsysdiag.findings.phase_work import JudgedTime
 from nsysdiag.findings.rules import BEFORE_WORK, severity
-from nsysdiag.report import EvidenceRow, Finding
 from nsysdiag.stacks.samples import sampled_code
 from nsysdiag.typed import joined, say
 from nsysdiag.units import NOTABLE, format_count, format_ns

@@ -17,10 +17,10 @@ from nsysdiag.events.identity import process_of
 from nsysdiag.events.operations import table_of
 from nsysdiag.events.rows import NamedRows
 from nsysdiag.fields import Sentence
+from nsysdiag.findings.facts import EvidenceRow
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.kernels.names import operation_names
 from nsysdiag.ledger.classify import LayeredEvidence
-from nsysdiag.report import EvidenceRow
 
 RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
 _TRIED_PER_ROW = 4

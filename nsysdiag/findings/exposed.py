@@ -32,6 +32,7 @@ from nsysdiag.events.collectives import KINDS, kind_of
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.fields import Sentence
+from nsysdiag.findings.facts import Evidence, EvidenceRow, Finding, Named
 from nsysdiag.findings.rules import (
     EXPOSED_COMM,
     EXPOSED_COPY,
@@ -48,7 +49,7 @@ from nsysdiag.findings.text import FindingContext
 from nsysdiag.kernels.kernels import runs_in
 from nsysdiag.kernels.kinds import SHOWN, NamedTime, collective_of, kinds_of
 from nsysdiag.kernels.names import operation_names
-from nsysdiag.report import DeviceReport, Evidence, EvidenceRow, Finding, Named
+from nsysdiag.report import DeviceReport
 from nsysdiag.time.table import TimeTable
 from nsysdiag.typed import say
 from nsysdiag.units import format_bytes, format_count, format_ns, format_share, format_transfer

@@ -29,13 +29,14 @@ from nsysdiag.events.identity import joint
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.attribution import Shares
 from nsysdiag.findings.exposed import exposed_findings, mostly_pageable
+from nsysdiag.findings.facts import Finding, Named
 from nsysdiag.findings.hotspots import Hotspot, behind_waits, spot_of, spots_of
 from nsysdiag.findings.rules import DIVIDE_EVENLY, EXPOSED_COPY, OTHER_GPU, PAGING, SEE_THE_OTHER, severity, wait_id
 from nsysdiag.findings.text import FindingContext, Story, story_of
 from nsysdiag.kernels.kernels import runs_in
 from nsysdiag.memory.facts import MigrationRow
 from nsysdiag.phases.facts import BehindWait
-from nsysdiag.report import DeviceReport, Finding, Named
+from nsysdiag.report import DeviceReport
 from nsysdiag.time.table import TimeTable
 from nsysdiag.typed import say
 from nsysdiag.units import format_bytes, format_ns

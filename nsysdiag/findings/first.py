@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from nsysdiag.diagnosis.facts import KERNELS, Diagnosis
 from nsysdiag.fields import Sentence
-from nsysdiag.report import Finding
+from nsysdiag.findings.facts import Finding
 from nsysdiag.typed import joined
 
 BRIEF = 3

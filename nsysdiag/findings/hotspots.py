@@ -21,10 +21,11 @@ from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.identity import joint, pid_of, tid_of
 from nsysdiag.events.rows import distinct, distinct_values
 from nsysdiag.findings.attribution import Shares
+from nsysdiag.findings.facts import Finding
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapGroupKeys
 from nsysdiag.phases.facts import BehindWait, Place
-from nsysdiag.report import Finding, Thread
+from nsysdiag.report import Thread
 from nsysdiag.stacks.samples import SampledCode, sampled_code
 
 

@@ -16,6 +16,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category, LaunchShapes
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.exposed import longest_operations
+from nsysdiag.findings.facts import Evidence, EvidenceRow, Finding, Named
 from nsysdiag.findings.phase_work import JudgedTime
 from nsysdiag.findings.rules import KERNELS, PARALLELISM, FindingRule, severity
 from nsysdiag.findings.text import FindingContext
@@ -24,7 +25,7 @@ from nsysdiag.kernels.facts import KernelFamilies, TopKernel
 from nsysdiag.kernels.kernels import GRAPHS, kinds_in, runs_in, top_kernels
 from nsysdiag.kernels.kinds import FUSED, KernelKind, kernel_families
 from nsysdiag.mangled import readable
-from nsysdiag.report import DeviceReport, Evidence, EvidenceRow, Finding, Named
+from nsysdiag.report import DeviceReport
 from nsysdiag.time.table import TimeTable
 from nsysdiag.typed import joined, say
 from nsysdiag.units import format_count, format_ns, format_share

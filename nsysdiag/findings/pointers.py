@@ -19,13 +19,15 @@ from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.chains import thread_words
+from nsysdiag.findings.facts import EvidenceRow, Finding
 from nsysdiag.findings.rules import EMPTY_ITERATIONS, SLOW_ITERATIONS, FindingRule, severity
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.iterations.by_range import LEAST_COVER, MOST_LEVELS
+from nsysdiag.iterations.facts import IterationReport, SlowIteration
 from nsysdiag.iterations.happened import OPERATOR
 from nsysdiag.iterations.loop import FEWEST
-from nsysdiag.report import DeviceReport, EvidenceRow, Finding, IterationReport, SlowIteration, Thread
+from nsysdiag.report import DeviceReport, Thread
 from nsysdiag.typed import say
 from nsysdiag.units import every_nth, format_count, format_ns, format_share, uncapitalized
 

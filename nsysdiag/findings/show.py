@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsysdiag.diagnosis.facts import Diagnosis
-    from nsysdiag.report import Finding, Report
+    from nsysdiag.findings.facts import Finding
+    from nsysdiag.report import Report
 
 TOP = 6
 """So many findings the terminal shows."""

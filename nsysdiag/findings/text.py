@@ -26,12 +26,13 @@ from nsysdiag.fields import Sentence
 from nsysdiag.findings import chains
 from nsysdiag.findings.attribution import Attribution, Shares, last_calls
 from nsysdiag.findings.evidence_rows import Sightings
+from nsysdiag.findings.facts import Evidence, EvidenceRow, Named, names_nothing
 from nsysdiag.findings.hotspots import Hotspot, SpotGaps, code_in, path_of
 from nsysdiag.findings.phase_work import JudgedTime, RangeSets, host_time
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapGroupKeys
 from nsysdiag.kernels.names import normal_kernel
-from nsysdiag.report import DeviceReport, Evidence, EvidenceRow, Named, Root, names_nothing
+from nsysdiag.report import DeviceReport, Root
 from nsysdiag.stacks.samples import SampledCode
 from nsysdiag.time.table import TimeTable
 from nsysdiag.typed import NO_WORDS, joined, say

@@ -18,13 +18,14 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.exposed import longest_operations
+from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.rules import SINGLE_PRECISION, UNFUSED, FindingRule, severity
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.kernels.advice import LEAST_FP32, lacks_tensor_cores, peaks_of, precision_advice
 from nsysdiag.kernels.kernels import kernel_share
 from nsysdiag.kernels.kinds import KernelFamily, by_name, family_of, is_one_operator
 from nsysdiag.kernels.names import operation_names
-from nsysdiag.report import DeviceReport, Finding
+from nsysdiag.report import DeviceReport
 from nsysdiag.typed import say
 from nsysdiag.units import format_count, format_ns, format_share
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from nsysdiag.document import words
 from nsysdiag.document.columns import RecordColumn, columns
 from nsysdiag.fields import NumberUnit, leaves_at
-from nsysdiag.report import Finding
+from nsysdiag.findings.facts import Finding
 from nsysdiag.units import format_bytes, format_count, format_ns, format_share
 
 Place = Literal["card", "line", "ticket", "event"]

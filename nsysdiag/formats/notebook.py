@@ -21,6 +21,7 @@ from nsysdiag.document.blocks import Block, Paragraph, named
 from nsysdiag.document.markdown import at_most, markdown_blocks
 from nsysdiag.document.view import Context, as_read
 from nsysdiag.document.words import counted, path_label
+from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.show import items_of
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.ranks.show import blocks as ranks
@@ -28,7 +29,7 @@ from nsysdiag.ranks.show.blocks import NOUN as RANKS
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.replay.show import blocks as whatif
 from nsysdiag.replay.show import outlooks as whatif_words
-from nsysdiag.report import Finding, Report
+from nsysdiag.report import Report
 from nsysdiag.trace.show import source
 
 if TYPE_CHECKING:

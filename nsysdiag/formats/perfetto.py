@@ -32,7 +32,8 @@ from nsysdiag.saved.files import unpack
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from nsysdiag.report import DeviceReport, Finding, Gap, Operation
+    from nsysdiag.findings.facts import Finding
+    from nsysdiag.report import DeviceReport, Gap, Operation
 
     Packed = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
 

@@ -18,13 +18,14 @@ from nsysdiag.document.view import Causes, by_length, by_time, ledger_rows, slic
 from nsysdiag.document.words import path_label
 from nsysdiag.findings.words import FACTS, JUDGED
 from nsysdiag.host import show as host
+from nsysdiag.iterations.facts import Iteration
 from nsysdiag.kernels.facts import FamilyTime, KernelRow
 from nsysdiag.launches import words as launches
 from nsysdiag.memory import show as memory
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.ranges import show as ranges
 from nsysdiag.ranks.show.words import RANK_COLUMNS
-from nsysdiag.report import CauseInfo, DeviceReport, Gap, Iteration, Report, SignatureRow, Slice
+from nsysdiag.report import CauseInfo, DeviceReport, Gap, Report, SignatureRow, Slice
 from nsysdiag.time.facts import STATES
 from nsysdiag.utilization import show as utilization
 

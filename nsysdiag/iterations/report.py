@@ -14,9 +14,16 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct, picked
+from nsysdiag.iterations.facts import (
+    InnerLoop,
+    Iteration,
+    IterationKind,
+    IterationReport,
+    IterationsPacked,
+    SlowIteration,
+)
 from nsysdiag.iterations.loop import SPREADS, Inner, Loop, median_of, slow_ones, spread_of
 from nsysdiag.kernels.facts import KernelRow
-from nsysdiag.report import InnerLoop, Iteration, IterationKind, IterationReport, IterationsPacked, SlowIteration
 from nsysdiag.time.facts import WORK
 from nsysdiag.time.table import TimeTable
 

@@ -26,7 +26,8 @@ from nsysdiag.units import format_count, format_ns
 
 if TYPE_CHECKING:
     from nsysdiag.document.view import Context
-    from nsysdiag.report import DeviceReport, Iteration, IterationReport
+    from nsysdiag.iterations.facts import Iteration, IterationReport
+    from nsysdiag.report import DeviceReport
 
 MAX_BARS, TOP_SLOW = 200, 10
 TOLD_PARTS = 4

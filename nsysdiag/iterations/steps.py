@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import column_from, running_sums
 from nsysdiag.arrays.intervals import IntArray, Intervals
-from nsysdiag.iterations.facts import StepReference
+from nsysdiag.iterations.facts import IterationReport, IterationsPacked, StepReference
 from nsysdiag.messages import InputError, UsageError
-from nsysdiag.report import DeviceReport, IterationReport, IterationsPacked, Report
+from nsysdiag.report import DeviceReport, Report
 from nsysdiag.units import format_ns, format_share
 
 

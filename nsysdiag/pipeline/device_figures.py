@@ -24,6 +24,7 @@ from nsysdiag.fields import Sentence
 from nsysdiag.gap_groups.details import describe_gaps, largest_gaps
 from nsysdiag.gap_groups.groups import kinds_of_gaps, pack_places, signature_rows
 from nsysdiag.iterations.chosen import AnalysisWindow
+from nsysdiag.iterations.facts import IterationReport
 from nsysdiag.iterations.loop import NVTX, Loop
 from nsysdiag.iterations.report import DeviceIterations, device_iterations, pack_iterations
 from nsysdiag.kernels.facts import KernelRow
@@ -41,17 +42,7 @@ from nsysdiag.pipeline.host import HostReading
 from nsysdiag.pipeline.reading import Reading
 from nsysdiag.ranges.facts import RangeTree
 from nsysdiag.ranges.tree import range_tree
-from nsysdiag.report import (
-    DeviceId,
-    DeviceReport,
-    Gap,
-    GapsPacked,
-    IterationReport,
-    OpCounts,
-    SignatureRow,
-    Verdict,
-    Window,
-)
+from nsysdiag.report import DeviceId, DeviceReport, Gap, GapsPacked, OpCounts, SignatureRow, Verdict, Window
 from nsysdiag.time.table import TimeTable
 from nsysdiag.utilization.facts import Utilization
 from nsysdiag.utilization.utilization import utilization

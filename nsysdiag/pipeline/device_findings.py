@@ -31,6 +31,7 @@ from nsysdiag.events.collectives import Collectives, find_collectives
 from nsysdiag.findings.attribution import Attribution, Shares, shares_of, slice_kinds
 from nsysdiag.findings.before_work import before_findings
 from nsysdiag.findings.evidence_rows import Sightings
+from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.findings import IdleFindings, findings_of
 from nsysdiag.findings.kernels import KernelWork, kernel_findings
 from nsysdiag.findings.phase_work import JudgedTime, RangeSets
@@ -46,7 +47,7 @@ from nsysdiag.pipeline.device_gaps import DeviceGaps
 from nsysdiag.pipeline.host import HostReading
 from nsysdiag.pipeline.reading import Reading
 from nsysdiag.programs.names import ids_of
-from nsysdiag.report import DeviceReport, Finding
+from nsysdiag.report import DeviceReport
 from nsysdiag.stacks.call_sites import HostSide
 from nsysdiag.time.table import TimeTable
 from nsysdiag.wakeups.batches import Batches, RootSlices, attribute_roots, batches_of

@@ -23,6 +23,7 @@ from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.arrays.spill import evict, laid, trim
 from nsysdiag.diagnosis.focus import Focus, focus_of
 from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.phase_work import JudgedTime, work_of_phase
 from nsysdiag.gap_groups.groups import slices_in_words
 from nsysdiag.iterations.loop import LAYER, Loop
@@ -46,7 +47,7 @@ from nsysdiag.pipeline.device_gaps import DeviceGaps, gaps_of
 from nsysdiag.pipeline.host import HostReading
 from nsysdiag.pipeline.reading import Reading
 from nsysdiag.pipeline.result import DeviceResult
-from nsysdiag.report import DeviceReport, Finding
+from nsysdiag.report import DeviceReport
 from nsysdiag.time.facts import TimeColumns
 from nsysdiag.time.table import TimeTable, time_columns
 from nsysdiag.timeline.timeline import DeviceLanes, with_lanes

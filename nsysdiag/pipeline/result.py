@@ -9,11 +9,12 @@ from nsysdiag.diagnosis.focus import Focus
 from nsysdiag.diagnosis.missing import Missing
 from nsysdiag.events.collectives import Collectives
 from nsysdiag.events.identity import MpiRanks
+from nsysdiag.findings.facts import Finding
 from nsysdiag.ledger.ledger import Slices, WindowSplit
 from nsysdiag.phases.facts import BehindWait, PhaseDevice
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.replay.predict import Predictions
-from nsysdiag.report import DeviceReport, Finding
+from nsysdiag.report import DeviceReport
 from nsysdiag.time.facts import TimeColumns
 from nsysdiag.timeline.timeline import DeviceLanes
 

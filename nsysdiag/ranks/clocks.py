@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect, subtract, union
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.collectives import KINDS, MEETINGS, Collectives
-from nsysdiag.report import IterationReport
+from nsysdiag.iterations.facts import IterationReport
 from nsysdiag.time.facts import WORK
 from nsysdiag.units import format_ns
 

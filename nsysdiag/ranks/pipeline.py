@@ -22,6 +22,7 @@ from nsysdiag.diagnosis.savings import predict_of
 from nsysdiag.diagnosis.sentences import seen_elsewhere
 from nsysdiag.events.identity import together
 from nsysdiag.fields import Sentence
+from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.messages import UsageError, printable
 from nsysdiag.phases.facts import PhaseDevice
@@ -33,7 +34,7 @@ from nsysdiag.ranks.clocks import RankTimeline, meet_by_mpi, rank_timeline
 from nsysdiag.ranks.comparison import compare_ranks
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.ranks.report import KIND, RANKS_SCHEMA_VERSION, RankAccount, RankFinding, RanksReport, RankTrace
-from nsysdiag.report import DeviceReport, Finding, Tool
+from nsysdiag.report import DeviceReport, Tool
 from nsysdiag.shortage import Attempt
 from nsysdiag.trace.formats import stem_of
 from nsysdiag.trace.trace import open_trace

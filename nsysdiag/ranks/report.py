@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from nsysdiag.diagnosis.facts import Diagnosis
 from nsysdiag.fields import Bytes, FileHash, FileName, Ns, NsysWarning, OwnText, RankName, ValueBySetting, Version
+from nsysdiag.findings.facts import Finding
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phrases import Phrases
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.record import Record, Result
-from nsysdiag.report import CauseInfo, Finding, Tool
+from nsysdiag.report import CauseInfo, Tool
 
 RANKS_SCHEMA_VERSION = "2"
 KIND = "ranks"

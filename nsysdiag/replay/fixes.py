@@ -27,6 +27,7 @@ from nsysdiag.causes.cause import HINTS
 from nsysdiag.causes.input_output import WORKER_COMPUTES, WORKER_READS
 from nsysdiag.diagnosis.facts import FULL_LINK
 from nsysdiag.events.rows import distinct
+from nsysdiag.findings.facts import Finding
 from nsysdiag.replay.behind import loaders
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.disks import reads_ns
@@ -36,7 +37,6 @@ from nsysdiag.replay.places import LATE_RANK, Problem, others, part_of, problems
 from nsysdiag.replay.rank_like import like_the_median
 from nsysdiag.replay.transforms import FixScope, overlap, take_out
 from nsysdiag.replay.work import Class
-from nsysdiag.report import Finding
 
 BEFORE_WORK, STARTUP, HOST = "before_work", "startup", "host"
 POLLS = 1.2

@@ -11,10 +11,10 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, 
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, INPUT_WAIT, PLACE, SYNCHRONIZATION, blocking_copy, sync, variant_of
 from nsysdiag.causes.cause import HINTS
 from nsysdiag.causes.thread_waits import SLEEP
+from nsysdiag.findings.facts import Finding, Joined
 from nsysdiag.replay.behind import time_behind
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.transforms import FixScope, of_cause
-from nsysdiag.report import Finding, Joined
 
 LATE_RANK = "late_rank"
 Problem = Finding | Joined

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from nsysdiag.causes import PLACE
 from nsysdiag.diagnosis.facts import LIKELY_BELOW, REPLAY, Predicted
 from nsysdiag.events.rows import distinct_values
+from nsysdiag.findings.facts import Finding
 from nsysdiag.messages import UsageError
 from nsysdiag.replay.bounds import BoundCase, bounds_of, computing
 from nsysdiag.replay.changes import Changes, View
@@ -23,7 +24,7 @@ from nsysdiag.replay.model import Model
 from nsysdiag.replay.reshaped import with_edges
 from nsysdiag.replay.run import Run, as_run, four_parts, run_of, step_idle
 from nsysdiag.replay.transforms import MOST_NEAR, SHAPES, apply, edges_of
-from nsysdiag.report import Finding, Outlook
+from nsysdiag.report import Outlook
 
 MOST_ERROR = 0.02
 """Of the length: a model that is further off predicts nothing."""

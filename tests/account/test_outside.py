@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from nsysdiag import analyze
+from nsysdiag.findings.facts import Finding
 from nsysdiag.phases.facts import PhaseDevice
-from nsysdiag.report import Finding, Report
+from nsysdiag.report import Report
 from tests.builder import TraceBuilder
 from tests.selecting import selected
 

@@ -8,11 +8,11 @@ from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.judge import late_sentence
 from nsysdiag.diagnosis.late import LateShare, followed, with_late
+from nsysdiag.findings.facts import Finding, Named
 from nsysdiag.findings.first import what_to_do
 from nsysdiag.findings.rules import EXPOSED_COMM, LATE_RANK
 from nsysdiag.findings.rules import KERNELS as KERNEL_TIME
 from nsysdiag.phases.facts import PhaseDevice
-from nsysdiag.report import Finding, Named
 
 LIMITS = FindingThresholds()
 PEERS = "Compare gpu3 with its peers: its share of the data, where the data is read from, the CPU cores of its workers."

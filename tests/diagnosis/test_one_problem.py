@@ -11,7 +11,7 @@ from nsysdiag.causes.cause import Hint
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.one_problem import Judged
 from nsysdiag.diagnosis.savings import job_findings, saved_share
-from nsysdiag.report import Finding
+from nsysdiag.findings.facts import Finding
 from tests.diagnosis.test_late import finding
 
 if TYPE_CHECKING:

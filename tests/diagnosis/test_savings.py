@@ -10,8 +10,8 @@ from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Predicted, Saves
 from nsysdiag.diagnosis.one_problem import ABOUT, TAKE_TURNS, TOO_SHORT, Judged, limited
 from nsysdiag.diagnosis.savings import job_findings, saved_share, sure_share
+from nsysdiag.findings.facts import Finding, Named
 from nsysdiag.phases.facts import PhaseSteps
-from nsysdiag.report import Finding, Named
 
 LIMITS = FindingThresholds()
 JUDGED = 1_000

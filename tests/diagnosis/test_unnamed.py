@@ -15,7 +15,8 @@ from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.trace.capabilities import KINDS
 
 if TYPE_CHECKING:
-    from nsysdiag.report import Capability, Finding, Report
+    from nsysdiag.findings.facts import Finding
+    from nsysdiag.report import Capability, Report
 from tests.shared import Shared
 
 READ = ["txt", "md", "html"]

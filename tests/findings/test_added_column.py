@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With the demo's report in every format, by a package that has the fact."""
     folder = tmp_path_factory.mktemp("column")
     package = copied_package(folder)
-    edited(package / "report.py", "    named: list[Named] = []\n", f"    named: list[Named] = []\n{FIELD}")
+    edited(package / "findings" / "facts.py", "    named: list[Named] = []\n", f"    named: list[Named] = []\n{FIELD}")
     edited(
         package / "findings" / "findings.py",
         "        variant=story.variant,\n",

@@ -14,7 +14,7 @@ from tests.replay.pairs.pair import STEPS, loop, simulated, varied, waking
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.report import Finding
+    from nsysdiag.findings.facts import Finding
     from tests.simulator import Simulation
     from tests.simulator.actions import Thread
     from tests.simulator.host import Body

@@ -8,8 +8,9 @@ import pytest
 
 from nsysdiag.causes import CAUSES
 from nsysdiag.config.settings import FindingThresholds, Settings
+from nsysdiag.findings.facts import Evidence, Finding
 from nsysdiag.findings.rules import severity
-from nsysdiag.report import Evidence, Finding, Report
+from nsysdiag.report import Report
 from nsysdiag.share.redaction import redacted
 from tests.builder import MAIN, TraceBuilder, global_pid, global_tid
 from tests.causes.example import NEIGHBOUR, first, late
@@ -19,7 +20,8 @@ from tests.selecting import selected
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.report import EvidenceRow, Report
+    from nsysdiag.findings.facts import EvidenceRow
+    from nsysdiag.report import Report
 
 THREAD = global_tid(MAIN)
 EVERYTHING = Settings(start_ns=0, replay=False)

@@ -17,7 +17,8 @@ from tests.simulator.engine import MS, US
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.report import Finding, Report
+    from nsysdiag.findings.facts import Finding
+    from nsysdiag.report import Report
     from tests.simulator.actions import Thread
     from tests.simulator.device import CudaEvent
     from tests.simulator.host import Body

@@ -9,8 +9,9 @@ import pytest
 from nsysdiag import typed
 from nsysdiag.causes import HOST_CODE
 from nsysdiag.config.settings import Settings
+from nsysdiag.findings.facts import Finding
 from nsysdiag.pipeline import analyze
-from nsysdiag.report import Finding, Report
+from nsysdiag.report import Report
 from nsysdiag.units import mostly
 from tests.builder import TraceBuilder
 

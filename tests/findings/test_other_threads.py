@@ -17,7 +17,7 @@ from tests.replay.pairs.workers import loading
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.report import Finding
+    from nsysdiag.findings.facts import Finding
 
 
 def largest(build: Build, folder: Path, bottleneck: str = "host") -> Finding:

@@ -12,7 +12,8 @@ from tests.ledger.traces import report_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.report import Finding, Report
+    from nsysdiag.findings.facts import Finding
+    from nsysdiag.report import Report
 
 US = 1_000
 STEP, STEPS = 1_000 * US, 40

@@ -14,7 +14,8 @@ from tests.builder import TraceBuilder
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.report import Finding, Report
+    from nsysdiag.findings.facts import Finding
+    from nsysdiag.report import Report
 
 SGEMM, CONVOLUTION, ADD = (
     "ampere_sgemm_128x64_tn",

@@ -13,7 +13,7 @@ from tests.builder import TraceBuilder
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.report import Finding
+    from nsysdiag.findings.facts import Finding
 
 ADD, CAST, PRODUCT = "vectorized_elementwise_kernel", "unrolled_elementwise_kernel", "ampere_bf16_s16816gemm_bf16"
 FUSED = "triton_poi_fused_add_mul_17"

@@ -12,7 +12,7 @@ from tests.ledger.traces import report_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.report import Finding
+    from nsysdiag.findings.facts import Finding
 
 US = 1_000
 STEP, STEPS = 3_000 * US, 30

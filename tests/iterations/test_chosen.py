@@ -18,7 +18,7 @@ from tests.iterations.programs import PROGRAMS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.report import IterationReport
+    from nsysdiag.iterations.facts import IterationReport
 
 
 def steps_of(name: str, step: str, folder: Path, iterations: tuple[int, int] | None = None) -> IterationReport | None:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from nsysdiag.report import DeviceReport, Iteration, IterationReport
+    from nsysdiag.iterations.facts import Iteration, IterationReport
+    from nsysdiag.report import DeviceReport
     from tests.builder import ThreadId
 
 MS = 1_000_000

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from nsysdiag.report import DeviceReport, IterationsPacked
+    from nsysdiag.iterations.facts import IterationsPacked
+    from nsysdiag.report import DeviceReport
 
     Numbers = npt.NDArray[np.int64]
 

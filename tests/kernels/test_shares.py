@@ -14,9 +14,10 @@ from msgspec import structs
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import Intervals, intersect, union
 from nsysdiag.config.settings import Settings
+from nsysdiag.findings.facts import Finding
 from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.pipeline import analyze
-from nsysdiag.report import Finding, Report
+from nsysdiag.report import Report
 from tests.builder import TraceBuilder
 from tests.ledger.traces import report_of
 from tests.shared import Shared

@@ -8,8 +8,9 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.diagnosis.facts import Diagnosis, Part, Saves
 from nsysdiag.diagnosis.focus import job_account
 from nsysdiag.diagnosis.judge import leading
+from nsysdiag.findings.facts import Finding
 from nsysdiag.phases.facts import Phase, PhaseDevice, PhaseSteps
-from nsysdiag.report import DeviceReport, Finding
+from nsysdiag.report import DeviceReport
 from nsysdiag.typed import has_names, plain, say
 
 STARTING, STEADY = "start-up", "steady"

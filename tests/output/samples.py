@@ -14,6 +14,8 @@ from nsysdiag.communication.facts import CollectiveKind, Communication, MpiCall
 from nsysdiag.copies.facts import Copies, CopyRow
 from nsysdiag.cost.facts import Amount, Cost, CostSaving, TotalCost
 from nsysdiag.diagnosis.facts import Saves
+from nsysdiag.findings.facts import EvidenceRow, Finding
+from nsysdiag.iterations.facts import InnerLoop, Iteration, IterationReport, SlowIteration
 from nsysdiag.kernels.facts import FamilyKernel, FamilyTime, KernelRow
 from nsysdiag.launches.facts import (
     ApiRow,
@@ -36,13 +38,8 @@ from nsysdiag.report import (
     CodeShare,
     DeviceId,
     DeviceReport,
-    EvidenceRow,
-    Finding,
     Gap,
     GapsPacked,
-    InnerLoop,
-    Iteration,
-    IterationReport,
     NotRecorded,
     OpCounts,
     Operation,
@@ -51,7 +48,6 @@ from nsysdiag.report import (
     Root,
     SignatureRow,
     Slice,
-    SlowIteration,
     Thread,
     Tool,
     TraceInfo,

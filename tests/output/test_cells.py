@@ -21,8 +21,9 @@ from tests.output.samples import HOSTILE, SAMPLES, device, finding, gap, one_dev
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from nsysdiag.findings.facts import Finding
     from nsysdiag.ranks.report import RanksReport
-    from nsysdiag.report import Finding, Report
+    from nsysdiag.report import Report
 
 TAGS = {
     *("div", "p", "strong", "code", "pre", "ul", "ol", "li", "blockquote", "h4", "h5", "hr"),

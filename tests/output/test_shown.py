@@ -18,9 +18,10 @@ from nsysdiag.cli.analyze import bundled_trace
 from nsysdiag.cli.app import app
 from nsysdiag.config.settings import CostSettings
 from nsysdiag.document.one_line import LONGEST
+from nsysdiag.findings.facts import Finding
 from nsysdiag.messages import InputError, NotComparableError, OutputError, UsageError
 from nsysdiag.record import Record, to_json
-from nsysdiag.report import DeviceReport, Finding, Gap
+from nsysdiag.report import DeviceReport, Gap
 from tests.output import compare_samples, rank_samples, whatif_samples
 from tests.output.rendered import EVERY_SAMPLE
 from tests.output.samples import HOSTILE, REPLAYED, SAMPLES, device, finding, gap, one_device

@@ -7,8 +7,8 @@ import pytest
 
 from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.document import words
+from nsysdiag.findings.facts import EvidenceRow
 from nsysdiag.findings.show import rows_of
-from nsysdiag.report import EvidenceRow
 from tests.output.samples import MS, SAMPLES, device, finding
 
 

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from nsysdiag import Settings, Transform, analyze, whatif
-from nsysdiag.report import Finding
+from nsysdiag.findings.facts import Finding
 from tests.replay.pairs.chance_windows import ENDS, FEWEST, MOST, PAUSES, causes, made, pair_of, pairs
 from tests.replay.pairs.pair import Pair, length, simulated
 from tests.replay.pairs.prediction import Outcome, predicted

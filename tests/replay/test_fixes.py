@@ -9,11 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.causes import CAUSES, PLACE
+from nsysdiag.findings.facts import Finding, Joined
 from nsysdiag.pipeline.changes import Replayed
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.fixes import apply_fix
 from nsysdiag.replay.model import Model
-from nsysdiag.report import Finding, Joined
 from tests.diagnosis.programs.registry import US, Marks, solver
 from tests.replay.making import VARIED, modelled, replay_of_pair, replay_of_program
 from tests.replay.pairs.pair import loop, ranged

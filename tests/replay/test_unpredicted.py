@@ -10,8 +10,8 @@ from nsysdiag import Settings, analyze
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import REPLAY, Predicted
 from nsysdiag.diagnosis.savings import _predicted
+from nsysdiag.findings.facts import Finding
 from nsysdiag.phases.facts import PhaseSteps
-from nsysdiag.report import Finding
 from tests.replay.making import replay_of_pair
 from tests.replay.pairs import PAIRS
 from tests.replay.pairs.pair import simulated, truth

@@ -11,8 +11,9 @@ from nsysdiag import typed
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.config.settings import Settings
 from nsysdiag.events.samples import Samples
+from nsysdiag.findings.facts import Finding
 from nsysdiag.pipeline import analyze
-from nsysdiag.report import Finding, Report
+from nsysdiag.report import Report
 from nsysdiag.stacks.samples import leaf_texts
 from tests.builder import Function, TraceBuilder
 

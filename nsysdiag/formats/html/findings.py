@@ -17,8 +17,8 @@ from nsysdiag.formats.html.timeline_data import gap_key
 from nsysdiag.units import format_ns
 
 if TYPE_CHECKING:
+    from nsysdiag.findings.facts import Finding
     from nsysdiag.formats.html.section import ReportSection
-    from nsysdiag.report import Finding
 
 
 OPEN = 2

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
     from nsysdiag.diagnosis.facts import Saves
     from nsysdiag.document.view import Causes, Context
+    from nsysdiag.findings.facts import Finding
     from nsysdiag.replay.facts import Saving, WhatIf
-    from nsysdiag.report import Finding, Outlook, Report
+    from nsysdiag.report import Outlook, Report
 
 
 # The sentences about a prediction: its headline to paste, and how far the model can be trusted.

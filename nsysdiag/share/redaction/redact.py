@@ -15,13 +15,15 @@ from msgspec.structs import replace
 from nsysdiag.arrays.groups import column_from, names_from, to_text
 from nsysdiag.bottlenecks import BOTTLENECK_IDS
 from nsysdiag.fields import TextKind
+from nsysdiag.findings.facts import EvidenceRow
+from nsysdiag.iterations.facts import InnerLoop, IterationReport
 from nsysdiag.limits import MOST_NAMES_BYTES
 from nsysdiag.messages import InputError
 from nsysdiag.phrases import KIND_OF, Phrases
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.record import Record, rewritten
 from nsysdiag.replay.facts import Transform, WhatIf
-from nsysdiag.report import EvidenceRow, InnerLoop, IterationReport, Report
+from nsysdiag.report import Report
 from nsysdiag.share.redaction import settings as forms
 from nsysdiag.share.redaction.settings import (
     Names,

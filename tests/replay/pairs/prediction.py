@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from nsysdiag import Settings
+from nsysdiag.findings.facts import Finding
 from nsysdiag.messages import UsageError
 from nsysdiag.pipeline.changes import replayed, whatif
 from nsysdiag.replay.facts import Transform
-from nsysdiag.report import Finding, Report
+from nsysdiag.report import Report
 from nsysdiag.trace.trace import open_trace
 from tests.replay.pairs.pair import Pair, Truth, length, simulated
 

@@ -1,0 +1,146 @@
+"""Findings as plain data."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from nsysdiag import typed
+from nsysdiag.causes.ids import HOST_CODE
+from nsysdiag.diagnosis.facts import Saves
+from nsysdiag.fields import (
+    CallName,
+    CauseId,
+    Count,
+    HashedId,
+    Moment,
+    Ns,
+    Number,
+    OwnText,
+    RangeName,
+    RowName,
+    Sentence,
+    Share,
+    TotalCount,
+    TotalNs,
+)
+from nsysdiag.record import Record, Shown, in_a_cell
+
+_NO_NAME = re.compile(r"(main|0x[0-9a-f]+)?")
+
+
+EvidenceOf = Literal["label", "call", "gap", "idle_behind", "kernel", "copy", "migration"]
+
+
+class EvidenceRow(Record, frozen=True):
+    """A row of the trace that a claim rests on, enough to SELECT it: `table`, and the values of its columns start,
+    globalTid (`thread`), correlationId (`correlation`) and globalPid (`process`); None where that says nothing.
+
+    `name` says what it is, `ns` how much of the time it stands for."""
+
+    table: OwnText
+    name: RowName
+    start_ns: Moment
+    ns: TotalNs
+    thread: Number | None = None
+    correlation: Number | None = None
+    process: Number | None = None
+
+
+class Joined(Record, frozen=True):
+    """A finding that was joined with another one, as both are the same problem."""
+
+    cause: CauseId
+    variant: OwnText
+    nvtx: list[RangeName]
+
+
+class Named(Record, frozen=True):
+    """A part of a finding's time with its name: a function, a place, or a function at a place; of kernels their kind.
+    `share` is its part of the judged time; `short` is the name without details, empty where `text` has none. `which`
+    says which kernels of the kind run, empty where `text` does. `graphs` is the number of launches of CUDA graphs that
+    were recorded without their kernels, if the part is that."""
+
+    text: Sentence
+    share: Share
+    short: Sentence = ""
+    which: Sentence = ""
+    graphs: Count = 0
+
+
+class Evidence(Record, frozen=True):
+    """A fact that a finding rests on, as data. `kind` says what was counted, `name` what it is about: a label of the
+    cause, a CUDA or OS call, a kernel, a kind of copy; empty for the longest gap, and for idle time behind a wait.
+    `count` is how many there were, `ns` how long they took in all; None where that was not measured."""
+
+    kind: EvidenceOf
+    name: Sentence
+    count: Count | None = None
+    ns: Ns | None = None
+
+
+class Finding(Shown, frozen=True):
+    """A performance problem that can be fixed.
+
+    All times but `saves` are of the judged time. `lost_ns` is what the ledger holds, over all `devices`, and
+    `lost_share` its fraction of their judged time. Findings do not overlap there: their sum is at most the time that
+    the devices lost. `share` is the fraction that the account charges to `bottleneck`. It is less where a part is
+    charged to something else, and more where a wait caused idle time behind it. `ceiling_ns` is the upper bound of
+    the saving on one device; upper bounds overlap and must not be added. `saves` is of a step or of the window, as its
+    `per` says; None if unknown.
+
+    `confidence`, 0 to 1, is the fraction of its time with evidence in the trace. `summary` is a short description;
+    `variant` is the id of the variant of its cause, empty if none. `part_of` is the id of the finding on the same
+    problem that reports the saving of both. `note` explains this, or why the saving exceeds the share; `joined` are the
+    findings that were merged into this one. `named` are the functions, NVTX ranges or kernels with most of the time,
+    the most specific first. `measured` is the evidence as data. `counted_before`: time that the fix saves is charged to
+    synchronization before it. `shown_by` is the profiler of kernels that shows more, `ncu` or `rocprof`.
+
+    Location: the `devices`, and the `device` with the most lost time; the NVTX range path `nvtx`; the number of `gaps`
+    and the `signature` of most of them; the `call`, an API or OS function, or a description. `chain` lists the steps
+    from the root cause to the fix; `rows` are the rows of the trace with the most of this time, longest first."""
+
+    id: HashedId
+    cause: CauseId
+    device: OwnText
+    severity: OwnText
+    title: Sentence
+    lost_ns: TotalNs
+    lost_share: Share
+    ceiling_ns: Ns
+    confidence: Share
+    nvtx: list[RangeName]
+    evidence: list[Sentence]
+    advice: list[Sentence]
+    signature: HashedId | None = None
+    call: CallName | None = None
+    gaps: TotalCount = 0
+    chain: list[Sentence] = []
+    rows: list[EvidenceRow] = []
+    devices: list[OwnText] = []
+    bottleneck: OwnText = ""
+    share: Share = 0.0
+    saves: Saves | None = None
+    summary: Sentence = ""
+    part_of: HashedId | None = None
+    note: Sentence = ""
+    variant: OwnText = ""
+    joined: list[Joined] = []
+    named: list[Named] = []
+    measured: list[Evidence] = []
+    counted_before: bool = False
+    shown_by: OwnText = ""
+
+    @property
+    def unnamed(self) -> bool:
+        """Whether it is about host code that neither CPU samples nor ranges of the program name."""
+        return self.cause == HOST_CODE and not self.nvtx and names_nothing(self.call)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it."""
+        return in_a_cell(self)
+
+
+def names_nothing(call: Sentence | None) -> bool:
+    """All of a program is in main, and an address is no name."""
+    return _NO_NAME.fullmatch(typed.plain(call or "")) is not None
