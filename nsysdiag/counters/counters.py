@@ -16,12 +16,11 @@ from nsysdiag.counters.facts import Clocks, GpuMetric, GpuMetrics
 from nsysdiag.counters.joins import Joins, Lens, Parted, Sampled, SamplesWithin, kernel_targets, range_targets, rounded
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.gpu_metric_names import METRICS, MetricUnit
 from nsysdiag.events.gpu_metrics import (
-    METRICS,
     Chip,
     GpuMetricSamples,
     MetricSeries,
-    MetricUnit,
     chip_of,
     gpu_numbers,
     read_chips,
