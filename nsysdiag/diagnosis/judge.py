@@ -109,9 +109,10 @@ def working_processes(activity: DeviceActivity) -> int:
 def unused_gpus(present: int | None, used: int, processes: int | None, *, mpi: bool) -> str:
     """A sentence; empty if all GPUs are used, if their number is unknown, or if only chosen GPUs are analysed
     (`processes` is None). Several processes that share GPUs while others are unused may have selected the wrong GPU;
-    for one process the sentence only counts. In a trace of one MPI rank, other ranks may use the other GPUs."""
+    for one process, and where all GPUs are used, the sentence only counts. In a trace of one MPI rank, other ranks may use the other GPUs."""
     if not present or processes is None or used >= present:
-        return ""
+        shared = present and processes and processes > used and not mpi
+        return f"{processes} processes share {'the GPU' if used == 1 else f'{used} GPUs'}." if shared else ""
     if processes > used:
         shared = "one GPU" if used == 1 else f"{used} GPUs"
         return (
@@ -294,6 +295,7 @@ def diagnose(
         judged_ns=judged_ns,
         details=details_of(merged, shares, scheduled=job.scheduled),
         host_unseen=job.host_unseen,
+        profiler=shares.get(OVERHEAD, 0.0),
         as_shown={name: shown_as(name, active) for name in account},
         unused=job.unused
         or one_gpu(job.in_turns)

@@ -95,7 +95,7 @@ class Said(Struct, frozen=True):
     time of all phases, None for several traces. `sliced`: the trace is a slice of the capture. `steady_ns`: how long
     a cold start is steady. `paced_ns`: the time of a step that the loop waits for. `limit` is a
     sentence on copies that run all the time, empty where none do. `as_shown` is what bottlenecks are shown as, where
-    that is not their own name."""
+    that is not their own name. `profiler` is the share of the profiler's own time, which never leads."""
 
     basis: str
     phase: FoundPhase | None
@@ -118,6 +118,7 @@ class Said(Struct, frozen=True):
     recorded_ns: int = 0
     host_unseen: bool = False
     as_shown: Mapping[str, str] = {}
+    profiler: float = 0.0
 
     def shown(self, bottleneck: str) -> str:
         """What a bottleneck is shown as."""
@@ -152,6 +153,8 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
         sentences.append(say("Second: {}, {}{}.", noun, format_share(second.share, 1), made_of))
         if said.waiting and second.bottleneck in KERNELS:
             sentences.append(said.waiting)
+    if said.profiler >= TOLD:
+        sentences.append(f"The profiler itself takes {format_share(said.profiler, 1)}.")
     other = action is not None and action.bottleneck not in (bottleneck, second.bottleneck if second else "")
     # So small a share is no reason to name it here: the finding says what it saves. Unknown time is not fixed.
     other = other and action is not None and action.share >= NAMED and action.bottleneck != UNKNOWN and not ahead

@@ -411,15 +411,17 @@ def _named(
     path = [] if CAUSES[facts.spot.cause].overlapped else facts.path  # one fix for all places
     mine = _of_call(context, shares, call or "")
     at_place, both = (_inside(context, each, path, bottleneck) if path else 0 for each in (shares, shares.take(mine)))
-    in_call = int(counted[mine].sum())
+    in_call, caller = int(counted[mine].sum()), ""
     if not in_call and facts.code.count:
         sampled = next((name for name in facts.code.functions if typed.symbol(name) == call), "")
         in_call = int(total * facts.sampled * facts.code.functions.get(sampled, 0) / facts.code.count)
         both = max(in_call + at_place - total, 0)
+        caller = facts.code.callers.get(sampled, "")
     place = typed.nvtx(path[-1]) if path else NO_WORDS
     where = say("{} in {}", ", awaited" if elsewhere else "", place)
     thread = " on another thread" if elsewhere else ""
-    function = say("{}{}", call, thread) if call else NO_WORDS
+    of_library = say(" (called by {})", typed.symbol(normal_kernel(caller))) if caller else NO_WORDS
+    function = say("{}{}{}", call, of_library, thread) if call else NO_WORDS
     what: list[tuple[Sentence, Sentence, int]] = (
         [(say("{}{}", function, where), function, both), (function, "", in_call)] if call else []
     )

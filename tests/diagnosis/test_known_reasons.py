@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from nsysdiag import analyze
 from nsysdiag.document.view import host_unseen
 from nsysdiag.formats.format import FORMATS, RenderOptions
+from tests.builder import TraceBuilder
 from tests.simulator import EVERYTHING, Capture, Simulation
 from tests.simulator.actions import Node, Thread
 from tests.simulator.capture import CUDA_ONLY
@@ -135,3 +137,30 @@ def test_a_thread_that_launches_all_the_time_is_to_launch_less(tmp_path: Path) -
     first = next(each for each in report.findings if report.diagnosis and each.id == report.diagnosis.fix_first)
     assert first.cause == "launch_call"
     assert "CUDA graph" in first.advice[0]
+
+
+def test_the_time_of_the_profiler_is_in_the_headline(tmp_path: Path) -> None:
+    """It is none of the program's, and does not lead; but the kernels' share is not understood without it."""
+
+    def main(t: Thread) -> Body:
+        for _ in range(STEPS):
+            yield from t.launch("advance", 1 * MS, overhead=[("flush", 2 * MS)])
+            yield from t.synchronize()
+
+    report = report_of(main, tmp_path)
+    assert report.diagnosis is not None
+    assert re.search(r"Kernels take 33\.\d% .* The profiler itself takes 6\d\.\d%\.", report.diagnosis.headline)
+
+
+def test_a_function_of_a_library_has_its_caller(tmp_path: Path) -> None:
+    libc = "/lib/x86_64-linux-gnu/libc.so.6"
+    trace = TraceBuilder()
+    for step in range(STEPS):
+        at = (10 + 50 * step) * MS
+        trace.kernel(at, at + 5 * MS, name="sort", launch=(at - 20 * US, at - 10 * US))
+        trace.api("cudaDeviceSynchronize", at - 5 * US, at + 5 * MS)
+        for number in range(40):
+            trace.sample(at + (6 + number) * MS, symbols=(("__random", libc), ("rand", libc), "fill_indexes", "main"))
+    report = analyze(trace.write(tmp_path / "a.sqlite"))
+    assert report.diagnosis is not None
+    assert "mostly __random (called by fill_indexes)" in report.diagnosis.headline

@@ -23,6 +23,9 @@ SHARED = "4 processes share one GPU of 4, and 3 are unused: check which GPU each
         (4, 3, 3, False, "3 of 4 GPUs are in use."),
         (4, 1, 1, True, ""),  # the other ranks may be in other traces
         (4, 4, 8, True, ""),
+        (4, 4, 8, False, "8 processes share 4 GPUs."),
+        (1, 1, 2, False, "2 processes share the GPU."),
+        (1, 1, 1, False, ""),
         (None, 1, 4, False, ""),
         (4, 1, None, False, ""),
         (4, 1, 4, True, SHARED),
