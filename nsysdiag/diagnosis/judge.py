@@ -107,12 +107,13 @@ def working_processes(activity: DeviceActivity) -> int:
 
 
 def unused_gpus(present: int | None, used: int, processes: int | None, *, mpi: bool) -> str:
-    """A sentence; empty if all GPUs are used, if their number is unknown, or if only chosen GPUs are analysed
-    (`processes` is None). Several processes that share GPUs while others are unused may have selected the wrong GPU;
-    for one process, and where all GPUs are used, the sentence only counts. In a trace of one MPI rank, other ranks may use the other GPUs."""
+    """A sentence; empty if each GPU has a process, if their number is unknown, or if only chosen GPUs are analysed
+    (`processes` is None). Several processes that share GPUs while others are unused may have selected the wrong GPU.
+    For one process, and where all GPUs are used, the sentence only counts. In a trace of one MPI rank, other ranks may
+    use the other GPUs."""
     if not present or processes is None or used >= present:
-        shared = present and processes and processes > used and not mpi
-        return f"{processes} processes share {'the GPU' if used == 1 else f'{used} GPUs'}." if shared else ""
+        crowded = bool(present) and processes is not None and processes > used and not mpi
+        return f"{processes} processes share {'the GPU' if used == 1 else f'{used} GPUs'}." if crowded else ""
     if processes > used:
         shared = "one GPU" if used == 1 else f"{used} GPUs"
         return (
