@@ -719,7 +719,7 @@ def cupti_by_name_in_older_exports() -> Ledgered:
     neighbour     [CUPTI: |10_000]
     """
     trace = late().api("cudaEventRecord", 150_000, 170_000)
-    trace.kineto_overhead(120_000, 160_000, name="CUPTI: Buffer flush", thread=NEIGHBOUR)
+    trace.profiler_overhead(120_000, 160_000, name="CUPTI: Buffer flush", thread=NEIGHBOUR)
     return Ledgered(trace, {"profiler_overhead": 10_000, "cuda_api": 10_000, "uncovered": 150_000, **CALL})
 
 
@@ -753,7 +753,7 @@ def a_worker_allocates_its_tls() -> Ledgered:
     neighbour         [TLS allocation    ]          not CUPTI's, and not this thread's
     """
     trace = late().api("cudaMalloc", 150_000, 170_000)
-    trace.kineto_overhead(150_000, 170_000, name="TLS allocation", thread=NEIGHBOUR)
+    trace.profiler_overhead(150_000, 170_000, name="TLS allocation", thread=NEIGHBOUR)
     return Ledgered(trace, {"memory_allocation": 20_000, "uncovered": 150_000, **CALL})
 
 

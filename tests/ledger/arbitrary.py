@@ -131,7 +131,7 @@ def _add_other(trace: TraceBuilder, row: Other) -> None:
     elif row.kind == "library":
         trace.library("cublasSgemm_v2", start, end, thread=thread)
     elif row.kind == "profiler":
-        trace.kineto_overhead(start, end, name=("CUPTI: flush", "Unknown", "TLS")[row.name % 3], thread=thread)
+        trace.profiler_overhead(start, end, name=("CUPTI: flush", "Unknown", "TLS")[row.name % 3], thread=thread)
     elif row.kind == "overhead" and trace.knows("CUPTI_ACTIVITY_KIND_OVERHEAD"):
         trace.overhead(start, end, kind=list(OVERHEAD_TYPES)[row.name % len(OVERHEAD_TYPES)], thread=thread)
     elif row.kind == "wait":

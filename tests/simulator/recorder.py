@@ -113,7 +113,7 @@ def _call(trace: TraceBuilder, call: Call, capture: Capture) -> None:
         if trace.knows("CUPTI_ACTIVITY_KIND_OVERHEAD"):
             trace.overhead(call.start, call.end, kind=call.name, thread=thread)
         else:
-            trace.kineto_overhead(call.start, call.end, name=_PROFILER_NAMES[call.name], thread=thread)
+            trace.profiler_overhead(call.start, call.end, name=_PROFILER_NAMES[call.name], thread=thread)
 
 
 def _mpi_call(trace: TraceBuilder, call: Call) -> None:
