@@ -35,10 +35,11 @@ LEAST_UNFUSED = 0.05
 
 
 class KernelRuns(Struct, frozen=True):
-    """Kernels that directly follow one another on a stream: `followers` come after another one, and `rest_ns` is the
-    time of the runs without the longest kernel of each."""
+    """Kernels that directly follow one another on a stream: `followers` come after another one. `whole_ns` is the time
+    of the runs of two or more, with the gaps inside; `rest_ns` is that of their kernels without the longest of each."""
 
     followers: int
+    whole_ns: int
     rest_ns: int
 
     @classmethod
@@ -47,7 +48,7 @@ class KernelRuns(Struct, frozen=True):
 
         ```
         stream 7  [product][cast][add ][norm][product][cast]
-                           |--- a run ------|         |--| another
+                           |--- a run ------|         |--| another, of one
         ```
         """
         operations = device.operations
@@ -57,10 +58,14 @@ class KernelRuns(Struct, frozen=True):
         begins = np.append(True, (np.diff(operations.stream[order]) != 0) | (np.diff(operations.process[order]) != 0))
         begins = begins[: len(order)] | ~np.append(False, inside[:-1])[: len(order)]
         run = np.cumsum(begins & inside)[inside]
-        length = (operations.end - operations.start)[order][inside]
-        longest = np.zeros(int(run.max(initial=0)) + 1, dtype=np.int64)
-        np.maximum.at(longest, run, length)
-        return cls(len(run) - len(np.unique(run)), int(length.sum() - longest.sum()))
+        start, end = operations.start[order][inside], operations.end[order][inside]
+        longest, last = np.zeros((2, int(run.max(initial=0)) + 1), dtype=np.int64)
+        np.maximum.at(longest, run, end - start)
+        np.maximum.at(last, run, end)
+        runs, first, count = np.unique(run, return_index=True, return_counts=True)
+        several = count > 1
+        whole = (last[runs] - start[first])[several].sum()
+        return cls(len(run) - len(runs), int(whole), int((end - start).sum() - longest.sum()))
 
 
 def unfused_findings(device: DeviceReport, context: FindingContext) -> list[Finding]:
@@ -72,11 +77,12 @@ def unfused_findings(device: DeviceReport, context: FindingContext) -> list[Find
     runs, count = KernelRuns.of(context.gaps.device, mine), int(np.count_nonzero(mine))
     evidence: list[Sentence] = [
         f"{format_count(runs.followers)} of {format_count(count)} directly follow another one on their stream",
-        "bound: once fused, a sequence takes as long as its longest kernel",
+        f"bound: all of that, as fused kernels read and write less; {format_ns(runs.rest_ns)} of it if each sequence "
+        "takes as long as its longest kernel",
     ]
     chain: list[Sentence] = [f"{format_count(count)} single-operator kernels run for {format_ns(alone)}", UNFUSED.fix]
     advice = UNFUSED.advice.sentences(context.frameworks)
-    return [_finding(device, context, UNFUSED, mine, alone, runs.rest_ns, evidence, chain, advice)]
+    return [_finding(device, context, UNFUSED, mine, alone, runs.whole_ns, evidence, chain, advice)]
 
 
 def single_precision_findings(device: DeviceReport, context: FindingContext) -> list[Finding]:

@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.replay.beside import ANSWER_NS
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.edges import EdgeKind
 from nsysdiag.replay.model import Model, once
@@ -32,7 +33,7 @@ MOST_TURNS = 4
 
 def of_helpers(changes: Changes, now: Run) -> int:
     """The length of a step in ns if it has to wait for threads that launch next to the steps; 0 without such. These are
-    as fast as if they waited neither for each other nor for unknown threads."""
+    as fast as if they waited neither for each other nor for unknown threads. Who waits for one has to return."""
     model, woken = changes.model, changes.model.threads.woken
     helpers = _helpers(model)
     if not len(helpers):
@@ -46,7 +47,8 @@ def of_helpers(changes: Changes, now: Run) -> int:
     for each in helpers.tolist():
         place = model.places.woken[woken.thread == each]
         was, took = (int(np.ptp(times[place])) for times in (model.graph.time, alone.times))
-        found.append(round(now.ns * took / max(was, 1)))
+        returns = 0 if np.isin(each, woken.waker) else ANSWER_NS
+        found.append(round(now.ns * took / max(was, 1)) + returns)
     return max(found)
 
 
@@ -110,7 +112,7 @@ class _Race(Struct, frozen=True):
         """The edges that are not there, as the thread comes to its wait before the operation is launched. It may come
         in the middle of the launch, but sooner than it did."""
         model, held, found = self.model, self.model.threads.held, np.zeros(len(self.model.graph.edges), dtype=np.bool_)
-        ahead = self._arrivals(changes, run)[self.wait] - self._launched(run)[self.operation]
+        ahead = arrivals(changes, run)[self.wait] - self._launched(run)[self.operation]
         sooner = ahead < held.begin[self.wait] - model.work.issued[self.operation]
         found[self.edge[sooner & (ahead < changes.cost[self.operation])]] = True
         return found & ~changes.dropped
@@ -120,11 +122,13 @@ class _Race(Struct, frozen=True):
         call = self.model.call_of_operation
         return np.where(call >= 0, run.times[np.append(self.model.places.launch, 0)[call]], run.start)
 
-    def _arrivals(self, changes: Changes, run: Run) -> IntArray:
-        """When the thread comes to each wait in a replay, in ns."""
-        edges, program, ns = self.model.graph.edges, self.model.program, changes.edges()[0]
-        mine, comes = edges.kind == EdgeKind.PROGRAM, np.zeros(len(program) + 1, dtype=np.int64)
-        comes[edges.row[mine]] = run.times[edges.source[mine]] + ns[mine]
-        comes[:-1] -= np.round(program.lag * changes.lag).astype(np.int64)
-        row = self.model.program_into[self.model.places.held]
-        return np.where(row >= 0, comes[row], self.model.threads.held.begin)
+
+def arrivals(changes: Changes, run: Run) -> IntArray:
+    """When the thread comes to each wait for a device in a replay, in ns."""
+    model = changes.model
+    edges, program, ns = model.graph.edges, model.program, changes.edges()[0]
+    mine, comes = edges.kind == EdgeKind.PROGRAM, np.zeros(len(program) + 1, dtype=np.int64)
+    comes[edges.row[mine]] = run.times[edges.source[mine]] + ns[mine]
+    comes[:-1] -= np.round(program.lag * changes.lag).astype(np.int64)
+    row = model.program_into[model.places.held]
+    return np.where(row >= 0, comes[row], model.threads.held.begin)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import CallTable, distinct, distinct_values
-from nsysdiag.replay.pacing import WAITED_NS
+from nsysdiag.replay.pacing import MESSAGES, WAITED_NS
 from nsysdiag.replay.step_work import REGULAR
 from nsysdiag.replay.stretch import Stretch
 from nsysdiag.replay.wakes import LOCKS
@@ -17,6 +19,8 @@ from nsysdiag.wakeups.waits import WRITES, Ends, ends_of, is_timed
 
 FEWEST_ANSWERED = 5
 """A thread that waited so often for others of the program in a window without steps is one that they ask."""
+OUTSIDE = re.compile(rf".*sleep\w*|{MESSAGES.pattern}|_*(readv?(_chk)?|accept4?|ioctl)")
+"""Calls that wait for a time, a device, a file, or other computers."""
 
 
 ANSWER_NS = 100_000
@@ -26,7 +30,8 @@ each. Neither is part of its work."""
 
 class Beside(Struct, frozen=True):
     """`threads` (globalTids, ascending) with calls or ranges, but for those of nsys; `messages` is how many calls
-    that send something they begin in the replayed time.
+    that send something they begin in the replayed time. One of them that is of the program sleeps `naps` times then, or
+    waits for something outside of it.
 
     `followers` are threads of the program that wait for another one in nearly each step, or time and again in a window,
     and launch nothing; a replay may hold them. `follower_ns` is how long in a step, or in the window, each works and is
@@ -34,6 +39,7 @@ class Beside(Struct, frozen=True):
 
     threads: IntArray = np.empty(0, dtype=np.int64)
     messages: int = 0
+    naps: int = 0
     followers: IntArray = np.empty(0, dtype=np.int64)
     follower_ns: IntArray = np.empty(0, dtype=np.int64)
 
@@ -47,7 +53,16 @@ class Beside(Struct, frozen=True):
         inside = (calls.start >= stretch.begin) & (calls.start < stretch.end) & np.isin(calls.thread, threads)
         others = np.setdiff1d(every, np.union1d(launching, host_trace.nsys_threads))
         kin = others[np.isin(process_of(others), process_of(held))]
-        return cls(threads, int((sends[calls.name] & inside).sum()), *_followers(calls, kin, stretch))
+        naps = _naps(calls, np.flatnonzero(inside & np.isin(calls.thread, kin)))
+        return cls(threads, int((sends[calls.name] & inside).sum()), naps, *_followers(calls, kin, stretch))
+
+
+def _naps(calls: CallTable, rows: IntArray) -> int:
+    """How often the thread that does it most waits in one of these calls for a time, or for something outside of the
+    program."""
+    names = np.array([*(OUTSIDE.fullmatch(each) is not None for each in calls.names), False], dtype=np.bool_)
+    long = names[calls.name[rows]] & (calls.end[rows] - calls.start[rows] >= WAITED_NS)
+    return int(np.bincount(distinct(calls.thread[rows[long]])[1]).max(initial=0))
 
 
 def _followers(calls: CallTable, threads: IntArray, stretch: Stretch) -> tuple[IntArray, IntArray]:

@@ -19,6 +19,7 @@ from nsysdiag.replay.entangled import loosened, met_by_chance, others_work_ns, t
 from nsysdiag.replay.gaps import with_other_gaps
 from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.mpi_peers import in_a_row, most_sooner, takes_out_waits, without_waits
+from nsysdiag.replay.polling import with_other_sleeps
 from nsysdiag.replay.removed import most_removed_ns, unknown_ns
 from nsysdiag.replay.run import Run, as_run, borders_of, busy, mean_step, run_of
 from nsysdiag.replay.sources import source_may_limit
@@ -82,7 +83,7 @@ def bounds_of(case: BoundCase, error: float) -> Bounds:
     found = [(rule, rule.lengths(case)) for rule in RULES]
     lengths = [run.ns, *(ns for _, each in found for ns in each)]
     error_ns = LEAST_ERROR * now.ns
-    slack = round(max(error * now.ns, error_ns) + _spread(now.steps, run.steps // run.each))
+    slack = round(max(error * now.ns, error_ns) + spread_of_mean(now.steps, run.steps // run.each))
     runs = [run, *case.runs, *(each for each in (case.apart, case.free) if each is not None)]
     kernels = min(computing(model, each) for each in runs)
     low = max(min(lengths) - slack, round(min(kernels, run.ns) - error_ns), 0)
@@ -257,6 +258,11 @@ def _unpaired(case: BoundCase) -> Sequence[int]:
     return [case.now.ns, run_of(replace(changes, length=length)).ns]
 
 
+def _polls(case: BoundCase) -> Sequence[int]:
+    """Who sleeps between queries notices sooner or later that a device has finished."""
+    return with_other_sleeps(case.changes, case.run)
+
+
 def _gaps(case: BoundCase) -> Sequence[int]:
     """Queued operations follow each other sooner, or later, than usual."""
     return with_other_gaps(case.changes, case.run)
@@ -281,11 +287,26 @@ def _staged(case: BoundCase) -> Sequence[int]:
 
 
 def _explained(case: BoundCase) -> Sequence[int]:
-    """Operations do not start late where other rows explain why they did."""
+    """Operations do not start late where other rows explain why they did; or all pages move only once what is before
+    them in their stream has ended.
+
+    ```
+    launch   [l]                        pages move while the launch is on its way
+    stream   [== k0 ==).[pages][= k1 =)
+    sooner   [== k0 ==)[pages].[= k1 =)
+    ```
+    """
     changes, model = case.changes, case.changes.model
     if not model.explained.any():
         return []
-    return [min(run_of(replace(changes, prompt=changes.prompt | model.explained)).ns, case.run.ns)]
+    graph, operation = model.graph, model.places.operation
+    late = np.zeros(len(graph.time), dtype=np.int64)
+    late[operation] = model.paging - graph.residual[operation]
+    more = np.maximum(late[graph.edges.target] - np.maximum(graph.edges.ns - graph.asked, 0), 0)
+    more[graph.edges.kind != EdgeKind.STREAM] = 0
+    behind = run_of(replace(changes, more=changes.more + more)).ns
+    prompt = run_of(replace(changes, prompt=changes.prompt | model.explained)).ns
+    return [min(prompt, case.run.ns), min(behind, max(case.now.ns, case.run.ns))]
 
 
 def _followed(case: BoundCase) -> Sequence[int]:
@@ -340,6 +361,7 @@ RULES = (
     BoundRule("Another thread has a loop of its own, and no range says which of both is meant.", _other_loops),
     BoundRule("Threads take turns, as with a lock: with shorter steps they meet at other times.", _turns),
     BoundRule("Kernels that send or receive are not paired with those of their peers.", _unpaired),
+    BoundRule("A thread asks for the device and sleeps between: it notices later that the work is done.", _polls),
     BoundRule("Hardly any operation was queued: how soon queued ones follow each other is not known.", _gaps),
     BoundRule("Uploads from pageable memory may be staged once their stream is empty.", _staged),
     BoundRule("Recording operators and functions slows the host: how much of its time this takes is unknown.", _slowed),
@@ -362,7 +384,7 @@ def computing(model: Model, run: Run) -> float:
     return max(busy(model, run, each, [Class.COMPUTE], own).total() for each in model.devices) / run.count
 
 
-def _spread(now: IntArray, then: IntArray) -> float:
+def spread_of_mean(now: IntArray, then: IntArray) -> float:
     """The uncertainty of the mean saving of a step: half of the middle 95% of its means in samples of the steps."""
     count = min(len(now), len(then))
     if count < 2:

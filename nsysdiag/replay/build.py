@@ -66,6 +66,8 @@ from nsysdiag.replay.work import (
     hidden_order,
     observed_order,
     pace_of,
+    paged_until,
+    paging_ns,
 )
 from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.enums import CopyKind
@@ -127,7 +129,7 @@ class _Lengths(Struct, frozen=True):
         events, barred = awaited_events(work, activity.waits, len(activity.operations)), barriers(work, activity)
         others = Before.concatenate([events, barred])
         cost = launch_cost(work, threads, given.calls, others)
-        pace = pace_of(work, work.issued + cost, others, len(activity.devices))
+        pace = pace_of(work, work.issued + cost, others, paged_until(work, activity), len(activity.devices))
         return cls(meetings.lengths(work), cost, events, barred, pace)
 
 
@@ -141,11 +143,12 @@ class _Late(Struct, frozen=True):
     staged: BoolArray
 
     @classmethod
-    def of(cls, given: ReplayInputs, work: Work, late_ns: IntArray) -> _Late:
-        """`late_ns` is by how much each operation is late."""
+    def of(cls, given: ReplayInputs, work: Work, known: Graph, operation: IntArray) -> _Late:
+        """Of operations that are at these moments of the `known` graph."""
+        late_ns = known.residual[operation]
         uploads = np.append(given.layered.facts.pageable, False)[work.launch]
         uploads &= (work.launch >= 0) & (given.activity.operations.copy_kind[work.row] == CopyKind.HOST_TO_DEVICE)
-        kept = explained(work, given.activity, late_ns)
+        kept = explained(work, given.activity, known.beyond[operation])
         return cls(late_ns, kept, uploads, staged(work, uploads, given.calls, late_ns))
 
     @property
@@ -162,7 +165,7 @@ def model_of(given: ReplayInputs) -> Model:
     timeline = _timeline(given, work, meetings)
     lengths = _Lengths.of(given, work, timeline.threads, meetings)
     known = _known_graph(given, work, timeline, lengths, meetings)
-    late = _Late.of(given, work, known.residual[timeline.places.operation])
+    late = _Late.of(given, work, known, timeline.places.operation)
     threads, program, host = timeline.threads, timeline.program, timeline.host
     threads = replace(threads, woken_cause=_causes(threads.woken, host))
     launching = given.calls.thread[work.launch[work.launch >= 0]]
@@ -185,6 +188,7 @@ def model_of(given: ReplayInputs) -> Model:
         cpus=len(given.host_trace.tables.cpus.numbers),
         beside=Beside.of(given.host_trace, program.thread, launching, given.stretch),
         explained=late.kept,
+        paging=paging_ns(work, given.activity, late.kept),
         uploads=late.uploads,
         staged=late.staged,
     )

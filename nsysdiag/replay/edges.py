@@ -98,6 +98,15 @@ class Graph(Struct, frozen=True, dict=True):
         """Those of the edges; made when the graph is first replayed."""
         return _slots(len(self.time), self.edges)
 
+    @cached_property
+    def beyond(self) -> IntArray:
+        """By how much each moment is later than its edges asked for, in ns, however little that is."""
+        arrives = np.full(len(self.time), NEVER_NS)
+        np.maximum.at(arrives, self.edges.target, self.time[self.edges.source] + self.asked)
+        arrives[ORIGIN] = self.time[ORIGIN]
+        beyond: IntArray = np.maximum(self.time - arrives, 0)
+        return beyond
+
     @classmethod
     def of(cls, time: IntArray, edges: Edges, little: int = 0) -> Graph:
         """The graph with these edges. `time` does not descend, and edges go forward; a moment without an edge keeps its

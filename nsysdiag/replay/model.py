@@ -95,7 +95,8 @@ class Model(Struct, frozen=True, dict=True):
     `host`; `named` are its labels and calls. `cost` is the time of each operation's launch call before the launch is
     issued, `length` the duration of the operation. `first` is when the first operation of each device of the trace
     starts, by the numbers of devices. `cpus` is how many CPUs the trace shows, 0 if unknown. `beside` are the
-    threads that the graph does not hold. `explained` marks the operations of which rows say why they started late.
+    threads that the graph does not hold. `explained` marks the operations of which rows say why they started late;
+    `paging` is for how long pages moved before each of them, in ns.
     `uploads` are copies from pageable memory, of which those that are `staged` started late."""
 
     stretch: Stretch
@@ -116,6 +117,7 @@ class Model(Struct, frozen=True, dict=True):
     cpus: int = 0
     beside: Beside = Beside()
     explained: BoolArray = np.empty(0, dtype=np.bool_)
+    paging: IntArray = np.empty(0, dtype=np.int64)
     uploads: BoolArray = np.empty(0, dtype=np.bool_)
     staged: BoolArray = np.empty(0, dtype=np.bool_)
 

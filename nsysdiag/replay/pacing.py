@@ -128,7 +128,7 @@ def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: S
             real = mine if waits.cause[rows[0]] != PLACE[IO_WAIT.id] else mine[length[mine] >= WAITED_NS]
             seldom = len(real) < _often(stretch)
             on_cpu = waits.cause[rows[0]] == PLACE[HOST_CODE]
-            if sure is None or seldom or (on_cpu and not (sure and _varies(end - begin))):
+            if sure is None or seldom or (on_cpu and not (sure and _varies(end - begin, np.diff(end)))):
                 continue
             same, thread = np.ones(len(mine), dtype=np.int64), axis.threads[lane[mine]]
             every = Timed(thread, begin, end, same * (sure and not mpi), same * period, same * bool(outside))
@@ -214,11 +214,13 @@ def _is_wait(length: IntArray) -> BoolArray:
     return found
 
 
-def _varies(length: IntArray) -> bool:
+def _varies(length: IntArray, period: IntArray) -> bool:
     """Whether time on a CPU differs enough for one that ends at a time of its own: work takes about as long each time.
-    Who polls for a time after steady work may take as long each time as well: the trace cannot tell."""
+    Or its ends, a `period` apart, are that much more regular. Who polls for a time after steady work may take as long
+    each time as well: the trace cannot tell."""
     real = length[_is_wait(length)]
-    return _spread(real) >= VARIES * float(np.median(real))
+    least = min(VARIES * float(np.median(real)), FIXED * max(_spread(period), NOISE_NS))
+    return _spread(real) >= least
 
 
 def _slopes(work: IntArray, wait: IntArray) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from nsysdiag.diagnosis.facts import LIKELY_BELOW, REPLAY, Predicted
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.findings.facts import Finding
 from nsysdiag.messages import UsageError
-from nsysdiag.replay.bounds import BoundCase, bounds_of, computing
+from nsysdiag.replay.bounds import BoundCase, bounds_of, computing, spread_of_mean
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.edges import NEVER_NS, EdgeKind, Edges, replay
 from nsysdiag.replay.facts import Identity, Saving, Transform
@@ -23,6 +23,7 @@ from nsysdiag.replay.fixes import apply_fix, may_differ, taken_out
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.reshaped import with_edges
 from nsysdiag.replay.run import Run, as_run, four_parts, run_of, step_idle
+from nsysdiag.replay.step_work import StepWork
 from nsysdiag.replay.transforms import MOST_NEAR, SHAPES, apply, edges_of
 from nsysdiag.report import Outlook
 
@@ -60,14 +61,18 @@ class Prediction(Struct, frozen=True):
     def saving(self, most: float, taken_ns: int | None = None) -> Prediction:
         """The same, but no more than this share is saved; what is entangled may save more. Kernels of one thread in
         several streams may run at the same time then, where they did not. Nor is more saved than `taken_ns`, if it is
-        given."""
+        given. The share is of all judged time: where others work on the device, too, it is none of the steps, and the
+        replayed steps may differ from the rest by their spread."""
         model = self.changes.model
+        if (model.step_work < StepWork.OWN).any() and taken_ns is None:
+            return self
         least = math.ceil((1 - most) * self.now.ns)
         if len(distinct_values(model.launched_by)) == 1:
             least -= max(round(computing(model, self.now) - computing(model, self.run)), 0)
         least = least if taken_ns is None else max(least, self.now.ns - taken_ns)
         run = replace(self.run, longer=max(least - self.run.ns, 0))
-        low_ns = min(self.low_ns, run.ns) if self.entangled else max(self.low_ns, least)
+        differs = spread_of_mean(self.now.steps, self.run.steps // self.run.each) if self.now.count > 1 else 0.0
+        low_ns = min(self.low_ns, run.ns) if self.entangled else max(self.low_ns, least - round(differs))
         return replace(self, run=run, low_ns=low_ns, high_ns=max(self.high_ns, least))
 
     def unproven(self) -> Prediction:
@@ -81,9 +86,13 @@ def identity_of(model: Model) -> Identity:
     now = as_run(model, graph.time, model.length)
     same = run_of(Changes.none(model))
     exact = np.array_equal(same.start, now.start) and np.array_equal(same.end, now.end)
-    residual = graph.residual.copy()
-    residual[model.places.operation[~(model.explained | model.staged)]] = 0
-    ns = np.where(np.isin(graph.edges.kind, (EdgeKind.OBSERVED, EdgeKind.HIDDEN)), NEVER_NS, graph.asked)
+    kept = np.ones(len(graph.time), dtype=np.bool_)
+    kept[model.places.operation[~(model.explained | model.staged)]] = False
+    late = np.zeros(len(graph.time), dtype=np.bool_)
+    late[model.places.operation[model.explained]] = True
+    asked = np.where(late[graph.edges.target], graph.edges.ns, graph.asked)
+    ns = np.where(np.isin(graph.edges.kind, (EdgeKind.OBSERVED, EdgeKind.HIDDEN)), NEVER_NS, asked)
+    residual = np.where(kept, graph.residual, 0)
     eager = as_run(model, replay(graph, ns, residual), model.length)
     return Identity(exact=exact, length_error=round(abs(eager.ns - now.ns) / max(now.ns, 1), 6))
 

@@ -21,6 +21,8 @@ from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.pacing import LEAST_PART, MANY, MESSAGES, WAITED_NS
 from nsysdiag.replay.step_work import StepWork
+from nsysdiag.replay.wakes import LOCKS
+from nsysdiag.wakeups.waits import Ends, ends_of, is_timed
 
 SOME, FEWEST = 0.1, 3
 """Of the steps, and how many: waits in fewer come by chance, as those of a program that writes a log now and then."""
@@ -56,9 +58,23 @@ def source_may_limit(changes: Changes) -> bool:
     launching = np.isin(model.program.thread, model.launched_by[model.step_work == StepWork.OWN])[pieces.owner]
     # Who sleeps until a time that has come returns at once.
     late = asleep & (pieces.end - pieces.start < WAITED_NS)
-    return _ahead(model, kind, np.flatnonzero(asked | late)) or _at_times(
-        model, kind, np.flatnonzero((asked | asleep) & launching)
-    )
+    if _ahead(model, kind, np.flatnonzero(asked | late)) or _timer_posts(model, np.flatnonzero(launching & unknown)):
+        return True
+    return _at_times(model, kind, np.flatnonzero((asked | asleep) & launching))
+
+
+def _timer_posts(model: Model, rows: IntArray) -> bool:
+    """Whether launching threads take what another thread may post at a pace of its own: in some steps the `rows` are
+    waits for a thread that end at once, and one sleeps as often that the graph does not hold."""
+    stretch, pieces = model.stretch, model.pieces
+    least = max(SOME * stretch.count, FEWEST)
+    if model.beside.naps < least:
+        return False
+    names = model.named.calls
+    signalled = np.isin(ends_of(names), (Ends.SIGNAL, Ends.RELEASE)) & (is_timed(names) == 0)
+    signalled &= np.array([LOCKS.fullmatch(each) is None for each in names], dtype=np.bool_)
+    takes = np.append(signalled, False)[pieces.call[rows]] & ((pieces.end - pieces.start)[rows] < WAITED_NS)
+    return len(np.unique(_step(model, rows[takes]))) >= least
 
 
 def _at_times(model: Model, kind: IntArray, rows: IntArray) -> bool:

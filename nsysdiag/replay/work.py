@@ -243,10 +243,36 @@ class Pace(Struct, frozen=True):
     known: BoolArray
 
 
-def pace_of(work: Work, ready: IntArray, others: Before, devices: int) -> Pace:
+def paged_until(work: Work, activity: DeviceActivity) -> IntArray:
+    """When the last pages of unified memory had moved on its device before each operation started, -1 for none."""
+    found, operations = np.full(len(work), -1), activity.operations
+    moved = np.flatnonzero(operations.migration)
+    for device in distinct_values(activity.device[moved]).tolist():
+        until = np.sort(operations.end[moved[activity.device[moved] == device]])
+        mine = np.flatnonzero(work.device == device)
+        found[mine] = np.append(until, -1)[nearest_before(until, work.start[mine])]
+    return found
+
+
+def paging_ns(work: Work, activity: DeviceActivity, late: BoolArray) -> IntArray:
+    """For how long before each operation that is `late` pages moved on its device, in ns: since the first did so after
+    the end of the operation before it in its stream; 0 where none did."""
+    found, operations = np.zeros(len(work), dtype=np.int64), activity.operations
+    before, moved = previous_on_stream(work.stream), np.flatnonzero(operations.migration)
+    ended = np.where(before >= 0, np.append(work.end, 0)[before], 0)
+    for device in distinct_values(activity.device[moved]).tolist():
+        begun = np.append(np.sort(operations.start[moved[activity.device[moved] == device]]), np.iinfo(np.int64).max)
+        mine = np.flatnonzero(late & (work.device == device))
+        first = begun[np.searchsorted(begun[:-1], ended[mine])]
+        found[mine] = np.maximum(work.start[mine] - first, 0)
+    return found
+
+
+def pace_of(work: Work, ready: IntArray, others: Before, paged: IntArray, devices: int) -> Pace:
     """Medians of what is seen; with few cases of a class those of the device, with few of these a usual figure. `ready`
     is when the launch of each operation was on its way; `others` are waits for other streams. A gap is that of an
-    operation whose launch had arrived when the one before ended.
+    operation whose launch had arrived when the one before ended. Where pages moved meanwhile, until `paged`, it is
+    none.
 
     ```
     stream    [==A==)..gap..[==B==)          ..[==A==)....[==B==)
@@ -258,11 +284,12 @@ def pace_of(work: Work, ready: IntArray, others: Before, devices: int) -> Pace:
     launched = (work.launch >= 0) & (ended >= 0)
     gap, latency = work.start - ended, work.start - ready
     group = joint(work.device, work.kind, len(Class))
-    idle = launched & (work.issued >= np.maximum(ended, free)) & (latency <= LATENCY_HIGHEST_NS)
+    paging = paged > ended
+    idle = launched & ~paging & (work.issued >= np.maximum(ended, free)) & (latency <= LATENCY_HIGHEST_NS)
     usual = _usual(latency[idle], group[idle], devices, LATENCY_NS)
     arrived = ready + usual[work.device, work.kind]
-    queued = launched & (arrived <= ended) & (free <= ended) & (gap >= 0) & (gap <= LATENCY_HIGHEST_NS)
-    held = (free > ended) & (arrived <= free) & (work.start - free <= LATENCY_HIGHEST_NS)
+    queued = launched & ~paging & (arrived <= ended) & (free <= ended) & (gap >= 0) & (gap <= LATENCY_HIGHEST_NS)
+    held = (free > ended) & ~paging & (arrived <= free) & (work.start - free <= LATENCY_HIGHEST_NS)
     return Pace(
         _usual(gap[queued], group[queued], devices, GAP_NS),
         _usual((work.start - free)[held], group[held], devices, GAP_NS),

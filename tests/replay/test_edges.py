@@ -25,7 +25,7 @@ def alone(work: Work) -> Meetings:
 
 
 def pace(work: Work) -> Pace:
-    return pace_of(Work.empty(), Work.empty().issued, Before.empty(), 2)
+    return pace_of(Work.empty(), Work.empty().issued, Before.empty(), Work.empty().issued, 2)
 
 
 @given(works())

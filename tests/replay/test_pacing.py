@@ -67,8 +67,16 @@ def test_time_on_a_cpu_that_hardly_differs_is_work() -> None:
     chance = np.random.default_rng(0)
     steady = np.round(8_100 * US * chance.normal(1, 0.02, 40)).astype(np.int64)
     begin, end = until(chance.integers(200 * US, 3_000 * US, 40).tolist(), (1 + np.arange(40)) * PERIOD)
-    assert not _varies(steady)
-    assert _varies(end - begin)
+    assert not _varies(steady, steady)
+    assert _varies(end - begin, np.diff(end))
+
+
+def test_time_on_a_cpu_that_ends_much_more_regularly_is_a_wait() -> None:
+    """8 ms that are 1% longer or shorter as the work before them is, and end each 10 ms; or 80 µs apart from that."""
+    ends = (1 + np.arange(40)) * PERIOD
+    length = 8_000 * US + np.round(np.random.default_rng(0).normal(0, 80 * US, 40)).astype(np.int64)
+    assert _varies(length, np.diff(ends))
+    assert not _varies(length, np.diff(ends + length))
 
 
 def test_few_waits_say_nothing() -> None:

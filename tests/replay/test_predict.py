@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from nsysdiag.messages import UsageError
-from nsysdiag.replay.bounds import _spread
+from nsysdiag.replay.bounds import spread_of_mean
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity, Transform
 from nsysdiag.replay.predict import identity_of, predict
@@ -82,14 +82,14 @@ def test_several_transforms_together_save_no_less_than_one() -> None:
 @given(st.lists(st.integers(0, 1_000), max_size=20))
 def test_steps_that_all_save_the_same_have_no_spread(steps: list[int]) -> None:
     now = np.array(steps, dtype=np.int64)
-    assert _spread(now + 70, now) == 0.0
+    assert spread_of_mean(now + 70, now) == 0.0
 
 
 def test_few_steps_that_differ_have_a_spread() -> None:
     now, then = np.full(8, 1_000), np.array([0, 1_000] * 4)
-    assert 250 < _spread(now, then) < 500
-    assert _spread(np.tile(now, 100), np.tile(then, 100)) < 50
-    assert _spread(now, then) == _spread(now, then)
+    assert 250 < spread_of_mean(now, then) < 500
+    assert spread_of_mean(np.tile(now, 100), np.tile(then, 100)) < 50
+    assert spread_of_mean(now, then) == spread_of_mean(now, then)
 
 
 def test_no_step_is_shorter_than_what_its_device_computes() -> None:

@@ -111,8 +111,11 @@ def test_an_observed_order_is_that_of_the_device(work: Work, data: st.DataObject
         assert work.end[before] == ended.max()
 
 
+NOT_PAGED = np.array(-1)
+
+
 def test_the_pace_of_few_operations_is_the_usual_one() -> None:
-    pace = pace_of(Work.empty(), Work.empty().issued, Before.empty(), 1)
+    pace = pace_of(Work.empty(), Work.empty().issued, Before.empty(), Work.empty().issued, 1)
     assert np.unique(pace.gap).tolist() == np.unique(pace.switch).tolist() == [GAP_NS]
     assert np.unique(pace.latency).tolist() == [LATENCY_NS]
     assert not pace.known.any()
@@ -121,7 +124,7 @@ def test_the_pace_of_few_operations_is_the_usual_one() -> None:
 def test_the_pace_of_queued_kernels() -> None:
     """Kernels of 100 ns, 700 ns apart, launched long before: the class has enough, the other takes the device's."""
     work = work_of([(0, 800 * at, 100, 0, Class.COMPUTE, 10_000) for at in range(FEWEST_CASES + 1)])
-    pace = pace_of(work, work.issued, Before.empty(), 2)
+    pace = pace_of(work, work.issued, Before.empty(), NOT_PAGED, 2)
     assert pace.gap.tolist() == [[700] * 3, [GAP_NS] * 3]
     assert pace.known.tolist() == [[True] * 3, [False] * 3]
 
@@ -129,4 +132,10 @@ def test_the_pace_of_queued_kernels() -> None:
 def test_the_latency_is_that_of_an_idle_stream() -> None:
     """Each kernel is launched 900 ns before it starts, 200 ns of which its call takes; nothing else is under way."""
     work = work_of([(0, 5_000 * at, 100, 0, Class.COMPUTE, 900) for at in range(FEWEST_CASES + 1)])
-    assert pace_of(work, work.issued + 200, Before.empty(), 1).latency.tolist() == [[700] * 3]
+    assert pace_of(work, work.issued + 200, Before.empty(), NOT_PAGED, 1).latency.tolist() == [[700] * 3]
+
+
+def test_no_gap_is_one_in_which_pages_moved() -> None:
+    """Between queued kernels pages move for 600 of 700 ns, until 50 ns before each starts."""
+    work = work_of([(0, 800 * at, 100, 0, Class.COMPUTE, 10_000) for at in range(FEWEST_CASES + 1)])
+    assert pace_of(work, work.issued, Before.empty(), work.start - 50, 1).gap.tolist() == [[GAP_NS] * 3]

@@ -15,7 +15,9 @@ from tests.replay.pairs import (
     others,
     outlasting,
     paced,
+    paging,
     pipelines,
+    polls,
     ranks,
     shapes,
     threads,
@@ -47,6 +49,8 @@ _SUBJECTS = (
     outlasting,
     pipelines,
     messages,
+    polls,
+    paging,
 )
 PAIRS: dict[str, Pair] = named([each for subject in _SUBJECTS for each in subject.PAIRS])
 

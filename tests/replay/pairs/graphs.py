@@ -86,4 +86,11 @@ PAIRS: tuple[Pair, ...] = (
         (0.54, 0.66),
         tolerated=0.6,
     ),
+    pair(
+        "graph of four kernels, whose launch takes longer than that of one",
+        partial(in_a_range, kernels=4, each=15 * US, call=4 * US, after=200 * US),
+        GRAPH,
+        LAYERS,
+        (-0.01, 0.06),
+    ),
 )

@@ -52,6 +52,7 @@ def in_the_background(
     background: int,
     alone: bool = False,
     ranges: bool = True,
+    synchronized: bool = True,
 ) -> None:
     """A thread of the process, or another process (`alone`), works on the same GPU at a pace of its own.
 
@@ -75,7 +76,8 @@ def in_the_background(
             yield from ranged(t, "prepare", t.compute(varied(host, "prepare", number), "prepare"))
         yield from t.compute(50 * US, "update")
         yield from t.launch("solve", varied(work, "solve", number), own)
-        yield from t.synchronize(own)
+        if synchronized:
+            yield from t.synchronize(own)
         over.extend([True] if number == STEPS - 1 else [])
 
     sim.thread(other, main, name=BACKGROUND)
@@ -421,6 +423,14 @@ PAIRS: tuple[Pair, ...] = (
         PREPARE,
         (0.5, 0.8),
         tolerated=0.7,
+    ),
+    pair(
+        "sync beside long kernels of another thread, as the finding says",
+        partial(in_the_background, host=260 * US, work=560 * US, every=1 * MS, background=570 * US),
+        {"synchronized": False},
+        (),
+        (0.25, 0.4),
+        finding="sync",
     ),
     pair(
         "host code beside a second launching thread of the step",
