@@ -45,7 +45,7 @@ _KINDS = (
     (DEVICE, re.compile(r".*(Device|Thread|Ctx)Synchronize")),
 )
 _QUERIES = re.compile(r"(cuda|cu)(Event|Stream)Query")
-SLEEPS = re.compile(r"_*((clock_)?nanosleep|u?sleep|p?poll|p?select6?|sched_yield|thrd_(sleep|yield))")
+PAUSES = re.compile(r"_*((clock_)?nanosleep|u?sleep|p?poll|p?select6?|sched_yield|thrd_(sleep|yield))")
 SPINS = EvidenceLabel("spins on a query")
 NOT_READY = (600, 34)
 SPIN_NS = 20_000
@@ -104,7 +104,7 @@ def query_waits(evidence: HostEvidence) -> tuple[Intervals, BoolArray]:
     calls = evidence.calls()
     query, stride = named(calls, _QUERIES), evidence.host.axis.stride
     this, following = calls.spans.end[:-1], calls.spans.start[1:]
-    asleep = coverage(union(evidence.os_calls(SLEEPS).spans), Intervals(this, np.maximum(following, this)))
+    asleep = coverage(union(evidence.os_calls(PAUSES).spans), Intervals(this, np.maximum(following, this)))
     sleeps = 2 * asleep > following - this
     follows = query[1:] & query[:-1] & np.isin(calls.kind[:-1], NOT_READY)
     follows &= (sleeps | (following - this < SPIN_NS)) & (following // stride == calls.spans.start[:-1] // stride)

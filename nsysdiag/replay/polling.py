@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import BoolArray, IntArray, coverage, union
 from nsysdiag.causes import PLACE
 from nsysdiag.causes.evidence import named_rows
-from nsysdiag.causes.sleep import CAUSE as SLEEP
-from nsysdiag.causes.sync import SLEEPS
+from nsysdiag.causes.sync import PAUSES
+from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.replay.ahead import arrivals
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.edges import EdgeKind
@@ -59,7 +59,7 @@ def nap_ns(model: Model) -> IntArray:
     polls = np.flatnonzero((held.cause == PLACE[SLEEP.id]) & (held.call < 0))
     if not len(polls):
         return found
-    sleeps = union(named_rows(model.host.host.os_calls, SLEEPS).spans)
+    sleeps = union(named_rows(model.host.host.os_calls, PAUSES).spans)
     waits = model.on_axis(held.thread[polls], held.begin[polls], held.end[polls])
     count = np.searchsorted(sleeps.start, waits.end) - np.searchsorted(sleeps.start, waits.start)
     found[polls] = coverage(sleeps, waits) // np.maximum(count, 1)
