@@ -349,7 +349,7 @@ def edges_of(model: Model, transform: Transform) -> Edges:
 
 
 FAST_GRAPH_NS, SLOW_GRAPH_NS, NODE_NS = 2_500, 12_000, 200
-"""How long a launch of a graph takes. NVIDIA measured 2.5 µs for nodes in a row from CUDA 12.6 on, and before that 2 µs
+"""How long a launch of a graph takes. NVIDIA measured 2.5 µs for nodes in a row from CUDA 12.6 on. Before it was 2 µs
 and 200 ns a node ("Constant Time Launch for Straight-Line CUDA Graphs"). Frameworks and profilers add to that."""
 SHAPES = ("graphs", "merge", "stream", "workers", "ahead", "batch", "rank-like")
 """Transforms that are made in three ways."""
