@@ -141,6 +141,7 @@ def test_a_finding_is_fixed(tmp_path: Path) -> None:
         "sleep, as its finding says": "sleep",
         "sleeps of a thread that asks for batches, as the finding says": "sleep",
         "start before the first work, as its finding says": "before_work",
+        "sync beside long kernels of another thread, as the finding says": "sync",
         "synchronizations of a trainer and of a server of another process, as the finding says": "sync",
         "synchronizations of a trainer beside a server of another process, as the finding says": "sync",
         "wait in MPI": "exposed_mpi",
