@@ -52,6 +52,7 @@ from nsysdiag.fields import (
     WhyNone,
 )
 from nsysdiag.findings.facts import Finding
+from nsysdiag.flames.facts import FlameGraph, FlameStack
 from nsysdiag.host.facts import HostReport
 from nsysdiag.iterations.facts import IterationReport, StepReference
 from nsysdiag.kernels.facts import FamilyTime, KernelRow
@@ -361,6 +362,7 @@ class DeviceReport(Shown, frozen=True):
     ] = None
     ranges: Annotated[RangeTree | None, NO_BUDGET] = None
     kernel_families: list[FamilyTime] = []
+    flames: Annotated[FlameGraph | None, NO_BUDGET] = None
     sliced: Annotated[bool, NO_BUDGET] = False
 
 
@@ -397,7 +399,8 @@ class NotRecorded(Record, frozen=True):
 class Report(Result, frozen=True, dict=True):
     """Everything that was found out about one trace. `ranks` compares its devices, None where there is one alone or
     nothing that they have in common; `not_recorded` is what no such trace tells, `cost` that of all devices that have a
-    price; `host` is about threads and CPUs, None where no device worked. `phrases` are the names in all
+    price; `host` is about threads and CPUs, None where no device worked; then `host_stacks` may have the functions of
+    CPU samples. `phrases` are the names in all
     sentences, None in reports of older versions. `step_reference` is a step without the profiler, None unless given."""
 
     schema_version: OwnText
@@ -418,6 +421,7 @@ class Report(Result, frozen=True, dict=True):
     phases: list[Phase] = []
     phrases: Phrases | None = None
     step_reference: StepReference | None = None
+    host_stacks: list[FlameStack] = []
 
     def query(self, expression: str, table: str = "gaps") -> pd.DataFrame:
         """The rows of a table of `nsysdiag.frames` for which an expression of pandas' DataFrame.query holds.

@@ -9,7 +9,7 @@ import pytest
 
 SUBJECTS = (
     "launches counters timeline wakeups kernels copies memory communication utilization host diagnosis cost ranks "
-    "iterations gap_groups phases programs ranges time"
+    "iterations gap_groups phases programs ranges time flames"
 )
 PRESENTATION = "words rows markdown chart entries show"
 """Files of a subject that show it. `facts` are its records, all others compute."""
@@ -40,6 +40,7 @@ LAYERS = [
     "launches counters ranges timeline",
     "phases",
     "account",
+    "flames",
     "replay",
     "diagnosis.cut_ends",
     "diagnosis.focus diagnosis.missing",

@@ -48,11 +48,17 @@ def group_totals(code: IntArray, duration: IntArray) -> GroupTotals:
     size = int(code.max(initial=-1)) + 1
     if size and int(code.min()) == size - 1:
         return GroupTotals(np.array([size - 1]), np.array([len(code)]), np.array([int(duration.sum())]))
-    total, count = np.zeros(size, dtype=np.int64), np.bincount(code, minlength=size)
-    np.add.at(total, code, duration)
+    total, count = sum_of_each(code, duration, size), np.bincount(code, minlength=size)
     present = np.flatnonzero(count)
     ranked = present[np.lexsort((present, -total[present]))]
     return GroupTotals(ranked, count[ranked], total[ranked])
+
+
+def sum_of_each(code: IntArray, values: IntArray, count: int) -> IntArray:
+    """The sum of the values of each code, 0 to `count` - 1, exact."""
+    total = np.zeros(count, dtype=np.int64)
+    np.add.at(total, code, values)
+    return total
 
 
 def least_of_each(code: IntArray, values: IntArray, count: int) -> IntArray:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from nsysdiag.bottlenecks import BOTTLENECKS, shown, title_of
 from nsysdiag.document.kinds import TIME
 from nsysdiag.document.view import PARTS, UNKNOWN_COLOR, WORK, share_of
-from nsysdiag.units import format_share
+from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -291,11 +291,43 @@ class IcicleCell(Struct, frozen=True):
     tooltip: str
 
 
+LEAST_CELL, DEEPEST = 0.004, 10
+"""Of an icicle: the share of the whole from which on a cell is drawn, and its levels."""
+
+
+class TreeRow(Struct, frozen=True):
+    """A row of a tree: the names from the outermost to its own, and its time with what it consists of."""
+
+    path: tuple[str, ...]
+    ns: int
+    parts: Sequence[Segment]
+    note: str = ""
+
+
 class Icicle(Struct, frozen=True):
     """A tree from above: each cell on top of those inside it, as wide as its part of the `whole`."""
 
     cells: Sequence[IcicleCell]
     whole: int
+
+    @classmethod
+    def of(cls, rows: Iterable[TreeRow], name: str) -> Icicle:
+        """The rows that are wide enough, each before the rows inside it; the first is the whole, with this name. Each
+        begins where its siblings before it end."""
+        cells: list[IcicleCell] = []
+        free: dict[tuple[str, ...], int] = {(): 0}
+        whole = 0
+        for row in rows:
+            whole = whole or row.ns
+            start = free.get(row.path[:-1])
+            if start is None or row.ns < LEAST_CELL * whole or len(row.path) >= DEEPEST:
+                continue
+            free[row.path[:-1]], free[row.path] = start + row.ns if row.path else start, start
+            label = row.path[-1] if row.path else name
+            time = f"{format_ns(row.ns)}, {format_share(row.ns, whole)}"
+            said = f"{' › '.join(row.path) or name}: {time}{row.note and '; ' + row.note}"
+            cells.append(IcicleCell(label, len(row.path), start, row.ns, row.parts, said))
+        return cls(cells, whole)
 
 
 def stack(parts: Iterable[tuple[LegendEntry, int]]) -> list[Segment]:

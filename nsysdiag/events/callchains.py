@@ -139,10 +139,10 @@ def origin_of_python(file: str) -> Origin:
 def _is_runtime(symbol: str) -> bool:
     """Is this a function of a runtime that was linked into the program, or that its headers brought along?"""
     patterns = (_START, _RUNTIME, _ALLOCATION)
-    return any(pattern.fullmatch(symbol) for pattern in patterns) or bool(_NAMESPACE.match(_qualified(symbol)))
+    return any(pattern.fullmatch(symbol) for pattern in patterns) or bool(_NAMESPACE.match(qualified(symbol)))
 
 
-def _qualified(symbol: str) -> str:
+def qualified(symbol: str) -> str:
     """The name of a demangled function with its namespaces, without return type, template arguments and parameters:
     `std::vector<int> mine::load(int) const` is `mine::load`."""
     depth, kept = 0, []

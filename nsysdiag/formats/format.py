@@ -73,6 +73,8 @@ _KNOWN = (
     Format("csv", ".csv", "CSV, the gaps, and one more file for every other table", "csv_", TEXT),
     Format("prom", ".prom", "OpenMetrics gauges for a Prometheus textfile collector", "openmetrics", TEXT),
     Format("perfetto", ".perfetto.json", "trace events of the gaps, for ui.perfetto.dev", "perfetto", JSON),
+    Format("folded", ".folded", "collapsed stacks of idle time and waits, for flame graphs", "flames", TEXT, "folded"),
+    Format("speedscope", ".speedscope.json", "the same for speedscope.app", "flames", JSON, "speedscope"),
     Format("junit", ".junit.xml", "JUnit XML, one test case a budget", "batch.junit", MARKUP, "render_report"),
     Format("sarif", ".sarif", "SARIF 2.1.0 for code scanning", "batch.sarif", JSON, "render_report"),
 )

@@ -17,6 +17,7 @@ from nsysdiag.counters import show as counters
 from nsysdiag.diagnosis import show as diagnosis
 from nsysdiag.document.blocks import Section, SectionScope
 from nsysdiag.document.words import window_sentence
+from nsysdiag.flames import show as flames
 from nsysdiag.formats.html import findings, gaps, timeline
 from nsysdiag.formats.html import section as ledger
 from nsysdiag.gap_groups import show as gap_lengths
@@ -59,12 +60,18 @@ PER_DEVICE: tuple[Callable[[DeviceReport, Context], Section | None], ...] = (
     memory.device_memory,
     communication.section,
     ranges.section,
+    flames.section,
     launches.section,
     launches.calls,
     utilization.section,
     counters.section,
 )
-CLOSING: tuple[Callable[[Context], Section | None], ...] = (host.section, trace.health, diagnosis.method)
+CLOSING: tuple[Callable[[Context], Section | None], ...] = (
+    host.section,
+    flames.host_section,
+    trace.health,
+    diagnosis.method,
+)
 
 
 class SectionGroup(Struct, frozen=True):

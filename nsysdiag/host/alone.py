@@ -6,6 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
+from nsysdiag.arrays.claim import Owned
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
 from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.host import HostActivity, host_activity, place_api_calls, place_os_calls
@@ -13,8 +14,10 @@ from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import CallTable, NamedRows, ThreadAxis, distinct_values, place_calls
 from nsysdiag.fields import Sentence, TextKind
+from nsysdiag.flames.facts import FlameStack
 from nsysdiag.iterations.happened import Kinds
 from nsysdiag.messages import InputError
+from nsysdiag.stacks.code import folded, sampled_code_of
 from nsysdiag.stacks.samples import sampled_code
 from nsysdiag.typed import capitalized, joined, say
 from nsysdiag.units import format_count, format_ns, format_share
@@ -31,13 +34,14 @@ ERRORS = {3: "not initialized", 35: "the driver is too old", 100: "no CUDA devic
 
 
 class Alone(Struct, frozen=True):
-    """Sentences on the CUDA calls of all threads, and on the thread that did most; the thread with the loop; and a line
-    for each of the threads that did most."""
+    """Sentences on the CUDA calls of all threads, and on the thread that did most; the thread with the loop; a line for
+    each of the threads that did most; and the functions of the CPU samples of each thread."""
 
     cuda: Sentence = ""
     busiest: Sentence = ""
     looping: Sentence = ""
     lines: list[Sentence] = []
+    stacks: list[FlameStack] = []
 
 
 class _HostKind(Struct, frozen=True):
@@ -109,6 +113,15 @@ class _Scene(Struct, frozen=True):
         samples, axis = self.host.samples, self.host.axis
         return sampled_code(samples.id[samples.position // axis.stride == at], self.chains).words()
 
+    def stacks(self) -> list[FlameStack]:
+        """The CPU samples of each thread by their functions, a sampling period each."""
+        samples, axis = self.host.samples, self.host.axis
+        lanes = np.arange(len(axis.threads), dtype=np.int64)
+        whole = Intervals(lanes * axis.stride, lanes * axis.stride + axis.span)
+        found = sampled_code_of(Owned.of(whole, lanes), len(lanes), samples, self.chains)
+        stacks = [FlameStack([self.who(at), *code], ns) for at, each in enumerate(found) for code, ns in each.items()]
+        return folded(stacks)
+
     def who(self, at: int) -> Sentence:
         """A thread with its process."""
         thread = int(self.host.axis.threads[at])
@@ -136,7 +149,8 @@ def host_alone(trace: HostTrace, chains: CallChains, low: int, high: int, *, loo
     rest = [f"{format_count(more)} more thread{'s' if more > 1 else ''}."] if more > 0 else []
     busiest = _busiest(scene, order[0], ranges=looping is None) if order else ""
     on = [] if looping is None else np.flatnonzero(scene.host.axis.threads == looping).tolist()
-    return Alone(_cuda_calls(scene.host), busiest, joined("", (scene.who(at) for at in on)), [*lines, *rest])
+    looping_one = joined("", (scene.who(at) for at in on))
+    return Alone(_cuda_calls(scene.host), busiest, looping_one, [*lines, *rest], scene.stacks())
 
 
 def _busiest(scene: _Scene, at: int, *, ranges: bool) -> Sentence:

@@ -56,6 +56,7 @@ def write_report(job: Job, reading: Reading, host: HostReading) -> Report:
         host=job.threads,
         diagnosis=judgment.diagnosis,
         phases=judgment.phases,
+        host_stacks=job.host_stacks,
         outlooks=[] if isinstance(predictions, str) else predictions.outlooks(judgment.findings),
     )
     return finished(made, timelines.sentences)

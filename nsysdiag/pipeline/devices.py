@@ -25,6 +25,8 @@ from nsysdiag.diagnosis.focus import Focus, focus_of
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.phase_work import JudgedTime, work_of_phase
+from nsysdiag.flames.facts import FlameGraph
+from nsysdiag.flames.stacks import flame_graph
 from nsysdiag.gap_groups.groups import slices_in_words
 from nsysdiag.iterations.loop import LAYER, Loop
 from nsysdiag.kernels.facts import FamilyTime
@@ -138,6 +140,7 @@ class _Alone(Struct, frozen=True):
     gaps: DeviceGaps
     roots: DeviceRoots
     account: DeviceAccount
+    flames: FlameGraph
 
 
 class _Together(Struct, frozen=True):
@@ -174,7 +177,8 @@ def _alone(
 ) -> _Alone:
     gaps = gaps_of(device, reading, host, background)
     roots = roots_of(gaps, reading, host, finder)
-    return _Alone(gaps, roots, account_of(gaps, roots, reading, host))
+    account = account_of(gaps, roots, reading, host)
+    return _Alone(gaps, roots, account, _flames(gaps, roots, account))
 
 
 def _meet(every: list[_Alone], reading: Reading, host: HostReading) -> list[_Together]:
@@ -206,7 +210,7 @@ def _result(
     report = figures_of(gaps, roots, time, job, reading, host, background)
     judged_before = before if job.judges_before else None
     judged = judged_time(gaps, time, met.focus, judged_before)
-    report = structs.replace(report, kernel_families=_families(gaps, judged, reading))
+    report = structs.replace(report, kernel_families=_families(gaps, judged, reading), flames=met.alone.flames)
     evict()
     findings = device_findings(gaps, roots, account, time, judged, report, judged_before, reading, host, finder)
     return DeviceResult(
@@ -225,6 +229,14 @@ def _result(
         gaps.missing.result(),
         _time_columns(met, reading) if keep_time else None,
     )
+
+
+def _flames(gaps: DeviceGaps, roots: DeviceRoots, account: DeviceAccount) -> FlameGraph:
+    """The idle time by root cause, and the waits for the device, as stacks."""
+    context, rooted, waits = roots.root_context, roots.root_slices, account.device_waits
+    made = flame_graph(gaps.device, gaps.split, context, roots.keys, rooted, roots.chains, waits)
+    trim()
+    return made
 
 
 def _families(gaps: DeviceGaps, judged: JudgedTime, reading: Reading) -> list[FamilyTime]:

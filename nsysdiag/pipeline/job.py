@@ -35,6 +35,7 @@ from nsysdiag.events.gpus import gpus_present
 from nsysdiag.events.identity import mpi_ranks
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.phase_work import work_outside
+from nsysdiag.flames.facts import FlameStack
 from nsysdiag.host.alone import Alone, host_alone
 from nsysdiag.host.facts import HostReport
 from nsysdiag.host.report import host_report, over_time, scene_of
@@ -107,7 +108,7 @@ class Job(Struct, frozen=True):
 
     `threads` is what threads and CPUs did meanwhile, None where no device worked. `ranks` compares the devices, None
     where they have nothing in common. `predictions` are those of savings, or a sentence why there are none; `builder`
-    makes the model that they rest on."""
+    makes the model that they rest on. `host_stacks` are the functions of threads where no device worked."""
 
     results: list[DeviceResult]
     reported: list[DeviceResult]
@@ -117,6 +118,7 @@ class Job(Struct, frozen=True):
     builder: Builder
     predictions: Predictions | str
     judgment: Judgment
+    host_stacks: list[FlameStack]
 
 
 def judge_job(
@@ -131,8 +133,9 @@ def judge_job(
     threads = _threads(reported, reading, host)
     progress("writing the report", 0.95)
     ranks = _ranks(results, reading.trace)
-    judgment = _judgment(results, reported, ranks, threads, predictions.result(), reading, host)
-    return Job(results, reported, warnings, threads, ranks, builder, predictions.result(), judgment)
+    alone = _alone(reading, host)
+    judgment = _judgment(results, reported, ranks, threads, predictions.result(), alone, reading, host)
+    return Job(results, reported, warnings, threads, ranks, builder, predictions.result(), judgment, alone.stacks)
 
 
 def row_warnings(reading: Reading, host: HostReading) -> list[str]:
@@ -181,11 +184,16 @@ def _ranks(results: list[DeviceResult], trace: Trace) -> RankComparison | None:
     return compared if compared.groups or compared.basis == ITERATIONS else None
 
 
-def _without_work(reading: Reading, host: HostReading) -> WithoutWork:
-    """What is said where there is no GPU activity: about what threads did instead."""
+def _alone(reading: Reading, host: HostReading) -> Alone:
+    """What threads did where there is no GPU activity; nothing where there is any."""
+    if reading.devices:
+        return Alone()
     looping = None if host.loop is None else host.loop.thread
-    no_devices = not reading.devices
-    alone = host_alone(host.traced, host.call_chains, *host.recorded_span, looping=looping) if no_devices else Alone()
+    return host_alone(host.traced, host.call_chains, *host.recorded_span, looping=looping)
+
+
+def _without_work(alone: Alone, reading: Reading, host: HostReading) -> WithoutWork:
+    """What is said where there is no GPU activity: about what threads did instead."""
     asked = was_asked(reading.trace.capabilities(), "cuda-api")
     return WithoutWork(unrecorded(host.loop, alone, cuda_asked=asked), alone.lines)
 
@@ -211,6 +219,7 @@ def _judgment(
     ranks: RankComparison | None,
     threads: HostReport | None,
     predictions: Predictions | str,
+    alone: Alone,
     reading: Reading,
     host: HostReading,
 ) -> Judgment:
@@ -229,7 +238,7 @@ def _judgment(
         Scope.of(phases, focus, _paging(reading.activity), around),
         with_shortage(found, threads),
         _facts(results, reported, predictions, reading, host),
-        _without_work(reading, host),
+        _without_work(alone, reading, host),
     )
 
 

@@ -7,21 +7,20 @@ from typing import TYPE_CHECKING
 from nsysdiag.document import words
 from nsysdiag.document.blocks import PAGE, Chart, Column, Limit, Section, Table
 from nsysdiag.document.columns import RecordColumn, columns
-from nsysdiag.document.drawings import Icicle, IcicleCell, LegendEntry, StackedBar, entry_of, stack
+from nsysdiag.document.drawings import Icicle, LegendEntry, StackedBar, TreeRow, entry_of, stack
 from nsysdiag.document.kinds import COUNT, NAME, STACK, TIME, share_of
 from nsysdiag.document.view import by_time
 from nsysdiag.ranges.facts import RangePath
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from nsysdiag.document.view import Causes, Context
     from nsysdiag.report import DeviceReport
 
 MAX_ROWS, IN_MARKDOWN, IN_TEXT, AT_FIRST, MOST_CAUSES = 40, 10, 5, 20, 2
-MOST_CELLS, LEAST_CELL, DEEPEST = 60, 0.004, 10
-"""Of an icicle: its cells, the share of the window from which on one is drawn, and its levels."""
+MOST_CELLS = 60
 WINDOW, INSIDE = "Window", "· "
 WORK, IDLE = LegendEntry("Work", "compute", ""), LegendEntry("Idle", "idle", "")
 NOTE = (
@@ -48,7 +47,7 @@ def section(device: DeviceReport, context: Context) -> Section | None:
     covered = format_share(whole.time_ns - whole.own_ns, device.window_ns)
     gist = f"{words.counted(tree.count - 1, 'path')} of ranges hold {covered} of the window, one {format_ns(longest)}"
     chart = Chart(
-        _icicle(tree.rows),
+        Icicle.of(_tree_rows(tree.rows), WINDOW),
         "Time of the window by path of ranges",
         ["Below each range those inside it, as wide as their time. Lines at the feet are work and idle time."],
         [WORK, IDLE],
@@ -87,22 +86,11 @@ def _row(row: RangePath, causes: Causes) -> tuple[object, ...]:
     return name, row.time_ns, row.time_ns, row.own_ns, row.work_ns, projected, row.instances or None, bar
 
 
-def _icicle(rows: Sequence[RangePath]) -> Icicle:
-    """The window, and below it the paths that are wide enough; each begins where its siblings before it end."""
-    whole = rows[0].time_ns
-    cells: list[IcicleCell] = []
-    free: dict[tuple[str, ...], int] = {(): 0}
+def _tree_rows(rows: Sequence[RangePath]) -> Iterator[TreeRow]:
+    """The paths with most time, with their work and idle time."""
     for row in _largest(rows, MOST_CELLS):
-        path = tuple(row.path)
-        start = free.get(path[:-1])
-        if start is None or row.time_ns < LEAST_CELL * whole or len(path) >= DEEPEST:
-            continue
-        free[path[:-1]], free[path] = start + row.time_ns if path else start, start
-        name = words.path_label(row.path) or WINDOW
-        said = f"{name}: {format_ns(row.time_ns)}, {format_share(row.time_ns, whole)}; idle {format_ns(row.idle_ns)}"
         parts = stack([(WORK, row.work_ns), (IDLE, row.idle_ns)])
-        cells.append(IcicleCell(path[-1] if path else WINDOW, len(path), start, row.time_ns, parts, said))
-    return Icicle(cells, whole)
+        yield TreeRow(tuple(row.path), row.time_ns, parts, f"idle {format_ns(row.idle_ns)}")
 
 
 TABLE = (

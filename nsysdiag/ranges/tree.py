@@ -13,9 +13,12 @@ begins. Idle time belongs to the one that is open at the moment of the gap (see 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.groups import sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage
 from nsysdiag.arrays.nesting import enclosing
 from nsysdiag.causes import CAUSES
@@ -126,9 +129,9 @@ class _Naming(Struct, frozen=True):
         return of_kind // width, names, of_row
 
 
-def own_work(device: DeviceTimeline, split: WindowSplit) -> IntArray:
-    """The busy time of each operation in the window. Of several at once one counts: computing before communication
-    before copies, and of these the one that started first.
+def own_spans(device: DeviceTimeline, split: WindowSplit) -> Iterator[tuple[IntArray, Intervals, Intervals]]:
+    """The rows of operations by state, the time of each that none before it has, and the time of that state. Of several
+    at once one counts: computing before communication before copies, and of these the one that started first.
 
     ```
     compute    |==A======|            A
@@ -139,12 +142,18 @@ def own_work(device: DeviceTimeline, split: WindowSplit) -> IntArray:
     operations = device.operations
     computes = (operations.category == Category.KERNEL) | (operations.category == Category.GRAPH)
     state = np.where(device.communication, 1, np.where(computes, 0, 2))
-    ns = np.zeros(len(operations), dtype=np.int64)
     for at, part in enumerate(split.parts):
         rows = np.flatnonzero(state == at)
         end = operations.end[rows]
         reach = np.append(np.iinfo(np.int64).min, np.maximum.accumulate(end))[: len(rows)]
-        ns[rows] = coverage(part, Intervals(np.maximum(operations.start[rows], reach), end))
+        yield rows, Intervals(np.maximum(operations.start[rows], reach), end), part
+
+
+def own_work(device: DeviceTimeline, split: WindowSplit) -> IntArray:
+    """The busy time of each operation in the window; of several at once one counts."""
+    ns = np.zeros(len(device.operations), dtype=np.int64)
+    for rows, spans, part in own_spans(device, split):
+        ns[rows] = coverage(part, spans)
     return ns
 
 
@@ -173,9 +182,9 @@ def range_tree(
     launched = _launched_in(nodes, device, calls, gaps.axis)
     own = _Own(
         np.bincount(node, minlength=count),
-        _summed(node, length, count),
+        sum_of_each(node, length, count),
         np.bincount(launched[inside], minlength=count),
-        _summed(launched, own_work(device, split), count),
+        sum_of_each(launched, own_work(device, split), count),
         *_idle(nodes, gaps, time),
     )
     return _tree(nodes, own)
@@ -199,7 +208,7 @@ def _idle(nodes: Nodes, gaps: GapContext, time: TimeTable) -> tuple[IntArray, li
     of_gap = nodes.at(_positions(gaps.axis, gaps.lane, gap_moments(gaps.frame)))
     present, cause = distinct(time.own[time.slice[waits]])
     key, count = joint(of_gap[gap], cause, len(present)), len(nodes.names)
-    idle = _summed(key, time.spans.end[waits] - time.spans.start[waits], count * len(present)).reshape(count, -1)
+    idle = sum_of_each(key, time.spans.end[waits] - time.spans.start[waits], count * len(present)).reshape(count, -1)
     return idle, [list(CAUSES)[each] for each in present.tolist()]
 
 
@@ -216,12 +225,6 @@ def _launched_in(nodes: Nodes, device: DeviceTimeline, calls: CallRows, axis: Th
 def _positions(axis: ThreadAxis, lane: IntArray, moment: IntArray) -> IntArray:
     """The places of moments on an axis, -1 for those of no lane, where no range is."""
     return np.where(lane >= 0, axis.position(np.maximum(lane, 0), moment), -1)
-
-
-def _summed(code: IntArray, ns: IntArray, count: int) -> IntArray:
-    total = np.zeros(count, dtype=np.int64)
-    np.add.at(total, code, ns)
-    return total
 
 
 def _tree(nodes: Nodes, own: _Own) -> RangeTree:

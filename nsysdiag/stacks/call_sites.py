@@ -221,17 +221,24 @@ def _calls_in(
     focus: Owned, lane: NamedRows, ids: IntArray, source: int
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """For each piece of a call with a chain inside the focus: the gap, its length, the source and the chain."""
+    claimed, _, chain = claimed_calls(focus, lane, ids)
+    ns = claimed.spans.end - claimed.spans.start
+    return claimed.owner, ns, np.full(len(claimed), source, dtype=np.int64), chain
+
+
+def claimed_calls(time: Owned, lane: NamedRows, ids: IntArray) -> tuple[Owned, Owned, IntArray]:
+    """The pieces of the time inside calls with a chain, the rest, and the chain of each piece. `ids` are the chains of
+    the rows of the calls' table, none without a table of chains."""
     if not len(ids):
-        return 4 * (np.empty(0, dtype=np.int64),)
+        return Owned.empty(), time, np.empty(0, dtype=np.int64)
     chain = ids[lane.row]
     known = np.flatnonzero((chain > NO_CHAIN) & (lane.spans.end > lane.spans.start))
     known = known[outermost(lane.spans[known])]
     # A set is asked for: what begins before the call in front of it has ended is no call of the same thread.
     reach = np.maximum.accumulate(lane.spans.end[known])
     known = known[np.append(True, lane.spans.start[known][1:] >= reach[:-1])[: len(known)]]
-    claimed, _, call = claim(focus, lane.spans[known])
-    ns = claimed.spans.end - claimed.spans.start
-    return claimed.owner, ns, np.full(len(claimed), source, dtype=np.int64), chain[known][call]
+    claimed, rest, call = claim(time, lane.spans[known])
+    return claimed, rest, chain[known][call]
 
 
 def _inside(focus: Owned, position: IntArray, ids: IntArray, kind: SiteKind) -> _Chains:

@@ -63,7 +63,12 @@ class SampledCode(Struct, frozen=True):
 
 def _readable(function: str) -> Sentence:
     """A function without most template arguments, with the part of a runtime that it belongs to."""
-    return _name(normal_kernel(function) if "(" in function or "<" in function else function)
+    return _name(without_templates(function))
+
+
+def without_templates(function: str) -> str:
+    """A function without parameters and most template arguments."""
+    return normal_kernel(function) if "(" in function or "<" in function else function
 
 
 def sampled_code(ids: IntArray, chains: CallChains, most: int = MOST_SAMPLES) -> SampledCode:

@@ -28,13 +28,16 @@ _IDS = list(CAUSES)
 
 
 class RootSlices(Struct, frozen=True):
-    """The slices of the root ledger, and for each what the launching thread itself did then, by the ledger. `worker` is
-    the place in `workers` (globalTids) of the loading worker that it is about, -1 for none."""
+    """The slices of the root ledger, and for each what the launching thread itself did then, by the ledger. `thread` is
+    the place in `threads` (globalTids) of the other thread that it is about, -1 for none. `worker` is the same in
+    `workers`, for loading workers only."""
 
     slices: Slices
     own: IntArray
     worker: IntArray
     workers: IntArray
+    thread: IntArray
+    threads: IntArray
 
 
 def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames, floor: float) -> RootSlices:
@@ -42,8 +45,8 @@ def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames, floor: f
     that ended the wait, surer than `floor`, did meanwhile. If that was a loading worker, it is charged to data loading,
     with the worker's own cause as the label."""
     if not chains.levels:
-        nothing = np.empty(0, dtype=np.int64)
-        return RootSlices(slices, slices.rows.cause, np.full(len(slices.rows), -1, dtype=np.int32), nothing)
+        nothing, none = np.empty(0, dtype=np.int64), np.full(len(slices.rows), -1, dtype=np.int32)
+        return RootSlices(slices, slices.rows.cause, none, nothing, none, nothing)
     words, rows = chains.words, slices.rows
     known = words.labels
     waited = np.zeros(len(rows), dtype=np.bool_)
@@ -51,7 +54,7 @@ def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames, floor: f
     kept = rows.take(~waited)
     labels, texts = words.labels.codes(slices.labels), words.recoded(slices.texts, slices.calls)
     parts = [SliceRows(kept.gap, kept.cause, kept.start, kept.end, labels[kept.label], texts[kept.text])]
-    own, worker = [kept.cause], [np.zeros(len(kept), dtype=np.int64)]
+    own, other, loaded = [kept.cause], [np.zeros(len(kept), dtype=np.int64)], [np.zeros(len(kept), dtype=np.bool_)]
     for hop, level in enumerate(chains.levels):
         piece, spans = _rest(chains, hop)
         mine, loads = level.pieces.take(piece), level.loader[piece]
@@ -63,7 +66,8 @@ def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames, floor: f
         ended = (level.wakers.thread[piece] > 0) & (level.confidence[piece] >= floor)
         label = np.where(ended & (label == known.code(input_output.READS)), known.code(input_output.PEERS), label)
         own.append(rows.cause[mine.slice])
-        worker.append(np.where(loads & (hop > 0) & ~unknown, mine.thread, 0))
+        other.append(np.where((hop > 0) & ~unknown, mine.thread, 0))
+        loaded.append(loads)
         parts.append(
             SliceRows(
                 gap=rows.gap[mine.slice],
@@ -76,8 +80,14 @@ def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames, floor: f
         )
     found = SliceRows.concatenate(parts)
     cut = Slices(found, list(known.known), list(words.known), [words.calls.get(word, "") for word in words.known])
-    threads, code = distinct(np.append(0, np.concatenate(worker)))
-    return RootSlices(cut, np.concatenate(own), (code[1:] - 1).astype(np.int32), threads[1:])
+    thread, loads = np.concatenate(other), np.concatenate(loaded)
+    return RootSlices(cut, np.concatenate(own), *_placed(np.where(loads, thread, 0)), *_placed(thread))
+
+
+def _placed(thread: IntArray) -> tuple[IntArray, IntArray]:
+    """The place of each thread among all, -1 for none (0), and all of them."""
+    threads, code = distinct(np.append(0, thread))
+    return (code[1:] - 1).astype(np.int32), threads[1:]
 
 
 def _rest(chains: Chains, hop: int) -> tuple[IntArray, Intervals]:

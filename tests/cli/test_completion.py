@@ -87,8 +87,8 @@ def test_after_a_trace_in_place_of_a_command(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("incomplete", "some", "count"),
     [
-        ("a", {"a.html", "a.perfetto.json"}, 9),
-        ("run.1", {"run.1.html"}, 9),
+        ("a", {"a.html", "a.perfetto.json"}, 11),
+        ("run.1", {"run.1.html"}, 11),
         ("a.per", {"a.perfetto.json"}, 1),
         ("out/a.j", {"out/a.json", "out/a.junit.xml"}, 2),
         ("", set(), 0),

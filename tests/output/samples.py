@@ -55,6 +55,7 @@ from nsysdiag.report import (
     Window,
 )
 from tests.output.diagnosis_samples import sample_diagnosis, sample_phases
+from tests.output.flame_samples import flame_graph
 from tests.output.gpu_metric_samples import clock, gpu_metrics
 from tests.output.host_samples import host_report
 from tests.output.memory_samples import MEMORY, UNIFIED, hostile_copies, hostile_unified, in_full
@@ -697,6 +698,7 @@ def one_device() -> Report:
         memory=MEMORY,
         ranges=range_tree(),
         kernel_families=FAMILIES,
+        flames=flame_graph(),
     )
     lanes = {"gpu0": timeline(90 * MS, 190 * MS)}
     made = report([whole], [finding(), second, third])
@@ -883,6 +885,7 @@ def hostile() -> Report:
         unified_memory=hostile_unified(names),
         memory=MEMORY,
         ranges=range_tree(*(names * 3)[:3]),
+        flames=flame_graph(*(names * 3)[:3]),
         kernel_families=[
             msgspec.structs.replace(FAMILIES[0], family=name, kernels=[FamilyKernel(name=name, count=1, total_ns=MS)])
             for name in names

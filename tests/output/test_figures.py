@@ -198,13 +198,30 @@ class TestValues:
             assert told == Counter(on_page)
 
     def test_icicles(self) -> None:
-        (named,) = (each for each in charts(SAMPLES["one_device"]()).values() if isinstance(each.chart.drawing, Icicle))
-        (made,) = data(named)
+        found = charts(SAMPLES["one_device"]())
+        named = [name for name, each in found.items() if isinstance(each.chart.drawing, Icicle)]
+        assert named == ["gpu0/nvtx", "gpu0/flames/idle", "gpu0/flames/waits"]
+        (made,) = data(found["gpu0/nvtx"])
         assert made["labels"] == ["Window", "train", "forward", "load"]
         place = {id: at for at, id in enumerate(made["ids"])}
         assert [place.get(above) for above in made["parents"]] == [None, 0, 1, 0]
         assert made["values"] == [row[0] for row in made["customdata"]] == [100 * MS, 70 * MS, 54 * MS, 12 * MS]
         assert made["customdata"][3][3] == "Idle 12,000,000 ns"
+
+    def test_cells_of_a_flame_graph_are_inside_those_above(self) -> None:
+        (made,) = data(charts(SAMPLES["one_device"]())["gpu0/flames/idle"])
+        place = {id: at for at, id in enumerate(made["ids"])}
+        above = [place.get(each) for each in made["parents"]]
+        assert list(zip(made["labels"], above, strict=True))[:4] == [
+            ("Idle time", None),
+            ("Waiting in a synchronisation", 0),
+            ("train", 1),
+            ("cudaStreamSynchronize", 2),
+        ]
+        inside = Counter({at: 0 for at in above if at is not None})
+        for ns, at in zip(made["values"], above, strict=True):
+            inside[-1 if at is None else at] += ns
+        assert all(made["values"][at] >= ns for at, ns in inside.items() if at >= 0)
 
     def test_segments_are_where_they_begin(self) -> None:
         named = charts(COMPARISONS["one"]())["gpu0/length"]

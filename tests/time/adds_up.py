@@ -31,6 +31,7 @@ def assert_adds_up(report: Report) -> None:
         _phases_add_up(report, device, rows)
         _steps_add_up(device, window)
         _ranges_add_up(device)
+        _flames_add_up(device)
     if report.diagnosis is not None and len(report.devices) == 1 and report.diagnosis.basis != "none":
         _headline_adds_up(report, time[time.judged])
 
@@ -77,6 +78,16 @@ def _ranges_add_up(device: DeviceReport) -> None:
     for row in rows:
         inside = [each for each in rows if len(each.path) == len(row.path) + 1 and each.path[:-1] == row.path]
         assert row.time_ns == row.own_ns + sum(each.time_ns for each in inside)
+
+
+def _flames_add_up(device: DeviceReport) -> None:
+    """The stacks of idle time divide it by root cause."""
+    assert device.flames is not None
+    by_cause: dict[str, int] = {}
+    for each in device.flames.idle:
+        by_cause[each.cause] = by_cause.get(each.cause, 0) + each.ns
+    assert by_cause == _left(device.root_ledger)
+    assert sum(by_cause.values()) == device.idle_ns
 
 
 def _headline_adds_up(report: Report, judged: pd.DataFrame) -> None:
