@@ -19,8 +19,8 @@ class FlameGraph(Record, frozen=True):
     """The stacks of a device, those with most time first; they divide their time without overlap.
 
     `idle` is the idle time of the window. Its frames are the root cause, the NVTX ranges of the launching thread, what
-    was done then and by which thread, and the functions of that thread. `waits` is the time in which threads waited in
-    calls for work of the device. Its frames are the operation that ran, the ranges, the call, and the functions."""
+    was done then and by which thread, and its functions. `waits` is the time in which threads waited in calls for work
+    of the device. Its frames are the operation that ran, the ranges, the call, and the functions."""
 
     idle: list[FlameStack]
     waits: list[FlameStack]
