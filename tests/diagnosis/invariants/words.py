@@ -31,7 +31,8 @@ MENTIONS = {
     "startup": r"start|initiali|load|compil|context|warm",
     "other_process": r"process|program",
     "profiler": r"profil",
-    "unknown": r"unknown|(no|without) evidence|not (in|record|know|captur|trac|expla)|cannot|unexplain|no GPU|untraced",
+    "unknown": r"unknown|(no|without) evidence|not (in|record|know|captur|trac|expla)|cannot|unexplain|no GPU|untraced"
+    "|queued work",
 }
 PYTORCH = re.compile(
     r"PyTorch|\btorch\.|DataLoader|num_workers|pin_memory|persistent_workers|\.item\(\)|aten::|autocast|non_blocking"
