@@ -17,13 +17,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
-from nsysdiag.iterations.happened import Happened, code_of
-from nsysdiag.iterations.loop import NVTX, Inner, Loop, median_of
+from nsysdiag.iterations.happened import HOST, Happened, code_of
+from nsysdiag.iterations.loop import FEWEST, NVTX, Inner, Loop, median_of
+from nsysdiag.iterations.outer import LEAST_HELD, RepeatCounts
 
 REGULAR = 0.9
 """Of the repeats: so many have the same operations in the same order."""
 FEWEST_OPERATIONS = 8
 """In each repeat: of fewer, two cut ends fit together by chance."""
+MOSTLY = 0.5
+"""Of what is behind the first operation that is one too many: else it is one of the last repeat."""
 
 
 class _Sequence(Struct, frozen=True):
@@ -103,8 +106,7 @@ def _alike(one: IntArray, other: IntArray) -> int:
 
 
 def from_the_first(loop: Loop, happened: Happened) -> Loop:
-    """The loop with repeats that begin where the ends of the trace show it; as it is where they do not. The last one
-    ends before work of another kind."""
+    """The loop with repeats that begin where the ends of the trace show it; as it is where they do not."""
     found = None if loop.source == NVTX or len(loop) < 2 else _Sequence.of(loop, happened)
     first = None if found is None else found.begins()
     if found is None or first is None or len(first) < 2:
@@ -117,10 +119,40 @@ def from_the_first(loop: Loop, happened: Happened) -> Loop:
             np.append(left, False),
             np.append(ends, ends[-1:]),
         )
-    starts, behind = happened.time[first], int(first[-1]) + found.period
+    starts = happened.time[first]
     until = np.append(starts[1:], ends[-1])
-    if behind < len(happened.end):
-        own = int(happened.end[first[-1] : behind].max())
-        usual = int(starts[-1]) + median_of(np.diff(starts))
-        until[-1] = max(min(usual, int(happened.time[behind])), own)
     return replace(loop, starts=starts, ends=np.where(left, np.minimum(ends, until), until), open=left)
+
+
+def before_other_work(loop: Loop, happened: Happened) -> Loop:
+    """The loop whose last repeat ends before what no other repeat does, such as the closing summary of a program.
+
+    ```
+    repeats   |a b a c|a b a c|a b a c s a s|       the last one ends before `s`; the `a` behind it is one too many
+    ```
+    """
+    if len(loop) < FEWEST:
+        return loop
+    start = happened.time[: len(happened.end)]
+    first, behind = np.searchsorted(start, (loop.starts[-1], loop.ends[-1])).tolist()
+    found = RepeatCounts.of(happened, loop.starts, None, int(loop.ends[-1]))
+    most = {each: int(count[:-1].max()) for each, count in found.count.items()}
+    code = happened.code[first:behind]
+    spare = _number(code) >= np.array([most.get(each, len(code)) for each in code.tolist()], np.int64)
+    at = int(np.argmax(np.append(spare, True)))
+    whole = sum(count for each, count in found.usual.items() if each < HOST)
+    if at in (0, len(code)) or at < LEAST_HELD * whole or spare[at:].mean() <= MOSTLY:
+        return loop
+    ends = loop.ends.copy()
+    own = int(happened.end[first : first + at].max())
+    ends[-1] = max(min(int(loop.starts[-1]) + median_of(np.diff(loop.starts)), int(start[first + at])), own)
+    return replace(loop, ends=ends)
+
+
+def _number(code: IntArray) -> IntArray:
+    """How many before each have the same code."""
+    order = np.argsort(code, kind="stable")
+    ordered = code[order]
+    number = np.empty(len(code), np.int64)
+    number[order] = np.arange(len(code)) - np.searchsorted(ordered, ordered)
+    return number

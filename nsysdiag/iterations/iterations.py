@@ -15,7 +15,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, distinct_values
-from nsysdiag.iterations.begins import from_the_first
+from nsysdiag.iterations.begins import before_other_work, from_the_first
 from nsysdiag.iterations.by_anchor import Closing, anchored_loops
 from nsysdiag.iterations.by_range import apart, named_loops
 from nsysdiag.iterations.happened import Happened, Kinds, anchor_of
@@ -329,6 +329,7 @@ def find_loops(
         if irregular is not None and not parts_of_one_pass(irregular, device, happened, end):
             loops = apart([*loops, irregular])
     loops = [from_the_first(without_other_work(loop, happened, end), happened) for loop in loops]
+    loops = [before_other_work(loop, happened) for loop in loops]
     if names is not None:
         loops = [perhaps_layers(loop, device, happened, calls, names, strings) for loop in loops]
     judged = [loop.of_kind(LAYER) if _are_layers(loop, device, calls, ranges, kinds) else loop for loop in loops]

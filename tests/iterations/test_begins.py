@@ -181,6 +181,35 @@ def test_the_end_of_a_program_is_not_judged_as_steps(script: Script, tmp_path: P
     assert start[true.passes * true.each - 1] < steady.end_ns <= start[true.passes * true.each]
 
 
+@pytest.mark.parametrize(
+    ("behind", "is_other"), [(("ideal_gas", "field_summary", "field_minimum"), True), (("log",), False)]
+)
+def test_sweeps_in_turn_and_what_follows_them(behind: tuple[str, ...], is_other: bool, tmp_path: Path) -> None:
+    """Every second step sweeps in another order, once more of one kind. A log in the last step is a part of it."""
+
+    def step(t: Thread, number: int) -> Body:
+        for name in ("x", "y", "x") if number % 2 else ("y", "x"):
+            yield from kernels(t, (f"advec_{name}", 300), ("flux", 90), ("pdv", 120))
+        yield from kernels(t, ("ideal_gas", 100), ("viscosity", 80))
+        if number == 11 and not is_other:
+            yield from kernels(t, *((name, 800) for name in behind))
+        yield from kernels(t, *(("update_halo", 20),) * 6, ("calc_dt", 40))
+        yield from t.blocking_copy("DtoH", 8, 2 * US)
+
+    def script(t: Thread) -> Body:
+        for number in range(12):
+            yield from step(t, number)
+        if is_other:
+            yield from kernels(t, *((name, 900) for name in behind))
+            yield from t.blocking_copy("DtoH", 64, 2 * US)
+
+    report, start = run(script, tmp_path)
+    steady = [phase for phase in report.phases if phase.judged]
+    assert [phase.steps.count for phase in steady if phase.steps is not None] == [12]
+    last = int(start[-3]) if is_other else int(start[-1])  # ideal_gas is in each step: it may be of the last one
+    assert (steady[-1].end_ns <= last) == is_other
+
+
 def test_an_end_between_two_layers_shows_no_begin(tmp_path: Path) -> None:
     """The layers at both ends make one whole pass by chance."""
 
