@@ -26,7 +26,8 @@ REGULAR = 0.9
 FEWEST_OPERATIONS = 8
 """In each repeat: of fewer, two cut ends fit together by chance."""
 MOSTLY = 0.5
-"""Of what is behind the first operation that is one too many: else it is one of the last repeat."""
+"""Of what is behind the first operation that is one too many: so much is of a kind that no other repeat has, or more
+than twice as often. Else it is of the last repeat: what ran beside the next one elsewhere comes last here."""
 
 
 class _Sequence(Struct, frozen=True):
@@ -119,9 +120,18 @@ def from_the_first(loop: Loop, happened: Happened) -> Loop:
             np.append(left, False),
             np.append(ends, ends[-1:]),
         )
-    starts = happened.time[first]
-    until = np.append(starts[1:], ends[-1])
+    starts, behind = happened.time[first], int(first[-1]) + found.period
+    until = np.append(starts[1:], _before(starts, int(first[-1]), behind, int(ends[-1]), happened))
     return replace(loop, starts=starts, ends=np.where(left, np.minimum(ends, until), until), open=left)
+
+
+def _before(starts: IntArray, first: int, behind: int, end: int, happened: Happened) -> int:
+    """Where the last of these repeats ends, of the operations from `first` to before `behind`: after the usual time,
+    or with what comes next, but with its own work at the earliest. With `end` where nothing comes next."""
+    if behind >= len(happened.end):
+        return end
+    next_one = min(int(starts[-1]) + median_of(np.diff(starts)), int(happened.time[behind]))
+    return max(int(happened.end[first:behind].max()), next_one)
 
 
 def before_other_work(loop: Loop, happened: Happened) -> Loop:
@@ -138,14 +148,12 @@ def before_other_work(loop: Loop, happened: Happened) -> Loop:
     found = RepeatCounts.of(happened, loop.starts, None, int(loop.ends[-1]))
     most = {each: int(count[:-1].max()) for each, count in found.count.items()}
     code = happened.code[first:behind]
-    spare = _number(code) >= np.array([most.get(each, len(code)) for each in code.tolist()], np.int64)
-    at = int(np.argmax(np.append(spare, True)))
+    number, usual = _number(code), np.array([most.get(each, len(code)) for each in code.tolist()], np.int64)
+    at, other = int(np.argmax(np.append(number >= usual, True))), number >= 2 * usual
     whole = sum(count for each, count in found.usual.items() if each < HOST)
-    if at in (0, len(code)) or at < LEAST_HELD * whole or spare[at:].mean() <= MOSTLY:
+    if at in (0, len(code)) or at < LEAST_HELD * whole or other[at:].mean() <= MOSTLY:
         return loop
-    ends = loop.ends.copy()
-    own = int(happened.end[first : first + at].max())
-    ends[-1] = max(min(int(loop.starts[-1]) + median_of(np.diff(loop.starts)), int(start[first + at])), own)
+    ends = np.append(loop.ends[:-1], _before(loop.starts, first, first + at, int(loop.ends[-1]), happened))
     return replace(loop, ends=ends)
 
 

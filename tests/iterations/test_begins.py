@@ -254,3 +254,25 @@ def test_a_first_pass_that_the_capture_cuts_is_none(tmp_path: Path) -> None:
     found = report.devices[0].iterations
     assert found is not None
     assert [row.start_ns for row in found.rows] == start[47::124].tolist()
+
+
+def test_what_runs_beside_the_next_step_is_of_the_last_one(tmp_path: Path) -> None:
+    """
+    kernels    [= gemm =][= gemm =][= gemm =]
+    exchange             [reduce]  [reduce]  [reduce]
+    """
+
+    def script(t: Thread) -> Body:
+        side = t.process.stream()
+        for _ in range(20):
+            yield from hot(t, ("gemm", 1500))
+            event = t.event()
+            yield from t.record(event, t.process.null)
+            yield from t.wait_event(side, event)
+            yield from t.launch("exchange", 500 * US, side)
+        yield from t.synchronize()
+
+    report, _ = run(script, tmp_path)
+    found = report.devices[0].iterations
+    assert found is not None
+    assert found.rows[-1].end_ns == report.phases[-1].end_ns == report.devices[0].window.end_ns
