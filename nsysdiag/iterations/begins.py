@@ -27,7 +27,7 @@ FEWEST_OPERATIONS = 8
 """In each repeat: of fewer, two cut ends fit together by chance."""
 MOSTLY = 0.5
 """Of what is behind the first operation that is one too many: so much is of a kind that no other repeat has, or more
-than twice as often. Else it is of the last repeat: what ran beside the next one elsewhere comes last here."""
+than twice as often. Else it is of the last repeat: of others it ran while the next one did."""
 
 
 class _Sequence(Struct, frozen=True):
