@@ -24,7 +24,7 @@ from nsysdiag.ranks.matching import candidates, confirmed
 from nsysdiag.replay.build import ReplayInputs, model_of
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.moments import Met, MpiCalls, Transfers, all_of, both, exchanges, mpi_calls, peers
-from nsysdiag.replay.mpi_messages import waits_for_messages
+from nsysdiag.replay.mpi import waits_for_messages
 from nsysdiag.replay.predict import Predictions
 from nsysdiag.replay.stretch import MOST_OPERATIONS, TIMES_APART, Repeating, are_apart, stretch_of
 from nsysdiag.trace.trace import Trace

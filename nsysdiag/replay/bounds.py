@@ -11,16 +11,14 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray
 from nsysdiag.events.rows import distinct_values
-from nsysdiag.replay.ahead import of_helpers, of_other_targets
+from nsysdiag.replay.ahead import of_helpers, of_other_targets, with_other_gaps
 from nsysdiag.replay.changes import Changes
-from nsysdiag.replay.disks import reads_ns
 from nsysdiag.replay.edges import EdgeKind
-from nsysdiag.replay.entangled import loosened, met_by_chance, others_work_ns, taken_out
-from nsysdiag.replay.gaps import with_other_gaps
+from nsysdiag.replay.entangled import loosened, met_by_chance, most_removed_ns, others_work_ns, taken_out, unknown_ns
+from nsysdiag.replay.fixes import reads_ns
 from nsysdiag.replay.model import Model, once
-from nsysdiag.replay.mpi_peers import in_a_row, most_sooner, takes_out_waits, without_waits
+from nsysdiag.replay.mpi import in_a_row, most_sooner, takes_out_waits, without_waits
 from nsysdiag.replay.polling import with_other_sleeps
-from nsysdiag.replay.removed import most_removed_ns, unknown_ns
 from nsysdiag.replay.run import Run, as_run, borders_of, busy, mean_step, run_of
 from nsysdiag.replay.sources import source_may_limit
 from nsysdiag.replay.step_work import StepWork

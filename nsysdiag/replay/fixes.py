@@ -9,34 +9,110 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.account.outside import COMPILING, Outside, start_of
-from nsysdiag.arrays.intervals import Intervals, coverage, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
 from nsysdiag.bottlenecks import UNKNOWN
 from nsysdiag.causes import (
+    BLOCKING_COPY,
     CAUSES,
     FALLBACK,
     IN_MPI,
     INPUT_WAIT,
     PLACE,
     PREEMPTION,
+    SYNCHRONIZATION,
     host_compute,
     input_output,
     memory_calls,
     thread_waits,
 )
 from nsysdiag.causes.cause import HINTS
-from nsysdiag.causes.input_output import WORKER_COMPUTES, WORKER_READS
+from nsysdiag.causes.input_output import IO_WAIT, WORKER_COMPUTES, WORKER_READS
+from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.diagnosis.facts import FULL_LINK
 from nsysdiag.events.rows import distinct
 from nsysdiag.findings.facts import Finding
 from nsysdiag.replay.behind import loaders
 from nsysdiag.replay.changes import Changes, View
-from nsysdiag.replay.disks import reads_ns
-from nsysdiag.replay.in_a_row import with_rows
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.places import LATE_RANK, Problem, others, part_of, problems_of
 from nsysdiag.replay.rank_like import like_the_median
+from nsysdiag.replay.sources import asks_others
 from nsysdiag.replay.transforms import FixScope, overlap, take_out
 from nsysdiag.replay.work import Class
+
+# Waits in a row, which are for the same work: a value that is read back, and the synchronization behind the copy.
+
+
+def with_rows(model: Model, part: FixScope) -> FixScope:
+    """A part with the waits that are in a row with one of its own: without that one, they would wait in its place.
+
+    ```
+    thread   [launch]  [copy of 4 bytes to the host      )[sync)   host     [launch]
+    without  [launch]  [copy)[sync                       )         host     [launch]
+    both     [launch]  [copy)          host     [launch]
+    ```
+    """
+    held = part.held & _for_results(model)
+    if not held.any():
+        return part
+    group = _rows_of(model)
+    also = np.isin(group, group[held]) & (group >= 0)
+    return FixScope(part.pieces, part.held | also, part.full, part.woken)
+
+
+def _for_results(model: Model) -> BoolArray:
+    """Which waits for a device are synchronizations, or copies of a few bytes to the host."""
+    held, facts = model.threads.held, model.host.facts
+    copies = (held.cause == PLACE[BLOCKING_COPY]) & (held.call >= 0)
+    copies[copies] = facts.read_back[held.call[copies]]
+    found: BoolArray = copies | (held.cause == PLACE[SYNCHRONIZATION])
+    return found
+
+
+def _rows_of(model: Model) -> IntArray:
+    """The number of the row of each wait for results, -1 for other waits. A launch, another wait for a device, or host
+    code is between rows."""
+    held, able = model.threads.held, _for_results(model)
+    launches = np.sort(model.launch_spans.start)
+    spans = model.on_axis(held.thread, held.begin, held.end)
+    order = np.argsort(spans.start, kind="stable")
+    start, end, able_there = spans.start[order], spans.end[order], able[order]
+    same = able_there[1:] & able_there[:-1] & (held.thread[order][1:] == held.thread[order][:-1])
+    same &= np.searchsorted(launches, start[1:]) <= np.searchsorted(launches, end[:-1])
+    same &= start[1:] - end[:-1] <= READ_BACK_NS
+    group = np.empty(len(held), dtype=np.int64)
+    group[order] = np.append(0, np.cumsum(~same)) if len(held) else 0
+    return np.where(able, group, -1)
+
+
+# Threads that read files at once: one disk may serve them all, one after the other.
+#
+# ```
+# A    [read ....][decode][read ........][decode]
+# B    [decode][read ........][decode][read ........]     half of the decoding: each read waits longer for the other
+# ```
+
+AT_ONCE = 0.1
+"""Of the time of reads: threads that read at once for less use no disk together."""
+
+
+def reads_ns(changes: Changes) -> int:
+    """For how long in a step, or in the window, any thread reads files, in ns, as far as the changes leave the reads;
+    0 if never two of them read at once. A disk that serves one at a time is no faster."""
+    model = changes.model
+    reads = _reads(model)
+    ns = (model.pieces.end - model.pieces.start)[reads]
+    together = model.ever(reads)
+    if not len(ns) or ns.sum() < (1 + AT_ONCE) * together:
+        return 0
+    left = float((ns * changes.time[reads]).sum()) / float(ns.sum())
+    return round(left * together / model.stretch.count)
+
+
+def _reads(model: Model) -> BoolArray:
+    found: BoolArray = (model.pieces.cause == PLACE[IO_WAIT.id]) & ~asks_others(model)
+    return found
+
 
 BEFORE_WORK, STARTUP, HOST = "before_work", "startup", "host"
 POLLS = 1.2

@@ -17,8 +17,8 @@ from nsysdiag.events.rows import distinct, previous_on_stream
 from nsysdiag.replay.behind import loaders
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.edges import EdgeKind, Edges, extended
+from nsysdiag.replay.entangled import dependent
 from nsysdiag.replay.model import WAITS, Model
-from nsysdiag.replay.removed import dependent
 from nsysdiag.replay.sources import of_unknown_sources
 from nsysdiag.replay.stretch import first_border
 from nsysdiag.replay.work import Class

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nsysdiag.replay.changes import Changes
-from nsysdiag.replay.disks import reads_ns
+from nsysdiag.replay.fixes import reads_ns
 from nsysdiag.replay.reshaped import mostly_read
 from tests.replay.making import model_of_pair
 

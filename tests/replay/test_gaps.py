@@ -6,9 +6,9 @@ from functools import partial
 
 import pytest
 
+from nsysdiag.replay.ahead import with_other_gaps
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity, Transform
-from nsysdiag.replay.gaps import with_other_gaps
 from nsysdiag.replay.predict import predict
 from nsysdiag.replay.run import run_of
 from nsysdiag.replay.transforms import apply

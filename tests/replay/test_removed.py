@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.entangled import dependent, most_removed_ns
 from nsysdiag.replay.facts import Transform
-from nsysdiag.replay.removed import dependent, most_removed_ns
 from nsysdiag.replay.transforms import apply
 from tests.replay.making import model_of_pair
 
