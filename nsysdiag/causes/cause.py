@@ -40,6 +40,8 @@ class Advice(Struct, frozen=True):
     """
 
     plain: tuple[str, ...] = ()
+    vllm: FrameworkAdvice | None = None
+    sglang: FrameworkAdvice | None = None
     pytorch: FrameworkAdvice | None = None
     jax: FrameworkAdvice | None = None
     tensorflow: FrameworkAdvice | None = None
@@ -123,6 +125,18 @@ KEEP_ON_DEVICE = advice(
         "the device and read every n steps. Or copy to pinned memory with non_blocking=True and read it a step "
         "later.",
         source="tuning_guide",
+    ),
+    vllm=words(
+        "vLLM reads the sampled tokens back, and the GPU waits until the next step is scheduled. Asynchronous scheduling "
+        "(--async-scheduling) prepares that step while this one runs.",
+        source="vllm_async",
+        fix="schedule the next step while this one runs: --async-scheduling",
+    ),
+    sglang=words(
+        "SGLang reads the sampled tokens back, and the GPU waits until the next batch is scheduled. The overlap scheduler "
+        "prepares that batch while this one runs: start the server without --disable-overlap-schedule.",
+        source="sglang_overlap",
+        fix="schedule the next batch while this one runs: no --disable-overlap-schedule",
     ),
     jax=words(
         "Keep the value a jax.Array: no float(), .item(), numpy.asarray or print of it in the step. Call copy_to_host_async() and read it a step later, or read every n steps.",

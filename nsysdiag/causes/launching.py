@@ -24,6 +24,16 @@ LAUNCH_CALL = Cause(
             source="torch_graphs",
             fix="launch less: CUDA graphs, torch.compile(mode='reduce-overhead')",
         ),
+        vllm=words(
+            "Many small launches: let CUDA graphs run the model (no --enforce-eager), captured for batches as large as those served.",
+            source="vllm_async",
+            fix="launch less: CUDA graphs, no --enforce-eager",
+        ),
+        sglang=words(
+            "Many small launches: let CUDA graphs run the decode steps (no --disable-cuda-graph), up to the largest batch served (--cuda-graph-max-bs).",
+            source="sglang_overlap",
+            fix="launch less: CUDA graphs, --cuda-graph-max-bs",
+        ),
         jax=words(
             "Many small launches: put the whole step under one jax.jit; XLA runs parts of it as CUDA graphs (--xla_gpu_enable_command_buffer).",
             source="jax_gpu",

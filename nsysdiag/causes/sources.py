@@ -72,6 +72,12 @@ SOURCES = {
         "https://pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
     ),
     "pinned_memory": SourceDocument("PyTorch tutorials", "A guide on good usage of non_blocking and pin_memory()"),
+    "vllm_async": SourceDocument("vLLM documentation", "Engine arguments: asynchronous scheduling, eager execution"),
+    "sglang_overlap": SourceDocument(
+        "SGLang v0.4",
+        "Zero-overhead batch scheduler",
+        "https://lmsys.org/blog/2024-12-04-sglang-v0-4/",
+    ),
     "data_loader": SourceDocument(_PYTORCH, "torch.utils.data: single- and multi-process data loading"),
     "cuda_semantics": SourceDocument(_PYTORCH, "CUDA semantics: asynchronous execution, streams, events"),
     "allocator": SourceDocument(_PYTORCH, "CUDA semantics: memory management, PYTORCH_CUDA_ALLOC_CONF"),

@@ -285,6 +285,15 @@ thread         [capture][instantiate][launch]
             ),
             call=matching(r"Instantiate"),
         ),
+        Variant(
+            "update",
+            "a graph is updated",
+            "keep one executable graph for each shape",
+            advice(
+                "Keep one executable graph for each shape and launch that, or change only the nodes that differ (cudaGraphExecKernelNodeSetParams)."
+            ),
+            call=matching(r"GraphExec\w*(Update|SetParams)"),
+        ),
         Variant("other", "", "build graphs once and replay them"),
     ),
     host=graph_build_evidence,

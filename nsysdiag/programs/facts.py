@@ -8,14 +8,14 @@ from nsysdiag.fields import OwnText, Sentence
 from nsysdiag.record import Record
 
 FrameworkId = Literal[
+    "vllm",
+    "sglang",
     "pytorch",
     "jax",
     "tensorflow",
     "cupy",
     "triton",
     "tensorrt",
-    "vllm",
-    "sglang",
     "openacc",
     "openmp-target",
     "kokkos",
@@ -28,14 +28,14 @@ FRAMEWORKS: tuple[FrameworkId, ...] = get_args(FrameworkId)
 """In the order of display and of precedence of their advice: frameworks that a program is written in come before its
 launchers."""
 TITLES: dict[FrameworkId, str] = {
+    "vllm": "vLLM",
+    "sglang": "SGLang",
     "pytorch": "PyTorch",
     "jax": "JAX",
     "tensorflow": "TensorFlow",
     "cupy": "CuPy",
     "triton": "Triton",
     "tensorrt": "TensorRT",
-    "vllm": "vLLM",
-    "sglang": "SGLang",
     "openacc": "OpenACC",
     "openmp-target": "OpenMP target offload",
     "kokkos": "Kokkos",

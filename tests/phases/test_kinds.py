@@ -36,6 +36,7 @@ class Server:
     prefills: float = 0.12
     graphs: bool = True
     host: int = 900 * US
+    sampling: str = "argmax_kernel"
 
     def write(self, path: Path, graphs: str) -> list[bool]:
         """Its trace, and which steps prefill."""
@@ -53,7 +54,7 @@ class Server:
             yield from t.copy("HtoD", 4_096, 2 * US)
             yield from self.prefill(t, chance) if prefills else self.decode(t, batch)
             batch = max(batch + (1 if prefills else -int(chance.random() < 0.1)), 1)
-            yield from t.launch("argmax_kernel", 8 * US)
+            yield from t.launch(self.sampling, 8 * US)
             yield from t.blocking_copy("DtoH", 64, 2 * US)
 
     def prefill(self, t: Thread, chance: np.random.Generator) -> Body:
@@ -113,6 +114,20 @@ def test_decode_alone_has_no_kinds(tmp_path: Path) -> None:
     report, _kinds = report_of(Server(prefills=0.0), tmp_path)
     assert report.devices[0].iterations is not None
     assert report.devices[0].iterations.kinds == []
+
+
+@pytest.mark.parametrize(
+    ("sampling", "advice"),
+    [
+        ("argmax_kernel", "Read it a step later"),
+        ("void vllm::topk_kernel<float>(float *)", "--async-scheduling"),
+        ("void sglang::topk_kernel<float>(float *)", "without --disable-overlap-schedule"),
+    ],
+)
+def test_a_read_back_of_tokens_has_advice_for_the_engine(sampling: str, advice: str, tmp_path: Path) -> None:
+    report, _kinds = report_of(Server(host=4_000 * US, sampling=sampling), tmp_path)
+    (found,) = [each for each in report.findings if each.cause == "blocking_copy"]
+    assert advice in str(found.advice[0])
 
 
 @pytest.mark.parametrize(
