@@ -62,6 +62,18 @@ class FrameworkRule(Struct, frozen=True):
 
 
 RULES: dict[FrameworkId, FrameworkRule] = {
+    "vllm": FrameworkRule(
+        kernel=re.compile(r"\bvllm::"),
+        range=re.compile(r"^vllm::|^execute_context_\d"),
+        module=re.compile(r"^_vllm_"),
+        process=re.compile(r"^(VLLM::|vllm$)"),
+    ),
+    "sglang": FrameworkRule(
+        kernel=re.compile(r"\bsglang::"),
+        range=re.compile(r"^(sglang|sgl_kernel)::"),
+        module=re.compile(r"^sgl_kernel"),
+        process=re.compile(r"^sglang(::|$)"),
+    ),
     "pytorch": FrameworkRule(
         kernel=re.compile(
             r"\bat::(native|cuda)::|\bc10::(cuda|BFloat16|Half|complex)\b|\btorch::|\btriton_(poi|red|per)_fused"
@@ -97,18 +109,6 @@ RULES: dict[FrameworkId, FrameworkRule] = {
         domain=re.compile(r"^TensorRT$"),
         module=re.compile(r"^(lib)?nvinfer"),
         process=re.compile(r"^trtexec$"),
-    ),
-    "vllm": FrameworkRule(
-        kernel=re.compile(r"\bvllm::"),
-        range=re.compile(r"^vllm::|^execute_context_\d"),
-        module=re.compile(r"^_vllm_"),
-        process=re.compile(r"^(VLLM::|vllm$)"),
-    ),
-    "sglang": FrameworkRule(
-        kernel=re.compile(r"\bsglang::"),
-        range=re.compile(r"^(sglang|sgl_kernel)::"),
-        module=re.compile(r"^sgl_kernel"),
-        process=re.compile(r"^sglang(::|$)"),
     ),
     "openacc": FrameworkRule(
         kernel=re.compile(r"^\w+_\d+_gpu(__red)?$"),
