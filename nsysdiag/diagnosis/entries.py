@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
 from nsysdiag.bottlenecks import FEW_KERNELS, UNKNOWN, title_of
 from nsysdiag.diagnosis.facts import KERNELS, noun_of
@@ -215,9 +214,9 @@ def _writes(phase: Phase) -> bool:
 def sentences(phases: Sequence[Phase], names: Sequence[str]) -> list[str]:
     """What each phase says of itself, under its name of `names`."""
     return [
-        name.capitalize() + phase.sentence[len(phase.name) :]
-        if typed.plain(phase.sentence).lower().startswith(phase.name)
-        else phase.sentence
+        phase.sentence
+        if phase.steps is not None and phase.steps.kind == PASS  # which it begins with
+        else name.capitalize() + phase.sentence[len(phase.name) :]
         for name, phase in zip(names, phases, strict=True)
     ]
 

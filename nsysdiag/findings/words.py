@@ -38,9 +38,8 @@ class FindingFact(Struct, frozen=True):
     is_name: bool = False
 
 
-def fact(field: str, label: str, said: Callable[[Finding], str] | None = None, order: int = 9) -> FindingFact:
-    """A field of Finding that is shown everywhere, said as its unit is unless `said` is given. Nothing is said of None,
-    and of an empty text."""
+def fact(field: str, label: str) -> FindingFact:
+    """A field of Finding that is shown everywhere, said as its unit is; None and an empty text are not."""
     (column,) = columns(Finding, field)
     unit = leaves_at(Finding, field)[0].unit
 
@@ -48,7 +47,7 @@ def fact(field: str, label: str, said: Callable[[Finding], str] | None = None, o
         value = column.cell(finding)
         return "" if value in (None, "") else SAID.get(unit, str)(value)
 
-    return FindingFact(column, label, said or plainly, EVERYWHERE, order)
+    return FindingFact(column, label, plainly, EVERYWHERE)
 
 
 def sure(finding: Finding) -> str:
@@ -63,57 +62,47 @@ def takes(finding: Finding) -> tuple[str, str]:
     return format_share(finding.lost_share, 1), "window"
 
 
+def _taken(finding: Finding) -> str:
+    return " of the ".join(takes(finding)) if finding.saves else ""
+
+
 def _lost(finding: Finding) -> str:
     where = words.where_sentence(finding)
     said = f"{format_ns(finding.lost_ns)} of the window{f' in {where}' if where else ''}"
     return said if finding.lost_ns else ""
 
 
-def _tabled(names: str) -> list[FindingFact]:
-    return [FindingFact(column) for column in columns(Finding, names)]
+def _fields(
+    names: str, label: str = "", said: Callable[[Finding], str] = lambda _: "", **shown: Any
+) -> list[FindingFact]:
+    return [FindingFact(column, label, said, **shown) for column in columns(Finding, names)]
 
 
-def _text(name: str, cell: Callable[[Finding], str | None]) -> RecordColumn[Finding]:
-    return RecordColumn(name, "text", cell)
-
-
-def _column(name: str) -> RecordColumn[Finding]:
-    return columns(Finding, name)[0]
+def _text(name: str, cell: Callable[[Finding], str | None], label: str = "", **shown: Any) -> FindingFact:
+    """Said as it is in its cell."""
+    return FindingFact(RecordColumn(name, "text", cell), label, lambda finding: cell(finding) or "", **shown)
 
 
 FACTS: tuple[FindingFact, ...] = (
-    *_tabled("device id severity cause title"),
-    FindingFact(_column("lost_ns"), "Lost", _lost, ("card",), order=4),
-    *_tabled("lost_share ceiling_ns"),
-    FindingFact(_column("confidence"), "Confidence", sure, ("card", "line", "event"), order=3),
-    FindingFact(
-        _text("nvtx", lambda finding: words.path_label(finding.nvtx)),
-        "NVTX",
-        lambda finding: words.path_label(finding.nvtx),
-        ("card",),
-        order=5,
-        is_name=True,
-    ),
-    FindingFact(_text("evidence", lambda finding: "; ".join(finding.evidence))),
-    FindingFact(_text("advice", lambda finding: "; ".join(finding.advice))),
-    *_tabled("signature call gaps"),
-    FindingFact(_text("chain", lambda finding: words.chain_label(finding.chain))),
-    FindingFact(_text("rows", lambda finding: "; ".join(words.row_query(row) for row in finding.rows))),
-    FindingFact(_text("scope", lambda _: JUDGED)),
-    *_tabled("bottleneck"),
-    FindingFact(
-        _column("share"),
-        "Takes",
-        lambda finding: " of the ".join(takes(finding)) if finding.saves else "",
-        ("card",),
-        order=1,
-    ),
-    *_tabled("part_of"),
-    FindingFact(_column("note"), "Note", lambda finding: finding.note, ("card",), order=2),
-    FindingFact(_text("devices", lambda finding: "; ".join(finding.devices or [finding.device]))),
-    FindingFact(_text("saves", lambda finding: finding.saves.figure if finding.saves else None)),
-    *_tabled("saves_low_ns=saves.low_ns saves_high_ns=saves.high_ns saves_of_ns=saves.of_ns"),
-    *_tabled("saves_per=saves.per saves_method=saves.method"),
+    *_fields("device id severity cause title"),
+    *_fields("lost_ns", "Lost", _lost, places=("card",), order=4),
+    *_fields("lost_share ceiling_ns"),
+    *_fields("confidence", "Confidence", sure, places=("card", "line", "event"), order=3),
+    _text("nvtx", lambda finding: words.path_label(finding.nvtx), "NVTX", places=("card",), order=5, is_name=True),
+    _text("evidence", lambda finding: "; ".join(finding.evidence)),
+    _text("advice", lambda finding: "; ".join(finding.advice)),
+    *_fields("signature call gaps"),
+    _text("chain", lambda finding: words.chain_label(finding.chain)),
+    _text("rows", lambda finding: "; ".join(words.row_query(row) for row in finding.rows)),
+    _text("scope", lambda _: JUDGED),
+    *_fields("bottleneck"),
+    *_fields("share", "Takes", _taken, places=("card",), order=1),
+    *_fields("part_of"),
+    _text("note", lambda finding: finding.note, "Note", places=("card",), order=2),
+    _text("devices", lambda finding: "; ".join(finding.devices or [finding.device])),
+    _text("saves", lambda finding: finding.saves.figure if finding.saves else None),
+    *_fields("saves_low_ns=saves.low_ns saves_high_ns=saves.high_ns saves_of_ns=saves.of_ns"),
+    *_fields("saves_per=saves.per saves_method=saves.method"),
 )
 """All facts of a finding, in the order of the columns."""
 
