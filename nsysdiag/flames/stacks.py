@@ -65,7 +65,7 @@ def idle_stacks(context: GapContext, keys: GapGroupKeys, rooted: RootSlices, cha
     rows, path, lane = slices.rows, keys.path[slices.rows.gap], context.lane[slices.rows.gap]
     time = Intervals(rows.start, rows.end)
     place = joint(rows.cause, path, max(len(keys.paths), 1))
-    groups = _Groups.of(joint(place, rows.text + 1, len(slices.texts) + 1), rows.end - rows.start)
+    groups = _StackGroups.of(joint(place, rows.text + 1, len(slices.texts) + 1), rows.end - rows.start)
     mine = (groups.of_row >= 0) & (rooted.thread < 0) & (lane >= 0)
     found = [groups.code(mine, lane, time, side.host, side)]
     left = (groups.of_row >= 0) & (rooted.thread >= 0)
@@ -99,7 +99,7 @@ def wait_stacks(
     name, names = normal_operation_names(device, operation, context.strings)
     path, paths = normal_paths(context, lane, begun)
     place = joint(joint(name, path[call], len(paths)), waits.name[call], max(len(waits.names), 1))
-    groups = _Groups.of(place, end - start)
+    groups = _StackGroups.of(place, end - start)
     code = groups.code(groups.of_row >= 0, lane[call], Intervals(start, end), side.host, side)
     stacks = []
     for number, row in enumerate(groups.first.tolist()):
@@ -123,7 +123,7 @@ def _work_in(calls: Intervals, device: DeviceTimeline, split: WindowSplit) -> It
     return (np.concatenate(columns) for columns in zip(*found, strict=True))
 
 
-class _Groups(Struct, frozen=True):
+class _StackGroups(Struct, frozen=True):
     """The groups of rows with most time: a row of each, its time, and the group of every row, -1 for the `rest`."""
 
     first: IntArray
@@ -133,7 +133,7 @@ class _Groups(Struct, frozen=True):
     rest_ns: IntArray
 
     @classmethod
-    def of(cls, key: IntArray, ns: IntArray) -> _Groups:
+    def of(cls, key: IntArray, ns: IntArray) -> _StackGroups:
         """Rows with the same key are a group; only rows with time count."""
         keys, code = distinct(key)
         first = least_of_each(code, np.arange(len(code)), len(keys))

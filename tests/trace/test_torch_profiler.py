@@ -17,7 +17,7 @@ from nsysdiag.saved.files import is_saved_report
 from nsysdiag.share.redaction.redact import redacted
 from nsysdiag.trace.formats import stem_of
 from nsysdiag.trace.kineto.file import MARK
-from nsysdiag.trace.kineto.names import base_name
+from nsysdiag.trace.kineto.functions import base_name
 from tests.simulator import CUDA_ONLY
 from tests.simulator.scenarios import SCENARIOS
 from tests.trace.kineto_traces import document, only_recorded, write

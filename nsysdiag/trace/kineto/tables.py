@@ -38,8 +38,7 @@ from nsysdiag.trace.kineto.events import (
     read_trace,
 )
 from nsysdiag.trace.kineto.file import MARK, OF_ROCM, RECORDER
-from nsysdiag.trace.kineto.functions import FRAME, Recorded, stretches
-from nsysdiag.trace.kineto.names import base_name, functions_at
+from nsysdiag.trace.kineto.functions import FRAME, Recorded, base_name, functions_at, stretches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
