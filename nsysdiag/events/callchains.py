@@ -257,6 +257,23 @@ def _stacks(chain: IntArray, frames: list[StackFrame], code: IntArray) -> Stacks
     chain, code = chain[real], code[real]
     if len(chain) == 0:
         return {}
+    ids, first = _first_alike(chain, code)
+    mine = np.isin(chain, first)
+    made = _different_stacks(chain[mine], frames, code[mine])
+    return dict(zip(ids.tolist(), map(made.__getitem__, first.tolist()), strict=True))
+
+
+def _first_alike(chain: IntArray, code: IntArray) -> tuple[IntArray, IntArray]:
+    """The chains, and for each the first one with the same frames, by sums of frames with a weight for each place."""
+    begin = np.flatnonzero(np.append(True, chain[1:] != chain[:-1]))
+    rank = _rank(chain)
+    weights = np.random.default_rng(0).integers(1, 2**63, int(rank.max()) + 1, dtype=np.uint64)
+    total = np.add.reduceat((code.astype(np.uint64) + np.uint64(1)) * weights[rank], begin)
+    _, first, same = np.unique(total, return_index=True, return_inverse=True)
+    return chain[begin], chain[begin][first[same]]
+
+
+def _different_stacks(chain: IntArray, frames: list[StackFrame], code: IntArray) -> Stacks:
     leaf = np.flatnonzero(np.append(True, chain[1:] != chain[:-1]))
     leaves = dict(zip(chain[leaf].tolist(), (frames[each] for each in code[leaf].tolist()), strict=True))
     own = np.flatnonzero(np.array([frame.origin is Origin.PROGRAM for frame in frames])[code])

@@ -19,13 +19,13 @@ from nsysdiag.events.rows import distinct
 from nsysdiag.events.samples import PythonStacks, Samples
 from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.flames.facts import FlameStack
-from nsysdiag.stacks.call_sites import MOST_CHAINS, claimed_calls
+from nsysdiag.stacks.call_sites import claimed_calls
 from nsysdiag.stacks.samples import without_templates
 
 Code = tuple[Sentence, ...]
 """Functions, outermost first."""
-MOST_STACKS = 150
-"""Stacks of a graph."""
+MOST_STACKS, MOST_READ = 150, 200
+"""Stacks of a graph; and chains of one kind that are read for it."""
 LONG_NAME = 200
 """Characters of a function from which on it is shown without any template arguments."""
 
@@ -64,8 +64,8 @@ def sampled_code_of(owned: Owned, count: int, samples: Samples, chains: CallChai
 
 
 def sampled_time(owned: Owned, count: int, samples: Samples) -> tuple[IntArray, IntArray, IntArray]:
-    """Samples that are read: the group of each, its chain, and the ns that it stands for. Of many samples of a group a
-    few stand for all."""
+    """Samples that are read: the group of each, its chain, and the ns that it stands for. Of many samples a few
+    are read, and stand for all of their group."""
     first, behind = (np.searchsorted(samples.position, side) for side in (owned.spans.start, owned.spans.end))
     each = behind - first
     owner, sample = np.repeat(owned.owner, each), rows_from(first, each)
@@ -74,7 +74,7 @@ def sampled_time(owned: Owned, count: int, samples: Samples) -> tuple[IntArray, 
         np.bincount(owner, minlength=count),
     )
     stand_for = np.minimum(number * samples.period_ns, whole)
-    read = np.flatnonzero(evenly(owner, max(MOST_CHAINS // max(count, 1), 1)))
+    read = np.flatnonzero(evenly(np.zeros(len(owner), dtype=np.int64), MOST_READ))
     read = read[np.argsort(owner[read], kind="stable")]
     mine = np.bincount(owner[read], minlength=count)
     place = np.arange(len(read)) - np.repeat(np.cumsum(mine) - mine, mine)
@@ -91,7 +91,7 @@ def _add(
     if not len(chain):
         return
     ids, place = distinct(chain)
-    stacks = read(ids[np.argsort(-sum_of_each(place, ns, len(ids)), kind="stable")[:MOST_CHAINS]])
+    stacks = read(ids[np.argsort(-sum_of_each(place, ns, len(ids)), kind="stable")[:MOST_READ]])
     words: dict[Code, int] = {}
     numbers = [words.setdefault(functions(stacks[each]), len(words)) if each in stacks else -1 for each in ids.tolist()]
     code = np.array(numbers, dtype=np.int64)[place]
