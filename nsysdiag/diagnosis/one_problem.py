@@ -341,7 +341,7 @@ def _title_of_both(first: Finding, other: Finding) -> Sentence:
     if waits_for_kernels(first):
         return TAKE_TURNS
     if _are_operators(first, other):
-        return next(IN_OPERATORS[text] for text in first.advice if text in IN_OPERATORS)
+        return next(title for text, title in IN_OPERATORS.items() if text in first.advice)
     return say("{} ({})", first.title, other.title)
 
 

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.events.rows import distinct
 from nsysdiag.iterations.happened import HOST, Happened, code_of
 from nsysdiag.iterations.loop import FEWEST, NVTX, Inner, Loop, median_of
 from nsysdiag.iterations.outer import LEAST_HELD, RepeatCounts
@@ -148,7 +149,8 @@ def before_other_work(loop: Loop, happened: Happened) -> Loop:
     found = RepeatCounts.of(happened, loop.starts, None, int(loop.ends[-1]))
     most = {each: int(count[:-1].max()) for each, count in found.count.items()}
     code = happened.code[first:behind]
-    number, usual = _number(code), np.array([most.get(each, len(code)) for each in code.tolist()], np.int64)
+    names, name = distinct(code)
+    number, usual = _number(code), np.array([most.get(each, len(code)) for each in names.tolist()], np.int64)[name]
     at, other = int(np.argmax(np.append(number >= usual, True))), number >= 2 * usual
     whole = sum(count for each, count in found.usual.items() if each < HOST)
     if at in (0, len(code)) or at < LEAST_HELD * whole or other[at:].mean() <= MOSTLY:
