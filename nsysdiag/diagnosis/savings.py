@@ -240,7 +240,7 @@ def sure_share(finding: Finding) -> float:
     if finding.cause == SLOW_ITERATIONS.id:
         return weighed_share(finding) / 2
     bound = saves is not None and saves.method != REPLAY
-    if finding.cause == LATE_RANK.id and not bound:
+    if finding.cause == LATE_RANK.id and saves is not None and not bound:
         return weighed_share(finding) + ABOUT
     if finding.cause in BEFORE_EACH and bound:
         return weighed_share(finding) / 2

@@ -155,8 +155,12 @@ def before_other_work(loop: Loop, happened: Happened) -> Loop:
     whole = sum(count for each, count in found.usual.items() if each < HOST)
     if at in (0, len(code)) or at < LEAST_HELD * whole or other[at:].mean() <= MOSTLY:
         return loop
-    ends = np.append(loop.ends[:-1], _before(loop.starts, first, first + at, int(loop.ends[-1]), happened))
-    return replace(loop, ends=ends)
+    end = _before(loop.starts, first, first + at, int(loop.ends[-1]), happened)
+    usual_end = int(loop.starts[-1]) + median_of(np.diff(loop.starts))
+    # What comes next may begin before the usual end of a step, and end with it: then it is of the step.
+    if abs(end - usual_end) >= abs(int(loop.ends[-1]) - usual_end):
+        return loop
+    return replace(loop, ends=np.append(loop.ends[:-1], end))
 
 
 def _number(code: IntArray) -> IntArray:

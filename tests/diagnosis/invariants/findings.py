@@ -74,7 +74,7 @@ def weighed_share(finding: Json) -> float | None:
 def _place(finding: Json) -> tuple[float, float] | None:
     """Between which shares a finding is ordered: what it saves, of an unknown one its share of the time. An upper bound
     stands behind a prediction of about its size, and so may what a thread did behind a wait. What slow iterations take
-    counts half."""
+    counts half. That a GPU is late stands before the wait by which it is."""
     share, saves = weighed_share(finding), finding["saves"]
     if share is None:
         own = float(finding.get("share", finding["lost_share"]))
@@ -83,6 +83,8 @@ def _place(finding: Json) -> tuple[float, float] | None:
         return share / 2, share / 2
     if saves.get("cannot_tell"):
         return share, share
+    if finding["cause"] == "late_rank" and saves["method"] == "replay":
+        return share + ABOUT, share + ABOUT
     behind = finding["bottleneck"] in WAITING_FOR_A_SYNC and finding["lost_share"] > finding.get("share", 0.0)
     least = max(share - ABOUT, 0.0)
     return (least, least) if saves["method"] != "replay" else (least if behind else share, share)
