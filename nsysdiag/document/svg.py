@@ -336,13 +336,13 @@ def segments(bar: d.StackedBar) -> list[PlacedSegment]:
 
 class PlacedCell(Struct, frozen=True):
     """A cell of an icicle: `x`, `width` and those of its parts are per cent of the whole, `y` is in pixels. `parts` are
-    the class, the beginning and the width of each; `label` is empty where it does not fit."""
+    each one, its beginning and its width; `label` is empty where it does not fit."""
 
     cell: d.IcicleCell
     x: str
     y: int
     width: str
-    parts: list[tuple[str, str, str]]
+    parts: list[tuple[d.Segment, str, str]]
     label: str
 
 
@@ -353,7 +353,7 @@ def icicle_cells(icicle: d.Icicle) -> list[PlacedCell]:
         parts, before = [], cell.start
         for each in cell.parts:
             if THIN_PART * each.ns >= whole:
-                parts.append((fill_class(each.part), percent(before, whole), percent(each.ns, whole)))
+                parts.append((each, percent(before, whole), percent(each.ns, whole)))
             before += each.ns
         label = cell.label if fits(cell.label, cell.ns, whole) else ""
         x, width = percent(cell.start, whole), percent(cell.ns, whole)

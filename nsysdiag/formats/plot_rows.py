@@ -117,7 +117,7 @@ def icicle(drawing: d.Icicle, title: str, said: str) -> go.Figure:
         branchvalues="total",
         sort=False,
         tiling={"orientation": "v"},
-        marker={"colors": [PART_COLORS["idle" if _mostly_idle(cell) else "compute"] for cell in drawing.cells]},
+        marker={"colors": [_color(cell) for cell in drawing.cells]},
         customdata=[
             [cell.ns, format_exact_ns(cell.ns), plain(format_share(cell.ns, drawing.whole)), plain(_parts_of(cell))]
             for cell in drawing.cells
@@ -128,6 +128,14 @@ def icicle(drawing: d.Icicle, title: str, said: str) -> go.Figure:
 
 def _parts_of(cell: d.IcicleCell) -> str:
     return ", ".join(f"{part.label} {format_exact_ns(part.ns)}" for part in cell.parts)
+
+
+def _color(cell: d.IcicleCell) -> str:
+    """That of the cause with most time, or of what most of it is."""
+    most = max(cell.parts, key=lambda part: part.ns, default=None)
+    if most is not None and most.color:
+        return fill(LegendEntry(most.label, most.part, most.color))
+    return PART_COLORS["idle" if _mostly_idle(cell) else "compute"]
 
 
 def _mostly_idle(cell: d.IcicleCell) -> bool:

@@ -31,6 +31,10 @@ def test_the_icicle_is_the_idle_time() -> None:
     assert cells["Idle time: 40.0 ms, 100.0%"] == "100.000%"
     assert cells["Waiting in a synchronisation › train: 18.0 ms, 45.0%"] == "45.000%"
     assert waits.all("title")[0].text == "Waits for work of the GPU: 30.0 ms, 100.0%"
+    parts = [rect.attributes for cell in (*idle.all("g"), *waits.all("g")) for rect in cell.all("rect")[1:]]
+    assert {each.get("fill", each.get("class")) for each in parts} >= {"fill-compute"}
+    assert all(each.get("fill", "").startswith("#") or each.get("class", "").startswith("fill-") for each in parts)
+    assert sum("fill" in each for each in parts) >= len(idle.all("g"))
 
 
 def test_collapsed_stacks() -> None:
