@@ -145,7 +145,7 @@ def no_saving_shortens_the_kernels(report: Json) -> Iterator[str]:
     """A fix of anything but kernels leaves the job as long as the GPU that computes most does compute. Not where
     another thread has a loop of its own: the kernels of the step are not known."""
     devices = working(devices_of(judged_phases(report)))
-    other_loop = any(OTHER_LOOP in finding["note"] for finding in report["findings"])
+    other_loop = any(OTHER_LOOP in finding.get("note", "") for finding in report["findings"])
     if not devices or not all(sum(each["account"].values()) for each in devices.values()):
         return
     kernels = max(_compute(each) / sum(each["account"].values()) for each in devices.values())
@@ -153,7 +153,7 @@ def no_saving_shortens_the_kernels(report: Json) -> Iterator[str]:
         saved = saved_share(finding)
         if saved is None or finding["bottleneck"] in ("kernels", "parallelism") or finding["cause"] in OTHER_WORK:
             continue
-        if other_loop and finding["saves"]["cannot_tell"]:
+        if other_loop and finding["saves"].get("cannot_tell"):
             continue
         if saved > _of_whole_steps(report, 1 - kernels) + VISIBLE:
             yield f"{finding['id']} saves {saved:.3f}, kernels take {kernels:.3f}"
