@@ -104,6 +104,11 @@ def align(one: LaunchOrder, two: LaunchOrder) -> Aligned:
     for low, high, since, until in np.stack([first, at, begin, other], axis=1)[between].tolist():
         pairs = _between(left.part(low, high), right.part(since, until))
         match[low + pairs[:, 0]] = since + pairs[:, 1]
+    return _measured(left, right, match, one, two)
+
+
+def _measured(left: _Coded, right: _Coded, match: IntArray, one: LaunchOrder, two: LaunchOrder) -> Aligned:
+    """The pairs of `match`, and how much of both sides is in them."""
     return Aligned(match, _alike(left, right, match, one, two), _left(left, right, match, one, two))
 
 
@@ -116,8 +121,7 @@ def chance_in(one: LaunchOrder, two: LaunchOrder, spans: tuple[Intervals, Interv
     if not found.same:
         match = align(one, two).match[inside[0]]
         match = np.where(inside[1][match] & (match >= 0), np.cumsum(inside[1])[match] - 1, -1)
-        coded = _coded(left, right)
-        found = Aligned(match, _alike(*coded, match, left, right), _left(*coded, match, left, right))
+        found = _measured(*_coded(left, right), match, left, right)
     return chance_of_total(found, left, right) if found.same else None
 
 

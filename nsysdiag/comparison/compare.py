@@ -111,8 +111,7 @@ def compare_reports(
         [changes(each.before, each.after, pooled, further) for each, further in zip(sides, times, strict=True)]
     )
     found = [
-        each if side.chance is None else replace(each, length=change_of_run(each.length, side.chance))
-        for each, side in zip(found, sides, strict=True)
+        replace(each, length=change_of_run(each.length, side.chance)) for each, side in zip(found, sides, strict=True)
     ]
     steps = _steps(sides, found)
     devices = [_device(*each, pooled, titles, len(sides)) for each in zip(sides, gaps, found, steps, strict=True)]
@@ -160,9 +159,8 @@ def _steps(sides: Sequence[DeviceSides], found: Sequence[DeviceChanges]) -> list
         for each, changes in zip(sides, found, strict=True)
     ]
     judged = iter(judged_together([(step.change, step.freedom) for step in steps if step is not None]))
-    steps = [None if step is None else replace(step, change=next(judged)) for step in steps]
     return [
-        step if step is None or side.chance is None else replace(step, change=change_of_run(step.change, side.chance))
+        None if step is None else replace(step, change=change_of_run(next(judged), side.chance))
         for step, side in zip(steps, sides, strict=True)
     ]
 

@@ -101,10 +101,11 @@ def _factor(job: JobComparison) -> str:
 
 
 def _one_run(job: JobComparison) -> str:
+    """How little there is on each side, where it did the same work."""
+    if job.unit.kind != ITERATIONS:
+        return "one run a side"
     steps = min(job.unit.count_before, job.unit.count_after)
-    return (
-        f"{'one step' if steps == 1 else f'{steps} steps'} a side" if job.unit.kind == ITERATIONS else "one run a side"
-    )
+    return f"{steps} steps a side" if steps > 1 else "one step a side"
 
 
 def _remark(job: JobComparison) -> str:

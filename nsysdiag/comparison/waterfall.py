@@ -146,8 +146,10 @@ def change_of_step(before: int, after: int, bounds: tuple[float, float] | None, 
     return _made(before, after, bounds, _least(before, after, before, noise, whole=True))
 
 
-def change_of_run(change: Change, chance: float) -> Change:
-    """The change of the whole time of one run a side, of which chance changes a share."""
+def change_of_run(change: Change, chance: float | None) -> Change:
+    """The change of the whole time of one run a side, of which chance changes a share; None: it is no such."""
+    if chance is None:
+        return change
     least = int(np.ceil(max(LEAST_OF_RUN, chance) * change.before_ns))
     return replace(
         change, least_ns=least, verdict=_verdict(change.change_ns, change.change_ns, change.change_ns, least)

@@ -26,9 +26,10 @@ AS_OFTEN, REACH = 0.95, 0.8
 MOST_TRIED = 20
 
 
-def longest_in(steps: Intervals, spans: Intervals, code: IntArray, total: IntArray) -> IntArray:
+def longest_in(steps: Intervals, spans: Intervals, code: IntArray) -> IntArray:
     """The code that takes most of the time of each step, 0 where none of the longest does, or there are too many steps.
-    Of each span, which belongs to the step that it begins in, its code; `total` is the time of each code."""
+    `code` is that of each span, which belongs to the step that it begins in."""
+    total = np.bincount(code, spans.end - spans.start)
     names = min(LONGEST_NAMES, len(total))
     if len(steps) * (names + 1) > MOST_CELLS:
         return np.zeros(len(steps), np.int64)
@@ -66,10 +67,12 @@ def take_turns(kinds: IntArray) -> bool:
 def by_exchange(happened: Happened, whole: Intervals) -> Loop | None:
     """The loop from one of a kernel to the next: each repeat takes input and gives output once, and several kinds take
     turns. None where the program updates weights: its steps may be several such."""
+    if happened.updates or not (happened.uploads and happened.downloads):
+        return None
     count = len(happened.end)
     time, code = happened.time[:count], happened.code[:count]
     up, down = (time[np.isin(code, list(codes))] for codes in (happened.uploads, happened.downloads))
-    if len(happened.updates) or min(len(up), len(down)) < FEWEST:
+    if min(len(up), len(down)) < FEWEST:
         return None
     rows = RowsOf(code)
     often = [each for each in sorted(happened.kernels) if FEWEST < len(rows[each]) <= len(down) + 1]
@@ -97,6 +100,4 @@ def _kinds(starts: IntArray, happened: Happened) -> IntArray:
     graph = kernel & (np.array([anchor_of(int(each)) for each in codes]) < 0)
     kind = np.where(graph, int(graph.argmax()), np.arange(len(codes)))[place]
     spans = Intervals(happened.time[:count], happened.end)[kernel[place]]
-    kind = kind[kernel[place]]
-    total = np.bincount(kind, spans.end - spans.start, len(codes)).astype(np.int64)
-    return longest_in(Intervals(starts[:-1], starts[1:]), spans, kind, total)
+    return longest_in(Intervals(starts[:-1], starts[1:]), spans, kind[kernel[place]])

@@ -7,12 +7,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.bottlenecks import IN_GRAPHS, noun_of
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.iterations.kinds import longest_in, take_turns
 from nsysdiag.phases.signal import JobWork, StepLoop, job_work
 from nsysdiag.trace.columns import Strings
 
-GRAPHS, OTHERS = "CUDA graphs, recorded as a whole", "no kernel"
+GRAPHS, OTHERS = noun_of(IN_GRAPHS), "no kernel"
 
 
 def with_kinds(loops: list[StepLoop], work: JobWork) -> list[StepLoop]:
@@ -23,13 +24,10 @@ def with_kinds(loops: list[StepLoop], work: JobWork) -> list[StepLoop]:
 def kinds_of(starts: IntArray, work: JobWork) -> IntArray:
     """The kind of each step, from one of `starts` to the next: the code of the kernel that takes most of its time, 0
     where none does. Graphs that a trace holds as wholes are one kind, whichever was launched."""
-    total = np.bincount(work.kind, np.where(work.kernel, work.total, 0.0), len(work.total))
     name = np.concatenate([device.name for device in work.devices])
     spans = Intervals.concatenate(device.spans for device in work.devices)
     kernel = work.kernel[name]
-    return longest_in(
-        Intervals(starts[:-1], starts[1:]), spans[kernel], work.kind[name[kernel]], total.astype(np.int64)
-    )
+    return longest_in(Intervals(starts[:-1], starts[1:]), spans[kernel], work.kind[name[kernel]])
 
 
 def named_kinds(steps: Intervals, device: DeviceTimeline, strings: Strings) -> tuple[IntArray, list[str]] | None:

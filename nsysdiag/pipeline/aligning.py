@@ -99,7 +99,7 @@ def _by_operations(
     steps = {key: None if several else _carried(sides, lead, key, aligned[key]) for key in keys}
     found = {key: starts for key, starts in steps.items() if starts is not None}
     if not found:
-        same = _once(keys, sides, reports)
+        same = _once(aligned, lead, sides, reports)
         why = [SEVERAL_LOOPS] if several else [_why_not(aligned[key]) for key in keys[:1]]
         return CutAlike([*reports], [] if same else why, same)
     shown = next(sides[lead][key] for key in found)
@@ -119,15 +119,18 @@ def _by_operations(
     )
 
 
-def _once(keys: Sequence[str], sides: Sequence[dict[str, _Side]], reports: Sequence[Report]) -> dict[str, OneRun]:
+def _once(
+    aligned: dict[str, list[Aligned]], lead: int, sides: Sequence[dict[str, _Side]], reports: Sequence[Report]
+) -> dict[str, OneRun]:
     """The devices, if two captures did the same operations from first to last."""
     if len(sides) > 2 or any(device.sliced for each in reports for device in each.devices):
         return {}
-    one, two = ({key: side[key].operations for key in keys} for side in sides)
-    found = {key: align(one[key], two[key]) for key in keys}
-    return _known_of(
-        {key: chance_of_total(each, one[key], two[key]) if each.same else None for key, each in found.items()}
-    )
+    chances = {}
+    for key, both in aligned.items():
+        one, two = (side[key].operations for side in sides)
+        found = align(one, two) if lead else both[1]
+        chances[key] = chance_of_total(found, one, two) if found.same else None
+    return _known_of(chances)
 
 
 def _in_steps(
