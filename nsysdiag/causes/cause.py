@@ -62,10 +62,6 @@ class Advice(Struct, frozen=True):
         words = self.words(frameworks)
         return self.plain if words is None else words.sentences
 
-    def texts(self) -> set[str]:
-        """All sentences of it."""
-        return {*self.plain, *(text for _, words in self.others() for text in words.sentences)}
-
     def others(self) -> Iterator[tuple[FrameworkId, FrameworkAdvice]]:
         """The frameworks with a text of their own, in the order of FRAMEWORKS."""
         for framework in FRAMEWORKS:

@@ -231,9 +231,13 @@ def limited(finding: Finding, judged: Mapping[str, Judged]) -> Finding:
 
 
 OF_KIND = {UNFUSED.id: "Elementwise kernels", SINGLE_PRECISION.id: "Matrix products"}
-_OPERATORS = [(cause, kind) for cause in CAUSES.values() for kind in cause.variants if kind.hint == Hint.IN_OPERATORS]
-IN_OPERATORS = {text: f"{cause.title}: {kind.title}" for cause, kind in _OPERATORS for text in kind.advice.texts()}
-"""By advice the title of a host that issues operators one by one, wherever that is."""
+OPERATORS_TITLES = {
+    cause.id: f"{cause.title}: {kind.title}"
+    for cause in CAUSES.values()
+    for kind in cause.variants
+    if kind.hint == Hint.IN_OPERATORS
+}
+"""By cause the title of a host that issues operators one by one, wherever that is."""
 TAKE_TURNS = "GPUs wait for each other's kernels"
 Together = Callable[[Iterable[int]], int]
 """Two figures combined: their sum, or the larger one."""
@@ -275,8 +279,9 @@ def _are_one_fix(one: Finding, other: Finding) -> bool:
 
 def _are_operators(one: Finding, other: Finding) -> bool:
     """A host that issues operators one by one, at several places: what makes them fewer does so for the program."""
-    both = one.advice == other.advice and any(text in IN_OPERATORS for text in one.advice)
-    return both and all(getattr(one, field) == getattr(other, field) for field in ("cause", "bottleneck", "devices"))
+    return one.kind == "operators" and all(
+        getattr(one, field) == getattr(other, field) for field in ("kind", "cause", "bottleneck", "devices", "advice")
+    )
 
 
 def _is_late_by(late: Finding, root: Finding) -> bool:
@@ -341,7 +346,7 @@ def _title_of_both(first: Finding, other: Finding) -> Sentence:
     if waits_for_kernels(first):
         return TAKE_TURNS
     if _are_operators(first, other):
-        return next(title for text, title in IN_OPERATORS.items() if text in first.advice)
+        return OPERATORS_TITLES[first.cause]
     return say("{} ({})", first.title, other.title)
 
 

@@ -233,9 +233,7 @@ def seen_elsewhere(findings: list[Finding]) -> list[Finding]:
     explains has the title that it has there, so that both are one finding."""
     title = CAUSES[FALLBACK].title
     return [
-        replace(each, title=title + typed.without(UNSEEN_TITLE, each.title))
-        if each.cause == FALLBACK and typed.plain(each.title).startswith(UNSEEN_TITLE)
-        else each
+        replace(each, title=title + typed.without(UNSEEN_TITLE, each.title)) if each.kind == "unseen" else each
         for each in findings
     ]
 

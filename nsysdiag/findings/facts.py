@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
+
 from nsysdiag import typed
 from nsysdiag.causes.ids import HOST_CODE
 from nsysdiag.diagnosis.facts import Saves
@@ -30,6 +32,8 @@ _NO_NAME = re.compile(r"(main|0x[0-9a-f]+)?")
 
 
 EvidenceOf = Literal["label", "call", "gap", "idle_behind", "kernel", "copy", "migration"]
+FindingKind = Literal["operators", "unseen"]
+"""A host that runs operators one by one; time that nothing explains, as the trace shows nothing of the host."""
 
 
 class EvidenceRow(Record, frozen=True):
@@ -95,6 +99,8 @@ class Finding(Shown, frozen=True):
     findings that were merged into this one. `named` are the functions, NVTX ranges or kernels with most of the time,
     the most specific first. `measured` is the evidence as data. `counted_before`: time that the fix saves is charged to
     synchronization before it. `shown_by` is the profiler of kernels that shows more, `ncu` or `rocprof`.
+    `kind` sets findings of a cause apart: those of `operators` that the host runs one by one, and of `unseen` host
+    activity. Others have none.
 
     Location: the `devices`, and the `device` with the most lost time; the NVTX range path `nvtx`; the number of `gaps`
     and the `signature` of most of them; the `call`, an API or OS function, or a description. `chain` lists the steps
@@ -130,6 +136,7 @@ class Finding(Shown, frozen=True):
     measured: list[Evidence] = []
     counted_before: bool = False
     shown_by: OwnText = ""
+    kind: FindingKind | UnsetType = UNSET
 
     @property
     def unnamed(self) -> bool:

@@ -285,6 +285,7 @@ def _of_spot(device: DeviceReport, context: FindingContext, spot: Hotspot, story
         bottleneck=spot.bottleneck,
         share=round(judged.share(spot.counted_ns), 6),
         variant=story.variant,
+        kind=story.finding_kind,
         summary=story.summary,
         named=[replace(each, share=round(judged.share(ns), 6)) for each, ns in story.named],
     )

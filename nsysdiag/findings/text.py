@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 import numpy as np
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import DeviceWaitCalls
@@ -26,7 +26,7 @@ from nsysdiag.fields import Sentence
 from nsysdiag.findings import chains
 from nsysdiag.findings.attribution import Attribution, Shares, last_calls
 from nsysdiag.findings.evidence_rows import Sightings
-from nsysdiag.findings.facts import Evidence, EvidenceRow, Named, names_nothing
+from nsysdiag.findings.facts import Evidence, EvidenceRow, FindingKind, Named, names_nothing
 from nsysdiag.findings.hotspots import Hotspot, SpotGaps, code_in, path_of
 from nsysdiag.findings.phase_work import JudgedTime, RangeSets, host_time
 from nsysdiag.gap_groups.details import GapContext
@@ -86,6 +86,7 @@ class Story(Struct, frozen=True):
 
     title: Sentence
     kind: str
+    finding_kind: FindingKind | UnsetType
     variant: str
     path: list[str]
     signature: str
@@ -151,6 +152,7 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
     return Story(
         title=_title(context, facts, elsewhere),
         kind=facts.kind.id,
+        finding_kind=_finding_kind(context, facts),
         variant=_variant(facts),
         path=facts.path,
         signature=context.keys.signature(facts.gaps.typical(context.keys)),
@@ -354,6 +356,14 @@ def _only_call(facts: _Facts) -> Sentence:
     total = sum(ns for ns, _ in facts.calls.values())
     only = (text for text, (ns, _) in facts.calls.items() if ns >= ALMOST_ALL * total)
     return next((text for text in only if facts.call_of.get(text) == text), "")
+
+
+def _finding_kind(context: FindingContext, facts: _Facts) -> FindingKind | UnsetType:
+    if _builds(facts.spot):
+        return UNSET
+    if _unseen(context, facts.spot):
+        return "unseen"
+    return "operators" if facts.kind.hint == Hint.IN_OPERATORS else UNSET
 
 
 def _variant(facts: _Facts) -> str:

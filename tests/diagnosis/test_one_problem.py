@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import UNSET
 
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.cause import Hint
@@ -101,6 +102,7 @@ def issued(share: float, *path: str, advice: tuple[str, ...] = OPERATORS) -> Fin
         lost_ns=time,
         ceiling_ns=min(2 * time, 800),
         advice=list(advice),
+        kind="operators" if advice == OPERATORS else UNSET,
         **place,
     )
 
