@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from nsysdiag.communication.facts import Communication
-from nsysdiag.copies.facts import Copies
 from nsysdiag.cost.facts import Cost, TotalCost
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.diagnosis.facts import Diagnosis
@@ -52,15 +51,14 @@ from nsysdiag.fields import (
     WhyNone,
 )
 from nsysdiag.findings.facts import Finding
-from nsysdiag.flames.facts import FlameGraph, FlameStack
 from nsysdiag.host.facts import HostReport
 from nsysdiag.iterations.facts import IterationReport, StepReference
 from nsysdiag.kernels.facts import FamilyTime, KernelRow
 from nsysdiag.launches.facts import Launch
-from nsysdiag.memory.facts import DeviceMemory, UnifiedMemory
+from nsysdiag.memory.facts import Copies, DeviceMemory, UnifiedMemory
 from nsysdiag.phases.facts import Phase, PhaseDevice, added
 from nsysdiag.phrases import Phrases
-from nsysdiag.ranges.facts import RangeTree
+from nsysdiag.ranges.facts import FlameGraph, FlameStack, RangeTree
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.record import Packed, PackedColumn, Record, Result, Shown, asked, timed
 from nsysdiag.time.facts import GapPlaces

@@ -8,8 +8,8 @@ import grimp
 import pytest
 
 SUBJECTS = (
-    "launches counters timeline wakeups kernels copies memory communication utilization host diagnosis cost ranks "
-    "iterations gap_groups phases programs ranges time flames"
+    "launches counters timeline wakeups kernels memory communication utilization host diagnosis cost ranks "
+    "iterations gap_groups phases programs ranges time"
 )
 PRESENTATION = "words rows markdown chart entries show"
 """Files of a subject that show it. `facts` are its records, all others compute."""
@@ -35,12 +35,12 @@ LAYERS = [
     "time",
     "stacks",
     "iterations",
-    "wakeups kernels copies memory communication utilization host programs",
+    "wakeups kernels memory communication utilization host programs",
     "gap_groups",
     "launches counters ranges timeline",
     "phases",
     "account",
-    "flames",
+    "ranges.stacks",
     "replay",
     "diagnosis.cut_ends",
     "diagnosis.focus diagnosis.missing",

@@ -22,10 +22,10 @@ from nsysdiag.comparison.facts import (
 )
 from nsysdiag.comparison.side import LENGTH, Capture, Quantity, holds, mean_count, mean_operations
 from nsysdiag.comparison.waterfall import LEAST_CHANGE, UNKNOWN
-from nsysdiag.copies.facts import CopyRow
 from nsysdiag.diagnosis.facts import KERNELS as OF_KERNELS
 from nsysdiag.findings.facts import Finding
 from nsysdiag.kernels.facts import KernelRow
+from nsysdiag.memory.facts import CopyRow
 from nsysdiag.report import DeviceReport
 
 BOTH, ADDED, GONE = "both", "added", "gone"

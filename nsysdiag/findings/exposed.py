@@ -18,15 +18,6 @@ from nsysdiag import typed
 from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, intersect, union
 from nsysdiag.causes.cause import Advice
-from nsysdiag.copies.copies import (
-    DIRECTIONS,
-    HOST_DIRECTIONS,
-    PCIE_BYTES_PER_SECOND,
-    is_pageable,
-    longest_kind,
-    top_copies,
-)
-from nsysdiag.copies.facts import CopyRow, TopCopy
 from nsysdiag.diagnosis.facts import FULL_LINK
 from nsysdiag.events.collectives import KINDS, kind_of
 from nsysdiag.events.device import DeviceTimeline
@@ -49,6 +40,15 @@ from nsysdiag.findings.text import FindingContext
 from nsysdiag.kernels.kernels import runs_in
 from nsysdiag.kernels.kinds import SHOWN, NamedTime, collective_of, kinds_of
 from nsysdiag.kernels.names import operation_names
+from nsysdiag.memory.copies import (
+    DIRECTIONS,
+    HOST_DIRECTIONS,
+    PCIE_BYTES_PER_SECOND,
+    is_pageable,
+    longest_kind,
+    top_copies,
+)
+from nsysdiag.memory.facts import CopyRow, TopCopy
 from nsysdiag.report import DeviceReport
 from nsysdiag.time.table import TimeTable
 from nsysdiag.typed import say

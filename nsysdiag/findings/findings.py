@@ -23,7 +23,6 @@ from nsysdiag.arrays.intervals import IntArray, Intervals, intersect, union
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECKS, BottleneckId, promised
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, EVENT_WAIT, memory_calls
 from nsysdiag.causes.cause import Advice
-from nsysdiag.copies.copies import is_pageable, longest_kind
 from nsysdiag.diagnosis.facts import KERNELS
 from nsysdiag.events.identity import joint
 from nsysdiag.fields import Sentence
@@ -34,6 +33,7 @@ from nsysdiag.findings.hotspots import Hotspot, behind_waits, spot_of, spots_of
 from nsysdiag.findings.rules import DIVIDE_EVENLY, EXPOSED_COPY, OTHER_GPU, PAGING, SEE_THE_OTHER, severity, wait_id
 from nsysdiag.findings.text import FindingContext, Story, story_of
 from nsysdiag.kernels.kernels import runs_in
+from nsysdiag.memory.copies import is_pageable, longest_kind
 from nsysdiag.memory.facts import MigrationRow
 from nsysdiag.phases.facts import BehindWait
 from nsysdiag.report import DeviceReport

@@ -21,8 +21,8 @@ import msgspec
 
 from nsysdiag.document.names import visible
 from nsysdiag.document.view import as_read
-from nsysdiag.flames.show import IDLE, SAMPLES, WAITS, rows_of
 from nsysdiag.formats.format import RenderOptions
+from nsysdiag.ranges.show import IDLE, SAMPLES, WAITS, rows_of
 from nsysdiag.version import __version__
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from nsysdiag.document.names import call_site_label, host_code_label, whole
 from nsysdiag.document.view import Causes, by_length, by_time, ledger_rows, slices_by_time
 from nsysdiag.document.words import path_label
 from nsysdiag.findings.words import FACTS, JUDGED
-from nsysdiag.flames import show as flames
 from nsysdiag.host import show as host
 from nsysdiag.iterations.facts import Iteration
 from nsysdiag.kernels.facts import FamilyTime, KernelRow
@@ -194,7 +193,7 @@ _TABLES: tuple[RecordTable[Report, Any], ...] = (
     RecordTable("ranks", RANK_COLUMNS, lambda report: report.ranks.ranks if report.ranks else ()),
     of_devices("signatures", _scoped(_SIGNATURES, WINDOW), lambda device: device.signatures),
     of_devices("ranges", _scoped(ranges.TABLE, WINDOW), lambda device: device.ranges.rows if device.ranges else ()),
-    flames.TABLE,
+    ranges.FLAME_TABLE,
     of_devices("iterations", _ITERATIONS, lambda device: device.iterations.rows if device.iterations else ()),
     *launches.TABLES,
     *host.TABLES,

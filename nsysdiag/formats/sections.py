@@ -11,13 +11,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.communication import show as communication
-from nsysdiag.copies import show as copies
 from nsysdiag.cost import show as cost
 from nsysdiag.counters import show as counters
 from nsysdiag.diagnosis import show as diagnosis
 from nsysdiag.document.blocks import Section, SectionScope
 from nsysdiag.document.words import window_sentence
-from nsysdiag.flames import show as flames
 from nsysdiag.formats.html import findings, gaps, timeline
 from nsysdiag.formats.html import section as ledger
 from nsysdiag.gap_groups import show as gap_lengths
@@ -55,12 +53,12 @@ PER_DEVICE: tuple[Callable[[DeviceReport, Context], Section | None], ...] = (
     gaps.section,
     gap_lengths.lengths,
     kernels.section,
-    copies.section,
+    memory.copy_section,
     memory.unified_memory,
     memory.device_memory,
     communication.section,
     ranges.section,
-    flames.section,
+    ranges.flame_section,
     launches.section,
     launches.calls,
     utilization.section,
@@ -68,7 +66,7 @@ PER_DEVICE: tuple[Callable[[DeviceReport, Context], Section | None], ...] = (
 )
 CLOSING: tuple[Callable[[Context], Section | None], ...] = (
     host.section,
-    flames.host_section,
+    ranges.host_section,
     trace.health,
     diagnosis.method,
 )

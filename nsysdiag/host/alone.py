@@ -14,11 +14,10 @@ from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import CallTable, NamedRows, ThreadAxis, distinct_values, place_calls
 from nsysdiag.fields import Sentence, TextKind
-from nsysdiag.flames.facts import FlameStack
 from nsysdiag.iterations.happened import Kinds
 from nsysdiag.messages import InputError
-from nsysdiag.stacks.code import folded, sampled_code_of
-from nsysdiag.stacks.samples import sampled_code
+from nsysdiag.ranges.facts import FlameStack
+from nsysdiag.stacks.samples import folded, sampled_code, sampled_code_of
 from nsysdiag.typed import capitalized, joined, say
 from nsysdiag.units import format_count, format_ns, format_share
 from nsysdiag.wakeups.loaders import HostTrace

@@ -9,7 +9,6 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import memory_calls, start_up
 from nsysdiag.config.settings import MemoryThresholds
-from nsysdiag.copies.copies import a_turn
 from nsysdiag.events.calls import ApiCalls, named_like
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import pid_of, process_of
@@ -17,6 +16,7 @@ from nsysdiag.events.memory import MemoryLimits, Usage, belongs, of_processes
 from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.ledger.ledger import packed
+from nsysdiag.memory.copies import a_turn
 from nsysdiag.memory.facts import DeviceMemory, MemoryChurn, MemoryPool
 from nsysdiag.trace.enums import MemoryKind, MemoryOperation
 

@@ -13,8 +13,6 @@ from nsysdiag.arrays.spill import evict, trim
 from nsysdiag.causes import ALLOCATION
 from nsysdiag.communication.communication import collective_kinds, mpi_calls
 from nsysdiag.communication.facts import Communication
-from nsysdiag.copies.copies import copy_report
-from nsysdiag.copies.facts import Copies
 from nsysdiag.counters.counters import gap_notes, gpu_metrics, measured_sm_active, with_sm_active
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.diagnosis.health import device_notes
@@ -31,8 +29,9 @@ from nsysdiag.kernels.facts import KernelRow
 from nsysdiag.launches.facts import Launch
 from nsysdiag.launches.launches import depth_of_queue, launch_report
 from nsysdiag.ledger.ledger import WindowSplit, coverage, pack_gaps
+from nsysdiag.memory.copies import copy_report
 from nsysdiag.memory.device import device_memory
-from nsysdiag.memory.facts import DeviceMemory, UnifiedMemory
+from nsysdiag.memory.facts import Copies, DeviceMemory, UnifiedMemory
 from nsysdiag.memory.unified import unified_memory
 from nsysdiag.phases.kinds import named_kinds
 from nsysdiag.phases.phases import JobPhases

@@ -25,8 +25,6 @@ from nsysdiag.diagnosis.focus import Focus, focus_of
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.phase_work import JudgedTime, work_of_phase
-from nsysdiag.flames.facts import FlameGraph
-from nsysdiag.flames.stacks import flame_graph
 from nsysdiag.gap_groups.groups import slices_in_words
 from nsysdiag.iterations.loop import LAYER, Loop
 from nsysdiag.kernels.facts import FamilyTime
@@ -49,6 +47,8 @@ from nsysdiag.pipeline.device_gaps import DeviceGaps, gaps_of
 from nsysdiag.pipeline.host import HostReading
 from nsysdiag.pipeline.reading import Reading
 from nsysdiag.pipeline.result import DeviceResult
+from nsysdiag.ranges.facts import FlameGraph
+from nsysdiag.ranges.stacks import flame_graph
 from nsysdiag.report import DeviceReport
 from nsysdiag.time.facts import TimeColumns
 from nsysdiag.time.table import TimeTable, time_columns

@@ -35,7 +35,6 @@ from nsysdiag.events.gpus import gpus_present
 from nsysdiag.events.identity import mpi_ranks
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.phase_work import work_outside
-from nsysdiag.flames.facts import FlameStack
 from nsysdiag.host.alone import Alone, host_alone
 from nsysdiag.host.facts import HostReport
 from nsysdiag.host.report import host_report, over_time, scene_of
@@ -49,6 +48,7 @@ from nsysdiag.pipeline.reading import Progress, Reading
 from nsysdiag.pipeline.replaying import Builder, builder_of, predictions_of
 from nsysdiag.pipeline.result import DeviceResult, TraceResult
 from nsysdiag.programs.names import ids_of
+from nsysdiag.ranges.facts import FlameStack
 from nsysdiag.ranks.clocks import meet_by_mpi, rank_timeline
 from nsysdiag.ranks.comparison import ITERATIONS, compare_ranks
 from nsysdiag.ranks.facts import RankComparison

@@ -16,10 +16,10 @@ from nsysdiag import analyze
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.cause import Advice, FrameworkAdvice, Variant
 from nsysdiag.causes.sources import SOURCES
-from nsysdiag.copies import show as copies_show
 from nsysdiag.findings.rules import FINDING_RULES, advice_of, sources_of
 from nsysdiag.findings.text import advice_and_fix as told
 from nsysdiag.host import report as shortage
+from nsysdiag.memory import show as memory_show
 from nsysdiag.memory import words as memory_words
 from nsysdiag.programs.facts import FRAMEWORKS, TITLES
 from nsysdiag.report import Report
@@ -77,7 +77,7 @@ class TestTexts:
                     assert [text for text in words.sentences if PYTORCH.search(text)] == []
 
 
-@pytest.mark.parametrize("module", [memory_words, shortage, copies_show], ids=lambda module: str(module.__name__))
+@pytest.mark.parametrize("module", [memory_words, shortage, memory_show], ids=lambda module: str(module.__name__))
 def test_words_beside_findings_name_no_framework(module: ModuleType) -> None:
     tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
     words = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]

@@ -14,14 +14,14 @@ import pytest
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, Intervals
 from nsysdiag.config.settings import Settings
-from nsysdiag.copies.copies import top_copies
-from nsysdiag.copies.facts import TopCopy
 from nsysdiag.counters.facts import KernelMetrics
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.nvtx import read_ranges
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
 from nsysdiag.kernels.kernels import ncu_command, top_kernels
 from nsysdiag.kernels.kinds import kernel_families
+from nsysdiag.memory.copies import top_copies
+from nsysdiag.memory.facts import TopCopy
 from nsysdiag.pipeline.reading import read_activity
 from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.trace import open_trace

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysdiag.flames.facts import FlameGraph, FlameStack
+from nsysdiag.ranges.facts import FlameGraph, FlameStack
 
 MS = 1_000_000
 

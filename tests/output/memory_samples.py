@@ -8,8 +8,8 @@ import zlib
 import msgspec
 import numpy as np
 
-from nsysdiag.copies.facts import Copies
 from nsysdiag.memory.facts import (
+    Copies,
     CopyRate,
     DeviceMemory,
     ExposedCopies,

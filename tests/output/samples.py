@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 
 from nsysdiag.communication.facts import CollectiveKind, Communication, MpiCall
-from nsysdiag.copies.facts import Copies, CopyRow
 from nsysdiag.cost.facts import Amount, Cost, CostSaving, TotalCost
 from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.findings.facts import EvidenceRow, Finding
@@ -28,6 +27,7 @@ from nsysdiag.launches.facts import (
     QueueDepth,
     QueueDrains,
 )
+from nsysdiag.memory.facts import Copies, CopyRow
 from nsysdiag.phrases import Phrases
 from nsysdiag.report import (
     SCHEMA_VERSION,

@@ -7,9 +7,9 @@ import re
 
 import msgspec
 
-from nsysdiag.flames.facts import FlameStack
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.flames import is_ours
+from nsysdiag.ranges.facts import FlameStack
 from tests.output.flame_samples import MS, flame_graph
 from tests.output.page import Element, parse
 from tests.output.samples import device, report

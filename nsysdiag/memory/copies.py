@@ -18,15 +18,17 @@ from nsysdiag.arrays.intervals import (
     union,
 )
 from nsysdiag.config.settings import MemoryThresholds
-from nsysdiag.copies.facts import Copies, CopyRow, TopCopy
 from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.memory import MemoryLimits
 from nsysdiag.events.operations import Category, copy_name, memory_name
 from nsysdiag.events.rows import Streams
 from nsysdiag.ledger.ledger import WindowSplit
-from nsysdiag.memory.facts import CopyRate, ExposedCopies, Pinning, PinningClass, TinyCopies
+from nsysdiag.memory.facts import Copies, CopyRate, CopyRow, ExposedCopies, Pinning, PinningClass, TinyCopies, TopCopy
 from nsysdiag.trace.enums import CopyKind, MemoryKind
+
+# Copies and sets by kind and by the memory on both sides, those that take most time, and all that the report says of
+# them.
 
 # How fast copies run, against what their direction has shown and what the chip allows; pageable against pinned.
 

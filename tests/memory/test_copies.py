@@ -17,8 +17,7 @@ from tests.levels import examples
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.copies.facts import Copies
-    from nsysdiag.memory.facts import ExposedCopies
+    from nsysdiag.memory.facts import Copies, ExposedCopies
     from tests.ledger.arbitrary import Rows
 
 US, MS = 1_000, 1_000_000

@@ -27,19 +27,29 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import distinct
 from nsysdiag.fields import Sentence
-from nsysdiag.flames.facts import FlameGraph, FlameStack
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapGroupKeys, normal_paths
 from nsysdiag.kernels.names import normal_operation_names
 from nsysdiag.ledger.ledger import WindowSplit
+from nsysdiag.ranges.facts import FlameGraph, FlameStack
 from nsysdiag.ranges.tree import own_spans
-from nsysdiag.stacks.code import Code, code_of, folded
+from nsysdiag.stacks.samples import Code, code_of, folded
 from nsysdiag.wakeups.batches import RootSlices
 from nsysdiag.wakeups.levels import Chains
 
 if TYPE_CHECKING:
     from nsysdiag.events.host import HostActivity
     from nsysdiag.stacks.call_sites import HostSide
+
+
+# The time of a device as stacks: idle time by root cause, and the waits of threads by the work that ran.
+#
+# ```
+# thread    [sync            ][ code ][launch]
+# device      |==A====|==B===|........|==C===|
+# waits       |   A   |   B  |                   in sync, by operation
+# idle                       |  code  |          by cause
+# ```
 
 MOST_GROUPS = 100
 """Groups whose call chains are read. The others are added to their first frames."""

@@ -12,9 +12,9 @@ from nsysdiag.arrays.claim import Owned
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.config.settings import Settings
 from nsysdiag.events.samples import Samples
-from nsysdiag.flames.facts import FlameStack
 from nsysdiag.pipeline import analyze
-from nsysdiag.stacks.code import MOST_STACKS, folded, sampled_time
+from nsysdiag.ranges.facts import FlameStack
+from nsysdiag.stacks.samples import MOST_STACKS, folded, sampled_time
 from tests.builder import MAIN, TraceBuilder
 from tests.causes.example import NEIGHBOUR, late
 from tests.ledger.traces import only_device, report_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from nsysdiag.flames.facts import FlameGraph
+    from nsysdiag.ranges.facts import FlameGraph
 
 US, MS = 1_000, 1_000_000
 

@@ -1,1 +1,0 @@
-"""Copies: how many, how fast, and what keeps them from being hidden."""

@@ -1,1 +1,0 @@
-"""Flame graphs: idle time by cause, range and call chain, and the work that the host waits for."""
