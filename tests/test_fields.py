@@ -27,8 +27,8 @@ from nsysdiag.fields import (
     leaves,
     markers_of,
 )
-from nsysdiag.formats.csv_ import csv_of
 from nsysdiag.formats.frames import _frame
+from nsysdiag.formats.tables import csv_of
 from nsysdiag.record import Record, json_schema, rewritten
 from tests.output import samples
 

@@ -11,7 +11,7 @@ from nsysdiag.document.names import brief, clip
 from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.limits import HEAD_CHARACTERS, NAME_CHARACTERS, PATH_CHARACTERS, mark_of, short_name, short_path
-from nsysdiag.share.redaction.settings import Names
+from nsysdiag.share.names import Names
 
 if TYPE_CHECKING:
     from collections.abc import Callable

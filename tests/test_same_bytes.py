@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from nsysdiag import Report, Settings, analyze
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.csv_ import tables
+from nsysdiag.formats.tables import tables
 from tests.levels import some
 from tests.simulator.scenarios import SCENARIOS, scenario
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nsysdiag.iterations.chosen import CarriedSteps
     from nsysdiag.replay.facts import WhatIf
     from nsysdiag.report import Report
-    from nsysdiag.share.redaction import Names
+    from nsysdiag.share.names import Names
 
 
 class Base(Struct, frozen=True):
@@ -89,7 +89,7 @@ def compared(
     from nsysdiag.comparison.predicted import compare_sides
     from nsysdiag.comparison.with_baseline import BaselineRuns, compare_with_baseline
     from nsysdiag.report import Report
-    from nsysdiag.share.redaction.settings import FILE
+    from nsysdiag.share.names import FILE
 
     if base is None:
         return compare_sides(before, after, across_gpus=across_gpus, same_work=same_work)

@@ -83,7 +83,7 @@ def _bundle(source: Path, settings: "Settings", *, redact: bool, quiet: bool) ->
     from nsysdiag.formats.format import RenderOptions
     from nsysdiag.pseudonyms import private_folder
     from nsysdiag.share.bundle import bundle_of
-    from nsysdiag.share.redaction import Names
+    from nsysdiag.share.names import Names
     from nsysdiag.trace.trace import open_trace
 
     with (

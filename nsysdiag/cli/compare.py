@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nsysdiag.comparison.facts import Comparison, SideTrace
     from nsysdiag.comparison.pairing import CutAlike
     from nsysdiag.config.settings import Settings
-    from nsysdiag.share.redaction import Names
+    from nsysdiag.share.names import Names
 
 
 EPILOG = """\b
@@ -95,7 +95,8 @@ def compare(
     from nsysdiag.comparison.show.registry import RENDERERS
     from nsysdiag.formats.documents import DocumentKind
     from nsysdiag.saved.files import is_saved_report
-    from nsysdiag.share.redaction import Names, is_redacted, redacted_by
+    from nsysdiag.share.names import Names
+    from nsysdiag.share.redaction import is_redacted, redacted_by
 
     options.check_comment(comment, report_url)
     require_one_way(config, no_config=no_config)
@@ -210,7 +211,7 @@ def _with_settings(made: "Comparison", file: "Settings", settings: "Settings", n
     from msgspec.structs import replace
 
     from nsysdiag.cli.settings import changes_analysis
-    from nsysdiag.share.redaction.settings import FILE, setting
+    from nsysdiag.share.names import FILE, setting
 
     if settings.step is not None:
         step = setting(names, "step", settings.step) if names else settings.step
@@ -224,7 +225,7 @@ def _with_settings(made: "Comparison", file: "Settings", settings: "Settings", n
 def _given(traces: list["SideTrace"], paths: list[Path], names: "Names | None") -> list["SideTrace"]:
     """The captures with the files that they were read from."""
     from nsysdiag.comparison.pairing import read_from
-    from nsysdiag.share.redaction.settings import FILE
+    from nsysdiag.share.names import FILE
 
     return read_from(traces, [names.of(FILE, path.name) if names else path.name for path in paths])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.document.blocks import PAGE, TERMINAL, Column, Lines, Section, Table
-from nsysdiag.document.kinds import BAR, COUNT, NAME, SHARE, TEXT, TIME, part
+from nsysdiag.document.columns import BAR, COUNT, NAME, SHARE, TEXT, TIME, part
 from nsysdiag.kernels.show import kernel_table
 from nsysdiag.units import format_count, format_ns
 

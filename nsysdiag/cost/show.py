@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from nsysdiag.cost.facts import Amount, Cost
 from nsysdiag.document.blocks import TERMINAL, TICKET, Cell, Column, Lines, Section, SectionScope, Table
-from nsysdiag.document.columns import columns, of_devices
-from nsysdiag.document.kinds import TEXT, money
+from nsysdiag.document.columns import TEXT, columns, money, of_devices
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import WORK
 from nsysdiag.document.words import counted

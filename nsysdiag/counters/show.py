@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nsysdiag.counters.facts import GpuMetric
 from nsysdiag.document.blocks import NOT_BRIEF, PAGE, Block, Cell, Chart, Column, Limit, Lines, Section, Table
-from nsysdiag.document.columns import RecordColumn, columns, of_devices
+from nsysdiag.document.columns import COUNT, HERTZ, NAME, SHARE, TEXT, TIME, RecordColumn, columns, of_devices
 from nsysdiag.document.drawings import Curve, CurveLayer, CurveStrip, CurveStrips, TimeSeries
-from nsysdiag.document.kinds import COUNT, HERTZ, NAME, SHARE, TEXT, TIME
 from nsysdiag.document.names import brief, clip
 from nsysdiag.document.packed import unpack_metric
 from nsysdiag.document.words import counted, instant

@@ -14,8 +14,8 @@ from nsysdiag.bottlenecks import FEW_KERNELS, UNKNOWN, title_of
 from nsysdiag.diagnosis.facts import KERNELS, noun_of
 from nsysdiag.document.axis import edge_ticks, moment_labels
 from nsysdiag.document.blocks import PAGE, Block, Chart, Column, Limit, Lines, Paragraph, Part, Table
+from nsysdiag.document.columns import NAME, SHARE, STACK, TEXT, part
 from nsysdiag.document.drawings import StackedBar, bottleneck_entry, stack
-from nsysdiag.document.kinds import NAME, SHARE, STACK, TEXT, part
 from nsysdiag.document.svg import fits
 from nsysdiag.document.words import counted
 from nsysdiag.phases.facts import PASS, done, shown_as

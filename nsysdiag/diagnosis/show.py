@@ -48,8 +48,8 @@ from nsysdiag.document.blocks import (
     SectionScope,
     Table,
 )
+from nsysdiag.document.columns import BAR, SHARE, TEXT, TIME, part, share_of
 from nsysdiag.document.drawings import StackedBar, window_stack
-from nsysdiag.document.kinds import BAR, SHARE, TEXT, TIME, part, share_of
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import held, host_unseen, missing, mostly_graphs, window_parts
 from nsysdiag.findings.first import action_of, first_of, what_to_do

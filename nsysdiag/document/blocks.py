@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
+from nsysdiag.document.columns import MARK, TEXT, CellKind, StatusMark
 from nsysdiag.document.drawings import Drawing, LegendEntry
-from nsysdiag.document.kinds import MARK, TEXT, CellKind, StatusMark
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from nsysdiag.bottlenecks import BOTTLENECKS, shown, title_of
-from nsysdiag.document.kinds import TIME
+from nsysdiag.document.columns import TIME
 from nsysdiag.document.view import PARTS, UNKNOWN_COLOR, WORK, share_of
 from nsysdiag.units import format_ns, format_share
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from nsysdiag.document.kinds import CellKind
+    from nsysdiag.document.columns import CellKind
     from nsysdiag.document.view import Causes, Share
 
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")

@@ -10,8 +10,8 @@ from markupsafe import Markup
 
 from nsysdiag.document import blocks as b
 from nsysdiag.document.blocks import Detail, as_cell, columns_of, cut, left_out, shown
+from nsysdiag.document.columns import KEY, MISSING, StatusMark
 from nsysdiag.document.drawings import LegendEntry
-from nsysdiag.document.kinds import KEY, MISSING, StatusMark
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.svg import percent
 

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from nsysdiag.document import blocks as b
 from nsysdiag.document.blocks import Detail, as_cell, columns_of, cut, left_out, named, shown
+from nsysdiag.document.columns import BAR, CODE, MARK, MISSING, NAME, TEXT, CellKind, StatusMark
 from nsysdiag.document.drawings import LegendEntry, StackedBar
-from nsysdiag.document.kinds import BAR, CODE, MARK, MISSING, NAME, TEXT, CellKind, StatusMark
 from nsysdiag.document.names import MARKER, code, fenced, table, text, visible
 from nsysdiag.units import format_share
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from nsysdiag.document.kinds import CellKind
+    from nsysdiag.document.columns import CellKind
 
     Places = npt.NDArray[np.int64]
 

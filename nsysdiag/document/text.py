@@ -12,8 +12,8 @@ from rich.text import Text
 
 from nsysdiag.document import blocks as b
 from nsysdiag.document.blocks import Detail, as_cell, columns_of, cut, left_out, shown, written_out
+from nsysdiag.document.columns import BAR, CODE, FIGURE, KEY, MARK, MISSING, NAME, TEXT
 from nsysdiag.document.drawings import LegendEntry, StackedBar, Waterfall
-from nsysdiag.document.kinds import BAR, CODE, FIGURE, KEY, MARK, MISSING, NAME, TEXT
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.words import counted
 from nsysdiag.units import format_ns, format_share, format_signed_ns

@@ -29,7 +29,7 @@ from nsysdiag.document.blocks import (
     Words,
     named,
 )
-from nsysdiag.document.kinds import FIGURE, SHARE, TEXT
+from nsysdiag.document.columns import FIGURE, SHARE, TEXT
 from nsysdiag.document.markdown import markdown_blocks
 from nsysdiag.document.view import by_rank, device_label, namesake
 from nsysdiag.findings.first import BRIEF, brief_of, of_bottleneck

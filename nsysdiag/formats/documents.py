@@ -197,7 +197,7 @@ class Destination(Struct, frozen=True):
             return []
         if self.format != "csv":
             return [self.path]
-        from nsysdiag.formats.csv_ import TABLES, table_path
+        from nsysdiag.formats.tables import TABLES, table_path
 
         beside = TABLES if self.tables is None else self.tables
         return [self.path, *(table_path(self.path, table) for table in beside)]
@@ -223,15 +223,15 @@ def content(document: Document, destination: Destination, options: RenderOptions
 
 def _tables_beside(document: Document, path: Path) -> list[tuple[Path, bytes]]:
     """The additional CSV files of the main one at `path`."""
-    from nsysdiag.formats import csv_
+    from nsysdiag.formats import tables as csv
     from nsysdiag.ranks.show import registry as ranks_csv
 
     assert not isinstance(document, Comparison | WhatIf)  # have no CSV
     if isinstance(document, RanksReport):
         main, tables = ranks_csv.MAIN_TABLE, ranks_csv.tables(document)
     else:
-        main, tables = csv_.MAIN_TABLE, csv_.tables(document)
-    return [(csv_.table_path(path, table), made) for table, made in tables.items() if table != main]
+        main, tables = csv.MAIN_TABLE, csv.tables(document)
+    return [(csv.table_path(path, table), made) for table, made in tables.items() if table != main]
 
 
 def save(document: Document, path: str | os.PathLike[str], *, force: bool = False) -> None:

@@ -17,8 +17,8 @@ from nsysdiag.comparison.show import sections as of_comparison
 from nsysdiag.document import blocks as b
 from nsysdiag.document import drawings as d
 from nsysdiag.document.blocks import as_cell, columns_of, cut, shown
+from nsysdiag.document.columns import STACK
 from nsysdiag.document.drawings import LegendEntry, stack
-from nsysdiag.document.kinds import STACK
 from nsysdiag.document.names import visible
 from nsysdiag.document.view import Causes, Context, as_read, window_parts
 from nsysdiag.document.words import NO_GPU_WORK

@@ -70,7 +70,7 @@ _KNOWN = (
     Format("json", ".json", "JSON, the saved report", "json_", JSON),
     Format("md", ".md", "Markdown for tickets", "markdown", TEXT),
     Format("txt", ".txt", "text summary", "text_", TEXT),
-    Format("csv", ".csv", "CSV, the gaps, and one more file for every other table", "csv_", TEXT),
+    Format("csv", ".csv", "CSV, the gaps, and one more file for every other table", "tables", TEXT),
     Format("prom", ".prom", "OpenMetrics gauges for a Prometheus textfile collector", "openmetrics", TEXT),
     Format("perfetto", ".perfetto.json", "trace events of the gaps, for ui.perfetto.dev", "perfetto", JSON),
     Format("folded", ".folded", "collapsed stacks of idle time and waits, for flame graphs", "flames", TEXT, "folded"),

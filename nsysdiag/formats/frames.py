@@ -14,7 +14,7 @@ from nsysdiag.comparison.show.registry import BY_NAME as OF_COMPARISONS
 from nsysdiag.document.columns import RecordTable
 from nsysdiag.document.names import clip
 from nsysdiag.document.packed import Coded, unpack_places
-from nsysdiag.formats.rows import BY_NAME
+from nsysdiag.formats.tables import BY_NAME
 from nsysdiag.messages import InputError, UsageError
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.ranks.show.words import BY_NAME as OF_RANKS

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.ci.facts import FAIL, IGNORE
 from nsysdiag.diagnosis import show as diagnosis
 from nsysdiag.document.blocks import EVERYWHERE, Block, Column, Command, Paragraph, Part, Section, Table, named
-from nsysdiag.document.kinds import CODE, MARK, TEXT, StatusMark
+from nsysdiag.document.columns import CODE, MARK, TEXT, StatusMark
 from nsysdiag.document.markdown import Piece, comment, markdown_blocks, markdown_of
 from nsysdiag.document.names import MARKER, code, text
 from nsysdiag.document.view import Context

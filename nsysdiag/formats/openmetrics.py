@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from nsysdiag.document.kinds import part
+from nsysdiag.document.columns import part
 from nsysdiag.document.view import SEVERITIES
 from nsysdiag.fields import NS, SUM, NumberUnit, leaves_at, value_at
 from nsysdiag.formats.format import RenderOptions

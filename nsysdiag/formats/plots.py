@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from nsysdiag.document import drawings as d
 from nsysdiag.document.axis import unit_of
+from nsysdiag.document.columns import BYTES, SHARE, TIME, CellKind
 from nsysdiag.document.drawings import LegendEntry, legend_entry, safe_color, shown_levels
-from nsysdiag.document.kinds import BYTES, SHARE, TIME, CellKind
 from nsysdiag.document.names import plain, visible
 from nsysdiag.units import format_exact_ns
 

@@ -16,7 +16,7 @@ from nsysdiag.counters import show as counters
 from nsysdiag.diagnosis import show as diagnosis
 from nsysdiag.document.blocks import Section, SectionScope
 from nsysdiag.document.words import window_sentence
-from nsysdiag.formats.html import findings, gaps, timeline
+from nsysdiag.formats.html import findings, timeline
 from nsysdiag.formats.html import section as ledger
 from nsysdiag.gap_groups import show as gap_lengths
 from nsysdiag.host import show as host
@@ -48,9 +48,9 @@ OPENING: tuple[Callable[[Context], Section | None], ...] = (
 )
 PER_DEVICE: tuple[Callable[[DeviceReport, Context], Section | None], ...] = (
     ledger.section,
-    gaps.recurring,
+    ledger.recurring,
     iterations.section,
-    gaps.section,
+    ledger.longest_section,
     gap_lengths.lengths,
     kernels.section,
     memory.copy_section,

@@ -28,8 +28,8 @@ from nsysdiag.document.blocks import (
     Table,
     named,
 )
+from nsysdiag.document.columns import COUNT, MOMENT, NAME, SHARE, STACK, TEXT, TIME, share_of
 from nsysdiag.document.drawings import Bar, Histogram, StackedBar, entry_of, stack
-from nsysdiag.document.kinds import COUNT, MOMENT, NAME, SHARE, STACK, TEXT, TIME, share_of
 from nsysdiag.document.names import brief, call_site_label, clip
 from nsysdiag.document.view import by_length, by_time, by_total, evidence, flags, slices_by_time
 from nsysdiag.document.view import share_of as some
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from nsysdiag.document.kinds import CellKind
+    from nsysdiag.document.columns import CellKind
     from nsysdiag.document.view import Causes, Context
     from nsysdiag.report import DeviceReport, Gap, Operation, SignatureRow, Slice
 

@@ -19,9 +19,8 @@ from nsysdiag.document.blocks import (
     SectionScope,
     Table,
 )
-from nsysdiag.document.columns import RecordColumn, RecordTable, columns
+from nsysdiag.document.columns import COUNT, NAME, TEXT, TIME, CellKind, RecordColumn, RecordTable, columns, share_of
 from nsysdiag.document.drawings import Curve, CurveLayer, CurveStrip, CurveStrips, TimeSeries
-from nsysdiag.document.kinds import COUNT, NAME, TEXT, TIME, CellKind, share_of
 from nsysdiag.document.words import counted, instant
 from nsysdiag.host.facts import HostThread, HostWindow
 from nsysdiag.units import capitalized, format_count, format_ns, format_share

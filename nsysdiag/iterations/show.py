@@ -19,8 +19,8 @@ from nsysdiag.document.blocks import (
     Section,
     Table,
 )
+from nsysdiag.document.columns import COUNT, INDEX, MOMENT, PARTS, TIME
 from nsysdiag.document.drawings import Bar, BarChart, legend_entry
-from nsysdiag.document.kinds import COUNT, INDEX, MOMENT, PARTS, TIME
 from nsysdiag.document.view import Causes, iteration_shares, more_shares
 from nsysdiag.units import format_count, format_ns
 

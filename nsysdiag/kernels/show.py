@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.document.axis import EDGES, edge_labels, panel, time_label
 from nsysdiag.document.blocks import PAGE, Block, Cell, Chart, Column, Details, Limit, Name, Paragraph, Section, Table
+from nsysdiag.document.columns import BAR, COUNT, DEPTH, NAME, SHARE, TEXT, TIME, part
 from nsysdiag.document.drawings import Bar, Histogram
-from nsysdiag.document.kinds import BAR, COUNT, DEPTH, NAME, SHARE, TEXT, TIME, part
 from nsysdiag.document.view import Share, graphs_ns
 from nsysdiag.document.words import counted
 from nsysdiag.units import format_count, format_ns, format_share

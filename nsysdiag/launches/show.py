@@ -21,8 +21,8 @@ from nsysdiag.document.blocks import (
     Section,
     Table,
 )
+from nsysdiag.document.columns import BAR, COUNT, DEPTH, FIGURE, KEY, MOMENT, NAME, SHARE, TEXT, TIME, part
 from nsysdiag.document.drawings import Curve, CurveLayer, LegendEntry, TimeSeries, entry_of
-from nsysdiag.document.kinds import BAR, COUNT, DEPTH, FIGURE, KEY, MOMENT, NAME, SHARE, TEXT, TIME, part
 from nsysdiag.document.packed import unpack_series
 from nsysdiag.document.words import counted, instant, path_label
 from nsysdiag.launches.words import DISTRIBUTIONS, distributions, launch_sentences, rate

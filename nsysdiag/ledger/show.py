@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.document import words
 from nsysdiag.document.blocks import NOT_PAGE, TERMINAL, Block, Cell, Column, Limit, Paragraph, Table, Tone
-from nsysdiag.document.kinds import BAR, TEXT, TIME, part, share_of
+from nsysdiag.document.columns import BAR, TEXT, TIME, part, share_of
 from nsysdiag.document.view import ledger_rows, moved
 
 if TYPE_CHECKING:

@@ -21,9 +21,8 @@ from nsysdiag.document.blocks import (
     SectionScope,
     Table,
 )
-from nsysdiag.document.columns import columns, of_devices
+from nsysdiag.document.columns import BAR, BYTES, COUNT, RATE, SHARE, TEXT, TIME, columns, of_devices, part
 from nsysdiag.document.drawings import Curve, CurveLayer, TimeSeries
-from nsysdiag.document.kinds import BAR, BYTES, COUNT, RATE, SHARE, TEXT, TIME, part
 from nsysdiag.document.packed import unpack_level
 from nsysdiag.document.words import counted, instant
 from nsysdiag.memory.facts import CopyRate, CopyRow, DeviceMemory, ExposedCopies, MigrationRow, PinningClass

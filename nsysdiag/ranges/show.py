@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from nsysdiag.document import words
 from nsysdiag.document.blocks import PAGE, Block, Chart, Column, Limit, Section, Table
-from nsysdiag.document.columns import RecordColumn, RecordTable, columns
+from nsysdiag.document.columns import COUNT, NAME, STACK, TIME, RecordColumn, RecordTable, columns, share_of
 from nsysdiag.document.drawings import Icicle, LegendEntry, StackedBar, TreeRow, by_bottleneck, entry_of, stack
-from nsysdiag.document.kinds import COUNT, NAME, STACK, TIME, share_of
 from nsysdiag.document.names import short
 from nsysdiag.document.view import by_time
 from nsysdiag.ranges.facts import FlameStack, RangePath

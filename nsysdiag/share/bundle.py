@@ -22,8 +22,9 @@ from nsysdiag.epoch import source_date_epoch
 from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.pipeline.reading import Progress
 from nsysdiag.report import Report
-from nsysdiag.share.redaction import Names, redacted_by
-from nsysdiag.share.redaction.slice_names import SliceNames
+from nsysdiag.share.names import Names
+from nsysdiag.share.redaction import redacted_by
+from nsysdiag.share.slice.names import SliceNames
 from nsysdiag.share.slicing import TraceSlice, slice_of
 from nsysdiag.trace.trace import Trace
 from nsysdiag.units import format_ns, format_share

@@ -21,7 +21,7 @@ from nsysdiag.document.blocks import (
     Section,
     Table,
 )
-from nsysdiag.document.kinds import CODE, FIGURE, NAME, TEXT
+from nsysdiag.document.columns import CODE, FIGURE, NAME, TEXT
 from nsysdiag.document.view import missing, missing_in_words
 from nsysdiag.trace.capabilities import KINDS
 from nsysdiag.units import format_bytes, format_count

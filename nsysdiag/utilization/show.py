@@ -19,9 +19,8 @@ from nsysdiag.document.blocks import (
     Section,
     Table,
 )
-from nsysdiag.document.columns import columns, of_devices
+from nsysdiag.document.columns import BYTES, COUNT, NAME, RATIO, SHARE, TEXT, TIME, columns, of_devices
 from nsysdiag.document.drawings import Curve, CurveLayer, TimeSeries
-from nsysdiag.document.kinds import BYTES, COUNT, NAME, RATIO, SHARE, TEXT, TIME
 from nsysdiag.document.view import mostly_graphs
 from nsysdiag.document.words import instant
 from nsysdiag.units import capitalized, format_count, format_ns, format_share

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 PACKAGE = Path(nsysdiag.__file__).parent
-FORMATS = ("ci", "csv_", "html", "json_", "markdown", "openmetrics", "perfetto", "text_")
+FORMATS = ("ci", "html", "json_", "markdown", "openmetrics", "perfetto", "tables", "text_")
 CODE = """
 import atexit, gc, json, sys
 atexit.register(lambda: print(json.dumps({

@@ -24,8 +24,8 @@ from nsysdiag.cli.app import app
 from nsysdiag.cli.help import grouped
 from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.formats import FORMATS
-from nsysdiag.formats.csv_ import TABLES
 from nsysdiag.formats.html.page import TERMS
+from nsysdiag.formats.tables import TABLES
 from scripts._gallery.entries import ENTRIES, Entry
 from scripts._gallery.page import table as entries_table
 from tests.causes.test_added import SOURCE

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag import analyze
-from nsysdiag.share.redaction.redact import redacted
+from nsysdiag.share.redaction import redacted
 from tests.builder import TraceBuilder
 
 if TYPE_CHECKING:

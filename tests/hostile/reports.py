@@ -24,7 +24,7 @@ from nsysdiag.ranks.show.registry import RENDERERS as OF_RANKS
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.replay.show.registry import RENDERERS as OF_PREDICTIONS
 from nsysdiag.report import Report
-from nsysdiag.share.redaction.redact import redacted
+from nsysdiag.share.redaction import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -17,7 +17,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from nsysdiag import Report, analyze
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.csv_ import tables
+from nsysdiag.formats.tables import tables
 from tests.builder import TraceBuilder
 from tests.hostile.checks import CONTROL
 from tests.output.samples import HOSTILE

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nsysdiag.comparison.show.views import length_ticks
 from nsysdiag.document.axis import EDGES, count_levels, round_steps, time_label, time_levels, time_ticks, unit_of
-from nsysdiag.formats.batch.history import share_levels
+from nsysdiag.formats.batch.summary import share_levels
 from nsysdiag.formats.html.assets import asset
 from nsysdiag.memory.show import byte_levels
 from nsysdiag.units import NS_PER

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from nsysdiag.document.blocks import Column as BlockColumn
 from nsysdiag.document.blocks import Items, Lines, Paragraph, Table
-from nsysdiag.document.kinds import COUNT, TEXT
+from nsysdiag.document.columns import COUNT, TEXT
 from nsysdiag.formats.notebook import MOST_BYTES, MOST_ROWS, cell, fragment
 from nsysdiag.ranks.report import RankFinding
 from tests.output import compare_samples, rank_samples, whatif_samples

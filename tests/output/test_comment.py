@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from nsysdiag.comparison.facts import Accepted, BaselineUse, Comparison
 from nsysdiag.comparison.show.registry import RENDERERS
 from nsysdiag.document.blocks import EVERYWHERE, Column, Details, Lines, Paragraph, Section, Table
-from nsysdiag.document.kinds import TEXT
+from nsysdiag.document.columns import TEXT
 from nsysdiag.document.markdown import KEY, MOST_BYTES, Piece, comment, comment_marker
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.batch.summary import render_comment

@@ -11,7 +11,7 @@ from nsysdiag.config.settings import CostSettings
 from nsysdiag.cost.cost import priced
 from nsysdiag.cost.show import cost_lines, cost_rows, price_sentences
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.csv_ import tables
+from nsysdiag.formats.tables import tables
 from tests.output.page import Element
 from tests.output.rendered import tree
 from tests.output.samples import SAMPLES, device, finding, report

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nsysdiag.document.columns import Cell
 from nsysdiag.document.names import visible
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.csv_ import FORMULA_STARTS, TABLES, _text, csv_of, table_path, tables
+from nsysdiag.formats.tables import FORMULA_STARTS, TABLES, _text, csv_of, table_path, tables
 from tests.output.rendered import EVERY_SAMPLE
 from tests.output.samples import SAMPLES
 

@@ -30,8 +30,8 @@ from nsysdiag.document.blocks import (
     left_out,
     shown,
 )
+from nsysdiag.document.columns import BAR, BYTES, COUNT, KEY, MARK, NAME, SHARE, SPARK, TEXT, TIME, StatusMark, part
 from nsysdiag.document.drawings import Curve, CurveLayer, LegendEntry, Spark, TimeSeries
-from nsysdiag.document.kinds import BAR, BYTES, COUNT, KEY, MARK, NAME, SHARE, SPARK, TEXT, TIME, StatusMark, part
 from nsysdiag.document.view import Context
 from nsysdiag.formats import FORMATS, RenderOptions, sections
 from nsysdiag.formats.html.page import environment

@@ -26,8 +26,8 @@ from nsysdiag.document.blocks import (
     Paragraph,
     Table,
 )
+from nsysdiag.document.columns import COUNT, TEXT
 from nsysdiag.document.drawings import BarChart
-from nsysdiag.document.kinds import COUNT, TEXT
 from nsysdiag.document.markdown import markdown_blocks
 from nsysdiag.document.text import text_blocks
 

@@ -28,8 +28,8 @@ from nsysdiag.diagnosis.entries import (
 from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.diagnosis.sentences import BottleneckDetail, Said, headline
 from nsysdiag.document.blocks import Chart, Column, Lines, Table, written_out
+from nsysdiag.document.columns import SHARE
 from nsysdiag.document.drawings import StackedBar
-from nsysdiag.document.kinds import SHARE
 from nsysdiag.document.svg import segments
 from nsysdiag.findings.first import LATE_RANK, OTHER_GPU, TOLD_TWICE, brief_of
 from nsysdiag.findings.rules import FINDING_RULES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nsysdiag.formats import FORMATS, format_for
-from nsysdiag.formats.csv_ import tables
+from nsysdiag.formats.tables import tables
 from nsysdiag.messages import UsageError
 from tests.output.rendered import EVERY_SAMPLE, rendered
 from tests.output.samples import SAMPLES

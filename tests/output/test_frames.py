@@ -16,13 +16,12 @@ import pytest
 import nsysdiag
 from nsysdiag.comparison.show.registry import BY_NAME as OF_COMPARISONS
 from nsysdiag.document.columns import Kind
-from nsysdiag.formats.csv_ import tables
 from nsysdiag.formats.frames import _DTYPES, all_gaps, frames
-from nsysdiag.formats.rows import BY_NAME
+from nsysdiag.formats.tables import BY_NAME, tables
 from nsysdiag.messages import InputError, UsageError
 from nsysdiag.ranks.show.registry import tables as rank_tables
 from nsysdiag.record import to_json
-from nsysdiag.share.redaction.redact import redacted
+from nsysdiag.share.redaction import redacted
 from tests.levels import some
 from tests.output import compare_samples, rank_samples
 from tests.output.rendered import EVERY_SAMPLE

@@ -11,7 +11,7 @@ import pytest
 from nsysdiag.comparison.show.registry import RENDERERS
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.batch.registry import OURS, write_all
-from nsysdiag.formats.csv_ import tables
+from nsysdiag.formats.tables import tables
 from nsysdiag.replay.show.registry import RENDERERS as PREDICTIONS
 from tests.output.batch_samples import BATCHES, CAUSES, HISTORIES
 from tests.output.compare_samples import COMPARISONS

@@ -13,7 +13,7 @@ from nsysdiag.counters.show import counter_sentences, counter_strip
 from nsysdiag.document.packed import unpack_metric
 from nsysdiag.document.svg import HEIGHT, SLOT, curve_plot
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.csv_ import tables
+from nsysdiag.formats.tables import tables
 from nsysdiag.messages import InputError
 from nsysdiag.report import DeviceReport
 from tests.output.gpu_metric_samples import BUCKETS, MS, clock, gpu_metrics, kernel, metric, series

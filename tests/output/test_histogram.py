@@ -6,8 +6,8 @@ import pytest
 
 from nsysdiag.document.axis import EDGES, bound, edge_labels, panel
 from nsysdiag.document.blocks import Chart, Section, Table
+from nsysdiag.document.columns import COUNT
 from nsysdiag.document.drawings import Bar, Histogram
-from nsysdiag.document.kinds import COUNT
 from nsysdiag.document.svg import histogram_plots
 from nsysdiag.document.view import Causes, Context, Share
 from nsysdiag.gap_groups.show import lengths

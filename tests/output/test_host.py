@@ -7,8 +7,8 @@ import pytest
 
 from nsysdiag.document.svg import strip_plots
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.csv_ import tables
 from nsysdiag.formats.frames import frames
+from nsysdiag.formats.tables import tables
 from nsysdiag.host.facts import HostReport
 from nsysdiag.host.show import facts, host_sentences, role, stall_label, thread_name, window_strips
 from tests.output.host_samples import host_report, launching, unknown

@@ -7,7 +7,7 @@ import pytest
 
 from nsysdiag.document.svg import curve_plot
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.csv_ import tables
+from nsysdiag.formats.tables import tables
 from nsysdiag.record import to_json
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json

@@ -13,7 +13,7 @@ from nsysdiag import analyze, analyze_ranks
 from nsysdiag.document.view import as_read
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.ranks.show.registry import RENDERERS
-from nsysdiag.share.redaction.redact import redacted
+from nsysdiag.share.redaction import redacted
 from tests.output.page import parse
 from tests.ranks.run import one_file
 from tests.simulator.scenarios import SCENARIOS, scenario

@@ -11,7 +11,7 @@ import pytest
 from nsysdiag import analyze, whatif
 from nsysdiag.causes import CAUSES
 from nsysdiag.replay.facts import Transform
-from nsysdiag.share.redaction.redact import redacted
+from nsysdiag.share.redaction import redacted
 from nsysdiag.trace.kineto.functions import Recorded, stretches
 from tests.trace.kineto_traces import write
 

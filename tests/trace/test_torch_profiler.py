@@ -14,7 +14,7 @@ from nsysdiag import analyze, compare
 from nsysdiag.batch.inputs import find_inputs
 from nsysdiag.messages import InputError
 from nsysdiag.saved.files import is_saved_report
-from nsysdiag.share.redaction.redact import redacted
+from nsysdiag.share.redaction import redacted
 from nsysdiag.trace.formats import stem_of
 from nsysdiag.trace.kineto.file import MARK
 from nsysdiag.trace.kineto.functions import base_name

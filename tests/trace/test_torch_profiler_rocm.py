@@ -12,7 +12,7 @@ import pytest
 
 from nsysdiag import analyze, open_trace
 from nsysdiag.events.calls import clean_api_name, cuda_name
-from nsysdiag.share.redaction.settings import is_public_function
+from nsysdiag.share.names import is_public_function
 from nsysdiag.trace.kineto.tables import convert
 from tests.simulator import CUDA_ONLY
 from tests.simulator.scenarios import SCENARIOS

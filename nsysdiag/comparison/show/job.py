@@ -24,7 +24,7 @@ from nsysdiag.document.blocks import (
     Section,
     Table,
 )
-from nsysdiag.document.kinds import FIGURE, KEY, MARK, NAME, SIDE, SIGNED, TEXT, StatusMark
+from nsysdiag.document.columns import FIGURE, KEY, MARK, NAME, SIDE, SIGNED, TEXT, StatusMark
 from nsysdiag.document.view import Causes
 from nsysdiag.units import format_bytes, format_signed_share
 

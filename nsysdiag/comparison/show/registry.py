@@ -28,9 +28,8 @@ from nsysdiag.comparison.facts import (
 from nsysdiag.comparison.show import job, sections, words
 from nsysdiag.comparison.show import sections as baseline
 from nsysdiag.document.blocks import Detail, Lines, Name, Paragraph, Part, Section, named, shown
-from nsysdiag.document.columns import RecordColumn, RecordTable, columns, of_devices
+from nsysdiag.document.columns import RecordColumn, RecordTable, StatusMark, columns, of_devices
 from nsysdiag.document.html import html_of
-from nsysdiag.document.kinds import StatusMark
 from nsysdiag.document.markdown import Piece, comment, markdown_blocks, markdown_of, markdown_page
 from nsysdiag.document.names import text
 from nsysdiag.document.text import heading, text_of, text_page, wide_enough

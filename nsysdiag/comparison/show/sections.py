@@ -26,7 +26,7 @@ from nsysdiag.document.blocks import (
     Section,
     Table,
 )
-from nsysdiag.document.kinds import BYTES, CODE, KEY, MARK, NAME, TEXT, TIME, StatusMark
+from nsysdiag.document.columns import BYTES, CODE, KEY, MARK, NAME, TEXT, TIME, StatusMark
 from nsysdiag.document.words import counted
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from nsysdiag.arrays.groups import WIDEST, from_planes, to_planes
 from nsysdiag.comparison.show.views import title
 from nsysdiag.comparison.step_facts import IDLE, ONLY_AFTER, ONLY_BEFORE, REPLACED
 from nsysdiag.document.blocks import Block, Cell, Column, Limit, Name, Paragraph, Table
+from nsysdiag.document.columns import COUNT, NAME, SIDE, SIGNED, TEXT, TIME
 from nsysdiag.document.drawings import safe_color
-from nsysdiag.document.kinds import COUNT, NAME, SIDE, SIGNED, TEXT, TIME
 from nsysdiag.document.names import brief, clip
 from nsysdiag.document.view import UNKNOWN_COLOR
 from nsysdiag.formats.html.assets import Blob, Place, unpacked

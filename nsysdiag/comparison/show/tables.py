@@ -10,7 +10,7 @@ from nsysdiag.comparison.show import words
 from nsysdiag.comparison.show.job import ALL, TERMINAL_ROWS, TIMES, judged, share_of_before, short, timed
 from nsysdiag.comparison.show.views import changed_gap_groups, changed_kernels, entry, lone_findings
 from nsysdiag.document.blocks import PAGE, TICKET, Block, Cell, Column, Entry, Limit, Name, Paragraph, Section, Table
-from nsysdiag.document.kinds import BYTES, FIGURE, KEY, KEYS, MARK, NAME, SIDE, SIGNED, TEXT, CellKind
+from nsysdiag.document.columns import BYTES, FIGURE, KEY, KEYS, MARK, NAME, SIDE, SIGNED, TEXT, CellKind
 from nsysdiag.document.names import brief
 from nsysdiag.document.view import severity_rank
 from nsysdiag.document.words import SEVERITY_ICONS, path_label

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.comparison.facts import BYTES, KERNELS, LAUNCHES, THREADS
 from nsysdiag.document.blocks import Tone
-from nsysdiag.document.kinds import StatusMark
+from nsysdiag.document.columns import StatusMark
 from nsysdiag.document.names import brief, clip
 from nsysdiag.document.words import counted
 from nsysdiag.units import format_ns, format_share, format_signed_ns, format_signed_share

@@ -24,7 +24,7 @@ from nsysdiag.ci.facts import (
     unused_gpus,
 )
 from nsysdiag.document.blocks import Cell, Column, Limit, Name, Paragraph, Section, Table, Tone
-from nsysdiag.document.kinds import CODE, FIGURE, MARK, NAME, SHARE, StatusMark, part
+from nsysdiag.document.columns import CODE, FIGURE, MARK, NAME, SHARE, StatusMark, part
 from nsysdiag.document.names import visible
 from nsysdiag.document.text import text_document
 from nsysdiag.document.view import as_read, by_time, severity_rank

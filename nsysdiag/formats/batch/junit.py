@@ -15,7 +15,7 @@ from nsysdiag.ci.facts import FAIL, WARN, UnjudgedBudget
 from nsysdiag.document.names import clip
 from nsysdiag.epoch import source_date_epoch
 from nsysdiag.formats.batch.entries import FAILED, batch_of_one, by_weight, shown_name
-from nsysdiag.formats.batch.problems import SENTENCE, SHOWN
+from nsysdiag.formats.batch.sarif import SENTENCE, SHOWN
 from nsysdiag.messages import JOINER
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from nsysdiag.formats import markdown as markdown_report
 from nsysdiag.formats import text_
 from nsysdiag.formats.batch import junit, sarif, trend
 from nsysdiag.formats.batch.entries import headline
-from nsysdiag.formats.batch.problems import ERROR, NOTE, WARNING, problems
+from nsysdiag.formats.batch.sarif import ERROR, NOTE, WARNING, problems
 from nsysdiag.formats.batch.summary import render_markdown, render_page
 from nsysdiag.formats.html import page
 from nsysdiag.report import CauseInfo

@@ -8,23 +8,22 @@ from msgspec import Struct
 
 from nsysdiag.document.axis import MOST_TICKS, time_levels
 from nsysdiag.document.blocks import Block, Chart, Column, Details, Document, Heading, Name, Paragraph, Section, Table
+from nsysdiag.document.columns import CODE, COUNT, FIGURE, NAME, SHARE, TEXT, TIME, share_of
 from nsysdiag.document.drawings import Bar, BarChart, Curve, CurveLayer, TimeSeries
-from nsysdiag.document.kinds import CODE, COUNT, FIGURE, NAME, SHARE, TEXT, TIME, share_of
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.svg import FEWEST_NAMES
 from nsysdiag.document.view import Causes, Share, by_time
 from nsysdiag.document.view import share_of as some
 from nsysdiag.document.words import counted
 from nsysdiag.formats.batch.entries import rows, shown_name
-from nsysdiag.formats.batch.history import idle_share, moment, series, share_levels
-from nsysdiag.formats.batch.summary import drawn, link, time_cell
+from nsysdiag.formats.batch.summary import drawn, idle_share, link, moment, series, share_levels, time_cell
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsysdiag.ci.facts import BatchSummary, HistoryLine
-    from nsysdiag.document.kinds import CellKind
+    from nsysdiag.document.columns import CellKind
     from nsysdiag.report import CauseInfo
 
 MOST_SERIES, MOST_POINTS, MOST_OF_ALL, FEWEST_POINTS = 100, 300, 3000, 20

@@ -26,8 +26,8 @@ from nsysdiag.document.blocks import (
     SectionScope,
     Table,
 )
+from nsysdiag.document.columns import BAR, BYTES, CODE, COUNT, NAME, SHARE, STACK, TEXT, TIME, TIMES, part, share_of
 from nsysdiag.document.drawings import LegendEntry, StackedBar, legend_entry, window_stack
-from nsysdiag.document.kinds import BAR, BYTES, CODE, COUNT, NAME, SHARE, STACK, TEXT, TIME, TIMES, part, share_of
 from nsysdiag.document.view import PARTS, Causes, as_read, by_time
 from nsysdiag.document.view import share_of as some
 from nsysdiag.document.words import confidence_word, instant

@@ -8,9 +8,9 @@ from nsysdiag.document.blocks import Document
 from nsysdiag.document.markdown import markdown_document
 from nsysdiag.document.text import text_document
 from nsysdiag.document.words import counted
-from nsysdiag.formats.csv_ import csv_of
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.html.page import document
+from nsysdiag.formats.tables import csv_of
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.ranks.show.blocks import files, sections
 from nsysdiag.ranks.show.words import BY_NAME, TITLE

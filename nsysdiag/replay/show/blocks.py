@@ -19,8 +19,8 @@ from nsysdiag.document.blocks import (
     Table,
     Tone,
 )
+from nsysdiag.document.columns import BAR, CODE, FIGURE, KEY, NAME, SIDE, SIGNED, STACK, TEXT, TIME, part
 from nsysdiag.document.drawings import LegendEntry, StackedBar, legend_entry, window_stack
-from nsysdiag.document.kinds import BAR, CODE, FIGURE, KEY, NAME, SIDE, SIGNED, STACK, TEXT, TIME, part
 from nsysdiag.document.view import PARTS, Causes, as_read, share_of
 from nsysdiag.replay.options import text_of
 from nsysdiag.replay.show import outlooks as words

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.batch import junit, sarif
 from nsysdiag.formats.batch import registry as github
-from nsysdiag.formats.batch.problems import problems
+from nsysdiag.formats.batch.sarif import problems
 from nsysdiag.formats.batch.summary import render_markdown
 from nsysdiag.messages import JOINER
 from tests.conftest import NODE_MODULES

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from nsysdiag.document.view import Causes
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.csv_ import FORMULA_STARTS
+from nsysdiag.formats.tables import FORMULA_STARTS
 from nsysdiag.ranks.show import words
 from nsysdiag.ranks.show.registry import RENDERERS, TABLES, tables
 from tests.output.page import Element, parse

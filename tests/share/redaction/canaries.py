@@ -17,9 +17,9 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from nsysdiag.document.one_line import command_of
-from nsysdiag.formats.csv_ import tables
 from nsysdiag.formats.format import FORMATS, RenderOptions
-from nsysdiag.share.redaction.settings import is_public_function
+from nsysdiag.formats.tables import tables
+from nsysdiag.share.names import is_public_function
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

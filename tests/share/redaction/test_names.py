@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsysdiag.share.redaction.settings import Names
+from nsysdiag.share.names import Names
 
 WHOLE = "void at::native::vectorized_elementwise_kernel<4, at::native::AbsFunctor<float>, int>(int, float*)"
 OTHER = "void at::native::vectorized_elementwise_kernel<8, at::native::AbsFunctor<float>, int>(int, float*)"

@@ -11,7 +11,7 @@ from msgspec import structs
 from nsysdiag.arrays.groups import from_text, to_planes, to_text
 from nsysdiag.fields import TextKind
 from nsysdiag.messages import InputError
-from nsysdiag.share.redaction.redact import packed_names, repacked
+from nsysdiag.share.redaction import packed_names, repacked
 from nsysdiag.timeline.facts import TimelineLane, TimelineLevels
 
 NAMES = ["(name left out)", "gemm", "step 1", "cudaLaunchKernel", "read", "both", "unseen"]

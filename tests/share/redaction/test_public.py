@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.share.redaction import settings
-from nsysdiag.share.redaction.settings import (
+from nsysdiag.share.names import (
     is_public_call,
     is_public_chip,
     is_public_function,
@@ -19,6 +18,7 @@ from nsysdiag.share.redaction.settings import (
     is_public_table,
     is_public_version,
 )
+from nsysdiag.share.redaction import settings
 
 LISTS = Path(settings.__file__).parents[1] / "data" / "public"
 FEWEST = {"cuda": 1_000, "cublas": 900, "cudnn": 250, "nccl": 100, "mpi": 1_000, "libc": 5_000, "python": 3_000}
@@ -140,6 +140,6 @@ def test_tables_chips_metrics_and_versions() -> None:
 @pytest.mark.slow
 def test_lists_are_read_when_they_are_needed() -> None:
     """Not when the package is imported."""
-    code = "from nsysdiag.share.redaction.settings import listed; print(listed.cache_info().currsize)"
+    code = "from nsysdiag.share.names import listed; print(listed.cache_info().currsize)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "0"

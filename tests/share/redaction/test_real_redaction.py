@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from nsysdiag.record import to_json
+from nsysdiag.share.names import is_class_of_operation, is_public_function, is_public_module
 from nsysdiag.share.redaction import redacted
-from nsysdiag.share.redaction.settings import is_class_of_operation, is_public_function, is_public_module
 from tests.levels import THOROUGH
 from tests.share.redaction.canaries import everything_written
 from tests.shared import Shared

@@ -18,8 +18,7 @@ from nsysdiag.ranks.pipeline import analyze_ranks
 from nsysdiag.record import to_json
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json
-from nsysdiag.share.redaction import is_redacted, redacted
-from nsysdiag.share.redaction.redact import _renamed
+from nsysdiag.share.redaction import _renamed, is_redacted, redacted
 from tests.output import samples
 from tests.ranks.run import MS, files
 

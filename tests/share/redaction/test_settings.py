@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nsysdiag.config.settings import CostSettings, Settings, Thresholds
-from nsysdiag.share.redaction.settings import Names, currency, setting
+from nsysdiag.share.names import Names, currency, setting
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.iterations.happened import OPERATOR
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.pseudonyms import pseudonym
-from nsysdiag.share.redaction import Names
-from nsysdiag.share.redaction.slice_names import SliceNames
+from nsysdiag.share.names import Names
+from nsysdiag.share.slice.names import SliceNames
 from nsysdiag.share.slice.sql import Role
 from nsysdiag.wakeups.loaders import NAMES
 

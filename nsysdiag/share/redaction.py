@@ -1,4 +1,9 @@
-"""Takes the names out of a report: once through it to learn them, once more to replace them."""
+"""Reports without names: a pure function from report to report, applied before anything is written.
+
+What a trace calls things is replaced, everything that was measured stays. The type of a field says what its text holds,
+see nsysdiag.fields; `names` has what replaces a name. The way leads twice through the report: once to learn the names,
+once more to replace them.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +29,8 @@ from nsysdiag.ranks.report import RanksReport
 from nsysdiag.record import Record, rewritten
 from nsysdiag.replay.facts import Transform, WhatIf
 from nsysdiag.report import Report
-from nsysdiag.share.redaction import settings as forms
-from nsysdiag.share.redaction.settings import (
+from nsysdiag.share import names as forms
+from nsysdiag.share.names import (
     Names,
     currency,
     is_class_of_operation,

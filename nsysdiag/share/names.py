@@ -1,4 +1,4 @@
-"""Settings of a report without names: what they select by, files, prices of GPUs by name."""
+"""Public names, which redaction keeps; pseudonyms for all others; and settings of a report without names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MOST_KINDS = 91
 """Kinds of copies by number, known or not: higher ones are not distinguished."""
 LONGEST = 120
 """Characters: no listed name is longer, and what is need not be searched."""
-_FOLDER = Path(__file__).parents[2] / "data" / "public"
+_FOLDER = Path(__file__).parents[1] / "data" / "public"
 _FUNCTIONS = ("cuda", "cublas", "cudnn", "nccl", "mpi", "libc", "python")
 _PLACES = frozenset(
     {"[Unknown]", "[Broken backtraces]", "[Max depth]", "[vdso]", "[vsyscall]", "[kernel.kallsyms]"}

@@ -24,8 +24,8 @@ from nsysdiag.events.nvtx import COMMUNICATION_DOMAIN, GIL_DOMAIN, MPI_DOMAIN, P
 from nsysdiag.iterations.happened import OPERATOR
 from nsysdiag.kernels.names import is_single_precision
 from nsysdiag.pseudonyms import MARK
-from nsysdiag.share.redaction import settings as forms
-from nsysdiag.share.redaction.settings import (
+from nsysdiag.share import names as forms
+from nsysdiag.share.names import (
     Names,
     is_bus_address,
     is_class_of_operation,
