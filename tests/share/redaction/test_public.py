@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nsysdiag.share import names as settings
 from nsysdiag.share.names import (
     is_public_call,
     is_public_chip,
@@ -18,7 +19,6 @@ from nsysdiag.share.names import (
     is_public_table,
     is_public_version,
 )
-from nsysdiag.share.redaction import settings
 
 LISTS = Path(settings.__file__).parents[1] / "data" / "public"
 FEWEST = {"cuda": 1_000, "cublas": 900, "cudnn": 250, "nccl": 100, "mpi": 1_000, "libc": 5_000, "python": 3_000}
