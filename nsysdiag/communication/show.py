@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.document.blocks import PAGE, TERMINAL, Column, Lines, Section, Table
-from nsysdiag.document.columns import BAR, COUNT, NAME, SHARE, TEXT, TIME, part
+from nsysdiag.document.columns import BAR, COUNT, NAME, SHARE, TEXT, TIME, part_of
 from nsysdiag.kernels.show import kernel_table
 from nsysdiag.units import format_count, format_ns
 
@@ -14,22 +14,6 @@ if TYPE_CHECKING:
     from nsysdiag.document.view import Context
     from nsysdiag.report import DeviceReport
 
-KINDS = (
-    Column("Total", TIME),
-    Column("Bar", BAR),
-    Column("Exposed", TIME, strong=True),
-    Column("Of window", SHARE),
-    Column("Overlapped", TIME),
-    Column("Count", COUNT),
-    Column("Collective", TEXT, head=True),
-)
-CALLS = (
-    Column("Total", TIME),
-    Column("GPU idle meanwhile", TIME, strong=True),
-    Column("Of idle", SHARE),
-    Column("Count", COUNT),
-    Column("MPI call", NAME, head=True),
-)
 LEAST = 100
 """The terminal names what takes this fraction of the window."""
 
@@ -41,27 +25,38 @@ def section(device: DeviceReport, context: Context) -> Section | None:
         return None
     exposed, hidden = format_ns(device.exposed_comm_ns), format_ns(device.overlapped_comm_ns)
     least = max(device.window_ns // LEAST, 1)
-    kinds = [kind_sentence(row) for row in found.kinds if row.exposed_ns + row.overlapped_ns >= least]
-    calls = [mpi_sentence(row) for row in found.mpi if row.total_ns >= least]
+    lines = [kind_sentence(row) for row in found.kinds if row.exposed_ns + row.overlapped_ns >= least]
+    lines += [mpi_sentence(row) for row in found.mpi if row.total_ns >= least]
     return Section(
         "communication",
         "Communication",
         [
-            Lines([*kinds, *calls], TERMINAL),
-            Table(
+            Lines(lines, TERMINAL),
+            Table.of(
                 "Collectives by kind",
-                KINDS,
-                _kinds(device),
+                (
+                    Column("Total", TIME, "total_ns"),
+                    Column("Bar", BAR, part_of("total_ns", max((row.total_ns for row in found.kinds), default=0))),
+                    Column("Exposed", TIME, "exposed_ns", strong=True),
+                    Column("Of window", SHARE, part_of("exposed_ns", device.window_ns)),
+                    Column("Overlapped", TIME, "overlapped_ns"),
+                    Column("Count", COUNT, "count"),
+                    Column("Collective", TEXT, "kind", head=True),
+                ),
+                found.kinds,
                 note=f"{exposed} ran with no compute at the same time, {hidden} during compute. Where several kinds "
                 "run at once, the time is charged to the kind with most total time.",
             ),
-            Table(
+            Table.of(
                 "MPI calls",
-                CALLS,
-                [
-                    (row.total_ns, row.idle_ns, part(row.idle_ns, device.idle_ns), row.count, row.name)
-                    for row in found.mpi
-                ],
+                (
+                    Column("Total", TIME, "total_ns"),
+                    Column("GPU idle meanwhile", TIME, "idle_ns", strong=True),
+                    Column("Of idle", SHARE, part_of("idle_ns", device.idle_ns)),
+                    Column("Count", COUNT, "count"),
+                    Column("MPI call", NAME, "name", head=True),
+                ),
+                found.mpi,
                 note="Of the threads that launch on this device. Idle: while the thread of the next launch was inside "
                 "the call.",
             ),
@@ -69,23 +64,6 @@ def section(device: DeviceReport, context: Context) -> Section | None:
         ],
         f"{exposed} exposed, {hidden} hidden behind compute",
     )
-
-
-def _kinds(device: DeviceReport) -> list[tuple[object, ...]]:
-    rows = device.communication.kinds
-    longest = max((row.total_ns for row in rows), default=0)
-    return [
-        (
-            row.total_ns,
-            part(row.total_ns, longest),
-            row.exposed_ns,
-            part(row.exposed_ns, device.window_ns),
-            row.overlapped_ns,
-            row.count,
-            row.kind,
-        )
-        for row in rows
-    ]
 
 
 def kind_sentence(row: CollectiveKind) -> str:

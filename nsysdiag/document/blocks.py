@@ -6,14 +6,15 @@ the page. Names, times and shares in it stay what they are; only renderers make 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from msgspec import Struct
 
 from nsysdiag.document.columns import MARK, TEXT, CellKind, StatusMark
 from nsysdiag.document.drawings import Drawing, LegendEntry
+from nsysdiag.fields import value_at
 
 T = TypeVar("T")
 
@@ -97,16 +98,25 @@ class Cell(Struct, frozen=True):
 
 class Column(Struct, frozen=True):
     """A column of a table. `head` marks the column that names the row, at most one per table; `pick` offers its values
-    as a filter; a `spare` one is left out on a narrow terminal; names and texts are cut to `length` characters."""
+    as a filter; a `spare` one is left out on a narrow terminal; names and texts are cut to `length` characters.
+
+    `source` is where a cell comes from in the record of a row, see `Table.of`: the path of a field, or a function."""
 
     title: str
     kind: CellKind
+    source: str | Callable[[Any], object] | None = None
     strong: bool = False
     head: bool = False
     pick: bool = False
     spare: bool = False
     length: int = 90
     limit: Limit = EVERYWHERE
+
+    def of(self, record: object) -> object:
+        """The cell of a record."""
+        source = self.source
+        held = value_at(record, source) if isinstance(source, str) else source(record) if source else None
+        return None if held == "" else held
 
 
 class Heading(Struct, frozen=True):
@@ -185,6 +195,11 @@ class Table(Struct, frozen=True):
     sortable: bool = True
     legend: Sequence[LegendEntry] = ()
     limit: Limit = TICKET
+
+    @classmethod
+    def of(cls, title: str, columns: Sequence[Column], records: Iterable[object], **more: Any) -> Self:
+        """A row for each record, with a cell from the source of each column; None for an empty text."""
+        return cls(title, columns, [[column.of(record) for column in columns] for record in records], **more)
 
 
 class Chart(Struct, frozen=True):

@@ -126,6 +126,16 @@ def part(some: float, whole: float) -> float | None:
     return some / whole if whole else None
 
 
+def part_of(path: str, whole: float) -> Callable[[object], float | None]:
+    """The share of the field at a path of a record; None of nothing, and where the field is None."""
+
+    def share(record: object) -> float | None:
+        some = value_at(record, path)
+        return None if some is None else part(some, whole)
+
+    return share
+
+
 Row = TypeVar("Row")
 Source = TypeVar("Source")
 Cell = str | int | float | bool | None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.document.axis import EDGES, edge_labels, panel, time_label
 from nsysdiag.document.blocks import PAGE, Block, Cell, Chart, Column, Details, Limit, Name, Paragraph, Section, Table
-from nsysdiag.document.columns import BAR, COUNT, DEPTH, NAME, SHARE, TEXT, TIME, part
+from nsysdiag.document.columns import BAR, COUNT, DEPTH, NAME, SHARE, TEXT, TIME, part_of
 from nsysdiag.document.drawings import Bar, Histogram
 from nsysdiag.document.view import Share, graphs_ns
 from nsysdiag.document.words import counted
@@ -24,25 +24,13 @@ if TYPE_CHECKING:
 MAX_ROWS, TOP_ROWS, FIRST_ROWS, MAX_FAMILIES = 100, 5, 20, 20
 FIRST_EDGE = 100
 """Where the first bin of a distribution ends, in ns."""
-COLUMNS = (
-    Column("Total", TIME, strong=True),
-    Column("Of window", SHARE),
-    Column("Bar", BAR),
-    Column("Runs", COUNT),
-    Column("Mean", TIME),
-    Column("Median", TIME),
-    Column("Shortest", TIME),
-    Column("Longest", TIME),
-    Column("Kernel", NAME, head=True),
-)
-
 FAMILIES = (
-    Column("Family", TEXT, head=True),
-    Column("Time", TIME, strong=True),
-    Column("Of judged time", SHARE),
-    Column("Runs", COUNT),
-    Column("A step", TIME),
-    Column("Runs a step", DEPTH),
+    Column("Family", TEXT, "family", head=True),
+    Column("Time", TIME, "total_ns", strong=True),
+    Column("Of judged time", SHARE, "share"),
+    Column("Runs", COUNT, "count"),
+    Column("A step", TIME, "step_ns"),
+    Column("Runs a step", DEPTH, "step_count"),
 )
 LARGEST = (
     Column("Family", TEXT),
@@ -69,14 +57,13 @@ def section(device: DeviceReport, context: Context) -> Section | None:
 
 def _families(families: Sequence[FamilyTime]) -> list[Block]:
     """The families with their time, and folded below it the largest kernels of each."""
-    rows = [(row.family, row.total_ns, row.share, row.count, row.step_ns, row.step_count) for row in families]
     stepped = any(row.step_ns is not None for row in families)
     columns = FAMILIES if stepped else FAMILIES[:-2]
     kernels = [
         (row.family, kernel.total_ns, kernel.count, Name(kernel.name)) for row in families for kernel in row.kernels
     ]
     limit = Limit(page=MAX_FAMILIES, ticket=MAX_FAMILIES, summary=TOP_ROWS, brief=0)
-    table = Table("Kernels of the judged time by family", columns, [row[: len(columns)] for row in rows], limit=limit)
+    table = Table.of("Kernels of the judged time by family", columns, families, limit=limit)
     return [
         table,
         Details("The kernels with most time of each family", [Table("By family", LARGEST, kernels, limit=PAGE)]),
@@ -101,23 +88,20 @@ def kernel_table(
     """The kernels with most time, each with a bar against the longest."""
     rows = sorted(kernels, key=lambda row: (-row.total_ns, row.name))
     total = f"{format_ns(sum(row.total_ns for row in rows))} in all."
-    return Table(
+    return Table.of(
         title,
-        COLUMNS,
-        [
-            (
-                row.total_ns,
-                part(row.total_ns, device.window_ns),
-                part(row.total_ns, rows[0].total_ns),
-                row.count,
-                row.mean_ns,
-                row.median_ns,
-                row.min_ns,
-                row.max_ns,
-                Cell(Name(row.short_name, row.name), tag="communication" if row.communication else ""),
-            )
-            for row in rows[: context.rows(MAX_ROWS)]
-        ],
+        (
+            Column("Total", TIME, "total_ns", strong=True),
+            Column("Of window", SHARE, part_of("total_ns", device.window_ns)),
+            Column("Bar", BAR, part_of("total_ns", rows[0].total_ns if rows else 0)),
+            Column("Runs", COUNT, "count"),
+            Column("Mean", TIME, "mean_ns"),
+            Column("Median", TIME, "median_ns"),
+            Column("Shortest", TIME, "min_ns"),
+            Column("Longest", TIME, "max_ns"),
+            Column("Kernel", NAME, _name, head=True),
+        ),
+        rows[: context.rows(MAX_ROWS)],
         note=f"{total} {note}",
         noun="names",
         order="with most time",
@@ -125,6 +109,10 @@ def kernel_table(
         first=FIRST_ROWS,
         limit=limit,
     )
+
+
+def _name(row: KernelRow) -> Cell:
+    return Cell(Name(row.short_name, row.name), tag="communication" if row.communication else "")
 
 
 def _durations(found: Distribution | None) -> list[Block]:

@@ -21,7 +21,7 @@ from nsysdiag.document.blocks import (
     SectionScope,
     Table,
 )
-from nsysdiag.document.columns import BAR, BYTES, COUNT, RATE, SHARE, TEXT, TIME, columns, of_devices, part
+from nsysdiag.document.columns import BAR, BYTES, COUNT, RATE, SHARE, TEXT, TIME, columns, of_devices, part, part_of
 from nsysdiag.document.drawings import Curve, CurveLayer, TimeSeries
 from nsysdiag.document.packed import unpack_level
 from nsysdiag.document.words import counted, instant
@@ -71,16 +71,6 @@ def byte_levels(top: int) -> dict[str, int]:
 
 
 MAX_HOVERS, MOST_LINES = 125, 2
-MIGRATIONS = (
-    Column("Total", TIME, strong=True),
-    Column("Bar", BAR),
-    Column("Count", COUNT),
-    Column("Bytes", BYTES),
-    Column("Mean size", BYTES),
-    Column("Rate", RATE),
-    Column("Direction", TEXT, head=True),
-    Column("Cause", TEXT),
-)
 
 
 def unified_memory(device: DeviceReport, _context: Context) -> Section | None:
@@ -88,26 +78,22 @@ def unified_memory(device: DeviceReport, _context: Context) -> Section | None:
     found = device.unified_memory
     if found is None:
         return None
-    most = max((row.total_ns for row in found.rows), default=0)
-    rows = [
-        (
-            row.total_ns,
-            part(row.total_ns, most),
-            row.count,
-            row.bytes,
-            part(row.bytes, row.count),
-            row.bytes_per_second,
-            row.direction,
-            row.cause,
-        )
-        for row in found.rows
-    ]
+    fields = (
+        Column("Total", TIME, "total_ns", strong=True),
+        Column("Bar", BAR, part_of("total_ns", max((row.total_ns for row in found.rows), default=0))),
+        Column("Count", COUNT, "count"),
+        Column("Bytes", BYTES, "bytes"),
+        Column("Mean size", BYTES, lambda row: part(row.bytes, row.count)),
+        Column("Rate", RATE, "bytes_per_second"),
+        Column("Direction", TEXT, "direction", head=True),
+        Column("Cause", TEXT, "cause"),
+    )
     return Section(
         "unified-memory",
         "Unified memory",
         [
             Lines(unified_sentences(device), Limit(summary=MOST_LINES, brief=0)),
-            Table("Migrations of unified memory", MIGRATIONS, rows, note="By direction and cause."),
+            Table.of("Migrations of unified memory", fields, found.rows, note="By direction and cause."),
         ],
         f"{counted(sum(row.count for row in found.rows), 'migration')}, "
         f"{format_bytes(sum(row.bytes for row in found.rows))} in {format_ns(sum(row.total_ns for row in found.rows))}",
@@ -208,44 +194,35 @@ TABLES = (
 # Copies and memory sets by kind, and what keeps them from being hidden.
 
 MOST_COPY_LINES, TOP_ROWS = 3, 5
-KINDS = (
-    Column("Total", TIME, strong=True),
-    Column("Bar", BAR),
-    Column("Count", COUNT),
-    Column("Bytes", BYTES),
-    Column("Rate", RATE),
-    Column("Operation", TEXT, head=True),
-    Column("Memory", TEXT),
-)
 EXPOSED = (
-    Column("Exposed", TIME, strong=True),
-    Column("Total", TIME),
-    Column("Count", COUNT),
-    Column("Operation", TEXT, head=True),
-    Column("Host memory", TEXT),
-    Column("Call", TEXT),
-    Column("Stream", TEXT),
+    Column("Exposed", TIME, "exposed_ns", strong=True),
+    Column("Total", TIME, "total_ns"),
+    Column("Count", COUNT, "count"),
+    Column("Operation", TEXT, "operation", head=True),
+    Column("Host memory", TEXT, "host_memory"),
+    Column("Call", TEXT, "call"),
+    Column("Stream", TEXT, lambda row: order_label(row.ordered)),
 )
 RATES = (
-    Column("Direction", TEXT, head=True),
-    Column("Count", COUNT),
-    Column("Bytes", BYTES),
-    Column("Time", TIME),
-    Column("Large", COUNT),
-    Column("Reached", RATE),
-    Column("Limit", RATE),
-    Column("Below half of it", SHARE),
+    Column("Direction", TEXT, "direction", head=True),
+    Column("Count", COUNT, "count"),
+    Column("Bytes", BYTES, "bytes"),
+    Column("Time", TIME, "total_ns"),
+    Column("Large", COUNT, "large_count"),
+    Column("Reached", RATE, "best_bytes_per_second"),
+    Column("Limit", RATE, "limit_bytes_per_second"),
+    Column("Below half of it", SHARE, lambda row: None if row.slow_ns is None else part(row.slow_ns, row.total_ns)),
 )
 PINNING = (
-    Column("Direction", TEXT, head=True),
-    Column("From", BYTES),
-    Column("Pageable", COUNT),
-    Column("Bytes", BYTES),
-    Column("Time", TIME),
-    Column("Pinned", COUNT),
-    Column("Bytes", BYTES),
-    Column("Time", TIME),
-    Column("Saves at most", TIME),
+    Column("Direction", TEXT, "direction", head=True),
+    Column("From", BYTES, "from_bytes"),
+    Column("Pageable", COUNT, "pageable_count"),
+    Column("Bytes", BYTES, "pageable_bytes"),
+    Column("Time", TIME, "pageable_ns"),
+    Column("Pinned", COUNT, "pinned_count"),
+    Column("Bytes", BYTES, "pinned_bytes"),
+    Column("Time", TIME, "pinned_ns"),
+    Column("Saves at most", TIME, "saving_ns"),
 )
 
 
@@ -260,24 +237,13 @@ def copy_section(device: DeviceReport, _context: Context) -> Section | None:
         "copies",
         "Copies and sets",
         [
-            Table("Inside the window", KINDS, _kinds(copies.rows), note=f"Summed over streams; {exposed}", limit=top),
+            _kinds(copies.rows, f"Summed over streams; {exposed}", top),
             Lines(copy_sentences(device, brief=True), Limit(page=0, ticket=0, summary=MOST_COPY_LINES, brief=0)),
             Lines(copy_sentences(device), TICKET),
-            Table(
+            Table.of(
                 "Exposed copies",
                 EXPOSED,
-                [
-                    (
-                        row.exposed_ns,
-                        row.total_ns,
-                        row.count,
-                        row.operation,
-                        row.host_memory or None,
-                        row.call or None,
-                        order_label(row.ordered),
-                    )
-                    for row in copies.exposed
-                ],
+                copies.exposed,
                 note="Nothing else ran at the same time. Operations of one stream cannot overlap. No trace shows "
                 "whether the kernels need the copied data.",
                 noun="kinds",
@@ -290,20 +256,18 @@ def copy_section(device: DeviceReport, _context: Context) -> Section | None:
     )
 
 
-def _kinds(rows: list[CopyRow]) -> list[tuple[object, ...]]:
+def _kinds(rows: list[CopyRow], note: str, limit: Limit) -> Table:
     ordered = sorted(rows, key=lambda row: (-row.total_ns, row.operation, row.src or "", row.dst or ""))
-    return [
-        (
-            row.total_ns,
-            part(row.total_ns, ordered[0].total_ns),
-            row.count,
-            row.bytes,
-            row.bytes_per_second or None,
-            row.operation,
-            f"{row.src} → {row.dst or 'unknown'}" if row.src is not None else row.dst,
-        )
-        for row in ordered
-    ]
+    fields = (
+        Column("Total", TIME, "total_ns", strong=True),
+        Column("Bar", BAR, part_of("total_ns", ordered[0].total_ns)),
+        Column("Count", COUNT, "count"),
+        Column("Bytes", BYTES, "bytes"),
+        Column("Rate", RATE, lambda row: row.bytes_per_second or None),
+        Column("Operation", TEXT, "operation", head=True),
+        Column("Memory", TEXT, lambda row: f"{row.src} → {row.dst or 'unknown'}" if row.src is not None else row.dst),
+    )
+    return Table.of("Inside the window", fields, ordered, note=note, limit=limit)
 
 
 def order_label(ordered: bool | None) -> str | None:
@@ -314,35 +278,20 @@ def order_label(ordered: bool | None) -> str | None:
 
 
 def _rates(copies: Copies) -> list[Table]:
-    rates = [
-        (
-            *(row.direction, row.count, row.bytes, row.total_ns, row.large_count),
-            *(row.best_bytes_per_second, row.limit_bytes_per_second),
-            None if row.slow_ns is None else part(row.slow_ns, row.total_ns),
-        )
-        for row in copies.rates
-    ]
-    pinning = [
-        (
-            *(row.direction, row.from_bytes, row.pageable_count, row.pageable_bytes, row.pageable_ns),
-            *(row.pinned_count, row.pinned_bytes, row.pinned_ns, row.saving_ns),
-        )
-        for row in (copies.pinning.rows if copies.pinning else [])
-    ]
     return [
-        Table(
+        Table.of(
             "Rates",
             RATES,
-            rates,
+            copies.rates,
             note="Limit: the rate that large copies of a direction reached (95th percentile); for copies on the "
             "device, half of the chip’s memory bandwidth. The trace does not show what the link could carry.",
             sortable=False,
             limit=PAGE,
         ),
-        Table(
+        Table.of(
             "Pageable copies compared with pinned ones",
             PINNING,
-            pinning,
+            copies.pinning.rows if copies.pinning else (),
             note="By direction and size: the most that pinning can save. A dash: no comparable pinned copies.",
             sortable=False,
             limit=PAGE,
