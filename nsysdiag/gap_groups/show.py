@@ -140,18 +140,6 @@ def operation_name(operation: Operation | None) -> str | None:
 TOP, TOP_OF_SEVERAL = 10, 5
 TERMINAL_GROUPS, TERMINAL_GAPS = 3, 5
 """So many of the only GPU; of one among several the terminal shows the first."""
-GROUPS = (
-    Column("Time", TIME),
-    Column("Of idle", SHARE),
-    Column("Gaps", COUNT),
-    Column("p50", TIME),
-    Column("p95", TIME),
-    Column("Max", TIME),
-    Column("Longest at", MOMENT),
-    Column("An iteration", TIME),
-    Column("Cause", TEXT),
-    *(Column(title, NAME) for title in ("Before", "After", "NVTX")),
-)
 GAPS = (
     Column("Length", TIME),
     Column("Start", MOMENT),
@@ -179,10 +167,23 @@ def groups(device: DeviceReport, context: Context) -> list[Block]:
     rows = by_total(device.signatures)[: limit.ticket]
     if not any(row.count > 1 for row in rows):
         return []
-    table = Table(
+    table = Table.of(
         "Gap groups: gaps between the same operations",
-        GROUPS,
-        [_group(row, context.causes) for row in rows],
+        (
+            Column("Time", TIME, "total_ns"),
+            Column("Of idle", SHARE, "share_of_idle"),
+            Column("Gaps", COUNT, "count"),
+            Column("p50", TIME, "median_ns"),
+            Column("p95", TIME, "p95_ns"),
+            Column("Max", TIME, "max_ns"),
+            Column("Longest at", MOMENT, "representative_start_ns"),
+            Column("An iteration", TIME, lambda row: row.per_iteration_ns or None),
+            Column("Cause", TEXT, lambda row: context.causes.title(row.cause)),
+            Column("Before", NAME, "previous_op"),
+            Column("After", NAME, "next_op"),
+            Column("NVTX", NAME, lambda row: words.path_label(row.nvtx)),
+        ),
+        rows,
         noun="kinds",
         order="with most time",
         total=len(device.signatures),
@@ -202,23 +203,6 @@ def gaps_gist(device: DeviceReport) -> str:
     """How many gaps there are, and how long the longest is."""
     longest = max(gap.end_ns - gap.start_ns for gap in device.gaps)
     return f"{words.counted(device.gap_count, 'gap')}, the longest {format_ns(longest)}"
-
-
-def _group(row: SignatureRow, causes: Causes) -> tuple[object, ...]:
-    return (
-        row.total_ns,
-        row.share_of_idle,
-        row.count,
-        row.median_ns,
-        row.p95_ns,
-        row.max_ns,
-        row.representative_start_ns,
-        row.per_iteration_ns or None,
-        causes.title(row.cause),
-        row.previous_op,
-        row.next_op,
-        words.path_label(row.nvtx) or None,
-    )
 
 
 def longest(device: DeviceReport, context: Context) -> list[Block]:

@@ -275,24 +275,23 @@ def _over_time(host: HostReport) -> list[Block]:
 def _threads(host: HostReport) -> Table:
     span = host.end_ns - host.start_ns
     share = share_of(span)
-    columns = (
-        Column("Thread", NAME, head=True, length=60),
-        Column("Role", TEXT, pick=True),
-        Column("On CPU", share),
-        Column("Off CPU", share),
-        Column("Ready, no CPU", share),
-        Column("Switches", COUNT),
-        Column("CPUs", COUNT, limit=PAGE),
-        Column("Moves", COUNT, limit=PAGE),
-        Column("CUDA calls", share),
-        Column("Syncs", share, limit=PAGE),
-        Column("OS calls", share, limit=PAGE),
-        Column("Longest off the CPU", TEXT, length=160),
-    )
-    return Table(
+    return Table.of(
         "Threads of the processes that use a GPU",
-        columns,
-        [_thread(row, span) for row in host.threads],
+        (
+            Column("Thread", NAME, _thread, head=True, length=60),
+            Column("Role", TEXT, role, pick=True),
+            Column("On CPU", share, lambda row: _on_a_cpu(row, span)),
+            Column("Off CPU", share, "off_cpu_ns"),
+            Column("Ready, no CPU", share, "preempted_ns"),
+            Column("Switches", COUNT, "switches"),
+            Column("CPUs", COUNT, "cpus", limit=PAGE),
+            Column("Moves", COUNT, "migrations", limit=PAGE),
+            Column("CUDA calls", share, "api_ns"),
+            Column("Syncs", share, "sync_ns", limit=PAGE),
+            Column("OS calls", share, "os_ns", limit=PAGE),
+            Column("Longest off the CPU", TEXT, stall_label, length=160),
+        ),
+        host.threads,
         note="Shares are of the time above. A dash: not recorded.",
         noun="threads",
         order="that launch work, then those with most time on a CPU",
@@ -302,23 +301,13 @@ def _threads(host: HostReport) -> Table:
     )
 
 
-def _thread(row: HostThread, span: int) -> tuple[object, ...]:
+def _thread(row: HostThread) -> Cell:
+    return Cell(thread_name(row), note=f"{row.process} {row.pid}" if row.process else "")
+
+
+def _on_a_cpu(row: HostThread, span: int) -> Cell:
     known = row.on_cpu_ns if row.on_cpu_ns is not None else row.on_cpu_estimate_ns
-    on_a_cpu = CellKind("share", lambda _ns: on_cpu(row, span))
-    return (
-        Cell(thread_name(row), note=f"{row.process} {row.pid}" if row.process else ""),
-        role(row),
-        Cell(known, kind=on_a_cpu),
-        row.off_cpu_ns,
-        row.preempted_ns,
-        row.switches,
-        row.cpus,
-        row.migrations,
-        row.api_ns,
-        row.sync_ns,
-        row.os_ns,
-        stall_label(row) or None,
-    )
+    return Cell(known, kind=CellKind("share", lambda _ns: on_cpu(row, span)))
 
 
 # The tables about the host.

@@ -66,23 +66,16 @@ DEPTH_HELP = (
     "on a logarithmic scale. High is good. Where the band touches the floor, the queue is empty. A mean of about one "
     "means that launches come just in time or late."
 )
-DRAINS = (
-    Column("Idle after", TIME, strong=True),
-    Column("Times", COUNT),
-    Column("Outstanding before", COUNT),
-    Column("In", NAME, head=True),
-    Column("Cause", KEY),
-)
 BUBBLES = (
-    Column("Start", MOMENT),
-    Column("Length", TIME),
-    Column("Launches", COUNT),
-    Column("A second", FIGURE),
-    Column("Idle", TIME, strong=True),
-    Column("Busy", SHARE, limit=PAGE),
-    Column("Between launches", TIME),
-    Column("Work of a launch", TIME),
-    Column("NVTX", NAME, head=True),
+    Column("Start", MOMENT, "start_ns"),
+    Column("Length", TIME, lambda row: row.end_ns - row.start_ns),
+    Column("Launches", COUNT, "launches"),
+    Column("A second", FIGURE, lambda row: rate(row.launches, row.end_ns - row.start_ns)),
+    Column("Idle", TIME, "idle_ns", strong=True),
+    Column("Busy", SHARE, lambda row: part(row.busy_ns, row.end_ns - row.start_ns), limit=PAGE),
+    Column("Between launches", TIME, "median_interval_ns"),
+    Column("Work of a launch", TIME, "median_work_ns"),
+    Column("NVTX", NAME, lambda row: path_label(row.nvtx), head=True),
 )
 GRAPHS = (
     Column("Work", TIME, strong=True),
@@ -106,13 +99,6 @@ LENGTHS = (
         for title in ("Kernels", "Launch calls", "Times between launches")
         for column in (Column(title, COUNT), Column("Bar", BAR))
     ),
-)
-CALLS = (
-    Column("Total", TIME, strong=True),
-    Column("Calls", COUNT),
-    *(Column(title, TIME) for title in ("Mean", "Median", "Shortest", "Longest")),
-    Column("Call", NAME, head=True),
-    Column("Cause where it delays the GPU", KEY),
 )
 
 
@@ -163,13 +149,18 @@ def _depth(ahead: QueueDepth, context: Context) -> list[Block]:
     )
     label = f"{title}: {levels}; none {format_share(ahead.empty_ns, ahead.observed_ns)} of the time"
     drawing = queue_depth(ahead, context.rows(MAX_HOVERS))
-    rows = [(row.idle_ns, row.count, row.median_depth, row.call, _cause(context, row.cause)) for row in ahead.drains]
     return [
         *([Chart(drawing, label, captions=[f"{title}, {DEPTH_HELP}"])] if drawing else []),
-        Table(
+        Table.of(
             "Queue drains",
-            DRAINS,
-            rows,
+            (
+                Column("Idle after", TIME, "idle_ns", strong=True),
+                Column("Times", COUNT, "count"),
+                Column("Outstanding before", COUNT, "median_depth"),
+                Column("In", NAME, "call", head=True),
+                Column("Cause", KEY, lambda row: _cause(context, row.cause)),
+            ),
+            ahead.drains,
             note="What the launching thread did when the queue drained after several operations had been outstanding. "
             f"In all {counted(ahead.drain_count, 'time')}, with {format_ns(ahead.drain_idle_ns)} "
             "of idle time in the gaps that followed.",
@@ -183,25 +174,11 @@ def _cause(context: Context, cause: str | None) -> LegendEntry | None:
 
 
 def _launch_bound(phases: LaunchBound) -> list[Block]:
-    rows = [
-        (
-            row.start_ns,
-            row.end_ns - row.start_ns,
-            row.launches,
-            rate(row.launches, row.end_ns - row.start_ns),
-            row.idle_ns,
-            part(row.busy_ns, row.end_ns - row.start_ns),
-            row.median_interval_ns,
-            row.median_work_ns,
-            path_label(row.nvtx) or None,
-        )
-        for row in phases.rows
-    ]
     return [
-        Table(
+        Table.of(
             "Launch-bound phases",
             BUBBLES,
-            rows,
+            phases.rows,
             note="Periods in which kernels take less time than it takes to launch them.",
             noun="phases",
             order="with most idle time",
@@ -281,21 +258,23 @@ def calls(device: DeviceReport, context: Context) -> Section | None:
     found = sorted(device.launch.api, key=lambda row: (-row.total_ns, row.name))
     if not found:
         return None
-    rows = [
-        (
-            *(row.total_ns, row.count, row.mean_ns, row.median_ns, row.min_ns, row.max_ns, row.name),
-            _cause(context, row.cause),
-        )
-        for row in found[: context.rows(MAX_CALLS)]
-    ]
     return Section(
         "api",
         "CUDA calls",
         [
-            Table(
+            Table.of(
                 "CUDA calls",
-                CALLS,
-                rows,
+                (
+                    Column("Total", TIME, "total_ns", strong=True),
+                    Column("Calls", COUNT, "count"),
+                    Column("Mean", TIME, "mean_ns"),
+                    Column("Median", TIME, "median_ns"),
+                    Column("Shortest", TIME, "min_ns"),
+                    Column("Longest", TIME, "max_ns"),
+                    Column("Call", NAME, "name", head=True),
+                    Column("Cause where it delays the GPU", KEY, lambda row: _cause(context, row.cause)),
+                ),
+                found[: context.rows(MAX_CALLS)],
                 note="By the threads of the device’s processes inside the window. A call’s time is not lost time in "
                 "itself: the ledger says what it cost.",
                 noun="names",

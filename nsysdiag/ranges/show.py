@@ -30,14 +30,6 @@ NOTE = (
     "range inside, of the window in no range at all. Projected: from the first operation of each instance to the end "
     "of its last, added up."
 )
-RANGE = (Column("Range", NAME, head=True, length=110), Column("Time", TIME, strong=True))
-FIGURES = (
-    Column("Own", TIME),
-    Column("Work", TIME),
-    Column("Projected", TIME, spare=True),
-    Column("Instances", COUNT, spare=True),
-    Column("Causes", STACK, limit=PAGE),
-)
 
 
 def section(device: DeviceReport, context: Context) -> Section | None:
@@ -56,10 +48,19 @@ def section(device: DeviceReport, context: Context) -> Section | None:
     )
     limit = Limit(page=context.rows(MAX_ROWS), ticket=IN_MARKDOWN, summary=IN_TEXT, brief=0)
     rows = _largest(tree.rows, context.rows(MAX_ROWS))
-    table = Table(
+    table = Table.of(
         "Time by path of ranges",
-        (*RANGE, Column("Of window", share_of(device.window_ns)), *FIGURES),
-        [_row(row, context.causes) for row in rows],
+        (
+            Column("Range", NAME, _name, head=True, length=110),
+            Column("Time", TIME, "time_ns", strong=True),
+            Column("Of window", share_of(device.window_ns), "time_ns"),
+            Column("Own", TIME, "own_ns"),
+            Column("Work", TIME, "work_ns"),
+            Column("Projected", TIME, lambda row: row.projected_ns if row.instances else None, spare=True),
+            Column("Instances", COUNT, lambda row: row.instances or None, spare=True),
+            Column("Causes", STACK, lambda row: _causes(row, context.causes), limit=PAGE),
+        ),
+        rows,
         note=NOTE,
         noun="paths",
         order="with most time",
@@ -78,14 +79,15 @@ def _largest(rows: Sequence[RangePath], most: int) -> list[RangePath]:
     return [rows[at] for at in sorted(order[:most])]
 
 
-def _row(row: RangePath, causes: Causes) -> tuple[object, ...]:
+def _name(row: RangePath) -> str:
+    return INSIDE * (len(row.path) - 1) + row.path[-1] if row.path else WINDOW
+
+
+def _causes(row: RangePath, causes: Causes) -> StackedBar | None:
     longest = by_time(row.idle)
     said = ", ".join(causes.title(cause) for cause, _ns in longest[:MOST_CAUSES])
     segments = stack((entry_of(cause, causes), ns) for cause, ns in longest)
-    bar = StackedBar("Causes of the idle time inside", segments, row.idle_ns, said=said) if segments else None
-    name = INSIDE * (len(row.path) - 1) + row.path[-1] if row.path else WINDOW
-    projected = row.projected_ns if row.instances else None
-    return name, row.time_ns, row.time_ns, row.own_ns, row.work_ns, projected, row.instances or None, bar
+    return StackedBar("Causes of the idle time inside", segments, row.idle_ns, said=said) if segments else None
 
 
 def _range_rows(rows: Sequence[RangePath]) -> Iterator[TreeRow]:
@@ -157,16 +159,23 @@ def _graph(stacks: Sequence[FlameStack], name: str, note: str, context: Context,
     legend = by_bottleneck(entry_of(cause, context.causes) for cause in causes)
     chart = Chart(Icicle.of(_stack_rows(stacks, context.causes, cells), title), title, [note], legend, id=name)
     columns = (
-        Column("Stack", NAME, head=True, length=150),
-        Column("Time", TIME, strong=True),
-        Column("Share", share_of(whole)),
+        Column("Stack", NAME, lambda each: words.path_label(_shown(each)), head=True, length=150),
+        Column("Time", TIME, "ns", strong=True),
+        Column("Share", share_of(whole), "ns"),
     )
     most = context.shared_rows(STACK_ROWS)
-    rows = [(words.path_label(_shown(each)), each.ns, each.ns) for each in stacks[:most]]
     limit = Limit(page=most, ticket=STACKS_IN_MARKDOWN, summary=STACKS_IN_TEXT, brief=0)
     return [
         chart,
-        Table(f"{title}: stacks", columns, rows, noun="stacks", total=len(stacks), first=STACKS_AT_FIRST, limit=limit),
+        Table.of(
+            f"{title}: stacks",
+            columns,
+            stacks[:most],
+            noun="stacks",
+            total=len(stacks),
+            first=STACKS_AT_FIRST,
+            limit=limit,
+        ),
     ]
 
 

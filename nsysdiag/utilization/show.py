@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from nsysdiag.document.blocks import (
@@ -239,15 +239,14 @@ def _shapes(found: Utilization, context: Context) -> list[Block]:
     if not rows:
         return []
     sized = any(row.blocks_per_sm is not None or row.resident_share is not None for row in rows)
-    fields = _fields(sized)
     told = any(row.sm_share is not None for row in rows) and found.estimate.sm_active_share is not None
     ticket, covered = TOP_ROWS if told else 0, found.estimate.covered_share
     few = f" These kernels take {percent_of(covered)} of the kernels' time." if covered and not told else ""
     return [
-        Table(
+        Table.of(
             "How much of the chip kernels fill, by launch shape",
-            [column for column, _get in fields],
-            [[get(row) for _column, get in fields] for row in rows],
+            _columns(sized),
+            rows,
             note=_note(sized) + few,
             noun="kernels",
             order="with most time",
@@ -259,27 +258,28 @@ def _shapes(found: Utilization, context: Context) -> list[Block]:
     ]
 
 
-def _fields(sized: bool) -> list[tuple[Column, Callable[[KernelShape], object]]]:
-    chip: list[tuple[Column, Callable[[KernelShape], object]]] = [
-        (Column("An SM holds", COUNT, limit=PAGE), lambda row: row.blocks_per_sm),
-        (Column("Waves", RATIO), lambda row: row.waves),
-        (Column("Capacity filled", SHARE), lambda row: row.resident_share),
-        (Column("Limited by", TEXT, length=40), lambda row: row.limit or None),
+def _columns(sized: bool) -> list[Column]:
+    chip = [
+        Column("An SM holds", COUNT, "blocks_per_sm", limit=PAGE),
+        Column("Waves", RATIO, "waves"),
+        Column("Capacity filled", SHARE, "resident_share"),
+        Column("Limited by", TEXT, "limit", length=40),
     ]
     return [
-        (Column("Total", TIME, strong=True), lambda row: row.total_ns),
-        (Column("Runs", COUNT), lambda row: row.count),
-        (Column("Blocks", COUNT), lambda row: row.blocks),
-        (Column("Threads", COUNT), lambda row: row.threads),
-        (Column("Registers", COUNT, limit=PAGE), lambda row: row.registers),
-        (Column("Shared", BYTES, limit=PAGE), lambda row: row.shared_bytes),
-        (Column("SMs with work (estimated)", SHARE), lambda row: row.sm_share),
+        Column("Total", TIME, "total_ns", strong=True),
+        Column("Runs", COUNT, "count"),
+        Column("Blocks", COUNT, "blocks"),
+        Column("Threads", COUNT, "threads"),
+        Column("Registers", COUNT, "registers", limit=PAGE),
+        Column("Shared", BYTES, "shared_bytes", limit=PAGE),
+        Column("SMs with work (estimated)", SHARE, "sm_share"),
         *(chip if sized else []),
-        (
-            Column("Kernel", NAME, head=True, length=60),
-            lambda row: Cell(row.short_name, tag=f"{format_count(row.shapes)} shapes" if row.shapes > 1 else ""),
-        ),
+        Column("Kernel", NAME, _kernel, head=True, length=60),
     ]
+
+
+def _kernel(row: KernelShape) -> Cell:
+    return Cell(row.short_name, tag=f"{format_count(row.shapes)} shapes" if row.shapes > 1 else "")
 
 
 def _note(sized: bool) -> str:

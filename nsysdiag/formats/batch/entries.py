@@ -280,16 +280,6 @@ def _findings(report: Report) -> list[BatchFinding]:
 MOST_ROWS = 200
 FOR_BUSY, FOR_BOTTLENECK = 100, 76
 """From which width on the table has these columns: a narrower one has room for names instead."""
-COLUMNS = {
-    Column("Trace", NAME, head=True): 0,
-    Column("GPU", CODE, length=16): 0,
-    Column("State", MARK): 0,
-    Column("Bound by", CODE, length=24): FOR_BOTTLENECK,
-    Column("Busy", SHARE): FOR_BUSY,
-    Column("Idle", SHARE): 0,
-    Column("Kept", FIGURE): 0,
-}
-"""With the least width that each needs. The last one has budgets: how many the GPU keeps of those that are about it."""
 TONES: dict[str, Tone] = {"worse": "bad", "mixed": "note", "better": "good"}
 """How the state of a row stands out, by the tone of its mark."""
 
@@ -298,11 +288,18 @@ def render(summary: BatchSummary, options: RenderOptions) -> bytes:
     """The table in `options.width` columns, and what became of all in one line. The first MOST_ROWS rows are shown;
     the files of the batch hold all."""
     folder = _shared_folder(summary)
-    cells = [_cells(row, folder) for row in rows(summary)]
-    columns = [column for column, least in COLUMNS.items() if options.width >= least]
-    places = [at for at, least in enumerate(COLUMNS.values()) if options.width >= least]
-    shown = [[row[at] for at in places] for row in cells]
-    table = Table("", columns, shown, limit=Limit(summary=MOST_ROWS), order="that come first here")
+    busy = Column("Busy", SHARE, lambda row: _of_window(row, "busy_ns"))
+    columns = (
+        Column("Trace", NAME, lambda row: Name(shown_name(row.entry.name.removeprefix(folder))), head=True),
+        Column("GPU", CODE, _gpu, length=16),
+        Column("State", MARK, lambda row: Cell(row.mark, tone=TONES.get(row.mark.tone, "plain"))),
+        *([Column("Bound by", CODE, _bottleneck, length=24)] if options.width >= FOR_BOTTLENECK else []),
+        *([busy] if options.width >= FOR_BUSY else []),
+        Column("Idle", SHARE, lambda row: _of_window(row, "idle_ns")),
+        Column("Kept", FIGURE, _kept),
+    )
+    limit = Limit(summary=MOST_ROWS)
+    table = Table.of("", columns, rows(summary), limit=limit, order="that come first here")
     section = Section("traces", "", [table, Paragraph(headline(summary), "strong")])
     head = f"nsysdiag {summary.tool.version}" + (f" · {folder}" if folder else "")
     return text_document(head, [section], options.width, None, color=options.color)
@@ -315,18 +312,16 @@ def _shared_folder(summary: BatchSummary) -> str:
     return "".join(f"{names[0]}/" for names in shared)
 
 
-def _cells(row: BatchRow, folder: str) -> list[object]:
-    device = row.device
-    worked = device if device and device.window_ns else None
-    return [
-        Name(shown_name(row.entry.name.removeprefix(folder))),
-        device.key if device else f"{row.unused:,} more" if row.unused else None,
-        Cell(row.mark, tone=TONES.get(row.mark.tone, "plain")),
-        device.verdict.removesuffix("-bound") if device else None,
-        part(worked.busy_ns, worked.window_ns) if worked else None,
-        part(worked.idle_ns, worked.window_ns) if worked else None,
-        _kept(row),
-    ]
+def _gpu(row: BatchRow) -> str | None:
+    return row.device.key if row.device else f"{row.unused:,} more" if row.unused else None
+
+
+def _bottleneck(row: BatchRow) -> str | None:
+    return row.device.verdict.removesuffix("-bound") if row.device else None
+
+
+def _of_window(row: BatchRow, field: str) -> float | None:
+    return part(getattr(row.device, field), row.device.window_ns) if row.device else None
 
 
 def _kept(row: BatchRow) -> str | None:

@@ -64,9 +64,9 @@ TIMES = len(ROWS) - 5
 """The columns from the window to the coverage."""
 CAPTION = "Compute, exposed communication, exposed copies and idle time add up to the window."
 FAILURES = (
-    Column("Trace", NAME, head=True, length=NAME_LENGTH),
-    Column("Why", TEXT, length=SENTENCE),
-    Column("What to do", TEXT, length=SENTENCE),
+    Column("Trace", NAME, lambda entry: shown_name(entry.input), head=True, length=NAME_LENGTH),
+    Column("Why", TEXT, lambda entry: clip(entry.error, SENTENCE), length=SENTENCE),
+    Column("What to do", TEXT, lambda entry: clip(entry.hint, SENTENCE), length=SENTENCE),
 )
 BROKEN = (
     Column("Trace", NAME, head=True, length=NAME_LENGTH),
@@ -124,14 +124,10 @@ def render_comment(summary: BatchSummary, key: str, report_url: str | None = Non
 def document(summary: BatchSummary, history: Sequence[HistoryLine] = ()) -> Document:
     """All of it; with a `history` the page shows the idle share over the runs, and leads to their page."""
     mark = result(summary)
-    failed = [
-        (shown_name(entry.input), clip(entry.error, SENTENCE), clip(entry.hint, SENTENCE))
-        for entry in summary.entries
-        if entry.status == FAILED
-    ]
+    failed = [entry for entry in summary.entries if entry.status == FAILED]
     sections = [
         Section("overview", "Summary", [Paragraph([mark, f". {headline(summary)}"], "verdict")]),
-        Section("failed", "Not analysed", [Table("", FAILURES, failed, limit=MARKDOWN)]),
+        Section("failed", "Not analysed", [Table.of("", FAILURES, failed, limit=MARKDOWN)]),
         Section("broken", "Broken budgets", [_broken(summary)]),
         Section("unjudged", "Budgets that cannot be judged", [_unjudged(summary)]),
         Section("traces", "All traces, worst first", _traces(summary, history)),

@@ -33,26 +33,6 @@ TOP_CAUSES = 6
 CHIEF_CAUSES, MOST_CAUSE, MOST_TITLE = 3, 60, 120
 SCALE = 1_000_000
 """Shares are drawn as whole parts of a million."""
-LATEST = (
-    Column("Trace", NAME, head=True, length=80),
-    Column("GPU", CODE, length=30),
-    Column("Runs", COUNT),
-    Column("Latest", TEXT, length=40),
-    Column("Iteration", TIME),
-    Column("Before", TIME),
-    Column("Idle", SHARE),
-    Column("Before", SHARE),
-    Column("Budgets broken", COUNT),
-)
-RUNS = (
-    Column("Run", NAME, head=True, length=60),
-    Column("When (UTC)", FIGURE),
-    Column("Window", TIME),
-    Column("Iteration", TIME),
-    Column("Idle", SHARE, strong=True),
-    Column("Chief causes, of the window", TEXT, length=300),
-    Column("Budgets broken", COUNT),
-)
 
 
 class Trend(Struct, frozen=True):
@@ -68,6 +48,16 @@ class Trend(Struct, frozen=True):
     def name(self) -> str:
         """The trace as a link can show it."""
         return shown_name(self.input)
+
+    @property
+    def last(self) -> HistoryLine:
+        """The newest run."""
+        return self.every[-1]
+
+    @property
+    def before(self) -> HistoryLine | None:
+        """The run before the newest."""
+        return self.every[-2] if len(self.every) > 1 else None
 
     @property
     def drawn(self) -> list[HistoryLine]:
@@ -112,29 +102,42 @@ def _overview(trends: Sequence[Trend], total: int) -> list[Block]:
     return [
         Paragraph(" ".join(said)),
         *left_out,
-        Table("The latest run of each trace and GPU, and the one before", LATEST, list(map(_latest, trends)), first=50),
-    ]
-
-
-def _latest(trend: Trend) -> list[object]:
-    last, before = trend.every[-1], trend.every[-2] if len(trend.every) > 1 else None
-    return [
-        Name(trend.name, href=f"#{trend.anchor}"),
-        trend.device,
-        len(trend.every),
-        _name(last),
-        time_cell(last.iteration_ns),
-        time_cell(before.iteration_ns) if before else None,
-        _idle(last),
-        _idle(before) if before else None,
-        last.broken,
+        Table.of(
+            "The latest run of each trace and GPU, and the one before",
+            (
+                Column("Trace", NAME, lambda trend: Name(trend.name, href=f"#{trend.anchor}"), head=True, length=80),
+                Column("GPU", CODE, "device", length=30),
+                Column("Runs", COUNT, lambda trend: len(trend.every)),
+                Column("Latest", TEXT, lambda trend: _name(trend.last), length=40),
+                Column("Iteration", TIME, lambda trend: time_cell(trend.last.iteration_ns)),
+                Column("Before", TIME, lambda trend: time_cell(trend.before.iteration_ns) if trend.before else None),
+                Column("Idle", SHARE, lambda trend: _idle(trend.last)),
+                Column("Before", SHARE, lambda trend: _idle(trend.before) if trend.before else None),
+                Column("Budgets broken", COUNT, "last.broken"),
+            ),
+            trends,
+            first=50,
+        ),
     ]
 
 
 def _section(trend: Trend, causes: Causes, *, unfolded: bool) -> Section:
     """The charts and runs of one trace and GPU, folded under the sentence that says where it stands."""
     sentence, names = _sentence(trend.every), [_name(line) for line in trend.drawn]
-    runs = Table("Runs, the newest first", RUNS, [_run(line, causes) for line in reversed(trend.listed)], first=10)
+    runs = Table.of(
+        "Runs, the newest first",
+        (
+            Column("Run", NAME, _name, head=True, length=60),
+            Column("When (UTC)", FIGURE, moment),
+            Column("Window", TIME, lambda line: time_cell(line.window_ns)),
+            Column("Iteration", TIME, lambda line: time_cell(line.iteration_ns)),
+            Column("Idle", SHARE, _idle, strong=True),
+            Column("Chief causes, of the window", TEXT, lambda line: _chief(line, causes), length=300),
+            Column("Budgets broken", COUNT, "broken"),
+        ),
+        reversed(trend.listed),
+        first=10,
+    )
     charts = [
         ("Median iteration", "Median iteration over the runs", iteration_curve(trend.drawn, names)),
         ("Idle share of the window", "Idle share over the runs", _idle_shares(trend.drawn, names)),
@@ -149,17 +152,9 @@ def _section(trend: Trend, causes: Causes, *, unfolded: bool) -> Section:
     return Section(trend.anchor, title, [Details(sentence, [*found, runs], open=unfolded)])
 
 
-def _run(line: HistoryLine, causes: Causes) -> list[object]:
+def _chief(line: HistoryLine, causes: Causes) -> str:
     chief = [(clip(causes.title(id), MOST_CAUSE), ns) for id, ns in by_time(line.causes)[:CHIEF_CAUSES] if ns]
-    return [
-        _name(line),
-        moment(line),
-        time_cell(line.window_ns),
-        time_cell(line.iteration_ns),
-        _idle(line),
-        ", ".join(f"{title} {format_share(ns, line.window_ns)}" for title, ns in chief),
-        line.broken,
-    ]
+    return ", ".join(f"{title} {format_share(ns, line.window_ns)}" for title, ns in chief)
 
 
 def _idle(line: HistoryLine) -> float | None:
