@@ -175,8 +175,8 @@ BOTTLENECKS: dict[str, Bottleneck] = {
         ),
         Bottleneck(
             id="startup",
-            noun="CUDA start-up",
-            takes="CUDA start-up takes",
+            noun="start-up",
+            takes="Start-up takes",
             color="#228c72",
             shades=3,
             in_start="CUDA initialization and code loading",

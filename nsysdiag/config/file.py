@@ -235,7 +235,7 @@ def parse_step(text: str) -> StepChoice:
     if equals and kind == "kernel":
         return StepChoice("kernel", _not_empty(value, text))
     if equals and kind == "count":
-        return StepChoice("count", number=_number(value, text, 1))
+        return StepChoice("count", number=_number(value, text, 2))
     if equals and kind == "every":
         return StepChoice("every", number=_number(value, text, 2))
     return StepChoice("nvtx", _not_empty(text, text))

@@ -18,7 +18,7 @@ from nsysdiag.document.columns import NAME, SHARE, STACK, TEXT, part
 from nsysdiag.document.drawings import StackedBar, bottleneck_entry, stack
 from nsysdiag.document.svg import fits
 from nsysdiag.document.words import counted
-from nsysdiag.phases.facts import PASS, done, shown_as
+from nsysdiag.phases.facts import PASS, done, numbered, repeating, shown_as
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
@@ -188,15 +188,12 @@ def phase_names(phases: Sequence[Phase], basis: str = "steady") -> list[str]:
     mostly writes, is output: a checkpoint, or results."""
     if basis == "window" and len(phases) == 1 and not _is_pass(phases[0]):
         return ["window"]
-    steady = "repeats" if basis == "phase" else "steady"
-    plain = [steady if phase.name == "steady" else OUTPUT if _writes(phase) else phase.name for phase in phases]
+    plain: list[str] = [
+        repeating(phase.steps, basis) if phase.name == "steady" else OUTPUT if _writes(phase) else phase.name
+        for phase in phases
+    ]
     plain = [PASS if _is_pass(phase) else _ENDS.get(name, name) for phase, name in zip(phases, plain, strict=True)]
-    seen: Counter[str] = Counter()
-    names = []
-    for name in plain:
-        seen[name] += 1
-        names.append(f"{name} {seen[name]}" if plain.count(name) > 1 else name)
-    return names
+    return numbered(plain)
 
 
 def _is_pass(phase: Phase) -> bool:

@@ -12,7 +12,7 @@ from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.diagnosis.facts import KERNELS
 from nsysdiag.fields import Sentence
-from nsysdiag.phases.facts import LEAST_WORK, Basis, PhaseDevice, PhaseSteps, added
+from nsysdiag.phases.facts import LEAST_WORK, Basis, PhaseDevice, PhaseSteps, added, numbered, repeating
 from nsysdiag.phases.phases import CHOSEN, INSIDE_STEP, FoundPhase, JobPhases
 
 SECOND_NS = 1_000_000_000
@@ -76,12 +76,15 @@ class Scope(Struct, frozen=True):
         )
         steady = [at for at, phase in enumerate(found.phases) if phase.name == "steady"]
         if focus.phase is None:
-            short = sum(found.phases[at].end - found.phases[at].start for at in steady)
+            states = [
+                phase for phase in found.phases if phase.name == "steady" and not (phase.steps and phase.steps.few)
+            ]
+            short = sum(phase.end - phase.start for phase in states)
             return rest(found.basis, later=_later(found), steady_ns=short)
         several = focus.phase in steady and len(steady) > 1
         basis = found.basis_of(focus.phase)
-        noun = "repeats" if basis == "phase" else "steady"
-        which = f"{noun} {steady.index(focus.phase) + 1}" if several else ""
+        names = numbered([repeating(found.phases[at].steps, basis) for at in steady])
+        which = names[steady.index(focus.phase)] if several else ""
         return rest(basis, found.phases[focus.phase], focus.phase, which)
 
     @property

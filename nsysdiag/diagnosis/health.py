@@ -7,12 +7,12 @@ from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.findings.facts import Finding
 from nsysdiag.report import Capability, DeviceReport, NotRecorded
-from nsysdiag.trace.capabilities import OS_RUNTIME, recapture_command
+from nsysdiag.trace.capabilities import CPU_SAMPLES, OS_RUNTIME, SCHEDULING, recapture_command
 from nsysdiag.units import format_count, format_share
 
-_ALWAYS_WORTH = (OS_RUNTIME, "scheduling", "cpu-samples")
+_ALWAYS_WORTH = (OS_RUNTIME, SCHEDULING, CPU_SAMPLES)
 _NEEDED = ("kernels", "cuda-api")
-SAMPLES, MPI = "cpu-samples", "mpi"
+MPI = "mpi"
 NOTABLE_MIGRATION = 0.1
 EACH_RANK = "trace.%h.%p"
 """Under mpirun each rank is profiled separately: nsys inserts its host and process id here."""
@@ -31,7 +31,7 @@ def recapture(
         needed = absent & {*_NEEDED, *_ALWAYS_WORTH}
         return recapture_command(present | needed, os_calls=os_calls) if needed else None
     unnamed = any(each.unnamed and each.share >= NOTABLE_UNKNOWN for each in findings)
-    chains = ("--backtrace=dwarf",) if unnamed and SAMPLES in absent else ()
+    chains = ("--backtrace=dwarf",) if unnamed and CPU_SAMPLES in absent else ()
     wanted = {
         kind
         for device in devices
@@ -39,7 +39,7 @@ def recapture(
         if ns > 0
         for kind in CAUSES[cause].resolved_by
     }
-    wanted |= {SAMPLES} if unnamed else set()
+    wanted |= {CPU_SAMPLES} if unnamed else set()
     beside = present | ({MPI} if MPI in frameworks else set())
     output = EACH_RANK if MPI in frameworks else "trace"
     if not (absent & wanted or unnamed):

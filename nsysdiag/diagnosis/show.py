@@ -56,7 +56,7 @@ from nsysdiag.findings.first import action_of, first_of, what_to_do
 from nsysdiag.findings.show import anchors
 from nsysdiag.kernels.show import whole_graphs
 from nsysdiag.phases.facts import shown_as
-from nsysdiag.trace.capabilities import was_asked
+from nsysdiag.trace.capabilities import REFUSED, refused, was_asked
 from nsysdiag.trace.show import distortion, lacked_options, recapture
 from nsysdiag.units import capitalized, format_count, format_ns, format_share
 from nsysdiag.utilization.show import percent_of, real_note
@@ -255,7 +255,8 @@ def _worth_a_capture(report: Report, found: Diagnosis) -> str:
         if known_as != UNKNOWN or not host_unseen(report):
             is_what = "is unexplained"
         unknown = f"{format_share(found.unknown_share, 1)} of the time {is_what}"
-        return f"{unknown}; missing: {lacking}." if lacking else f"{unknown}."
+        unknown += f"; missing: {lacking}" if lacking else ""
+        return f"{unknown}. {REFUSED}" if refused(report.trace.capabilities) else f"{unknown}."
     unnamed = next((each for each in report.findings if each.unnamed and each.share >= NOTABLE_UNKNOWN), None)
     return naming(unnamed, sampled="cpu-samples" not in missing(report)) if unnamed is not None else ""
 

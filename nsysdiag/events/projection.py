@@ -10,10 +10,12 @@ forward           [------------------)
 from __future__ import annotations
 
 import numpy as np
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import RangeRows
 from nsysdiag.events.rows import RowsOf, taken
 
@@ -36,6 +38,13 @@ def project(
         index.append(mine[holds])
         parts.append(spans)
     return np.concatenate(index), Intervals.concatenate(parts)
+
+
+def of_processes(calls: CallRows, ranges: RangeRows) -> tuple[CallRows, RangeRows]:
+    """The same rows, each with its process in place of its thread: ranges of a thread that launches nothing then hold
+    what other threads of its process launch meanwhile."""
+    thread, around = (process_of(rows.thread) for rows in (calls, ranges))
+    return replace(calls, thread=thread), replace(ranges, thread=around)
 
 
 def _extents(device: DeviceTimeline, calls: CallRows, rows: IntArray, ranges: RangeRows) -> tuple[BoolArray, Intervals]:

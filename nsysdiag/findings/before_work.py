@@ -102,7 +102,7 @@ PARTS_OF_START = {
         "Keep the compiled code: cache it between runs, or compile ahead of time.",
     ),
 }
-"""What the program did in parts of CUDA start-up, and how to shorten that."""
+"""What the program did in parts of the start, and how to shorten that."""
 
 
 def before_findings(

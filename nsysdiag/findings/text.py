@@ -35,6 +35,7 @@ from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.report import DeviceReport, Root
 from nsysdiag.stacks.samples import SampledCode
 from nsysdiag.time.table import TimeTable
+from nsysdiag.trace.capabilities import CPU_SAMPLES, KINDS, NEVER_NONE, OS_RUNTIME, REFUSED, SCHEDULING
 from nsysdiag.typed import NO_WORDS, joined, say
 from nsysdiag.units import format_count, format_moment, format_ns, listed, mostly, uncapitalized
 from nsysdiag.wakeups.batches import Batches
@@ -63,7 +64,7 @@ class FindingContext(Struct, frozen=True):
     `waits` are the calls that waited for the device, `time` is all time of the device, `batches` what loading workers
     did. `paths` are places in the program, `ranges` when the program was there. `judged` is the time that they are
     about; `frameworks` (ids of programs.facts) select the advice. `host_unseen`: the trace has no OS calls, scheduling
-    events and CPU samples."""
+    events and CPU samples. `asked` are kinds of evidence that it lacks though they were asked for."""
 
     gaps: GapContext
     keys: GapGroupKeys
@@ -78,6 +79,7 @@ class FindingContext(Struct, frozen=True):
     thresholds: FindingThresholds
     frameworks: tuple[str, ...] = ()
     host_unseen: bool = False
+    asked: frozenset[str] = frozenset()
 
 
 class Story(Struct, frozen=True):
@@ -133,7 +135,7 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
     advice, fix = advice_and_fix(facts.kind, CAUSES[spot.cause], context.frameworks)
     if _builds(spot):
         advice, fix = [KEEP_BUILT], "keep the compiled code"
-    elif _unseen(context, spot):
+    elif _unseen(context, spot) and not context.asked & NEVER_NONE:
         advice = [HANGS]
     elif spot.cause == FALLBACK:
         advice, fix = _recapture(context)
@@ -314,13 +316,19 @@ def _recapture(context: FindingContext) -> tuple[list[Sentence], str]:
     """What to capture that this trace lacks, and its short form; ranges where it lacks nothing."""
     host = context.sightings.evidence.host
     scheduled = len(host.scheduling.on_cpu) + len(host.scheduling.out)
-    there = {"--trace=osrt": host.os_traced.any(), "--cpuctxsw": scheduled, "--sample": len(host.samples.position)}
-    lacking = [option for option, known in there.items() if not known]
+    known = {OS_RUNTIME: host.os_traced.any(), SCHEDULING: scheduled, CPU_SAMPLES: len(host.samples.position)}
+    absent = [kind for kind, there in known.items() if not there]
+    lacking = [_option(kind) for kind in absent if kind not in context.asked]
+    refused: list[Sentence] = [REFUSED] if context.asked & NEVER_NONE else []
     if not lacking:
-        return [RANGES_THERE], "add NVTX ranges"
-    return [f"Capture again with {listed(lacking)}: that may show what the thread did."], (
+        return [*refused, RANGES_THERE], "add NVTX ranges"
+    return [*refused, f"Capture again with {listed(lacking)}: that may show what the thread did."], (
         f"capture again with {' '.join(lacking)}"
     )
+
+
+def _option(kind: str) -> str:
+    return (KINDS[kind].recapture or "").removesuffix("=process-tree")
 
 
 def _in_graphs(context: FindingContext, facts: _Facts) -> bool:

@@ -11,6 +11,7 @@ from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category
+from nsysdiag.events.projection import of_processes
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.iterations.happened import Kinds
 from nsysdiag.iterations.loop import LAYER, STEP, Called, Inner, Loop, loop_of, pauses
@@ -81,14 +82,20 @@ def loop_of_ranges(
     device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, codes: IntArray, name: str, whole: Intervals
 ) -> Loop | None:
     """The loop of the outermost ranges with the name codes `codes`, on the thread whose ranges take most time; None for
-    fewer than two that launch work."""
+    fewer than two that launch work. Where no thread with such ranges launches any, each holds that of its process."""
+    rows, kinds = ranges.rows.take(np.isin(ranges.rows.name, codes)), Kinds.of(ranges)
+    found = _loop_of_threads(device, calls, rows, kinds, name, whole)
+    return found or _loop_of_threads(device, *of_processes(calls, rows), kinds, name, whole)
+
+
+def _loop_of_threads(
+    device: DeviceTimeline, calls: CallRows, ranges: RangeRows, kinds: Kinds, name: str, whole: Intervals
+) -> Loop | None:
     launched = np.flatnonzero(device.running & (device.launch >= 0))
-    thread_of = calls.thread[device.launch[launched]] if len(launched) else launched
-    issued_by, kinds = RowsOf(thread_of), Kinds.of(ranges)
-    mine = np.isin(ranges.rows.name, codes)
+    issued_by = RowsOf(calls.thread[device.launch[launched]] if len(launched) else launched)
     loops = []
     for thread in issued_by.values():
-        rows = ranges.rows.take(mine & (ranges.rows.thread == thread))
+        rows = ranges.take(ranges.thread == thread)
         if len(rows):
             named = _ThreadRanges.of(rows, kinds)
             family = _Family(np.flatnonzero(named.level == 0), name)

@@ -18,7 +18,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.memory import FittingSpan
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
-from nsysdiag.events.projection import project
+from nsysdiag.events.projection import of_processes, project
 from nsysdiag.events.rows import RowsOf, distinct_values
 from nsysdiag.events.slices import beginning_of
 from nsysdiag.fields import Sentence
@@ -196,8 +196,9 @@ def matching_names(names: list[str], wanted: str) -> list[int]:
 
 
 def _projected(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, wanted: str) -> Intervals:
-    """NVTX instances on the GPU: each from the first to the last operation that its thread launched inside it. The time
-    inside the range before and after these is included as far as the device did nothing.
+    """NVTX instances on the GPU: each from the first to the last operation that its thread launched inside it, or its
+    process where no such thread launched any. The time inside the range before and after these is included as far as
+    the device did nothing.
 
     ```
     range    [step: load ......, launch, log ..]
@@ -209,6 +210,8 @@ def _projected(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, want
     codes = used[matching_names([ranges.names[name] for name in used.tolist()], wanted)]
     instances = ranges.rows.take(np.isin(ranges.rows.name, codes))
     rows, spans = project(device, calls, instances, device.running)
+    if len(rows) == 0:
+        rows, spans = project(device, *of_processes(calls, instances), device.running)
     busy = union(Intervals(device.operations.start[device.running], device.operations.end[device.running]))
     before = np.searchsorted(busy.end, spans.start, side="right") - 1
     behind = np.searchsorted(busy.start, spans.end, side="left")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -16,6 +17,8 @@ from nsysdiag.typed import joined, say
 from nsysdiag.units import format_count, format_ns
 
 FEWEST_MEASURED = 3
+FEWEST_REPEATS = 5
+"""Fewer repeats show no steady state."""
 UNEVEN = 1.03
 """A mean that is this many times the median, or less by as much, is shown as well: savings are of the mean step, and
 look wrong next to another length."""
@@ -80,6 +83,11 @@ class PhaseSteps(Packed, frozen=True):
         return self.kind == STEP
 
     @property
+    def few(self) -> bool:
+        """Whether they are too few steps for a steady state."""
+        return self.of_the_program and self.count < FEWEST_REPEATS
+
+    @property
     def average_ns(self) -> int:
         """The mean time; in reports of older versions, which lack it, the median."""
         return self.mean_ns or self.median_ns
@@ -121,6 +129,23 @@ class PhaseSteps(Packed, frozen=True):
     def _uneven(self) -> bool:
         mean = self.average_ns
         return max(mean, self.median_ns) > UNEVEN * min(mean, self.median_ns)
+
+
+def repeating(steps: PhaseSteps | None, basis: Basis | str) -> str:
+    """What a phase that repeats is called: a few repeats are no steady state, and what the basis of the judged phase
+    says holds where the steps are not known."""
+    few = steps.few if steps is not None and steps.of_the_program else basis == "phase"
+    return "repeats" if few else "steady"
+
+
+def numbered(names: Sequence[str]) -> list[str]:
+    """The names, with a number where several are the same."""
+    seen: Counter[str] = Counter()
+    found = []
+    for name in names:
+        seen[name] += 1
+        found.append(f"{name} {seen[name]}" if names.count(name) > 1 else name)
+    return found
 
 
 class Waited(Record, frozen=True):

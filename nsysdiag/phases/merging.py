@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray, union
+from nsysdiag.phases.facts import FEWEST_REPEATS
 from nsysdiag.phases.signal import (
     IRREGULAR,
     WINDOWS,
@@ -24,7 +25,6 @@ from nsysdiag.phases.signal import (
 from nsysdiag.phases.steady import (
     ALIKE,
     ALIKE_BUSY,
-    FEWEST_REPEATS,
     LEAST_BUSY,
     MOST_STARTUP,
     REPEATED_SHARE,

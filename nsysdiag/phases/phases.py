@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.groups import to_planes, to_text
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, subtract, union
 from nsysdiag.events.operations import Category
-from nsysdiag.phases.facts import REPEAT, STEP, Basis, PhaseName, PhaseSteps
+from nsysdiag.phases.facts import FEWEST_REPEATS, REPEAT, STEP, Basis, PhaseName, PhaseSteps
 from nsysdiag.phases.kinds import with_kinds
 from nsysdiag.phases.merging import LEAST_LENGTH, CutCandidates, job_cuts, merged
 from nsysdiag.phases.passes import JobPasses, passes_of_job
@@ -32,7 +32,6 @@ from nsysdiag.phases.signal import (
 )
 from nsysdiag.phases.steady import (
     ALIKE,
-    FEWEST_REPEATS,
     REPEATED,
     REPEATED_SHARE,
     JobParts,

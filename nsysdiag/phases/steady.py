@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, pieces
 from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.phases.facts import FEWEST_REPEATS
 from nsysdiag.phases.signal import (
     DeviceSignal,
     JobWork,
@@ -20,8 +21,6 @@ from nsysdiag.phases.signal import (
     step_borders,
 )
 
-FEWEST_REPEATS = 5
-"""Fewer repeats show no steady state."""
 REPEATED = 3
 """A name that occurs so often repeats."""
 REPEATED_SHARE = 0.6

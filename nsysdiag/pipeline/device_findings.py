@@ -310,6 +310,7 @@ def _idle_findings(
         reading.settings.findings,
         tuple(ids_of(host.frameworks)),
         host_unseen=reading.host_unseen,
+        asked=reading.asked,
     )
     gpus = [each.key for each in reading.devices]
     return context, findings_of(report, context, shares, time, gpus)

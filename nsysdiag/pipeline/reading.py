@@ -26,6 +26,7 @@ from nsysdiag.iterations.iterations import find_loops
 from nsysdiag.iterations.loop import Loop
 from nsysdiag.iterations.passes import layers_named
 from nsysdiag.messages import UsageError
+from nsysdiag.trace.capabilities import was_asked
 from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.trace import Trace
 
@@ -70,6 +71,12 @@ class Reading(Struct, frozen=True):
     def host_unseen(self) -> bool:
         """Whether the trace shows nothing of the host but its CUDA calls."""
         return not any(map(self.trace.has, HOST_TABLES))
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """The kinds of evidence that were asked for at capture, and of which the trace has none."""
+        told = self.trace.capabilities()
+        return frozenset(each.id for each in told if was_asked(told, each.id))
 
 
 def read(

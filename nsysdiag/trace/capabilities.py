@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nsysdiag.trace.format import InputFormat
 
 
-OS_RUNTIME = "os-runtime"
+OS_RUNTIME, SCHEDULING, CPU_SAMPLES = "os-runtime", "scheduling", "cpu-samples"
 
 
 class EvidenceKind(Struct, frozen=True):
@@ -41,8 +41,8 @@ KINDS: dict[str, EvidenceKind] = {
     "cuda-api": EvidenceKind(("CUPTI_ACTIVITY_KIND_RUNTIME",), "--trace=cuda"),
     "synchronization": EvidenceKind(("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",), "--trace=cuda"),
     OS_RUNTIME: EvidenceKind(("OSRT_API",), "--trace=osrt"),
-    "scheduling": EvidenceKind(("SCHED_EVENTS",), "--cpuctxsw=process-tree"),
-    "cpu-samples": EvidenceKind(("COMPOSITE_EVENTS",), "--sample=process-tree"),
+    SCHEDULING: EvidenceKind(("SCHED_EVENTS",), "--cpuctxsw=process-tree"),
+    CPU_SAMPLES: EvidenceKind(("COMPOSITE_EVENTS",), "--sample=process-tree"),
     "nvtx": EvidenceKind(("NVTX_EVENTS",), "--trace=nvtx"),
     "cuda-graphs": EvidenceKind(
         ("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUDA_GRAPH_NODE_EVENTS"), "--cuda-graph-trace=node"
@@ -74,7 +74,20 @@ _EVENT_TYPES = {
     "mpi": ("mpi",),
 }
 """The evidence that each type of events brings which nsys was asked to record, by its name in the metadata."""
+_OPTIONS = {
+    "COLLECT_CUDA_TRACE": _EVENT_TYPES["cuda"],
+    "COLLECT_NVTX_TRACE": ("nvtx",),
+    "COLLECT_CPU_CTXSW_TRACE": (SCHEDULING,),
+    "COLLECT_IP_BACKTRACE_SAMPLES": (CPU_SAMPLES,),
+    "COLLECT_GPU_CTX_SW_TRACE": ("gpu-context-switch",),
+    "COLLECT_GPU_MEMORY_USAGE": ("memory-usage",),
+}
+"""The evidence that each option brings which is `true`, by the last part of its name in the metadata."""
 ASKED, NOT_ON_WINDOWS = "asked for at capture, and there was none", "nsys records no OS calls on Windows"
+PERMITTED = "'nsys status --environment' says what to permit"
+NEVER_NONE = frozenset((SCHEDULING, CPU_SAMPLES))
+"""What there is of every program, unless the system does not permit that nsys records it."""
+REFUSED = f"Scheduling or CPU samples were asked for at capture, and there were none: {PERMITTED}."
 _SYSTEM = re.compile(r"OsDescription|SoftwarePlatform|DEVICE_TYPE|DeviceType")
 
 
@@ -92,8 +105,9 @@ class Captured(Struct, frozen=True):
         """By the names and values of the options of the capture, and of what describes the system."""
         told = list(options)
         types = {value.lower() for name, value in told if name == "CAPTURE_EVENT_TYPE"}
-        types |= {"cuda" for name, value in told if name.endswith("COLLECT_CUDA_TRACE") and value.lower() == "true"}
-        asked = frozenset(kind for each in types for kind in _EVENT_TYPES.get(each, ()))
+        chosen = {name.rpartition(":")[2] for name, value in told if value.lower() == "true"}
+        kinds = [*(_EVENT_TYPES.get(each, ()) for each in types), *(_OPTIONS.get(each, ()) for each in chosen)]
+        asked = frozenset(itertools.chain(*kinds))
         described = [value for name, value in (*told, *system) if _SYSTEM.fullmatch(name)]
         return cls(asked, any("windows" in value.lower() for value in described))
 
@@ -114,16 +128,25 @@ def capabilities(
             found.append(Capability(id=name, available=True, why=", ".join(counts)))
         else:
             reasons = "; ".join(reason for reason in map(missing, kind.tables) if reason is not None)
-            no_use = ASKED if name in captured.asked else ""
+            no_use = _asked(name) if name in captured.asked else ""
             no_use = NOT_ON_WINDOWS if captured.windows and name == OS_RUNTIME else no_use
             why = "; ".join(filter(None, (no_use, reasons)))
             found.append(Capability(id=name, available=False, why=why, recapture=None if no_use else kind.recapture))
     return found
 
 
+def _asked(name: str) -> str:
+    return f"{ASKED}: {PERMITTED}" if name in NEVER_NONE else ASKED
+
+
 def was_asked(capabilities: Iterable[Capability], kind: str) -> bool:
     """Whether a kind of evidence was asked for at capture, and there was none."""
     return any(each.id == kind and not each.available and each.recapture is None for each in capabilities)
+
+
+def refused(capabilities: Iterable[Capability]) -> bool:
+    """Whether scheduling or CPU samples were asked for, and there are none: the system did not permit it."""
+    return any(was_asked(capabilities, kind) for kind in NEVER_NONE)
 
 
 def _count(rows: int | str) -> str:

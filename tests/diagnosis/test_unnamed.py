@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from nsysdiag.diagnosis.entries import naming
 from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
-from nsysdiag.diagnosis.health import SAMPLES, recapture
+from nsysdiag.diagnosis.health import recapture
 from nsysdiag.diagnosis.sentences import Said, headline
 from nsysdiag.formats.format import FORMATS, RenderOptions
-from nsysdiag.trace.capabilities import KINDS
+from nsysdiag.trace.capabilities import CPU_SAMPLES, KINDS
 
 if TYPE_CHECKING:
     from nsysdiag.findings.facts import Finding
@@ -35,8 +35,8 @@ def host_code(report: Report, **changes: object) -> Finding:
 
 def without_samples(report: Report) -> list[Capability]:
     every = report.trace.capabilities
-    absent = KINDS[SAMPLES].recapture
-    return [replace(each, available=False, recapture=absent) if each.id == SAMPLES else each for each in every]
+    absent = KINDS[CPU_SAMPLES].recapture
+    return [replace(each, available=False, recapture=absent) if each.id == CPU_SAMPLES else each for each in every]
 
 
 def shown(report: Report, name: str) -> str:
@@ -108,7 +108,8 @@ def test_little_that_is_unexplained_asks_for_no_capture(
 def test_only_what_the_capture_lacks_is_named(report: Report) -> None:
     assert report.diagnosis is not None
     diagnosis = replace(report.diagnosis, unknown_share=0.2, bottleneck="unknown")
-    absent = [replace(each, available=each.id != SAMPLES) for each in report.trace.capabilities]
+    all_but = [replace(each, available=True) for each in without_samples(report) if each.id != CPU_SAMPLES]
+    absent = [*all_but, *(each for each in without_samples(report) if each.id == CPU_SAMPLES)]
     command = "nsys profile --trace=cuda,nvtx,osrt --cpuctxsw=process-tree --sample=process-tree PROGRAM"
     made = replace(report, diagnosis=diagnosis, recapture=command, trace=replace(report.trace, capabilities=absent))
     text = " ".join(shown(made, "txt").split())

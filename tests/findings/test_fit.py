@@ -12,6 +12,7 @@ from nsysdiag import analyze, typed
 from nsysdiag.causes.blocking_copy import CAUSE as BLOCKING_COPY
 from nsysdiag.causes.sync import CAUSE as SYNC
 from nsysdiag.events.gpus import gpus_present
+from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.trace.capabilities import Captured
 from nsysdiag.trace.trace import open_trace
 from tests.builder import TraceBuilder
@@ -61,9 +62,20 @@ class TestCapture:
         assert (found.available, found.recapture) == (False, None)
         assert found.why.startswith("asked for at capture")
 
+    def test_what_the_system_refused_is_not_asked_for_again(self, tmp_path: Path) -> None:
+        options = [("LINUX_PERF_OPTIONS:COLLECT_CPU_CTXSW_TRACE", "true"), ("X:COLLECT_IP_BACKTRACE_SAMPLES", "true")]
+        report = analyze(with_metadata(loop().write(tmp_path / "t.sqlite"), "META_DATA_CAPTURE", options))
+        told = " ".join([texts(report), FORMATS["txt"].render(report, RenderOptions()).decode()])
+        assert "--trace=cuda,nvtx,osrt --output" in (report.recapture or "")
+        assert "nsys status" in told
+        assert "--cpuctxsw" not in told
+        assert "--sample" not in told
+
     @pytest.mark.parametrize(
         ("options", "asked"),
         [
+            ([("PROCESS_0:COLLECT_GPU_MEMORY_USAGE", "true")], "memory-usage"),
+            ([("COLLECT_GPU_CTX_SW_TRACE", "true")], "gpu-context-switch"),
             ([("CAPTURE_EVENT_TYPE", "Cuda")], "kernels"),
             ([("PROCESS_0:COLLECT_CUDA_TRACE", "true")], "cuda-api"),
             ([("CAPTURE_EVENT_TYPE", "NvtxEvents")], "nvtx"),

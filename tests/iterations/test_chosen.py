@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.config.file import StepChoice, parse_step
@@ -14,11 +15,14 @@ from nsysdiag.iterations.loop import Called, Loop
 from nsysdiag.messages import UsageError
 from nsysdiag.pipeline import analyze
 from tests.iterations.programs import PROGRAMS
+from tests.simulator.simulation import Simulation
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from nsysdiag.iterations.facts import IterationReport
+    from tests.simulator.actions import Thread
+    from tests.simulator.host import Body
 
 
 def steps_of(name: str, step: str, folder: Path, iterations: tuple[int, int] | None = None) -> IterationReport | None:
@@ -42,7 +46,7 @@ def test_what_a_text_says(text: str, choice: StepChoice) -> None:
     assert parse_step(text) == choice
 
 
-@pytest.mark.parametrize("text", ["", " ", "kernel=", "count=0", "count=x", "count=-3", "every=1", "every=1.5"])
+@pytest.mark.parametrize("text", ["", " ", "kernel=", "count=0", "count=1", "count=-3", "every=1", "every=1.5"])
 def test_a_text_that_says_nothing(text: str) -> None:
     with pytest.raises(UsageError, match="--step"):
         parse_step(text)
@@ -113,6 +117,40 @@ def test_no_gpu_work_in_the_ranges(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="the trace has no NVTX range") as error:
         analyze(path, Settings(step="step"))
     assert error.value.hint == "the trace has no NVTX ranges"
+
+
+def ranges_beside_the_work() -> Simulation:
+    """A main thread whose ranges hold what another thread launches."""
+    simulation = Simulation()
+    process, begin, done = simulation.process(), simulation.channel(), simulation.channel()
+
+    def main(t: Thread) -> Body:
+        for number in range(8):
+            t.push(f"frame {number}")
+            yield from t.put(begin)
+            yield from t.get(done)
+            t.pop()
+
+    def work(t: Thread) -> Body:
+        for _ in range(8):
+            yield from t.get(begin)
+            yield from t.launch("render", 900_000)
+            yield from t.synchronize()
+            yield from t.put(done)
+
+    simulation.thread(process, main)
+    simulation.thread(process, work)
+    return simulation.run()
+
+
+def test_ranges_of_a_thread_that_launches_nothing_hold_what_its_process_does(tmp_path: Path) -> None:
+    path = ranges_beside_the_work().write(tmp_path / "a.sqlite")
+    settings = Settings(replay=False, timeline=False)
+    found = analyze(path, replace(settings, step="frame #")).devices[0].iterations
+    assert found is not None
+    assert (found.count, found.kind) == (8, "step")
+    chosen = analyze(path, replace(settings, nvtx="frame [2-4]")).devices[0]
+    assert chosen.ops.kernel == 3
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ from nsysdiag.findings.first import LATE_RANK, OTHER_GPU, TOLD_TWICE, brief_of
 from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.findings.show import TICKET_REST, left_out, where
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.phases.facts import Did, Phase, PhaseDevice
+from nsysdiag.phases.facts import Did, Phase, PhaseDevice, PhaseSteps
 from nsysdiag.report import Report
 from nsysdiag.units import format_share
 from tests.diagnosis.programs import PROGRAMS
@@ -340,6 +340,12 @@ class TestPhases:
 
     def test_names_are_distinct(self) -> None:
         assert phase_names(self.FOUND) == ["start-up", "steady 1", "pause", "steady 2"]
+
+    @pytest.mark.parametrize("basis", ["steady", "phase", "cold"])
+    def test_few_steps_are_no_steady_state_whatever_is_judged(self, basis: str) -> None:
+        few, many = (PhaseSteps(count=count, median_ns=MS, source="anchor") for count in (4, 5))
+        found = [self.FOUND[0], replace(self.FOUND[1], steps=few), replace(self.FOUND[3], steps=many)]
+        assert phase_names(found, basis) == ["start-up", "repeats", "steady"]
 
     @pytest.mark.parametrize(("writes", "ns", "named"), [(True, 3, "output"), (True, 2, "pause"), (False, 4, "pause")])
     def test_a_pause_that_mostly_writes_is_output(self, writes: bool, ns: int, named: str) -> None:
