@@ -14,6 +14,7 @@ import msgspec
 from nsysdiag.communication.facts import Communication
 from nsysdiag.cost.facts import Cost, TotalCost
 from nsysdiag.counters.facts import GpuMetrics
+from nsysdiag.critical_path.facts import CriticalPath
 from nsysdiag.diagnosis.facts import Diagnosis
 from nsysdiag.fields import (
     NO_BUDGET,
@@ -398,8 +399,9 @@ class Report(Result, frozen=True, dict=True):
     """Everything that was found out about one trace. `ranks` compares its devices, None where there is one alone or
     nothing that they have in common; `not_recorded` is what no such trace tells, `cost` that of all devices that have a
     price; `host` is about threads and CPUs, None where no device worked; then `host_stacks` may have the functions of
-    CPU samples. `phrases` are the names in all
-    sentences, None in reports of older versions. `step_reference` is a step without the profiler, None unless given."""
+    CPU samples. `critical_path` is None where nothing was replayed, or a start is judged. `phrases` are the names in
+    all sentences, None in reports of older versions. `step_reference` is a step without the profiler, None unless
+    given."""
 
     schema_version: OwnText
     tool: Tool
@@ -420,6 +422,7 @@ class Report(Result, frozen=True, dict=True):
     phrases: Phrases | None = None
     step_reference: StepReference | None = None
     host_stacks: list[FlameStack] = []
+    critical_path: CriticalPath | None = None
 
     def query(self, expression: str, table: str = "gaps") -> pd.DataFrame:
         """The rows of a table of `nsysdiag.frames` for which an expression of pandas' DataFrame.query holds.

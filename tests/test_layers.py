@@ -9,7 +9,7 @@ import pytest
 
 SUBJECTS = (
     "launches counters timeline wakeups kernels memory communication utilization host diagnosis cost ranks "
-    "iterations gap_groups phases programs ranges time"
+    "iterations gap_groups phases programs ranges time critical_path"
 )
 PRESENTATION = "words rows markdown chart entries show"
 """Files of a subject that show it. `facts` are its records, all others compute."""
@@ -42,6 +42,7 @@ LAYERS = [
     "account",
     "ranges.stacks",
     "replay",
+    "critical_path",
     "diagnosis.cut_ends",
     "diagnosis.focus diagnosis.missing",
     "pipeline.result",

@@ -242,6 +242,7 @@ class Cause(Struct, frozen=True):
     in CPU samples). None means the call on the thread, or the title if the device waits. The first matching one of the
     `variants` is used; the last one always matches. `sources` are keys of SOURCES for the rule and the plain advice.
     `rows` are the tables searched for evidence of a slice, in order, then the operation that the device waited for.
+    `busy_title` is its title where the device may be busy meanwhile, empty for the same one.
     `shade` is the number of its shade of the bottleneck's colour; None is the next one that no cause declares.
 
     Judgment: `bottleneck` is the bottleneck of its time, unless a variant names another. `unresolved` causes mean missing
@@ -285,6 +286,7 @@ class Cause(Struct, frozen=True):
     names_call: bool = False
     overlapped: bool = False
     before_each: bool = False
+    busy_title: str = ""
     case: LaunchCase | None = None
     host: HostRule | None = None
     call: HostRule | None = None

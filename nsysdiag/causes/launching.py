@@ -12,6 +12,7 @@ from nsysdiag.units import format_ns
 LAUNCH_CALL = Cause(
     id="launch_call",
     title="Long launch calls",
+    busy_title="Launch calls",
     meaning="The device was idle while the thread was inside the call that launches the next operation.",
     side="call",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),

@@ -26,6 +26,7 @@ def cuda_api_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
 CUDA_API = Cause(
     id="cuda_api",
     title="Other CUDA calls before the launch",
+    busy_title="Other CUDA calls",
     meaning="The launching thread was inside another CUDA call: launches of other work, queries, event records, or a library call.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUBLAS_EVENTS", "CUDNN_EVENTS"),
@@ -150,6 +151,7 @@ def _other_work(evidence: HostEvidence) -> Intervals:
 EXPOSED_MPI = Cause(
     id="exposed_mpi",
     title="GPU idle inside MPI calls",
+    busy_title="MPI calls",
     meaning="The launching thread was inside an MPI call: it sent, received, or waited for other ranks.",
     side="host",
     tables=("MPI_OTHER_EVENTS", "MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "NVTX_EVENTS"),

@@ -132,6 +132,7 @@ thread     [cudaGraphLaunch]   [sync]    neither kernels nor GRAPH_TRACE
 UNCOVERED = Cause(
     id="uncovered",
     title="Unexplained idle time",
+    busy_title="Unexplained time of the host",
     meaning="The trace does not show what the launching thread did here.",
     side="host",
     tables=(),

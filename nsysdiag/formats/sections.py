@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from nsysdiag.communication import show as communication
 from nsysdiag.cost import show as cost
 from nsysdiag.counters import show as counters
+from nsysdiag.critical_path import show as critical_path
 from nsysdiag.diagnosis import show as diagnosis
 from nsysdiag.document.blocks import Section, SectionScope
 from nsysdiag.document.words import window_sentence
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 OPENING: tuple[Callable[[Context], Section | None], ...] = (
     diagnosis.summary,
     outlooks.section,
+    critical_path.section,
     cost.section,
     findings.section,
     timeline.section,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nsysdiag.communication.facts import CollectiveKind, MpiCall
 from nsysdiag.cost import show as cost
 from nsysdiag.counters import show as counters
+from nsysdiag.critical_path import show as critical_path
 from nsysdiag.document.columns import Cell, RecordColumn, RecordTable, columns, of_devices, part
 from nsysdiag.document.names import call_site_label, host_code_label, visible, whole
 from nsysdiag.document.view import Causes, by_length, by_time, ledger_rows, slices_by_time
@@ -205,6 +206,7 @@ _TABLES: tuple[RecordTable[Report, Any], ...] = (
     of_devices("signatures", _scoped(_SIGNATURES, WINDOW), lambda device: device.signatures),
     of_devices("ranges", _scoped(ranges.TABLE, WINDOW), lambda device: device.ranges.rows if device.ranges else ()),
     ranges.FLAME_TABLE,
+    *critical_path.TABLES,
     of_devices("iterations", _ITERATIONS, lambda device: device.iterations.rows if device.iterations else ()),
     *launches.TABLES,
     *host.TABLES,

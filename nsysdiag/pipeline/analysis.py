@@ -16,6 +16,9 @@ from msgspec import Struct, structs
 
 from nsysdiag.arrays.background import Background
 from nsysdiag.config.settings import Settings
+from nsysdiag.critical_path.facts import CriticalPath
+from nsysdiag.critical_path.path import critical_path
+from nsysdiag.diagnosis.facts import Diagnosis
 from nsysdiag.diagnosis.health import not_recorded, recapture
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.iterations.chosen import CarriedSteps
@@ -25,6 +28,7 @@ from nsysdiag.pipeline.host import HostReading, look_at_host
 from nsysdiag.pipeline.job import Job, devices_for_ranks, judge_job
 from nsysdiag.pipeline.reading import Progress, Reading, read, silent
 from nsysdiag.pipeline.result import TraceResult
+from nsysdiag.replay.predict import Predictions
 from nsysdiag.report import SCHEMA_VERSION, Report, Tool, TraceInfo
 from nsysdiag.timeline.timeline import with_threads
 from nsysdiag.trace.trace import Trace
@@ -57,9 +61,17 @@ def write_report(job: Job, reading: Reading, host: HostReading) -> Report:
         diagnosis=judgment.diagnosis,
         phases=judgment.phases,
         host_stacks=job.host_stacks,
+        critical_path=_path_of(judgment.diagnosis, predictions),
         outlooks=[] if isinstance(predictions, str) else predictions.outlooks(judgment.findings),
     )
     return finished(made, timelines.sentences)
+
+
+def _path_of(diagnosis: Diagnosis, predictions: Predictions | str) -> CriticalPath | None:
+    """None for a start: most of it is before the first work, and other sections say what took it."""
+    if diagnosis.phase is None or isinstance(predictions, str):
+        return None
+    return critical_path(predictions.model)
 
 
 def _trace_info(job: Job, reading: Reading) -> TraceInfo:

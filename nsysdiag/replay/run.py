@@ -9,12 +9,14 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.groups import sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, complement, intersect, subtract, union
 from nsysdiag.causes import CAUSES, EVENT_WAIT, FALLBACK, LAUNCH_LATENCY, PLACE
 from nsysdiag.causes.device_side import DEVICE_STALL, DISPATCH
 from nsysdiag.causes.streams import STREAM_BARRIER
+from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.replay.changes import Changes
-from nsysdiag.replay.edges import EdgeKind, replay
+from nsysdiag.replay.edges import EdgeKind, Graph, replay
 from nsysdiag.replay.facts import FourParts
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.step_work import StepWork
@@ -140,36 +142,30 @@ def idle_by_cause(changes: Changes, run: Run, device: int) -> dict[str, int]:
         return {}
     first = mine[np.argsort(start[mine], kind="stable")]
     closing = first[np.minimum(np.searchsorted(start[first], gaps.end), len(first) - 1)]
-    decided = _deciding(changes, times, ns)[model.places.operation[closing]]
-    thread, until = _late_threads(changes, times, closing, decided)
-    spans, cause = _timelines(changes, times)
-    axis = model.host.host.axis
-    rank = np.where(thread > 0, axis.lane(thread), -1)
-    late = np.flatnonzero(rank >= 0)
-    # Replayed times may leave the recorded ones, so lanes are apart by the whole length of the replay here.
-    origin, stride = int(times.min()), int(times.max() - times.min()) + 2
-    begin, stop = gaps.start[late], np.clip(until[late], gaps.start[late], gaps.end[late])
-    asked = Owned.of(Intervals(rank[late] * stride + begin - origin, rank[late] * stride + stop - origin), late)
-    told, _, source = claim(asked, spans)
-    total = np.bincount(cause[source], told.spans.end - told.spans.start, len(CAUSES)).astype(np.int64)
-    by_gap = np.bincount(told.owner, told.spans.end - told.spans.start, len(gaps)).astype(np.int64)
+    edge = deciding_edges(model.graph, times, ns)[model.places.operation[closing]]
+    decided = np.append(model.graph.edges.kind, EdgeKind.START)[edge]
+    thread, until = late_threads(changes, times, closing, decided)
+    late = Intervals(gaps.start, np.clip(until, gaps.start, gaps.end))
+    row, cause, told = timelines(changes, times).causes(thread, late)
+    total, by_gap = sum_of_each(cause, told, len(CAUSES)), sum_of_each(row, told, len(gaps))
     rest = gaps.end - gaps.start - by_gap
-    total += np.bincount(BEHIND[decided], rest, len(CAUSES)).astype(np.int64)
+    total += sum_of_each(BEHIND[decided], rest, len(CAUSES))
     return {each: int(total[at]) for at, each in enumerate(CAUSES) if total[at]}
 
 
-def _deciding(changes: Changes, times: IntArray, ns: IntArray) -> IntArray:
-    """The kind of the edge that decided when each moment is."""
-    edges = changes.model.graph.edges
-    arrives = times[edges.source] + ns
-    order = np.lexsort((arrives, edges.target))
+def deciding_edges(graph: Graph, times: IntArray, ns: IntArray) -> IntArray:
+    """The row of the edge that decided when each moment is, -1 for none: of several the one that asked for most time
+    before it was shortened to what was recorded."""
+    edges = graph.edges
+    begun = times[edges.source]
+    order = np.lexsort((begun + graph.asked, begun + ns, edges.target))
     last = np.append(edges.target[order][1:] != edges.target[order][:-1], True)
-    kind = np.full(len(times), EdgeKind.START, dtype=np.int64)
-    kind[edges.target[order][last]] = edges.kind[order][last]
-    return kind
+    found = np.full(len(times), -1)
+    found[edges.target[order][last]] = order[last]
+    return found
 
 
-def _late_threads(changes: Changes, times: IntArray, closing: IntArray, decided: IntArray) -> tuple[IntArray, IntArray]:
+def late_threads(changes: Changes, times: IntArray, closing: IntArray, decided: IntArray) -> tuple[IntArray, IntArray]:
     """For operations that waited for their launch: the thread, 0 for others, and when the launch was on its way."""
     model = changes.model
     call = model.call_of_operation[closing]
@@ -182,9 +178,30 @@ def _late_threads(changes: Changes, times: IntArray, closing: IntArray, decided:
     return thread, np.where(held, times[model.places.operation[closing]], np.where(known, launched, 0))
 
 
-def _timelines(changes: Changes, times: IntArray) -> tuple[Intervals, IntArray]:
-    """What every thread does in the replay, in consecutive lanes, and the cause (index into the registry) of each
-    piece: its host time in order, then the wait."""
+class Timelines(Struct, frozen=True):
+    """What every thread does in a replay: `spans` in consecutive lanes, apart by `stride` and from `origin` on, and the
+    cause of each, an index into the registry."""
+
+    axis: ThreadAxis
+    origin: int
+    stride: int
+    spans: Intervals
+    cause: IntArray
+
+    def causes(self, thread: IntArray, time: Intervals) -> tuple[IntArray, IntArray, IntArray]:
+        """What threads did in some `time`, in pieces: the row of each, its cause, and its ns. Other threads, and 0,
+        have none."""
+        rank = np.where(thread > 0, self.axis.lane(thread), -1)
+        row = np.flatnonzero(rank >= 0)
+        begin = rank[row] * self.stride - self.origin
+        asked = Owned.of(Intervals(begin + time.start[row], begin + time.end[row]), row)
+        told, _, source = claim(asked, self.spans)
+        return told.owner, self.cause[source], told.spans.end - told.spans.start
+
+
+def timelines(changes: Changes, times: IntArray) -> Timelines:
+    """The host time of every thread in order, then the wait. Replayed times may leave the recorded ones, so lanes are
+    apart by the whole length of the replay."""
     model = changes.model
     program, pieces, edges = model.program, model.pieces, model.graph.edges
     mine = edges.kind == EdgeKind.PROGRAM
@@ -207,7 +224,7 @@ def _timelines(changes: Changes, times: IntArray) -> tuple[Intervals, IntArray]:
     spans = Intervals(rank * stride + start - origin, rank * stride + end - origin)
     some = np.flatnonzero((spans.end > spans.start) & (rank >= 0))
     some = some[np.argsort(spans.start[some], kind="stable")]
-    return _apart(spans[some]), cause[some]
+    return Timelines(model.host.host.axis, origin, stride, _apart(spans[some]), cause[some])
 
 
 def _apart(spans: Intervals) -> Intervals:

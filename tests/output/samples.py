@@ -12,6 +12,7 @@ import numpy as np
 
 from nsysdiag.communication.facts import CollectiveKind, Communication, MpiCall
 from nsysdiag.cost.facts import Amount, Cost, CostSaving, TotalCost
+from nsysdiag.critical_path.facts import CriticalPath, PathPart, PathWork
 from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.findings.facts import EvidenceRow, Finding
 from nsysdiag.iterations.facts import InnerLoop, Iteration, IterationReport, SlowIteration
@@ -702,7 +703,9 @@ def one_device() -> Report:
     )
     lanes = {"gpu0": timeline(90 * MS, 190 * MS)}
     made = report([whole], [finding(), second, third])
-    return msgspec.structs.replace(made, host=host_report(), timeline=lanes, outlooks=[outlook(second.id)])
+    return msgspec.structs.replace(
+        made, host=host_report(), timeline=lanes, outlooks=[outlook(second.id)], critical_path=critical_path()
+    )
 
 
 def several_devices() -> Report:
@@ -952,7 +955,22 @@ def hostile() -> Report:
         diagnosis=sample_diagnosis(phases, findings, bad),
         timeline={made.key: lanes},
         outlooks=[outlook(each.id, ["=x", bad, *names], each.device) for each in findings],
+        critical_path=msgspec.structs.replace(critical_path(names), device=bad),
     )
+
+
+def critical_path(names: Sequence[str] = ("Kernels", "Host code", "gemm", "memcpy HtoD")) -> CriticalPath:
+    """Ten steps of 9 ms: kernels on the path, host code, and copies that kernels hide."""
+    parts = [
+        PathPart(name=names[0], bottleneck="kernels", cause="", ns=60 * MS),
+        PathPart(name=names[1], bottleneck="host", cause="host_compute", ns=30 * MS),
+    ]
+    work = [
+        PathWork(bottleneck="kernels", name=names[2], count=40, total_ns=60 * MS, path_ns=60 * MS),
+        PathWork(bottleneck="copies", name=names[3], count=10, total_ns=20 * MS, path_ns=2 * MS),
+        PathWork(bottleneck="copies", name="memset", count=10, total_ns=2 * MS, path_ns=0),
+    ]
+    return CriticalPath(per="step", steps=10, total_ns=90 * MS, device="gpu0", parts=parts, work=work)
 
 
 def _hostile_iterations(bad: str, names: list[str]) -> IterationReport:

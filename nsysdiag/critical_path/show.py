@@ -1,0 +1,93 @@
+"""The critical path: what a step consists of along its longest chain, and which work is not on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nsysdiag.bottlenecks import OF_WORK, noun_of
+from nsysdiag.critical_path.facts import PathPart, PathWork
+from nsysdiag.document.blocks import Block, Column, Limit, Lines, Section, SectionScope, Table
+from nsysdiag.document.columns import RecordTable, columns
+from nsysdiag.document.kinds import COUNT, SHARE, TEXT, TIME, part
+from nsysdiag.document.names import clip
+from nsysdiag.document.words import counted
+from nsysdiag.units import capitalized, format_ns, format_share, uncapitalized
+
+if TYPE_CHECKING:
+    from nsysdiag.critical_path.facts import CriticalPath
+    from nsysdiag.document.view import Context
+
+TITLE = "Critical path"
+NOTE = (
+    "The chain of work and waits that decides how long it takes, by the dependencies in the trace. Faster work off the "
+    "path makes no step shorter; on it, until another chain is as long."
+)
+LEAST, NOTABLE, WHOLLY = 0.01, 0.05, 0.95
+"""Work is mentioned from this share of the length on, if this share of it is off the path; families that are so far."""
+MOST_ROWS, TOP_ROWS, MOST_NAMED, MOST_KEY = 8, 5, 3, 40
+PARTS = (Column("On the path", TEXT, head=True), Column("Time", TIME, strong=True), Column("Share", SHARE))
+WORK = (
+    Column("Work", TEXT, head=True),
+    Column("Time", TIME, strong=True),
+    Column("On the path", SHARE),
+    Column("Runs", COUNT),
+)
+LIMIT = Limit(page=MOST_ROWS, ticket=TOP_ROWS, summary=TOP_ROWS, brief=0)
+
+
+def section(context: Context) -> Section | None:
+    """None where the report has no path."""
+    found = context.report.critical_path
+    if found is None or found.total_ns <= 0:
+        return None
+    steps, several = max(found.steps, 1), len(context.report.devices) > 1
+    parts = [(each.name, each.ns // steps, part(each.ns, found.total_ns)) for each in found.parts]
+    work = [(each.name, each.total_ns // steps, part(each.path_ns, each.total_ns), each.count) for each in found.work]
+    of = f" of {clip(found.device, MOST_KEY)}" if several else ""
+    said = f"The path is on one GPU at a time, most on {clip(found.device, MOST_KEY)}." if several else ""
+    blocks: list[Block] = [
+        Lines([*off_the_path(found, of), *filter(None, [said])]),
+        Table("The path", PARTS, parts, note=NOTE, noun="parts", order="with most time", sortable=False, limit=LIMIT),
+        Table(f"Work{of}, on the path and off it", WORK, work, noun="kinds", order="with most time", limit=LIMIT),
+    ]
+    return Section("critical-path", TITLE, blocks, _gist(found), _scope(found))
+
+
+def _gist(found: CriticalPath) -> str:
+    """The parts with most time of the path."""
+    return ", ".join(
+        f"{format_share(each.ns, found.total_ns)} {uncapitalized(clip(each.name, MOST_KEY))}"
+        for each in found.parts[:MOST_NAMED]
+        if each.ns >= LEAST * found.total_ns
+    )
+
+
+def _scope(found: CriticalPath) -> SectionScope:
+    if found.per != "step":
+        return SectionScope("window", f"The judged time: {format_ns(found.total_ns)}")
+    each = found.total_ns // max(found.steps, 1)
+    return SectionScope("step", f"Mean of {counted(found.steps, 'replayed step')}: {format_ns(each)}")
+
+
+def off_the_path(found: CriticalPath, of: str = "") -> list[str]:
+    """Which work is not on the path: by kind, and families of it that are not, where others are."""
+    lines: list[str] = []
+    wholly: list[PathWork] = []
+    for bottleneck in OF_WORK.values():
+        mine = [each for each in found.work if each.bottleneck == bottleneck]
+        total, on_path = sum(each.total_ns for each in mine), sum(each.path_ns for each in mine)
+        if total < LEAST * found.total_ns or total - on_path < NOTABLE * total:
+            continue
+        off = format_share(total - on_path, total)
+        lines.append(f"{capitalized(noun_of(bottleneck))}{of}: {off} of the time is off the path.")
+        if on_path > (1 - WHOLLY) * total:
+            wholly += [each for each in mine if each.path_ns <= (1 - WHOLLY) * each.total_ns]
+    named = [clip(each.name, MOST_KEY) for each in wholly if each.total_ns >= LEAST * found.total_ns][:MOST_NAMED]
+    return [*lines, *([f"Off the path altogether: {', '.join(named)}."] if named else [])]
+
+
+TABLES: tuple[RecordTable[Any, Any], ...] = (
+    RecordTable("critical_path", columns(PathPart), lambda report: getattr(report.critical_path, "parts", ())),
+    RecordTable("critical_path_work", columns(PathWork), lambda report: getattr(report.critical_path, "work", ())),
+)
+"""The tables of CSV and the data frames."""
