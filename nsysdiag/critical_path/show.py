@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nsysdiag.bottlenecks import OF_WORK, noun_of
 from nsysdiag.critical_path.facts import PathPart, PathWork
@@ -16,6 +16,7 @@ from nsysdiag.units import capitalized, format_ns, format_share, uncapitalized
 if TYPE_CHECKING:
     from nsysdiag.critical_path.facts import CriticalPath
     from nsysdiag.document.view import Context
+    from nsysdiag.report import Report
 
 TITLE = "Critical path"
 NOTE = (
@@ -86,8 +87,21 @@ def off_the_path(found: CriticalPath, of: str = "") -> list[str]:
     return [*lines, *([f"Off the path altogether: {', '.join(named)}."] if named else [])]
 
 
+class _WorkRow(NamedTuple):
+    """Work of a GPU."""
+
+    device: str
+    work: PathWork
+
+
+def _work_rows(report: Report) -> list[_WorkRow]:
+    found = report.critical_path
+    return [_WorkRow(found.device, each) for each in found.work] if found else []
+
+
+_WORK = "device name=work.name bottleneck=work.bottleneck count=work.count total_ns=work.total_ns path_ns=work.path_ns"
 TABLES: tuple[RecordTable[Any, Any], ...] = (
     RecordTable("critical_path", columns(PathPart), lambda report: getattr(report.critical_path, "parts", ())),
-    RecordTable("critical_path_work", columns(PathWork), lambda report: getattr(report.critical_path, "work", ())),
+    RecordTable("critical_path_work", columns(_WorkRow, _WORK), _work_rows),
 )
 """The tables of CSV and the data frames."""

@@ -72,7 +72,7 @@ def test_it_is_shown_and_saved_again_as_version_2(cli: Callable[..., Result], ol
     assert after["host"]["change_points"] == before["host"]["beginnings"]
 
 
-NEW = {"phrases", "diagnosis", "phases", "outlooks", "step_reference", "host_stacks"}
+NEW = {"phrases", "diagnosis", "phases", "outlooks", "step_reference", "host_stacks", "critical_path"}
 """What reports of version 1 did not have."""
 
 
