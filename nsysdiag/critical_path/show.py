@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nsysdiag.bottlenecks import OF_WORK, noun_of
 from nsysdiag.critical_path.facts import PathPart, PathWork
 from nsysdiag.document.blocks import Block, Column, Limit, Lines, Section, SectionScope, Table
-from nsysdiag.document.columns import RecordTable, columns
-from nsysdiag.document.kinds import COUNT, SHARE, TEXT, TIME, part
+from nsysdiag.document.columns import COUNT, SHARE, TEXT, TIME, RecordTable, columns, part, part_of
 from nsysdiag.document.names import clip
 from nsysdiag.document.words import counted
 from nsysdiag.units import capitalized, format_ns, format_share, uncapitalized
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nsysdiag.critical_path.facts import CriticalPath
     from nsysdiag.document.view import Context
     from nsysdiag.report import Report
@@ -26,13 +27,6 @@ NOTE = (
 LEAST, NOTABLE, WHOLLY = 0.01, 0.05, 0.95
 """Work is mentioned from this share of the length on, if this share of it is off the path; families that are so far."""
 MOST_ROWS, TOP_ROWS, MOST_NAMED, MOST_KEY = 8, 5, 3, 40
-PARTS = (Column("On the path", TEXT, head=True), Column("Time", TIME, strong=True), Column("Share", SHARE))
-WORK = (
-    Column("Work", TEXT, head=True),
-    Column("Time", TIME, strong=True),
-    Column("On the path", SHARE),
-    Column("Runs", COUNT),
-)
 LIMIT = Limit(page=MOST_ROWS, ticket=TOP_ROWS, summary=TOP_ROWS, brief=0)
 
 
@@ -41,17 +35,31 @@ def section(context: Context) -> Section | None:
     found = context.report.critical_path
     if found is None or found.total_ns <= 0:
         return None
-    steps, several = max(found.steps, 1), len(context.report.devices) > 1
-    parts = [(each.name, each.ns // steps, part(each.ns, found.total_ns)) for each in found.parts]
-    work = [(each.name, each.total_ns // steps, part(each.path_ns, each.total_ns), each.count) for each in found.work]
-    of = f" of {clip(found.device, MOST_KEY)}" if several else ""
-    said = f"The path is on one GPU at a time, most on {clip(found.device, MOST_KEY)}." if several else ""
+    key = clip(found.device, MOST_KEY) if len(context.report.devices) > 1 else ""
+    of = f" of {key}" if key else ""
+    lines = off_the_path(found, of) + ([f"The path is on one GPU at a time, most on {key}."] if key else [])
+    parts = (
+        Column("On the path", TEXT, "name", head=True),
+        Column("Time", TIME, _a_step("ns", found), strong=True),
+        Column("Share", SHARE, part_of("ns", found.total_ns)),
+    )
+    work = (
+        Column("Work", TEXT, "name", head=True),
+        Column("Time", TIME, _a_step("total_ns", found), strong=True),
+        Column("On the path", SHARE, lambda row: part(row.path_ns, row.total_ns)),
+        Column("Runs", COUNT, "count"),
+    )
+    about: dict[str, Any] = {"order": "with most time", "limit": LIMIT}
     blocks: list[Block] = [
-        Lines([*off_the_path(found, of), *filter(None, [said])]),
-        Table("The path", PARTS, parts, note=NOTE, noun="parts", order="with most time", sortable=False, limit=LIMIT),
-        Table(f"Work{of}, on the path and off it", WORK, work, noun="kinds", order="with most time", limit=LIMIT),
+        Lines(lines),
+        Table.of("The path", parts, found.parts, note=NOTE, noun="parts", sortable=False, **about),
+        Table.of(f"Work{of}, on the path and off it", work, found.work, noun="kinds", **about),
     ]
     return Section("critical-path", TITLE, blocks, _gist(found), _scope(found))
+
+
+def _a_step(field: str, found: CriticalPath) -> Callable[[Any], int]:
+    return lambda row: int(getattr(row, field)) // max(found.steps, 1)
 
 
 def _gist(found: CriticalPath) -> str:
