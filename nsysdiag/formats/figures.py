@@ -23,8 +23,18 @@ from nsysdiag.document.names import visible
 from nsysdiag.document.view import Causes, Context, as_read, window_parts
 from nsysdiag.document.words import NO_GPU_WORK
 from nsysdiag.formats import sections as of_report
-from nsysdiag.formats.plot_rows import icicle, lanes, stacked_bar, stacks, waterfall
-from nsysdiag.formats.plots import columns, curve, empty, histogram, strips
+from nsysdiag.formats.plots import (
+    columns,
+    curve,
+    empty,
+    histogram,
+    icicle,
+    lanes,
+    stacked_bar,
+    stacks,
+    strips,
+    waterfall,
+)
 from nsysdiag.gap_groups.show import gap_lengths
 from nsysdiag.launches.show import queue_depth
 from nsysdiag.messages import UsageError

@@ -315,15 +315,17 @@ class TestValues:
             for (area, path), trace in zip(areas, data(named), strict=True):
                 assert trace["name"] == area.label
                 levels = {FULL - int(y) for y in re.findall(r"V(\d+)", path.d)} - {0}
-                assert {row[0] for row in trace["customdata"] if row} == levels
+                assert {round(FULL * row[0]) for row in trace["customdata"] if row} - {0} == levels
 
     def test_waterfalls(self) -> None:
         result = COMPARISONS["one"]()
         (named,) = (each for each in charts(result).values() if isinstance(each.chart.drawing, Waterfall))
         (table,) = (each for each in page(result).all("table") if "waterfall" in each.attributes.get("class", ""))
         exact = [each.attributes["title"] for each in table.all("td") if "title" in each.attributes]
-        assert [row[1] for _name, row in rows(named)] == exact
-        before, *steps, after = (row[0] for _name, row in rows(named))
+        placed = [pair for trace in data(named) for pair in zip(trace["y"], trace["customdata"], strict=True)]
+        told = [row for _place, row in sorted(placed)]
+        assert [row[1] for row in told] == exact
+        before, *steps, after = (row[0] for row in told)
         assert before + sum(steps) == after
 
 
