@@ -37,8 +37,8 @@ FADED, PALE = 0.35, "47"
 """The opacity of what does not count, and of areas as the end of a colour."""
 MARKS = {"slow": ("Slow", "triangle-up", SLOW), "left-out": ("Left out", "x-thin-open", MUTED)}
 PLOT, PANEL, STRIP, BETWEEN, ROW, LARGE_ROW, MOST_LARGE = 300, 190, 60, 30, 30, 56, 8
-"""Heights in pixels: of a plot alone, of one of several, of a strip, of the room between panels, of a row, and of a bar
-with texts on it; and how many bars have texts."""
+"""Heights in pixels: of a plot alone, of one of several, of a strip, and of the room between panels. And of a row, and
+of a bar with a text on it: so many bars have texts."""
 MOST_TICKS, ROOM, THIN = 12, 1.1, 200
 """How many bars have their names below them; how much of the scale is left above the longest; and beyond how many bars
 there is no room between them."""
@@ -131,7 +131,7 @@ def _exact(kind: CellKind, value: float) -> str:
 # Bars: upright ones side by side, and lying ones below each other.
 
 
-class Piece(Struct, frozen=True):
+class BarPiece(Struct, frozen=True):
     """A piece of the bar at a `place`, which begins at `base` of the axis; `told` is what the pointer shows and keeps,
     and `text` stands on it."""
 
@@ -145,9 +145,9 @@ class Piece(Struct, frozen=True):
     faded: bool = False
 
 
-def _bars(pieces: Iterable[Piece], hover: str, *, lying: bool, **look: Any) -> Iterator[go.Bar]:
+def _bars(pieces: Iterable[BarPiece], hover: str, *, lying: bool, **look: Any) -> Iterator[go.Bar]:
     """A trace for each name and colour, and one for those that do not count."""
-    held: dict[tuple[str, str, bool], list[Piece]] = {}
+    held: dict[tuple[str, str, bool], list[BarPiece]] = {}
     for each in pieces:
         held.setdefault((each.name, each.color, each.faded), []).append(each)
     for (name, color, faded), rows in held.items():
@@ -174,7 +174,7 @@ def _columns(drawing: d.BarChart, first: float) -> Iterator[go.Bar]:
         for part in bar.parts:
             entry = legend_entry(part)
             told = [part.ns, _exact(kind, part.ns), plain(bar.name), _exact(kind, bar.total)]
-            piece = Piece(
+            piece = BarPiece(
                 entry.label,
                 fill(entry.part, entry.color),
                 first + at,
@@ -259,7 +259,7 @@ def stacks(drawing: d.Stacks, title: str, said: str) -> go.Figure:
             told = [part.ns, format_exact_ns(part.ns), plain(share), plain(name)]
             text = "" if not large else part.label if over_time else share
             pieces.append(
-                Piece(part.label, color, at, before / scale, part.ns / scale, told, text=text, faded=part.faded)
+                BarPiece(part.label, color, at, before / scale, part.ns / scale, told, text=text, faded=part.faded)
             )
             before += part.ns
     made = _rows(title, said, [name for name, _bar in drawing.rows], LARGE_ROW if large else ROW, axis)
@@ -279,7 +279,7 @@ def waterfall(drawing: d.Waterfall, title: str, said: str) -> go.Figure:
         color = fill(bar.entry.part, bar.entry.color) if bar.entry else MUTED if bar.is_length else REST
         told = [bar.ns, format_exact_ns(bar.ns), plain(bar.share and f"{bar.share} of before"), plain(bar.label)]
         text = format_ns(bar.ns) if bar.is_length else format_signed_ns(bar.ns)
-        pieces.append(Piece("", color, at, left / scale, (right - left) / scale, told, text=text))
+        pieces.append(BarPiece("", color, at, left / scale, (right - left) / scale, told, text=text))
     room = 0.12 * (drawing.high - low)
     axis = {**axis, "range": [low / scale, (drawing.high + room) / scale]}
     made = _rows(title, f"{said} {drawing.cut}", [bar.label for bar in bars], ROW, axis)
