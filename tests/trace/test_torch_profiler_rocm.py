@@ -86,7 +86,6 @@ def as_hip(content: dict[str, Any]) -> dict[str, Any]:
         "memory_allocation",
         "graph_build",
         "library_load",
-        "context_init",
     ],
 )
 def test_causes_are_those_of_cuda(name: str, tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ import re
 import sqlite3
 import struct
 from bisect import bisect
-from collections import Counter
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -39,24 +38,26 @@ from nsysdiag.trace.kineto.events import (
 )
 from nsysdiag.trace.kineto.file import MARK, OF_ROCM, RECORDER
 from nsysdiag.trace.kineto.functions import FRAME, Recorded, base_name, functions_at, stretches
+from nsysdiag.trace.kineto.processes import Owners, process_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    Node = tuple[int, int, Hashable, Any]
+    Node = tuple[tuple[int, int], int, Hashable, Any]
 
 
 # The nodes of launched graphs, which the profiler of PyTorch does not number.
 
 
 def numbered(nodes: Iterable[Node]) -> Iterator[tuple[Any, int]]:
-    """A number from 1 for each of the `nodes`: (correlation id of the launch, start, what it is, whose number).
+    """A number from 1 for each of the `nodes`: (process and correlation id of the launch, start, what it is, whose
+    number).
 
     Launches of the same nodes are of one graph; others are of other graphs, whose nodes are others, too. Nothing says
     of which graph a launch is: one that lacks a node would be another graph.
     """
-    launches: dict[int, list[Node]] = {}
+    launches: dict[tuple[int, int], list[Node]] = {}
     for node in nodes:
         launches.setdefault(node[0], []).append(node)
     first: dict[tuple[Hashable, ...], int] = {}
@@ -111,7 +112,7 @@ _TABLES = {
 }
 """The columns of each table: whole numbers, but for these."""
 _TYPES = {"name": "TEXT", "value": "TEXT", "text": "TEXT", "binaryData": "BLOB"}
-_CORRELATION, _NODE = 5, 7
+_CORRELATION, _PROCESS, _NODE = 5, 6, 7
 """Places of columns in a row of an operation."""
 _OPERATIONS = dict(zip(WORK, (f"CUPTI_ACTIVITY_KIND_{each}" for each in ("KERNEL", "MEMCPY", "MEMSET")), strict=True))
 Row = tuple[Any, ...]
@@ -128,11 +129,14 @@ class ExportRows:
         self._events = by_category(document.events)
         first = min((start for events in self._events.values() for _, start, _ in events), default=0)
         self._origin = min(first, first_ns(document.events)) - LEAD_NS
-        calls = (self._pid(event) for name in (*CALLS, *RANGES) for event, _, _ in self._events.get(name, ()))
-        self._process = (Counter(calls).most_common(1) or [(1, 0)])[0][0]
-        self._calls = {correlation_of(event): event for name in CALLS for event, _, _ in self._events.get(name, ())}
-        self._graphs = {at for at, call in self._calls.items() if at and "GraphLaunch" in str(call.name)}
-        """The correlation ids of launches of whole graphs, whose operations share one."""
+        self._owners = Owners(self._events, document.events)
+        self._graphs = {
+            (process_of(event) << 24, correlation_of(event))
+            for name in CALLS
+            for event, _, _ in self._events.get(name, ())
+            if correlation_of(event) and "GraphLaunch" in str(event.name)
+        }
+        """The processes and correlation ids of launches of whole graphs, whose operations share one."""
         self._add_all(document)
 
     def _add_all(self, document: KinetoTrace) -> None:
@@ -162,14 +166,9 @@ class ExportRows:
     def _text(self, text: Any) -> int:
         return self._strings.setdefault(text if isinstance(text, str) else "", len(self._strings) + 1)
 
-    @staticmethod
-    def _pid(event: Event) -> int:
-        """The process of a CPU event; 24 bits, as exports have."""
-        return number(event.pid, 1) & 0xFFFFFF
-
     def _thread(self, event: Event) -> int:
         """The thread of a CPU event as exports write it. Threads without a number of the system get a free one."""
-        key = (self._pid(event), event.tid if isinstance(event.tid, int | str) else -1)
+        key = (process_of(event), event.tid if isinstance(event.tid, int | str) else -1)
         if key not in self._threads:
             thread = number(event.tid)
             if not 0 <= thread < 1 << 24 or (key[0] << 24 | thread) in self._taken:
@@ -184,7 +183,15 @@ class ExportRows:
         device = number(args.device, number(event.pid, 0))
         stream = number(args.stream, number(event.tid, 0))
         node = number(args.node, 0)
-        place = (start, end, device, number(args.context, 1), stream, correlation_of(event), self._process << 24)
+        place = (
+            start,
+            end,
+            device,
+            number(args.context, 1),
+            stream,
+            correlation_of(event),
+            self._owners.of(event) << 24,
+        )
         return (*place, node if node > 0 else None)
 
     def _kernel(self, event: Event, start: int, end: int) -> None:
@@ -203,7 +210,7 @@ class ExportRows:
 
     def _grid(self, event: Event) -> tuple[int, int, int]:
         """The blocks of a kernel."""
-        args, launch = event.args or NO_ARGS, self._calls.get(correlation_of(event))
+        args, launch = event.args or NO_ARGS, self._owners.call(event)
         grid, block = _three(args.grid), _three(args.block)
         if launch is None or launch.name not in _GRID_OF_WORK_ITEMS or 0 in block:
             return grid
@@ -212,7 +219,7 @@ class ExportRows:
 
     def _copy(self, event: Event, start: int, end: int) -> None:
         args, found = event.args or NO_ARGS, _COPY.match(str(event.name))
-        call = self._calls.get(correlation_of(event), event)
+        call = self._owners.call(event) or event
         sides = found[1] + found[2] if found else "??"
         asked = _HIP_KINDS.get(number((call.args or NO_ARGS).copy), sides)
         names = (found[3], found[4]) if found and asked == sides else (_SIDES.get(each) for each in asked)
@@ -245,13 +252,13 @@ class ExportRows:
 
     def _close_roundings(self) -> None:
         """What is in order on a stream, and apart by what rounding adds, follows at once."""
-        reach: dict[tuple[int, int], int] = {}
+        reach: dict[tuple[int, int, int], int] = {}
         tables = [self.tables[name] for name in _OPERATIONS.values()]
         for start, which, at in sorted(
             (row[0], which, at) for which, rows in enumerate(tables) for at, row in enumerate(rows)
         ):
             row = tables[which][at]
-            stream = (row[2], row[4])
+            stream = (row[_PROCESS], row[2], row[4])
             ended = reach.get(stream, -1)
             if 0 < start - ended <= ROUNDING_NS and ended > 0:
                 tables[which][at] = (ended, *row[1:])
@@ -275,10 +282,10 @@ class ExportRows:
         """Operations of a graph launch are its nodes, where the profiler does not number them."""
         tables = [self.tables[name] for name in _OPERATIONS.values()]
         nodes = (
-            (row[_CORRELATION], row[0], (which, row[_NODE + 1 :]), (which, at))
+            ((row[_PROCESS], row[_CORRELATION]), row[0], (which, row[_NODE + 1 :]), (which, at))
             for which, rows in enumerate(tables)
             for at, row in enumerate(rows)
-            if row[_CORRELATION] in self._graphs and row[_NODE] is None
+            if (row[_PROCESS], row[_CORRELATION]) in self._graphs and row[_NODE] is None
         )
         for (which, at), node in list(numbered(nodes)):
             row = tables[which][at]
@@ -297,9 +304,9 @@ class ExportRows:
         for thread, own in functions.items():
             for time, stack in functions_at(own, sorted(called.get(thread, []))):
                 self._add("NVTX_EVENTS", time, None, _MOMENT, thread, _STACKS, None, None, 1, self._packed(stack))
-        if functions:
-            process = self._process << 24 | self._process
-            self._add("NVTX_EVENTS", 0, None, _DOMAIN_NAME, process, _STACKS, None, "Python Backtrace", None, None)
+        for process in sorted({thread >> 24 for thread in functions}.intersection(self._owners.processes)):
+            main = process << 24 | process
+            self._add("NVTX_EVENTS", 0, None, _DOMAIN_NAME, main, _STACKS, None, "Python Backtrace", None, None)
 
     def _functions(self) -> None:
         """What the threads that make CUDA calls were in, by operators and Python functions."""
@@ -341,9 +348,10 @@ class ExportRows:
             self._gpu(properties)
 
     def _named(self, event: Event, name: str) -> None:
-        if event.name == "process_name" and self._pid(event) == self._process:
-            self._add("PROCESSES", self._process << 24, self._process, name)
-        known = (self._pid(event), event.tid if isinstance(event.tid, int | str) else -1)
+        process = process_of(event)
+        if event.name == "process_name" and process in self._owners.processes:
+            self._add("PROCESSES", process << 24, process, name)
+        known = (process_of(event), event.tid if isinstance(event.tid, int | str) else -1)
         if event.name == "thread_name" and known in self._threads:
             self._add("ThreadNames", self._text(name), self._threads[known])
 
@@ -354,7 +362,9 @@ class ExportRows:
         threads = number(properties.get("maxThreadsPerMultiprocessor"), 0) // warp
         limits = [number(properties.get(f"{each}PerMultiprocessor"), 0) for each in ("regs", "sharedMem")]
         self._add("TARGET_INFO_GPU", device, str(properties.get("name", "")), *values, threads, *limits)
-        self._add("TARGET_INFO_CUDA_DEVICE", device, device, self._process)
+        users = {row[_PROCESS] >> 24 for name in WORK for row in self.tables[_OPERATIONS[name]] if row[2] == device}
+        if len(users) == 1:  # a number that several processes use may be another GPU in each
+            self._add("TARGET_INFO_CUDA_DEVICE", device, device, *users)
 
     def strings(self) -> Iterator[Row]:
         """The rows of StringIds."""
