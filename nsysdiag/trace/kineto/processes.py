@@ -39,7 +39,7 @@ def process_of(event: Event) -> int:
 
 class Owners:
     """Which process made each operation, and by which call. `processes` are those that make CUDA calls, that with most
-    events first; a file without calls is of one. Raises InputError where that cannot be told."""
+    events first; a file without calls is of one. Raises InputError where that is unknown."""
 
     def __init__(self, events: Mapping[str, list[Timed]], every: Sequence[Event]) -> None:
         self._calls: dict[int, Calls] = {}
