@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from nsysdiag.counters.facts import GpuMetric
@@ -16,8 +17,6 @@ from nsysdiag.document.words import counted, instant
 from nsysdiag.units import format_bytes, format_hertz, format_ns, format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from nsysdiag.counters.facts import Clocks, GpuMetrics, KernelMetrics, RangeMetrics
     from nsysdiag.document.view import Context
     from nsysdiag.report import DeviceReport
@@ -229,20 +228,18 @@ def _by_name(found: GpuMetrics) -> list[Block]:
     shown = shown_metrics(found)
     if not shown:
         return []
-    ranges = [(row, Cell(row.name)) for row in found.ranges]
-    kernels = [(row, Cell(row.short_name, tag="" if row.whole else "mixed")) for row in found.kernels]
     return [
-        Table(
+        Table.of(
             "By NVTX range",
-            _columns(shown, "Ranges", "Range"),
-            _rows(ranges, shown),
+            [*_columns(shown, "Ranges"), Column("Range", NAME, "name", head=True)],
+            found.ranges,
             note="From the first to the last operation launched inside it. N stands for a counter in a name.",
             limit=PAGE,
         ),
-        Table(
+        Table.of(
             "By kernel",
-            _columns(shown, "Runs", "Kernel"),
-            _rows(kernels, shown),
+            [*_columns(shown, "Runs"), Column("Kernel", NAME, _kernel, head=True)],
+            found.kernels,
             note="Samples wholly inside the kernels of a name. Where kernels are shorter than a sample: all samples "
             "that overlap them, with neighbouring work (mixed).",
             noun="names",
@@ -251,16 +248,21 @@ def _by_name(found: GpuMetrics) -> list[Block]:
     ]
 
 
-def _columns(shown: list[str], runs: str, named: str) -> list[Column]:
-    means = [Column(SHORT[name], SHARE) for name in shown]
-    counts = (Column(runs, COUNT, limit=PAGE), Column("Samples", COUNT, limit=PAGE))
-    return [Column("Time", TIME, strong=True), *counts, *means, Column(named, NAME, head=True)]
-
-
-def _rows(rows: Iterable[tuple[RangeMetrics | KernelMetrics, Cell]], shown: list[str]) -> list[tuple[object, ...]]:
+def _columns(shown: list[str], runs: str) -> list[Column]:
     return [
-        (row.gpu_ns, row.count, row.samples, *(row.means.get(metric) for metric in shown), name) for row, name in rows
+        Column("Time", TIME, "gpu_ns", strong=True),
+        Column(runs, COUNT, "count", limit=PAGE),
+        Column("Samples", COUNT, "samples", limit=PAGE),
+        *(Column(SHORT[name], SHARE, partial(_mean_of, name)) for name in shown),
     ]
+
+
+def _mean_of(metric: str, row: RangeMetrics | KernelMetrics) -> float | None:
+    return row.means.get(metric)
+
+
+def _kernel(row: KernelMetrics) -> Cell:
+    return Cell(row.short_name, tag="" if row.whole else "mixed")
 
 
 class _Mean(NamedTuple):

@@ -20,25 +20,18 @@ from nsysdiag.document.blocks import (
     Table,
 )
 from nsysdiag.document.columns import COUNT, INDEX, MOMENT, PARTS, TIME
-from nsysdiag.document.drawings import Bar, BarChart, legend_entry
+from nsysdiag.document.drawings import Bar, BarChart, LegendEntry, legend_entry
 from nsysdiag.document.view import Causes, iteration_shares, more_shares
 from nsysdiag.units import format_count, format_ns
 
 if TYPE_CHECKING:
     from nsysdiag.document.view import Context
-    from nsysdiag.iterations.facts import Iteration, IterationReport
+    from nsysdiag.iterations.facts import Iteration, IterationReport, SlowIteration
     from nsysdiag.report import DeviceReport
 
 MAX_BARS, TOP_SLOW = 200, 10
 TOLD_PARTS = 4
 LASTS = "Each iteration lasts from its first operation on the device to that of the next one."
-SLOW = (
-    Column("Iteration", INDEX, head=True),
-    Column("Start", MOMENT, limit=PAGE),
-    Column("Length", TIME, strong=True),
-    Column("More", TIME, strong=True),
-    Column("What takes longer", PARTS),
-)
 
 
 def section(device: DeviceReport, context: Context) -> Section | None:
@@ -79,19 +72,20 @@ def section(device: DeviceReport, context: Context) -> Section | None:
 
 def _slow(found: IterationReport, causes: Causes) -> Table:
     starts = {row.index: row.start_ns for row in found.rows}
-    rows = [
-        (
-            slow.index,
-            starts.get(slow.index),
-            found.p50_ns + slow.extra_ns,
-            slow.extra_ns,
-            [(legend_entry(share), share.ns) for share in more_shares(slow, causes)] or None,
-        )
-        for slow in found.slow
-    ]
+    columns = (
+        Column("Iteration", INDEX, "index", head=True),
+        Column("Start", MOMENT, lambda slow: starts.get(slow.index), limit=PAGE),
+        Column("Length", TIME, lambda slow: found.p50_ns + slow.extra_ns, strong=True),
+        Column("More", TIME, "extra_ns", strong=True),
+        Column("What takes longer", PARTS, lambda slow: _more(slow, causes)),
+    )
     note = f"What takes longer than in the median iteration, #{found.median_index}."
     limit = Limit(ticket=TOP_SLOW, summary=0, brief=0)
-    return Table("Slow iterations", SLOW, rows, note=note, noun="slow iterations", limit=limit)
+    return Table.of("Slow iterations", columns, found.slow, note=note, noun="slow iterations", limit=limit)
+
+
+def _more(slow: SlowIteration, causes: Causes) -> list[tuple[LegendEntry, int]] | None:
+    return [(legend_entry(share), share.ns) for share in more_shares(slow, causes)] or None
 
 
 def _lengths(found: IterationReport, context: Context) -> list[Block]:

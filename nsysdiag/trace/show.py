@@ -35,13 +35,17 @@ NVTX = "--trace=nvtx"
 FAITHFUL = 0.1
 """A step that differs by less from one without the profiler needs no warning."""
 LARGEST_ID = "A number with ~ is the largest row id."
+YES, NO = Cell("✓ yes", tone="good"), Cell("✕ no", tone="bad")
 EVIDENCE = (
-    Column("Evidence", TEXT, head=True, length=80),
-    Column("Captured", TEXT),
-    Column("Why", TEXT, length=300),
-    Column("Option that records it", CODE, length=200),
+    Column("Evidence", TEXT, "id", head=True, length=80),
+    Column("Captured", TEXT, lambda each: YES if each.available else NO),
+    Column("Why", TEXT, "why", length=300),
+    Column("Option that records it", CODE, lambda each: None if each.available else each.recapture, length=200),
 )
-NOT_RECORDED = (Column("What", TEXT, head=True, length=100), Column("Tool that shows it", CODE, length=100))
+NOT_RECORDED = (
+    Column("What", TEXT, "what", head=True, length=100),
+    Column("Tool that shows it", CODE, "tool", length=100),
+)
 TABLES = (Column("Table", NAME, head=True, length=120), Column("Rows", FIGURE))
 SETTINGS = (Column("Setting", TEXT, head=True, length=60), Column("Value", TEXT, length=300))
 
@@ -54,7 +58,7 @@ def health(context: Context) -> Section:
     rows_of = sorted(report.trace.tables.items())
     tables = [(table, rows if isinstance(rows, str) else format_count(rows)) for table, rows in rows_of]
     settings = [(name, setting_text(name, value)) for name, value in sorted(report.settings.items())]
-    unrecorded = [(row.what, row.tool) for row in report.not_recorded]
+    unrecorded = report.not_recorded
     blocks: list[Block] = [
         *([Paragraph(f"Not captured: {', '.join(missing_in_words(report))}.", limit=NOT_PAGE)] if absent else []),
         Lines(report.trace.warnings, tone="note"),
@@ -62,7 +66,7 @@ def health(context: Context) -> Section:
         _evidence(report, len(absent)),
         *([Paragraph(words.not_recorded_sentence(report.not_recorded), limit=NOT_PAGE)] if unrecorded else []),
         *recapture(report if report.devices and not report.diagnosis else None, "To resolve more, capture again with"),
-        Details("What no such trace shows", [Table("Not recorded", NOT_RECORDED, unrecorded, sortable=False)]),
+        Details("What no such trace shows", [Table.of("Not recorded", NOT_RECORDED, unrecorded, sortable=False)]),
         Details("Tables of the trace", [Table("Rows of each table", TABLES, tables, note=LARGEST_ID, sortable=False)]),
         Details("Settings of this analysis", [Table("Settings", SETTINGS, settings, sortable=False)]),
     ]
@@ -77,17 +81,10 @@ def _gist(report: Report, absent: int) -> str:
 
 def _evidence(report: Report, absent: int) -> Table:
     """What was captured, what is missing first."""
-    rows = [
-        (
-            each.id,
-            Cell("✓ yes", tone="good") if each.available else Cell("✕ no", tone="bad"),
-            each.why,
-            each.recapture if not each.available else None,
-        )
-        for each in sorted(report.trace.capabilities, key=lambda capability: capability.available)
-    ]
+    rows = sorted(report.trace.capabilities, key=lambda capability: capability.available)
     title = f"{absent:,} of {len(rows):,} kinds of evidence are missing: what they show could not be judged"
-    return Table(title if absent else "All kinds of evidence were captured", EVIDENCE, rows, sortable=False, limit=PAGE)
+    title = title if absent else "All kinds of evidence were captured"
+    return Table.of(title, EVIDENCE, rows, sortable=False, limit=PAGE)
 
 
 def distortion(report: Report) -> list[Block]:

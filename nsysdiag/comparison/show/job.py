@@ -93,13 +93,6 @@ ACCOUNT = (
     Column("Of the step", FIGURE, spare=True),
     Column("Verdict", MARK),
 )
-DEVICES = (
-    Column("GPU", NAME, head=True, length=24),
-    *TIMES,
-    Column("Of before", FIGURE),
-    Column("95% interval", FIGURE, spare=True),
-    Column("Verdict", MARK),
-)
 STEPS = {"median": "Step time (median)", "mean": "Step time (mean)"}
 
 
@@ -196,14 +189,17 @@ def _devices(comparison: Comparison, caption: str) -> list[Block]:
     """A row for each of several devices."""
     if len(comparison.devices) < 2:
         return []
-    rows = []
-    for device in comparison.devices:
-        share, interval = share_of_before(device.length), words.interval_ns(device.length)
-        verdict = marked(words.verdict_mark(device.verdict))
-        rows.append((device.key, *times_of(device.length), share, interval, verdict))
-    title = words.interval_title(comparison.devices[0].unit)
-    columns = [replace(column, title=title) if column.spare else column for column in DEVICES]
-    return [Table(caption, columns, rows, sortable=False, limit=EVERYWHERE)]
+    interval = words.interval_title(comparison.devices[0].unit)
+    columns = (
+        Column("GPU", NAME, "key", head=True, length=24),
+        Column("Before", SIDE, "length.before_ns"),
+        Column("After", SIDE, "length.after_ns"),
+        Column("Change", SIGNED, "length.change_ns"),
+        Column("Of before", FIGURE, lambda device: share_of_before(device.length)),
+        Column(interval, FIGURE, lambda device: words.interval_ns(device.length), spare=True),
+        Column("Verdict", MARK, lambda device: marked(words.verdict_mark(device.verdict))),
+    )
+    return [Table.of(caption, columns, comparison.devices, sortable=False, limit=EVERYWHERE)]
 
 
 # What changed: the parts of the time and the idle time by cause, before and after.
@@ -293,24 +289,17 @@ def _parts(
     *,
     sortable: bool = True,
 ) -> Table:
+    interval = words.interval_title(device.unit)
     columns = (
-        Column(head, KEY, head=True),
-        *TIMES,
-        Column(INTERVAL, FIGURE),
-        Column("Counts above", SIDE),
-        Column("Verdict", MARK),
+        Column(head, KEY, lambda row: entry(row.id, causes), head=True),
+        Column("Before", SIDE, "change.before_ns"),
+        Column("After", SIDE, "change.after_ns"),
+        Column("Change", SIGNED, "change.change_ns"),
+        Column(interval, FIGURE, lambda row: Cell(words.interval_ns(row.change), order=row.change.low_ns or 0)),
+        Column("Counts above", SIDE, "change.least_ns"),
+        Column("Verdict", MARK, lambda row: judged(row.change)),
     )
-    cells = [
-        (
-            entry(row.id, causes),
-            *times_of(row.change),
-            Cell(words.interval_ns(row.change), order=row.change.low_ns or 0),
-            row.change.least_ns,
-            judged(row.change),
-        )
-        for row in rows
-    ]
-    return Table(caption, _titled(columns, device), cells, sortable=sortable, limit=PAGE)
+    return Table.of(caption, columns, rows, sortable=sortable, limit=PAGE)
 
 
 def _folded(caption: str, rows: Sequence[PartChange], device: DeviceComparison, causes: Causes) -> list[Block]:

@@ -47,10 +47,10 @@ MARKS = {
 }
 """What became of each, the worst first."""
 ACCEPTED = (
-    Column("Accepted up to", CODE, head=True, length=100),
-    Column("State", MARK),
-    Column("Until", TEXT),
-    Column("Reason", TEXT, length=500),
+    Column("Accepted up to", CODE, "what", head=True, length=100),
+    Column("State", MARK, lambda each: Cell(MARKS.get(each.status, MARKS["unused"]))),
+    Column("Until", TEXT, "until"),
+    Column("Reason", TEXT, "reason", length=500),
 )
 
 
@@ -61,11 +61,10 @@ def section(comparison: Comparison) -> Section | None:
         return None
     order = list(MARKS)
     rows = sorted(use.accepted, key=lambda each: order.index(each.status) if each.status in order else len(order))
-    cells = [(each.what, Cell(MARKS.get(each.status, MARKS["unused"])), each.until, each.reason) for each in rows]
     said = [each.sentence for each in rows if each.status != "unused"]
     blocks: list[Block] = [
         Paragraph(use.sentence, "note" if use.spread is None else "plain"),
-        Table("Accepted regressions", ACCEPTED, cells, sortable=False, limit=EVERYWHERE),
+        Table.of("Accepted regressions", ACCEPTED, rows, sortable=False, limit=EVERYWHERE),
         Lines(said),
     ]
     return Section("baseline", f"Baseline {use.name}", blocks)
@@ -76,12 +75,6 @@ FLOWS = Limit(page=0, ticket=6, summary=4, brief=4)
 BY_BOTTLENECK = (
     "By bottleneck, as for the job: idle time is charged to the wait that brought it about. All below is by cause: "
     "what the threads of this process did at that time."
-)
-MOVES = (
-    Column("Counted as before", KEY, head=True),
-    Column("And after", KEY),
-    Column("Time", TIME),
-    Column("At the same place", TIME),
 )
 TRACES = (
     Column("Side", TEXT, strong=True),
@@ -186,21 +179,22 @@ def _waterfall(device: DeviceComparison, causes: Causes) -> Section:
 
 def _renaming(device: DeviceComparison, causes: Causes) -> Section:
     """Did idle time go, or is it counted as something else?"""
-    rows = [
-        (
-            words.NEW if move.before is None else title(move.before, causes),
-            words.GONE if move.after is None else title(move.after, causes),
-            move.ns,
-            move.seen_ns or None,
-        )
-        for move in flows(device)
-    ]
+    columns = (
+        Column("Counted as before", KEY, lambda move: _counted(move.before, words.NEW, causes), head=True),
+        Column("And after", KEY, lambda move: _counted(move.after, words.GONE, causes)),
+        Column("Time", TIME, "ns"),
+        Column("At the same place", TIME, lambda move: move.seen_ns or None),
+    )
     fallback: list[Block] = [
         Paragraph(device.renaming.sentence, "strong", limit=NOT_PAGE),
-        Table("", MOVES, rows, noun="moves", order="with most time", limit=FLOWS),
+        Table.of("", columns, flows(device), noun="moves", order="with most time", limit=FLOWS),
     ]
     drawn = _custom("renaming", device, causes, views.renaming, fallback)
     return Section("renaming", words.RENAMING, [drawn] if device.moves else fallback)
+
+
+def _counted(cause: str | None, otherwise: str, causes: Causes) -> str:
+    return otherwise if cause is None else title(cause, causes)
 
 
 def _timelines(device: DeviceComparison, causes: Causes) -> Section | None:

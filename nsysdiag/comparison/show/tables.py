@@ -49,22 +49,34 @@ KERNELS = (
     Column("Of before", FIGURE, limit=TICKET),
     Column("Verdict", MARK),
 )
+COUNTS = (Column("Count before", RUNS, "count_before"), Column("Count after", RUNS, "count_after"))
+OF_BOTH = (
+    Column("Before", SIDE, "before_ns"),
+    Column("After", SIDE, "after_ns"),
+    Column("Change", SIGNED, lambda row: row.after_ns - row.before_ns),
+)
 COPIES = (
-    Column("Operation", NAME, head=True, length=60),
-    Column("Memory", TEXT, length=120),
-    *(Column(each, RUNS) for each in ("Count before", "Count after")),
-    *(Column(each, BYTES) for each in ("Size before", "Size after")),
-    *TIMES,
+    Column("Operation", NAME, "operation", head=True, length=60),
+    Column("Memory", TEXT, lambda row: f"{f'{row.src} → ' if row.src else ''}{row.dst or '–'}", length=120),
+    *COUNTS,
+    Column("Size before", BYTES, lambda row: row.bytes_before or None),
+    Column("Size after", BYTES, lambda row: row.bytes_after or None),
+    *OF_BOTH,
 )
 COLLECTIVES = (
-    Column("Kind", NAME, head=True, length=60),
-    *(Column(each, RUNS) for each in ("Count before", "Count after")),
-    *TIMES,
-    Column("Exposed before", SIDE),
-    Column("Exposed after", SIDE),
-    Column("Change of exposed", SIGNED),
+    Column("Kind", NAME, "kind", head=True, length=60),
+    *COUNTS,
+    *OF_BOTH,
+    Column("Exposed before", SIDE, "exposed_before_ns"),
+    Column("Exposed after", SIDE, "exposed_after_ns"),
+    Column("Change of exposed", SIGNED, lambda row: row.exposed_after_ns - row.exposed_before_ns),
 )
-METRICS = (Column("Number", TEXT, head=True), *(Column(each, FIGURE) for each in ("Before", "After", "Difference")))
+METRICS = (
+    Column("Number", TEXT, "title", head=True),
+    Column("Before", FIGURE, lambda row: words.metric_label(row, row.before)),
+    Column("After", FIGURE, lambda row: words.metric_label(row, row.after)),
+    Column("Difference", FIGURE, words.metric_change),
+)
 FINDINGS = (
     Column("Finding", KEY, head=True),
     Column("Side", TEXT, pick=True),
@@ -169,29 +181,10 @@ def copies(device: DeviceComparison) -> Section | None:
     """Copies and collectives of both sides."""
     if not (device.copies or device.communication):
         return None
-    copied = [
-        (
-            row.operation,
-            f"{f'{row.src} → ' if row.src else ''}{row.dst or '–'}",
-            *(row.count_before, row.count_after),
-            *(size or None for size in (row.bytes_before, row.bytes_after)),
-            *(row.before_ns, row.after_ns, row.after_ns - row.before_ns),
-        )
-        for row in device.copies
-    ]
-    together = [
-        (
-            row.kind,
-            *(row.count_before, row.count_after),
-            *(row.before_ns, row.after_ns, row.after_ns - row.before_ns),
-            *(row.exposed_before_ns, row.exposed_after_ns, row.exposed_after_ns - row.exposed_before_ns),
-        )
-        for row in device.communication
-    ]
-    exposed = "Collectives by kind for a unit of work: total and exposed time"
+    copied, exposed = "Copies and memory sets", "Collectives by kind for a unit of work: total and exposed time"
     blocks = [
-        Table("Copies and memory sets for a unit of work", COPIES, copied, noun="kinds", first=FIRST, limit=ALL),
-        Table(exposed, COLLECTIVES, together, noun="kinds", first=FIRST, limit=ALL),
+        Table.of(f"{copied} for a unit of work", COPIES, device.copies, noun="kinds", first=FIRST, limit=ALL),
+        Table.of(exposed, COLLECTIVES, device.communication, noun="kinds", first=FIRST, limit=ALL),
     ]
     return Section("copies", "Copies and communication", blocks)
 
@@ -199,20 +192,7 @@ def copies(device: DeviceComparison) -> Section | None:
 def metrics(device: DeviceComparison) -> Section | None:
     """How work was launched, and how the GPU was used."""
     tables = [
-        Table(
-            caption,
-            METRICS,
-            [
-                (
-                    row.title,
-                    *(words.metric_label(row, each) for each in (row.before, row.after)),
-                    words.metric_change(row),
-                )
-                for row in rows
-            ],
-            sortable=False,
-            limit=PAGE,
-        )
+        Table.of(caption, METRICS, rows, sortable=False, limit=PAGE)
         for caption, rows in (
             ("How the work was launched", device.launch),
             ("How the GPU was used, as shares of the window", device.utilization),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -26,7 +27,7 @@ from nsysdiag.document.blocks import (
     SectionScope,
     Table,
 )
-from nsysdiag.document.columns import BAR, BYTES, CODE, COUNT, NAME, SHARE, STACK, TEXT, TIME, TIMES, part, share_of
+from nsysdiag.document.columns import BAR, BYTES, CODE, COUNT, NAME, SHARE, STACK, TEXT, TIME, TIMES, part_of, share_of
 from nsysdiag.document.drawings import LegendEntry, StackedBar, legend_entry, window_stack
 from nsysdiag.document.view import PARTS, Causes, as_read, by_time
 from nsysdiag.document.view import share_of as some
@@ -85,46 +86,27 @@ def job(report: RanksReport) -> list[Section]:
 TOP_RANKS, TOP_STRAGGLERS, TOP_LINES, TOP_ROWS, MOST_ROWS, MOST_REASONS = 64, 5, 8, 20, 50, 5
 NOT_TICKET = Limit(ticket=0)
 MARKDOWN = Limit(page=0, summary=0, brief=0)
-RANKS = (
-    Column("Rank", NAME, head=True, length=60),
-    Column("Time", STACK, limit=PAGE),
-    *(Column(title, TIME, limit=NOT_TICKET) for title in ("Compute", "Communication", "Copies", "Idle")),
-    *(Column(title, TIME, limit=MARKDOWN) for title in ("Compute", "Exposed communication", "Exposed copies", "Idle")),
-    Column("Waited", TIME, strong=True),
-    Column("Bar", BAR, limit=PAGE),
-    Column("Late", COUNT),
-    Column("By", TIME),
-)
-STRAGGLERS = (
-    Column("Rank", NAME, head=True, length=60),
-    Column("Late", COUNT),
-    Column("In all", TIME, strong=True),
-    Column("Worst", TIME),
-    Column("Others waited", TIME),
-    Column("Confidence", SHARE),
-    Column("More than others", TIMES),
-    Column("While they waited", TIMES),
-)
+RANKS = {
+    "compute_ns": ("Compute", "Compute"),
+    "exposed_comm_ns": ("Communication", "Exposed communication"),
+    "exposed_copy_ns": ("Copies", "Exposed copies"),
+    "idle_ns": ("Idle", "Idle"),
+}
+"""The parts of a rank's time, with their titles as shares and in Markdown."""
 TRACES = (
-    Column("File", NAME, head=True, length=120),
-    Column("Size", BYTES),
-    Column("Captured with", TEXT, length=40),
-    Column("Fingerprint", CODE, length=80),
-)
-WAITS = (
-    Column("Rank", NAME, head=True, length=60),
-    Column("Waited for", NAME, length=60),
-    Column("Time", TIME, strong=True),
-    Column("Because of", TIMES),
+    Column("File", NAME, lambda trace: Cell(trace.file, note="; ".join(trace.warnings)), head=True, length=120),
+    Column("Size", BYTES, "size_bytes"),
+    Column("Captured with", TEXT, lambda trace: trace.nsys_version or "unknown version", length=40),
+    Column("Fingerprint", CODE, "fingerprint", length=80),
 )
 GROUPS = (
-    Column("Kind (communicator)", TEXT, head=True),
-    Column("Ranks", TEXT, length=160),
-    Column("Count", COUNT),
-    Column("Transfer", TIME),
-    Column("Waits", TIME),
-    Column("Ends within", TIME),
-    Column("Late", COUNT),
+    Column("Kind (communicator)", TEXT, lambda group: Cell(group.kind, tag=group.communicator or ""), head=True),
+    Column("Ranks", TEXT, lambda group: words.ranks_label(group.ranks), length=160),
+    Column("Count", COUNT, "count"),
+    Column("Transfer", TIME, "transfer_ns"),
+    Column("Waits", TIME, "wait_ns"),
+    Column("Ends within", TIME, "spread_ns"),
+    Column("Late", COUNT, "late"),
 )
 
 
@@ -144,15 +126,6 @@ def sections(report: RanksReport) -> list[Section]:
     """The document of a comparison of ranks: the ranks, and the traces that they come from."""
     report = as_read(report)
     warnings = [f"{trace.file}: {warning}" for trace in report.traces for warning in trace.warnings]
-    traces = [
-        (
-            Cell(trace.file, note="; ".join(trace.warnings)),
-            trace.size_bytes,
-            trace.nsys_version or "unknown version",
-            trace.fingerprint,
-        )
-        for trace in report.traces
-    ]
     note = "The files in the order given; the clock is that of the first."
     return [
         *job(report),
@@ -160,7 +133,7 @@ def sections(report: RanksReport) -> list[Section]:
         Section(
             "traces",
             "Trace health",
-            [Lines(warnings, NOT_PAGE, "note"), Table("Traces", TRACES, traces, note=note, limit=PAGE)],
+            [Lines(warnings, NOT_PAGE, "note"), Table.of("Traces", TRACES, report.traces, note=note, limit=PAGE)],
         ),
     ]
 
@@ -201,10 +174,19 @@ def _how_sure(found: RankComparison) -> list[str]:
 
 def _ranks(found: RankComparison) -> Table:
     longest = max((row.wait_ns for row in found.ranks), default=0)
-    return Table(
+    return Table.of(
         "Each rank in the time that is compared",
-        RANKS,
-        [_rank(row, longest) for row in found.ranks],
+        (
+            Column("Rank", NAME, "rank", head=True, length=60),
+            Column("Time", STACK, _divided, limit=PAGE),
+            *(Column(title, TIME, partial(_as_share, name), limit=NOT_TICKET) for name, (title, _) in RANKS.items()),
+            *(Column(title, TIME, partial(_with_share, name), limit=MARKDOWN) for name, (_, title) in RANKS.items()),
+            Column("Waited", TIME, "wait_ns", strong=True),
+            Column("Bar", BAR, part_of("wait_ns", longest), limit=PAGE),
+            Column("Late", COUNT, lambda row: row.late or None),
+            Column("By", TIME, lambda row: row.late_ns if row.late else None),
+        ),
+        found.ranks,
         note="Waited: inside matched collectives, beyond the time of the last rank.",
         noun="ranks",
         legend=[LegendEntry(label, part, "") for part, label in PARTS.values()],
@@ -212,38 +194,34 @@ def _ranks(found: RankComparison) -> Table:
     )
 
 
-def _rank(row: RankRow, longest: int) -> tuple[object, ...]:
-    times = (row.compute_ns, row.exposed_comm_ns, row.exposed_copy_ns, row.idle_ns)
-    return (
-        row.rank,
-        StackedBar("How the time of this rank divides", window_stack(times), row.span_ns),
-        *(Cell(ns, share_of(row.span_ns)) for ns in times),
-        *(Cell(ns, tag=format_share(ns, row.span_ns)) for ns in times),
-        row.wait_ns,
-        part(row.wait_ns, longest),
-        row.late or None,
-        row.late_ns if row.late else None,
-    )
+def _divided(row: RankRow) -> StackedBar:
+    times = (getattr(row, name) for name in RANKS)
+    return StackedBar("How the time of this rank divides", window_stack(times), row.span_ns)
+
+
+def _as_share(name: str, row: RankRow) -> Cell:
+    return Cell(getattr(row, name), share_of(row.span_ns))
+
+
+def _with_share(name: str, row: RankRow) -> Cell:
+    ns = getattr(row, name)
+    return Cell(ns, tag=format_share(ns, row.span_ns))
 
 
 def _stragglers(found: RankComparison, causes: Causes) -> Table:
-    rows = [
-        (
-            late.rank,
-            Cell(late.late, tag=f"of {late.of:,}"),
-            late.late_ns,
-            Cell(late.worst_ns, tag=f"at {instant(late.worst_start_ns)}"),
-            late.caused_ns,
-            Cell(late.confidence, tag=confidence_word(late.confidence)),
-            _reasons(late.more, causes),
-            _reasons(late.meanwhile, causes),
-        )
-        for late in found.stragglers
-    ]
-    return Table(
+    return Table.of(
         "Late ranks, and why",
-        STRAGGLERS,
-        rows,
+        (
+            Column("Rank", NAME, "rank", head=True, length=60),
+            Column("Late", COUNT, lambda late: Cell(late.late, tag=f"of {late.of:,}")),
+            Column("In all", TIME, "late_ns", strong=True),
+            Column("Worst", TIME, lambda late: Cell(late.worst_ns, tag=f"at {instant(late.worst_start_ns)}")),
+            Column("Others waited", TIME, "caused_ns"),
+            Column("Confidence", SHARE, lambda late: Cell(late.confidence, tag=confidence_word(late.confidence))),
+            Column("More than others", TIMES, lambda late: _reasons(late.more, causes)),
+            Column("While they waited", TIMES, lambda late: _reasons(late.meanwhile, causes)),
+        ),
+        found.stragglers,
         note="More than others: compared with the median rank since both were in step. While they waited: more than "
         "half of the others.",
         limit=TICKET,
@@ -265,31 +243,26 @@ def _late(found: RankComparison, causes: Causes) -> Lines:
 
 
 def _waits(found: RankComparison, causes: Causes, limit: Limit) -> Table:
-    rows = [
-        (wait.rank, wait.late_rank or Cell("no rank in particular", TEXT), wait.wait_ns, _reasons(wait.causes, causes))
-        for wait in found.waits
-    ]
-    note = "Waits inside collectives, and why the other rank was late."
-    return Table(
-        "Which rank waits for which", WAITS, rows, note=note, noun="waits", order="that are longest", limit=limit
+    nobody = Cell("no rank in particular", TEXT)
+    return Table.of(
+        "Which rank waits for which",
+        (
+            Column("Rank", NAME, "rank", head=True, length=60),
+            Column("Waited for", NAME, lambda wait: wait.late_rank or nobody, length=60),
+            Column("Time", TIME, "wait_ns", strong=True),
+            Column("Because of", TIMES, lambda wait: _reasons(wait.causes, causes)),
+        ),
+        found.waits,
+        note="Waits inside collectives, and why the other rank was late.",
+        noun="waits",
+        order="that are longest",
+        limit=limit,
     )
 
 
 def _groups(found: RankComparison, limit: Limit) -> Table:
-    rows = [
-        (
-            Cell(group.kind, tag=group.communicator or ""),
-            words.ranks_label(group.ranks),
-            group.count,
-            group.transfer_ns,
-            group.wait_ns,
-            group.spread_ns,
-            group.late,
-        )
-        for group in found.groups
-    ]
     note = "Transfer: the sum of the shortest run of each collective. Late: collectives with a late rank."
-    return Table("Collectives that were matched", GROUPS, rows, note=note, noun="kinds", limit=limit)
+    return Table.of("Collectives that were matched", GROUPS, found.groups, note=note, noun="kinds", limit=limit)
 
 
 def _reasons(times: dict[str, int], causes: Causes) -> list[tuple[LegendEntry, int]] | None:

@@ -41,14 +41,6 @@ DEVICES = (
     Column("Divided", STACK, limit=PAGE),
     *(Column(label, SIDE) for label in ("Compute", "Comm.", "Copies", "Idle")),
 )
-WATERFALL = (
-    Column("Cause", KEY, head=True),
-    Column(NOW, SIDE),
-    Column(PREDICTED, SIDE),
-    Column("Change", SIGNED, strong=True),
-    Column("Of all", FIGURE),
-    Column("Bar", BAR),
-)
 SAVINGS = (
     Column("#", TEXT, head=True, length=20),
     Column("Fix", TEXT, length=90),
@@ -118,26 +110,29 @@ def _waterfall(found: WhatIf, causes: Causes) -> list[Block]:
     if not _predicts(found):
         return []
     whole = max(sum(each.now_ns for each in found.devices) or found.now_ns, 1)
-    changed = sorted(found.waterfall, key=lambda row: (-abs(row.to_ns - row.from_ns), -row.from_ns, row.cause))
-    most = max((abs(row.to_ns - row.from_ns) for row in changed), default=0)
-    rows = [_cause(row, whole, most, causes) for row in changed if row.from_ns or row.to_ns]
+    changed = sorted(found.waterfall, key=lambda row: (-abs(_change(row)), -row.from_ns, row.cause))
+    most = max((abs(_change(row)) for row in changed), default=0)
+    rows = [row for row in changed if row.from_ns or row.to_ns]
+    columns = (
+        Column("Cause", KEY, lambda row: legend_entry(share_of(row.cause, row.from_ns, causes)), head=True),
+        Column(NOW, SIDE, "from_ns"),
+        Column(PREDICTED, SIDE, "to_ns"),
+        Column("Change", SIGNED, lambda row: Cell(_change(row), tone=_tone(_change(row))), strong=True),
+        Column("Of all", FIGURE, lambda row: format_signed_share(_change(row), whole) if _change(row) else None),
+        Column("Bar", BAR, lambda row: part(abs(_change(row)), most)),
+    )
     of = "step" if found.per == "step" else "window"
     title = f"Idle time of a {of} by cause" + (", over all GPUs" if len(found.devices) > 1 else "")
     limit = Limit(summary=TOP_CAUSES, brief=TOP_CAUSES)
-    return [Table(title, WATERFALL, rows, noun="causes", order="that change most", sortable=False, limit=limit)]
+    return [Table.of(title, columns, rows, noun="causes", order="that change most", sortable=False, limit=limit)]
 
 
-def _cause(row: CauseChange, whole: int, most: int, causes: Causes) -> tuple[object, ...]:
-    change = row.to_ns - row.from_ns
-    tone: Tone = "good" if change < 0 else "bad" if change > 0 else "plain"
-    return (
-        legend_entry(share_of(row.cause, row.from_ns, causes)),
-        row.from_ns,
-        row.to_ns,
-        Cell(change, tone=tone),
-        format_signed_share(change, whole) if change else None,
-        part(abs(change), most),
-    )
+def _change(row: CauseChange) -> int:
+    return row.to_ns - row.from_ns
+
+
+def _tone(change: int) -> Tone:
+    return "good" if change < 0 else "bad" if change > 0 else "plain"
 
 
 def _devices(found: WhatIf) -> list[Block]:
