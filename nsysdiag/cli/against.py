@@ -156,15 +156,9 @@ class ComparedPart(Struct, frozen=True):
         return replace(settings, **self.settings)
 
 
-def part_of_each(
-    device: list[str] | None,
-    nvtx: list[str] | None,
-    start: list[str] | None,
-    end: list[str] | None,
-    phase: list[str] | None,
-) -> tuple[ComparedPart, ComparedPart]:
+def part_of_each(of: options.PartOfEach) -> tuple[ComparedPart, ComparedPart]:
     """What of the side before, and of that after, is compared. Raises UsageError."""
-    given = {"--device": device, "--nvtx": nvtx, "--from": start, "--to": end, "--phase": phase}
+    given = {"--device": of.device, "--nvtx": of.nvtx, "--from": of.start, "--to": of.end, "--phase": of.phase}
     both = {option: _of_each_side(option, values or []) for option, values in given.items()}
     before, after = (_part(*(values[at] for values in both.values())) for at in (0, 1))
     return before, after

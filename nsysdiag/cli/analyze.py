@@ -33,13 +33,11 @@ MOST_NS = 10**15
 """Eleven days: no step takes as long."""
 
 
+@options.spread
 def analyze(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help=f"{options.A_TRACE} or a saved report JSON.")],
     *,
-    output: options.OutputOption = None,
-    format_name: options.FormatOption = None,
-    device: options.DeviceOption = None,
-    same_gpu: options.SameGpuOption = False,
+    part: options.AnalysedPart,
     no_replay: Annotated[
         bool, typer.Option("--no-replay", help="No replay: findings have bounds instead of predicted savings. Faster.")
     ] = False,
@@ -47,11 +45,6 @@ def analyze(
         bool, typer.Option("--no-timeline", help="Leave out the timeline, for a smaller report.")
     ] = False,
     full_hash: Annotated[bool, typer.Option("--full-hash", help="Add the file's SHA-256.")] = False,
-    start: options.FromOption = None,
-    end: options.ToOption = None,
-    nvtx: options.NvtxOption = None,
-    iterations: options.IterationsOption = None,
-    step: options.StepOption = None,
     gaps: Annotated[
         int | None, options.value("--gaps", "N", "Number of gaps to list in full, 200 by default; 0 lists all.", min=0)
     ] = None,
@@ -59,11 +52,7 @@ def analyze(
         list[str] | None,
         options.value("--disable", "CAUSE", "Disable this cause; repeatable. See 'nsysdiag rules'.", words="causes"),
     ] = None,
-    config: options.ConfigOption = None,
-    no_config: options.NoConfigOption = False,
-    fail_on: options.FailOnOption = None,
-    warn_on: options.WarnOnOption = None,
-    unjudged: options.UnjudgedOption = options.Unjudged.FAIL,
+    judging: options.ReportBudgets,
     reference_step: Annotated[
         str | None,
         options.value(
@@ -74,13 +63,7 @@ def analyze(
     ] = None,
     gpu_hour_cost: options.GpuHourCostOption = None,
     memory_limit: options.MemoryLimitOption = None,
-    comment: options.CommentOption = None,
-    redact: options.RedactOption = False,
-    details: options.DetailsOption = False,
-    open_html: options.OpenOption = False,
-    force: options.ForceOption = False,
-    quiet: options.QuietOption = False,
-    debug: options.DebugOption = False,
+    out: options.Outputs,
 ) -> None:
     """Say what the GPU waited for.
 
@@ -91,27 +74,17 @@ def analyze(
 
     from nsysdiag.ci.budgets import refuse_changes
     from nsysdiag.cli.output import Wanted, conclude, plan
-    from nsysdiag.cli.settings import budgets_of_options, known_causes, require_one_way, settings_of_file, with_price
+    from nsysdiag.cli.settings import budgets_of_options, known_causes, settings_of_file, with_price
     from nsysdiag.saved.files import is_saved_report
     from nsysdiag.units import parse_bytes
 
-    options.check_comment(comment)
-    start_ns, end_ns = options.narrowed_window(start, end, nvtx, iterations)
-    require_one_way(config, no_config=no_config)
-    budgets = budgets_of_options(fail_on, warn_on)
+    budgets = budgets_of_options(judging)
     refuse_changes(budgets)
     path = named(Path(trace))
-    found = settings_of_file(config, discover=not no_config, saved=is_saved_report(path), quiet=quiet)
+    found = settings_of_file(judging, saved=is_saved_report(path), quiet=out.quiet)
     file = found.settings
     settings = replace(
-        file,
-        device=device,
-        same_gpu=same_gpu or file.same_gpu,
-        start_ns=start_ns,
-        end_ns=end_ns,
-        nvtx=nvtx,
-        iterations=None if iterations is None else options.parse_iterations(iterations),
-        step=options.checked_step(step, file.step),
+        part.of(file),
         gaps=file.gaps if gaps is None else gaps,
         disabled=known_causes(disable) if disable else file.disabled,
         full_hash=full_hash,
@@ -122,23 +95,11 @@ def analyze(
         cost=with_price(file.cost, gpu_hour_cost),
     )
     # Without our own suffix, where the input is one of our outputs.
-    stem = options.REDACTED_STEM if redact else stem_of(path).removesuffix(".nsysdiag") or "trace"
-    destinations = plan(output, format_name, stem, inputs=[path], force=force, open_html=open_html)
-    options.require_markdown(comment, destinations)
-    wanted = Wanted(
-        settings=settings,
-        file=found,
-        budgets=budgets,
-        destinations=destinations,
-        redact=redact,
-        details=details,
-        open_html=open_html,
-        force=force,
-        quiet=quiet,
-        unjudged=unjudged.value,
-        comment=comment,
-    )
-    conclude(_report(path, settings, file, quiet=quiet), trace, wanted)
+    stem = options.REDACTED_STEM if out.redact else stem_of(path).removesuffix(".nsysdiag") or "trace"
+    destinations = plan(out, stem, inputs=[path])
+    options.require_markdown(judging.comment, destinations)
+    wanted = Wanted(settings, found, budgets, destinations, out, judging.unjudged.value, judging.comment)
+    conclude(_report(path, settings, file, quiet=out.quiet), trace, wanted)
 
 
 def _reference(text: str) -> int:
@@ -178,15 +139,8 @@ Examples:
 NAME = "demo.sqlite"
 
 
-def demo(
-    *,
-    output: options.OutputOption = None,
-    format_name: options.FormatOption = None,
-    open_html: options.OpenOption = False,
-    force: options.ForceOption = False,
-    quiet: options.QuietOption = False,
-    debug: options.DebugOption = False,
-) -> None:
+@options.spread
+def demo(*, out: options.DemoOutputs) -> None:
     """Analyse a bundled trace, for a first look.
 
     Two ranks train, and their data loaders are too slow. The host is a real capture. There was no GPU: the program
@@ -198,12 +152,12 @@ def demo(
     from nsysdiag.config.settings import Settings
     from nsysdiag.pseudonyms import private_folder
 
-    destinations = plan(output, format_name, Path(NAME).stem, force=force, open_html=open_html)
+    destinations = plan(out, Path(NAME).stem)
     with private_folder() as folder:
         trace = folder / NAME
         trace.write_bytes(gzip.decompress(bundled_trace()))
-        report = analyze_trace(trace, Settings(), quiet=quiet)
-    write_all(report, destinations, force=force, quiet=quiet, open_html=open_html)
+        report = analyze_trace(trace, Settings(), quiet=out.quiet)
+    write_all(report, destinations, out)
 
 
 def bundled_trace() -> bytes:
@@ -218,20 +172,14 @@ Examples:
   nsysdiag render report.json --redact -o for-the-ticket.html"""
 
 
+@options.spread
 def render(
     report: Annotated[
         str,
         typer.Argument(metavar="REPORT.json", help="Saved by analyze, ranks, compare or whatif, with -o REPORT.json."),
     ],
     *,
-    output: options.OutputOption = None,
-    format_name: options.FormatOption = None,
-    redact: options.RedactOption = False,
-    details: options.DetailsOption = False,
-    open_html: options.OpenOption = False,
-    force: options.ForceOption = False,
-    quiet: options.QuietOption = False,
-    debug: options.DebugOption = False,
+    out: options.Outputs,
 ) -> None:
     """Write a saved report in other formats, without the trace."""
     from nsysdiag.cli.output import plan, write_all
@@ -239,18 +187,18 @@ def render(
     from nsysdiag.formats.documents import kind_of
     from nsysdiag.saved.files import read_document
 
-    if not output:
+    if not out.output:
         raise UsageError("render needs an output", hint="add -o report.html, or '-o -' with --format")
     path = Path(report)
     document = read_document(path)
     kind = kind_of(document)
-    destinations = plan(output, format_name, path.stem, kind, inputs=[path], force=force, open_html=open_html)
+    destinations = plan(out, path.stem, kind, inputs=[path])
     if isinstance(document, Comparison):
-        if redact:
+        if out.redact:
             raise UsageError(
                 "a saved comparison cannot be redacted",
                 hint="compare again with --redact: nsysdiag compare BEFORE AFTER --redact",
             )
     else:
-        document = options.redacted_for(document, redact=redact)
-    write_all(document, destinations, force=force, quiet=quiet, summary=False, open_html=open_html, details=details)
+        document = options.redacted_for(document, redact=out.redact)
+    write_all(document, destinations, out, summary=False)

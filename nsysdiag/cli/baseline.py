@@ -33,6 +33,7 @@ class Action(StrEnum):
     ACCEPT = "accept"
 
 
+@options.spread
 def baseline(
     action: Annotated[Action, typer.Argument(metavar="add|list|accept", help="What to do.", show_default=False)],
     name: Annotated[
@@ -62,10 +63,8 @@ def baseline(
     reason: Annotated[str | None, options.value("--reason", "TEXT", "Why it is accepted.")] = None,
     until: Annotated[str | None, options.value("--until", "DATE", "The last day on which it is: 2099-03-01.")] = None,
     baselines: options.BaselinesOption = None,
-    config: options.ConfigOption = None,
-    no_config: options.NoConfigOption = False,
-    quiet: options.QuietOption = False,
-    debug: options.DebugOption = False,
+    settings: options.SettingsFile,
+    streams: options.Streams,
 ) -> None:
     """Keep runs to compare with under a name.
 
@@ -73,23 +72,22 @@ def baseline(
     compares with all of them. 'accept' says what of a regression is accepted, why, and until when. 'list' shows what
     there is.
     """
-    from nsysdiag.cli.settings import require_one_way, settings_of_file
+    from nsysdiag.cli.settings import settings_of_file
 
-    require_one_way(config, no_config=no_config)
     _require_options(action, {"--runs": keep, "--replace": replace or None}, Action.ADD)
     _require_options(action, {"--what": what, "--reason": reason, "--until": until}, Action.ACCEPT)
     if runs and action != Action.ADD:
         raise UsageError(f"'{action}' takes no runs", hint=f"nsysdiag baseline {action} NAME")
-    file = settings_of_file(config, discover=not no_config, quiet=True)
+    file = settings_of_file(settings, quiet=True)
     folder = Path(baselines or file.baseline.folder)
     if action == Action.LIST:
         emit_text(_listed(folder, name))
     elif name is None:
         raise UsageError("the name of the baseline is missing", hint=f"nsysdiag baseline {action} main ...")
     elif action == Action.ADD:
-        _add(folder, name, runs or [], keep or file.baseline.runs, file, anew=replace, quiet=quiet)
+        _add(folder, name, runs or [], keep or file.baseline.runs, file, anew=replace, quiet=streams.quiet)
     else:
-        _accept(folder, name, what, reason, until, quiet=quiet)
+        _accept(folder, name, what, reason, until, quiet=streams.quiet)
 
 
 def _require_options(action: Action, given: dict[str, object], suits: Action) -> None:

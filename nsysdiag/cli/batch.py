@@ -28,6 +28,7 @@ Examples:
   nsysdiag batch /shared/runs -o /shared/reports --scheduler tcp://head:8786"""
 
 
+@options.spread
 def batch(
     paths: Annotated[
         list[str],
@@ -68,24 +69,14 @@ def batch(
             "--run", "NAME", "What the history calls this run; unless said, the commit in CI, else the time."
         ),
     ] = None,
-    config: Annotated[
-        str | None, options.value("--config", "FILE", "Settings from a nsysdiag.toml or pyproject.toml.")
-    ] = None,
-    no_config: options.NoConfigOption = False,
-    fail_on: options.FailOnOption = None,
-    warn_on: options.WarnOnOption = None,
-    unjudged: options.UnjudgedOption = options.Unjudged.FAIL,
-    comment: options.CommentOption = None,
-    report_url: options.ReportUrlOption = None,
+    judging: options.CiBudgets,
     annotate_findings: Annotated[
         bool,
         typer.Option(
             "--annotate-findings", help="Findings are annotations too in github.txt, not only what fails or warns."
         ),
     ] = False,
-    force: options.ForceOption = False,
-    quiet: options.QuietOption = False,
-    debug: options.DebugOption = False,
+    out: options.Writing,
 ) -> None:
     """Report on many traces: a page and a saved report for each, and a summary of all.
 
@@ -99,33 +90,31 @@ def batch(
     from nsysdiag.batch.task import Shared, check_budgets
     from nsysdiag.ci.budgets import Judgement, refuse_changes, unused
     from nsysdiag.cli.output import say_what_mattered
-    from nsysdiag.cli.settings import budgets_of_options, load_report, only_prices, require_one_way, settings_of_file
+    from nsysdiag.cli.settings import budgets_of_options, load_report, only_prices, settings_of_file
     from nsysdiag.document.one_line import command_of
     from nsysdiag.formats.batch.entries import summary_of
     from nsysdiag.saved.files import is_saved_report
 
     runner = _runner(scheduler, jobs, memory_limit)
-    options.check_comment(comment, report_url)
-    require_one_way(config, no_config=no_config)
-    budgets = budgets_of_options(fail_on, warn_on)
+    budgets = budgets_of_options(judging)
     refuse_changes(budgets)
-    file = settings_of_file(config, discover=not no_config, quiet=quiet)
+    file = settings_of_file(judging, quiet=out.quiet)
     found = find_inputs(paths, Path(output))
     lines = Path(history) if history else None
     past = read_history(lines, Path(output)) if lines else None
     folder = _folder(output)
-    check_targets(folder, found.inputs, lines, force=force)
-    load = partial(load_report, named=config is not None)
+    check_targets(folder, found.inputs, lines, force=out.force)
+    load = partial(load_report, named=judging.config is not None)
     budgets = [*budgets, *file.budgets]
-    check = partial(check_budgets, budgets=budgets, unjudged_does=unjudged.value)
-    shared = Shared(folder, file.settings, load, command_of, check, force=force, resume=resume)
-    entries = _entries(found, shared, runner, quiet=quiet)
+    check = partial(check_budgets, budgets=budgets, unjudged_does=judging.unjudged.value)
+    shared = Shared(folder, file.settings, load, command_of, check, force=out.force, resume=resume)
+    entries = _entries(found, shared, runner, quiet=out.quiet)
     saved = all(is_saved_report(each.path) for each in found.inputs)
     settings = only_prices(file.settings) if saved else file.settings
     summary = summary_of(entries, settings.changed())
-    ways = {"comment": comment, "report_url": report_url, "annotate_findings": annotate_findings}
+    ways = {"comment": judging.comment, "report_url": judging.report_url, "annotate_findings": annotate_findings}
     _write(summary, shared, past, lines, run, ways)
-    if not quiet:
+    if not out.quiet:
         _show(summary)
         for line in [*found.notes, *(past.notes if past else ()), _written(summary, output)]:
             note(line)
@@ -135,7 +124,7 @@ def batch(
         results = [each for entry in summary.entries for each in entry.budgets]
         unknown = [each for entry in summary.entries for each in entry.unjudged]
         say_what_mattered(file, settings, Judgement(results, unknown))
-    _conclude(summary, quiet=quiet)
+    _conclude(summary, quiet=out.quiet)
 
 
 def _runner(scheduler: str | None, jobs: int | None, memory_limit: str | None) -> "Callable[[Watch], Run]":

@@ -24,8 +24,9 @@ Examples:
   nsysdiag bundle train.sqlite --redact -o for-the-vendor.zip"""
 
 
+@options.spread
 def bundle(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help=f"{options.A_TRACE}.")],
+    trace: options.TraceArgument,
     *,
     output: Annotated[
         str | None, typer.Option("-o", "--output", metavar="PATH", help="Write the zip to PATH.", show_default=False)
@@ -33,9 +34,7 @@ def bundle(
     device: options.DeviceOption = None,
     same_gpu: options.SameGpuOption = False,
     redact: options.RedactOption = False,
-    force: options.ForceOption = False,
-    quiet: options.QuietOption = False,
-    debug: options.DebugOption = False,
+    out: options.Writing,
 ) -> None:
     """Write a zip for a ticket: report.html, summary.md, findings.json, and trace.sqlite, a slice of the trace.
 
@@ -57,15 +56,15 @@ def bundle(
             f"{source} is a saved report: a bundle holds a slice of the trace, which a report does not",
             hint="name the trace that it was made from",
         )
-    check_file(target, source, force=force, is_ours=is_ours)
+    check_file(target, source, force=out.force, is_ours=is_ours)
     settings = Settings(device=device, same_gpu=same_gpu)
-    made = _bundle(source, settings, redact=redact, quiet=quiet)
-    write(target, made.data, force=force, is_ours=is_ours)
+    made = _bundle(source, settings, redact=redact, quiet=out.quiet)
+    write(target, made.data, force=out.force, is_ours=is_ours)
     size = made.slice_bytes
     missing = LEFT_OUT if size is None else "the slice does not show what the trace shows"
     for difference in differences(made.slice):  # also where all else is quiet: the bundle lacks something
         note(f"nsysdiag: {missing}: {difference}")
-    if not quiet:
+    if not out.quiet:
         content = "without trace.sqlite" if size is None else f"{coverage(made.slice)} ({format_bytes(size)})"
         note(f"wrote {target}; {content}")
 

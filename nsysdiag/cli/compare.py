@@ -1,5 +1,6 @@
 """`nsysdiag compare`: what a fix, or a fault, changed."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,6 +31,14 @@ Examples:
   nsysdiag compare a100.json h100.json --across-gpus -o compare.html -o compare.json"""
 
 
+class IfNoBaseline(StrEnum):
+    """What a comparison with a baseline does that has no run yet."""
+
+    FAIL = "fail"
+    PASS = "pass"
+
+
+@options.spread
 def compare(
     before: Annotated[
         str | None,
@@ -52,32 +61,20 @@ def compare(
         ),
     ] = None,
     baselines: options.BaselinesOption = None,
-    if_no_baseline: options.IfNoBaselineOption = options.IfNoBaseline.FAIL,
+    if_no_baseline: Annotated[
+        IfNoBaseline,
+        options.value(
+            "--if-no-baseline",
+            "WHAT",
+            "Where the baseline has no run yet: 'fail' (exit code 2), or 'pass', which says so and compares nothing.",
+        ),
+    ] = IfNoBaseline.FAIL,
     across_gpus: Annotated[bool, typer.Option("--across-gpus", help="Compare GPUs of different models.")] = False,
     same_gpu: options.SameGpuOfEachOption = False,
     step: options.StepOption = None,
-    device: options.DeviceOfEachOption = None,
-    nvtx: options.NvtxOfEachOption = None,
-    start: options.FromOfEachOption = None,
-    end: options.ToOfEachOption = None,
-    phase: options.PhaseOfEachOption = None,
-    config: Annotated[
-        str | None, options.value("--config", "FILE", "Settings and budgets from this TOML file.")
-    ] = None,
-    no_config: options.NoConfigOption = False,
-    fail_on: options.FailOnOption = None,
-    warn_on: options.WarnOnOption = None,
-    unjudged: options.UnjudgedOption = options.Unjudged.FAIL,
-    output: options.OutputOption = None,
-    format_name: options.ComparisonFormatOption = None,
-    comment: options.CommentOption = None,
-    report_url: options.ReportUrlOption = None,
-    redact: options.RedactOption = False,
-    details: options.DetailsOption = False,
-    open_html: options.OpenOption = False,
-    force: options.ForceOption = False,
-    quiet: options.QuietOption = False,
-    debug: options.DebugOption = False,
+    part: options.PartOfEach,
+    judging: options.CiBudgets,
+    out: options.ComparisonOutputs,
 ) -> None:
     """Say what changed between two captures, and whether it is more than chance.
 
@@ -90,7 +87,7 @@ def compare(
     from nsysdiag.ci.budgets import Judgement, judge
     from nsysdiag.cli.against import accepting, against, base_of, compared, part_of_each, runs_of, with_accepted
     from nsysdiag.cli.output import concluding, plan, write_all
-    from nsysdiag.cli.settings import budgets_of_options, require_one_way, settings_of_file
+    from nsysdiag.cli.settings import budgets_of_options, settings_of_file
     from nsysdiag.comparison.pairing import require_names
     from nsysdiag.comparison.show.registry import RENDERERS
     from nsysdiag.formats.documents import DocumentKind
@@ -98,53 +95,50 @@ def compare(
     from nsysdiag.share.names import Names
     from nsysdiag.share.redaction import is_redacted, redacted_by
 
-    options.check_comment(comment, report_url)
-    require_one_way(config, no_config=no_config)
-    budgets = budgets_of_options(fail_on, warn_on)
+    budgets = budgets_of_options(judging)
     left, right = _sides(before, after, more_before or [], more_after or [], baseline)
     paths = [*left, *right]
     kind = DocumentKind("a comparison", [*RENDERERS], tables=())
-    destinations = plan(output, format_name, "compare", kind, inputs=paths, force=force, open_html=open_html)
-    options.require_markdown(comment, destinations)
+    destinations = plan(out, "compare", kind, inputs=paths)
+    options.require_markdown(judging.comment, destinations)
     saved = all(is_saved_report(path) for path in paths)
-    found = settings_of_file(config, discover=not no_config, saved=saved, quiet=quiet)
+    found = settings_of_file(judging, saved=saved, quiet=out.quiet)
     file = found.settings
     base = None if baseline is None else base_of(baseline, baselines, found, if_new=if_no_baseline.value)
     settings = replace(file, same_gpu=same_gpu or file.same_gpu, step=options.checked_step(step, file.step))
-    parts = part_of_each(device, nvtx, start, end, phase)
-    cut = _reports(left, right, settings, file, parts, whole=base is None, quiet=quiet)
+    parts = part_of_each(part)
+    cut = _reports(left, right, settings, file, parts, whole=base is None, quiet=out.quiet)
     left, earlier = (left, []) if base is None else runs_of(base)
     reports = [*earlier, *cut.reports]
     require_names(reports)
-    if redact and any(map(is_redacted, reports)):
+    if out.redact and any(map(is_redacted, reports)):
         raise UsageError("a report is redacted already", hint="leave --redact out, or use the traces themselves")
     # The same pseudonyms for both sides: what has one name before and after still has.
-    names = Names() if redact else None
+    names = Names() if out.redact else None
     shown = [redacted_by(report, names) for report in reports] if names else reports
     sides = shown[: len(left)], shown[len(left) :]
     made = compared(base, *sides, names, across_gpus=across_gpus, same_work=cut.same_work)
     made = replace(made, notes=[*cut.notes, *made.notes])
-    if redact or not any(map(is_redacted, reports)):  # else what a file is called may be a name
+    if out.redact or not any(map(is_redacted, reports)):  # else what a file is called may be a name
         given = made.before if base else _given(made.before, left, names)
         made = replace(made, before=given, after=_given(made.after, right, names))
         made = made if saved else _with_settings(made, file, settings, names)
     latest = {str(path): report for path, report in zip(right, reports[len(left) :], strict=True)}
-    judged = judge([*budgets, *found.budgets], lambda budget: check_comparison(made, latest, [budget]), unjudged.value)
-    judged, made = with_accepted(base, judged, made, redact=redact)
-    free = not quiet and all(each.path for each in destinations)
+    judged = judge(
+        [*budgets, *found.budgets], lambda budget: check_comparison(made, latest, [budget]), judging.unjudged.value
+    )
+    judged, made = with_accepted(base, judged, made, redact=out.redact)
+    free = not out.quiet and all(each.path for each in destinations)
     commands = accepting(base, judged)
-    with concluding(judged, found, settings, quiet=quiet, to_stdout=free, against=against(made, commands)):
+    with concluding(judged, found, settings, quiet=out.quiet, to_stdout=free, against=against(made, commands)):
         write_all(
             made,
             destinations,
-            force=force,
-            quiet=quiet,
-            open_html=open_html,
-            details=details,
-            judged=Judgement() if redact else judged,
-            comment=comment,
-            report_url=report_url,
-            accept={} if redact else commands,
+            out,
+            judged=Judgement() if out.redact else judged,
+            comment=judging.comment,
+            report_url=judging.report_url,
+            accept={} if out.redact else commands,
         )
 
 
@@ -238,6 +232,7 @@ Examples:
   nsysdiag ranks rank0.sqlite rank1.sqlite --redact -o for-the-ticket.html"""
 
 
+@options.spread
 def ranks(
     traces: Annotated[
         list[str],
@@ -247,14 +242,8 @@ def ranks(
         ),
     ],
     *,
-    output: options.OutputOption = None,
-    format_name: options.RanksFormatOption = None,
     same_gpu: options.SameGpuOfEachOption = False,
-    redact: options.RedactOption = False,
-    open_html: options.OpenOption = False,
-    force: options.ForceOption = False,
-    quiet: options.QuietOption = False,
-    debug: options.DebugOption = False,
+    out: options.RanksOutputs,
 ) -> None:
     """Say which rank the others wait for, and why it is late.
 
@@ -271,8 +260,8 @@ def ranks(
     if twice := options.first_repeated(paths):
         raise UsageError(f"{twice} is named twice", hint="name each trace once")
     kind = DocumentKind("a comparison of ranks", [*RENDERERS], TABLES)
-    destinations = plan(output, format_name, "ranks", kind, inputs=paths, force=force, open_html=open_html)
-    with progress_bar(quiet=quiet) as progress:
+    destinations = plan(out, "ranks", kind, inputs=paths)
+    with progress_bar(quiet=out.quiet) as progress:
         report = pipeline.analyze_ranks(paths, Settings(same_gpu=same_gpu, timeline=False), progress)
-    report = options.redacted_for(report, redact=redact)
-    write_all(report, destinations, force=force, quiet=quiet, open_html=open_html)
+    report = options.redacted_for(report, redact=out.redact)
+    write_all(report, destinations, out)

@@ -129,6 +129,7 @@ GROUPS = {
 """The options of all commands without their `--`, in the order of the groups."""
 OTHERS = "Options"
 GROUP_OF = {f"--{option}": group for group, options in GROUPS.items() for option in options.split()}
+ORDER = {option: place for place, option in enumerate(GROUP_OF)}
 
 
 class GroupedCommand(TyperCommand):
@@ -145,15 +146,20 @@ class GroupedCommand(TyperCommand):
 
 
 def grouped(params: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:
-    """The options of a command by their groups, in the order of `GROUPS`; those without a group come last."""
+    """The options of a command by their groups, both in the order of `GROUPS`; those without a group come last."""
     options = [each for each in params if each.param_type_name == "option"]
+    options.sort(key=lambda each: ORDER.get(_name_of(each), len(ORDER)))
     for group in (*GROUPS, OTHERS):
         yield group, [each for each in options if group_of(each) == group]
 
 
 def group_of(option: Any) -> str:
     """The group of an option, by its long name."""
-    return GROUP_OF.get(max(option.opts, key=len), OTHERS)
+    return GROUP_OF.get(_name_of(option), OTHERS)
+
+
+def _name_of(option: Any) -> str:
+    return str(max(option.opts, key=len))
 
 
 EPILOG = """\b

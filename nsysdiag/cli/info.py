@@ -29,7 +29,7 @@ class InfoFormat(StrEnum):
 
 
 def info(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help=f"{options.A_TRACE}.")],
+    trace: options.TraceArgument,
     *,
     format_name: Annotated[InfoFormat, typer.Option("--format", metavar="F", help="text or json.")] = InfoFormat.TEXT,
     debug: options.DebugOption = False,

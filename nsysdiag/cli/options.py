@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Callable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar, get_origin, get_type_hints
 
 import typer
 
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from nsysdiag.config.settings import Settings
     from nsysdiag.formats.documents import Destination
     from nsysdiag.ranks.report import RanksReport
     from nsysdiag.replay.facts import WhatIf
@@ -33,6 +37,7 @@ def value(option: str, metavar: str, help: str, words: str | None = None, **more
 
 A_TRACE = f"A trace ({', '.join(each.noun for each in INPUT_FORMATS[:-1])}, or {INPUT_FORMATS[-1].noun})"
 """What a command takes: how its help begins."""
+TraceArgument = Annotated[str, typer.Argument(metavar="TRACE", help=f"{A_TRACE}.")]
 DeviceOption = Annotated[str | None, value("--device", "D", "One GPU: its index, key or part of its name.")]
 
 
@@ -42,50 +47,20 @@ def _same_gpu(which: str) -> Any:
 
 SameGpuOption = Annotated[bool, _same_gpu("this")]
 SameGpuOfEachOption = Annotated[bool, _same_gpu("each")]
-OutputOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="PATH",
-        help="Write to PATH; repeatable. The suffix picks the format; '-' is stdout, with --format.",
-        show_default=False,
-        autocompletion=output_path,
-    ),
-]
 
 
-def _format(names: str) -> Any:
-    return value(
-        "--format",
-        "F",
-        f"Format of '-o -', and of a PATH without a known suffix: {names}.",
-        autocompletion=format_of(names),
-    )
+def _output(more: str = "") -> Any:
+    what = f"Write to PATH; repeatable. The suffix picks the format{more}."
+    return typer.Option("-o", "--output", metavar="PATH", help=what, show_default=False, autocompletion=output_path)
+
+
+def _format(names: str, of: str = "'-o -', and of a PATH without a known suffix") -> Any:
+    return value("--format", "F", f"Format of {of}: {names}.", autocompletion=format_of(names))
 
 
 FORMATS = "html, json, md, txt, csv, prom or perfetto"
 """Those of a report that are named; the others are for CI."""
-FormatOption = Annotated[str | None, _format(FORMATS)]
-RanksFormatOption = Annotated[str | None, _format("html, json, md, txt or csv")]
-ComparisonFormatOption = Annotated[str | None, _format("html, json, md or txt")]
-PredictionFormatOption = Annotated[str | None, _format("html, json, md or txt")]
-FromOption = Annotated[
-    str | None, value("--from", "T", "Start of the window: 1.5s, 20ms or 300us; a bare number is ns.")
-]
-ToOption = Annotated[str | None, value("--to", "T", "End of the window.")]
-NvtxOption = Annotated[
-    str | None, value("--nvtx", "NAME", "Only the NVTX ranges of this name; * and ? match any text and one character.")
-]
-IterationsOption = Annotated[
-    str | None,
-    value(
-        "--iterations",
-        "A:B",
-        "Only iterations A to B - 1, counted from 0. 3: and :10 are open ranges, 7 is one iteration, -5: is the "
-        "last five.",
-    ),
-]
+OF_COMPARISONS = "html, json, md or txt"
 StepOption = Annotated[
     str | None,
     value(
@@ -101,24 +76,6 @@ def _of_each(option: str, metavar: str, what: str) -> Any:
     return value(option, metavar, f"{what} Twice: before, then after.")
 
 
-DeviceOfEachOption = Annotated[
-    list[str] | None, _of_each("--device", "D", "One GPU: its index, key or part of its name.")
-]
-NvtxOfEachOption = Annotated[list[str] | None, _of_each("--nvtx", "NAME", "Only the NVTX ranges of this name.")]
-FromOfEachOption = Annotated[
-    list[str] | None, _of_each("--from", "T", "Start of the window: 1.5s or 20ms; a bare number is ns.")
-]
-ToOfEachOption = Annotated[list[str] | None, _of_each("--to", "T", "End of the window.")]
-PhaseOfEachOption = Annotated[
-    list[str] | None,
-    _of_each("--phase", "NAME", "Only start-up, steady, pause or teardown; 'steady 2' is the second one."),
-]
-ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite files that nsysdiag did not write.")]
-OpenOption = Annotated[bool, typer.Option("--open", help="Open the HTML report in the browser when done.")]
-DetailsOption = Annotated[
-    bool, typer.Option("--details", help="Text and Markdown with all sections, not only the first screen.")
-]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only: no summary, progress or notes.")]
 RedactOption = Annotated[
     bool,
     typer.Option(
@@ -126,11 +83,6 @@ RedactOption = Annotated[
         help="Replace names of kernels, NVTX ranges, functions, libraries, threads, processes and files by numbers.",
     ),
 ]
-FailOnOption = Annotated[
-    list[str] | None,
-    value("--fail-on", "EXPR", "Exit with 1 if this is true, as 'idle_share > 20%'; repeatable. See docs/budgets.md."),
-]
-WarnOnOption = Annotated[list[str] | None, value("--warn-on", "EXPR", "Only warn if this is true; repeatable.")]
 
 
 class Unjudged(StrEnum):
@@ -141,44 +93,6 @@ class Unjudged(StrEnum):
     FAIL = "fail"
 
 
-UnjudgedOption = Annotated[
-    Unjudged,
-    value(
-        "--unjudged",
-        "WHAT",
-        "What a budget does that the trace cannot tell: 'fail' (exit code 2), 'warn' or 'ignore'. One that only "
-        "warns never fails.",
-    ),
-]
-CommentOption = Annotated[
-    str | None,
-    value(
-        "--comment",
-        "KEY",
-        "Markdown as a comment for a pull request: with budgets, of limited length, and with a hidden line with "
-        "KEY for scripts.",
-    ),
-]
-
-
-class IfNoBaseline(StrEnum):
-    """What a comparison with a baseline does that has no run yet."""
-
-    FAIL = "fail"
-    PASS = "pass"
-
-
-IfNoBaselineOption = Annotated[
-    IfNoBaseline,
-    value(
-        "--if-no-baseline",
-        "WHAT",
-        "Where the baseline has no run yet: 'fail' (exit code 2), or 'pass', which says so and compares nothing.",
-    ),
-]
-ReportUrlOption = Annotated[
-    str | None, value("--report-url", "URL", "Where the whole report will be: a comment links to it.")
-]
 BaselinesOption = Annotated[
     str | None,
     value(
@@ -186,12 +100,6 @@ BaselinesOption = Annotated[
         "DIR",
         "The folder of all baselines; unless said, that of the settings file, else .nsysdiag/baselines.",
     ),
-]
-SettingsFileOption = Annotated[
-    str | None, value("--config", "FILE", "Settings from this TOML file; options override it.")
-]
-ConfigOption = Annotated[
-    str | None, value("--config", "FILE", "Settings and budgets from this TOML file; options override it.")
 ]
 GpuHourCostOption = Annotated[
     float | None, value("--gpu-hour-cost", "X", "Price of a GPU hour: the report then shows what lost time costs.")
@@ -204,10 +112,249 @@ MemoryLimitOption = Annotated[
         "Use at most about this much memory, as 2GB. Of a larger trace only the middle is analysed.",
     ),
 ]
-NoConfigOption = Annotated[
-    bool, typer.Option("--no-config", help="Do not search for a nsysdiag.toml or pyproject.toml.")
-]
+
+
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+# Groups of options. A command has one parameter for each group, and `spread` makes each field an option.
+
+
+class OptionGroup:
+    """Options that several commands have. An attribute whose type holds no option is none: it keeps its default."""
+
+    def __init__(self, **given: Any) -> None:
+        """With these values; the others are the defaults. Raises what `check` does."""
+        self.__dict__.update(given)
+        self.check()
+
+    def check(self) -> None:
+        """Raise UsageError where the values contradict each other."""
+
+    def but(self, **changed: Any) -> Self:
+        """The same with other values."""
+        return type(self)(**{**self.__dict__, **changed})
+
+    @classmethod
+    def parameters(cls) -> list[inspect.Parameter]:
+        """Its options as parameters of a command."""
+        return [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=getattr(cls, name), annotation=kind)
+            for name, kind in get_type_hints(cls, include_extras=True).items()
+            if get_origin(kind) is Annotated
+        ]
+
+
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of its groups as parameters, in place of each group."""
+    signature = inspect.signature(command, eval_str=True)
+    of = {each.name: each.annotation for each in signature.parameters.values()}
+    groups = {name: kind for name, kind in of.items() if isinstance(kind, type) and issubclass(kind, OptionGroup)}
+    own = [each for each in signature.parameters.values() if each.name not in groups]
+    parameters = [*own, *(each for group in groups.values() for each in group.parameters())]
+
+    @wraps(command)
+    def with_groups(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{each.name: given.pop(each.name) for each in group.parameters()})
+        command(**given)
+
+    with_groups.__dict__["__signature__"] = inspect.Signature(parameters)
+    with_groups.__annotations__ = {each.name: each.annotation for each in parameters}
+    return with_groups
+
+
+class Streams(OptionGroup):
+    """What a command says on its streams."""
+
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only: no summary, progress or notes.")] = (
+        False
+    )
+    debug: DebugOption = False
+
+
+class Writing(Streams):
+    """Whether files of others are overwritten."""
+
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that nsysdiag did not write.")] = False
+
+
+class Outputs(Writing):
+    """Where the results go, in which format, and what is left out of them."""
+
+    output: Annotated[list[str] | None, _output("; '-' is stdout, with --format")] = None
+    format_name: Annotated[str | None, _format(FORMATS)] = None
+    redact: RedactOption = False
+    details: Annotated[
+        bool, typer.Option("--details", help="Text and Markdown with all sections, not only the first screen.")
+    ] = False
+    open_html: Annotated[bool, typer.Option("--open", help="Open the HTML report in the browser when done.")] = False
+
+
+class ComparisonOutputs(Outputs):
+    """Those of a comparison."""
+
+    format_name: Annotated[str | None, _format(OF_COMPARISONS)] = None
+
+
+class PredictionOutputs(ComparisonOutputs):
+    """Those of a prediction, which has no more details."""
+
+    details: bool = False
+
+
+class RanksOutputs(PredictionOutputs):
+    """Those of a comparison of ranks."""
+
+    format_name: Annotated[str | None, _format("html, json, md, txt or csv")] = None
+
+
+class DemoOutputs(Outputs):
+    """Those of the demo, whose names are no secret."""
+
+    redact: bool = False
+    details: bool = False
+
+
+class RecordedOutputs(Outputs):
+    """Those of a recorded program, to which stdout belongs."""
+
+    output: Annotated[list[str] | None, _output()] = None
+    format_name: Annotated[str | None, _format(FORMATS, "a PATH without a known suffix")] = None
+
+
+class TrialOutputs(PredictionOutputs):
+    """Those of a fix that is tried."""
+
+    output: Annotated[list[str] | None, _output()] = None
+    redact: bool = False
+    open_html: bool = False
+
+
+class SettingsFile(OptionGroup):
+    """Which file the settings are from."""
+
+    config: Annotated[str | None, value("--config", "FILE", "Settings from this TOML file; options override it.")] = (
+        None
+    )
+    no_config: Annotated[
+        bool, typer.Option("--no-config", help="Do not search for a nsysdiag.toml or pyproject.toml.")
+    ] = False
+
+    def check(self) -> None:
+        """A file cannot be named and refused at once."""
+        if self.config is not None and self.no_config:
+            raise UsageError("--config and --no-config exclude each other")
+
+
+class Budgets(SettingsFile):
+    """Budgets, of the file and of options."""
+
+    config: Annotated[
+        str | None, value("--config", "FILE", "Settings and budgets from this TOML file; options override it.")
+    ] = None
+    fail_on: Annotated[
+        list[str] | None,
+        value(
+            "--fail-on", "EXPR", "Exit with 1 if this is true, as 'idle_share > 20%'; repeatable. See docs/budgets.md."
+        ),
+    ] = None
+    warn_on: Annotated[list[str] | None, value("--warn-on", "EXPR", "Only warn if this is true; repeatable.")] = None
+
+
+class CiBudgets(Budgets):
+    """Budgets, and what a CI job says of them."""
+
+    unjudged: Annotated[
+        Unjudged,
+        value(
+            "--unjudged",
+            "WHAT",
+            "What a budget does that the trace cannot tell: 'fail' (exit code 2), 'warn' or 'ignore'. One that only "
+            "warns never fails.",
+        ),
+    ] = Unjudged.FAIL
+    comment: Annotated[
+        str | None,
+        value(
+            "--comment",
+            "KEY",
+            "Markdown as a comment for a pull request: with budgets, of limited length, and with a hidden line with "
+            "KEY for scripts.",
+        ),
+    ] = None
+    report_url: Annotated[
+        str | None, value("--report-url", "URL", "Where the whole report will be: a comment links to it.")
+    ] = None
+
+    def check(self) -> None:
+        """A comment must be one."""
+        super().check()
+        check_comment(self.comment, self.report_url)
+
+
+class ReportBudgets(CiBudgets):
+    """Those of one report, which is the whole one."""
+
+    report_url: str | None = None
+
+
+class AnalysedPart(OptionGroup):
+    """What of a trace is analysed."""
+
+    device: DeviceOption = None
+    same_gpu: SameGpuOption = False
+    start: Annotated[
+        str | None, value("--from", "T", "Start of the window: 1.5s, 20ms or 300us; a bare number is ns.")
+    ] = None
+    end: Annotated[str | None, value("--to", "T", "End of the window.")] = None
+    nvtx: Annotated[
+        str | None,
+        value("--nvtx", "NAME", "Only the NVTX ranges of this name; * and ? match any text and one character."),
+    ] = None
+    iterations: Annotated[
+        str | None,
+        value(
+            "--iterations",
+            "A:B",
+            "Only iterations A to B - 1, counted from 0. 3: and :10 are open ranges, 7 is one iteration, -5: is the "
+            "last five.",
+        ),
+    ] = None
+    step: StepOption = None
+
+    def of(self, file: Settings) -> Settings:
+        """The settings of a file with those of this part. Raises UsageError."""
+        from msgspec.structs import replace
+
+        start_ns, end_ns = narrowed_window(self.start, self.end, self.nvtx, self.iterations)
+        return replace(
+            file,
+            device=self.device,
+            same_gpu=self.same_gpu or file.same_gpu,
+            start_ns=start_ns,
+            end_ns=end_ns,
+            nvtx=self.nvtx,
+            iterations=None if self.iterations is None else parse_iterations(self.iterations),
+            step=checked_step(self.step, file.step),
+        )
+
+
+class PartOfEach(OptionGroup):
+    """What of both sides of a comparison is compared."""
+
+    device: Annotated[list[str] | None, _of_each("--device", "D", "One GPU: its index, key or part of its name.")] = (
+        None
+    )
+    nvtx: Annotated[list[str] | None, _of_each("--nvtx", "NAME", "Only the NVTX ranges of this name.")] = None
+    start: Annotated[
+        list[str] | None, _of_each("--from", "T", "Start of the window: 1.5s or 20ms; a bare number is ns.")
+    ] = None
+    end: Annotated[list[str] | None, _of_each("--to", "T", "End of the window.")] = None
+    phase: Annotated[
+        list[str] | None,
+        _of_each("--phase", "NAME", "Only start-up, steady, pause or teardown; 'steady 2' is the second one."),
+    ] = None
 
 
 def first_repeated(paths: Sequence[Path]) -> Path | None:

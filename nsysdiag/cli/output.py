@@ -37,14 +37,7 @@ STDOUT = "-"
 
 
 def plan(
-    outputs: Sequence[str] | None,
-    format_name: str | None,
-    default_stem: str,
-    kind: DocumentKind | None = None,
-    *,
-    inputs: Sequence[Path] = (),
-    force: bool,
-    open_html: bool = False,
+    out: options.Outputs, default_stem: str, kind: DocumentKind | None = None, *, inputs: Sequence[Path] = ()
 ) -> list[Destination]:
     """The destinations of the options; without -o, one file in the current folder.
 
@@ -53,6 +46,7 @@ def plan(
     is one of the `inputs`, or was not written by nsysdiag.
     """
     kind = kind or REPORT
+    outputs, format_name = out.output, out.format_name
     if format_name is not None and format_name not in FORMATS:
         raise UsageError(f"unknown format '{format_name}'", hint=f"the formats are: {', '.join(kind.formats)}")
     if outputs:
@@ -64,11 +58,11 @@ def plan(
     for each in found:
         kind.require(each.format)
     _refuse_repeats(found)
-    if open_html and not _html_files(found):
+    if out.open_html and not _html_files(found):
         raise UsageError("--open needs an HTML report", hint="add -o report.html")
     for source in inputs or (None,):
         for path in [path for each in found for path in each.files()]:
-            check_file(path, source, force=force)
+            check_file(path, source, force=out.force)
     return found
 
 
@@ -122,40 +116,36 @@ def check_file(path: Path, source: Path | None, *, force: bool, is_ours: Callabl
 def write_all(
     document: Document,
     destinations: Sequence[Destination],
+    out: options.Outputs,
     *,
-    force: bool,
-    quiet: bool,
     summary: bool = True,
-    open_html: bool = False,
     judged: Judgement | None = None,
-    details: bool = False,
     comment: str | None = None,
     report_url: str | None = None,
     accept: Mapping[str, str] | None = None,
 ) -> None:
-    """Print the text summary to stdout unless that is taken or `quiet`, and write every destination. `judged` is what
-    became of the budgets of a report; with `details` text and Markdown hold all sections. `comment` is the key of a
-    comment, which Markdown is then. It links to `report_url`, and has the commands of `accept`, which accept a budget,
-    by its id.
+    """Print the text summary to stdout unless that is taken or it is to be quiet, and write every destination. `judged`
+    is what became of the budgets of a report. `comment` is the key of a comment, which Markdown is then. It links to
+    `report_url`, and has the commands of `accept`, which accept a budget, by its id.
 
     Exits with the code of an unwritable output (2) after the others have been written. All are made before the first
     is written: where memory runs out, which is a MemoryShortError, there is none.
     """
-    options = RenderOptions(
-        details=details,
+    rendering = RenderOptions(
+        details=out.details,
         budgets=tuple(judged.results) if judged else (),
         unjudged=tuple(judged.unjudged) if judged else (),
         comment=comment,
         report_url=report_url,
         accept=dict(accept or {}),
     )
-    made = [(each, _made(document, each, options)) for each in destinations]
-    if summary and not quiet and all(each.path for each in destinations):
-        emit(_summary(document, details=details), TEXT)
-    failures = [error for each, files in made if (error := _write(each, files, force=force, quiet=quiet))]
+    made = [(each, _made(document, each, rendering)) for each in destinations]
+    if summary and not out.quiet and all(each.path for each in destinations):
+        emit(rendered(document, "txt", for_stdout(details=out.details)), TEXT)
+    failures = [error for each, files in made if (error := _write(each, files, out))]
     for error in failures:
         complain(error.message, error.hint)
-    for path in _html_files(destinations) if open_html else ():
+    for path in _html_files(destinations) if out.open_html else ():
         if path.exists() and not webbrowser.open(path.absolute().as_uri()):
             note(f"no browser to open {path} with")
     if failures:
@@ -170,10 +160,6 @@ def _made(document: Document, destination: Destination, options: RenderOptions) 
         return error
 
 
-def _summary(document: Document, *, details: bool) -> bytes:
-    return rendered(document, "txt", for_stdout(details=details))
-
-
 def for_stdout(*, details: bool = False) -> RenderOptions:
     """How text is written to stdout: as wide as the terminal and with colours where it is one."""
     if sys.stdout is None or not sys.stdout.isatty():
@@ -182,7 +168,7 @@ def for_stdout(*, details: bool = False) -> RenderOptions:
     return RenderOptions(width=width, color="NO_COLOR" not in os.environ, details=details)
 
 
-def _write(destination: Destination, files: Files | OutputError, *, force: bool, quiet: bool) -> OutputError | None:
+def _write(destination: Destination, files: Files | OutputError, out: options.Outputs) -> OutputError | None:
     """Write what was made; returns why that could not be done."""
     if isinstance(files, OutputError):
         return files
@@ -191,8 +177,8 @@ def _write(destination: Destination, files: Files | OutputError, *, force: bool,
             if path is None:
                 emit(data, FORMATS[destination.format].syntax)
                 continue
-            write(path, data, force=force)
-            if not quiet:
+            write(path, data, force=out.force)
+            if not out.quiet:
                 note(f"wrote {path}")
     except OutputError as error:
         return error
@@ -274,11 +260,7 @@ class Wanted(Struct, frozen=True):
     file: FromFile
     budgets: Sequence[Budget]
     destinations: Sequence[Destination]
-    redact: bool
-    details: bool
-    open_html: bool
-    force: bool
-    quiet: bool
+    out: options.Outputs
     unjudged: str = FAIL
     comment: str | None = None
 
@@ -291,19 +273,10 @@ def conclude(report: Report, trace: str, wanted: Wanted) -> None:
 
     budgets = [*wanted.budgets, *wanted.file.budgets]
     judged = judge(budgets, lambda budget: check_budgets(report, [budget], trace), wanted.unjudged)
-    shown = options.redacted_for(report, redact=wanted.redact)
-    if not wanted.quiet:
+    shown = options.redacted_for(report, redact=wanted.out.redact)
+    if not wanted.out.quiet:
         say_unpriced(shown, wanted.settings)
-    public = Judgement() if wanted.redact else judged  # the expressions of budgets may hold names of the trace
-    free = not wanted.quiet and all(each.path for each in wanted.destinations)
-    with concluding(judged, wanted.file, wanted.settings, quiet=wanted.quiet, to_stdout=free):
-        write_all(
-            shown,
-            wanted.destinations,
-            force=wanted.force,
-            quiet=wanted.quiet,
-            open_html=wanted.open_html,
-            judged=public,
-            details=wanted.details,
-            comment=wanted.comment,
-        )
+    public = Judgement() if wanted.out.redact else judged  # the expressions of budgets may hold names of the trace
+    free = not wanted.out.quiet and all(each.path for each in wanted.destinations)
+    with concluding(judged, wanted.file, wanted.settings, quiet=wanted.out.quiet, to_stdout=free):
+        write_all(shown, wanted.destinations, wanted.out, judged=public, comment=wanted.comment)

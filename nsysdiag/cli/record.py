@@ -9,7 +9,7 @@ import typer
 
 from nsysdiag.cli import options
 from nsysdiag.cli.console import complain, note
-from nsysdiag.cli.help import GroupedCommand, format_of, output_path
+from nsysdiag.cli.help import GroupedCommand
 from nsysdiag.messages import InputError, NsysdiagError, OutputError, ProgramFailedError, UsageError, printable
 from nsysdiag.signals import Ended
 
@@ -22,43 +22,44 @@ if TYPE_CHECKING:
 ProgramOption = Annotated[
     list[str], typer.Argument(metavar="PROGRAM ARGS...", help="The program and its arguments.", show_default=False)
 ]
-DelayOption = Annotated[
-    float | None, options.value("--delay", "SECONDS", "Start recording this long after the program starts.", min=0)
-]
-DurationOption = Annotated[
-    float | None, options.value("--duration", "SECONDS", "Record for this long, then end the program (SIGTERM).", min=0)
-]
-CaptureRangeOption = Annotated[
-    str | None,
-    options.value(
-        "--capture-range",
-        "RANGE",
-        "Record from cudaProfilerStart to cudaProfilerStop (cudaProfilerApi), or the first NVTX range of this "
-        "name. Then end the program (SIGTERM).",
-    ),
-]
-NsysOption = Annotated[
-    str | None, options.value("--nsys", "PROGRAM", "The nsys to use; by default the one on the PATH.")
-]
-
-RecordedOutputOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="PATH",
-        help="Write to PATH; repeatable. The suffix picks the format.",
-        show_default=False,
-        autocompletion=output_path,
-    ),
-]
 
 
-def refuse_stdout(output: list[str] | None) -> None:
+class Recording(options.OptionGroup):
+    """When nsys records, and which nsys."""
+
+    delay: Annotated[
+        float | None, options.value("--delay", "SECONDS", "Start recording this long after the program starts.", min=0)
+    ] = None
+    duration: Annotated[
+        float | None,
+        options.value("--duration", "SECONDS", "Record for this long, then end the program (SIGTERM).", min=0),
+    ] = None
+    capture_range: Annotated[
+        str | None,
+        options.value(
+            "--capture-range",
+            "RANGE",
+            "Record from cudaProfilerStart to cudaProfilerStop (cudaProfilerApi), or the first NVTX range of this "
+            "name. Then end the program (SIGTERM).",
+        ),
+    ] = None
+    nsys: Annotated[
+        str | None, options.value("--nsys", "PROGRAM", "The nsys to use; by default the one on the PATH.")
+    ] = None
+
+    @property
+    def span(self) -> "RecordedSpan":
+        """The time that is recorded."""
+        from nsysdiag.capture.plan import RecordedSpan
+
+        return RecordedSpan(self.delay, self.duration, self.capture_range)
+
+
+def refuse_stdout(out: options.Outputs) -> None:
     """Raises UsageError for '-o -'."""
     from nsysdiag.cli.output import STDOUT
 
-    if STDOUT in (output or ()):
+    if STDOUT in (out.output or ()):
         raise UsageError("'-o -' cannot be used: standard output is the program's", hint="write to a file with -o PATH")
 
 
@@ -101,7 +102,7 @@ class RecordCommand(GroupedCommand):
 
 
 def recorded(
-    nsys: "Nsys", words: list[str], span: "RecordedSpan", target: Path, folder: Path, *, force: bool, quiet: bool
+    nsys: "Nsys", words: list[str], span: "RecordedSpan", target: Path, folder: Path, out: options.Writing
 ) -> tuple[Path, int]:
     """Record the program. Where the report is, and the code that this command ends with: 0 unless the program failed or
     a signal came, which is said here."""
@@ -109,23 +110,23 @@ def recorded(
     from nsysdiag.capture.run import this_host
 
     plan = planned(nsys, this_host(), span, python=is_python(words), mpi=uses_mpi(words))
-    if not quiet:
+    if not out.quiet:
         _say(nsys, plan)
     written = beside(target)
     stream = written.with_suffix(STREAM)
     try:
-        done = _run(nsys, plan, span, words, written, folder, quiet=quiet)
+        done = _run(nsys, plan, span, words, written, folder, quiet=out.quiet)
     except BaseException:
         for left in (written, stream):
             left.unlink(missing_ok=True)
         raise
     code = _code_of(done, span, captured=written.exists())
     if not written.exists():
-        kept = keep(stream, target.with_suffix(STREAM), force=force) if stream.exists() else None
+        kept = keep(stream, target.with_suffix(STREAM), force=out.force) if stream.exists() else None
         with ending_with(code):
             raise _nothing(nsys, done, span, kept)
-    target = keep(written, target, force=force)
-    if not quiet:
+    target = keep(written, target, force=out.force)
+    if not out.quiet:
         note(f"wrote {target}")
     return target, code
 
@@ -230,12 +231,11 @@ Examples:
   nsysdiag record --capture-range step --open -- torchrun --nproc-per-node 2 train.py"""
 
 
+@options.spread
 def record(
     program: ProgramOption,
     *,
-    delay: DelayOption = None,
-    duration: DurationOption = None,
-    capture_range: CaptureRangeOption = None,
+    recording: Recording,
     keep: Annotated[
         str | None,
         options.value(
@@ -244,30 +244,11 @@ def record(
             "Path of the .nsys-rep. By default PROGRAM.nsys-rep in the current folder, with a number if that exists.",
         ),
     ] = None,
-    nsys: NsysOption = None,
-    output: RecordedOutputOption = None,
-    format_name: Annotated[
-        str | None,
-        options.value(
-            "--format",
-            "F",
-            f"Format of a PATH without a known suffix: {options.FORMATS}.",
-            autocompletion=format_of(options.FORMATS),
-        ),
-    ] = None,
     same_gpu: options.SameGpuOption = False,
-    config: options.ConfigOption = None,
-    no_config: options.NoConfigOption = False,
-    fail_on: options.FailOnOption = None,
-    warn_on: options.WarnOnOption = None,
+    judging: options.Budgets,
     gpu_hour_cost: options.GpuHourCostOption = None,
     memory_limit: options.MemoryLimitOption = None,
-    redact: options.RedactOption = False,
-    details: options.DetailsOption = False,
-    open_html: options.OpenOption = False,
-    force: options.ForceOption = False,
-    quiet: options.QuietOption = False,
-    debug: options.DebugOption = False,
+    out: options.RecordedOutputs,
 ) -> None:
     """Run a program under nsys, and say what the GPU waited for.
 
@@ -278,22 +259,21 @@ def record(
     """
     from msgspec.structs import replace
 
-    from nsysdiag.capture.plan import SUFFIX, RecordedSpan, free_stem, name_of, require_program
+    from nsysdiag.capture.plan import SUFFIX, free_stem, name_of, require_program
     from nsysdiag.capture.run import find_nsys, probe, require_system
     from nsysdiag.ci.budgets import refuse_changes
     from nsysdiag.cli.output import Wanted, plan
-    from nsysdiag.cli.settings import budgets_of_options, require_one_way, settings_of_file, with_price
+    from nsysdiag.cli.settings import budgets_of_options, settings_of_file, with_price
     from nsysdiag.pseudonyms import private_folder
     from nsysdiag.units import parse_bytes
 
-    require_one_way(config, no_config=no_config)
-    budgets = budgets_of_options(fail_on, warn_on)
+    budgets = budgets_of_options(judging)
     refuse_changes(budgets)
-    refuse_stdout(output)
+    refuse_stdout(out)
     require_system()
     require_program(program)
-    path = find_nsys(nsys)
-    found = settings_of_file(config, discover=not no_config, quiet=quiet)
+    path = find_nsys(recording.nsys)
+    found = settings_of_file(judging, quiet=out.quiet)
     settings = replace(
         found.settings,
         same_gpu=same_gpu or found.settings.same_gpu,
@@ -302,27 +282,15 @@ def record(
         nsys=path,
     )
     name = name_of(program)
-    stem = name if force else free_stem(name, (SUFFIX, ".nsysdiag.html"))
+    stem = name if out.force else free_stem(name, (SUFFIX, ".nsysdiag.html"))
     target = Path(f"{stem}{SUFFIX}" if keep is None else keep)
-    _require_place(target, force=force)
-    page = options.REDACTED_STEM if redact else target.name.removesuffix(SUFFIX)
-    wanted = Wanted(
-        settings=settings,
-        file=found,
-        budgets=budgets,
-        destinations=plan(output, format_name, page, inputs=[target], force=force, open_html=open_html),
-        redact=redact,
-        details=details,
-        open_html=open_html,
-        force=force,
-        quiet=quiet,
-    )
+    _require_place(target, force=out.force)
+    page = options.REDACTED_STEM if out.redact else target.name.removesuffix(SUFFIX)
+    wanted = Wanted(settings, found, budgets, plan(out, page, inputs=[target]), out)
     with private_folder() as folder:
-        span = RecordedSpan(delay, duration, capture_range)
-        target, code = recorded(probe(path, folder), program, span, target, folder, force=force, quiet=quiet)
-    if output is None and keep is None and not redact:
-        page = target.name.removesuffix(SUFFIX)
-        wanted = replace(wanted, destinations=plan(None, format_name, page, force=force))
+        target, code = recorded(probe(path, folder), program, recording.span, target, folder, out)
+    if out.output is None and keep is None and not out.redact:
+        wanted = replace(wanted, destinations=plan(out, target.name.removesuffix(SUFFIX)))
     with ending_with(code):
         _analysed(target, wanted)
 
@@ -348,4 +316,4 @@ def _analysed(target: Path, wanted: "Wanted") -> None:
     from nsysdiag.cli.settings import analyze_trace
 
     share_one_heap()
-    conclude(analyze_trace(target, wanted.settings, quiet=wanted.quiet), str(target), wanted)
+    conclude(analyze_trace(target, wanted.settings, quiet=wanted.out.quiet), str(target), wanted)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsysdiag.ci.budgets import Budget
+    from nsysdiag.cli.options import Budgets, SettingsFile
     from nsysdiag.config.settings import CostSettings, Settings
     from nsysdiag.iterations.chosen import CarriedSteps
     from nsysdiag.replay.facts import WhatIf
@@ -39,18 +40,18 @@ class FromFile(Struct, frozen=True):
     baseline: BaselineSettings = BaselineSettings()
 
 
-def settings_of_file(name: str | None, *, discover: bool = False, saved: bool = False, quiet: bool = False) -> FromFile:
+def settings_of_file(given: SettingsFile, *, saved: bool = False, quiet: bool = False) -> FromFile:
     """The settings of the file, with causes that exist, and its budgets.
 
-    Without a name a file is looked for where `discover` says so; what it gives is said, unless `quiet`. Inputs that are
+    Without a name a file is looked for unless that is refused; what it gives is said, unless `quiet`. Inputs that are
     all `saved` take prices and budgets from such a file, as no analysis is left to be set. Raises UsageError.
     """
     from nsysdiag.config.file import find_settings
     from nsysdiag.config.settings import Settings
 
-    if name is not None:
-        return _read(Path(name))
-    found = find_settings(Path.cwd()) if discover else None
+    if given.config is not None:
+        return _read(Path(given.config))
+    found = None if given.no_config else find_settings(Path.cwd())
     if found is None:
         return FromFile(Settings(), [])
     shown = Path(os.path.relpath(found))
@@ -102,12 +103,6 @@ def say_found(file: FromFile, *, settings: bool, budgets: bool) -> None:
     parts = [*(["settings"] if settings else []), *(["budgets"] if budgets else [])]
     if file.found and parts:
         note(f"{' and '.join(parts)} of {file.found}")
-
-
-def require_one_way(config: str | None, *, no_config: bool) -> None:
-    """Raise UsageError where a settings file is named and refused at once."""
-    if config is not None and no_config:
-        raise UsageError("--config and --no-config exclude each other")
 
 
 def known_causes(ids: Sequence[str]) -> tuple[str, ...]:
@@ -164,12 +159,15 @@ def say_unpriced(report: Report, settings: Settings) -> None:
         note(f"no price in [cost.gpus] is for {names}, so nothing is said of costs")
 
 
-def budgets_of_options(fail_on: Sequence[str] | None, warn_on: Sequence[str] | None) -> list[Budget]:
+def budgets_of_options(given: Budgets) -> list[Budget]:
     """Those of --fail-on and --warn-on. Raises UsageError with the place of a mistake."""
     from nsysdiag.ci.budgets import parse_budgets
     from nsysdiag.ci.facts import FAIL, WARN
 
-    return [*parse_budgets(fail_on or (), FAIL, "--fail-on"), *parse_budgets(warn_on or (), WARN, "--warn-on")]
+    return [
+        *parse_budgets(given.fail_on or (), FAIL, "--fail-on"),
+        *parse_budgets(given.warn_on or (), WARN, "--warn-on"),
+    ]
 
 
 # Gets a report: from a trace by analysis, or from a saved report.

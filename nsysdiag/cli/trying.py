@@ -20,16 +20,7 @@ import typer
 
 from nsysdiag.cli import options
 from nsysdiag.cli.console import emit_text, note
-from nsysdiag.cli.record import (
-    CaptureRangeOption,
-    DelayOption,
-    DurationOption,
-    NsysOption,
-    RecordedOutputOption,
-    ending_with,
-    recorded,
-    refuse_stdout,
-)
+from nsysdiag.cli.record import Recording, ending_with, recorded, refuse_stdout
 from nsysdiag.messages import NotComparableError, UsageError, printable
 
 if TYPE_CHECKING:
@@ -56,6 +47,7 @@ MOST_ADVICE = 3
 BEFORE, AFTER, PREDICTED, REPORT = "before", "after", "predicted.json", ".nsys-rep"
 
 
+@options.spread
 def try_fix(
     program: Annotated[
         list[str] | None,
@@ -76,19 +68,11 @@ def try_fix(
         ),
     ] = None,
     anew: Annotated[bool, typer.Option("--anew", help="Begin again: predict, whatever the folder holds.")] = False,
-    delay: DelayOption = None,
-    duration: DurationOption = None,
-    capture_range: CaptureRangeOption = None,
-    nsys: NsysOption = None,
-    output: RecordedOutputOption = None,
-    format_name: options.ComparisonFormatOption = None,
+    recording: Recording,
     same_gpu: options.SameGpuOption = False,
     step: options.StepOption = None,
-    config: options.SettingsFileOption = None,
-    no_config: options.NoConfigOption = False,
-    force: options.ForceOption = False,
-    quiet: options.QuietOption = False,
-    debug: options.DebugOption = False,
+    given: options.SettingsFile,
+    out: options.TrialOutputs,
 ) -> None:
     """Say what a fix is predicted to bring, and after the change how good that was.
 
@@ -98,23 +82,25 @@ def try_fix(
     """
     from msgspec.structs import replace
 
-    from nsysdiag.capture.plan import RecordedSpan
     from nsysdiag.cli.output import plan
-    from nsysdiag.cli.settings import require_one_way, settings_of_file
+    from nsysdiag.cli.settings import settings_of_file
     from nsysdiag.comparison.show.registry import RENDERERS
     from nsysdiag.formats.documents import DocumentKind
 
-    refuse_stdout(output)
-    require_one_way(config, no_config=no_config)
+    refuse_stdout(out)
     words = program or []
     folder = _folder(state, words)
     kind = DocumentKind("a comparison", [*RENDERERS], tables=())
-    destinations = plan(output, format_name, "try", kind, force=force) if output else []
-    file = settings_of_file(config, discover=not no_config, quiet=quiet).settings
+    destinations = plan(out, "try", kind) if out.output else []
+    file = settings_of_file(given, quiet=out.quiet).settings
     settings = replace(
-        file, same_gpu=same_gpu or file.same_gpu, step=options.checked_step(step, file.step), timeline=False, nsys=nsys
+        file,
+        same_gpu=same_gpu or file.same_gpu,
+        step=options.checked_step(step, file.step),
+        timeline=False,
+        nsys=recording.nsys,
     )
-    trial = _Trial(folder, words, RecordedSpan(delay, duration, capture_range), settings, quiet)
+    trial = _Trial(folder, words, recording.span, settings, out)
     begun = (folder / PREDICTED).exists() and not anew
     if begun:
         trial.require_same(finding, before)
@@ -123,7 +109,7 @@ def try_fix(
         if after is None and not (words and _waited()):
             trial.say(_go_on(folder, words))
             return
-    trial.judge(after, destinations, force=force)
+    trial.judge(after, destinations)
 
 
 def _folder(state: str | None, words: "Sequence[str]") -> Path:
@@ -152,12 +138,14 @@ def _go_on(folder: Path, words: "Sequence[str]") -> str:
 class _Trial:
     """One fix that is tried: where it is kept, and how the program is recorded and analysed."""
 
-    def __init__(self, folder: Path, words: list[str], span: "RecordedSpan", settings: "Settings", quiet: bool) -> None:
-        self.folder, self.words, self.span, self.settings, self.quiet = folder, words, span, settings, quiet
+    def __init__(
+        self, folder: Path, words: list[str], span: "RecordedSpan", settings: "Settings", out: options.Outputs
+    ) -> None:
+        self.folder, self.words, self.span, self.settings, self.out = folder, words, span, settings, out
 
     def say(self, text: str) -> None:
         """A result."""
-        if not self.quiet:
+        if not self.out.quiet:
             emit_text(f"{text}\n")
 
     def require_same(self, finding: str | None, before: str | None) -> None:
@@ -183,13 +171,13 @@ class _Trial:
         if code:
             raise typer.Exit(code)
         share_one_heap()
-        with progress_bar(quiet=self.quiet) as progress:
+        with progress_bar(quiet=self.out.quiet) as progress:
             report, made = with_report(path, [Transform(option="finding", of=finding)], self.settings, progress)
         promise = compare_sides([report], [made]).headline
         self._keep({"before.json": report, PREDICTED: made})
         self.say(_told(next(each for each in report.findings if each.id == finding), promise))
 
-    def judge(self, after: str | None, destinations: "Sequence[Destination]", *, force: bool) -> None:
+    def judge(self, after: str | None, destinations: "Sequence[Destination]") -> None:
         """Record, unless there is a trace, and say how good the prediction was."""
         from nsysdiag.arrays.spill import share_one_heap
         from nsysdiag.cli.output import write_all
@@ -200,11 +188,11 @@ class _Trial:
         path, code = (Path(after), 0) if after is not None else self._record(AFTER)
         with ending_with(code):
             share_one_heap()
-            report = analyze_trace(path, self.settings, quiet=self.quiet)
+            report = analyze_trace(path, self.settings, quiet=self.out.quiet)
             self._keep({"after.json": report})
             measured = compare_reports([read_report(self.folder / "before.json")], [report])
             self.say(f"{self._outcome(report, measured)}\n{measured.headline}")
-            write_all(measured, destinations, force=force, quiet=self.quiet, summary=False)
+            write_all(measured, destinations, self.out, summary=False)
 
     def _outcome(self, report: "Report", measured: "Comparison") -> str:
         """Predicted against measured in a line. Steps of other work are no answer to the prediction."""
@@ -243,7 +231,7 @@ class _Trial:
         target = self.folder / f"{side}{REPORT}"
         with private_folder() as private:
             found = probe(nsys, private)
-            return recorded(found, self.words, self.span, target, private, force=True, quiet=self.quiet)
+            return recorded(found, self.words, self.span, target, private, self.out.but(force=True))
 
     def _make_folder(self) -> None:
         from nsysdiag.messages import OutputError

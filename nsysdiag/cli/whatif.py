@@ -24,8 +24,9 @@ def _number(option: str, help: str, least: int = 1) -> Any:
     return options.value(option, "N", help, min=least, max=1000)
 
 
+@options.spread
 def whatif(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help=f"{options.A_TRACE}.")],
+    trace: options.TraceArgument,
     *,
     without: Annotated[
         list[str] | None,
@@ -80,22 +81,9 @@ def whatif(
     workers: Annotated[int | None, _number("--workers", "Load data with N workers.")] = None,
     ahead: Annotated[int | None, _number("--ahead", "Let the host be N steps ahead of the GPU.")] = None,
     batch: Annotated[int | None, _number("--batch", "Do the work of N steps in one step.", least=2)] = None,
-    output: options.OutputOption = None,
-    format_name: options.PredictionFormatOption = None,
-    device: options.DeviceOption = None,
-    same_gpu: options.SameGpuOption = False,
-    start: options.FromOption = None,
-    end: options.ToOption = None,
-    nvtx: options.NvtxOption = None,
-    iterations: options.IterationsOption = None,
-    step: options.StepOption = None,
-    config: options.SettingsFileOption = None,
-    no_config: options.NoConfigOption = False,
-    redact: options.RedactOption = False,
-    open_html: options.OpenOption = False,
-    force: options.ForceOption = False,
-    quiet: options.QuietOption = False,
-    debug: options.DebugOption = False,
+    part: options.AnalysedPart,
+    file: options.SettingsFile,
+    out: options.PredictionOutputs,
 ) -> None:
     """Predict how long a step is after a fix.
 
@@ -107,14 +95,12 @@ def whatif(
     from nsysdiag.arrays.spill import share_one_heap
     from nsysdiag.cli.console import progress_bar
     from nsysdiag.cli.output import plan, write_all
-    from nsysdiag.cli.settings import require_one_way, settings_of_file
+    from nsysdiag.cli.settings import settings_of_file
     from nsysdiag.formats.documents import DocumentKind
     from nsysdiag.pipeline import changes as pipeline
     from nsysdiag.replay.show.registry import RENDERERS
     from nsysdiag.saved.files import is_saved_report
 
-    start_ns, end_ns = options.narrowed_window(start, end, nvtx, iterations)
-    require_one_way(config, no_config=no_config)
     asked = _transforms(
         without=without or [],
         finding=finding or [],
@@ -130,38 +116,19 @@ def whatif(
     )
     path = Path(trace)
     kind = DocumentKind("a prediction", [*RENDERERS], tables=())
-    summary_alone = not output and format_name is None
-    destinations = plan(
-        output or ["-"],
-        "txt" if summary_alone else format_name,
-        options.REDACTED_STEM,
-        kind,
-        inputs=[path],
-        force=force,
-        open_html=open_html,
-    )
+    summary_alone = not out.output and out.format_name is None
+    shown = out.but(output=out.output or ["-"], format_name="txt" if summary_alone else out.format_name)
+    destinations = plan(shown, options.REDACTED_STEM, kind, inputs=[path])
     if is_saved_report(path):
         raise UsageError(
             f"{path} is a saved report: a prediction needs the trace itself", hint="name the exported trace"
         )
-    file = settings_of_file(config, discover=not no_config, quiet=quiet).settings
-    settings = replace(
-        file,
-        device=device,
-        same_gpu=same_gpu or file.same_gpu,
-        start_ns=start_ns,
-        end_ns=end_ns,
-        nvtx=nvtx,
-        iterations=None if iterations is None else options.parse_iterations(iterations),
-        step=options.checked_step(step, file.step),
-        timeline=False,
-    )
+    settings = replace(part.of(settings_of_file(file, quiet=out.quiet).settings), timeline=False)
     share_one_heap()
-    with progress_bar(quiet=quiet) as progress:
+    with progress_bar(quiet=out.quiet) as progress:
         made = pipeline.whatif(path, asked, settings, progress)
-    made = options.redacted_for(made, redact=redact)
-    written = [] if summary_alone else destinations
-    write_all(made, written, force=force, quiet=quiet, open_html=open_html)
+    made = options.redacted_for(made, redact=out.redact)
+    write_all(made, [] if summary_alone else destinations, out)
 
 
 def _transforms(
