@@ -1,4 +1,5 @@
-"""The judged time by bottleneck before and after: of the job, and of devices whose causes divide it otherwise."""
+"""The judged time by bottleneck before and after: of the job, and of devices whose causes divide it otherwise; and why
+a step is slower or faster: the largest changes of its parts, with the root causes in them."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from nsysdiag.bottlenecks import OF_WORK
 from nsysdiag.causes import CAUSES
-from nsysdiag.comparison.facts import AccountChange, Change, DeviceComparison, PartChange
+from nsysdiag.comparison.facts import AccountChange, Change, DeviceComparison, PartChange, Reason
 from nsysdiag.comparison.pairing import DevicePair
 from nsysdiag.comparison.side import COMPUTE, IDLE, STEADY, judged_phases
 from nsysdiag.comparison.waterfall import LEAST_OF_LENGTH, adding_up
@@ -55,13 +56,13 @@ def _differs(account: Sequence[AccountChange], device: DeviceComparison) -> bool
     left = Counter({row.bottleneck: row.change_ns for row in account})
     left["kernels"] += left.pop("parallelism", 0)
     for row in (*(each for each in device.parts if each.id != IDLE), *device.ledger):
-        left[_bottleneck_of(row)] -= row.change.change_ns
+        left[_bottleneck_of(row.id)] -= row.change.change_ns
     least = LEAST_OF_LENGTH * max(device.length.before_ns, device.length.after_ns)
     return any(abs(ns) > least for ns in left.values())
 
 
-def _bottleneck_of(row: PartChange) -> str:
-    return OF_WORK.get(row.id) or (CAUSES[row.id].bottleneck if row.id in CAUSES else "")
+def _bottleneck_of(id: str) -> str:
+    return OF_WORK.get(id) or (CAUSES[id].bottleneck if id in CAUSES else "")
 
 
 def of_this_work(account: Sequence[AccountChange], device: DeviceComparison) -> bool:
@@ -87,3 +88,55 @@ def _judged_time(side: Sequence[tuple[Report, DeviceReport]]) -> dict[str, int]:
         for each in judged_phases(report, device):
             found.update(each.account)
     return {name: ns for name, ns in found.items() if ns}
+
+
+MOST, LEAST = 3, 0.1
+"""So many changes are named, and none below this share of the largest one."""
+PART = 1.1
+"""A cause that changed by more of its bottleneck's change is charged to others as well."""
+
+
+def reasons(
+    account: Sequence[AccountChange], top: Sequence[PartChange], device: DeviceComparison, step: Change
+) -> list[Reason]:
+    """The largest changes of the account, or where there is none of the parts `top`. `device` is the slowest one."""
+    found = [_of_account(row, device) for row in account] or [_of_part(row) for row in top]
+    found.sort(key=lambda each: (-abs(each.change_ns), each.bottleneck))
+    most = max((abs(each.change_ns) for each in found), default=0)
+    least = max(LEAST_OF_LENGTH * max(step.before_ns, step.after_ns), LEAST * most)
+    return [each for each in found if abs(each.change_ns) >= least][:MOST]
+
+
+def _of_account(row: AccountChange, device: DeviceComparison) -> Reason:
+    return Reason(
+        bottleneck=row.bottleneck,
+        cause=None,
+        before_ns=row.before_ns,
+        after_ns=row.after_ns,
+        change_ns=row.change_ns,
+        causes=_causes_of(row, device),
+    )
+
+
+def _of_part(row: PartChange) -> Reason:
+    return Reason(
+        bottleneck=_bottleneck_of(row.id),
+        cause=row.id,
+        before_ns=row.change.before_ns,
+        after_ns=row.change.after_ns,
+        change_ns=row.change.change_ns,
+        causes=[],
+    )
+
+
+def _causes_of(row: AccountChange, device: DeviceComparison) -> list[PartChange]:
+    """The root causes whose time is this bottleneck's and that changed with it, the largest change first."""
+    least = LEAST_OF_LENGTH * max(device.length.before_ns, device.length.after_ns)
+    sign = 1 if row.change_ns > 0 else -1
+    found = [
+        each
+        for each in device.root_ledger
+        if _bottleneck_of(each.id) == row.bottleneck
+        and least <= sign * each.change.change_ns <= PART * abs(row.change_ns)
+    ]
+    return sorted(found, key=lambda each: (-abs(each.change.change_ns), each.id))

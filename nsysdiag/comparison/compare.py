@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.comparison.accounts import with_accounts
-from nsysdiag.comparison.differences import NOT_COMPARED, capture_notes, settings_notes, uncompared, window_notes
 from nsysdiag.comparison.facts import (
     COMPARISON_SCHEMA_VERSION,
     KIND,
@@ -24,11 +23,9 @@ from nsysdiag.comparison.facts import (
     Unit,
     WorkChange,
 )
-from nsysdiag.comparison.families import family_changes
 from nsysdiag.comparison.gap_groups import GapGroupTable, cut_notes, gap_group_changes, gap_times, gaps_of, recaused
 from nsysdiag.comparison.headline import headline
-from nsysdiag.comparison.job import Compared, StepChange, job_comparison, step_change, verdict_of
-from nsysdiag.comparison.loops import loop_notes
+from nsysdiag.comparison.job import Compared, StepChange, job_comparison, loop_notes, step_change, verdict_of
 from nsysdiag.comparison.matching import (
     GRAPH,
     MOST_KERNELS,
@@ -41,7 +38,7 @@ from nsysdiag.comparison.matching import (
     utilization_metrics,
     workload,
 )
-from nsysdiag.comparison.pairing import paired
+from nsysdiag.comparison.pairing import NOT_COMPARED, capture_notes, paired, settings_notes, uncompared, window_notes
 from nsysdiag.comparison.side import Capture
 from nsysdiag.comparison.step_pairs import aligned_steps
 from nsysdiag.comparison.units import ITERATIONS, DeviceSides, OneRun, in_units
@@ -64,7 +61,7 @@ from nsysdiag.comparison.waterfall import (
     too_small,
     waterfall,
 )
-from nsysdiag.comparison.work import goes_with, work_changes, work_sentence
+from nsysdiag.comparison.work import family_changes, goes_with, work_changes, work_sentence
 from nsysdiag.fields import Sentence, SettingValue
 from nsysdiag.phrases import finished, unfinished
 from nsysdiag.replay.facts import WhatIf

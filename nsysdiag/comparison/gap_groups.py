@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
 from msgspec import Struct
 
-from nsysdiag.comparison.differences import NOT_COMPARED
 from nsysdiag.comparison.facts import Change, SignatureChange
 from nsysdiag.comparison.matching import UNSEEN_AFTER, UNSEEN_BEFORE, seen_status, unjudged
+from nsysdiag.comparison.pairing import NOT_COMPARED
 from nsysdiag.comparison.side import Capture, Quantity, holds
 from nsysdiag.gap_groups.groups import MOST
 from nsysdiag.report import SignatureRow

@@ -10,7 +10,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.communication.facts import CollectiveKind
-from nsysdiag.comparison.differences import NOT_COMPARED
 from nsysdiag.comparison.facts import (
     Change,
     CollectiveChange,
@@ -20,6 +19,7 @@ from nsysdiag.comparison.facts import (
     KernelChange,
     MetricChange,
 )
+from nsysdiag.comparison.pairing import NOT_COMPARED
 from nsysdiag.comparison.side import LENGTH, Capture, Quantity, holds, mean_count, mean_operations
 from nsysdiag.comparison.waterfall import LEAST_CHANGE, UNKNOWN
 from nsysdiag.diagnosis.facts import KERNELS as OF_KERNELS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -22,7 +23,6 @@ from nsysdiag.typed import joined, say
 LEAST_SHARED = 0.5
 WHOLE_NUMBER = 0.1
 MOST_FOLD = 16
-GRAPH = "graph "
 PARTS_OF_STEPS = "Parts of steps are compared, not whole steps: the traces may show different parts."
 FEW_STEPS = (
     "There are too few steps for an interval, but both sides did the same operations in them. What exceeds 5%, and "
@@ -40,8 +40,17 @@ ITERATIONS, KERNELS, PHASES = "iterations", "kernels", "phases"
 STEP, WINDOW = "step", "window"
 """What a prediction is of."""
 On = tuple[Report, DeviceReport]
-Counts = dict[str, tuple[int, int]]
-"""How often each kernel, or graph recorded as a whole, ran, and its ns."""
+
+
+class RunOf(NamedTuple):
+    """What runs: a kernel, or a graph that the trace holds as a whole, by its name."""
+
+    name: str
+    is_graph: bool = False
+
+
+Counts = dict[RunOf, tuple[int, int]]
+"""How often each ran, and its ns."""
 
 
 class OneRun(Struct, frozen=True):
@@ -184,13 +193,13 @@ def _inside(capture: Capture) -> Counts:
     """The ns of each kernel in the iterations, as far as the report holds them; their counts are not known."""
     names = [row.name for row in capture.device.kernels]
     held = [capture.table.get(f"kernel.{number}") for number in range(len(names))]
-    return {name: (0, round(float(ns.sum()))) for name, ns in zip(names, held, strict=True) if ns is not None}
+    return {RunOf(name): (0, round(float(ns.sum()))) for name, ns in zip(names, held, strict=True) if ns is not None}
 
 
 def _in_graphs(capture: Capture) -> bool:
     """Is most of what ran in graphs that the trace holds as wholes?"""
     counts = _counts(capture.device)
-    inside = sum(ns for name, (_count, ns) in counts.items() if name.startswith(GRAPH))
+    inside = sum(ns for run, (_count, ns) in counts.items() if run.is_graph)
     return inside >= LEAST_SHARED * max(sum(ns for _count, ns in counts.values()), 1)
 
 
@@ -258,13 +267,13 @@ def weighted_median(values: FloatArray, weights: FloatArray) -> float:
 
 def _counts(device: DeviceReport) -> Counts:
     """How often each kernel ran and how long in all; graphs that the trace holds as wholes count as their launches."""
-    found = {row.name: (row.count, row.total_ns) for row in device.kernels if row.count}
+    found = {RunOf(row.name): (row.count, row.total_ns) for row in device.kernels if row.count}
     graphs = device.launch.graphs
     for row in graphs.rows if graphs is not None else ():
         if row.nodes is None and row.launches:
-            name = f"{GRAPH}{row.name}"
-            count, ns = found.get(name, (0, 0))
-            found[name] = (count + row.launches, ns + row.work_ns)
+            run = RunOf(row.name, is_graph=True)
+            count, ns = found.get(run, (0, 0))
+            found[run] = (count + row.launches, ns + row.work_ns)
     return found
 
 

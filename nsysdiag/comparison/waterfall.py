@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from nsysdiag.comparison.differences import NOT_COMPARED
 from nsysdiag.comparison.facts import Change, Move, PartChange, Renaming, Step
+from nsysdiag.comparison.pairing import NOT_COMPARED
 from nsysdiag.comparison.side import IDLE, LENGTH, WORK, Capture, Quantity, column
 from nsysdiag.comparison.significance import LEVEL, Values, drawn_means, drift, freedom, interval, student
 from nsysdiag.units import format_ns, format_share, listed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct, structs
@@ -31,10 +31,6 @@ from nsysdiag.timeline.levels import (
 )
 from nsysdiag.timeline.sources import cause_source, step_source, stream_sources, thread_sources
 from nsysdiag.wakeups.loaders import HostTrace
-
-if TYPE_CHECKING:
-    pass
-
 
 ROWS, ROWS_NARROWED, LEAST_ROWS = 60_000, 120_000, 1_000
 """Rows of operations, and as many of threads, over all devices."""

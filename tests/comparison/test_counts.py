@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.comparison.compare import compare_reports
-from nsysdiag.comparison.units import PARTS_OF_STEPS, _counts
+from nsysdiag.comparison.units import PARTS_OF_STEPS, RunOf, _counts
 from nsysdiag.pipeline import analyze
 from tests.builder import TraceBuilder
 from tests.comparison.samples import WITHOUT_TIMELINE, only
@@ -26,14 +26,14 @@ def test_graphs_recorded_as_wholes_count_by_their_launches() -> None:
     """Of a graph whose nodes were recorded the kernels count themselves."""
     gemm = kernel("gemm", 30 * MS)
     made = device(kernels=[gemm], launch=replace(LAUNCH, graphs=graphs("whole", "by node")))
-    assert _counts(made) == {gemm.name: (gemm.count, 30 * MS), "graph whole": (10, 4 * MS)}
+    assert _counts(made) == {RunOf(gemm.name): (gemm.count, 30 * MS), RunOf("whole", is_graph=True): (10, 4 * MS)}
 
 
 def test_graphs_of_one_name_count_together_and_those_never_launched_not() -> None:
     (row, *_others) = graphs("twice").rows
     rows = [row, replace(row, work_ns=MS), replace(row, name="never", launches=0)]
     made = device(kernels=[], launch=replace(LAUNCH, graphs=replace(graphs("twice"), rows=rows)))
-    assert _counts(made) == {"graph twice": (20, 5 * MS)}
+    assert _counts(made) == {RunOf("twice", is_graph=True): (20, 5 * MS)}
 
 
 def layers(length: int = MS) -> TraceBuilder:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from nsysdiag.comparison.accounts import reasons
 from nsysdiag.comparison.facts import (
     COMPARISON_SCHEMA_VERSION,
     KIND,
@@ -44,7 +45,6 @@ from nsysdiag.comparison.facts import (
     Unit,
     WorkChange,
 )
-from nsysdiag.comparison.why import reasons
 from nsysdiag.report import CauseInfo, Tool
 from tests.output.samples import HOSTILE
 from tests.output.step_samples import aligned

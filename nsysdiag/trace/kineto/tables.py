@@ -21,10 +21,10 @@ from bisect import bisect
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from nsysdiag.trace.kineto.capture import OVERHEAD, devices, notes
 from nsysdiag.trace.kineto.events import (
     CALLS,
     NO_ARGS,
+    OVERHEAD,
     RANGES,
     WORK,
     Event,
@@ -32,7 +32,9 @@ from nsysdiag.trace.kineto.events import (
     by_category,
     category_of,
     correlation_of,
+    devices,
     first_ns,
+    notes,
     number,
     read_trace,
 )
