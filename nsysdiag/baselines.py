@@ -46,7 +46,7 @@ from nsysdiag.formats.documents import write
 from nsysdiag.messages import InputError, OutputError, UsageError, printable
 from nsysdiag.record import to_json
 from nsysdiag.report import Report
-from nsysdiag.saved.files import read_report
+from nsysdiag.saved import read_report
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _RUN = re.compile(r"(\d{8}T\d{12}Z)-([0-9a-f]{16})\.json")

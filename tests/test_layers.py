@@ -21,12 +21,12 @@ def files_of_subjects(names: str) -> str:
 
 LAYERS = [
     "signals version messages limits mangled shortage units fields record pseudonyms epoch typed bottlenecks",
-    "arrays config.settings saved causes.ids",
+    "arrays config.settings causes.ids",
     files_of_subjects("facts") + " comparison.step_facts findings.facts",
-    "phrases saved.older",
+    "phrases",
     "report findings.first ranks.report comparison.facts ci.facts ci.states replay.facts replay.options",
     "trace config cost",
-    "saved.files",
+    "saved",
     "events",
     "kernels.names",
     "gaps",

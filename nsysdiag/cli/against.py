@@ -182,7 +182,7 @@ def report_of(path: Path, settings: Settings, file: Settings, part: ComparedPart
     """The report of a part of a trace, or what was saved, to which no other settings than its own fit. Raises
     InputError and UsageError."""
     from nsysdiag.cli.settings import analyze_trace, refuse_analysis_settings
-    from nsysdiag.saved.files import is_saved_report, read_side
+    from nsysdiag.saved import is_saved_report, read_side
 
     settings, phase = part.of(settings), part.phase
     if not is_saved_report(path):

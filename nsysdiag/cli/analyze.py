@@ -75,7 +75,7 @@ def analyze(
     from nsysdiag.ci.budgets import refuse_changes
     from nsysdiag.cli.output import Wanted, conclude, plan
     from nsysdiag.cli.settings import budgets_of_options, known_causes, settings_of_file, with_price
-    from nsysdiag.saved.files import is_saved_report
+    from nsysdiag.saved import is_saved_report
     from nsysdiag.units import parse_bytes
 
     budgets = budgets_of_options(judging)
@@ -120,7 +120,7 @@ def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) 
     from nsysdiag.arrays.spill import share_one_heap
     from nsysdiag.cli.settings import analyze_trace, refuse_analysis_settings
     from nsysdiag.pipeline.loading import priced_again
-    from nsysdiag.saved.files import is_saved_report, read_report
+    from nsysdiag.saved import is_saved_report, read_report
 
     if not is_saved_report(path):
         share_one_heap()
@@ -185,7 +185,7 @@ def render(
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.comparison.facts import Comparison
     from nsysdiag.formats.documents import kind_of
-    from nsysdiag.saved.files import read_document
+    from nsysdiag.saved import read_document
 
     if not out.output:
         raise UsageError("render needs an output", hint="add -o report.html, or '-o -' with --format")

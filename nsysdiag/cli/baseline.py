@@ -126,7 +126,7 @@ def _report(path: Path, file: "FromFile", *, quiet: bool) -> "Report":
     from nsysdiag.cli.settings import analyze_trace
     from nsysdiag.comparison.pairing import require_names
     from nsysdiag.messages import NotComparableError
-    from nsysdiag.saved.files import is_saved_report, read_report
+    from nsysdiag.saved import is_saved_report, read_report
 
     saved = is_saved_report(path)
     report = read_report(path) if saved else analyze_trace(path, replace(file.settings, timeline=False), quiet=quiet)
@@ -184,7 +184,7 @@ def _day(text: str) -> date:
 def _listed(baselines: Path, name: str | None) -> str:
     """One baseline with its runs, or a row for each of all."""
     from nsysdiag.baselines import folder_of, names_in
-    from nsysdiag.cli.baseline_pages import all_listed, one_listed
+    from nsysdiag.cli.tables import all_listed, one_listed
 
     if name is None:
         names = names_in(baselines)

@@ -93,7 +93,7 @@ def batch(
     from nsysdiag.cli.settings import budgets_of_options, load_report, only_prices, settings_of_file
     from nsysdiag.document.one_line import command_of
     from nsysdiag.formats.batch.entries import summary_of
-    from nsysdiag.saved.files import is_saved_report
+    from nsysdiag.saved import is_saved_report
 
     runner = _runner(scheduler, jobs, memory_limit)
     budgets = budgets_of_options(judging)

@@ -91,7 +91,7 @@ def compare(
     from nsysdiag.comparison.pairing import require_names
     from nsysdiag.comparison.show.registry import RENDERERS
     from nsysdiag.formats.documents import DocumentKind
-    from nsysdiag.saved.files import is_saved_report
+    from nsysdiag.saved import is_saved_report
     from nsysdiag.share.names import Names
     from nsysdiag.share.redaction import is_redacted, redacted_by
 
@@ -180,7 +180,7 @@ def _reports(
     from nsysdiag.cli.against import report_of
     from nsysdiag.cli.settings import analyze_trace
     from nsysdiag.comparison.pairing import CutAlike
-    from nsysdiag.saved.files import is_saved_report
+    from nsysdiag.saved import is_saved_report
 
     sides = [(path, parts[0]) for path in left] + [(path, parts[1]) for path in right]
     reports = [report_of(path, settings, file, part, quiet=quiet) for path, part in sides]

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from nsysdiag.cli.console import note, progress_bar
 from nsysdiag.config.settings import BaselineSettings
 from nsysdiag.messages import UsageError
-from nsysdiag.saved.files import is_saved_report, read_report
+from nsysdiag.saved import is_saved_report, read_report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

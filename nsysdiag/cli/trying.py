@@ -183,7 +183,7 @@ class _Trial:
         from nsysdiag.cli.output import write_all
         from nsysdiag.cli.settings import analyze_trace
         from nsysdiag.comparison.compare import compare_reports
-        from nsysdiag.saved.files import read_report
+        from nsysdiag.saved import read_report
 
         path, code = (Path(after), 0) if after is not None else self._record(AFTER)
         with ending_with(code):
@@ -208,7 +208,7 @@ class _Trial:
 
     def _predicted(self) -> "WhatIf":
         from nsysdiag.replay.facts import WhatIf
-        from nsysdiag.saved.files import read_side
+        from nsysdiag.saved import read_side
 
         path = self.folder / PREDICTED
         found = read_side(path)

@@ -99,7 +99,7 @@ def whatif(
     from nsysdiag.formats.documents import DocumentKind
     from nsysdiag.pipeline import changes as pipeline
     from nsysdiag.replay.show.registry import RENDERERS
-    from nsysdiag.saved.files import is_saved_report
+    from nsysdiag.saved import is_saved_report
 
     asked = _transforms(
         without=without or [],

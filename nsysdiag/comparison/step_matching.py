@@ -15,7 +15,7 @@ from nsysdiag.iterations.steps import Steps, steady_steps
 from nsysdiag.limits import MOST_NAMES_BYTES
 from nsysdiag.messages import InputError
 from nsysdiag.report import DeviceReport, GapsPacked, Report
-from nsysdiag.saved.files import unpack
+from nsysdiag.saved import unpack
 from nsysdiag.timeline.facts import TimelineLane, TimelineLevels
 
 KINDS = 3

@@ -15,9 +15,9 @@ from nsysdiag.events.calls import ApiCalls, CallRows, issue_times, match_launche
 from nsysdiag.events.event_waits import StreamWaits, Synchronized, read_stream_waits
 from nsysdiag.events.gpus import DeviceKeys, Gpu, TimeSlices, busiest, describe, device_keys, read_time_slices
 from nsysdiag.events.identity import joint, pid_of, process_of
-from nsysdiag.events.nvtx import NvtxRanges
+from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category, LaunchShapes, Operations, RecordedOperations
-from nsysdiag.events.rows import RowsOf, Streams, describe_streams, distinct, distinct_values, picked
+from nsysdiag.events.rows import RowsOf, Streams, describe_streams, distinct, distinct_values, picked, taken
 
 if TYPE_CHECKING:
     from nsysdiag.trace.columns import Columns
@@ -297,3 +297,51 @@ def _order(operations: Operations, launch: IntArray, calls: CallRows, device: In
     )
     order[tied] = group[np.lexsort(keys)]
     return order
+
+
+# NVTX ranges on the GPU: each from the first to the last operation that its thread launched inside it.
+
+
+def project(
+    device: DeviceTimeline, calls: CallRows, ranges: RangeRows, counted: BoolArray
+) -> tuple[IntArray, Intervals]:
+    """The rows of `ranges` that launched any of the operations that are `counted`, and the time of each on the
+    device."""
+    launched = np.flatnonzero(counted & (device.launch >= 0)).astype(np.int32)
+    thread_of = taken(calls.thread, device.launch[launched]) if len(launched) else launched
+    index, parts = [np.empty(0, dtype=np.int64)], []
+    issued_by = RowsOf(thread_of)
+    of_thread = RowsOf(ranges.thread, issued_by.values())
+    for thread in issued_by.values():
+        mine = of_thread[thread]
+        if len(mine) == 0:
+            continue
+        holds, spans = _extents(device, calls, launched[issued_by[thread]], ranges.take(mine))
+        index.append(mine[holds])
+        parts.append(spans)
+    return np.concatenate(index), Intervals.concatenate(parts)
+
+
+def of_processes(calls: CallRows, ranges: RangeRows) -> tuple[CallRows, RangeRows]:
+    """The same rows, each with its process in place of its thread: ranges of a thread that launches nothing then hold
+    what other threads of its process launch meanwhile."""
+    thread, around = (process_of(rows.thread) for rows in (calls, ranges))
+    return replace(calls, thread=thread), replace(ranges, thread=around)
+
+
+def _extents(device: DeviceTimeline, calls: CallRows, rows: IntArray, ranges: RangeRows) -> tuple[BoolArray, Intervals]:
+    """Which ranges hold any of the operations `rows`, and the extents of these."""
+    issued = calls.start[device.launch[rows]]
+    if np.any(issued[1:] < issued[:-1]):
+        order = np.argsort(issued, kind="stable")
+        rows, issued = rows[order], issued[order]
+    first = np.searchsorted(issued, ranges.start, side="left")
+    behind = np.searchsorted(issued, ranges.end, side="left")
+    holds: BoolArray = behind > first
+    bounds = np.stack((first[holds], behind[holds]), axis=1).ravel()
+    if len(bounds) == 0:
+        return holds, Intervals.empty()
+    # reduceat takes a bound equal to the length badly: one neutral value behind the last.
+    begun = np.minimum.reduceat(np.append(device.operations.start[rows], np.iinfo(np.int64).max), bounds)[::2]
+    over = np.maximum.reduceat(np.append(device.operations.end[rows], np.iinfo(np.int64).min), bounds)[::2]
+    return holds, Intervals(begun.copy(), over.copy())

@@ -18,7 +18,7 @@ from nsysdiag.formats.tables import BY_NAME
 from nsysdiag.messages import InputError, UsageError
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.ranks.show.words import BY_NAME as OF_RANKS
-from nsysdiag.saved.files import unpack
+from nsysdiag.saved import unpack
 from nsysdiag.time.facts import NAMED, NameColumn, TimeColumns
 
 if TYPE_CHECKING:

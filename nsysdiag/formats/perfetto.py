@@ -27,7 +27,7 @@ from nsysdiag.findings.words import told
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.record import UNREADABLE
 from nsysdiag.report import Report
-from nsysdiag.saved.files import unpack
+from nsysdiag.saved import unpack
 
 if TYPE_CHECKING:
     import numpy.typing as npt

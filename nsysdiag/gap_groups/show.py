@@ -33,7 +33,7 @@ from nsysdiag.document.drawings import Bar, Histogram, StackedBar, entry_of, sta
 from nsysdiag.document.names import brief, call_site_label, clip
 from nsysdiag.document.view import by_length, by_time, by_total, evidence, flags, slices_by_time
 from nsysdiag.document.view import share_of as some
-from nsysdiag.saved.files import unpack
+from nsysdiag.saved import unpack
 from nsysdiag.units import NS_PER, format_ns, format_share
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from msgspec import Struct
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, union
 from nsysdiag.arrays.nesting import levels
 from nsysdiag.events.calls import CallRows
-from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.device import DeviceTimeline, of_processes
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category
-from nsysdiag.events.projection import of_processes
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.iterations.happened import Kinds
 from nsysdiag.iterations.loop import LAYER, STEP, Called, Inner, Loop, loop_of, pauses

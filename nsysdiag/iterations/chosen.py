@@ -14,11 +14,10 @@ from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, 
 from nsysdiag.config.file import StepChoice, parse_step
 from nsysdiag.config.settings import Settings
 from nsysdiag.events.calls import ApiCalls, CallRows
-from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.device import DeviceTimeline, of_processes, project
 from nsysdiag.events.memory import FittingSpan
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
-from nsysdiag.events.projection import of_processes, project
 from nsysdiag.events.rows import RowsOf, distinct_values
 from nsysdiag.events.slices import beginning_of
 from nsysdiag.fields import Sentence

@@ -27,7 +27,7 @@ from nsysdiag.replay.model import Model
 from nsysdiag.replay.predict import Predictions, Told, identity_of, reason_against
 from nsysdiag.replay.stretch import MOST_AT_ALL, MOST_OPERATIONS
 from nsysdiag.report import Report
-from nsysdiag.saved.files import is_saved_report
+from nsysdiag.saved import is_saved_report
 from nsysdiag.shortage import Attempt
 from nsysdiag.trace.trace import Trace, open_trace
 

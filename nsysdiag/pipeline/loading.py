@@ -16,7 +16,7 @@ from nsysdiag.messages import UsageError, printable
 from nsysdiag.pipeline.reading import Progress
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import Report
-from nsysdiag.saved.files import is_saved_report, read_report, read_side
+from nsysdiag.saved import is_saved_report, read_report, read_side
 
 
 def load(path: str | os.PathLike[str]) -> Report:

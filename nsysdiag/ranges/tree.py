@@ -23,11 +23,10 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage
 from nsysdiag.arrays.nesting import enclosing
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.calls import CallRows
-from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.device import DeviceTimeline, project
 from nsysdiag.events.identity import joint
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
-from nsysdiag.events.projection import project
 from nsysdiag.events.rows import ThreadAxis, distinct, taken
 from nsysdiag.gap_groups.details import GapContext, gap_moments
 from nsysdiag.gap_groups.groups import normal_range, without_ids

@@ -15,7 +15,7 @@ from nsysdiag import pipeline
 from nsysdiag.config.settings import Settings
 from nsysdiag.document.packed import FULL, unpack_lanes
 from nsysdiag.report import DeviceReport, Report
-from nsysdiag.saved.files import unpack
+from nsysdiag.saved import unpack
 from nsysdiag.share.slice.cut import SliceCut, write_cut
 from nsysdiag.share.slice.sql import Rename
 from nsysdiag.trace.trace import Trace

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from nsysdiag import Settings, analyze
 from nsysdiag.cli.analyze import bundled_trace
-from nsysdiag.saved.files import unpack
+from nsysdiag.saved import unpack
 from nsysdiag.share import slicing
 from tests.builder import TraceBuilder
 from tests.share.bundle.bundling import contents_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.saved.older import as_version_2
+from nsysdiag.saved import as_version_2
 
 if TYPE_CHECKING:
     from collections.abc import Callable

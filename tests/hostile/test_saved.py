@@ -23,8 +23,7 @@ from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.messages import InputError, OutputError
 from nsysdiag.record import to_json
 from nsysdiag.report import Report
-from nsysdiag.saved import from_json
-from nsysdiag.saved.files import read_document
+from nsysdiag.saved import from_json, read_document
 from tests.hostile.every_table import write_every_table
 from tests.hostile.reports import changed, get, kind_of_place, places, replacements, uses
 from tests.levels import some

@@ -24,7 +24,7 @@ from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.perfetto import Track, gap_events, micros
 from nsysdiag.messages import InputError
 from nsysdiag.report import Report
-from nsysdiag.saved.files import unpack
+from nsysdiag.saved import unpack
 from nsysdiag.timeline.facts import TimelineLevel, TimelineLevels
 from tests.levels import some
 from tests.output.rendered import EVERY_SAMPLE, rendered

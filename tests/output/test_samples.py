@@ -7,8 +7,7 @@ import pytest
 from nsysdiag.document.view import window_parts
 from nsysdiag.record import to_json
 from nsysdiag.report import Report
-from nsysdiag.saved import from_json
-from nsysdiag.saved.files import unpack
+from nsysdiag.saved import from_json, unpack
 from tests.output.samples import SAMPLES
 
 

@@ -13,7 +13,7 @@ import pytest
 from nsysdiag import analyze, compare
 from nsysdiag.batch.inputs import find_inputs
 from nsysdiag.messages import InputError
-from nsysdiag.saved.files import is_saved_report
+from nsysdiag.saved import is_saved_report
 from nsysdiag.share.redaction import redacted
 from nsysdiag.trace.formats import stem_of
 from nsysdiag.trace.kineto.file import MARK

@@ -12,7 +12,7 @@ import pytest
 
 from nsysdiag import analyze
 from nsysdiag.messages import InputError
-from nsysdiag.saved.files import is_saved_report
+from nsysdiag.saved import is_saved_report
 from nsysdiag.trace.formats import format_of
 from nsysdiag.trace.kineto.events import read_trace
 from nsysdiag.trace.kineto.file import HEAD_BYTES, SEARCHED_BYTES, is_kineto_trace

@@ -11,7 +11,7 @@ from msgspec import Struct
 from nsysdiag.document.drawings import Area, DrawnLane, safe_color
 from nsysdiag.formats.html.assets import unpacked
 from nsysdiag.messages import InputError
-from nsysdiag.saved.files import unpack
+from nsysdiag.saved import unpack
 
 if TYPE_CHECKING:
     import numpy.typing as npt

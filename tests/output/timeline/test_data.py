@@ -21,7 +21,7 @@ from nsysdiag.formats.html.timeline import _gaps_sentence
 from nsysdiag.formats.html.timeline_lanes import FEWEST_GAPS, MOST_GAPS, DrawnGaps, drawn_gaps, still_lanes
 from nsysdiag.messages import InputError
 from nsysdiag.report import Hop, Root, Thread
-from nsysdiag.saved.files import unpack
+from nsysdiag.saved import unpack
 from tests.output.carrying import from_carried
 from tests.output.page import Element, parse
 from tests.output.samples import CAUSES, MS, SAMPLES, device, finding, gap, pack, report, squeeze

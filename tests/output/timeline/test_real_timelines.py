@@ -10,7 +10,7 @@ import pytest
 
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.html.timeline_data import timelines
-from nsysdiag.saved.files import unpack
+from nsysdiag.saved import unpack
 from tests.levels import some
 from tests.output.page import parse
 from tests.output.timeline.test_data import Block, data_of

@@ -6,7 +6,7 @@ import zipfile
 from typing import TYPE_CHECKING
 
 from nsysdiag import Settings, open_trace, pipeline
-from nsysdiag.saved.files import unpack
+from nsysdiag.saved import unpack
 from nsysdiag.share.slicing import SlicePair, TraceSlice, slice_of
 
 if TYPE_CHECKING:

@@ -1,16 +1,23 @@
-"""Reads saved JSON files, which are untrusted and checked before use, and all gaps of a saved report as arrays."""
+"""Reads saved JSON files, which are untrusted and checked before use, and all gaps of a saved report as arrays.
+
+Records that pass can be drawn, compared and summed. Integers fit into 64 bits and are within their declared range
+(`NOT_NEGATIVE` and others in fields); packed columns unpack to no more than a report of that size holds."""
 
 from __future__ import annotations
 
 import os
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
 import numpy as np
 
-from nsysdiag.arrays.groups import numbers_from, running_sums
+from nsysdiag.arrays.groups import MOST_EXPANSION, numbers_from, running_sums
+from nsysdiag.config.settings import Settings
+from nsysdiag.limits import SAVED_BYTES, SAVED_VALUES, UNPACKED_BYTES, UNPACKED_FOR_EACH
 from nsysdiag.messages import InputError, printable
+from nsysdiag.record import Packed, Record
 from nsysdiag.shortage import Attempt
 from nsysdiag.trace.formats import HEAD_BYTES, begun
 
@@ -19,7 +26,6 @@ if TYPE_CHECKING:
 
     from nsysdiag.comparison.facts import Comparison
     from nsysdiag.ranks.report import RanksReport
-    from nsysdiag.record import Record
     from nsysdiag.replay.facts import WhatIf
     from nsysdiag.report import GapsPacked, Report
 
@@ -46,7 +52,6 @@ def read_document(path: Path) -> Report | RanksReport | Comparison | WhatIf:
     from nsysdiag.comparison import facts as comparison
     from nsysdiag.ranks import report as ranks
     from nsysdiag.replay import facts as replay
-    from nsysdiag.saved.older import FORMER
 
     with Attempt(f"read '{printable(path)}'", WHOLE):
         data = _read_bytes(path)
@@ -80,7 +85,6 @@ def read_side(path: Path) -> Report | WhatIf:
 
 def _report(path: Path, data: bytes) -> Report:
     from nsysdiag.report import SCHEMA_VERSION, Report
-    from nsysdiag.saved.older import FORMER
 
     if kind := _kind(data):
         what = "a prediction, not a report" if kind == "whatif" else f"a report of {kind}, not"
@@ -106,8 +110,6 @@ def _kind(data: bytes) -> str | None:
 def _decoded(path: Path, data: bytes, versions: tuple[str, ...], kind: type[Saved]) -> Saved:
     """The record. Raises InputError where it is not ours, of no schema version that is read, or damaged."""
     from nsysdiag.record import UNREADABLE
-    from nsysdiag.saved import from_json
-    from nsysdiag.saved.older import as_version_2
 
     version = _version_of(path, data, versions)
     try:
@@ -195,3 +197,145 @@ def _unpacked(count: int, *columns: str) -> tuple[npt.NDArray[np.int64], npt.NDA
     for each in (starts, lengths, causes):
         each.flags.writeable = False
     return starts, lengths, causes
+
+
+# Reads records from JSON, which may be damaged or hostile: checks its size, numbers and packed columns.
+
+AnyRecord = TypeVar("AnyRecord", bound=Record)
+
+LARGEST_FLOAT = 1e30
+"""No share, rate, time or amount of money comes near it, and sums and products of some do not overflow."""
+
+
+def from_json(data: bytes, kind: type[AnyRecord]) -> AnyRecord:
+    """The record saved as JSON. Raises one of UNREADABLE if `data` is not such a record, is too large, or has
+    impossible numbers or packed columns."""
+    check_size(data)
+    record = msgspec.json.decode(data, type=kind)
+    most = UNPACKED_BYTES + UNPACKED_FOR_EACH * len(data)
+    if _unpacked_within("", record) > most:
+        raise msgspec.ValidationError(f"its packed columns hold more than {most:,} bytes")
+    return record
+
+
+def check_size(data: bytes) -> None:
+    """Raise ValidationError where there is more than is read of a report."""
+    if len(data) > SAVED_BYTES:
+        raise msgspec.ValidationError(f"it has {len(data):,} bytes; at most {SAVED_BYTES:,} are read")
+    if data.count(b",") > SAVED_VALUES:
+        raise msgspec.ValidationError(f"it has more than {SAVED_VALUES:,} values")
+
+
+def _unpacked_within(name: str, value: object) -> int:
+    """What all packed columns in a value of the field `name` may take, in bytes; checks its numbers. The types of the
+    records bound how deep it goes."""
+    if isinstance(value, Record):
+        own = _unpacked_bytes(value) if isinstance(value, Packed) else 0
+        return own + sum(_unpacked_within(each, getattr(value, each)) for each in value.__struct_fields__)
+    if isinstance(value, dict):
+        return sum(_unpacked_within(name, each) for each in value.values())
+    if isinstance(value, list | tuple):
+        return sum(_unpacked_within(name, each) for each in value)
+    if (isinstance(value, int) and not -(2**63) <= value < 2**63) or (
+        isinstance(value, float) and abs(value) > LARGEST_FLOAT
+    ):
+        raise msgspec.ValidationError(f"the number in `{name}` is out of range")
+    return 0
+
+
+def _unpacked_bytes(record: Packed) -> int:
+    """What the columns of a record may take. Raises ValidationError where one is too short for its count."""
+    total = 0
+    for column in record.columns():
+        most = len(column.text) * MOST_EXPANSION
+        if column.values > most:
+            raise msgspec.ValidationError(f"{column.values:,} numbers are packed into {len(column.text):,} characters")
+        total += min(column.values * column.width, most)
+    return total
+
+
+# Saved reports of older versions as today's: fields that were renamed get their new names, settings that were texts
+# their values.
+
+FORMER = "1"
+_NUMBERS = ("start_ns", "end_ns", "gaps", "memory_limit")
+_THRESHOLDS = {
+    "bubble_gap_ns": "launch_bound_gap_ns",
+    "bubble_run": "launch_bound_run",
+    "bubble_launches": "launch_bound_launches",
+    "collapse_depth": "drain_depth",
+}
+_RENAMED_SINCE_1: tuple[tuple[str, dict[str, str]], ...] = (
+    ("", {"untold": "not_recorded"}),
+    ("not_recorded.*", {"told_by": "tool"}),
+    ("host", {"beginnings": "change_points"}),
+    ("devices.*.launch", {"run_ahead": "queue_depth", "bubbles": "launch_bound"}),
+    (
+        "devices.*.launch.queue_depth",
+        {"collapse_count": "drain_count", "collapse_idle_ns": "drain_idle_ns", "collapses": "drains"},
+    ),
+)
+"""The path of a record in a report, and its renamed fields."""
+_GONE_SINCE_1: tuple[tuple[str, str], ...] = (("devices.*", "trouble"), ("settings", "trouble"))
+"""The path of a record, and its removed field: the diagnosis of a device, and its settings."""
+
+
+def as_version_2(data: bytes) -> bytes:
+    """The JSON of a report of version 1 with the names of version 2. Raises one of UNREADABLE for what is no JSON, or
+    too large."""
+    check_size(data)
+    report = msgspec.json.decode(data)
+    for path, names in _RENAMED_SINCE_1:
+        for record in _records(report, path.split(".") if path else []):
+            for old, new in names.items():
+                if old in record:
+                    record[new] = record.pop(old)
+    for path, name in _GONE_SINCE_1:
+        for record in _records(report, path.split(".")):
+            record.pop(name, None)
+    for record in _records(report, ["devices", "*", "iterations"]):
+        # How many slow iterations there are, and what they take more: of those that are listed, ten at most.
+        extra = [each.get("extra_ns") for each in _records(record, ["slow", "*"])]
+        if known := [each for each in extra if isinstance(each, int)]:
+            record.update(slow_count=len(known), slow_extra_ns=sum(known))
+    for record in _records(report, ["settings"]):
+        record.update({name: _setting(name, text) for name, text in record.items() if isinstance(text, str)})
+    return msgspec.json.encode(report | {"schema_version": "2"} if isinstance(report, dict) else report)
+
+
+def _records(value: Any, path: list[str]) -> list[dict[str, Any]]:
+    """The objects at a path, `*` for all of a list; none for values of other types."""
+    if not path:
+        return [value] if isinstance(value, dict) else []
+    name, *rest = path
+    if name == "*":
+        return [found for each in value for found in _records(each, rest)] if isinstance(value, list) else []
+    return _records(value.get(name), rest) if isinstance(value, dict) else []
+
+
+def _setting(name: str, text: str) -> Any:
+    """The value of a setting that was written as text; the text itself where it is no such value."""
+    default = getattr(Settings(), name, None)
+    try:
+        if isinstance(default, msgspec.Struct):
+            return _struct(text)
+        if isinstance(default, bool):
+            return text == "True"
+        if isinstance(default, tuple):
+            return text.split(", ")
+        if name == "iterations":
+            return [int(part) if part else None for part in text.split(":")]
+        return int(text) if name in _NUMBERS else text
+    except ValueError:
+        return text
+
+
+def _struct(text: str) -> dict[str, Any]:
+    """`poll_ns 20000000, hollow_activity 0.5`; prices by GPU are `gpus.H100 2.5`. Raises ValueError for other texts."""
+    found: dict[str, Any] = {}
+    for part in text.split(", "):
+        name, _, value = part.rpartition(" ")
+        name = _THRESHOLDS.get(name, name)
+        inner, gpu = (found.setdefault("gpus", {}), name[5:]) if name.startswith("gpus.") else (found, name)
+        inner[gpu] = value if gpu == "currency" else msgspec.json.decode(value, type=int | float)
+    return found

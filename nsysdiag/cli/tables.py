@@ -1,4 +1,5 @@
-"""The facts of a trace that `info` shows, and small tables of them as text, Markdown and JSON."""
+"""What `info` and `baseline list` show: the facts of a trace, baselines and their runs; and small tables as text,
+Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -8,12 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.baselines import BaselineRun, folder_of, held_in, read_accepted, runs_in
+from nsysdiag.ci.acceptances import today
 from nsysdiag.messages import printable
+from nsysdiag.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
-    from nsysdiag.report import Capability
+    from nsysdiag.report import Capability, Report
     from nsysdiag.trace.trace import Trace
 
 
@@ -105,3 +110,50 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def as_json(value: object) -> str:
     """Indented JSON, keys sorted, one final newline: same value, same text."""
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+UNKNOWN = "–"
+OF_ALL = ("name", "runs", "latest run", "accepted")
+OF_RUNS = ("run", "added (UTC)", "trace", "step", "GPUs")
+OF_ACCEPTED = ("accepted up to", "until", "state", "reason")
+
+
+def all_listed(baselines: Path, names: Sequence[str]) -> str:
+    """A row for each baseline."""
+    rows = []
+    for name in names:
+        folder = folder_of(baselines, name)
+        runs = runs_in(folder)
+        open_ones = sum(each.until >= today() for each in read_accepted(folder))
+        rows.append((name, f"{len(runs):,}", _added(runs[-1]) if runs else UNKNOWN, f"{open_ones:,}"))
+    return aligned(OF_ALL, rows)
+
+
+def one_listed(folder: Path) -> str:
+    """A row for each run, the oldest first, and one for each accepted regression; and what cannot be read."""
+    held, accepted = held_in(folder), read_accepted(folder)
+    text = aligned(OF_RUNS, [_run(*each) for each in held.runs]) if held.runs else "No run.\n"
+    text += "".join(f"Damaged: {printable(name)}\n" for name in held.damaged)
+    if accepted:
+        rows = [
+            (
+                each.expression.text,
+                each.until.isoformat(),
+                "accepted" if each.until >= today() else "expired",
+                each.reason,
+            )
+            for each in accepted
+        ]
+        text += f"\n{aligned(OF_ACCEPTED, rows)}"
+    return text
+
+
+def _run(run: BaselineRun, report: Report) -> tuple[str, ...]:
+    steps = [device.iterations.p50_ns for device in report.devices if device.iterations and device.iterations.steady]
+    names = dict.fromkeys(device.name for device in report.devices)
+    gpus = f"{len(report.devices)} × {', '.join(names)}"
+    return run.path.name, _added(run), report.trace.file, format_ns(max(steps)) if steps else UNKNOWN, gpus
+
+
+def _added(run: BaselineRun) -> str:
+    return run.added.strftime("%Y-%m-%d %H:%M:%S") if run.added else UNKNOWN
