@@ -49,7 +49,7 @@ from nsysdiag.comparison.waterfall import (
     SAME,
     UNKNOWN,
     DeviceChanges,
-    change_of_means,
+    change_of_part,
     change_of_run,
     changes,
     corrected,
@@ -176,7 +176,7 @@ def _device(
     moved = moves(rows, recaused(*gaps))
     counts = workload(before, after, part_of_step=sides.unit.part_of_step)
     findings = finding_changes(before, after, pooled)
-    plain = partial(change_of_means, found)
+    plain = partial(change_of_part, length=found.length.before_ns, noise=found.noise)
     kernels = kernel_changes(before, after, found.own, plain)
     work = work_changes(sides)
     steps = aligned_steps(sides.unit, before[0], after[0], devices)

@@ -133,7 +133,7 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> JobComparison:
     account = account_changes([each.pair for each in devices], mean)
     if len(devices) == 1 and not of_this_work(account, after.made):
         account = []
-    top = [] if account else _top(after.made)
+    top = [] if account else top_changes(after.made, known=after.made.length.low_ns is not None)
     return JobComparison(
         statistic=statistic,
         unit=after.sides.unit,
@@ -175,11 +175,10 @@ def _step(before: Compared, after: Compared, statistic: str) -> Change:
     return step_change(before.sides.before, after.sides.after, noise, statistic).change
 
 
-def _top(device: DeviceComparison) -> list[PartChange]:
-    """The kinds of work and the root causes that changed most, at most three: those beyond chance, or, if chance is
-    unknown, those large enough."""
+def top_changes(device: DeviceComparison, *, known: bool) -> list[PartChange]:
+    """The kinds of work and the root causes that changed most, at most three: those beyond chance, or, unless chance is
+    `known`, those large enough."""
     rows = [*(row for row in device.parts if row.id in WORK), *device.root_ledger]
-    known = device.length.low_ns is not None
     counted = [
         row
         for row in rows

@@ -111,13 +111,17 @@ def _models(pair: DevicePair, *, across_gpus: bool) -> list[str]:
         which = " and ".join([*list(unnamed)[:MOST_FILES], *more])
         are = "does not name its GPU" if len(unnamed) == 1 else "do not name their GPUs"
         return [f"{which} {are}: it is unknown whether both sides ran on the same model."]
-    if not across_gpus:
-        raise NotComparableError(
-            f"the GPUs are of different models: {', '.join(names)}",
-            hint="add --across-gpus to compare them anyway",
-        )
+    refuse_models(names, across_gpus=across_gpus)
     left, right = (_named(side) for side in (pair.before, pair.after))
     return [f"The GPUs are of different models: {left} before, {right} after."]
+
+
+def refuse_models(names: Sequence[str], *, across_gpus: bool) -> None:
+    """Raise NotComparableError for several models, unless they may differ."""
+    if len(names) > 1 and not across_gpus:
+        raise NotComparableError(
+            f"the GPUs are of different models: {', '.join(names)}", hint="add --across-gpus to compare them anyway"
+        )
 
 
 def _named(side: Sequence[tuple[Report, DeviceReport]]) -> str:

@@ -17,8 +17,8 @@ from nsysdiag.comparison.facts import (
     PartChange,
     Unit,
 )
-from nsysdiag.comparison.job import DIFFER, LEAST_TOP, MEAN, MOST_TOP, speedup
-from nsysdiag.comparison.pairing import UNNAMED
+from nsysdiag.comparison.job import DIFFER, MEAN, speedup, top_changes
+from nsysdiag.comparison.pairing import UNNAMED, refuse_models
 from nsysdiag.comparison.predicted_sides import DeviceLength, Length, OneSide, of_captures, of_prediction, replayed
 from nsysdiag.comparison.side import IDLE, WORK
 from nsysdiag.comparison.units import STEP, OneRun
@@ -131,11 +131,7 @@ def _paired(before: OneSide, after: OneSide, *, across_gpus: bool) -> tuple[list
     if rest:
         notes.append(f"Devices found on one side only are left out: {', '.join(rest)}.")
     models = sorted({each.name for pair in pairs for each in pair} - set(UNNAMED))
-    if len(models) > 1 and not across_gpus:
-        raise NotComparableError(
-            f"the GPUs are of different models: {', '.join(models)}",
-            hint="add --across-gpus to compare them anyway",
-        )
+    refuse_models(models, across_gpus=across_gpus)
     return pairs, notes + ([f"The GPUs are of different models: {', '.join(models)}."] if len(models) > 1 else [])
 
 
@@ -225,17 +221,8 @@ def _job(pairs: Sequence[Pair], devices: Sequence[DeviceComparison], step: Chang
         speedup=speedup(step),
         work=[],
         account=[],
-        top=_top(slowest),
+        top=top_changes(slowest, known=False),
     )
-
-
-def _top(device: DeviceComparison) -> list[PartChange]:
-    """The kinds of work and the causes that change most, those large enough."""
-    rows = [*(row for row in device.parts if row.id in WORK), *device.ledger]
-    large = [row for row in rows if abs(row.change.change_ns) > row.change.least_ns]
-    large.sort(key=lambda row: (-abs(row.change.change_ns), row.id))
-    least = LEAST_TOP * abs(large[0].change.change_ns) if large else 0
-    return [row for row in large if abs(row.change.change_ns) >= least][:MOST_TOP]
 
 
 def _said(

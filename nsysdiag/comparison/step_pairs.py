@@ -163,19 +163,18 @@ def _aligned(one: HeldSteps, two: HeldSteps, room: int) -> AlignedSteps | str:
         shared.pair(*each) for each in ((typical[0], typical[1]), *_of_same_number(one, two, typical[0].number, room))
     ]
     found = [matched(*each) for each in pairs]
+    before, after = (
+        _side(
+            [pair[at] for pair in pairs],
+            [each.marks[at] for each in found],
+            [each.idle_marks[at] for each in found],
+            held.streams,
+        )
+        for at, held in enumerate((one, two))
+    )
     return AlignedSteps(
-        before=_side(
-            [before for before, _after in pairs],
-            [each.marks[0] for each in found],
-            [each.idle_marks[0] for each in found],
-            one.streams,
-        ),
-        after=_side(
-            [after for _before, after in pairs],
-            [each.marks[1] for each in found],
-            [each.idle_marks[1] for each in found],
-            two.streams,
-        ),
+        before=before,
+        after=after,
         names=shared.names,
         kinds=shared.kinds,
         cause_ids=shared.cause_ids,

@@ -135,12 +135,6 @@ def adding_up(values: Values, total: int) -> list[int]:
     return [int(each) for each in whole]
 
 
-def change_of_means(found: DeviceChanges, before: int, after: int) -> Change:
-    """The change of a time of which only both means are known."""
-    least = _least(before, after, float(found.length.before_ns), found.noise)
-    return _made(before, after, None, least)
-
-
 def change_of_step(before: int, after: int, bounds: tuple[float, float] | None, noise: float) -> Change:
     """The change of the time of a step between its `bounds`, of which a side may drift by `noise`."""
     return _made(before, after, bounds, _least(before, after, before, noise, whole=True))
@@ -161,9 +155,9 @@ def change_between(before: int, after: int, bounds: tuple[int, int] | None) -> C
     return _made(before, after, bounds, 0)
 
 
-def change_of_part(before: int, after: int, length: int) -> Change:
-    """The change of a part of a length, of which nothing more is known."""
-    return _made(before, after, None, _least(before, after, length, 0.0))
+def change_of_part(before: int, after: int, length: int, noise: float = 0.0) -> Change:
+    """The change of a part of a length, of which only both means are known. A side may drift by `noise`."""
+    return _made(before, after, None, _least(before, after, length, noise))
 
 
 def _made(before: int, after: int, bounds: tuple[float, float] | None, least: int) -> Change:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.cli.app import app
-from nsysdiag.cli.help import GROUP_OF, GROUPS, OTHERS, group_of
+from nsysdiag.cli.help import GROUP_OF, GROUPS, OTHERS, group_of, grouped
+from nsysdiag.cli.options import DemoOutputs
 from tests.cli.conftest import command_of
 
 if TYPE_CHECKING:
@@ -22,6 +23,19 @@ COMMANDS = command_of(app).commands  # type: ignore[attr-defined]
 def test_every_option_has_a_group(command: str) -> None:
     options = [each for each in COMMANDS[command].params if each.param_type_name == "option"]
     assert [option.opts for option in options if group_of(option) == OTHERS] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_options_have_one_order_in_all_commands(command: str) -> None:
+    shown = [max(option.opts, key=len) for _group, options in grouped(COMMANDS[command].params) for option in options]
+    assert shown == [option for option in GROUP_OF if option in shown]
+
+
+def test_a_group_of_options_keeps_the_defaults_of_what_is_no_option() -> None:
+    outputs = DemoOutputs(output=["a.html"], quiet=True)
+    assert (outputs.output, outputs.quiet, outputs.details, outputs.redact) == (["a.html"], True, False, False)
+    assert {each.name for each in DemoOutputs.parameters()} & {"details", "redact"} == set()
+    assert outputs.but(force=True).output == ["a.html"]
 
 
 def test_groups_in_their_order(cli: Callable[..., Result]) -> None:
