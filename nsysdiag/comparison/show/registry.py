@@ -8,23 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from msgspec import Struct
 
-from nsysdiag.comparison.facts import (
-    AccountChange,
-    CollectiveChange,
-    Comparison,
-    CopyChange,
-    CountChange,
-    DeviceComparison,
-    FindingChange,
-    KernelChange,
-    MetricChange,
-    Move,
-    PartChange,
-    SideTrace,
-    SignatureChange,
-    Step,
-    WorkChange,
-)
+from nsysdiag.comparison import facts
 from nsysdiag.comparison.show import job, sections, words
 from nsysdiag.comparison.show import sections as baseline
 from nsysdiag.document.blocks import Detail, Lines, Name, Paragraph, Part, Section, named, shown
@@ -63,12 +47,12 @@ class DrawnDevice(Struct, frozen=True):
     """A device with its verdict and its sections."""
 
     anchor: str
-    device: DeviceComparison
+    device: facts.DeviceComparison
     mark: StatusMark
     sections: list[DrawnSection]
 
 
-def render(comparison: Comparison, options: RenderOptions) -> bytes:
+def render(comparison: facts.Comparison, options: RenderOptions) -> bytes:
     """The whole page as UTF-8. Raises InputError where a saved comparison is damaged."""
     causes, several = Causes(comparison.causes), len(comparison.devices) > 1
     card, base = job.card(comparison, causes), baseline.section(comparison)
@@ -97,7 +81,7 @@ def _html(drawn: DrawnSection, level: int, values: Mapping[str, object]) -> Mark
     return html_of(drawn.section.blocks, environment(), level, {**values, "section": drawn})
 
 
-def _device(anchor: str, device: DeviceComparison, causes: Causes, several: bool) -> DrawnDevice:
+def _device(anchor: str, device: facts.DeviceComparison, causes: Causes, several: bool) -> DrawnDevice:
     """Anchors are numbered where there are several devices; their keys come from the trace and stay out of them."""
     found = sections.of_device(device, causes, several=several)
     drawn = [
@@ -108,7 +92,7 @@ def _device(anchor: str, device: DeviceComparison, causes: Causes, several: bool
     return DrawnDevice(anchor, device, words.verdict_mark(device.verdict), drawn)
 
 
-def render_text(comparison: Comparison, options: RenderOptions) -> bytes:
+def render_text(comparison: facts.Comparison, options: RenderOptions) -> bytes:
     """The comparison as plain text of `options.width` columns, with colours only if requested: its first screen, or
     with `options.details` all of it."""
     width, causes = wide_enough(options.width), Causes(comparison.causes)
@@ -123,7 +107,7 @@ def render_text(comparison: Comparison, options: RenderOptions) -> bytes:
     return text_page(head, blocks, width, options.command, color=options.color)
 
 
-def _in_full(comparison: Comparison, causes: Causes, width: int) -> list[RenderableType]:
+def _in_full(comparison: facts.Comparison, causes: Causes, width: int) -> list[RenderableType]:
     several = len(comparison.devices) > 1
     detail = Detail.BRIEF if several else Detail.SUMMARY
     blocks = text_of(sections.verdict(comparison), Detail.SUMMARY, width)
@@ -138,7 +122,7 @@ def _in_full(comparison: Comparison, causes: Causes, width: int) -> list[Rendera
     return [*blocks, *text_of(sections.traces(comparison), detail, width)]
 
 
-def render_markdown(comparison: Comparison, options: RenderOptions) -> bytes:
+def render_markdown(comparison: facts.Comparison, options: RenderOptions) -> bytes:
     """The comparison as Markdown, with the marker by which a later run finds its own file again."""
     if options.comment:
         return _comment(comparison, options.comment, options)
@@ -155,7 +139,7 @@ def render_markdown(comparison: Comparison, options: RenderOptions) -> bytes:
     return markdown_page("before and after", blocks, _origin(comparison), options.command, comparison.headline)
 
 
-def _comment(comparison: Comparison, key: str, options: RenderOptions) -> bytes:
+def _comment(comparison: facts.Comparison, key: str, options: RenderOptions) -> bytes:
     """The verdict, budgets and the job, and folded below them all about each device."""
     causes, several = Causes(comparison.causes), len(comparison.devices) > 1
     mark = words.outcome_mark(comparison)
@@ -178,12 +162,12 @@ def _comment(comparison: Comparison, key: str, options: RenderOptions) -> bytes:
     return comment(key, "before and after", pieces, origin, options.report_url)
 
 
-def _origin(comparison: Comparison) -> list[Part]:
+def _origin(comparison: facts.Comparison) -> list[Part]:
     tool = f"{comparison.tool.name} {comparison.tool.version}"
     return [tool, *_files(" · before ", comparison.before), *_files(" · after ", comparison.after)]
 
 
-def _files(label: str, traces: Sequence[SideTrace]) -> Iterator[Part]:
+def _files(label: str, traces: Sequence[facts.SideTrace]) -> Iterator[Part]:
     for trace in traces[: words.MOST_FILES]:
         yield from (label, Name(trace.file), f" ({format_bytes(trace.size_bytes)})")
         label = ", "
@@ -191,7 +175,7 @@ def _files(label: str, traces: Sequence[SideTrace]) -> Iterator[Part]:
         yield f", {len(traces) - words.MOST_FILES:,} more"
 
 
-Render = Callable[[Comparison, RenderOptions], bytes]
+Render = Callable[[facts.Comparison, RenderOptions], bytes]
 
 
 def _read(render: Render) -> Render:
@@ -214,14 +198,14 @@ class _TraceRow(NamedTuple):
     """A capture with its side."""
 
     side: str
-    trace: SideTrace
+    trace: facts.SideTrace
 
 
 def _of(
-    name: str, shown: tuple[RecordColumn[Any], ...], rows: Callable[[DeviceComparison], Iterable[Any]]
-) -> RecordTable[Comparison, Any]:
+    name: str, shown: tuple[RecordColumn[Any], ...], rows: Callable[[facts.DeviceComparison], Iterable[Any]]
+) -> RecordTable[facts.Comparison, Any]:
     """A table of all devices of a comparison, with the keys of devices as in a report."""
-    return cast("RecordTable[Comparison, Any]", of_devices(name, shown, cast("Any", rows)))
+    return cast("RecordTable[facts.Comparison, Any]", of_devices(name, shown, cast("Any", rows)))
 
 
 def _change(field: str, prefix: str = "") -> str:
@@ -230,7 +214,7 @@ def _change(field: str, prefix: str = "") -> str:
     return " ".join(f"{prefix}{name}={field}.{name}" for name in names)
 
 
-def _traces(comparison: Comparison) -> Iterator[_TraceRow]:
+def _traces(comparison: facts.Comparison) -> Iterator[_TraceRow]:
     for side, traces in (("before", comparison.before), ("after", comparison.after)):
         yield from (_TraceRow(side, trace) for trace in traces)
 
@@ -243,41 +227,41 @@ _KERNELS = """
     name short_name communication status count_before count_after mean_before_ns mean_after_ns
 """
 _METRICS = (
-    *columns(MetricChange, "metric=id title unit"),
-    RecordColumn[MetricChange]("before", "number", lambda row: row.before),
-    RecordColumn[MetricChange]("after", "number", lambda row: row.after),
+    *columns(facts.MetricChange, "metric=id title unit"),
+    RecordColumn[facts.MetricChange]("before", "number", lambda row: row.before),
+    RecordColumn[facts.MetricChange]("after", "number", lambda row: row.after),
 )
 _SIGNATURES = (
-    *columns(SignatureChange, "id status previous_op next_op"),
-    RecordColumn[SignatureChange]("nvtx", "text", lambda row: path_label(row.nvtx)),
-    *columns(SignatureChange, f"cause_before cause_after count_before count_after {_change('change')}"),
+    *columns(facts.SignatureChange, "id status previous_op next_op"),
+    RecordColumn[facts.SignatureChange]("nvtx", "text", lambda row: path_label(row.nvtx)),
+    *columns(facts.SignatureChange, f"cause_before cause_after count_before count_after {_change('change')}"),
 )
-_TABLES: tuple[RecordTable[Comparison, Any], ...] = (
+_TABLES: tuple[RecordTable[facts.Comparison, Any], ...] = (
     _of(
         "devices",
-        columns(DeviceComparison, f"{_DEVICES} {_change('length', 'length_')} {_change('step', 'step_')}"),
+        columns(facts.DeviceComparison, f"{_DEVICES} {_change('length', 'length_')} {_change('step', 'step_')}"),
         lambda device: [device],
     ),
-    _of("parts", columns(PartChange, f"part=id {_change('change')}"), lambda device: device.parts),
-    _of("ledger", columns(PartChange, f"cause=id {_change('change')}"), lambda device: device.ledger),
-    _of("root_ledger", columns(PartChange, f"cause=id {_change('change')}"), lambda device: device.root_ledger),
-    _of("waterfall", columns(Step, "step=id change_ns"), lambda device: device.waterfall),
-    _of("moves", columns(Move, "cause_before=before cause_after=after ns seen_ns"), lambda device: device.moves),
-    _of("workload", columns(CountChange, "kind=id before after changed"), lambda device: device.workload),
-    _of("kernels", columns(KernelChange, f"{_KERNELS} {_change('change')}"), lambda device: device.kernels),
+    _of("parts", columns(facts.PartChange, f"part=id {_change('change')}"), lambda device: device.parts),
+    _of("ledger", columns(facts.PartChange, f"cause=id {_change('change')}"), lambda device: device.ledger),
+    _of("root_ledger", columns(facts.PartChange, f"cause=id {_change('change')}"), lambda device: device.root_ledger),
+    _of("waterfall", columns(facts.Step, "step=id change_ns"), lambda device: device.waterfall),
+    _of("moves", columns(facts.Move, "cause_before=before cause_after=after ns seen_ns"), lambda device: device.moves),
+    _of("workload", columns(facts.CountChange, "kind=id before after changed"), lambda device: device.workload),
+    _of("kernels", columns(facts.KernelChange, f"{_KERNELS} {_change('change')}"), lambda device: device.kernels),
     _of("signatures", _SIGNATURES, lambda device: device.signatures),
-    _of("copies", columns(CopyChange), lambda device: device.copies),
-    _of("collectives", columns(CollectiveChange), lambda device: device.communication),
+    _of("copies", columns(facts.CopyChange), lambda device: device.copies),
+    _of("collectives", columns(facts.CollectiveChange), lambda device: device.communication),
     _of("metrics", _METRICS, lambda device: [*device.launch, *device.utilization]),
-    _of("findings", columns(FindingChange), lambda device: device.findings),
-    RecordTable("account", columns(AccountChange), lambda found: found.job.account if found.job else ()),
+    _of("findings", columns(facts.FindingChange), lambda device: device.findings),
+    RecordTable("account", columns(facts.AccountChange), lambda found: found.job.account if found.job else ()),
     RecordTable(
         "work",
         (
-            *columns(WorkChange, "work=id"),
-            RecordColumn[WorkChange]("before", "number", lambda row: row.before),
-            RecordColumn[WorkChange]("after", "number", lambda row: row.after),
-            *columns(WorkChange, "differs"),
+            *columns(facts.WorkChange, "work=id"),
+            RecordColumn[facts.WorkChange]("before", "number", lambda row: row.before),
+            RecordColumn[facts.WorkChange]("after", "number", lambda row: row.after),
+            *columns(facts.WorkChange, "differs"),
         ),
         lambda found: found.job.work if found.job else (),
     ),
