@@ -108,300 +108,242 @@ class TableSpec(Struct, frozen=True):
         raise KeyError(f"column {name!r} of table {self.name} is not declared")
 
 
-def _required(*names: str) -> tuple[ColumnSpec, ...]:
-    """Times, ids and kinds without which a row means nothing."""
-    return tuple(ColumnSpec(name, required=True) for name in names)
+def _columns(
+    required: str = "",
+    identifiers: str = "",
+    quantities: str = "",
+    reals: str = "",
+    texts: str = "",
+    required_texts: str = "",
+) -> tuple[ColumnSpec, ...]:
+    """Columns by their role, names with blanks between: `required` times, ids and kinds; `identifiers`, ordinals and
+    optional times, -1 where unknown; `quantities`, sizes and flags, 0 where unknown."""
+    return (
+        *(ColumnSpec(name, required=True) for name in required.split()),
+        *(ColumnSpec(name) for name in identifiers.split()),
+        *(ColumnSpec(name, default=0) for name in quantities.split()),
+        *(ColumnSpec(name, ColumnType.REAL) for name in reals.split()),
+        *(ColumnSpec(name, ColumnType.TEXT) for name in texts.split()),
+        *(ColumnSpec(name, ColumnType.TEXT, required=True) for name in required_texts.split()),
+    )
 
 
-def _identifiers(*names: str) -> tuple[ColumnSpec, ...]:
-    """Ids, ordinals, kinds and optional times: unknown is -1."""
-    return tuple(ColumnSpec(name) for name in names)
+def _table(
+    name: str,
+    common: tuple[ColumnSpec, ...] = (),
+    more: tuple[ColumnSpec, ...] = (),
+    older: tuple[str, ...] = (),
+    identified_by: str | None = None,
+    **roles: str,
+) -> TableSpec:
+    """A table with `common` columns of several tables, and columns of its own by their roles."""
+    return TableSpec(name, (*common, *_columns(**roles), *more), older, identified_by)
 
 
-def _quantities(*names: str) -> tuple[ColumnSpec, ...]:
-    """Counts, sizes, flags and return values: unknown is 0."""
-    return tuple(ColumnSpec(name, default=0) for name in names)
-
-
-def _reals(*names: str) -> tuple[ColumnSpec, ...]:
-    return tuple(ColumnSpec(name, ColumnType.REAL) for name in names)
-
-
-def _texts(*names: str, required: bool = False) -> tuple[ColumnSpec, ...]:
-    return tuple(ColumnSpec(name, ColumnType.TEXT, required=required) for name in names)
-
-
-_CORRELATION = _quantities("correlationId")
-_DEVICE_OPERATION = (
-    *_required("start", "end", "deviceId"),
-    *_identifiers("contextId", "greenContextId", "streamId", "globalPid"),
-    *_CORRELATION,
+_DEVICE_OPERATION = _columns(
+    "start end deviceId", "contextId greenContextId streamId globalPid", quantities="correlationId"
 )
-_HOST_CALL = (*_required("start", "end"), *_identifiers("globalTid", "nameId", "eventClass"))
-_CALLCHAIN = (
-    *_required("id", "symbol", "stackDepth"),
-    *_identifiers("module", "originalIP", "unwindMethod"),
-    *_quantities("kernelMode", "unresolved", "specialEntry"),
-)
-_MPI_CALL = (*_required("start"), *_identifiers("end", "globalTid", "textId"))
+_HOST_CALL = _columns("start end", "globalTid nameId eventClass")
+_CALLCHAIN = _columns("id symbol stackDepth", "module originalIP unwindMethod", "kernelMode unresolved specialEntry")
+_MPI_CALL = _columns("start", "end globalTid textId")
 
 _CUDA = (
-    TableSpec(
+    _table(
         "CUPTI_ACTIVITY_KIND_KERNEL",
-        (
-            *_DEVICE_OPERATION,
-            *_identifiers("shortName", "demangledName", "mangledName", "launchType"),
-            *_identifiers("graphNodeId", "graphId", "gridId"),
-            *_quantities("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "registersPerThread"),
-            *_quantities("staticSharedMemory", "dynamicSharedMemory", "sharedMemoryExecuted"),
+        _DEVICE_OPERATION,
+        identifiers="shortName demangledName mangledName launchType graphNodeId graphId gridId",
+        quantities=(
+            "gridX gridY gridZ blockX blockY blockZ registersPerThread staticSharedMemory dynamicSharedMemory "
+            "sharedMemoryExecuted localMemoryPerThread localMemoryTotal clusterX clusterY clusterZ"
+        ),
+        more=(
             ColumnSpec("blocks", default=0, parts=("gridX", "gridY", "gridZ")),
             ColumnSpec("threadsPerBlock", default=0, parts=("blockX", "blockY", "blockZ")),
             ColumnSpec("sharedMemory", default=0, parts=("staticSharedMemory", "dynamicSharedMemory"), operator="+"),
-            *_quantities("localMemoryPerThread", "localMemoryTotal", "clusterX", "clusterY", "clusterZ"),
         ),
     ),
-    TableSpec(
+    _table(
         "CUPTI_ACTIVITY_KIND_MEMCPY",
-        (
-            *_DEVICE_OPERATION,
-            *_quantities("bytes", "copyCount"),
-            *_identifiers("copyKind", "srcKind", "dstKind", "migrationCause", "graphNodeId", "virtualAddress"),
-            *_identifiers("srcDeviceId", "srcContextId", "dstDeviceId", "dstContextId"),
+        _DEVICE_OPERATION,
+        identifiers=(
+            "copyKind srcKind dstKind migrationCause graphNodeId virtualAddress srcDeviceId srcContextId dstDeviceId "
+            "dstContextId"
         ),
+        quantities="bytes copyCount",
     ),
-    TableSpec(
+    _table(
         "CUPTI_ACTIVITY_KIND_MEMSET",
-        (*_DEVICE_OPERATION, *_quantities("bytes", "value"), *_identifiers("graphNodeId", "memKind")),
+        _DEVICE_OPERATION,
+        identifiers="graphNodeId memKind",
+        quantities="bytes value",
     ),
-    TableSpec("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", (*_DEVICE_OPERATION, *_identifiers("graphId", "graphExecId"))),
-    TableSpec(
+    _table("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", _DEVICE_OPERATION, identifiers="graphId graphExecId"),
+    _table(
         "CUPTI_ACTIVITY_KIND_RUNTIME",
-        (*_HOST_CALL, *_CORRELATION, *_quantities("returnValue"), *_identifiers("callchainId")),
+        _HOST_CALL,
+        identifiers="callchainId",
+        quantities="correlationId returnValue",
     ),
-    TableSpec(
+    _table(
         "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-        (
-            *_required("start", "end"),
-            *_identifiers("deviceId", "contextId", "greenContextId", "streamId", "globalPid"),
-            *_CORRELATION,
-            *_identifiers("syncType", "eventId", "eventSyncId"),
-        ),
+        required="start end",
+        identifiers="deviceId contextId greenContextId streamId globalPid syncType eventId eventSyncId",
+        quantities="correlationId",
     ),
-    TableSpec(
+    _table(
         "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
-        (
-            *_required("eventId"),
-            *_identifiers("deviceId", "contextId", "greenContextId", "streamId", "globalPid"),
-            *_CORRELATION,
-            *_identifiers("eventSyncId", "timestamp"),
-        ),
+        required="eventId",
+        identifiers="deviceId contextId greenContextId streamId globalPid eventSyncId timestamp",
+        quantities="correlationId",
     ),
-    TableSpec(
-        "CUPTI_ACTIVITY_KIND_OVERHEAD",
-        (*_HOST_CALL, *_CORRELATION, *_identifiers("overheadType")),
-    ),
-    TableSpec("CUBLAS_EVENTS", _HOST_CALL),
-    TableSpec("CUDNN_EVENTS", _HOST_CALL),
-    TableSpec(
-        "CUDA_GRAPH_EVENTS",
-        (*_HOST_CALL, *_identifiers("graphId", "originalGraphId", "graphExecId")),
-        identified_by="graphId",
-    ),
-    TableSpec(
+    _table("CUPTI_ACTIVITY_KIND_OVERHEAD", _HOST_CALL, identifiers="overheadType", quantities="correlationId"),
+    _table("CUBLAS_EVENTS", _HOST_CALL),
+    _table("CUDNN_EVENTS", _HOST_CALL),
+    _table("CUDA_GRAPH_EVENTS", _HOST_CALL, identifiers="graphId originalGraphId graphExecId", identified_by="graphId"),
+    _table(
         "CUDA_GRAPH_NODE_EVENTS",
-        (*_HOST_CALL, *_identifiers("graphNodeId", "originalGraphNodeId")),
+        _HOST_CALL,
+        identifiers="graphNodeId originalGraphNodeId",
         older=("CUDA_GRAPH_EVENTS",),
         identified_by="graphNodeId",
     ),
-    TableSpec(
+    _table(
         "CUDA_GPU_MEMORY_USAGE_EVENTS",
-        (
-            *_required("start"),
-            *_identifiers("globalPid", "deviceId", "contextId", "address", "memKind", "memoryOperationType"),
-            *_identifiers("localMemoryPoolAddress"),
-            *_quantities("bytes", "correlationId", "localMemoryPoolSize", "localMemoryPoolUtilizedSize"),
-            *_texts("name"),
-        ),
+        required="start",
+        identifiers="globalPid deviceId contextId address memKind memoryOperationType localMemoryPoolAddress",
+        quantities="bytes correlationId localMemoryPoolSize localMemoryPoolUtilizedSize",
+        texts="name",
     ),
-    TableSpec(
-        "CUDA_UM_CPU_PAGE_FAULT_EVENTS",
-        (*_required("start"), *_identifiers("globalPid", "address", "CpuInstruction", "module")),
-    ),
-    TableSpec(
+    _table("CUDA_UM_CPU_PAGE_FAULT_EVENTS", required="start", identifiers="globalPid address CpuInstruction module"),
+    _table(
         "CUDA_UM_GPU_PAGE_FAULT_EVENTS",
-        (
-            *_required("start", "end"),
-            *_identifiers("globalPid", "deviceId", "address", "faultAccessType"),
-            *_quantities("numberOfPageFaults"),
-        ),
+        required="start end",
+        identifiers="globalPid deviceId address faultAccessType",
+        quantities="numberOfPageFaults",
     ),
 )
 
 _HOST = (
-    TableSpec("PROFILER_OVERHEAD", (*_HOST_CALL, *_identifiers("overheadType"), *_quantities("returnValue"))),
-    TableSpec(
+    _table("PROFILER_OVERHEAD", _HOST_CALL, identifiers="overheadType", quantities="returnValue"),
+    _table(
         "OSRT_API",
-        (
-            *_HOST_CALL,
-            *_quantities("returnValue", "nestingLevel", "correlationId"),
-            *_identifiers("callchainId", "argumentsId"),
-        ),
+        _HOST_CALL,
+        identifiers="callchainId argumentsId",
+        quantities="returnValue nestingLevel correlationId",
     ),
     # Made of a trace of the PyTorch profiler: what threads were in, and functions of Python that wait.
-    *(
-        TableSpec(name, (*_required("start", "end"), *_identifiers("globalTid", "nameId"), *_quantities("returnValue")))
-        for name in ("PROFILER_FUNCTIONS", "PROFILER_WAITS")
-    ),
-    TableSpec("OSRT_CALLCHAINS", _CALLCHAIN),
-    TableSpec("CUDA_CALLCHAINS", _CALLCHAIN),
-    TableSpec("SAMPLING_CALLCHAINS", _CALLCHAIN),
-    TableSpec(
-        "COMPOSITE_EVENTS",
-        (
-            *_required("id", "start"),
-            *_identifiers("cpu", "threadState", "globalTid"),
-            *_quantities("cpuCycles"),
-        ),
-    ),
-    TableSpec(
+    _table("PROFILER_FUNCTIONS", required="start end", identifiers="globalTid nameId", quantities="returnValue"),
+    _table("PROFILER_WAITS", required="start end", identifiers="globalTid nameId", quantities="returnValue"),
+    _table("OSRT_CALLCHAINS", _CALLCHAIN),
+    _table("CUDA_CALLCHAINS", _CALLCHAIN),
+    _table("SAMPLING_CALLCHAINS", _CALLCHAIN),
+    _table("COMPOSITE_EVENTS", required="id start", identifiers="cpu threadState globalTid", quantities="cpuCycles"),
+    _table(
         "SCHED_EVENTS",
-        (
-            *_required("start"),
-            ColumnSpec("isSchedIn", default=0, required=True),
-            *_identifiers("cpu", "globalTid", "threadState", "threadBlock"),
-        ),
+        required="start",
+        identifiers="cpu globalTid threadState threadBlock",
+        more=(ColumnSpec("isSchedIn", default=0, required=True),),
     ),
-    TableSpec(
+    _table(
         "OSRT_FILE_ACCESS_EVENTS",
-        (
-            *_required("fileAccessId", "startedAt", "endedAt"),
-            *_identifiers("threadId", "eventType", "apiCallId"),
-            *_quantities("bytesProcessed"),
-        ),
+        required="fileAccessId startedAt endedAt",
+        identifiers="threadId eventType apiCallId",
+        quantities="bytesProcessed",
     ),
-    TableSpec(
+    _table(
         "OSRT_FILE_ACCESS_DESCRIPTORS",
-        (*_required("fileAccessId"), *_identifiers("processId", "openedAt", "closedAt"), *_texts("filePath")),
+        required="fileAccessId",
+        identifiers="processId openedAt closedAt",
+        texts="filePath",
     ),
-    TableSpec(
+    _table(
         "NVTX_EVENTS",
-        (
-            *_required("start", "eventType"),
-            *_identifiers("end", "globalTid", "endGlobalTid", "rangeId", "category", "textId", "domainId"),
-            *_identifiers("jsonTextId", "color"),
-            *_quantities("uint64Value", "int64Value", "uint32Value", "int32Value"),
-            *_reals("doubleValue", "floatValue"),
-            *_texts("text", "jsonText"),
-            ColumnSpec("binaryData", ColumnType.BLOB),
-        ),
+        required="start eventType",
+        identifiers="end globalTid endGlobalTid rangeId category textId domainId jsonTextId color",
+        quantities="uint64Value int64Value uint32Value int32Value",
+        reals="doubleValue floatValue",
+        texts="text jsonText",
+        more=(ColumnSpec("binaryData", ColumnType.BLOB),),
     ),
-    TableSpec(
-        "NVTX_PAYLOAD_SCHEMA_ENTRIES",
-        (*_required("domainId", "schemaId"), *_quantities("offset"), *_texts("name", required=True)),
-    ),
-    TableSpec(
+    _table("NVTX_PAYLOAD_SCHEMA_ENTRIES", required="domainId schemaId", quantities="offset", required_texts="name"),
+    _table(
         "MPI_COLLECTIVES_EVENTS",
-        (
-            *_MPI_CALL,
-            *_identifiers("commHandle", "rootRank", "requestHandle"),
-            *_quantities("size", "recvSize"),
-        ),
+        _MPI_CALL,
+        identifiers="commHandle rootRank requestHandle",
+        quantities="size recvSize",
     ),
-    TableSpec(
-        "MPI_P2P_EVENTS",
-        (*_MPI_CALL, *_identifiers("commHandle", "tag", "remoteRank", "requestHandle"), *_quantities("size")),
-    ),
-    TableSpec("MPI_START_WAIT_EVENTS", (*_MPI_CALL, *_identifiers("requestHandle"))),
-    TableSpec("MPI_OTHER_EVENTS", _MPI_CALL),
-    TableSpec("MPI_RANKS", _required("globalTid", "rank")),
-    TableSpec("MPI_COMMUNICATORS", (ColumnSpec("size", default=0, older=("localSize",)),)),
-)
-
-_CONTEXT_SWITCH = (
-    *_required("timestamp", "tag"),
-    *_identifiers("vmId", "seqNo", "contextId", "globalPid", "gpuId"),
+    _table("MPI_P2P_EVENTS", _MPI_CALL, identifiers="commHandle tag remoteRank requestHandle", quantities="size"),
+    _table("MPI_START_WAIT_EVENTS", _MPI_CALL, identifiers="requestHandle"),
+    _table("MPI_OTHER_EVENTS", _MPI_CALL),
+    _table("MPI_RANKS", required="globalTid rank"),
+    _table("MPI_COMMUNICATORS", more=(ColumnSpec("size", default=0, older=("localSize",)),)),
 )
 
 _DEVICE = (
-    TableSpec("GPU_CONTEXT_SWITCH_EVENTS", _CONTEXT_SWITCH, older=("FECS_EVENTS",)),
-    TableSpec("GPU_METRICS", (*_required("timestamp", "metricId"), *_identifiers("typeId"), *_reals("value"))),
-    TableSpec(
-        "TARGET_INFO_GPU_METRICS",
-        (*_required("metricId"), *_identifiers("typeId", "sourceId"), *_texts("typeName", "metricName")),
+    _table(
+        "GPU_CONTEXT_SWITCH_EVENTS",
+        required="timestamp tag",
+        identifiers="vmId seqNo contextId globalPid gpuId",
+        older=("FECS_EVENTS",),
     ),
-    TableSpec(
+    _table("GPU_METRICS", required="timestamp metricId", identifiers="typeId", reals="value"),
+    _table("TARGET_INFO_GPU_METRICS", required="metricId", identifiers="typeId sourceId", texts="typeName metricName"),
+    _table(
         "TARGET_INFO_GPU",
-        (
-            ColumnSpec("id", required=True, older=("deviceId",)),
-            *_identifiers("vmId", "pwGpuId", "cuDevice"),
-            *_quantities("isDiscrete", "smCount", "totalMemory", "memoryBandwidth", "clockRate", "l2CacheSize"),
-            *_quantities("maxWarpsPerSm", "maxBlocksPerSm", "maxThreadsPerBlock", "maxRegistersPerSm"),
-            *_quantities("maxShmemPerSm", "threadsPerWarp", "asyncEngines", "computeMajor", "computeMinor"),
-            *_texts("name", "busLocation", "uuid", "chipName"),
+        identifiers="vmId pwGpuId cuDevice",
+        quantities=(
+            "isDiscrete smCount totalMemory memoryBandwidth clockRate l2CacheSize maxWarpsPerSm maxBlocksPerSm "
+            "maxThreadsPerBlock maxRegistersPerSm maxShmemPerSm threadsPerWarp asyncEngines computeMajor computeMinor"
         ),
+        texts="name busLocation uuid chipName",
+        more=(ColumnSpec("id", required=True, older=("deviceId",)),),
     ),
-    TableSpec(
+    _table(
         "TARGET_INFO_CUDA_DEVICE",
-        (
-            *_required("cudaId", "pid"),
-            *_identifiers("gpuId"),
-            *_quantities("numMultiprocessors"),
-            *_texts("uuid"),
-        ),
+        required="cudaId pid",
+        identifiers="gpuId",
+        quantities="numMultiprocessors",
+        texts="uuid",
     ),
-    TableSpec(
+    _table(
         "TARGET_INFO_CUDA_GPU",
-        (
-            *_required("deviceId"),
-            *_identifiers("vmId", "pid"),
-            *_quantities("numMultiprocessors", "maxWarpsPerMultiprocessor", "coreClockRate"),
-            *_quantities("maxBlocksPerMultiprocessor", "maxRegistersPerMultiprocessor"),
-            *_quantities("maxSharedMemoryPerMultiprocessor", "numThreadsPerWarp"),
-            *_quantities("globalMemoryBandwidth", "globalMemorySize"),
-            *_quantities("computeCapabilityMajor", "computeCapabilityMinor"),
-            *_texts("name", "pciBusId"),
+        required="deviceId",
+        identifiers="vmId pid",
+        quantities=(
+            "numMultiprocessors maxWarpsPerMultiprocessor coreClockRate maxBlocksPerMultiprocessor "
+            "maxRegistersPerMultiprocessor maxSharedMemoryPerMultiprocessor numThreadsPerWarp globalMemoryBandwidth "
+            "globalMemorySize computeCapabilityMajor computeCapabilityMinor"
         ),
+        texts="name pciBusId",
     ),
-    TableSpec(
+    _table(
         "TARGET_INFO_CUDA_STREAM",
-        (
-            *_required("streamId"),
-            *_identifiers("hwId", "vmId", "processId", "contextId", "flag"),
-            *_quantities("priority"),
-        ),
+        required="streamId",
+        identifiers="hwId vmId processId contextId flag",
+        quantities="priority",
     ),
-    TableSpec(
-        "TARGET_INFO_CUDA_NULL_STREAM",
-        (*_required("streamId"), *_identifiers("hwId", "vmId", "processId", "deviceId", "contextId")),
-    ),
-    TableSpec(
+    _table("TARGET_INFO_CUDA_NULL_STREAM", required="streamId", identifiers="hwId vmId processId deviceId contextId"),
+    _table(
         "TARGET_INFO_CUDA_CONTEXT_INFO",
-        (
-            *_required("contextId"),
-            *_identifiers("nullStreamId", "hwId", "vmId", "processId", "deviceId", "parentContextId"),
-            *_quantities("isGreenContext", "numMultiprocessors"),
-        ),
+        required="contextId",
+        identifiers="nullStreamId hwId vmId processId deviceId parentContextId",
+        quantities="isGreenContext numMultiprocessors",
     ),
-    TableSpec("TARGET_INFO_WDDM_CONTEXTS", (*_identifiers("context", "engineType", "nodeOrdinal"),)),
+    _table("TARGET_INFO_WDDM_CONTEXTS", identifiers="context engineType nodeOrdinal"),
 )
 
 _SESSION = (
-    TableSpec("StringIds", (*_required("id"), *_texts("value", required=True))),
-    TableSpec("ThreadNames", (*_required("nameId", "globalTid"), *_quantities("priority"))),
-    TableSpec("PROCESSES", (*_required("globalPid"), *_identifiers("pid"), *_texts("name"))),
-    TableSpec(
-        "ANALYSIS_DETAILS",
-        (*_required("duration"), *_identifiers("globalVid", "startTime", "stopTime")),
-    ),
-    TableSpec("TARGET_INFO_SESSION_START_TIME", _required("utcEpochNs")),
-    TableSpec("META_DATA_EXPORT", _texts("name", "value", required=True), older=("EXPORT_META_DATA",)),
-    TableSpec(
+    _table("StringIds", required="id", required_texts="value"),
+    _table("ThreadNames", required="nameId globalTid", quantities="priority"),
+    _table("PROCESSES", required="globalPid", identifiers="pid", texts="name"),
+    _table("ANALYSIS_DETAILS", required="duration", identifiers="globalVid startTime stopTime"),
+    _table("TARGET_INFO_SESSION_START_TIME", required="utcEpochNs"),
+    _table("META_DATA_EXPORT", required_texts="name value", older=("EXPORT_META_DATA",)),
+    _table(
         "DIAGNOSTIC_EVENT",
-        (
-            *_required("severity"),
-            *_identifiers("timestamp", "timestampType", "source", "globalPid"),
-            *_texts("text", required=True),
-        ),
+        required="severity",
+        identifiers="timestamp timestampType source globalPid",
+        required_texts="text",
     ),
 )
 
@@ -411,8 +353,8 @@ def work_spec(name: str) -> TableSpec:
     return TableSpec(name, (*_DEVICE_OPERATION, ColumnSpec("bytes", default=0, older=("sourceBytes",))))
 
 
-CAPTURE_OPTIONS = TableSpec("META_DATA_CAPTURE", _texts("name", "value"))
-SYSTEM = TableSpec("TARGET_INFO_SYSTEM_ENV", _texts("name", "value"))
+CAPTURE_OPTIONS = TableSpec("META_DATA_CAPTURE", _columns(texts="name value"))
+SYSTEM = TableSpec("TARGET_INFO_SYSTEM_ENV", _columns(texts="name value"))
 """What nsys was asked to record, and on what. Not among TABLES: they hold environment variables and names of hosts."""
 
 TABLES: dict[str, TableSpec] = {table.name: table for table in (*_CUDA, *_HOST, *_DEVICE, *_SESSION)}
