@@ -39,7 +39,16 @@ MIGRATIONS = frozenset(
 """Kinds of copies that unified memory makes by itself, without a launch."""
 
 
-class MemoryKind(IntEnum):
+class Labelled(IntEnum):
+    """Numbers that are shown by their names."""
+
+    @property
+    def label(self) -> str:
+        """`device static`."""
+        return self.name.lower().replace("_", " ")
+
+
+class MemoryKind(Labelled):
     """srcKind, dstKind and memKind."""
 
     PAGEABLE = 0
@@ -51,13 +60,8 @@ class MemoryKind(IntEnum):
     MANAGED_STATIC = 6
     UNKNOWN = 7
 
-    @property
-    def label(self) -> str:
-        """`device static`."""
-        return self.name.lower().replace("_", " ")
 
-
-class MigrationCause(IntEnum):
+class MigrationCause(Labelled):
     """CUPTI_ACTIVITY_KIND_MEMCPY.migrationCause: why unified memory moved."""
 
     UNKNOWN = 0
@@ -67,13 +71,8 @@ class MigrationCause(IntEnum):
     EVICTION = 4
     ACCESS_COUNTERS = 5
 
-    @property
-    def label(self) -> str:
-        """`page fault`."""
-        return self.name.lower().replace("_", " ")
 
-
-class FaultAccess(IntEnum):
+class FaultAccess(Labelled):
     """CUDA_UM_GPU_PAGE_FAULT_EVENTS.faultAccessType."""
 
     UNKNOWN = 0
@@ -81,11 +80,6 @@ class FaultAccess(IntEnum):
     WRITE = 2
     ATOMIC = 3
     PREFETCH = 4
-
-    @property
-    def label(self) -> str:
-        """`read`."""
-        return self.name.lower()
 
 
 class MemoryOperation(IntEnum):
