@@ -24,19 +24,18 @@ def _number(option: str, help: str, least: int = 1) -> Any:
     return options.value(option, "N", help, min=least, max=1000)
 
 
-@options.spread
-def whatif(
-    trace: options.TraceArgument,
-    *,
+class Fixes(options.OptionGroup):
+    """What is changed, all together."""
+
     without: Annotated[
         list[str] | None,
         options.value(
             "--without", "CAUSE", "Remove the idle time of this cause; repeatable. See 'nsysdiag rules'.", "causes"
         ),
-    ] = None,
+    ] = None
     finding: Annotated[
         list[str] | None, options.value("--finding", "ID", "Fix this finding of the report; repeatable.")
-    ] = None,
+    ] = None
     kernel: Annotated[
         list[str] | None,
         options.value(
@@ -45,42 +44,79 @@ def whatif(
             "Scale kernels of this name by F, as '*gemm**0.5'. In the name, * and ? match any text and one character; "
             "repeatable.",
         ),
-    ] = None,
+    ] = None
     host: Annotated[
         list[str] | None,
         options.value(
             "--host", "RANGE*F", "Scale host code in NVTX ranges of this name by F, as 'load*0.5'; repeatable."
         ),
-    ] = None,
+    ] = None
     async_copies: Annotated[
         bool, typer.Option("--async-copies", help="Make blocking copies asynchronous: their calls do not wait.")
-    ] = False,
+    ] = False
     overlap: Annotated[
         list[str] | None,
         options.value("--overlap", "WHAT", "Overlap 'copies' or 'communication' with kernels; repeatable."),
-    ] = None,
+    ] = None
     graphs: Annotated[
         list[str] | None,
         options.value("--graphs", "RANGE", "Launch the kernels of NVTX ranges of this name as one graph; repeatable."),
-    ] = None,
+    ] = None
     rank_like: Annotated[
         str | None, options.value("--rank-like", "WHICH", "Make a late rank as fast as the 'median' one.")
-    ] = None,
+    ] = None
     merge: Annotated[
         list[str] | None,
         options.value(
             "--merge", "PATTERN", "Fuse kernels of this name that follow each other in a stream into one; repeatable."
         ),
-    ] = None,
+    ] = None
     stream: Annotated[
         list[str] | None,
         options.value(
             "--stream", "PATTERN", "Run kernels or copies of this name in a stream of their own; repeatable."
         ),
-    ] = None,
-    workers: Annotated[int | None, _number("--workers", "Load data with N workers.")] = None,
-    ahead: Annotated[int | None, _number("--ahead", "Let the host be N steps ahead of the GPU.")] = None,
-    batch: Annotated[int | None, _number("--batch", "Do the work of N steps in one step.", least=2)] = None,
+    ] = None
+    workers: Annotated[int | None, _number("--workers", "Load data with N workers.")] = None
+    ahead: Annotated[int | None, _number("--ahead", "Let the host be N steps ahead of the GPU.")] = None
+    batch: Annotated[int | None, _number("--batch", "Do the work of N steps in one step.", least=2)] = None
+
+    def transforms(self) -> list["Transform"]:
+        """What the options ask for, each once. Raises UsageError for a cause or a value that is none."""
+        from nsysdiag.cli.settings import known_causes
+        from nsysdiag.replay.facts import Transform
+        from nsysdiag.replay.options import HOST, KERNEL, OVERLAP, RANK_LIKE, chosen, scaled
+
+        plain = {"finding": self.finding, "graphs": self.graphs, "merge": self.merge, "stream": self.stream}
+        for option, values in plain.items():
+            if "" in (values or []):
+                raise UsageError(f"--{option} is empty", hint="see 'nsysdiag whatif --help'")
+        numbers = {"workers": self.workers, "ahead": self.ahead, "batch": self.batch}
+
+        def named(option: str) -> list[Transform]:
+            return [Transform(option=option, of=each) for each in plain[option] or []]
+
+        found = [
+            *(Transform(option="without", of=cause) for cause in known_causes(self.without or [])),
+            *named("finding"),
+            *(scaled(KERNEL, each) for each in self.kernel or []),
+            *(scaled(HOST, each) for each in self.host or []),
+            *([Transform(option="async-copies")] if self.async_copies else []),
+            *(chosen(OVERLAP, each) for each in self.overlap or []),
+            *named("graphs"),
+            *([chosen(RANK_LIKE, self.rank_like)] if self.rank_like is not None else []),
+            *named("merge"),
+            *named("stream"),
+            *(Transform(option=each, factor=float(number)) for each, number in numbers.items() if number is not None),
+        ]
+        return list(dict.fromkeys(found))
+
+
+@options.spread
+def whatif(
+    trace: options.TraceArgument,
+    *,
+    fixes: Fixes,
     part: options.AnalysedPart,
     file: options.SettingsFile,
     out: options.PredictionOutputs,
@@ -101,19 +137,7 @@ def whatif(
     from nsysdiag.replay.show.registry import RENDERERS
     from nsysdiag.saved import is_saved_report
 
-    asked = _transforms(
-        without=without or [],
-        finding=finding or [],
-        kernel=kernel or [],
-        host=host or [],
-        async_copies=async_copies,
-        overlap=overlap or [],
-        graphs=graphs or [],
-        rank_like=rank_like,
-        merge=merge or [],
-        stream=stream or [],
-        numbers={"workers": workers, "ahead": ahead, "batch": batch},
-    )
+    asked = fixes.transforms()
     path = Path(trace)
     kind = DocumentKind("a prediction", [*RENDERERS], tables=())
     summary_alone = not out.output and out.format_name is None
@@ -129,41 +153,3 @@ def whatif(
         made = pipeline.whatif(path, asked, settings, progress)
     made = options.redacted_for(made, redact=out.redact)
     write_all(made, [] if summary_alone else destinations, out)
-
-
-def _transforms(
-    *,
-    without: list[str],
-    finding: list[str],
-    kernel: list[str],
-    host: list[str],
-    async_copies: bool,
-    overlap: list[str],
-    graphs: list[str],
-    rank_like: str | None,
-    merge: list[str],
-    stream: list[str],
-    numbers: dict[str, int | None],
-) -> list["Transform"]:
-    """What the options ask for, each once. Raises UsageError for a cause or a value that is none."""
-    from nsysdiag.cli.settings import known_causes
-    from nsysdiag.replay.facts import Transform
-    from nsysdiag.replay.options import HOST, KERNEL, OVERLAP, RANK_LIKE, chosen, scaled
-
-    for option, values in (("--finding", finding), ("--graphs", graphs), ("--merge", merge), ("--stream", stream)):
-        if "" in values:
-            raise UsageError(f"{option} is empty", hint="see 'nsysdiag whatif --help'")
-    found = [
-        *(Transform(option="without", of=cause) for cause in known_causes(without)),
-        *(Transform(option="finding", of=each) for each in finding),
-        *(scaled(KERNEL, each) for each in kernel),
-        *(scaled(HOST, each) for each in host),
-        *([Transform(option="async-copies")] if async_copies else []),
-        *(chosen(OVERLAP, each) for each in overlap),
-        *(Transform(option="graphs", of=each) for each in graphs),
-        *([chosen(RANK_LIKE, rank_like)] if rank_like is not None else []),
-        *(Transform(option="merge", of=each) for each in merge),
-        *(Transform(option="stream", of=each) for each in stream),
-        *(Transform(option=each, factor=float(number)) for each, number in numbers.items() if number is not None),
-    ]
-    return list(dict.fromkeys(found))
