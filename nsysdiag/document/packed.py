@@ -12,7 +12,7 @@ from nsysdiag.arrays.groups import from_planes, from_text, numbers_from
 from nsysdiag.document.words import path_label
 from nsysdiag.limits import PLACES_CHARACTERS
 from nsysdiag.messages import InputError
-from nsysdiag.time.facts import width_of
+from nsysdiag.time.facts import NameColumn, width_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -116,24 +116,17 @@ def unpack_lanes(timeline: TimelineLevels, most: int) -> TimelineBuckets | None:
 # Reads the packed places of all gaps of a saved report: the operations on both sides and the NVTX path.
 
 
-class Coded(Struct, frozen=True):
-    """A text for each gap: its place in `names`, -1 where it is unknown."""
-
-    codes: Codes
-    names: list[str]
-
-    @classmethod
-    def unknown(cls, count: int) -> Coded:
-        """Of so many gaps."""
-        return cls(np.full(count, -1, dtype=np.int64), [])
-
-
 class UnpackedPlaces(Struct, frozen=True):
     """Of every gap of a device the operation before it, the one that ends it, and the label of its NVTX path."""
 
-    previous_op: Coded
-    next_op: Coded
-    nvtx: Coded
+    previous_op: NameColumn
+    next_op: NameColumn
+    nvtx: NameColumn
+
+
+def unknown(count: int) -> NameColumn:
+    """The names of so many gaps where none is known."""
+    return NameColumn(np.full(count, -1, dtype=np.int64), [])
 
 
 def unpack_places(packed: GapsPacked) -> UnpackedPlaces:
@@ -141,7 +134,7 @@ def unpack_places(packed: GapsPacked) -> UnpackedPlaces:
     other or cannot be decoded."""
     places, count = packed.places, packed.count
     if places is None:
-        return UnpackedPlaces(*[Coded.unknown(count)] * 3)
+        return UnpackedPlaces(*[unknown(count)] * 3)
     try:
         if places.count != count:
             raise ValueError("places of other gaps")
@@ -151,13 +144,13 @@ def unpack_places(packed: GapsPacked) -> UnpackedPlaces:
             places.ranges,
         )
         previous, following = (
-            Coded(_codes(text, count, len(places.operations)), places.operations) if text else Coded.unknown(count)
+            NameColumn(_codes(text, count, len(places.operations)), places.operations) if text else unknown(count)
             for text in (places.previous_op, places.next_op)
         )
         path = _codes(places.nvtx, count, places.paths + 1) if places.nvtx else np.zeros(count, dtype=np.int64)
     except ValueError as error:
         raise InputError("the packed places of gaps of this report cannot be read: the file is damaged") from error
-    return UnpackedPlaces(previous, following, Coded(path - 1, labels))
+    return UnpackedPlaces(previous, following, NameColumn(path - 1, labels))
 
 
 def _codes(text: str, count: int, numbers: int) -> Codes:

@@ -13,7 +13,7 @@ from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show.registry import BY_NAME as OF_COMPARISONS
 from nsysdiag.document.columns import RecordTable
 from nsysdiag.document.names import clip
-from nsysdiag.document.packed import Coded, unpack_places
+from nsysdiag.document.packed import unknown, unpack_places
 from nsysdiag.formats.tables import BY_NAME
 from nsysdiag.messages import InputError, UsageError
 from nsysdiag.ranks.report import RanksReport
@@ -109,18 +109,17 @@ def _stacked(parts: list[pd.Series[Any]]) -> Any:
 
 
 def _time_of(table: TimeColumns, report: Report) -> pd.DataFrame:
-    phase = NameColumn(table.phase, [each.name for each in report.phases])
     columns: dict[str, Any] = {
-        "device": _of_names(NameColumn(np.zeros(len(table.start), dtype=np.int64), [table.device])),
+        "device": _categories([NameColumn(np.zeros(len(table.start), dtype=np.int64), [table.device])]),
         "start_ns": table.start,
         "end_ns": table.end,
         "ns": table.end - table.start,
         "phase": _or_none(table.phase),
-        "phase_name": _of_names(phase),
+        "phase_name": _categories([NameColumn(table.phase, [each.name for each in report.phases])]),
         "judged": table.judged,
         "step": _or_none(table.step),
         "thread": _or_none(table.thread),
-        **{name: _of_names(table.named[name]) for name in NAMED},
+        **{name: _categories([table.named[name]]) for name in NAMED},
     }
     return pd.DataFrame(columns)
 
@@ -129,12 +128,13 @@ def _or_none(values: npt.NDArray[Any]) -> Any:
     return pd.arrays.IntegerArray(np.maximum(values, 0).astype(np.int64), values < 0)
 
 
-def _of_names(column: NameColumn) -> Any:
-    """Names as categories of which each occurs once, in the order of the first of equal ones."""
-    names = list(dict.fromkeys(column.names))
-    place = {name: at for at, name in enumerate(names)}
-    code = np.array([*(place[name] for name in column.names), -1], dtype=np.int64)[column.code]
-    return pd.Categorical.from_codes(code, pd.Index(names, dtype=object))
+def _categories(parts: Sequence[NameColumn], dtype: Any = object) -> Any:
+    """Names as categories of which each occurs once; every part numbers them its own way."""
+    known = list(dict.fromkeys(name for part in parts for name in part.names))
+    place = {name: at for at, name in enumerate(known)}
+    # -1, for what is unknown, takes the last one.
+    codes = [np.array([*(place[name] for name in part.names), -1], dtype=np.int64)[part.code] for part in parts]
+    return pd.Categorical.from_codes(_joined(codes), pd.Index(known, dtype=dtype))
 
 
 def all_gaps(report: Report) -> pd.DataFrame:
@@ -153,30 +153,23 @@ def all_gaps(report: Report) -> pd.DataFrame:
     places = [unpack_places(device.gaps_packed) for device in report.devices]
     start, length = (_joined([part[at] for part in parts]) for at in (0, 1))
     counts = [len(starts) for starts, _lengths, _causes in parts]
-    devices = [Coded(np.zeros(n, dtype=np.int64), [each.key]) for each, n in zip(report.devices, counts, strict=True)]
-    causes = [Coded(part[2], each.gaps_packed.cause_ids) for each, part in zip(report.devices, parts, strict=True)]
+    devices = [
+        NameColumn(np.zeros(n, dtype=np.int64), [each.key]) for each, n in zip(report.devices, counts, strict=True)
+    ]
+    causes = [NameColumn(part[2], each.gaps_packed.cause_ids) for each, part in zip(report.devices, parts, strict=True)]
     captured = not any(kind.id == "nvtx" and not kind.available for kind in report.trace.capabilities)
     return pd.DataFrame(
         {
-            "device": _category(devices),
+            "device": _categories(devices, "string"),
             "start_ns": start,
             "end_ns": start + length,
             "length_ns": length,
-            "cause": _category(causes),
-            "nvtx": _category([each.nvtx if captured else Coded.unknown(len(each.nvtx.codes)) for each in places]),
-            "previous_op": _category([each.previous_op for each in places]),
-            "next_op": _category([each.next_op for each in places]),
+            "cause": _categories(causes, "string"),
+            "nvtx": _categories([each.nvtx if captured else unknown(len(each.nvtx.code)) for each in places], "string"),
+            "previous_op": _categories([each.previous_op for each in places], "string"),
+            "next_op": _categories([each.next_op for each in places], "string"),
         }
     )
-
-
-def _category(parts: list[Coded]) -> pd.Categorical:
-    """The texts of all devices, each of which numbers them its own way."""
-    known = list(dict.fromkeys(name for part in parts for name in part.names))
-    place = {name: at for at, name in enumerate(known)}
-    # -1, for what is unknown, takes the last one.
-    codes = [np.array([*(place[name] for name in part.names), -1], dtype=np.int64)[part.codes] for part in parts]
-    return pd.Categorical.from_codes(_joined(codes), pd.Index(known, dtype="string"))
 
 
 def _joined(parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:

@@ -6,6 +6,7 @@ from itertools import takewhile
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
 
 from nsysdiag.ci.facts import (
@@ -228,7 +229,7 @@ def entry_of(
         size_bytes=report.trace.size_bytes,
         report=page,
         devices=_devices(report),
-        findings=_findings(report),
+        findings=msgspec.convert(report.findings, list[BatchFinding], from_attributes=True),
         budgets=list(budgets),
         unjudged=list(unjudged),
         warnings=report.trace.warnings,
@@ -256,22 +257,6 @@ def _devices(report: Report) -> list[BatchDevice]:
             state=state[device.key],
         )
         for device in report.devices
-    ]
-
-
-def _findings(report: Report) -> list[BatchFinding]:
-    return [
-        BatchFinding(
-            id=finding.id,
-            device=finding.device,
-            cause=finding.cause,
-            severity=finding.severity,
-            title=finding.title,
-            lost_ns=finding.lost_ns,
-            lost_share=finding.lost_share,
-            devices=finding.devices,
-        )
-        for finding in report.findings
     ]
 
 
