@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.pseudonyms import private_folder
+from nsysdiag.process import private_folder
 
 
 @pytest.fixture

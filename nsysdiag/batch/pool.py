@@ -23,7 +23,7 @@ from msgspec import Struct, field
 from nsysdiag.batch.task import BASE_BYTES, LESS, Limits, Outcome, Task, estimated_bytes, failed, out_of_memory, work
 from nsysdiag.batch.worker import OUT_OF_MEMORY
 from nsysdiag.messages import InputError, MemoryShortError, NsysdiagError, UsageError
-from nsysdiag.pseudonyms import private_folder
+from nsysdiag.process import private_folder
 from nsysdiag.shortage import is_shortage
 from nsysdiag.version import __version__
 

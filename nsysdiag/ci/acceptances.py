@@ -17,8 +17,8 @@ from nsysdiag.ci.measuring import ITERATION_LENGTH, NS, SHARE, Measure, Unmeasur
 from nsysdiag.comparison.facts import Accepted, Change, Comparison, DeviceComparison, PartChange
 from nsysdiag.comparison.units import PHASES
 from nsysdiag.comparison.waterfall import IMPROVED, REGRESSED, UNKNOWN
-from nsysdiag.epoch import now
 from nsysdiag.messages import UsageError
+from nsysdiag.process import now
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import Report
 from nsysdiag.units import NS_PER

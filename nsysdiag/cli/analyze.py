@@ -150,7 +150,7 @@ def demo(*, out: options.DemoOutputs) -> None:
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.cli.settings import analyze_trace
     from nsysdiag.config.settings import Settings
-    from nsysdiag.pseudonyms import private_folder
+    from nsysdiag.process import private_folder
 
     destinations = plan(out, Path(NAME).stem)
     with private_folder() as folder:

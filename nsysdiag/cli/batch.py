@@ -180,7 +180,7 @@ def _write(
     ways: dict[str, Any],
 ) -> None:
     from nsysdiag.batch.results import append, lines_of, name_of_run, write_results
-    from nsysdiag.epoch import now
+    from nsysdiag.process import now
 
     at = now()
     new = lines_of(summary, run or name_of_run(at), at) if past else []

@@ -264,7 +264,7 @@ def record(
     from nsysdiag.ci.budgets import refuse_changes
     from nsysdiag.cli.output import Wanted, plan
     from nsysdiag.cli.settings import budgets_of_options, settings_of_file, with_price
-    from nsysdiag.pseudonyms import private_folder
+    from nsysdiag.process import private_folder
     from nsysdiag.units import parse_bytes
 
     budgets = budgets_of_options(judging)

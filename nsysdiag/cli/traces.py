@@ -158,7 +158,7 @@ def _target(stem: str, output: str | None) -> Path:
 def _bundle(source: Path, settings: "Settings", *, redact: bool, quiet: bool) -> "Bundle":
     from nsysdiag.document.one_line import command_of
     from nsysdiag.formats.format import RenderOptions
-    from nsysdiag.pseudonyms import private_folder
+    from nsysdiag.process import private_folder
     from nsysdiag.share.bundle import bundle_of
     from nsysdiag.share.names import Names
     from nsysdiag.trace.trace import open_trace

@@ -220,7 +220,7 @@ class _Trial:
         """The report of the program on this side, and the code that the command ends with."""
         from nsysdiag.capture.plan import require_program
         from nsysdiag.capture.run import find_nsys, probe, require_system
-        from nsysdiag.pseudonyms import private_folder
+        from nsysdiag.process import private_folder
 
         if not self.words:
             raise UsageError(f"neither a program nor --{side} is named", hint="nsysdiag try ... -- PROGRAM ARGS...")

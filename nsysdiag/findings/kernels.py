@@ -24,7 +24,7 @@ from nsysdiag.kernels.advice import kernel_advice, kernel_sentence, profiler_of
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
 from nsysdiag.kernels.kernels import GRAPHS, kinds_in, runs_in, top_kernels
 from nsysdiag.kernels.kinds import FUSED, KernelKind, kernel_families
-from nsysdiag.mangled import readable
+from nsysdiag.names import readable
 from nsysdiag.report import DeviceReport
 from nsysdiag.time.table import TimeTable
 from nsysdiag.typed import joined, say

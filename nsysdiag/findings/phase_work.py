@@ -27,7 +27,7 @@ from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.kernels.names import normal_kernel, normal_operation_names
 from nsysdiag.ledger.classify import LayeredEvidence
-from nsysdiag.mangled import readable
+from nsysdiag.names import readable
 from nsysdiag.phases.facts import Did, PhaseDevice
 from nsysdiag.stacks.samples import SampledCode, sampled_code
 from nsysdiag.time.facts import WORK

@@ -21,7 +21,7 @@ from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.iterations.report import KindsOfGaps
 from nsysdiag.kernels.names import normal_operation_names
 from nsysdiag.limits import PLACES_CHARACTERS, mark_of
-from nsysdiag.pseudonyms import pseudonym
+from nsysdiag.names import pseudonym
 from nsysdiag.report import SignatureRow
 from nsysdiag.stacks.call_sites import Place, places_of
 from nsysdiag.time.facts import GapPlaces, NameColumn

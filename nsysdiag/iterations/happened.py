@@ -17,7 +17,7 @@ from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, distinct, distinct_values
 from nsysdiag.iterations.loop import FEWEST, Called
-from nsysdiag.pseudonyms import pseudonym
+from nsysdiag.names import pseudonym
 from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.enums import CopyKind
 

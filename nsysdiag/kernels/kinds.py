@@ -23,7 +23,7 @@ from nsysdiag.events.rows import distinct
 from nsysdiag.fields import Sentence
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
 from nsysdiag.kernels.names import is_single_precision, whole_names
-from nsysdiag.mangled import readable
+from nsysdiag.names import readable
 from nsysdiag.typed import say
 from nsysdiag.units import format_count
 

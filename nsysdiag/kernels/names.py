@@ -31,9 +31,8 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category, copy_name
 from nsysdiag.events.rows import distinct, taken
 from nsysdiag.limits import mark_of, short_name
-from nsysdiag.mangled import CUT as COLLAPSED
-from nsysdiag.mangled import is_mangled, readable
-from nsysdiag.pseudonyms import pseudonym
+from nsysdiag.names import CUT as COLLAPSED
+from nsysdiag.names import is_mangled, pseudonym, readable
 from nsysdiag.report import Operation
 
 if TYPE_CHECKING:

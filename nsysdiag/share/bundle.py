@@ -18,9 +18,9 @@ from nsysdiag.config.settings import Settings
 from nsysdiag.document import words
 from nsysdiag.document.names import table, text
 from nsysdiag.document.view import Causes, window_parts
-from nsysdiag.epoch import source_date_epoch
 from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.pipeline.reading import Progress
+from nsysdiag.process import source_date_epoch
 from nsysdiag.report import Report
 from nsysdiag.share.names import Names
 from nsysdiag.share.redaction import redacted_by

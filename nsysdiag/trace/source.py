@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from nsysdiag import typed
 from nsysdiag.fields import Sentence
 from nsysdiag.messages import InputError, printable
-from nsysdiag.pseudonyms import private_folder
+from nsysdiag.process import private_folder
 from nsysdiag.trace.capabilities import add_ends, has_changed, sha256_of
 from nsysdiag.trace.catalog import Connections, immutable_uri
 from nsysdiag.trace.database import Database, SqliteDatabase

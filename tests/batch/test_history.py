@@ -9,8 +9,8 @@ import pytest
 
 from nsysdiag.batch.results import append, name_of_run, read_history
 from nsysdiag.ci.facts import HistoryLine
-from nsysdiag.epoch import now
 from nsysdiag.messages import OutputError
+from nsysdiag.process import now
 
 
 def line(run: str) -> HistoryLine:

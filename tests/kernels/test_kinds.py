@@ -8,7 +8,7 @@ from nsysdiag import typed
 from nsysdiag.findings.facts import Named
 from nsysdiag.findings.kernels import kinds_in_words
 from nsysdiag.kernels.kinds import KernelFamily, NamedTime, collective_of, family_of, kind_of_kernel, kinds_of
-from nsysdiag.mangled import readable
+from nsysdiag.names import readable
 
 FLASH3 = "void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90<2>>>>"
 

@@ -13,10 +13,10 @@ from xml.etree import ElementTree as ET
 
 from nsysdiag.ci.facts import FAIL, WARN, UnjudgedBudget
 from nsysdiag.document.names import clip
-from nsysdiag.epoch import source_date_epoch
 from nsysdiag.formats.batch.entries import FAILED, batch_of_one, by_weight, shown_name
 from nsysdiag.formats.batch.sarif import SENTENCE, SHOWN
 from nsysdiag.messages import JOINER
+from nsysdiag.process import source_date_epoch
 
 if TYPE_CHECKING:
     from nsysdiag.ci.facts import BatchEntry, BatchSummary, BudgetResult

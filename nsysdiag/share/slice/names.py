@@ -23,7 +23,7 @@ from nsysdiag.events.identity import is_of_nsys
 from nsysdiag.events.nvtx import COMMUNICATION_DOMAIN, GIL_DOMAIN, MPI_DOMAIN, PYTHON_DOMAIN
 from nsysdiag.iterations.happened import OPERATOR
 from nsysdiag.kernels.names import is_single_precision
-from nsysdiag.pseudonyms import MARK
+from nsysdiag.names import MARK
 from nsysdiag.share import names as forms
 from nsysdiag.share.names import (
     Names,

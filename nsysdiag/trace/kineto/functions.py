@@ -20,7 +20,7 @@ from functools import cache
 from typing import NamedTuple
 
 from nsysdiag.limits import STACK_FRAMES
-from nsysdiag.mangled import is_mangled, readable
+from nsysdiag.names import is_mangled, readable
 
 FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d{1,9})\): (?P<function>.+)", re.DOTALL)
 """A Python function as the profiler names it: `/a/model.py(7): forward`."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsysdiag.limits import TABLES
 from nsysdiag.messages import InputError, printable
-from nsysdiag.pseudonyms import private_folder
+from nsysdiag.process import private_folder
 from nsysdiag.shortage import is_shortage, memory_short
 from nsysdiag.trace.capabilities import add_ends, sha256_of
 from nsysdiag.trace.catalog import decode, immutable_uri, quoted

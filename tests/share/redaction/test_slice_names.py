@@ -13,7 +13,7 @@ from nsysdiag.events.identity import is_of_nsys
 from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.iterations.happened import OPERATOR
 from nsysdiag.kernels.names import normal_kernel
-from nsysdiag.pseudonyms import pseudonym
+from nsysdiag.names import pseudonym
 from nsysdiag.share.names import Names
 from nsysdiag.share.slice.names import SliceNames
 from nsysdiag.share.slice.sql import Role

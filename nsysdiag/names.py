@@ -1,4 +1,18 @@
-"""Names of functions that a trace has only as compilers make them."""
+"""Names that are not those of the program's text: those that compilers make, and pseudonyms in a trace whose names were
+replaced.
+
+Pseudonyms are those of the redacted report, with a mark in them.
+
+```
+report              slice                          what it is
+kernel 7<1>.2       kernel·7<1>.2                  the second instance of the first variant of a template
+range 3 #12         range·3 #12                    `step 12` of all ranges `step #`
+thread 4            thread·4·data_loader           a thread that was named like a data loader's worker
+```
+
+Numbers in them count names, not instances. Code that removes counters from names must keep those of pseudonyms, which
+it recognizes by the mark. No program's own name contains the mark.
+"""
 
 from __future__ import annotations
 
@@ -39,3 +53,19 @@ def _last_of(name: str, at: int) -> tuple[str, int]:
         at = length.end() + int(length[0])
         found = name[length.end() : at]
     return found, at
+
+
+# Pseudonyms.
+
+MARK = "·"
+_LABEL = rf"(?:(?:kernel|nccl){MARK})?(?:kernel|range|symbol|name|(?:nccl|rccl|nvshmem){MARK}[A-Za-z]+)"
+_PSEUDONYM = re.compile(
+    rf"(\[?(?:torch::|std::|Py_|gc_)?{_LABEL}{MARK}[0-9]+(?:<[0-9]+>)?)(?:\.[0-9]+)?((?:{MARK}[a-z_]+)?\]?)"
+    r"(?: #[\d.]+)?"
+)
+
+
+def pseudonym(name: str) -> str | None:
+    """The pseudonym in a name, without the part that distinguishes instances; None for any other name."""
+    found = _PSEUDONYM.fullmatch(name) if MARK in name else None
+    return None if found is None else found[1] + found[2]

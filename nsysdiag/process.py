@@ -1,10 +1,25 @@
-"""The moment that outputs bear where they must bear one, so that the same input gives the same bytes."""
+"""What belongs to one run of the program: a folder for its private files, and the moment that its outputs bear.
+
+Outputs bear one only where they must, so that the same input gives the same bytes."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+PREFIX = "nsysdiag-"
+
+
+@contextmanager
+def private_folder() -> Iterator[Path]:
+    """An empty folder (mode 0700) for as long as the context lasts. Raises OSError where it cannot be made."""
+    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
 
 VARIABLE = "SOURCE_DATE_EPOCH"
 _MOST_DIGITS = 11
