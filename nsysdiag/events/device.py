@@ -322,11 +322,14 @@ def project(
     return np.concatenate(index), Intervals.concatenate(parts)
 
 
-def of_processes(calls: CallRows, ranges: RangeRows) -> tuple[CallRows, RangeRows]:
-    """The same rows, each with its process in place of its thread: ranges of a thread that launches nothing then hold
-    what other threads of its process launch meanwhile."""
-    thread, around = (process_of(rows.thread) for rows in (calls, ranges))
-    return replace(calls, thread=thread), replace(ranges, thread=around)
+def of_processes(device: DeviceTimeline, calls: CallRows, ranges: RangeRows) -> tuple[CallRows, RangeRows]:
+    """The ranges of threads that launch nothing on the device, and all calls, each with its process in place of its
+    thread: such ranges then hold what other threads of their process launch meanwhile."""
+    launched = device.launch[device.launch >= 0]
+    launching = distinct_values(taken(calls.thread, launched)) if len(launched) else launched
+    silent = ranges.take(~np.isin(ranges.thread, launching))
+    thread, around = (process_of(rows.thread) for rows in (calls, silent))
+    return replace(calls, thread=thread), replace(silent, thread=around)
 
 
 def _extents(device: DeviceTimeline, calls: CallRows, rows: IntArray, ranges: RangeRows) -> tuple[BoolArray, Intervals]:

@@ -81,10 +81,10 @@ def loop_of_ranges(
     device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, codes: IntArray, name: str, whole: Intervals
 ) -> Loop | None:
     """The loop of the outermost ranges with the name codes `codes`, on the thread whose ranges take most time; None for
-    fewer than two that launch work. Where no thread with such ranges launches any, each holds that of its process."""
+    fewer than two that launch work. Where threads with such ranges launch nothing, each holds that of its process."""
     rows, kinds = ranges.rows.take(np.isin(ranges.rows.name, codes)), Kinds.of(ranges)
     found = _loop_of_threads(device, calls, rows, kinds, name, whole)
-    return found or _loop_of_threads(device, *of_processes(calls, rows), kinds, name, whole)
+    return found or _loop_of_threads(device, *of_processes(device, calls, rows), kinds, name, whole)
 
 
 def _loop_of_threads(

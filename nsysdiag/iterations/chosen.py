@@ -196,7 +196,7 @@ def matching_names(names: list[str], wanted: str) -> list[int]:
 
 def _projected(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, wanted: str) -> Intervals:
     """NVTX instances on the GPU: each from the first to the last operation that its thread launched inside it, or its
-    process where no such thread launched any. The time inside the range before and after these is included as far as
+    process where such threads launch nothing. The time inside the range before and after these is included as far as
     the device did nothing.
 
     ```
@@ -210,7 +210,8 @@ def _projected(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, want
     instances = ranges.rows.take(np.isin(ranges.rows.name, codes))
     rows, spans = project(device, calls, instances, device.running)
     if len(rows) == 0:
-        rows, spans = project(device, *of_processes(calls, instances), device.running)
+        everywhere, instances = of_processes(device, calls, instances)
+        rows, spans = project(device, everywhere, instances, device.running)
     busy = union(Intervals(device.operations.start[device.running], device.operations.end[device.running]))
     before = np.searchsorted(busy.end, spans.start, side="right") - 1
     behind = np.searchsorted(busy.start, spans.end, side="left")

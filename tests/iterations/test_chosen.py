@@ -133,7 +133,9 @@ def ranges_beside_the_work() -> Simulation:
 
     def work(t: Thread) -> Body:
         for _ in range(8):
+            t.push("wait")
             yield from t.get(begin)
+            t.pop()
             yield from t.launch("render", 900_000)
             yield from t.synchronize()
             yield from t.put(done)
@@ -151,6 +153,8 @@ def test_ranges_of_a_thread_that_launches_nothing_hold_what_its_process_does(tmp
     assert (found.count, found.kind) == (8, "step")
     chosen = analyze(path, replace(settings, nvtx="frame [2-4]")).devices[0]
     assert chosen.ops.kernel == 3
+    with pytest.raises(UsageError, match="no NVTX range named 'wait' launches GPU work"):
+        analyze(path, replace(settings, step="wait"))
 
 
 @pytest.mark.slow
