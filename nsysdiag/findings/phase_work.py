@@ -194,12 +194,15 @@ class RangeSets(Struct, frozen=True):
         return union(self.axis.place(lane, Intervals(self.ranges.rows.start[rows], self.ranges.rows.end[rows])))
 
 
-def host_time(gaps: GapContext, time: TimeTable, judged: JudgedTime, slices: IntArray, bottleneck: str) -> Intervals:
-    """The judged time of these slices that is charged to `bottleneck`, a set on the axis: each on the thread that
-    launched next."""
+def host_time(
+    gaps: GapContext, time: TimeTable, judged: JudgedTime, slices: IntArray, bottleneck: str | None
+) -> Intervals:
+    """The judged time of these slices that is charged to `bottleneck`, or to any: a set on the axis, each on the thread
+    that launched next."""
     mine = np.zeros(len(gaps.slices.rows) + 1, dtype=np.bool_)
     mine[slices] = True
-    at = np.flatnonzero(mine[time.slice] & (time.slice >= 0) & (time.bottleneck == BOTTLENECK_NUMBER[bottleneck]))
+    charged = time.bottleneck == BOTTLENECK_NUMBER[bottleneck] if bottleneck else time.bottleneck >= 0
+    at = np.flatnonzero(mine[time.slice] & (time.slice >= 0) & charged)
     lane = gaps.lane[gaps.slices.rows.gap[time.slice[at]]]
     at, lane = at[lane >= 0], lane[lane >= 0]
     pieces = Owned.of(time.spans[at], lane)

@@ -230,10 +230,19 @@ def _place(context: FindingContext, shares: Shares, spot: Hotspot) -> tuple[list
     """
     path, total = path_of(shares, spot, context.paths), spot.counted_ns
     inside = _inside(context, shares, path, spot.bottleneck)
-    while path and total and 2 * inside <= total:
+    while path and total and not _is_most(context, shares, spot, path, inside):
         path = path[:-1]
         inside = _inside(context, shares, path, spot.bottleneck)
     return path, inside >= ALMOST_ALL * total
+
+
+def _is_most(context: FindingContext, shares: Shares, spot: Hotspot, path: list[str], inside: int) -> bool:
+    """Whether `inside` is more than half of the counted time, and the path holds more than half of all its time in the
+    ledger. Of that a part may be charged to a wait before it: the rest is then the end of what the host did."""
+    if 2 * inside <= spot.counted_ns or spot.mostly_made or spot.lost_ns <= spot.counted_ns:
+        return 2 * inside > spot.counted_ns
+    time = host_time(context.gaps, context.time, context.judged, shares.slice[shares.slice >= 0], None)
+    return 2 * intersect(time, context.ranges.inside(path)).total() > spot.lost_ns
 
 
 def _inside(context: FindingContext, shares: Shares, path: list[str], bottleneck: str) -> int:

@@ -11,16 +11,20 @@ import pytest
 from nsysdiag import analyze, typed
 from nsysdiag.causes.blocking_copy import CAUSE as BLOCKING_COPY
 from nsysdiag.causes.sync import CAUSE as SYNC
+from nsysdiag.config.settings import Settings
 from nsysdiag.events.gpus import gpus_present
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.trace.capabilities import Captured
 from nsysdiag.trace.trace import open_trace
 from tests.builder import TraceBuilder
+from tests.simulator.simulation import Simulation
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from nsysdiag.report import Report
+    from tests.simulator.actions import Thread
+    from tests.simulator.host import Body
 
 MS = 1_000_000
 
@@ -223,3 +227,24 @@ class TestStart:
 def test_in_the_words_of_the_program(framework: str, word: str) -> None:
     for cause in (SYNC, BLOCKING_COPY):
         assert word in " ".join(cause.advice.sentences([framework, "mpi"]))
+
+
+def test_a_place_has_most_of_all_that_the_host_did(tmp_path: Path) -> None:
+    """Behind each synchronization the host is in three ranges, and the first is charged to the synchronization. What is
+    left is mostly in the second, which is a third of the whole."""
+    simulation = Simulation()
+
+    def body(t: Thread) -> Body:
+        for _ in range(20):
+            for name, ns in (("softmax", 2_000_000), ("gather", 1_750_000), ("norm", 1_250_000)):
+                t.push(name)
+                yield from t.compute(ns)
+                t.pop()
+            yield from t.launch("k", 2_000_000)
+            yield from t.synchronize()
+
+    simulation.thread(simulation.process(), body)
+    report = analyze(simulation.run().write(tmp_path / "t.sqlite"), Settings(replay=False, timeline=False))
+    (found,) = (each for each in report.findings if each.cause == "host_compute")
+    assert found.lost_share > found.share + 0.1
+    assert "gather" not in typed.plain(found.title)
