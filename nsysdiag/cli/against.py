@@ -14,7 +14,7 @@ from nsysdiag.ci.facts import FAIL
 from nsysdiag.cli import options
 from nsysdiag.cli.console import note
 from nsysdiag.document.words import counted
-from nsysdiag.messages import NotComparableError, UsageError
+from nsysdiag.messages import NotComparableError, UsageError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -186,9 +186,12 @@ def report_of(path: Path, settings: Settings, file: Settings, part: ComparedPart
 
     settings, phase = part.of(settings), part.phase
     if not is_saved_report(path):
-        if phase is not None:
-            settings = _of_phase(path, settings, phase, quiet=quiet)
-        return analyze_trace(path, settings, quiet=quiet, steps=_steps(path, settings))
+        try:
+            if phase is not None:
+                settings = _of_phase(path, settings, phase, quiet=quiet)
+            return analyze_trace(path, settings, quiet=quiet, steps=_steps(path, settings))
+        except UsageError as error:  # about one of the sides
+            raise UsageError(f"{printable(path)}: {error}", hint=error.hint) from error
     if phase is not None:
         raise UsageError(
             f"--phase cannot be used with {path}: it is a saved report, already analysed",

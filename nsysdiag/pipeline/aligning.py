@@ -21,6 +21,7 @@ from nsysdiag.comparison.pairing import CutAlike, paired
 from nsysdiag.comparison.significance import FEWEST_ENTRIES
 from nsysdiag.comparison.units import ITERATIONS, OneRun, in_units
 from nsysdiag.config.settings import Settings
+from nsysdiag.diagnosis.entries import phase_names
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct
@@ -282,7 +283,11 @@ _PHASE = re.compile(r"\s*(start-up|steady|pause|teardown)(?:\s+([1-9]\d{0,5}))?\
 
 
 def phase_named(report: Report, wanted: str) -> Phase:
-    """The phase of this name: `start-up`, or `steady 2` for the second one of several. Raises UsageError."""
+    """The phase of this name, as it is shown or as the report holds it: `start-up`, or `steady 2` for the second one of
+    several. Raises UsageError."""
+    shown = phase_names(report.phases, report.diagnosis.basis if report.diagnosis else "steady")
+    if (name := wanted.strip()) in shown:
+        return report.phases[shown.index(name)]
     held: dict[str, int] = {}
     for phase in report.phases:
         held[phase.name] = held.get(phase.name, 0) + 1
@@ -292,7 +297,7 @@ def phase_named(report: Report, wanted: str) -> Phase:
     if number > len(found):
         known = ", ".join(f"{name} (1 to {count})" if count > 1 else name for name, count in held.items())
         raise UsageError(
-            f"{report.trace.file} has no phase '{printable(wanted)}'",
+            f"the trace has no phase '{printable(wanted)}'",
             hint=f"its phases: {known}" if known else "it has no phases",
         )
     return found[number - 1]
