@@ -23,7 +23,7 @@ from nsysdiag.units import format_count, format_ns, format_share
 from nsysdiag.wakeups.loaders import HostTrace
 
 MOST_THREADS, MOST_NAMES, RANGE_LENGTH = 4, 3, 60
-NOTABLE, LEAST = 0.1, 0.005
+NOTABLE, LEAST, ALL = 0.1, 0.005, 0.95
 """Shares of the time: from the first on, a thread that runs, or is in its ranges, goes before the main thread; below
 the second, calls are not named."""
 NOT_READY = 600
@@ -165,7 +165,7 @@ def _scene(trace: HostTrace, chains: CallChains, low: int, high: int) -> _Scene:
     host = host_activity(tables, calls, axis, api, os_calls, latest)
     lanes = np.arange(len(axis.threads), dtype=np.int64)
     whole = Intervals(lanes * axis.stride, lanes * axis.stride + axis.span)
-    ranges, _ = place_calls(axis, _range_table(trace.ranges), latest)
+    ranges, _ = place_calls(axis, _range_table(trace.ranges, high - low), latest)
     found = (
         ("NVTX ranges", ranges, TextKind.RANGE),
         ("CUDA calls", host.api, TextKind.API),
@@ -191,9 +191,15 @@ def _threads(trace: HostTrace) -> IntArray:
     return program
 
 
-def _range_table(ranges: NvtxRanges) -> CallTable:
-    """The ranges of the program by their names, counters as # where names differ in nothing else."""
-    kinds, rows = Kinds.of(ranges), ranges.rows.take(~ranges.rows.mpi)
+def _range_table(ranges: NvtxRanges, span: int) -> CallTable:
+    """The ranges of the program by their names, counters as # where names differ in nothing else. One around all that a
+    thread does says less than those in it, where these take most of the time."""
+    rows = ranges.rows.take(~ranges.rows.mpi)
+    length = rows.end - rows.start
+    around = length >= ALL * span
+    threads, place = np.unique(rows.thread, return_inverse=True)
+    inside = np.bincount(place, weights=np.where(around, 0, length), minlength=len(threads))
+    kinds, rows = Kinds.of(ranges), rows.take(~around | (2 * inside[place] < span))
     alike = np.bincount(kinds.code, minlength=len(kinds.words))
     words = [*kinds.words]
     for code, name in zip(kinds.code.tolist(), ranges.names, strict=True):

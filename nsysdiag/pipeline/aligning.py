@@ -21,7 +21,6 @@ from nsysdiag.comparison.pairing import CutAlike, paired
 from nsysdiag.comparison.significance import FEWEST_ENTRIES
 from nsysdiag.comparison.units import ITERATIONS, OneRun, in_units
 from nsysdiag.config.settings import Settings
-from nsysdiag.diagnosis.entries import phase_names
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct
@@ -29,7 +28,7 @@ from nsysdiag.iterations.chosen import CarriedSteps, whole_of
 from nsysdiag.iterations.iterations import main_loop
 from nsysdiag.iterations.loop import FEWEST, STEP, Loop
 from nsysdiag.messages import NotComparableError, UsageError, printable
-from nsysdiag.phases.facts import Phase
+from nsysdiag.phases.facts import Phase, numbered, repeating
 from nsysdiag.pipeline.reading import Reading, read, silent
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import DeviceReport, Report
@@ -285,7 +284,10 @@ _PHASE = re.compile(r"\s*(start-up|steady|pause|teardown)(?:\s+([1-9]\d{0,5}))?\
 def phase_named(report: Report, wanted: str) -> Phase:
     """The phase of this name, as it is shown or as the report holds it: `start-up`, or `steady 2` for the second one of
     several. Raises UsageError."""
-    shown = phase_names(report.phases, report.diagnosis.basis if report.diagnosis else "steady")
+    basis = report.diagnosis.basis if report.diagnosis else "steady"
+    shown = numbered(
+        [repeating(each.steps, basis) if each.name == "steady" else str(each.name) for each in report.phases]
+    )
     if (name := wanted.strip()) in shown:
         return report.phases[shown.index(name)]
     held: dict[str, int] = {}

@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.comparison.facts import Comparison
+from nsysdiag.config.settings import Settings
+from nsysdiag.pipeline import analyze
+from nsysdiag.pipeline.aligning import phase_named
 from nsysdiag.saved import from_json
 from tests.comparison.programs import Program
 from tests.comparison.test_two_loops import two_loops
+from tests.simulator.simulation import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.cli.conftest import Result
+    from tests.simulator.actions import Thread
+    from tests.simulator.host import Body
 
     Cli = Callable[..., Result]
 
@@ -65,6 +71,23 @@ def test_another_part_on_each_side(cli: Cli, sides: tuple[str, str]) -> None:
     assert made.verdict != "same"
 
 
+def test_a_phase_has_the_name_that_is_shown(tmp_path: Path) -> None:
+    simulation = Simulation()
+
+    def body(t: Thread) -> Body:
+        for steps in (40, 3):
+            for _ in range(steps):
+                yield from t.launch("k", 4_000_000)
+                yield from t.synchronize()
+                yield from t.compute(200_000)
+            yield from t.compute(30_000_000)
+
+    simulation.thread(simulation.process(), body)
+    report = analyze(simulation.run().write(tmp_path / "a.sqlite"), Settings(replay=False, timeline=False))
+    assert phase_named(report, "repeats") == phase_named(report, "steady 2")
+    assert phase_named(report, "steady").start_ns < phase_named(report, "repeats").start_ns
+
+
 def test_two_phases_at_once_are_not_hidden_behind_the_first(cli: Cli, sides: tuple[str, str]) -> None:
     assert compared(cli, *sides).verdict != "same"
 
@@ -90,6 +113,7 @@ def test_a_time_of_each_side(cli: Cli, tmp_path: Path) -> None:
         (["--nvtx", "a", "--from", "1ms"], "exclude each other"),
         (["--to", "1ms"] * 3, "--to is given 3 times"),
         (["--device", "gpu7"], "no device 'gpu7'"),
+        (["--step", "epoch"], "before.sqlite: the trace has no NVTX range named 'epoch'"),
     ],
 )
 def test_what_is_refused(cli: Cli, arguments: list[str], said: str, sides: tuple[str, str]) -> None:

@@ -46,6 +46,15 @@ def test_samples_and_calls_of_the_thread_that_computes(tmp_path: Path) -> None:
     assert said.headline.startswith("No GPU activity was recorded, so what the GPU did is unknown. In the 999 ms")
 
 
+@pytest.mark.parametrize(("each", "said"), [(40, "(compute 80.0%, load 19.8%)"), (8, "(main_loop 100.0%)")])
+def test_what_is_in_a_range_around_all(tmp_path: Path, each: int, said: str) -> None:
+    trace = TraceBuilder().process(PID, APP).nvtx("main_loop", 0, 1000 * MS, thread=MAIN)
+    for at in range(0, 1000, 50):
+        trace.nvtx("compute", at * MS, (at + each) * MS, thread=MAIN)
+        trace.nvtx("load", (at + each) * MS, (at + each) * MS + each * MS * 99 // 400, thread=MAIN)
+    assert f"in NVTX ranges {'99.8' if each == 40 else '100.0'}% {said}" in found(tmp_path, trace).headline
+
+
 def test_a_worker_computes_while_the_main_thread_waits_for_it(tmp_path: Path) -> None:
     trace = TraceBuilder().process(PID, APP).thread_name("solver", thread=WORKER)
     trace.sched(0, True, thread=WORKER).sched(900 * MS, False, thread=WORKER).sched(1000 * MS, True, thread=WORKER)
