@@ -1,13 +1,11 @@
 """The options that more than one command has, each declared once, and what is checked of their values."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable
 from enum import StrEnum
-from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar, get_origin, get_type_hints
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar, get_origin
 
 import typer
 
@@ -136,11 +134,15 @@ class OptionGroup:
         return type(self)(**{**self.__dict__, **changed})
 
     @classmethod
+    @cache
     def parameters(cls) -> list[inspect.Parameter]:
         """Its options as parameters of a command."""
+        types: dict[str, Any] = {}
+        for base in reversed(cls.__mro__):
+            types |= inspect.get_annotations(base)
         return [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=getattr(cls, name), annotation=kind)
-            for name, kind in get_type_hints(cls, include_extras=True).items()
+            for name, kind in types.items()
             if get_origin(kind) is Annotated
         ]
 
@@ -323,7 +325,7 @@ class AnalysedPart(OptionGroup):
     ] = None
     step: StepOption = None
 
-    def of(self, file: Settings) -> Settings:
+    def of(self, file: "Settings") -> "Settings":
         """The settings of a file with those of this part. Raises UsageError."""
         from msgspec.structs import replace
 
@@ -357,7 +359,7 @@ class PartOfEach(OptionGroup):
     ] = None
 
 
-def first_repeated(paths: Sequence[Path]) -> Path | None:
+def first_repeated(paths: "Sequence[Path]") -> "Path | None":
     """The first path that is named twice; None where none is."""
     seen: set[Path] = set()
     for path in paths:
@@ -402,7 +404,7 @@ def check_comment(key: str | None, report_url: str | None = None) -> None:
         raise UsageError("--report-url needs a comment that links to it", hint="add --comment KEY")
 
 
-def require_markdown(key: str | None, destinations: Sequence[Destination]) -> None:
+def require_markdown(key: str | None, destinations: "Sequence[Destination]") -> None:
     """Raise UsageError for a comment that goes nowhere."""
     if key is not None and not any(each.format == "md" for each in destinations):
         raise UsageError("--comment needs a Markdown output", hint="add -o comment.md")
