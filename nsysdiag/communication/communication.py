@@ -4,6 +4,7 @@ always last the same."""
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 
@@ -11,16 +12,20 @@ from nsysdiag.arrays.groups import group_durations
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, intersect, subtract, union
 from nsysdiag.communication.facts import CollectiveKind, MpiCall
 from nsysdiag.events.calls import CallRows
-from nsysdiag.events.collectives import KINDS, MEETINGS, Collectives, kind_of
+from nsysdiag.events.collectives import KINDS, MEETINGS, SEND_RECEIVE, Collectives, kind_of
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import NamedRows, ThreadAxis, distinct, distinct_values
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.ledger.ledger import WindowSplit
+from nsysdiag.units import format_bytes
 
 
-def collective_kinds(found: Collectives, inside: BoolArray, split: WindowSplit) -> list[CollectiveKind]:
-    """One row a kind, most time first. `inside` tells for each operation of the device whether tables count it.
+def collective_kinds(
+    found: Collectives, inside: BoolArray, split: WindowSplit, link: float | None = None
+) -> list[CollectiveKind]:
+    """One row a kind, most time first. `inside` tells for each operation of the device whether tables count it; `link`
+    is what NVLink carries each way, in bytes a second.
 
     ```
     compute     [------)
@@ -42,7 +47,9 @@ def collective_kinds(found: Collectives, inside: BoolArray, split: WindowSplit) 
         time = union(spans[found.kind == kind])
         shown, covered = intersect(exposed, time), intersect(hidden, time)
         exposed, hidden = subtract(exposed, shown), subtract(hidden, covered)
+        mine = counted[found.kind[counted] == kind]
         row = CollectiveKind(
+            **_rates(found.take(mine), KINDS[kind], link),
             kind=KINDS[kind],
             count=int(count[kind]),
             total_ns=int(total[kind]),
@@ -52,6 +59,62 @@ def collective_kinds(found: Collectives, inside: BoolArray, split: WindowSplit) 
         if row.count or row.exposed_ns or row.overlapped_ns:
             rows.append(row)
     return rows
+
+
+# Rates as nccl-tests define them (doc/PERFORMANCE.md): by the size of the operation, and by what each rank has to send.
+#
+#     AllReduce of S bytes on n ranks      algorithm S / t    bus S / t * 2 (n - 1) / n
+#     AllGather of S bytes, S / n a rank   algorithm S / t    bus S / t *   (n - 1) / n
+
+LARGE = 1 << 20
+"""Bytes that each rank sends: smaller operations are limited by latency."""
+PERCENTILE = 95
+_A_RANK = frozenset({"AllGather", "ReduceScatter", "AllToAll", "Gather", "Scatter"})
+"""The kinds whose message is the part of one rank."""
+_ONE_WAY = frozenset({"Broadcast", "Reduce", SEND_RECEIVE})
+_SIZED = _A_RANK | _ONE_WAY | {"AllReduce"}
+LINKS = (
+    (r"V100.*SXM", 150e9),
+    (r"A100.*SXM", 300e9),
+    (r"A800.*SXM", 200e9),
+    (r"H800", 200e9),
+    (r"H100 (NVL|PCIe)", 300e9),
+    (r"(H100|H200|GH200|H20)\b", 450e9),
+    (r"\bG?B[123]00\b", 900e9),
+)
+"""What NVLink carries each way at most, by the name of the GPU: half of the rates of NVIDIA's datasheets, which are for
+both ways."""
+
+
+def link_of(name: str) -> float | None:
+    """What NVLink of a GPU carries each way in bytes a second; None where it is not known."""
+    return next((rate for pattern, rate in LINKS if re.search(pattern, name)), None)
+
+
+def _rates(found: Collectives, kind: str, link: float | None) -> dict[str, Any]:
+    """The fields of rates of a kind. Each rate is refused where the link carries less than the fastest."""
+    rank = found.ranks
+    known = (found.message > 0) & ((rank > 1) | (kind in _ONE_WAY)) & (found.end > found.start) & (kind in _SIZED)
+    if not known.any():
+        return {}
+    mine, n = found.take(known), np.maximum(rank[known], 1)
+    size = mine.message * np.where(kind in _A_RANK, n, 1.0)
+    bus = size * (1.0 if kind in _ONE_WAY else (1 + (kind == "AllReduce")) * (n - 1) / n)
+    ns = mine.end - mine.start
+    large = np.sort((bus / ns * 1e9)[bus >= LARGE])
+    best = float(large[(PERCENTILE * len(large) + 99) // 100 - 1]) if len(large) else None
+    mean = float(bus.sum() / ns.sum() * 1e9)
+    if link is not None and max(mean, best or 0.0) > link:
+        carries = (
+            f"{format_bytes(max(mean, best or 0.0))}/s is more than NVLink carries each way ({format_bytes(link)}/s)"
+        )
+        return {"sized": len(mine), "refused": f"no rate: {carries}"}
+    return {
+        "sized": len(mine),
+        "algorithm_bytes_per_second": float(size.sum() / ns.sum() * 1e9),
+        "bus_bytes_per_second": mean,
+        "best_bus_bytes_per_second": best,
+    }
 
 
 def launching_lanes(device: DeviceTimeline, calls: CallRows, axis: ThreadAxis) -> IntArray:
@@ -71,7 +134,7 @@ def mpi_meetings(mpi: NamedRows, threads: IntArray, axis: ThreadAxis) -> Collect
     row = row[np.argsort(start, kind="stable")]
     start = axis.time(mpi.spans.start[row])
     nothing = np.zeros(len(row), dtype=np.int64)
-    return Collectives(row, start, start + length[row], kind[row], nothing, lane[row])
+    return Collectives(row, start, start + length[row], kind[row], nothing, lane[row], nothing, nothing)
 
 
 def time_in_mpi(mpi: NamedRows, threads: IntArray, axis: ThreadAxis) -> Intervals:

@@ -44,6 +44,7 @@ KINDS = (*dict.fromkeys(_WORDS.values()), OTHER)
 MEETINGS = frozenset({"AllReduce", "AllGather", "ReduceScatter", "AllToAll", "Barrier"})
 """The kinds that no rank can leave before every rank has come: they end together."""
 _OTHER = KINDS.index(OTHER)
+_RECEIVE = "ncclRecv"
 _GROUP_START, _GROUP_END = "ncclGroupStart", "ncclGroupEnd"
 _NOT_OPERATIONS = ("ncclGroup", "ncclComm")
 
@@ -60,7 +61,8 @@ def kind_of(name: str) -> int:
 class Collectives(Rows, frozen=True):
     """The communication kernels of a device in order of start: `row` among its operations, times in ns, `kind` an index
     into KINDS, `communicator` 0 where the trace does not name it, `stream` a code. MPI calls likewise, where these are
-    what ranks meet in: `row` among the calls, `stream` that of the thread."""
+    what ranks meet in: `row` among the calls, `stream` that of the thread. `message` is the bytes of the message and
+    `ranks` the number of ranks, as NCCL's calls say it; 0 where these are not known."""
 
     row: IntArray
     start: IntArray
@@ -68,6 +70,8 @@ class Collectives(Rows, frozen=True):
     kind: IntArray
     communicator: IntArray
     stream: IntArray
+    message: IntArray
+    ranks: IntArray
 
 
 def find_collectives(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, strings: Strings) -> Collectives:
@@ -77,7 +81,9 @@ def find_collectives(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges
     names, code = np.unique(operations.short_name[row], return_inverse=True)
     by_name = np.array([kind_of(text) for text in strings.texts(names)], dtype=np.int64)
     kind = by_name[code] if len(row) else row
-    by_call, communicator = _by_calls(device.launch[row], calls, ranges)
+    by_call, communicator, message = _by_calls(device.launch[row], calls, ranges)
+    known, code = distinct(communicator)
+    ranks = np.array([ranges.ranks.get(each, 0) for each in known.tolist()], dtype=np.int64)
     return Collectives(
         row=row,
         start=operations.start[row],
@@ -85,12 +91,14 @@ def find_collectives(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges
         kind=np.where(kind == _OTHER, by_call, kind),
         communicator=communicator,
         stream=device.stream_code[row],
+        message=message,
+        ranks=ranks[code] if len(row) else row,
     )
 
 
-def _by_calls(launch: IntArray, calls: CallRows, ranges: NvtxRanges) -> tuple[IntArray, IntArray]:
-    """The kind and the communicator of the NCCL calls behind each launch."""
-    kind, communicator = np.full(len(launch), _OTHER, dtype=np.int64), np.zeros(len(launch), dtype=np.int64)
+def _by_calls(launch: IntArray, calls: CallRows, ranges: NvtxRanges) -> tuple[IntArray, ...]:
+    """The kind, the communicator and the message of the NCCL calls behind each launch."""
+    kind, (communicator, message) = np.full(len(launch), _OTHER), np.zeros((2, len(launch)), dtype=np.int64)
     rows = ranges.rows.take(ranges.rows.communication)
     launched = np.flatnonzero(launch >= 0) if len(rows) else np.empty(0, dtype=np.int64)
     launched_by = RowsOf(calls.thread[launch[launched]])
@@ -99,11 +107,12 @@ def _by_calls(launch: IntArray, calls: CallRows, ranges: NvtxRanges) -> tuple[In
         its = launched[launched_by[thread]]
         mine = rows.take(of_thread[thread])
         mine = mine.take(np.argsort(mine.start, kind="stable"))
-        kind[its], communicator[its] = _on_thread(calls.start[launch[its]], mine, ranges.names)
-    return kind, communicator
+        found = _on_thread(calls.start[launch[its]], mine, ranges.names)
+        kind[its], communicator[its], message[its] = found
+    return kind, communicator, message
 
 
-def _on_thread(issued: IntArray, rows: RangeRows, names: list[str]) -> tuple[IntArray, IntArray]:
+def _on_thread(issued: IntArray, rows: RangeRows, names: list[str]) -> tuple[IntArray, ...]:
     """By the calls of one thread, in order: the one around the launch, or all those of the group that launched it.
 
     ```
@@ -115,26 +124,43 @@ def _on_thread(issued: IntArray, rows: RangeRows, names: list[str]) -> tuple[Int
     operation = np.array([not text.startswith(_NOT_OPERATIONS) for text in texts], dtype=np.bool_)[word]
     calls = rows.take(operation)
     if len(calls) == 0:
-        return np.full(len(issued), _OTHER, dtype=np.int64), np.zeros(len(issued), dtype=np.int64)
+        return np.full(len(issued), _OTHER), *np.zeros((2, len(issued)), dtype=np.int64)
     step = np.array([(text == _GROUP_START) - (text == _GROUP_END) for text in texts], dtype=np.int64)[word]
     # A group's end counts where no group around it is open. A capture may begin inside a group: the lowest depth is
     # outside of all.
     depth = np.cumsum(step)
-    ends_of_groups = rows.take((step < 0) & (depth == depth.min(initial=0)))
-    first, behind = _calls_behind(issued, calls, ends_of_groups)
+    outside = depth.min(initial=0)
+    ends_of_groups = rows.take((step < 0) & (depth == outside))
+    opened = rows.start[(step > 0) & (depth == outside + 1)]
+    first, behind = _calls_behind(issued, calls, ends_of_groups, opened)
     kinds = np.array([kind_of(text) for text in texts], dtype=np.int64)[word[operation]]
-    return _common(kinds, first, behind, _OTHER), _common(calls.communicator, first, behind, 0)
+    receives = np.array([text == _RECEIVE for text in texts], dtype=np.bool_)[word[operation]]
+    message = np.maximum(*(_sums(calls.message * each, first, behind) for each in (receives, ~receives)))
+    message[_sums((calls.message <= 0).astype(np.int64), first, behind) > 0] = 0
+    # Of several kernels of one group nothing says which of its calls each is for.
+    called = behind > first
+    _, group, size = np.unique(np.where(called, first, -1), return_inverse=True, return_counts=True)
+    message[(size[group] > 1) | ~called] = 0
+    return _common(kinds, first, behind, _OTHER), _common(calls.communicator, first, behind, 0), message
 
 
-def _calls_behind(issued: IntArray, calls: RangeRows, groups: RangeRows) -> tuple[IntArray, IntArray]:
-    """For each launch the first of its calls and one behind the last."""
+def _sums(values: IntArray, first: IntArray, behind: IntArray) -> IntArray:
+    """The sums of values[first:behind]."""
+    until = np.append(0, np.cumsum(values))
+    total: IntArray = until[behind] - until[first]
+    return total
+
+
+def _calls_behind(issued: IntArray, calls: RangeRows, groups: RangeRows, opened: IntArray) -> tuple[IntArray, IntArray]:
+    """For each launch the first of its calls and one behind the last; groups are `opened` at these times."""
     around = nearest_before(calls.start, issued)
     inside = (around >= 0) & (calls.end[np.maximum(around, 0)] > issued)
     group = nearest_before(groups.start, issued)
     previous_end = np.append(groups.end, np.iinfo(np.int64).min)[group - 1 if len(groups) else group]
     previous_end = np.where(group > 0, previous_end, np.iinfo(np.int64).min)
     grouped = (group >= 0) & (np.append(groups.end, 0)[group] > issued)
-    begin = np.searchsorted(calls.start, previous_end, side="left")
+    began = np.append(opened, np.iinfo(np.int64).min)[nearest_before(opened, issued)]
+    begin = np.searchsorted(calls.start, np.maximum(previous_end, began), side="left")
     first = np.where(inside, around, np.where(grouped, begin, 0))
     behind = np.where(inside, around + 1, np.where(grouped, around + 1, 0))
     return first, behind

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from nsysdiag.trace.trace import Trace
 
 
-# The communicator that an NCCL call names in its NVTX payload: the same number on every rank of it.
+# What an NCCL call says in its NVTX payload: its communicator, the same number on every rank of it, the size of its
+# message, and where a communicator is made, of how many ranks.
 #
 # nsys keeps a payload as bytes (binaryData, with --include-blobs=true): a header of 32 bytes, then the fields at the
 # offsets that the schema gives. All numbers are little-endian.
@@ -32,59 +33,61 @@ if TYPE_CHECKING:
 # | domain |         | schema  |         | payload size | total size | fields ...
 # ```
 
-FIELD = "NCCL communicator ID"
-HEADER_BYTES, DOMAIN_AT, SCHEMA_AT, NUMBER_BYTES = 32, 0, 8, 8
-Offsets = dict[tuple[int, int], int]
+FIELD, MESSAGE, RANKS = "NCCL communicator ID", "Message size [bytes]", "No. of ranks"
+FORMATS = {FIELD: "<q", MESSAGE: "<q", RANKS: "<i"}
+"""The fields that are read, and what their bytes are."""
+HEADER_BYTES, DOMAIN_AT, SCHEMA_AT = 32, 0, 8
+Offsets = dict[tuple[int, int], dict[str, int]]
 
 
-def read_communicators(trace: Trace, rows: int) -> IntArray:
-    """The communicator of each of the `rows` rows of NVTX_EVENTS, 0 where none is named."""
-    offset_of = communicator_fields(trace)
-    if not offset_of:
-        return constant(np.zeros(1, dtype=np.int64), rows)
+def read_payloads(trace: Trace, rows: int) -> dict[str, IntArray]:
+    """Each of these fields for the `rows` rows of NVTX_EVENTS, 0 where a row does not have it."""
+    offsets = payload_fields(trace)
+    if not offsets:
+        return {name: constant(np.zeros(1, dtype=np.int64), rows) for name in FORMATS}
     payload = trace.read("NVTX_EVENTS", "binaryData").text("binaryData")
-    known = [_communicator(bytes.fromhex(text), offset_of) for text in payload.values]
+    found = [payload_numbers(bytes.fromhex(text), offsets) for text in payload.values]
     # One place more than there are payloads: code -1, none, picks the last.
-    return np.array([*known, 0], dtype=np.int64)[payload.codes]
+    found.append({})
+    return {name: np.array([each.get(name, 0) for each in found], np.int64)[payload.codes] for name in FORMATS}
 
 
-def communicator_fields(trace: Trace) -> Offsets:
-    """Where the communicator is behind the header of a payload, by domain and schema."""
+def payload_fields(trace: Trace) -> Offsets:
+    """Where the fields are behind the header of a payload, by domain and schema."""
     entries = trace.read("NVTX_PAYLOAD_SCHEMA_ENTRIES", "domainId", "schemaId", "offset", "name")
     columns = zip(*(entries[name].tolist() for name in ("domainId", "schemaId", "offset")), strict=True)
-    return {
-        (domain, schema): offset
-        for (domain, schema, offset), name in zip(columns, entries["name"].texts(), strict=True)
-        if name == FIELD and offset >= 0
-    }
+    found: Offsets = {}
+    for (domain, schema, offset), name in zip(columns, entries["name"].texts(), strict=True):
+        if name in FORMATS and offset >= 0:
+            found.setdefault((domain, schema), {})[name] = offset
+    return found
 
 
-def bare_payload(data: bytes, offset_of: Offsets) -> bytes | None:
-    """The payload with zeros for all but its schema and its communicator; None where it has no communicator."""
-    at = _place(data, offset_of)
-    if at is None:
+def bare_payload(data: bytes, offsets: Offsets) -> bytes | None:
+    """The payload with zeros for all but its schema and these fields; None where it has none of them."""
+    places = _places(data, offsets)
+    if not places:
         return None
-    bare = bytearray(at + NUMBER_BYTES)
-    for start, length in ((DOMAIN_AT, 4), (SCHEMA_AT, 4), (at, NUMBER_BYTES)):
+    kept = [(DOMAIN_AT, 4), (SCHEMA_AT, 4), *((at, struct.calcsize(FORMATS[name])) for name, at in places.items())]
+    bare = bytearray(max(start + length for start, length in kept))
+    for start, length in kept:
         bare[start : start + length] = data[start : start + length]
     return bytes(bare)
 
 
-def _communicator(data: bytes, offset_of: Offsets) -> int:
-    """The number of the communicator in one payload, 0 where its schema has none or it is cut short."""
-    at = _place(data, offset_of)
-    return 0 if at is None else int(struct.unpack_from("<q", data, at)[0])
+def payload_numbers(data: bytes, offsets: Offsets) -> dict[str, int]:
+    """The fields that one payload has."""
+    places = _places(data, offsets)
+    return {name: int(struct.unpack_from(FORMATS[name], data, at)[0]) for name, at in places.items()}
 
 
-def _place(data: bytes, offset_of: Offsets) -> int | None:
-    """The position of the communicator in a payload; None if it has none or is cut short."""
+def _places(data: bytes, offsets: Offsets) -> dict[str, int]:
+    """The positions of the fields in a payload, without those that are cut off."""
     if len(data) < HEADER_BYTES:
-        return None
+        return {}
     (domain,), (schema,) = struct.unpack_from("<I", data, DOMAIN_AT), struct.unpack_from("<I", data, SCHEMA_AT)
-    offset = offset_of.get((domain, schema))
-    if offset is None or len(data) < HEADER_BYTES + offset + NUMBER_BYTES:
-        return None
-    return HEADER_BYTES + offset
+    found = {name: HEADER_BYTES + at for name, at in offsets.get((domain, schema), {}).items()}
+    return {name: at for name, at in found.items() if at + struct.calcsize(FORMATS[name]) <= len(data)}
 
 
 RANGES = "NVTX_EVENTS"
@@ -108,7 +111,7 @@ UNNAMED = "(unnamed range)"
 class RangeRows(Rows, frozen=True):
     """Push/pop and start/end ranges; times in ns, `name` an index into the names stored with it. A range that was never
     closed ends with the trace. `thread` is where a range began; a start/end range may end on any thread. `communicator`
-    is the number of the communicator of an NCCL call, else 0."""
+    is the number of the communicator of an NCCL call, else 0; `message` the bytes of its message, 0 if unknown."""
 
     start: IntArray
     end: IntArray
@@ -118,6 +121,7 @@ class RangeRows(Rows, frozen=True):
     mpi: BoolArray
     start_end: BoolArray
     communicator: IntArray
+    message: IntArray
 
 
 class PythonMarks(Rows, frozen=True):
@@ -129,12 +133,14 @@ class PythonMarks(Rows, frozen=True):
 
 
 class NvtxRanges(Struct, frozen=True):
-    """All ranges of the trace in the order of the export; `domains` are the names of all domains that were made."""
+    """All ranges of the trace in the order of the export; `domains` are the names of all domains that were made,
+    `ranks` the number of ranks of communicators that are made in the trace."""
 
     rows: RangeRows
     names: list[str]
     python: PythonMarks
     domains: list[str] = field(default_factory=list)
+    ranks: dict[int, int] = field(default_factory=dict)
 
 
 def read_ranges(trace: Trace) -> NvtxRanges:
@@ -160,11 +166,11 @@ def read_ranges(trace: Trace) -> NvtxRanges:
 
     closed = np.where(end < 0, np.iinfo(np.int64).max, end)[chosen]
     start_end = np.isin(kinds[chosen], START_END_TYPES)
-    communicator = taken(read_communicators(trace, len(kinds)), chosen)
+    communicator, message, ranks = (taken(each, chosen) for each in read_payloads(trace, len(kinds)).values())
     nccl, mpi = in_domain(COMMUNICATION_DOMAIN, chosen), in_domain(MPI_DOMAIN, chosen)
     if len(name):
         mpi |= np.array([MPI_FUNCTION.fullmatch(each) is not None for each in names], dtype=np.bool_)[name]
-    rows = RangeRows(start[chosen], closed, thread[chosen], name, nccl, mpi, start_end, communicator)
+    rows = RangeRows(start[chosen], closed, thread[chosen], name, nccl, mpi, start_end, communicator, message)
     if GIL_DOMAIN in domains:
         rows = rows.take(~in_domain(GIL_DOMAIN, chosen))
     python = PythonMarks.empty()
@@ -173,7 +179,9 @@ def read_ranges(trace: Trace) -> NvtxRanges:
         marks = marks[in_domain(PYTHON_DOMAIN, marks)]
         category = trace.read(RANGES, "category").integers("category")
         python = PythonMarks(start[marks], thread[marks], category[marks])
-    return NvtxRanges(rows, names, python, sorted({text for text in domains if text}))
+    made = np.flatnonzero(ranks > 0)
+    sizes = dict(zip(communicator[made].tolist(), ranks[made].tolist(), strict=True))
+    return NvtxRanges(rows, names, python, sorted({text for text in domains if text}), sizes)
 
 
 def _names(trace: Trace, text: IntArray, values: list[str], ids: IntArray) -> tuple[IntArray, list[str]]:

@@ -32,6 +32,7 @@ def ranges(*of: tuple[str, int, int, int]) -> NvtxRanges:
         mpi=none,
         start_end=none,
         communicator=np.zeros(len(of), dtype=np.int64),
+        message=np.zeros(len(of), dtype=np.int64),
     )
     empty = column([])
     return NvtxRanges(rows, names, PythonMarks(empty, empty, empty))

@@ -401,7 +401,17 @@ def communication_of(rows: list[KernelRow], calls: Sequence[str] = ("MPI_Allredu
     """Communication kernels with their total, and MPI calls."""
     total = sum(row.total_ns for row in rows)
     kinds = [
-        CollectiveKind(kind="AllReduce", count=30, total_ns=total - MS, exposed_ns=9 * MS, overlapped_ns=3 * MS),
+        CollectiveKind(
+            kind="AllReduce",
+            count=30,
+            total_ns=total - MS,
+            exposed_ns=9 * MS,
+            overlapped_ns=3 * MS,
+            sized=28,
+            algorithm_bytes_per_second=2e11,
+            bus_bytes_per_second=3.5e11,
+            best_bus_bytes_per_second=4e11,
+        ),
         CollectiveKind(kind="Broadcast", count=2, total_ns=MS, exposed_ns=MS, overlapped_ns=0),
     ]
     return Communication(
@@ -410,6 +420,7 @@ def communication_of(rows: list[KernelRow], calls: Sequence[str] = ("MPI_Allredu
         exposed_ns=10 * MS,
         overlapped_ns=3 * MS,
         kinds=kinds if rows else [],
+        link_bytes_per_second=4.5e11 if rows else None,
         mpi=[MpiCall(name=name, count=7, total_ns=4 * MS, idle_ns=3 * MS) for name in calls if rows],
     )
 

@@ -10,11 +10,11 @@ import numpy as np
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import (
     COMMUNICATION_DOMAIN,
-    FIELD,
+    FORMATS,
     PYTHON_DOMAIN,
     RANGE_TYPES,
     bare_payload,
-    communicator_fields,
+    payload_fields,
 )
 from nsysdiag.events.samples import named_in, renumbered
 from nsysdiag.share.slice.sql import (
@@ -191,7 +191,7 @@ _RANGES = ", ".join(str(int(kind)) for kind in RANGE_TYPES)
 
 def copy_nvtx(target: SliceTarget, host: SliceSpan | None) -> None:
     """Ranges that touch the span, marks inside it, and the names of their domains. Payloads are kept of NCCL's calls
-    (a communicator) and of Python's stacks; a program may write anything into others."""
+    (communicator, size, ranks) and of Python's stacks; a program may write anything into others."""
     found = target.trace.table(NVTX)
     if found is None:
         return
@@ -212,14 +212,14 @@ def copy_nvtx(target: SliceTarget, host: SliceSpan | None) -> None:
     target.execute("CREATE TEMP TABLE used_domains (process INTEGER, domain INTEGER, PRIMARY KEY (process, domain))")
     target.execute(f"INSERT OR IGNORE INTO used_domains SELECT {_columns(found)} FROM {copied(found)} AS t")
     target.fill(table_spec(NVTX), f"{_named(found)} AND {place} IN (SELECT * FROM used_domains)", changes)
-    target.fill(table_spec("NVTX_PAYLOAD_SCHEMA_ENTRIES"), f"name = '{FIELD}'")
+    target.fill(table_spec("NVTX_PAYLOAD_SCHEMA_ENTRIES"), f"name IN {tuple(FORMATS)}")
 
 
 def _payloads(target: SliceTarget, place: str) -> dict[str, str]:
     """Where names change, of a payload only what is read stays, with its strings' new ids."""
     if not target.renames:
         return {"binaryData": f"CASE WHEN {place} IN (SELECT process, domain FROM telling) THEN binaryData END"}
-    fields = communicator_fields(target.trace)
+    fields = payload_fields(target.trace)
     function_id, file_id = partial(coded, Role.PYTHON_FUNCTION), partial(coded, Role.PYTHON_FILE)
     target.function("python_payload", lambda data: renumbered(data, function_id, file_id))
     target.function("nccl_payload", lambda data: bare_payload(data, fields))
