@@ -64,7 +64,7 @@ def baseline(
     until: Annotated[str | None, options.value("--until", "DATE", "The last day on which it is: 2099-03-01.")] = None,
     baselines: options.BaselinesOption = None,
     settings: options.SettingsFile,
-    streams: options.Streams,
+    verbosity: options.Verbosity,
 ) -> None:
     """Keep runs to compare with under a name.
 
@@ -85,9 +85,9 @@ def baseline(
     elif name is None:
         raise UsageError("the name of the baseline is missing", hint=f"nsysdiag baseline {action} main ...")
     elif action == Action.ADD:
-        _add(folder, name, runs or [], keep or file.baseline.runs, file, anew=replace, quiet=streams.quiet)
+        _add(folder, name, runs or [], keep or file.baseline.runs, file, anew=replace, quiet=verbosity.quiet)
     else:
-        _accept(folder, name, what, reason, until, quiet=streams.quiet)
+        _accept(folder, name, what, reason, until, quiet=verbosity.quiet)
 
 
 def _require_options(action: Action, given: dict[str, object], suits: Action) -> None:

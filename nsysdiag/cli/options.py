@@ -166,7 +166,7 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     return with_groups
 
 
-class Streams(OptionGroup):
+class Verbosity(OptionGroup):
     """What a command says on its streams."""
 
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only: no summary, progress or notes.")] = (
@@ -175,7 +175,7 @@ class Streams(OptionGroup):
     debug: DebugOption = False
 
 
-class Writing(Streams):
+class Writing(Verbosity):
     """Whether files of others are overwritten."""
 
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that nsysdiag did not write.")] = False
