@@ -217,7 +217,7 @@ def doubt_sentence(found: IterationReport) -> str:
     elif found.inner is not None:
         other, option = f"each of the shorter repeats, {format_ns(found.inner.median_ns)}", "--step kernel=NAME"
     else:
-        return ""
+        other, option = "one of these, from wait to wait, or several", "--step every=N"
     return f"The trace does not show whether the step is {other}: say so with {option} or --step NVTX"
 
 

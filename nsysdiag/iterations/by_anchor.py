@@ -15,6 +15,7 @@ from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct
 from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, median_of, pauses, spread_of
 from nsysdiag.iterations.regular import RegularStretches, core, stretches
+from nsysdiag.iterations.replays import Replays
 
 LEAST_SHARE = 0.05
 """Of the device's span: a shorter loop says nothing about the program."""
@@ -48,12 +49,14 @@ class _AnchorWork(Struct, frozen=True):
     end: int
 
     @classmethod
-    def of(cls, device: DeviceTimeline, end: int) -> _AnchorWork:
+    def of(cls, device: DeviceTimeline, replays: Replays, end: int) -> _AnchorWork:
         operations = device.operations
         category = operations.category
-        chosen = np.flatnonzero(device.running & ((category == Category.KERNEL) | (category == Category.GRAPH)))
-        called = np.where(category[chosen] == Category.GRAPH, -2, operations.name[chosen])
-        names, code = distinct(called)
+        anchors = (category == Category.KERNEL) | (category == Category.GRAPH)
+        name, others = replays.called(np.where(category == Category.GRAPH, -2, operations.name))
+        anchors[others] = False
+        chosen = np.flatnonzero(device.running & anchors)
+        names, code = distinct(name[chosen])
         order = np.argsort(code, kind="stable")  # the operations of a device are in order of time
         order = order[_once_a_launch(code, device, chosen)[order]]
         return cls(operations.start[chosen][order], order, code[order], names, end)
@@ -121,7 +124,7 @@ nothing does."""
 
 
 def anchored_loops(
-    device: DeviceTimeline, whole: Intervals, known: list[Loop], fewest: int, closes: Closes
+    device: DeviceTimeline, replays: Replays, whole: Intervals, known: list[Loop], fewest: int, closes: Closes
 ) -> list[Loop]:
     """The loops outside those that are `known`, each by the operation that shows best where it closes.
 
@@ -129,7 +132,7 @@ def anchored_loops(
     stream  |A|b|b|b|c|....|A|b|b|b|c|....|A|b|b|b|c|      A or c: once a step; b: three times, then a long way
     ```
     """
-    work = _AnchorWork.of(device, int(whole.end[-1]))
+    work = _AnchorWork.of(device, replays, int(whole.end[-1]))
     if len(work.start) < fewest:
         return []
     pool = _Candidates.of(work, stretches(work.start, work.code, fewest, LEAST_SHARE * whole.total()))

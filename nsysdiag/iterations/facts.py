@@ -131,8 +131,9 @@ class IterationReport(Record, frozen=True):
     `closed`: the program's own loop surely closes in each. `inner` is the shorter period in them, None if none was
     found; `levels` are all of them, from that one on. `certain` is False where the trace does not show which are the
     steps and which their parts; then `outer`, if any, is a longer period that may be the step: so many iterations are
-    in each, and its median length. `kinds` of iterations take turns, as prefill and decode in a server, the most
-    frequent first; empty where all do the same work. Only those of the first kind are slow.
+    in each, and its median length. With neither that nor `inner`, several iterations may be a step. `kinds` of
+    iterations take turns, as prefill and decode in a server, the most frequent first; empty where all do the same work.
+    Only those of the first kind are slow.
     """
 
     source: OwnText

@@ -17,6 +17,7 @@ from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, distinct, distinct_values
 from nsysdiag.iterations.loop import FEWEST, Called
+from nsysdiag.iterations.replays import Replays, with_lost
 from nsysdiag.names import pseudonym
 from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.enums import CopyKind
@@ -102,7 +103,8 @@ HOST = 1 << 40
 
 class Happened(Struct, frozen=True):
     """What shows levels of a device, in order of time: its operations, and the calls and ranges of the threads that
-    launch them. `code` is that of the name. Operations have their time on the device, the others on the host."""
+    launch them. `code` is that of the name. Operations have their time on the device, the others on the host. Nodes of
+    graphs that the trace lost are there, and take no time."""
 
     time: IntArray
     end: IntArray
@@ -132,14 +134,15 @@ class Happened(Struct, frozen=True):
         ranges: NvtxRanges,
         kinds: Kinds,
         strings: Strings,
+        replays: Replays,
         called: Sequence[str] = (),
     ) -> Happened:
         """`called` are the names of the calls; without them no wait is known."""
         operations = device.operations
-        rows = np.flatnonzero(device.running & ~operations.migration)
+        rows, alike = with_lost(np.flatnonzero(device.running & ~operations.migration), replays)
         codes = _codes(device)
-        names, code = distinct(codes[rows])
-        first = rows[np.unique(code, return_index=True)[1]]
+        names, code = distinct(codes[alike])
+        first = alike[np.unique(code, return_index=True)[1]]
         category, copied = operations.category[first], operations.copy_kind[first]
         kernel = np.isin(category, (Category.KERNEL, Category.GRAPH))
         named = np.flatnonzero((category == Category.KERNEL) & (operations.name[first] >= 0))
@@ -151,8 +154,8 @@ class Happened(Struct, frozen=True):
         host_time, host_code = _on_host(device, calls, ranges, kinds, rows)
         return cls(
             time=np.append(operations.start[rows], host_time),
-            end=operations.end[rows],
-            code=np.append(codes[rows], host_code),
+            end=np.where(alike == rows, operations.end[rows], operations.start[rows]),
+            code=np.append(codes[alike], host_code),
             on_host=np.append(np.zeros(len(rows), np.bool_), np.ones(len(host_time), np.bool_)),
             uploads=frozenset(names[copied == CopyKind.HOST_TO_DEVICE].tolist()),
             downloads=frozenset(names[copied == CopyKind.DEVICE_TO_HOST].tolist()),
@@ -193,6 +196,11 @@ def _on_host(
     time = np.append(calls.start[others], ranges.rows.start[named])
     code = np.append(HOST + calls.name[others].astype(np.int64), 2 * HOST + kinds.code[ranges.rows.name[named]])
     return time, code
+
+
+def category_of(code: IntArray) -> IntArray:
+    """The category of operations."""
+    return code >> 34
 
 
 def anchor_of(code: int) -> int:

@@ -15,13 +15,16 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, distinct_values
+from nsysdiag.iterations.alike import perhaps_several
 from nsysdiag.iterations.begins import before_other_work, from_the_first
 from nsysdiag.iterations.by_anchor import Closing, anchored_loops
 from nsysdiag.iterations.by_range import apart, named_loops
+from nsysdiag.iterations.by_wait import by_wait
 from nsysdiag.iterations.happened import Happened, Kinds, anchor_of
 from nsysdiag.iterations.kinds import by_exchange
 from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, STEP, Called, Loop, loop_of, median_of, pauses, spread_of
 from nsysdiag.iterations.outer import LIGHT_KERNELS, REGULAR, RepeatCounts, around, by_sequence, outermost
+from nsysdiag.iterations.replays import Replays
 from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.enums import CopyKind
 
@@ -121,6 +124,8 @@ MOST_EXCHANGES = 4
 """A pass takes its input once and gives its result once, each in a few copies."""
 MOST_LAYERS = 200
 """The deepest models have some 120 layers in a pass; a solver takes thousands of steps."""
+FEWEST_OTHERS = 4
+"""Kernels in a repeat, of which none is in the others."""
 FEWEST_KERNELS, FEWEST_LAYERS = 2, 4
 """A layer has several kernels. So many repeats of several kernels in one are its layers; fewer may be a layer's own."""
 OFTEN = 0.8
@@ -150,6 +155,17 @@ def parts_of_one_pass(loop: Loop, device: DeviceTimeline, happened: Happened, en
         return False
     usual = RepeatCounts.of(happened, loop.starts, None, end).usual
     return not any(usual.get(code) for code in happened.uploads | happened.downloads)
+
+
+def by_chance(loop: Loop, happened: Happened, end: int) -> bool:
+    """Whether a few repeats have nothing in common but the kernel that they begin with, though each has many others:
+    one of many names may well come at about the same distance."""
+    if len(loop) >= FEW:
+        return False
+    found = RepeatCounts.of(happened, loop.starts, None, end)
+    common = sum(usual for code, usual in found.usual.items() if code in happened.kernels)
+    kernels = sum((found.count[code] for code in found.count if code in happened.kernels), start=0 * found.operations())
+    return common < FEWEST_KERNELS and float(np.median(kernels)) >= FEWEST_OTHERS
 
 
 def perhaps_layers(
@@ -310,7 +326,8 @@ def find_loops(
     if len(whole) == 0:
         return []
     kinds = Kinds.of(ranges)
-    end, happened = int(whole.end[-1]), Happened.of(device, calls, ranges, kinds, strings, names or ())
+    end, replays = int(whole.end[-1]), Replays.of(device)
+    happened = Happened.of(device, calls, ranges, kinds, strings, replays, names or ())
 
     def closes(starts: IntArray, times: int) -> Closing | None:
         inner = loop_of(Called(), starts, np.zeros(len(starts) - 1, np.bool_), None, end)
@@ -319,17 +336,18 @@ def find_loops(
 
     loops = named_loops(device, calls, ranges, kinds, whole, fewest)
     if sum(loop.total_ns for loop in loops) < ENOUGH_NAMED * whole.total():
-        found = anchored_loops(device, whole, loops, fewest, closes)
-        loops += [loop for loop in found if not parts_of_one_pass(loop, device, happened, end)]
+        found = anchored_loops(device, replays, whole, loops, fewest, closes)
+        found = [loop for loop in found if not parts_of_one_pass(loop, device, happened, end)]
+        loops += [loop for loop in found if not by_chance(loop, happened, end)]
     loops = [outermost(loop, happened, end) for loop in loops]
     if not any(loop.source == NVTX for loop in loops) and (server := by_exchange(happened, whole)) is not None:
         loops = [server, *(loop for loop in loops if loop.starts[-1] <= server.starts[0])]
     if max((loop.total_ns for loop in loops), default=0) < ENOUGH_REGULAR * whole.total():
-        irregular = by_sequence(happened, whole, loops, fewest)
+        irregular = by_sequence(happened, whole, loops, fewest) or by_wait(happened, device, whole)
         if irregular is not None and not parts_of_one_pass(irregular, device, happened, end):
             loops = apart([*loops, irregular])
     loops = [from_the_first(without_other_work(loop, happened, end), happened) for loop in loops]
-    loops = [before_other_work(loop, happened) for loop in loops]
+    loops = [perhaps_several(before_other_work(loop, happened), replays, happened) for loop in loops]
     if names is not None:
         loops = [perhaps_layers(loop, device, happened, calls, names, strings) for loop in loops]
     judged = [loop.of_kind(LAYER) if _are_layers(loop, device, calls, ranges, kinds) else loop for loop in loops]

@@ -77,6 +77,11 @@ class RepeatCounts(Struct, frozen=True):
                 same &= count[:-1] == self.usual[code]
         return same
 
+    def are_alike(self) -> bool:
+        """Whether most repeats have the same operations, and hardly others."""
+        held = sum(usual for code, usual in self.usual.items() if code < HOST)
+        return float(self.alike().mean()) >= ALIKE and held >= ALIKE * float(np.median(self.operations()))
+
 
 def _usual(count: IntArray) -> int:
     times = np.bincount(count)
@@ -97,6 +102,11 @@ FEWEST_IRREGULAR, LEAST_TOGETHER, LONGEST_IRREGULAR = 5, 2, 20
 than so many times the usual one."""
 
 
+FEWEST_EVEN, LEAST_EVEN, LONGEST_EVEN = 8, 3, 4
+"""Among repeats that are alike, one name alone does: if it comes so often, every third repeat or less often, and no
+distance is longer than so many times the usual one. What comes by chance has far longer ones."""
+
+
 class Special(Struct, frozen=True):
     """Repeats that have more than others: which, every n-th, and by code how many more each has."""
 
@@ -106,10 +116,11 @@ class Special(Struct, frozen=True):
     more: dict[int, int]
 
 
-def specials(found: RepeatCounts) -> list[Special]:
+def specials(found: RepeatCounts, updates: frozenset[int]) -> list[Special]:
     """The groups of names that come more often than usual in the same repeats, those with the shortest distance
     first. At no regular distance a name shows something only if it comes in no other repeats: how often it comes may
-    vary for another reason."""
+    vary for another reason. One name alone does if it is one of the `updates` of weights, or hardly comes by
+    chance."""
     groups: dict[bytes, tuple[IntArray, dict[int, int]]] = {}
     for code, count in found.count.items():
         if code >= HOST and found.usual[code]:
@@ -122,7 +133,9 @@ def specials(found: RepeatCounts) -> list[Special]:
     if 2 <= len(short) <= (found.size + 1) // 2:
         held = {code: int(np.median(count[short])) for code, count in found.count.items()}
         groups.setdefault(short.tobytes(), (short, {}))[1].update({code: each for code, each in held.items() if each})
-    result = [special for at, more in _merged(groups.values()) if (special := _special(at, more, found)) is not None]
+    result = [
+        special for at, more in _merged(groups.values()) if (special := _special(at, more, found, updates)) is not None
+    ]
     return sorted(result, key=lambda each: (not each.exact, -len(each.at), -len(each.more)))
 
 
@@ -138,14 +151,17 @@ def _merged(groups: Iterable[tuple[IntArray, dict[int, int]]]) -> list[tuple[Int
     return merged
 
 
-def _special(at: IntArray, more: dict[int, int], found: RepeatCounts) -> Special | None:
+def _special(at: IntArray, more: dict[int, int], found: RepeatCounts, updates: frozenset[int]) -> Special | None:
     """None where they do not come all over the time of the loop."""
     distance = np.diff(at)
     each = int(np.median(distance))
     exact = each > 1 and float((distance == each).mean()) >= REGULAR
     longest = each + 1 if exact else LONGEST_IRREGULAR * max(each, 1)
     covers = int(at[0]) <= longest and found.size - 1 - int(at[-1]) <= longest
-    together = len(at) >= FEWEST_IRREGULAR and len(more) >= LEAST_TOGETHER and int(distance.max()) <= longest
+    even = len(at) >= FEWEST_EVEN and each >= LEAST_EVEN and int(distance.max()) <= LONGEST_EVEN * each
+    even &= found.are_alike()
+    shown = even or len(more) >= LEAST_TOGETHER or more.keys() <= updates
+    together = len(at) >= FEWEST_IRREGULAR and shown and int(distance.max()) <= longest
     together &= each > 1 and any(not found.usual[code] for code in more)
     return Special(at, each, exact, more) if covers and (exact or together) else None
 
@@ -263,7 +279,7 @@ def around(loop: Loop, happened: Happened, whole_end: int) -> Iterator[OuterLoop
     found = RepeatCounts.of(
         happened, loop.starts, None if (issued < 0).any() else np.maximum.accumulate(issued), whole_end
     )
-    for special in specials(found):
+    for special in specials(found, happened.updates):
         outer = _outer(loop, special, found, happened, whole_end)
         if outer is not None:
             steps, certain = judged(special, found, happened)

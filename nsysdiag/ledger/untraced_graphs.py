@@ -131,7 +131,7 @@ class _Replays(Struct, frozen=True):
         nodes, node = distinct(operations.graph_node[rows])
         process = distinct(operations.process[rows])[1]
         names, node = distinct(joint(process, node, len(nodes)))
-        graph = _graphs(launch, node, len(call), len(names))
+        graph = graph_numbers(launch, node, len(call), len(names))
         pairs = np.unique(joint(launch, node, len(names)))
         recorded = np.bincount(pairs // len(names), minlength=len(call))
         of_node = np.zeros(len(names), dtype=np.int64)
@@ -169,7 +169,7 @@ class _Replays(Struct, frozen=True):
         return spans, np.append(launch[~gap_free], launch[behind])
 
 
-def _graphs(launch: IntArray, node: IntArray, launches: int, nodes: int) -> IntArray:
+def graph_numbers(launch: IntArray, node: IntArray, launches: int, nodes: int) -> IntArray:
     """A number for the graph of each launch: launches with a common node have the same one, that of one of them."""
     graph = np.arange(launches)
     while True:

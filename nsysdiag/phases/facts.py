@@ -46,7 +46,8 @@ class PhaseSteps(Packed, frozen=True):
     end of the trace does not count. `warm_up_ns` is the length of a slow first step before these, None without one.
     `mean_ns` is the mean time, None in reports of older versions. `parts` is how many repeats of a shorter loop are in
     each step, None where none is known. `certain` is False where the trace does not show which are the steps: these or
-    their parts; or, with `group`, a longer loop with so many of these in each repeat. `kind` is `step`, or `repeat`
+    their parts; or, with `group`, a longer loop with so many of these in each repeat; or, with neither, several of them
+    at a time. `kind` is `step`, or `repeat`
     where each may as well be a layer of one pass: of so many `kernels`; `model`: these are those of a model's layer; or
     `pass`, the only one, of so many `parts`.
 
@@ -104,9 +105,15 @@ class PhaseSteps(Packed, frozen=True):
         steps = f"{format_count(self.count)} step{'' if self.count == 1 else 's'}"
         steps += f" of {format_count(self.parts)} parts" if self.parts else ""
         if not self.certain:
-            other = f"{format_count(self.group)} of them are one" if self.group else "the parts are steps"
-            steps += f" (or {other}: see --step)"
+            steps += f" (or {self._other}: see --step)"
         return steps if self.count < FEWEST_MEASURED else f"{steps}, {self.length}"
+
+    @property
+    def _other(self) -> str:
+        """What else may be the steps."""
+        if self.group:
+            return f"{format_count(self.group)} of them are one"
+        return "the parts are steps" if self.parts else "several of them are one"
 
     @property
     def _layers(self) -> str:
