@@ -20,6 +20,10 @@ SEEN_LATER = SECOND_NS
 """Work after start-up, so that a capture which begins there holds some."""
 
 
+WORTH = 0.02
+"""Of the time of all judged phases: a phase with less outside of kernels has little to gain there."""
+
+
 class Focus(Struct, frozen=True):
     """The set of time `parts` and the places of its phases; `phase` is the place of the one, None where it is all."""
 
@@ -121,16 +125,25 @@ def _later(found: JobPhases) -> int | None:
 
 
 def focus_of(phases: JobPhases, devices: list[list[PhaseDevice]]) -> Focus:
-    """The judged phase with most time outside kernels; all phases of a cold start. `devices` holds a record for each
-    device and phase."""
+    """The judged phase with most time outside kernels, or the longest one where that is little; all phases of a cold
+    start. `devices` holds a record for each device and phase."""
     if not phases.phases:
         return Focus(Intervals.empty(), [], None)
     if phases.basis in ("cold", "none") or not phases.judged:
         places = list(range(len(phases.phases)))
         return Focus(Intervals.of([(phases.start, phases.end)]), places, None)
-    at = max(phases.judged, key=lambda place: (_outside_kernels([each[place] for each in devices]), -place))
+    at = _most(phases.judged, devices)
     phase = phases.phases[at]
     return Focus(Intervals.of([(phase.start, phase.end)]), [at], at)
+
+
+def _most(judged: list[int], devices: list[list[PhaseDevice]]) -> int:
+    """Of the judged phases the one in which there is most to gain."""
+    of_phase = {at: [each[at] for each in devices] for at in judged}
+    outside = {at: _outside_kernels(its) for at, its in of_phase.items()}
+    time = {at: sum(job_account(its).values()) for at, its in of_phase.items()}
+    least = WORTH * sum(time.values())
+    return max(judged, key=lambda at: (outside[at] if outside[at] >= least else 0, time[at], -at))
 
 
 def judged_parts(devices: list[list[PhaseDevice]], focus: Focus) -> list[PhaseDevice]:

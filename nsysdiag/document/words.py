@@ -248,7 +248,8 @@ def left_out_sentence(found: IterationReport) -> str:
 def left_out_reason(found: IterationReport, index: int) -> str:
     """Why the percentiles leave an iteration out."""
     row = next((row for row in found.rows if row.index == index), None)
-    if row is not None and row.ledger.get(GRAPH_BUILD):
+    always = any(each.steady and each.ledger.get(GRAPH_BUILD) for each in found.rows)
+    if row is not None and row.ledger.get(GRAPH_BUILD) and not always:
         return "graph capture"
     if index < found.count // 4:
         return "warm-up"

@@ -31,7 +31,7 @@ MOSTLY = 0.5
 than twice as often. Else it is of the last repeat: of others it ran while the next one did."""
 
 
-class _Sequence(Struct, frozen=True):
+class Sequence(Struct, frozen=True):
     """The operations of a device by code, those with which repeats begin, and the usual repeat, a cycle. `layer` is how
     many operations are from one layer in it to the next, 0 where none is known."""
 
@@ -41,7 +41,7 @@ class _Sequence(Struct, frozen=True):
     layer: int
 
     @classmethod
-    def of(cls, loop: Loop, happened: Happened) -> _Sequence | None:
+    def of(cls, loop: Loop, happened: Happened) -> Sequence | None:
         """None where most repeats do not have the same operations, several."""
         code = happened.code[: len(happened.end)]
         borders = np.searchsorted(happened.time[: len(code)], loop.starts)
@@ -109,7 +109,7 @@ def _alike(one: IntArray, other: IntArray) -> int:
 
 def from_the_first(loop: Loop, happened: Happened) -> Loop:
     """The loop with repeats that begin where the ends of the trace show it; as it is where they do not."""
-    found = None if loop.source == NVTX or len(loop) < 2 else _Sequence.of(loop, happened)
+    found = None if loop.source == NVTX or len(loop) < 2 else Sequence.of(loop, happened)
     first = None if found is None else found.begins()
     if found is None or first is None or len(first) < 2:
         return loop

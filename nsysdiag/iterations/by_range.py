@@ -11,8 +11,8 @@ from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline, of_processes
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import RowsOf
-from nsysdiag.iterations.happened import Kinds
+from nsysdiag.events.rows import RowsOf, distinct_values
+from nsysdiag.iterations.happened import Kinds, stem_of
 from nsysdiag.iterations.loop import LAYER, STEP, Called, Inner, Loop, loop_of, pauses
 
 LEAST_COVER = 0.6
@@ -184,7 +184,27 @@ def _families(named: _ThreadRanges, at: IntArray, fewest: int) -> list[_Family]:
         for word, mine in rows.items()
         if (family := _family(named, mine, word, covers[word], fewest)) is not None
     ]
-    return found or _together(named, rows, covers)
+    return _of_one_stem(named, at, fewest, max(covers.values(), default=0.0)) or found or _together(named, rows, covers)
+
+
+def _of_one_stem(named: _ThreadRanges, at: IntArray, fewest: int, alone: float) -> list[_Family]:
+    """The kinds of a step whose ranges have several names, as prefill and decode of an engine: those that cover more
+    time together than any does `alone`. Equally many of each name are parts of a step.
+
+    ```
+    thread   [step[DECODE bs=8]][step[EXTEND bs=1]      ][step[DECODE bs=9]][step[DECODE bs=9]]
+    ```
+    """
+    stems: dict[str, list[int]] = {}
+    for code in distinct_values(named.code[at]).tolist():
+        if stem := stem_of(named.kinds.words[code]):
+            stems.setdefault(stem, []).append(code)
+    for stem, codes in stems.items():
+        rows = at[np.isin(named.code[at], codes)]
+        unequal = len(codes) > 1 and len(set(np.bincount(named.code[rows])[codes].tolist())) > 1
+        if unequal and len(rows) >= fewest and (cover := _cover(named.spans[rows])) >= LEAST_COVER and cover > alone:
+            return [_Family(rows, stem, alone=True)]
+    return []
 
 
 def _cover(spans: Intervals) -> float:

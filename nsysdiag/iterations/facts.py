@@ -133,7 +133,8 @@ class IterationReport(Record, frozen=True):
     steps and which their parts; then `outer`, if any, is a longer period that may be the step: so many iterations are
     in each, and its median length. With neither that nor `inner`, several iterations may be a step. `kinds` of
     iterations take turns, as prefill and decode in a server, the most frequent first; empty where all do the same work.
-    Only those of the first kind are slow.
+    Only those of the first kind are slow. `layers` of a model in each are of several kinds: how many of each; else
+    empty. A `name` of ranges has # for their numbers, and a star behind what several kinds of a step have in common.
     """
 
     source: OwnText
@@ -158,3 +159,4 @@ class IterationReport(Record, frozen=True):
     outer: Annotated[InnerLoop | None, NO_BUDGET] = None
     kinds: Annotated[list[IterationKind], NO_BUDGET] = []
     certain: bool = True
+    layers: Annotated[list[Count], NO_BUDGET] = []

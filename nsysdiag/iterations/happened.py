@@ -24,7 +24,11 @@ from nsysdiag.trace.enums import CopyKind
 
 # Names of ranges: what they are without their counters, and which count the parts of a model.
 
-_COUNTER = re.compile(r"\d+")
+# A uuid, a long hexadecimal number, or digits.
+_COUNTER = re.compile(
+    r"(?<![0-9a-z])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=[a-f]*\d)[0-9a-f]{8,})(?![0-9a-z])|\d+"
+)
+_LIST = re.compile(r"#(?:[_,; ]+#)+(?=[)\]])")
 # What frameworks write around every operator: one may well be as long as a step, and is none.
 OPERATOR = re.compile(r"(aten|autograd|c10d?|torch|prims)::|.*, (seq|op_id|sizes) = ")
 _DETAILS = re.compile(r", (seq|op_id|sizes) = .*")
@@ -48,6 +52,23 @@ def is_step(name: str) -> bool:
     return _WHOLE_STEP.search(lower) is not None and _PART_OF_STEP.search(lower) is None
 
 
+def family_of(name: str) -> str:
+    """A name without its numbers: `execute_context_1(888_1)` is `execute_context_#(#)`, however long the list is."""
+    return _LIST.sub("#", _COUNTER.sub("#", name))
+
+
+_STEM = re.compile(r"[^#(\[:]*")
+_OF_ENGINES = re.compile(r"execute_|step$")
+
+
+def stem_of(word: str) -> str:
+    """What the kinds of a step of an engine have in common, with a star: `step*` for `step[DECODE bs=#]`. Empty where
+    that does not say that it is a step, or is all of the name."""
+    found = _STEM.match(word)
+    stem = found[0].rstrip(" _") if found is not None else ""
+    return f"{stem}*" if stem != word and (is_step(stem) or _OF_ENGINES.search(stem.lower())) else ""
+
+
 class Kinds(Struct, frozen=True):
     """For each name of a range: the code of the name without its counters, and whether it is that of an operator.
     `part` is the code of the name with its counters where these number parts of a model, else -1."""
@@ -62,7 +83,7 @@ class Kinds(Struct, frozen=True):
     def of(cls, ranges: NvtxRanges) -> Kinds:
         """The kinds of the names of `ranges`."""
         words: dict[str, int] = {}
-        code = [words.setdefault(pseudonym(name) or _COUNTER.sub("#", name), len(words)) for name in ranges.names]
+        code = [words.setdefault(pseudonym(name) or family_of(name), len(words)) for name in ranges.names]
         operator = np.array([OPERATOR.match(word) is not None for word in words], dtype=np.bool_)
         modules = np.array([_numbers(word) for word in words], dtype=np.bool_)
         codes = np.array(code, dtype=np.int64)
@@ -87,6 +108,9 @@ UPDATES = re.compile(
     re.IGNORECASE,
 )
 """Kernels that update the weights of a model."""
+
+ATTENTION = re.compile(r"^(?!.*(bwd|bw_|_bw|backward|grad))(.*flash|.*fmha|.*attention|.*attn|.*sdpa)", re.IGNORECASE)
+"""Kernels of a layer's attention, as one runs it forward."""
 
 NETWORKS = re.compile(
     r"flash|fmha|attention|attn|sdpa|softmax|gemm|nvjet|matmul|cutlass|(layer|group|rms|batch)_?norm|RowwiseMoments|"
@@ -114,6 +138,7 @@ class Happened(Struct, frozen=True):
     downloads: frozenset[int]
     updates: frozenset[int]
     networks: frozenset[int]
+    attention: frozenset[int]
     waits: frozenset[int]
     kernels: frozenset[int]
     issued_at: IntArray
@@ -149,7 +174,7 @@ class Happened(Struct, frozen=True):
         texts = strings.texts(operations.name[first[named]])
         matched = {
             kind: frozenset(int(names[at]) for at, text in zip(named.tolist(), texts, strict=True) if kind.search(text))
-            for kind in (UPDATES, NETWORKS)
+            for kind in (UPDATES, NETWORKS, ATTENTION)
         }
         host_time, host_code = _on_host(device, calls, ranges, kinds, rows)
         return cls(
@@ -161,6 +186,7 @@ class Happened(Struct, frozen=True):
             downloads=frozenset(names[copied == CopyKind.DEVICE_TO_HOST].tolist()),
             updates=matched[UPDATES],
             networks=matched[NETWORKS],
+            attention=matched[ATTENTION],
             waits=frozenset(HOST + at for at, name in enumerate(called) if WAITS.search(name)),
             kernels=frozenset(names[kernel].tolist()),
             issued_at=np.where(device.launch >= 0, calls.start[device.launch], -1) if len(calls) else device.launch,

@@ -22,6 +22,7 @@ from nsysdiag.iterations.by_range import apart, named_loops
 from nsysdiag.iterations.by_wait import by_wait
 from nsysdiag.iterations.happened import Happened, Kinds, anchor_of
 from nsysdiag.iterations.kinds import by_exchange
+from nsysdiag.iterations.layers import with_layers
 from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, STEP, Called, Loop, loop_of, median_of, pauses, spread_of
 from nsysdiag.iterations.outer import LIGHT_KERNELS, REGULAR, RepeatCounts, around, by_sequence, outermost
 from nsysdiag.iterations.replays import Replays
@@ -347,7 +348,8 @@ def find_loops(
         if irregular is not None and not parts_of_one_pass(irregular, device, happened, end):
             loops = apart([*loops, irregular])
     loops = [from_the_first(without_other_work(loop, happened, end), happened) for loop in loops]
-    loops = [perhaps_several(before_other_work(loop, happened), replays, happened) for loop in loops]
+    loops = [before_other_work(loop, happened) for loop in loops]
+    loops = [with_layers(perhaps_several(loop, replays, happened), happened) for loop in loops]
     if names is not None:
         loops = [perhaps_layers(loop, device, happened, calls, names, strings) for loop in loops]
     judged = [loop.of_kind(LAYER) if _are_layers(loop, device, calls, ranges, kinds) else loop for loop in loops]

@@ -60,7 +60,8 @@ class Loop(Struct, frozen=True):
     they may be that, it is `repeat`, each of so many `kernels`; `model`: these are those of a layer.
 
     `certain` is False where the trace does not show which are the steps: these, those of `inner`, or those of `outer`,
-    a longer period. `per_iteration` of that is the number of repeats in each, `median_ns` its length.
+    a longer period. `per_iteration` of that is the number of repeats in each, `median_ns` its length. `layers` is how
+    many of each kind are in a repeat, where a model has several kinds.
     """
 
     called: Called
@@ -73,6 +74,7 @@ class Loop(Struct, frozen=True):
     certain: bool = True
     kernels: int = 0
     model: bool = False
+    layers: tuple[int, ...] = ()
 
     @property
     def source(self) -> str:

@@ -111,6 +111,7 @@ def iteration_report(
         inner=None if found.inner is None else _inner(found.inner, strings),
         levels=_levels(found, strings),
         outer=None if found.outer is None else _inner(found.outer, strings),
+        layers=list(found.layers),
         certain=found.certain,
         kinds=[] if kinds is None else _kinds(*kinds, length, steady),
     )
@@ -146,13 +147,14 @@ def _inner(inner: Inner, strings: Strings) -> InnerLoop:
 
 
 def _steady(length: IntArray, is_open: BoolArray, graph_build: IntArray) -> BoolArray:
-    """All but the warm-up: iterations at the start that are unlike the median one, and those that capture a graph. An
-    open iteration has no end of its own. The last one ends with the trace: where it is unlike the median one, it is cut
-    short, or what follows is counted in."""
+    """All but the warm-up: iterations at the start that are unlike the median one, and those that capture a graph.
+    Where most build or update one, that is a part of each. An open iteration has no end of its own. The last one ends
+    with the trace: where it is unlike the median one, it is cut short, or what follows is counted in."""
     middle = median_of(length)
     spread = max(SPREADS * spread_of(length, middle), LEAST_SPREAD * middle)
     usual = np.abs(length - middle) <= spread
-    result: BoolArray = (graph_build == 0) & ~is_open
+    captures = graph_build > 0
+    result: BoolArray = ~is_open & (~captures | (2 * np.count_nonzero(captures) > len(captures)))
     warm = int(np.argmax(usual)) if usual.any() else 0
     result[: min(warm, len(length) // 4)] = False
     result[-1] &= usual[-1]

@@ -53,7 +53,8 @@ class PhaseSteps(Packed, frozen=True):
 
     `lengths` is the time of each, packed as in `iterations.packed`: of `each` together where there are very many. It is
     empty of few steps, and in a job of one loop, whose iterations have it. `operations` is the median number in a step,
-    over all devices; None where not counted."""
+    over all devices; None where not counted. `layers` is how many layers of each kind are in a step, empty where all
+    are alike or none are known."""
 
     count: Count
     median_ns: Period
@@ -68,6 +69,7 @@ class PhaseSteps(Packed, frozen=True):
     model: bool = False
     operations: Count | None = None
     lengths: Base64 = ""
+    layers: list[Count] = []
 
     @property
     def each(self) -> int:
@@ -103,10 +105,18 @@ class PhaseSteps(Packed, frozen=True):
             each = f"{format_count(self.kernels or 0)} kernels"
             return f"{format_count(self.count)} repeats of {each} ({what}: see --step), {self.length}"
         steps = f"{format_count(self.count)} step{'' if self.count == 1 else 's'}"
-        steps += f" of {format_count(self.parts)} parts" if self.parts else ""
+        steps += self._parts
         if not self.certain:
             steps += f" (or {self._other}: see --step)"
         return steps if self.count < FEWEST_MEASURED else f"{steps}, {self.length}"
+
+    @property
+    def _parts(self) -> str:
+        """` of 32 layers (16 + 16)`, or ` of 32 parts`."""
+        if self.layers:
+            kinds = " + ".join(map(format_count, self.layers))
+            return f" of {format_count(sum(self.layers))} layers ({kinds})"
+        return f" of {format_count(self.parts)} parts" if self.parts else ""
 
     @property
     def _other(self) -> str:

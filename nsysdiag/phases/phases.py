@@ -394,6 +394,7 @@ def _with_steps(phase: FoundPhase, loops: list[StepLoop], signals: list[DeviceSi
         kernels=loop.kernels or None,
         model=loop.model,
         operations=int(np.median(operations_in(kept, signals))),
+        layers=list(loop.layers),
     )
     if len(kept) - 1 <= FEWEST_REPEATS:  # of a few the last one counts, though its idle end is not in the trace
         steps = replace(steps, count=len(kept) - 1)

@@ -117,7 +117,8 @@ class StepLoop(Struct, frozen=True, eq=False):
     such as layers of a model in a sliced trace. `parts` is how many repeats of a shorter loop each holds; `group` is
     how many steps a longer one holds that may be the step; 0 for none. `certain`: the trace shows which it is.
     `kernels` is how many are in each repeat where these may be layers of one pass, else 0; `model`: they look like
-    such. `mixed`: steps of several kinds take turns."""
+    such. `mixed`: steps of several kinds take turns. `layers` is how many of each kind are in a step, if there are
+    several kinds."""
 
     starts: IntArray
     source: str
@@ -129,6 +130,7 @@ class StepLoop(Struct, frozen=True, eq=False):
     kernels: int = 0
     model: bool = False
     mixed: bool = False
+    layers: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return max(len(self.starts) - 1, 0)

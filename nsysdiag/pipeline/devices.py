@@ -131,7 +131,18 @@ def _before(outside: Outside | None, job_phases: JobPhases, reading: Reading, ho
 def _of_phases(loop: Loop, starts: IntArray) -> PhaseLoop:
     parts, group = (0 if each is None else each.per_iteration for each in (loop.inner, loop.outer))
     closed = loop.kind != LAYER
-    return PhaseLoop(starts, loop.source, loop.name, closed, parts, group, loop.certain, loop.kernels, loop.model)
+    return PhaseLoop(
+        starts,
+        loop.source,
+        loop.name,
+        closed,
+        parts,
+        group,
+        loop.certain,
+        loop.kernels,
+        loop.model,
+        layers=loop.layers,
+    )
 
 
 class _Alone(Struct, frozen=True):

@@ -46,6 +46,13 @@ class TestFocus:
         phases = [did(), did(kernels=70, sync=30), did(), did(parallelism=80, host=20), did()]
         assert focus_of(STEADY, [phases]).phase == 1
 
+    def test_where_little_is_outside_of_kernels_the_longest(self) -> None:
+        """8 µs of a phase of 3 ms are no reason to judge that one and not the other, of 30 ms."""
+        phases = [did(), did(kernels=3_000, sync=8), did(), did(kernels=30_000, host=2), did()]
+        assert focus_of(STEADY, [phases]).phase == 3
+        phases[1] = did(kernels=3_000, sync=800)
+        assert focus_of(STEADY, [phases]).phase == 1
+
     def test_the_first_of_equal_ones(self) -> None:
         phases = [did(), did(kernels=70, sync=30), did(), did(kernels=70, host=30), did()]
         assert focus_of(STEADY, [phases]).phase == 1
