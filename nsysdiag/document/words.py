@@ -183,8 +183,11 @@ def iterations_found(found: IterationReport) -> str:
 
 
 def inner_sentence(found: IterationReport) -> str:
-    """The shorter period in iterations; empty where there is none."""
+    """The layers of several kinds, or the shorter period, in iterations; empty where there is neither."""
     inner = found.inner
+    if found.layers:
+        each = " + ".join(map(format_count, found.layers))
+        return f"Each iteration has {format_count(sum(found.layers))} layers of {len(found.layers)} kinds: {each}"
     if inner is None:
         return ""
     by = "NVTX range" if inner.source == "nvtx" else "One launch shape of"
