@@ -98,7 +98,7 @@ def window_of(
         shown = typed.nvtx(settings.nvtx)
         reason = say("NVTX ranges named '{}', each with the operations launched inside it and its own idle time", shown)
     if settings.iterations is not None:
-        loop = main_loop(chosen or find_loops(device, calls, ranges, strings, whole))
+        loop = main_loop(chosen or find_loops(device, api_calls, ranges, strings, whole))
         spans, reason = _iterations(loop, settings.iterations)
         parts = intersect(parts, spans)
     if settings.start_ns is not None or settings.end_ns is not None:
@@ -253,7 +253,7 @@ class CarriedSteps(Struct, frozen=True):
 
 
 def chosen_loops(
-    choice: StepChoice, devices: list[DeviceTimeline], calls: CallRows, ranges: NvtxRanges, strings: Strings
+    choice: StepChoice, devices: list[DeviceTimeline], calls: ApiCalls, ranges: NvtxRanges, strings: Strings
 ) -> dict[str, list[Loop]]:
     """The steps of each device that has such, by its key; no loop for one range that is a step. Raises UsageError where
     none has: with near names."""
@@ -265,20 +265,20 @@ def chosen_loops(
     if found or not devices:
         return found
     if choice.kind == "nvtx" and any(
-        _one_step(choice.name, each, calls, ranges, whole_of(each)) is not None for each in devices
+        _one_step(choice.name, each, calls.rows, ranges, whole_of(each)) is not None for each in devices
     ):
         return {}
     raise _nothing(choice, devices, strings)
 
 
 def _chosen(
-    choice: StepChoice, device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, strings: Strings
+    choice: StepChoice, device: DeviceTimeline, calls: ApiCalls, ranges: NvtxRanges, strings: Strings
 ) -> list[Loop | None]:
     whole = whole_of(device)
     if len(whole) == 0:
         return []
     if choice.kind == "nvtx":
-        return [loop_of_ranges(device, calls, ranges, _codes(choice.name, ranges), choice.name, whole)]
+        return [loop_of_ranges(device, calls.rows, ranges, _codes(choice.name, ranges), choice.name, whole)]
     if choice.kind == "kernel":
         rows = _kernels(choice.name, device, strings)
         name = int(device.operations.name[rows[0]]) if len(rows) else -1

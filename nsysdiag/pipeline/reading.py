@@ -64,8 +64,7 @@ class Reading(Struct, frozen=True):
 
     def loops(self, device: DeviceTimeline, whole: Intervals) -> list[Loop]:
         """What repeats on a device in its whole time."""
-        calls = self.activity.api_calls
-        return find_loops(device, calls.rows, self.ranges, self.strings, whole, names=calls.names)
+        return find_loops(device, self.activity.api_calls, self.ranges, self.strings, whole)
 
     @property
     def host_unseen(self) -> bool:
@@ -155,7 +154,7 @@ def _chosen(
 ) -> dict[str, list[Loop]]:
     if settings.step is None:
         return {}
-    return chosen_loops(parse_step(settings.step), activity.devices, activity.api_calls.rows, ranges, strings)
+    return chosen_loops(parse_step(settings.step), activity.devices, activity.api_calls, ranges, strings)
 
 
 def _windows(

@@ -69,8 +69,8 @@ def loops_of(trace: TraceBuilder, folder: Path, monkeypatch: pytest.MonkeyPatch,
     """All loops of the only device."""
     seen: list[Loop] = []
 
-    def noted(*given: object, names: list[str]) -> list[Loop]:
-        seen.extend(find_loops(*given, fewest, names))  # type: ignore[arg-type]
+    def noted(*given: object) -> list[Loop]:
+        seen.extend(find_loops(*given, fewest))  # type: ignore[arg-type]
         return seen
 
     monkeypatch.setattr(reading, "find_loops", noted)

@@ -1,0 +1,190 @@
+"""Steps whose work differs: what shows them, and what is said where the trace does not show them."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from nsysdiag.config.settings import Settings
+from nsysdiag.iterations.happened import family_of, stem_of
+from nsysdiag.pipeline import analyze
+from tests.iterations.known_loops.known import FAMILIES, Known, Loops
+from tests.iterations.programs import graph, kernels
+from tests.simulator.engine import US
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nsysdiag.phases.facts import PhaseSteps
+    from nsysdiag.report import Report
+    from tests.iterations.known_loops.known import Script
+    from tests.simulator.actions import Thread
+    from tests.simulator.host import Body
+
+QUICK = Settings(replay=False, timeline=False)
+
+
+def report_of(script: Script, folder: Path, seed: int = 1, *, lost: str = "0") -> Report:
+    """Of a program; `lost` is an SQL condition on the kernels that the trace lacks."""
+    simulation, _ = Known("program", script, ("step",), seed).run()
+    path = simulation.write(folder / "trace.sqlite")
+    with sqlite3.connect(path) as trace:
+        trace.execute(f"DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE {lost}")
+    return analyze(path, QUICK)
+
+
+def steps_of(report: Report) -> PhaseSteps | None:
+    """The steps of the longest judged phase."""
+    judged = [phase for phase in report.phases if phase.judged]
+    return max(judged, key=lambda phase: phase.end_ns - phase.start_ns).steps
+
+
+class TestWaits:
+    def test_waits_that_are_alike_may_be_several_of_a_step(self, tmp_path: Path) -> None:
+        script, _ = FAMILIES["any_operators"]
+        steps = steps_of(report_of(script, tmp_path))
+        assert steps is not None
+        assert steps.words.startswith(f"{steps.count} steps (or several of them are one: see --step), ")
+
+    def test_waits_of_two_kinds_in_turn_are_one_step(self, tmp_path: Path) -> None:
+        script, _ = FAMILIES["a_flag_and_a_result"]
+        steps = steps_of(report_of(script, tmp_path))
+        assert steps is not None
+        assert (steps.parts, steps.certain) == (2, True)
+
+    def test_work_that_never_comes_again_has_no_steps(self, tmp_path: Path) -> None:
+        def script(t: Thread, loops: Loops) -> Body:
+            for part in range(25):
+                yield from kernels(t, *((f"part_{part}_{each}", 80) for each in range(loops.size(2, 9))))
+                yield from t.synchronize()
+
+        assert steps_of(report_of(script, tmp_path)) is None
+
+    @pytest.mark.parametrize("seed", [1, 2])
+    def test_a_few_repeats_with_one_kernel_in_common_are_none(self, seed: int, tmp_path: Path) -> None:
+        def script(t: Thread, loops: Loops) -> Body:
+            for _ in range(150):
+                yield from kernels(t, (f"library_{loops.size(0, 29)}", loops.size(20, 200)))
+                if loops.size(0, 9) == 0:
+                    yield from t.synchronize()
+
+        assert steps_of(report_of(script, tmp_path, seed)) is None
+
+
+class TestGraphs:
+    @pytest.mark.parametrize(
+        "lost", ["correlationId / 2 % 2 = 0", "abs(correlationId * 7919 + graphNodeId * 31) % 4 = 0"]
+    )
+    def test_nodes_that_are_lost_make_no_longer_steps(self, lost: str, tmp_path: Path) -> None:
+        def script(t: Thread, loops: Loops) -> Body:
+            for _ in range(40):
+                loops.begin("step")
+                yield from t.launch_graph(graph(*(f"node_{each}" for each in range(8)), each=30), number=1)
+                yield from t.synchronize()
+                yield from t.compute(60 * US)
+
+        steps = steps_of(report_of(script, tmp_path, lost=f"graphNodeId % 256 > 1 AND {lost}"))
+        assert steps is not None
+        assert 39 <= steps.count <= 40
+        assert (steps.parts, steps.certain) == (None, True)
+
+    def test_graphs_that_take_turns_are_a_step_each_or_together(self, tmp_path: Path) -> None:
+        script, _ = FAMILIES["buffers_in_turn"]
+        steps = steps_of(report_of(script, tmp_path))
+        assert steps is not None
+        assert " of 2 parts (or the parts are steps: see --step), " in steps.words
+
+    def test_steps_that_update_a_graph_count(self, tmp_path: Path) -> None:
+        def script(t: Thread, loops: Loops) -> Body:
+            for _ in range(40):
+                yield from t.copy("HtoD", 1 << 12, 4 * US)
+                yield from t.api("cudaGraphExecUpdate", loops.size(60, 100) * US, "graph_build")
+                yield from t.launch_graph(graph("a", "b", "c", each=50), number=1)
+
+        found = report_of(script, tmp_path).devices[0].iterations
+        assert found is not None
+        assert found.steady >= found.count - 2
+
+    def test_steps_that_capture_a_graph_now_and_then_do_not(self, tmp_path: Path) -> None:
+        def script(t: Thread, loops: Loops) -> Body:
+            for step in range(40):
+                yield from t.copy("HtoD", 1 << 12, 4 * US)
+                if step % 10 == 5:
+                    yield from t.build_graph(6)
+                yield from t.launch_graph(graph("a", "b", "c", each=50), number=1)
+                yield from t.synchronize()
+
+        found = report_of(script, tmp_path).devices[0].iterations
+        assert found is not None
+        assert len(found.left_out) in (4, 5)
+        assert np.isin(np.diff(found.left_out)[:3], 10).all()
+
+
+def passes(*kinds: tuple[tuple[str, int], ...]) -> Script:
+    """10 passes of 12 layers; these kinds take turns."""
+
+    def script(t: Thread, loops: Loops) -> Body:
+        for _ in range(10):
+            yield from t.copy("HtoD", 1 << 14, 5 * US)
+            yield from kernels(t, ("embedding", 15))
+            for layer in range(12):
+                yield from kernels(t, ("rms_norm", 8), ("gemm", 50), *kinds[layer % len(kinds)], ("gemm", 40))
+            yield from kernels(t, ("rms_norm", 8), ("gemm", 90))
+
+    return script
+
+
+SLIDING, GLOBAL = (("sliding_attention", 20),), (("flash_attention", 60),)
+DENSE = (("flash_fwd", 40), ("rms_norm", 8), ("gemm", 90), ("silu", 9))
+EXPERTS = (("flash_fwd", 40), ("rms_norm", 8), ("topk_gating", 9), ("grouped_gemm", 140), ("combine", 15))
+
+
+class TestLayers:
+    @pytest.mark.parametrize(
+        ("kinds", "said"),
+        [
+            ((SLIDING, GLOBAL), "12 layers (6 + 6)"),
+            ((SLIDING, SLIDING, SLIDING, GLOBAL), "12 layers (9 + 3)"),
+            ((DENSE, EXPERTS), "12 layers (6 + 6)"),
+        ],
+    )
+    def test_kinds_are_counted(self, kinds: tuple[tuple[tuple[str, int], ...], ...], said: str, tmp_path: Path) -> None:
+        steps = steps_of(report_of(passes(*kinds), tmp_path))
+        assert steps is not None
+        assert steps.words.startswith(f"10 steps of {said}, median ")
+
+    def test_layers_of_one_kind_have_none(self, tmp_path: Path) -> None:
+        steps = steps_of(report_of(passes(DENSE), tmp_path))
+        assert steps is not None
+        assert steps.layers == []
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("name", "family"),
+        [
+            ("execute_context_1(888_1)_generation_0(0)", "execute_context_#(#)_generation_#(#)"),
+            ("execute_context_2(5_1, 17_3)_generation_0(0)", "execute_context_#(#)_generation_#(#)"),
+            ("request 550e8400-e29b-41d4-a716-446655440000", "request #"),
+            ("run req-0f3b9a21 len=12", "run req-# len=#"),
+            ("decoded", "decoded"),
+            ("deadbeef", "deadbeef"),
+            ("layer_3_1", "layer_#_#"),
+        ],
+    )
+    def test_ranges_that_differ_in_numbers_are_a_family(self, name: str, family: str) -> None:
+        assert family_of(name) == family
+
+    def test_kinds_of_a_step_share_what_says_so(self) -> None:
+        names = "step[DECODE bs=#]", "execute_context_#(#)", "step #", "forward (#)", "optimizer.step"
+        assert [stem_of(name) for name in names] == ["step*", "execute_context*", "step*", "", ""]
+
+    def test_an_engine_has_one_loop(self, tmp_path: Path) -> None:
+        script, _ = FAMILIES["kinds_of_ranges"]
+        found = report_of(script, tmp_path).devices[0].iterations
+        assert found is not None
+        assert (found.name, found.source) == ("step*", "nvtx")
+        assert np.isin(found.count, range(49, 81))
