@@ -73,9 +73,9 @@ def by_chance(loop: Loop, happened: Happened, end: int) -> bool:
         return False
     found = RepeatCounts.of(happened, loop.starts, None, end)
     kernels = [count[:-1] for code, count in found.count.items() if code in happened.kernels]
-    common = sum(float((count == max(int(np.median(count)), 1)).mean()) >= OFTEN for count in kernels)
-    each = np.median(np.sum(kernels, axis=0)) if kernels else 0
-    return common < FEWEST_KERNELS and float(each) >= FEWEST_OTHERS
+    common = [float((count == max(int(np.median(count)), 1)).mean()) >= OFTEN for count in kernels]
+    others = [count for count, same in zip(kernels, common, strict=True) if not same]
+    return sum(common) < FEWEST_KERNELS and float(np.median(np.sum(others, axis=0))) >= FEWEST_OTHERS
 
 
 def perhaps_layers(
