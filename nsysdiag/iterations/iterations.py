@@ -156,8 +156,8 @@ def find_loops(
     if sum(loop.total_ns for loop in loops) < ENOUGH_NAMED * whole.total():
         found = anchored_loops(device, replays, whole, loops, fewest, closes)
         loops += [loop for loop in found if not parts_of_one_pass(loop, device, happened, end)]
-    chance = [loop for loop in loops if by_chance(loop, happened, end)]
-    loops = [outermost(loop, happened, end) for loop in loops if not by_chance(loop, happened, end)]
+    every = [(loop, by_chance(loop, happened, end)) for loop in (outermost(loop, happened, end) for loop in loops)]
+    chance, loops = ([loop for loop, doubted in every if doubted is each] for each in (True, False))
     if not any(loop.source == NVTX for loop in loops) and (server := by_exchange(happened, whole)) is not None:
         loops = [server, *(loop for loop in loops if loop.starts[-1] <= server.starts[0])]
     if max((loop.total_ns for loop in loops), default=0) < ENOUGH_REGULAR * whole.total():

@@ -11,6 +11,7 @@ shows its kind, but for the last of them, which are of the next layer; the last 
 from __future__ import annotations
 
 from collections import Counter
+from itertools import permutations
 
 import numpy as np
 from msgspec.structs import replace
@@ -21,8 +22,6 @@ from nsysdiag.iterations.happened import Happened
 from nsysdiag.iterations.loop import Loop
 
 FEWEST_LAYERS, MOST_KINDS = 4, 3
-NEXT_TO = 2
-"""Operations from one kernel of attention to the next of the same layer, at most."""
 OF_NEXT = 3
 """Of the operations from one attention to the next, a third at most are of the next layer."""
 
@@ -36,16 +35,18 @@ def with_layers(loop: Loop, happened: Happened) -> Loop:
 
 
 def _by_kind(usual: IntArray, attention: frozenset[int]) -> tuple[int, ...]:
-    """How many layers are of each kind, in the order of the first of each; empty where all are of one kind, or of too
-    many to be layers."""
+    """How many layers are of each kind, in the order of the first of each; empty where all are of one kind, or not all
+    are layers of one pass. What has the kernels of another kind and more is the end of a pass, such as a head."""
     at = np.flatnonzero(np.isin(usual, list(attention)))
-    first = at[np.diff(at, prepend=-NEXT_TO - 1) > NEXT_TO]
+    first = at[np.diff(at, prepend=-2) > 1]
     if len(first) < FEWEST_LAYERS:
         return ()
     before, *layers, last = (tuple(each.tolist()) for each in np.split(usual, first))
-    kinds = Counter(each[: len(each) - min(len(before), len(each) // OF_NEXT)] for each in layers)
+    own = [each[: len(each) - min(len(before), len(each) // OF_NEXT)] for each in layers]
+    kinds, whole = Counter(own), dict(zip(own, map(Counter, layers), strict=True))
     kinds[max(kinds, key=lambda each: _common(each, last))] += 1
-    return tuple(kinds.values()) if 1 < len(kinds) <= MOST_KINDS else ()
+    ends = any(one <= other for one, other in permutations(whole.values(), 2))
+    return tuple(kinds.values()) if 1 < len(kinds) <= MOST_KINDS and not ends else ()
 
 
 def _common(one: Kernels, other: Kernels) -> int:

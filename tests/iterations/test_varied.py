@@ -161,6 +161,12 @@ class TestLayers:
         assert steps is not None
         assert steps.layers == []
 
+    @pytest.mark.parametrize("name", ["decode_of_fixed_length", "diffusion"])
+    def test_the_last_layer_of_each_pass_in_a_step_is_no_kind(self, name: str, tmp_path: Path) -> None:
+        steps = steps_of(report_of(FAMILIES[name][0], tmp_path))
+        assert steps is not None
+        assert steps.layers == []
+
 
 class TestNames:
     @pytest.mark.parametrize(
