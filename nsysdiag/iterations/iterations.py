@@ -156,7 +156,8 @@ def find_loops(
     if sum(loop.total_ns for loop in loops) < ENOUGH_NAMED * whole.total():
         found = anchored_loops(device, replays, whole, loops, fewest, closes)
         loops += [loop for loop in found if not parts_of_one_pass(loop, device, happened, end)]
-    every = [(loop, by_chance(loop, happened, end)) for loop in (outermost(loop, happened, end) for loop in loops)]
+    outers = [(loop, outermost(loop, happened, end)) for loop in loops]
+    every = [(outer, len(outer) == len(loop) and by_chance(loop, happened, end)) for loop, outer in outers]
     chance, loops = ([loop for loop, doubted in every if doubted is each] for each in (True, False))
     if not any(loop.source == NVTX for loop in loops) and (server := by_exchange(happened, whole)) is not None:
         loops = [server, *(loop for loop in loops if loop.starts[-1] <= server.starts[0])]
@@ -177,7 +178,7 @@ def _irregular(
 ) -> Loop | None:
     """The loop whose repeats take any time. What may be one by chance is used where no wait of the host shows more, and
     where its repeats are many."""
-    if found is not None and not by_chance(found, happened, int(whole.end[-1])):
+    if found is not None and (found.inner is not None or not by_chance(found, happened, int(whole.end[-1]))):
         return found
     many = [loop for loop in chance if len(loop) >= FEW]
     return by_wait(happened, device, whole) or found or max(many, key=lambda loop: loop.total_ns, default=None)
