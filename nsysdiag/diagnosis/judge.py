@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.groups import group_totals
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.bottlenecks import BOTTLENECKS
-from nsysdiag.causes import CAUSES, HOST_CODE, PREEMPTION, bottlenecks_of_cause
+from nsysdiag.causes import BLOCKED, CAUSES, HOST_CODE, PREEMPTION, bottlenecks_of_cause
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import KERNELS, NO_WORK, OVERHEAD, UNRESOLVED, Diagnosis, Part
 from nsysdiag.diagnosis.focus import Focus, Scope, job_account, judged_parts, working
@@ -284,6 +284,9 @@ def diagnose(
     times = {each.key: Judged.of(each, job.in_order.get(each.key, InOrder())) for each in working(judged)}
     merged = [limited(each, times) for each in job_findings(findings, times, scope.steps, job.limits, job.predict)]
     judged, merged = returned(judged, merged, job.behind, job.limits)
+    # A GPU that is merely touched has nothing to do sooner.
+    if job.unused:
+        merged = [replace(each, saves=None, ceiling_ns=0, severity="info") for each in merged]
     active = working(judged)
     run = job.recorded if job.duration_ns is None else (0, job.duration_ns)
     most, sliced = leading(job_account(judged)), scope.phases is not None and _is_slice(job.missing)
@@ -318,7 +321,10 @@ def diagnose(
         paced_ns=next((each.saves.paced_ns for each in merged if each.saves and each.saves.paced_ns), None),
     )
     saving = max(filter(saved_share, merged), key=sure_share, default=None)
-    action = saving or next((each for each in merged if each.bottleneck == most.bottleneck in KERNELS), None)
+    leading_ones = (each for each in merged if each.bottleneck == most.bottleneck)
+    action = saving or next(
+        (each for each in leading_ones if each.bottleneck in KERNELS or each.cause == BLOCKED), None
+    )
     worst = max((job.missing[each.key] for each in active), key=_worst, default=Missing())
     diagnosis = Diagnosis(
         headline=doubted(headline(said, most.bottleneck, most.share, most.second, saving), worst),

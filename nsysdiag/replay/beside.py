@@ -7,8 +7,9 @@ import re
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.events.identity import process_of
+from nsysdiag.events.nvtx import RangeRows
 from nsysdiag.events.rows import CallTable, distinct, distinct_values
 from nsysdiag.replay.pacing import MESSAGES, WAITED_NS
 from nsysdiag.replay.step_work import REGULAR
@@ -23,6 +24,8 @@ OUTSIDE = re.compile(rf".*sleep\w*|{MESSAGES.pattern}|_*(readv?(_chk)?|accept4?|
 """Calls that wait for a time, a device, a file, or other computers."""
 
 
+LEAST_SPAN = 1 / 3
+"""Of the steps: who waits in the first of them only is no thread that follows them."""
 ANSWER_NS = 100_000
 """The longest that it usually takes to wake a thread that is asked, and then the one that waits for its answer: 50 µs
 each. Neither is part of its work."""
@@ -35,7 +38,8 @@ class Beside(Struct, frozen=True):
 
     `followers` are threads of the program that wait for another one in nearly each step, or time and again in a window,
     and launch nothing; a replay may hold them. `follower_ns` is how long in a step, or in the window, each works and is
-    on its way to it."""
+    on its way to it. Others have a range in each step, and no thread is known to wait for them. They may hand over what
+    they made in memory, while who needs it asks again and again. Of these it is the time in their ranges."""
 
     threads: IntArray = np.empty(0, dtype=np.int64)
     messages: int = 0
@@ -44,8 +48,11 @@ class Beside(Struct, frozen=True):
     follower_ns: IntArray = np.empty(0, dtype=np.int64)
 
     @classmethod
-    def of(cls, host_trace: HostTrace, held: IntArray, launching: IntArray, stretch: Stretch) -> Beside:
-        """All threads but those that a replay holds; the followers do not include those that are `launching`."""
+    def of(
+        cls, host_trace: HostTrace, held: IntArray, launching: IntArray, wakers: IntArray, stretch: Stretch
+    ) -> Beside:
+        """All threads but those that a replay holds; the followers do not include those that are `launching`, nor those
+        with ranges the `wakers`, of which it is known who waits for them."""
         calls = host_trace.tables.os_calls
         every = np.union1d(distinct_values(calls.thread), distinct_values(host_trace.ranges.rows.thread))
         threads = np.setdiff1d(every, np.union1d(held, host_trace.nsys_threads))
@@ -54,7 +61,10 @@ class Beside(Struct, frozen=True):
         others = np.setdiff1d(every, np.union1d(launching, host_trace.nsys_threads))
         kin = others[np.isin(process_of(others), process_of(held))]
         naps = _naps(calls, np.flatnonzero(inside & np.isin(calls.thread, kin)))
-        return cls(threads, int((sends[calls.name] & inside).sum()), naps, *_followers(calls, kin, stretch))
+        followers, works = _followers(calls, kin, stretch)
+        makers, makes = _makers(host_trace.ranges.rows, np.setdiff1d(kin, np.union1d(followers, wakers)), stretch)
+        found = np.concatenate((followers, makers)), np.concatenate((works, makes))
+        return cls(threads, int((sends[calls.name] & inside).sum()), naps, *found)
 
 
 def _naps(calls: CallTable, rows: IntArray) -> int:
@@ -79,18 +89,55 @@ def _followers(calls: CallTable, threads: IntArray, stretch: Stretch) -> tuple[I
         follows = _in_each_step(thread, begin[rows], len(found), stretch)
     else:
         follows = np.bincount(thread) >= FEWEST_ANSWERED
-    works = stretch.end - stretch.begin - np.bincount(thread, (end - begin)[rows]).astype(np.int64)
-    works += ANSWER_NS * np.bincount(thread)
-    return found[follows], works[follows] // stretch.count
+    works = [_works_ns(begin[rows[thread == each]], end[rows[thread == each]], stretch) for each in range(len(found))]
+    return found[follows], np.array(works)[follows]
+
+
+def _works_ns(begin: IntArray, end: IntArray, stretch: Stretch) -> int:
+    """How long in a step, or in the window, a thread with these waits works, in ns: who is done before the last step
+    works for those before that."""
+    order = np.argsort(begin, kind="stable")
+    steps = np.searchsorted(stretch.borders, begin[order[[0, -1]]], side="right")
+    whole = not stretch.stepwise or steps[1] >= stretch.count or steps[1] == steps[0]
+    first, last = (stretch.begin, stretch.end) if whole else (int(begin[order[0]]), int(begin[order[-1]]))
+    waits = int((np.clip(end, first, last) - np.clip(begin, first, last)).sum())
+    answers = ANSWER_NS * np.count_nonzero((begin >= first) & (begin < last))
+    return int(last - first - waits + answers) // (stretch.count if whole else int(steps[1] - steps[0]))
+
+
+def _makers(ranges: RangeRows, threads: IntArray, stretch: Stretch) -> tuple[IntArray, IntArray]:
+    """Those of the threads that have as many ranges in each step, and how long in one these take, in ns."""
+    inside = (ranges.start >= stretch.begin) & (ranges.start < stretch.end) & (ranges.end > ranges.start)
+    rows = np.flatnonzero(np.isin(ranges.thread, threads) & inside)
+    if len(rows) == 0 or not stretch.stepwise:
+        return rows[:0], rows[:0]
+    found, thread = distinct(ranges.thread[rows])
+    makes = _in_each_step(thread, ranges.start[rows], len(found), stretch)
+    works = [_in_ranges(ranges.take(rows[thread == each]), stretch) for each in range(len(found))]
+    return found[makes], np.array(works)[makes]
+
+
+def _in_ranges(ranges: RangeRows, stretch: Stretch) -> int:
+    """How long in a step a thread is in these ranges, in ns."""
+    spans = union(Intervals(ranges.start, ranges.end))
+    each = max(round(len(spans) / stretch.count), 1)
+    return int(each * spans.total()) // len(spans)
 
 
 def _in_each_step(thread: IntArray, begin: IntArray, count: int, stretch: Stretch) -> BoolArray:
     """Which of so many threads have as many waits, which `begin` in order, in nearly each step."""
     waits = np.zeros((count, stretch.count), dtype=np.int64)
     np.add.at(waits, (thread, np.searchsorted(stretch.borders, begin, side="right") - 1), 1)
-    usual = np.round(waits.mean(axis=1, keepdims=True))
+    return np.array([_regular(each) for each in waits], dtype=np.bool_)
+
+
+def _regular(waits: IntArray) -> bool:
+    """Whether there are as many of these numbers of waits in each step. Who works ahead is done before the last steps,
+    and waits in none of them."""
+    last = int(np.flatnonzero(waits)[-1]) + 1
+    if last < max(LEAST_SPAN * len(waits), 2):
+        return False
+    usual = round(waits[:last].mean())
     # A wait near the border of two steps may be charged to either.
-    ahead = np.cumsum(waits - usual, axis=1)
-    near = np.abs(ahead - np.median(ahead, axis=1, keepdims=True)) <= 1
-    found: BoolArray = (near.mean(axis=1) >= REGULAR) & (usual[:, 0] > 0)
-    return found
+    ahead = np.cumsum(waits[:last] - usual)
+    return bool(np.mean(np.abs(ahead - np.median(ahead)) <= 1) >= REGULAR) and usual > 0

@@ -18,14 +18,19 @@ from nsysdiag.replay.entangled import loosened, met_by_chance, most_removed_ns, 
 from nsysdiag.replay.fixes import reads_ns
 from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.mpi import in_a_row, most_sooner, takes_out_waits, without_waits
+from nsysdiag.replay.pacing import JOINED
 from nsysdiag.replay.polling import with_other_sleeps
 from nsysdiag.replay.run import Run, as_run, borders_of, busy, mean_step, run_of
-from nsysdiag.replay.sources import source_may_limit
+from nsysdiag.replay.shared_cpus import off_cpu_ns
+from nsysdiag.replay.sources import of_devices, source_may_limit
 from nsysdiag.replay.step_work import StepWork
 from nsysdiag.replay.stretch import LEAST_ERROR
 from nsysdiag.replay.work import Class
 
 SAMPLES, SEED, SPREAD = 200, 1, (2.5, 97.5)
+
+
+NO_GRID = np.iinfo(np.int64).max
 
 
 class BoundCase(Struct, frozen=True):
@@ -127,11 +132,38 @@ def _timed(case: BoundCase) -> Sequence[int]:
     timed = model.threads.timed
     gone = bool((timed.sure > changes.paced).any()) or model.outlived.share > 0
     gone |= bool((model.graph.edges.kind == EdgeKind.HIDDEN).any())
-    if not gone and not (changes.doubtful_times & (timed.sure == 0)).any():
+    if not gone and not (changes.doubtful_times & np.isin(timed.sure, (0, JOINED))).any():
         return []
     pinned = run_of(changes, proven=True, pinned=True).ns
     # Also in steps that did not wait the time may have come but then.
     return [case.now.ns if not gone and 2 * pinned > case.now.ns + case.run.ns else pinned]
+
+
+def _grids(case: BoundCase) -> Sequence[int]:
+    """The next of the equal distances at which waits end has just come: a step is shorter by a whole one."""
+    least, shortest = _at_once_ns(case.changes), _grids_ns(case.changes.model)
+    return [least] if least < min(case.run.ns, (1 - LEAST_ERROR) * shortest) else []
+
+
+@once
+def _grids_ns(model: Model) -> int:
+    """The length of a step as it is, if none waits for the next of equal distances."""
+    return _at_once_ns(Changes.none(model))
+
+
+def _at_once_ns(changes: Changes) -> int:
+    model = changes.model
+    inside = np.append(model.threads.timed.grid > 0, False)[model.timed_of_piece] | of_devices(model)
+    return run_of(replace(changes, time=np.where(inside, 0.0, changes.time))).ns if inside.any() else NO_GRID
+
+
+def _shared_cpus(case: BoundCase) -> Sequence[int]:
+    """Threads that take the CPU of a launching thread do so at other times: never, or more often by chance."""
+    kept, more = off_cpu_ns(case.changes)
+    if kept < LEAST_ERROR * case.now.ns or abs(case.run.ns - case.now.ns) < LEAST_ERROR * case.now.ns:
+        return []
+    longer = max(min(case.run.ns + more, case.now.ns), case.run.ns)
+    return [case.run.ns - kept, longer]
 
 
 def _outlasting(case: BoundCase) -> Sequence[int]:
@@ -314,17 +346,23 @@ def _followed(case: BoundCase) -> Sequence[int]:
     if changes.complete:
         return []
     every = (changes, *case.others)
-    least = min(run_of(each, observed=False).ns for each in every)
-    alike = now.ns - _unobserved_ns(changes.model) + least
+    least = min(map(_unobserved_ns, every))
+    alike = now.ns - _all_unobserved_ns(changes.model) + least
     # Of threads that are known by some of their waits alone, the others are not in the replay.
     least = min(least, case.run.ns - unknown_ns(changes.model))
     return [min(alike, case.run.ns), min(max(least, now.ns - most_removed_ns(every)), case.run.ns)]
 
 
+def _unobserved_ns(changes: Changes) -> int:
+    """The length of a step, if no operation waits for work that it only followed, and no thread for unknown ones."""
+    found = replace(changes, time=np.where(changes.model.asks_again, 0.0, changes.time))
+    return run_of(found, observed=False).ns
+
+
 @once
-def _unobserved_ns(model: Model) -> int:
-    """The length of a step of the program as it is, if no operation waits for work that it only followed."""
-    return run_of(Changes.none(model), observed=False).ns
+def _all_unobserved_ns(model: Model) -> int:
+    """The same of the program as it is."""
+    return _unobserved_ns(Changes.none(model))
 
 
 @once
@@ -347,6 +385,8 @@ RULES = (
     BoundRule("Some waits for threads have no waker that is sure.", _uncertain),
     BoundRule("Threads that come later to a wait do not have to be woken.", _called_before),
     BoundRule("Some waits may end at a time of their own: they grow by what is saved before them.", _timed),
+    BoundRule("Some waits end at the next of equal distances: a whole one may be saved.", _grids, True),
+    BoundRule("Other threads take the CPU of a launching thread now and then.", _shared_cpus, True),
     BoundRule("Some synchronizations last longer than what they are known to wait for.", _outlasting),
     BoundRule("A source outside of the program may be no faster than it was.", _source),
     BoundRule("A thread follows the steps, and may take longer than they do then.", _followers),

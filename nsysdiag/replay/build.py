@@ -186,7 +186,7 @@ def model_of(given: ReplayInputs) -> Model:
         outlived=timeline.outlived,
         first=_first_operations(given),
         cpus=len(given.host_trace.tables.cpus.numbers),
-        beside=Beside.of(given.host_trace, program.thread, launching, given.stretch),
+        beside=Beside.of(given.host_trace, program.thread, launching, threads.woken.awaited, given.stretch),
         explained=late.kept,
         paging=paging_ns(work, given.activity, late.kept),
         uploads=late.uploads,

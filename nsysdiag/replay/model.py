@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before, union
 from nsysdiag.causes import PLACE, THREAD_WAIT, places
+from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.collectives import KINDS, SEND_RECEIVE, kind_of
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.nvtx import NvtxRanges
@@ -216,6 +217,16 @@ class Model(Struct, frozen=True, dict=True):
         ends = np.append(ends_of(self.named.calls), Ends.UNKNOWN)
         # No thread ends a sleep or a read of a file.
         found: BoolArray = np.isin(self.pieces.cause, WAITS) & (ends[self.pieces.call] != Ends.NO_THREAD)
+        return found | self.asks_again
+
+    @cached_property
+    def asks_again(self) -> BoolArray:
+        """Which pieces are sleeps of launching threads, while a thread follows the steps of which no wait is known:
+        they may look again and again whether it has made something."""
+        pieces = self.pieces
+        unknown = len(np.setdiff1d(self.beside.followers, self.threads.woken.awaited)) > 0
+        mine = np.isin(self.program.thread[pieces.owner], self.launching)
+        found: BoolArray = (pieces.cause == PLACE[SLEEP.id]) & mine & unknown
         return found
 
     @cached_property

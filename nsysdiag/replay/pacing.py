@@ -24,6 +24,7 @@ from nsysdiag.causes.input_output import IO_WAIT
 from nsysdiag.causes.off_cpu import UNTRACED
 from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.rows import Rows, RowsOf, ThreadAxis, distinct
+from nsysdiag.replay.beats import keeps_beat, on_grid
 from nsysdiag.replay.device_waits import DeviceWaits
 from nsysdiag.replay.host_time import HostNames, HostTime
 from nsysdiag.replay.stretch import LEAST_ERROR, Stretch
@@ -50,14 +51,15 @@ period. So many times less than the work in them: they are kept on purpose."""
 VARIES = 0.05
 """Of its length. Of 8 ms of computing under a lock in a captured program it is 0.02, as regular as the loop."""
 
-OUTLIVED = -1
+OUTLIVED, JOINED = -1, -2
 
 
 class Timed(Rows, frozen=True):
     """Waits [begin, end) in ns of `thread` that may end at a time of their own. `sure` is 1 where waits of this kind
     make up for what the thread does before them, and 0 where the trace cannot tell. It is OUTLIVED where they outlast
-    what they are known to wait for. `period` is the usual time from end to end in ns, 0 where it is not regular.
-    `outside` is 1 where no thread of the program is waited for, as for a lock."""
+    what they are known to wait for, and JOINED where a part of each is work. `grid` is 1 where they end with the next
+    of equal distances: then a shorter step may save a whole one. `period` is the usual time from end to end in ns, 0
+    where it is not regular. `outside` is 1 where no thread of the program is waited for, as for a lock."""
 
     thread: IntArray
     begin: IntArray
@@ -65,6 +67,7 @@ class Timed(Rows, frozen=True):
     sure: IntArray
     period: IntArray
     outside: IntArray
+    grid: IntArray
 
     def pace(self, stretch: Stretch) -> int:
         """The usual step in ns of a loop in which most steps surely wait for a time, or for something outside of the
@@ -128,10 +131,14 @@ def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: S
             real = mine if waits.cause[rows[0]] != PLACE[IO_WAIT.id] else mine[length[mine] >= WAITED_NS]
             seldom = len(real) < _often(stretch)
             on_cpu = waits.cause[rows[0]] == PLACE[HOST_CODE]
-            if sure is None or seldom or (on_cpu and not (sure and _varies(end - begin, np.diff(end)))):
+            spins = bool(sure) and _varies(end - begin, np.diff(end))
+            joined = on_cpu and not spins and not seldom and keeps_beat(begin, end)
+            grid = bool(outside) and not on_cpu and not mpi and on_grid(end[_is_wait(end - begin)])
+            if not joined and not grid and (sure is None or seldom or (on_cpu and not spins)):
                 continue
             same, thread = np.ones(len(mine), dtype=np.int64), axis.threads[lane[mine]]
-            every = Timed(thread, begin, end, same * (sure and not mpi), same * period, same * bool(outside))
+            known = JOINED if joined else int(bool(sure) and not mpi)
+            every = Timed(thread, begin, end, same * known, same * period, same * bool(outside), same * grid)
             found.append(every.take(_is_wait(end - begin)))
     return Timed.concatenate(found)
 
@@ -197,8 +204,6 @@ def _judged(begin: IntArray, end: IntArray, step: IntArray, *, by_clock: bool = 
     busy = (begin[real][1:] - end[real][:-1]) / steps
     if paced and regular and max(FIXED * _spread(period), NOISE_NS) <= _spread(busy):
         return True, regular
-    if by_clock and max(_spread(period), NOISE_NS) >= _spread(busy) >= NOISE_NS:
-        return None, 0
     follows = real[1:] & real[:-1]
     low, high = _slopes((begin[1:] - end[:-1])[follows], (end - begin)[1:][follows])
     return None if low > HALFWAY else paced and high < HALFWAY, regular
@@ -286,4 +291,4 @@ def outlived(
     start = np.concatenate((held.end[rows] - ns[rows], begin))
     end = np.concatenate((held.end[rows], begin + length[unknown]))
     no = np.zeros(len(thread), dtype=np.int64)
-    return Outlived(ns, share), Timed(thread, start, end, no + OUTLIVED, no, no + 1)
+    return Outlived(ns, share), Timed(thread, start, end, no + OUTLIVED, no, no + 1, no)

@@ -13,13 +13,13 @@ import re
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, coverage, union
-from nsysdiag.causes import PLACE
+from nsysdiag.causes import BLOCKED, PLACE
 from nsysdiag.causes.input_output import IO_WAIT
 from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.rows import distinct
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.pacing import LEAST_PART, MANY, MESSAGES, WAITED_NS
+from nsysdiag.replay.pacing import LEAST_PART, MANY, MESSAGES, RETURN_NS, WAITED_NS
 from nsysdiag.replay.step_work import StepWork
 from nsysdiag.replay.wakes import LOCKS
 from nsysdiag.wakeups.waits import Ends, ends_of, is_timed
@@ -56,11 +56,22 @@ def source_may_limit(changes: Changes) -> bool:
     asked = (asked | (_queued(model) & unknown)) & (changes.time >= 1)
     asleep = (pieces.cause == PLACE[SLEEP.id]) & model.in_calls(_SLEEPS) & (changes.time >= 1)
     launching = np.isin(model.program.thread, model.launched_by[model.step_work == StepWork.OWN])[pieces.owner]
-    # Who sleeps until a time that has come returns at once.
-    late = asleep & (pieces.end - pieces.start < WAITED_NS)
-    if _ahead(model, kind, np.flatnonzero(asked | late)) or _timer_posts(model, np.flatnonzero(launching & unknown)):
+    blocked = (pieces.cause == PLACE[BLOCKED]) & unknown & launching & (changes.time >= 1)
+    # Who sleeps until a time that has come returns at once, or as soon as it is woken.
+    length = pieces.end - pieces.start
+    late = (asleep & (length < WAITED_NS)) | (blocked & (length < RETURN_NS))
+    soon = late | (length < LEAST_PART * (stretch.end - stretch.begin) / stretch.count)
+    if _ahead(model, kind, soon, np.flatnonzero(asked | late)):
         return True
-    return _at_times(model, kind, np.flatnonzero((asked | asleep) & launching))
+    if _timer_posts(model, np.flatnonzero(launching & unknown)):
+        return True
+    return _at_times(model, kind, np.flatnonzero(((asked | asleep) & launching) | blocked))
+
+
+def of_devices(model: Model) -> BoolArray:
+    """Which pieces of host time wait for a device that may be ready at equal distances of time, as a screen is."""
+    waits: BoolArray = model.in_calls(_DEVICES) & (model.pieces.cause == PLACE[IO_WAIT.id]) & _unknown(model)
+    return waits
 
 
 def _timer_posts(model: Model, rows: IntArray) -> bool:
@@ -145,13 +156,11 @@ def _queued(model: Model) -> BoolArray:
     return found
 
 
-def _ahead(model: Model, kind: IntArray, rows: IntArray) -> bool:
-    """Whether threads asked in MANY steps by the same call, of the same `kind`, and did not wait in most of these;
-    `rows` are the pieces in which one asks."""
-    pieces, stretch = model.pieces, model.stretch
-    number = distinct(kind[rows])[1]
-    soon = (pieces.end - pieces.start)[rows] < LEAST_PART * (stretch.end - stretch.begin) / stretch.count
-    asking, at_once = _steps(model, number, rows), _steps(model, number[soon], rows[soon])
+def _ahead(model: Model, kind: IntArray, soon: BoolArray, rows: IntArray) -> bool:
+    """Whether threads asked in MANY steps by the same call, of the same `kind`, and got what they asked for `soon` in
+    most of these; `rows` are the pieces in which one asks."""
+    stretch, number = model.stretch, distinct(kind[rows])[1]
+    asking, at_once = _steps(model, number, rows), _steps(model, number[soon[rows]], rows[soon[rows]])
     at_once = np.append(at_once, np.zeros(len(asking) - len(at_once), dtype=np.int64))
     step = _step(model, rows)
     first, last = np.full(len(asking), stretch.count), np.zeros(len(asking), dtype=np.int64)

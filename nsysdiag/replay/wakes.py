@@ -22,7 +22,8 @@ from nsysdiag.arrays.intervals import (
 from nsysdiag.causes.thread_waits import SWITCH_INTERVAL_NS, TIMED_WAIT
 from nsysdiag.events.host import place_api_calls
 from nsysdiag.events.identity import joint, pid_of, process_of, tid_of
-from nsysdiag.events.rows import CallTable, Rows, ThreadAxis, distinct
+from nsysdiag.events.rows import CallTable, Rows, ThreadAxis, distinct, distinct_values
+from nsysdiag.replay.pacing import WAITED_NS
 from nsysdiag.wakeups.levels import MOST_HOPS
 from nsysdiag.wakeups.loaders import Finder, HostTrace, Loaders, WaitingThreads
 from nsysdiag.wakeups.waits import Ends, Waits
@@ -142,6 +143,11 @@ class Wakes(Rows, frozen=True):
     loader: IntArray
     interpreter: IntArray
     lock: IntArray
+
+    @property
+    def awaited(self) -> IntArray:
+        """The threads that ended waits of others, which were not over at once."""
+        return distinct_values(self.waker[self.end - self.begin >= WAITED_NS])
 
 
 def wakes(

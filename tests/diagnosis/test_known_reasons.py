@@ -67,6 +67,7 @@ def test_a_wait_in_no_traced_call_is_not_charged_to_the_synchronization_before_i
     assert account_of(report)["unknown"] == pytest.approx(0.7, abs=0.02)
     assert account_of(report).get("sync", 0) < 0.01
     assert "Waiting in calls that were not traced takes 69." in screen(report)
+    assert "Look at first: Blocked in an untraced call" in screen(report)
     assert not any(each.bottleneck == "sync" for each in report.findings)
 
 

@@ -220,13 +220,12 @@ def test_a_view_of_a_gpu_without_work_says_so(tmp_path: Path) -> None:
 
     sim.thread(sim.process(), main)
     trace = sim.run().write(tmp_path / "a.sqlite")
-    said = {
-        device: report.diagnosis.headline
-        for device in ("gpu0", "gpu1")
-        if (report := analyze(trace, Settings(device=device))).diagnosis
-    }
+    views = {device: analyze(trace, Settings(device=device)) for device in ("gpu0", "gpu1")}
+    said = {device: view.diagnosis.headline for device, view in views.items() if view.diagnosis}
     assert "gpu1 has next to no work: 6.00 µs, where gpu0 has 120 ms." in said["gpu1"]
     assert "next to no work" not in said["gpu0"]
+    assert views["gpu1"].findings
+    assert [each.saves for each in views["gpu1"].findings if each.saves] == [], "it has nothing to do sooner"
 
 
 def test_a_view_of_a_gpu_that_waits_says_for_how_long(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_what_waits_for_a_time_now_and_then_paces_no_loop() -> None:
     stretch = Stretch(np.arange(41) * PERIOD, stepwise=True)
     at = np.arange(10) * 4 * PERIOD
     some = np.ones(10, dtype=np.int64)
-    assert Timed(some, at, at + PERIOD, some, some * 4 * PERIOD, some).pace(stretch) == 0
+    assert Timed(some, at, at + PERIOD, some, some * 4 * PERIOD, some, some).pace(stretch) == 0
 
 
 def test_a_wait_that_is_taken_out_holds_nothing_back() -> None:
