@@ -17,7 +17,7 @@ from nsysdiag.replay.changes import Changes
 
 
 def off_cpu_ns(changes: Changes) -> tuple[int, int]:
-    """For how long in a step launching threads have no CPU while they have work, and how much longer that may be, in ns.
+    """For how long in a step launching threads have no CPU while they work, and how much longer that may be, in ns.
     Others may take it in waits as well, and seldom do at all. Both are 0 where that time is taken out."""
     model, pieces, labels = changes.model, changes.model.pieces, changes.model.named.labels
     taken = (pieces.cause == PLACE[PREEMPTION]) & np.isin(model.program.thread[pieces.owner], model.launching)
