@@ -291,6 +291,28 @@ class TraceBuilder:
             values=values,
         )
 
+    def host_function(
+        self,
+        start: int,
+        end: int,
+        *,
+        node: int | None = None,
+        stream: int = 7,
+        launch: tuple[int, int] | None = None,
+        thread: ThreadId = MAIN,
+        device: int = 0,
+        context: int = 1,
+        correlation: int | None = None,
+    ) -> TraceBuilder:
+        """A stream waits for a host function, a node of a graph if `node` is given."""
+        return self._operation(
+            "CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE_AND_HOST_LAUNCH",
+            (start, end),
+            where=(device, context, stream),
+            issued=(thread, "cudaLaunchHostFunc", launch, correlation),
+            values={"graphNodeId": node},
+        )
+
     def _operation(
         self,
         table: str,

@@ -14,6 +14,7 @@ SCHEMAS = {
     "3.13.2": "2024.5.1.113",
     "3.17.2": "2025.1.1.65",
     "3.24.8": "2025.6.1.190",
+    "3.28.1": "2026.4.1.0",
 }
 """Export schema versions that can be written, and the nsys version of each; "2020" has no version table."""
 
@@ -35,6 +36,7 @@ CUPTI_ACTIVITY_KIND_KERNEL: start end deviceId contextId greenContextId?@3.7.2 s
 CUPTI_ACTIVITY_KIND_MEMCPY: start end deviceId contextId greenContextId?@3.7.2 streamId correlationId? globalPid? bytes copyKind deprecatedSrcId? srcKind? dstKind? srcDeviceId? srcContextId? dstDeviceId? dstContextId? migrationCause? graphNodeId? virtualAddress?@2.9.1 copyCount?@3.17.2
 CUPTI_ACTIVITY_KIND_MEMSET: start end deviceId contextId greenContextId?@3.7.2 streamId correlationId? globalPid? value bytes graphNodeId? memKind?
 CUPTI_ACTIVITY_KIND_GRAPH_TRACE@3.7.2: start end deviceId contextId greenContextId? streamId correlationId? globalPid? graphId graphExecId
+CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE_AND_HOST_LAUNCH@3.28.1: start end deviceId contextId greenContextId? streamId correlationId? globalPid? graphNodeId? graphId?
 CUPTI_ACTIVITY_KIND_RUNTIME: start end eventClass globalTid? correlationId? nameId returnValue callchainId?
 CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: start end deviceId contextId greenContextId?@3.7.2 streamId correlationId? globalPid? deprecatedSyncType?@3.17.1 syncType eventId eventSyncId?@3.17.1
 CUPTI_ACTIVITY_KIND_CUDA_EVENT@2.9.1: timestamp?@3.24.8 deviceId contextId greenContextId?@3.7.2 streamId correlationId? globalPid? eventId eventSyncId?@3.17.2

@@ -36,6 +36,7 @@ _ORDER = (
     unexplained.LAUNCH_UNKNOWN,
     other_calls.PROFILER_OVERHEAD,
     other_calls.EXPOSED_MPI,
+    streams.HOST_FUNCTION,
     sync.CAUSE,
     blocking_copy.CAUSE,
     memory_calls.MEMORY_ALLOCATION,

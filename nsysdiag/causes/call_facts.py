@@ -13,6 +13,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, ascending
 from nsysdiag.causes.evidence import READ_BACK_BYTES, CallFacts
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity
+from nsysdiag.events.host_functions import held_calls
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct, picked, taken
@@ -51,6 +52,12 @@ def call_facts(activity: DeviceActivity) -> CallFacts:
         first_launch=loads,
         first_use=_flags(len(calls), firsts.slow(FIRST_NS)) & ~loads,
         synchronized=activity.synchronized,
+        held=held_calls(
+            activity.host_functions,
+            calls,
+            activity.synchronized_streams.stream,
+            one_device=len(activity.devices) < 2,
+        ),
     )
 
 

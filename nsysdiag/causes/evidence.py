@@ -14,6 +14,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.host import HostActivity
+from nsysdiag.events.host_functions import HeldCalls
 from nsysdiag.events.rows import NamedRows, picked
 from nsysdiag.fields import Sentence
 from nsysdiag.gaps import gaps
@@ -43,7 +44,8 @@ class CallFacts(Struct, frozen=True):
     `upload`: copies from pageable memory to a device; `creates_context`: a process's first calls, over 1 ms, before
     anything ran; `first_launch`: the first launch of a kernel name that took far longer than the median of its API;
     `first_use`: a long first launch of an API with too few others for a median. `synchronized` is the number of the
-    device that a call waited for, -1 where unknown.
+    device that a call waited for, -1 where unknown. `held` are the times in which calls wait for a host function, if
+    they synchronize at all.
     """
 
     pageable: BoolArray
@@ -53,6 +55,7 @@ class CallFacts(Struct, frozen=True):
     first_launch: BoolArray
     first_use: BoolArray
     synchronized: IntArray
+    held: HeldCalls
 
     @property
     def copied(self) -> IntArray:

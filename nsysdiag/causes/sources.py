@@ -41,6 +41,7 @@ SOURCES = {
     "best_practices": SourceDocument(
         "CUDA C++ Best Practices Guide", "Data transfer between host and device: pinned memory, overlapping transfers"
     ),
+    "host_functions": SourceDocument(_CUDA_GUIDE, "Host functions (callbacks) in streams"),
     "unified_memory": SourceDocument(_CUDA_GUIDE, "Unified Memory"),
     "contexts": SourceDocument(_CUDA_DRIVER, "Context Management"),
     "overhead": SourceDocument(

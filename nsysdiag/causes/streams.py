@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from nsysdiag.causes import sync
 from nsysdiag.causes.cause import Cause, Lookalike, Variant, advice, words
-from nsysdiag.causes.evidence import LATENCY_LIMIT, Threshold
+from nsysdiag.causes.evidence import LATENCY_LIMIT, EvidenceLayer, HostEvidence, Threshold, plain_layer
+from nsysdiag.events.host_functions import HOST_FUNCTIONS, SLACK_NS
 from nsysdiag.gaps import stream_waits
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained
 from nsysdiag.gaps.stream_waits import LABELS, OTHER_DEVICE, WAITS_FOR_COMMUNICATION, WAITS_FOR_COPY
@@ -80,6 +82,55 @@ stream 9  (wait event)       [==next==)
     ),
     accepted=True,
     device=stream_wait_explained,
+)
+
+
+def held_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
+    """Synchronization calls while a host function runs in the stream that they wait for."""
+    calls, held = evidence.calls(sync.CALLS), evidence.facts.held
+    call_at = np.full(int(max(calls.row.max(initial=-1), held.row.max(initial=-1))) + 1, -1, dtype=np.int64)
+    call_at[calls.row] = np.arange(len(calls))
+    found = np.flatnonzero(call_at[held.row] >= 0) if len(call_at) else np.empty(0, dtype=np.int64)
+    axis = evidence.host.axis
+    lane = calls.spans.start[call_at[held.row[found]]] // axis.stride
+    return [plain_layer(axis.place(lane, held.spans[found]), "waits for a stream in which a host function runs")]
+
+
+def held_explained(side: DeviceSide) -> Explained:
+    """All that is left of a gap whose next operation is behind a host function of its stream."""
+    return Explained(side.frame.held, np.full(len(side.frame.gaps), -1, dtype=np.int64), [], [])
+
+
+HOST_FUNCTION = Cause(
+    id="host_function",
+    title="Waiting for a host function",
+    meaning="The operation was launched, but a host function before it in its stream had not returned: cudaLaunchHostFunc, or a host node of a CUDA graph.",
+    side="device",
+    tables=(HOST_FUNCTIONS,),
+    advice=advice(
+        "The stream does nothing until the host function returns, and one thread of the driver runs all of them. Let it only signal another thread, or put it on a stream of its own behind an event.",
+    ),
+    picture="""
+stream 7  [==A==)(host function       )[==next==)
+thread    [launch]
+""",
+    bottleneck="sync",
+    sources=("host_functions",),
+    thresholds=(
+        Threshold("slack", format_ns(SLACK_NS), "the function may end this long before the next operation begins"),
+    ),
+    confirm=(
+        "The row of the stream shows a host function that ends where the gap ends. Recent versions of Nsight Systems record them (CUDA 13.1 or newer).",
+    ),
+    confused_with=(
+        Lookalike("stream_wait", "There, an event holds the stream."),
+        Lookalike("device_stall", "The same in a trace without rows of host functions."),
+        Lookalike("sync", "A synchronization behind a host function waits for that, not for the GPU."),
+    ),
+    variants=(Variant("other", "", "return at once from the host function"),),
+    accepted=True,
+    host=held_evidence,
+    device=held_explained,
 )
 
 

@@ -14,6 +14,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, 
 from nsysdiag.events.calls import ApiCalls, CallRows, issue_times, match_launches
 from nsysdiag.events.event_waits import StreamWaits, Synchronized, read_stream_waits
 from nsysdiag.events.gpus import DeviceKeys, Gpu, TimeSlices, busiest, describe, device_keys, read_time_slices
+from nsysdiag.events.host_functions import HostFunctions
 from nsysdiag.events.identity import joint, pid_of, process_of
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category, LaunchShapes, Operations, RecordedOperations
@@ -95,8 +96,8 @@ class DeviceActivity(Struct, frozen=True):
     `devices`) describe the operations of all GPUs, one GPU after another; those of a timeline are a part of them, not a
     copy. `streams` is by stream code.
     `synchronized` is the number of the device that each call waited for, -1 where unknown or where there is one device
-    only; `synchronized_streams` the same of streams and events. `left_out_gpus` is how many GPUs were too many to be
-    analysed."""
+    only; `synchronized_streams` the same of streams and events. `host_functions` hold streams. `left_out_gpus` is how
+    many GPUs were too many to be analysed."""
 
     devices: list[DeviceTimeline]
     api_calls: ApiCalls
@@ -110,6 +111,7 @@ class DeviceActivity(Struct, frozen=True):
     first_correlation: dict[int, int]
     synchronized: IntArray
     synchronized_streams: Synchronized
+    host_functions: HostFunctions
     duration_ns: int | None
     latest_ns: int
     assumed_apart: bool
@@ -189,6 +191,7 @@ def device_activity(
         first_correlation=_first_correlations(api_calls.rows),
         synchronized=synchronized,
         synchronized_streams=waited.synchronized,
+        host_functions=waited.functions,
         duration_ns=operations.duration_ns,
         latest_ns=operations.latest_ns,
         assumed_apart=keys.assumed_apart,

@@ -11,6 +11,7 @@ from msgspec import Struct
 from nsysdiag.arrays.intervals import IntArray, rows_from
 from nsysdiag.arrays.nesting import constant
 from nsysdiag.events.calls import ApiCalls, issue_times, match_launches, named_like
+from nsysdiag.events.host_functions import HostFunctions, functions_of, read_host_functions
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Operations
 from nsysdiag.events.rows import Rows, distinct, stream_codes
@@ -160,6 +161,7 @@ class StreamsWaited(Struct, frozen=True):
 
     waits: StreamWaits
     synchronized: Synchronized
+    functions: HostFunctions
     operations: IntArray
     streams: list[tuple[int, int, int]]
 
@@ -178,10 +180,12 @@ def read_stream_waits(trace: Trace, api_calls: ApiCalls, operations: Operations,
         "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
         *("globalPid", "contextId", "streamId", "correlationId", "eventId", "eventSyncId"),
     )
+    functions = read_host_functions(trace)
     parts = [(operations.process, operations.context, operations.stream)]
-    parts += [(table["globalPid"], table["contextId"], table["streamId"]) for table in (sync, records)]
+    parts += [(table["globalPid"], table["contextId"], table["streamId"]) for table in (sync, records, functions)]
     code, keys = stream_codes(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-    op_code, sync_code, record_code = np.split(code, np.cumsum([len(operations), len(sync)]))
+    borders = np.cumsum([len(operations), len(sync), len(records)])
+    op_code, sync_code, record_code, function_code = np.split(code, borders)
     call = match_launches(sync["globalPid"], sync["correlationId"], api_calls.rows)
     recorded_by = match_launches(records["globalPid"], records["correlationId"], api_calls.rows)
     record_time = issue_times(recorded_by, api_calls.rows, np.full(len(records), -1, dtype=np.int64))
@@ -206,7 +210,7 @@ def read_stream_waits(trace: Trace, api_calls: ApiCalls, operations: Operations,
         np.concatenate((sync_code[streams], record_code[record])),
         np.concatenate((np.full(len(streams), -1), record_time[record])),
     )
-    return StreamsWaited(waits, synchronized, op_code, keys)
+    return StreamsWaited(waits, synchronized, functions_of(functions, function_code), op_code, keys)
 
 
 def _made_by(names: re.Pattern[str], call: IntArray, api_calls: ApiCalls) -> IntArray:

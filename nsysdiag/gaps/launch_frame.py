@@ -30,8 +30,8 @@ class LaunchCase(IntEnum):
 
 class LaunchFrame(Struct, frozen=True):
     """For each gap its case, the row of the launching call (-1: none), the start and end of that call, and whether its
-    operation waited for an event. `latency_ns` is how long a launch may take after its call. The borders inside
-    [opened, closed) are computed from these on each access:
+    operation waited for an event, or for a host function (`held`). `latency_ns` is how long a launch may take after
+    its call. The borders inside [opened, closed) are computed from these on each access:
 
     ```
     opened      call_start       call_end        settled          closed
@@ -44,12 +44,14 @@ class LaunchFrame(Struct, frozen=True):
     call: IntArray
     whole_call: Intervals
     event_wait: BoolArray
+    held: BoolArray
     latency_ns: int
 
     def take(self, rows: IntArray) -> LaunchFrame:
         """That of some of the gaps."""
         call, whole = self.call[rows], self.whole_call[rows]
-        return LaunchFrame(self.gaps.take(rows), self.case[rows], call, whole, self.event_wait[rows], self.latency_ns)
+        waits, held = self.event_wait[rows], self.held[rows]
+        return LaunchFrame(self.gaps.take(rows), self.case[rows], call, whole, waits, held, self.latency_ns)
 
     @property
     def host_known(self) -> BoolArray:
@@ -117,13 +119,15 @@ def frame_of(
     nothing = np.zeros(len(gaps), dtype=np.int64)
     api_start = np.where(has_call, calls.start[call], 0) if len(calls) else nothing
     api_end = np.where(has_call, calls.end[call], 0) if len(calls) else nothing
-    case = _cases(gaps, device, activity, calibration, call, api_start, api_end)
+    held = activity.host_functions.just_before(device.stream_code[gaps.next], gaps.opened, gaps.closed)
+    case = _cases(gaps, device, activity, calibration, call, api_start, api_end, held)
     return LaunchFrame(
         gaps=gaps,
         case=case,
         call=call,
         whole_call=Intervals(api_start, api_end),
         event_wait=waits.explains & _host_known(case),
+        held=held,
         latency_ns=calibration.latency_limit_ns,
     )
 
@@ -141,6 +145,7 @@ def _cases(
     call: IntArray,
     api_start: IntArray,
     api_end: IntArray,
+    held: BoolArray,
 ) -> IntArray:
     has_call = call >= 0
     issued = has_call & (api_end <= gaps.opened)
@@ -151,7 +156,7 @@ def _cases(
     )
     early = ~has_call & launched_before_capture(gaps, device, activity)
     case[early] = LaunchCase.BEFORE_CAPTURE
-    case[issued & same_graph_launch(gaps, device)] = LaunchCase.INTRA_GRAPH
+    case[issued & ~held & same_graph_launch(gaps, device)] = LaunchCase.INTRA_GRAPH
     within_floor = gaps.closed - gaps.opened <= calibration.floor_ns
     case[(issued | ~has_call) & within_floor] = LaunchCase.DISPATCH
     migrates = device.operations.migration[gaps.next]

@@ -179,6 +179,9 @@ _CUDA = (
     ),
     _table("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", _DEVICE_OPERATION, identifiers="graphId graphExecId"),
     _table(
+        "CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE_AND_HOST_LAUNCH", _DEVICE_OPERATION, identifiers="graphNodeId graphId"
+    ),
+    _table(
         "CUPTI_ACTIVITY_KIND_RUNTIME",
         _HOST_CALL,
         identifiers="callchainId",

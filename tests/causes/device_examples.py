@@ -397,6 +397,35 @@ def for_the_later_record_of_the_event() -> Ledgered:
     return Ledgered(recorded_twice(72), STALLED)
 
 
+@fires("host_function")
+def behind_a_host_function() -> Ledgered:
+    """
+    device, stream 7  [==A==)(function         )[==B==)
+    thread            [A][B]
+    """
+    trace = issued(schema="3.28.1").host_function(110_500, 149_000)
+    return Ledgered(trace, {"host_function": 40_000})
+
+
+@spares("host_function")
+def beside_a_host_function_of_another_stream() -> Ledgered:
+    """
+    device, stream 7  [==A==)....40_000....[==B==)
+    device, stream 9        (function     )
+    """
+    trace = issued(schema="3.28.1").host_function(110_500, 149_000, stream=9)
+    return Ledgered(trace, STALLED)
+
+
+@spares("host_function")
+def long_after_a_host_function() -> Ledgered:
+    """
+    device, stream 7  [==A==)(function)....100_000....[==B==)
+    """
+    trace = first(schema="3.28.1").host_function(110_500, 120_000)
+    return Ledgered(trace.kernel(220_000, 250_000, launch=(5_500, 9_000)), {"device_stall": 110_000})
+
+
 @fires("stream_barrier")
 def after_the_default_stream() -> Ledgered:
     """

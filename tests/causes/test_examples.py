@@ -101,7 +101,7 @@ def test_a_disabled_cause_takes_nothing(example: Example, tmp_path: Path) -> Non
 def test_what_coverage_leaves_out_and_what_counts_as_untold() -> None:
     unresolved = {cause.id for cause in CAUSES.values() if cause.unresolved}
     accepted = {cause.id for cause in CAUSES.values() if cause.accepted}
-    on_the_device = {"stream_wait", "stream_barrier", "gpu_context_switch", "device_stall"}
+    on_the_device = {"host_function", "stream_wait", "stream_barrier", "gpu_context_switch", "device_stall"}
     assert unresolved == {"uncovered", "blocked", "launch_unknown", "graph_untraced"}
     assert accepted == {"dispatch", "intra_graph", "unified_memory"} | on_the_device
     assert {cause.id for cause in CAUSES.values() if cause.side == "device"} == on_the_device

@@ -32,6 +32,7 @@ NAMES = (
     "cudaMemcpyAsync_v3020",
     "cudaGraphLaunch_v10000",
     "cudaStreamSynchronize_v3020",
+    "cudaLaunchHostFunc_v10000",
     "cudaEventRecord_v3020",
     "cudaMemsetAsync_v3020",
     "read",
@@ -180,6 +181,9 @@ def _device(rows: dict[str, list[Row]], gpu: int, pid: int, step: int, at: int) 
     _call(rows, pid, "cudaGraphLaunch_v10000", at + 650_000, at + 660_000, calls + 6)
     graph = {"start": at + 670_000, "end": at + 750_000, "correlationId": calls + 6, "graphId": 5, "graphExecId": 6}
     rows["CUPTI_ACTIVITY_KIND_GRAPH_TRACE"].append({**place, **graph})
+    _call(rows, pid, "cudaLaunchHostFunc_v10000", at + 661_000, at + 665_000, calls + 9)
+    function = {"start": at + 751_000, "end": at + 759_000, "correlationId": calls + 9, "graphNodeId": 9, "graphId": 5}
+    rows["CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE_AND_HOST_LAUNCH"].append({**place, **function})
 
 
 def _waiting(rows: dict[str, list[Row]], gpu: int, pid: int, step: int, at: int) -> None:

@@ -168,6 +168,13 @@ class Thread(OsThread):
         self.process.events += 1
         return CudaEvent(self.process.events)
 
+    def host_function(self, ns: int, stream: Stream | None = None, *, call: int = 5 * US) -> Body:
+        """cudaLaunchHostFunc: the stream waits until a thread of the driver has run a function for `ns`."""
+        with self.inside("api", "cudaLaunchHostFunc", "cuda_api") as issued:
+            yield Run(call * 4 // 5)
+            (stream or self.process.null).enqueue(Op("function", "host function", ns, issued))
+            yield Run(call - call * 4 // 5)
+
     def record(self, event: CudaEvent, stream: Stream, *, call: int = 1 * US) -> Body:
         """cudaEventRecord."""
         with self.inside("api", "cudaEventRecord", "cuda_api") as issued:

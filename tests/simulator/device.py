@@ -134,6 +134,7 @@ class Gpu:
         self.clock_hz: int | None = None
         self.bandwidth: int | None = None
         self.ops: list[Op] = []
+        self.functions: list[Op] = []
         self.graphs: list[GraphLaunch] = []
         self.slices: list[tuple[int, int, Process]] = []
         self.contexts: list[Context] = []
@@ -186,7 +187,7 @@ class Stream:
         op.waits = list(waits) or [*self._order(), *self.pending, *self._barriers()]
         self.tail, self.pending = [op], []
         self.depth += 1
-        self.context.gpu.ops.append(op)
+        (self.context.gpu.functions if op.kind == "function" else self.context.gpu.ops).append(op)
         op.done.then(self._finished)
         op.missing = len(op.waits)
         for wait in op.waits:
@@ -195,7 +196,8 @@ class Stream:
             _schedule(op)
 
     def _order(self) -> list[Wait]:
-        return [Wait("order", last, self.context.gpu.turnaround) for last in self.tail]
+        order = ("host_function" if last.kind == "function" else "order" for last in self.tail)
+        return [Wait(*each, self.context.gpu.turnaround) for each in zip(order, self.tail, strict=True)]
 
     def _barriers(self) -> list[Wait]:
         if self.kind == "null":
@@ -231,7 +233,9 @@ def _schedule(op: Op) -> None:
 
 
 def _chain(wait: Wait) -> list[tuple[int, str]]:
-    after = {"order": "dispatch", "stream_wait": "turnaround"}.get(wait.reason, wait.reason)
+    after = {"order": "dispatch", "stream_wait": "turnaround", "host_function": "turnaround"}.get(
+        wait.reason, wait.reason
+    )
     return [(wait.op.end, wait.reason), (wait.op.end + wait.turnaround, after)]
 
 

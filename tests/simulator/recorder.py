@@ -9,11 +9,13 @@ from tests.builder import CONTEXT_START, SAVE_END, TraceBuilder, Value, global_t
 from tests.simulator.evidence import records_os_call
 from tests.simulator.truth import rows_of
 
+HOST_FUNCTIONS = "CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE_AND_HOST_LAUNCH"
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tests.simulator.capture import Capture
-    from tests.simulator.device import Gpu
+    from tests.simulator.device import Gpu, Op
     from tests.simulator.host import Call, HostThread, Process, Span
     from tests.simulator.simulation import Simulation
     from tests.simulator.truth import Row
@@ -49,6 +51,9 @@ def record(
         for row in rows_of(gpu, capture):
             if row.op.stream.context.process in seen:
                 _operation(trace, row)
+        for function in gpu.functions if trace.knows(HOST_FUNCTIONS) else ():
+            if function.stream.context.process in seen:
+                _host_function(trace, function)
         if capture.context_switches:
             for start, end, owner in gpu.slices:
                 trace.context_switch(start, CONTEXT_START, pid=owner.pid, context=5, gpu=gpu.number)
@@ -201,6 +206,14 @@ def _synchronizations(trace: TraceBuilder, process: Process, capture: Capture) -
             device=call.device.ordinal if capture.sync_device else 0,
             context=call.device.number,
         )
+
+
+def _host_function(trace: TraceBuilder, op: Op) -> None:
+    assert op.call is not None
+    context = op.stream.context
+    where: Where = {"stream": op.stream.number, "device": context.ordinal, "context": context.number}
+    thread = (context.process.pid, context.process.pid)
+    trace.host_function(op.start, op.end, thread=thread, correlation=op.call.correlation, **where)
 
 
 def _operation(trace: TraceBuilder, row: Row) -> None:

@@ -154,7 +154,11 @@ def _explained(gpu: Gpu, rows: list[Row], busy: list[Interval], window: Interval
         row = _next_row(rows, end, capture)
         parts = _gap(start, end, row, rows, capture)
         if {cause for _, _, cause in parts} != {"dispatch"}:
-            parts = _uncover_graphs(parts, hidden)
+            parts = _uncovered(parts, hidden, "graph_untraced")
+        if capture.version >= (3, 28):
+            waits = [part for part in parts if part[2] == "sync"]
+            others = [part for part in parts if part[2] != "sync"]
+            parts = sorted(others + _uncovered(waits, _running_functions(gpu), "host_function"))
         ledger: Counter[str] = Counter()
         for part_start, part_end, cause in parts:
             ledger[cause] += part_end - part_start
@@ -231,6 +235,8 @@ def _device_parts(gap: int, start: int, end: int, op: Op, capture: Capture) -> l
 def _device_cause(reason: str, before: str, since: int, gap: int, capture: Capture) -> str:
     if reason == "turnaround":
         reason = "dispatch" if since <= gap else before
+    if reason == "host_function" and capture.version < (3, 28):
+        return "device_stall"
     if reason == "stream_wait" and not capture.sync_rows:
         return "device_stall"
     if reason == "gpu_context_switch" and not capture.context_switches:
@@ -245,9 +251,15 @@ def _hidden_graphs(gpu: Gpu, capture: Capture) -> list[Interval]:
     return _united((launch.call.start, launch.ops[-1].end) for launch in gpu.graphs)
 
 
-def _uncover_graphs(parts: list[Part], hidden: list[Interval]) -> list[Part]:
+def _running_functions(gpu: Gpu) -> list[Interval]:
+    """When host functions run in its streams: a synchronization waits for them, not for the device."""
+    return _united((op.start, op.end) for op in gpu.functions)
+
+
+def _uncovered(parts: list[Part], hidden: list[Interval], named: str) -> list[Part]:
+    """The parts with those inside `hidden` named so."""
     for span in hidden:
-        covered = [(start, end, "graph_untraced") for start, end in _clipped([part[:2] for part in parts], span)]
+        covered = [(start, end, named) for start, end in _clipped([part[:2] for part in parts], span)]
         around = [(-1, span[0]), (span[1], 1 << 62)]
         rest = [
             (start, end, cause)

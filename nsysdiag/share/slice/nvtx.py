@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nsysdiag.events.host_functions import HOST_FUNCTIONS
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import (
     COMMUNICATION_DOMAIN,
@@ -45,6 +46,7 @@ OPERATIONS = (
     "CUPTI_ACTIVITY_KIND_MEMCPY",
     "CUPTI_ACTIVITY_KIND_MEMSET",
     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+    HOST_FUNCTIONS,
 )
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
 _TIED = ("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT")
