@@ -148,8 +148,10 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
         sentences.append(said.waiting)
     if second is not None:
         noun = noun_of(said.shown(second.bottleneck), host_unseen=said.host_unseen)
-        most = said.details.get(second.bottleneck, NO_DETAIL).most
-        made_of = say(", mostly {}", most.short or most.text) if most else ""
+        behind = said.details.get(second.bottleneck, NO_DETAIL)
+        made_of = say(", mostly {}", behind.most.short or behind.most.text) if behind.most else ""
+        if said.host_unseen and said.shown(second.bottleneck) == UNKNOWN and behind.words and not behind.most:
+            made_of = say(", {}", behind.words)
         sentences.append(say("Second: {}, {}{}.", noun, format_share(second.share, 1), made_of))
         if said.waiting and second.bottleneck in KERNELS:
             sentences.append(said.waiting)

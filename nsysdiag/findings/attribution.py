@@ -8,7 +8,7 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import DeviceWaitCalls, Made
 from nsysdiag.arrays.claim import EvidenceLabel
-from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, nearest_before
+from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, nearest_after, nearest_before
 from nsysdiag.arrays.nesting import constant
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, OTHER_PROCESS, PLACE, SYNCHRONIZATION, sync, variant_of
@@ -166,17 +166,22 @@ class _CallsAt(Struct, frozen=True):
         return np.where(waits, self.facts.copied[self.calls.row[before]], 0)
 
 
-def last_calls(context: GapContext, host: HostActivity, slices: IntArray) -> tuple[IntArray, list[str]]:
-    """The last outermost CUDA call that the launching thread began before each slice, -1 for none, by the names."""
+def calls_around(context: GapContext, host: HostActivity, slices: IntArray) -> tuple[IntArray, IntArray, list[str]]:
+    """The last outermost CUDA call that the launching thread began before each slice, and the first that it begins
+    behind it, -1 for none, by the names."""
     calls, gap = host.api.take(host.api.outermost), context.slices.rows.gap[slices]
-    lane = context.lane[gap]
-    moment = context.axis.position(np.maximum(lane, 0), context.slices.rows.start[slices])
-    at = nearest_before(calls.spans.start, moment)
-    known = np.flatnonzero((lane >= 0) & (at >= 0))
-    known = known[calls.spans.start[at[known]] // context.axis.stride == lane[known]]
-    code = np.full(len(slices), -1, dtype=np.int64)
-    code[known] = calls.name[at[known]]
-    return code, calls.names
+    lane, rows = np.maximum(context.lane[gap], 0), context.slices.rows
+    before = nearest_before(calls.spans.start, context.axis.position(lane, rows.start[slices]))
+    behind = nearest_after(calls.spans.start, context.axis.position(lane, rows.end[slices]))
+
+    def named(at: IntArray) -> IntArray:
+        code = np.full(len(slices), -1, dtype=np.int64)
+        known = np.flatnonzero((context.lane[gap] >= 0) & (at >= 0) & (at < len(calls)))
+        known = known[calls.spans.start[at[known]] // context.axis.stride == lane[known]]
+        code[known] = calls.name[at[known]]
+        return code
+
+    return named(before), named(behind), calls.names
 
 
 def _made(

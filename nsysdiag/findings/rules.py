@@ -366,7 +366,7 @@ device  [step 1)[step 2)[step 3              )[step 4)
     sources=("nsight_cli", "gc"),
     fix="look at what takes longer in these iterations",
     advice=advice(
-        "Look at what takes longer in these iterations. A recurring spike is often output, a checkpoint, logging, or a reader that starts a new file.",
+        "Look at what takes longer in these iterations. A recurring spike is often output, a checkpoint, logging, or a reader that starts a new file. In a server it may be a wait for requests.",
         pytorch=words(
             "Look at what takes longer in these iterations. A recurring spike is often garbage collection, a "
             "checkpoint, logging, an evaluation, or a reader that starts a new file.",

@@ -24,7 +24,7 @@ from nsysdiag.events.callchains import Origin, interpreter_part
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.fields import Sentence
 from nsysdiag.findings import chains
-from nsysdiag.findings.attribution import Attribution, Shares, last_calls
+from nsysdiag.findings.attribution import Attribution, Shares, calls_around
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.facts import Evidence, EvidenceRow, FindingKind, Named, names_nothing
 from nsysdiag.findings.hotspots import Hotspot, SpotGaps, code_in, path_of
@@ -166,23 +166,36 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
         advice=[*_naming(facts, call), *_with_row(context, facts, advice)][:MOST_ADVICE],
         chain=_chain(context, facts, fix),
         rows=_rows(context, facts),
-        summary=say("{}{}", worker, place) if worker else leading if elsewhere else _after(context, facts, shares),
+        summary=say("{}{}", worker, place)
+        if worker
+        else leading
+        if elsewhere
+        else _between_calls(context, facts, shares),
         named=[] if worker else named,
     )
 
 
-def _after(context: FindingContext, facts: _Facts, shares: Shares) -> Sentence:
-    """`after cudaMemcpyAsync`: the CUDA call that most of the time follows, where nothing else shows the host or the
-    place."""
+def _between_calls(context: FindingContext, facts: _Facts, shares: Shares) -> Sentence:
+    """`between cudaMemcpy and cudaGraphLaunch`: the CUDA calls before and behind most of the time, where nothing else
+    shows the host or the place. `after cudaMemcpy` if different calls follow."""
     host = context.sightings.evidence.host
     seen = len(host.os_calls) or len(host.samples.position) or len(host.scheduling.on_cpu)
     if facts.spot.cause != FALLBACK or facts.path or seen or not len(facts.slices):
         return ""
-    code, names = last_calls(context.gaps, host, facts.slices)
-    most, share = _leading(code + 1, shares.lost[shares.slice >= 0])
-    if most == 0 or share <= MOST:
+    before, behind, names = calls_around(context.gaps, host, facts.slices)
+    time, width = shares.lost[shares.slice >= 0], len(names) + 1
+    pair, share = _leading((before + 1) * width + behind + 1, time)
+    first, then = divmod(pair, width)
+    if not (first and then) or share <= MOST:
+        (first, share), then = _leading(before + 1, time), 0
+    if first == 0 or share <= MOST:
         return ""
-    return say("{}after {}", "" if share >= ALMOST_ALL else "mostly ", typed.api(names[most - 1]))
+    mostly, call = "" if share >= ALMOST_ALL else "mostly ", typed.api(names[first - 1])
+    if then == first:
+        return say("{}between calls of {}", mostly, call)
+    if then:
+        return say("{}between {} and {}", mostly, call, typed.api(names[then - 1]))
+    return say("{}after {}", mostly, call)
 
 
 def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: Hotspot) -> _Facts:
