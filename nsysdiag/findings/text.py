@@ -150,6 +150,7 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
     worker = _worker(facts, call) if loads else ""
     leading = mostly(((each.text, ns) for each, ns in named), spot.counted_ns, context.judged.ns)
     measured = _measured(facts)
+    summary = leading if elsewhere else _between_calls(context, facts, shares)
     place = say(", awaited in {}", typed.nvtx(facts.path[-1], LONGEST_PLACE)) if facts.path else ""
     return Story(
         title=_title(context, facts, elsewhere),
@@ -166,11 +167,7 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
         advice=[*_naming(facts, call), *_with_row(context, facts, advice)][:MOST_ADVICE],
         chain=_chain(context, facts, fix),
         rows=_rows(context, facts),
-        summary=say("{}{}", worker, place)
-        if worker
-        else leading
-        if elsewhere
-        else _between_calls(context, facts, shares),
+        summary=say("{}{}", worker, place) if worker else summary,
         named=[] if worker else named,
     )
 
