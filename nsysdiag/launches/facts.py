@@ -159,7 +159,8 @@ class GraphLaunches(Record, frozen=True):
     """The cost of graph launches compared with single launches. `nodes`, and `node_api_ns`, the time in their calls,
     are of launches recorded node by node; `untraced` counts calls inside the window without any other row, `partial`
     launches that lack nodes which others of the same graph have. `rows` are the graphs with most work, at most twenty
-    of `count`."""
+    of `count`. Other kernels, launched one by one, are `outside`: their number, their time, and the names of at most
+    three with most of it."""
 
     count: TotalCount
     launches: TotalCount
@@ -171,6 +172,9 @@ class GraphLaunches(Record, frozen=True):
     untraced: TotalCount
     rows: list[GraphRow]
     partial: TotalCount = 0
+    outside: TotalCount = 0
+    outside_ns: TotalNs = 0
+    outside_kernels: list[KernelName] = []
 
 
 class Launch(Record, frozen=True):

@@ -36,7 +36,10 @@ if TYPE_CHECKING:
 
 # CUDA graphs: the host cost of their launches per node, compared with single kernel launches.
 
-MOST = 20
+MOST, MOST_OUTSIDE = 20, 3
+_NO_ROWS = GraphLaunches(
+    count=0, launches=0, nodes=0, api_ns=0, node_api_ns=0, work_ns=0, between_ns=0, untraced=0, rows=[]
+)
 
 
 class _Launches(Struct, frozen=True):
@@ -75,10 +78,12 @@ def graph_launches(
     member = (operations.graph_node > 0) | (operations.category == Category.GRAPH)
     rows = np.flatnonzero(member & inside & (device.launch >= 0)) if member.any() else np.empty(0, dtype=np.int64)
     if len(rows) == 0:
-        none = dict.fromkeys(("count", "launches", "nodes", "api_ns", "node_api_ns", "work_ns", "between_ns"), 0)
-        return GraphLaunches(**none, untraced=untraced, rows=[]) if untraced else None
+        return msgspec.structs.replace(_NO_ROWS, untraced=untraced) if untraced else None
     found = _launches(device, calls, rows, gaps, partial)
     by_node = found.nodes > 0
+    alone = np.flatnonzero(inside & ~member & (operations.category == Category.KERNEL) & (device.launch >= 0))
+    name, names = operation_names(device, alone, strings)
+    most = group_totals(name, (operations.end - operations.start)[alone])
     return GraphLaunches(
         count=int(found.graph.max()) + 1,
         launches=len(found.call),
@@ -90,6 +95,9 @@ def graph_launches(
         untraced=untraced,
         partial=int(np.isin(found.call, partial).sum()),
         rows=_rows(device, found, strings),
+        outside=len(alone),
+        outside_ns=int(most.total.sum()),
+        outside_kernels=[names[code] for code in most.code[:MOST_OUTSIDE].tolist()],
     )
 
 

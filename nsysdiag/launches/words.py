@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from nsysdiag import typed
 from nsysdiag.document.columns import RecordColumn, columns, of_devices
 from nsysdiag.document.packed import unpack_series
 from nsysdiag.document.words import counted, path_label
+from nsysdiag.fields import Sentence
 from nsysdiag.launches.facts import ApiRow, Distribution, GraphRow, LaunchBoundPhase, QueueDrains
+from nsysdiag.typed import listed, say
 from nsysdiag.units import NS_PER, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.document.view import Causes
-    from nsysdiag.launches.facts import Launch, LaunchBound, QueueDepth
+    from nsysdiag.launches.facts import GraphLaunches, Launch, LaunchBound, QueueDepth
     from nsysdiag.report import DeviceReport
 
 
@@ -21,11 +24,11 @@ AHEAD = 2
 """From so many outstanding operations on there is one in the queue behind the one that runs: the host is ahead."""
 
 
-def launch_sentences(device: DeviceReport, causes: Causes) -> list[str]:
+def launch_sentences(device: DeviceReport, causes: Causes) -> list[Sentence]:
     """The sentences in reading order; those on launch-bound phases, drains, graphs or a full queue only if there are
     any."""
     launch = device.launch
-    notes = _drains(launch.queue_depth, causes)
+    notes: list[Sentence] = [*_drains(launch.queue_depth, causes)]
     if launch.launch_bound is not None:
         notes.append(launch_bound_sentence(launch.launch_bound, device.window_ns))
     notes += _graphs(launch)
@@ -102,11 +105,11 @@ def launch_bound_sentence(phases: LaunchBound, window_ns: int) -> str:
     )
 
 
-def _graphs(launch: Launch) -> list[str]:
+def _graphs(launch: Launch) -> list[Sentence]:
     graphs = launch.graphs
     if graphs is None:
         return []
-    lines = []
+    lines: list[Sentence] = []
     if graphs.nodes:
         each = round(graphs.node_api_ns / graphs.nodes)
         plain = f", a single kernel launch {format_ns(launch.call.p50_ns)}" if launch.call else ""
@@ -120,6 +123,8 @@ def _graphs(launch: Launch) -> list[str]:
     elif graphs.launches:
         per = format_ns(round(graphs.api_ns / graphs.launches))
         lines.append(f"{_graph_launches(graphs.launches)}, recorded without their nodes: one costs the host {per}.")
+    if graphs.outside:
+        lines.append(_outside(graphs))
     if graphs.untraced:
         lines.append(f"{_graph_launches(graphs.untraced)} left only the launch call in the trace.")
     if graphs.partial:
@@ -128,6 +133,14 @@ def _graphs(launch: Launch) -> list[str]:
             "between their nodes is unknown."
         )
     return lines
+
+
+def _outside(graphs: GraphLaunches) -> Sentence:
+    """How much of the work graphs cover, and what runs outside of them."""
+    covered = format_share(graphs.work_ns, graphs.work_ns + graphs.outside_ns)
+    run = counted(graphs.outside, "kernel runs", "kernels run")
+    names = listed([typed.kernel(each) for each in graphs.outside_kernels])
+    return say("{} of the time of kernels is in graphs. {} outside of them, longest {}.", covered, run, names)
 
 
 def _graph_launches(count: int) -> str:

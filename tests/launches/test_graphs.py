@@ -52,6 +52,17 @@ def test_one_graph_beside_a_kernel(tmp_path: Path) -> None:
     assert (launch.calls, launch.call.count, launch.call.p50_ns) == (2, 1, 5_000)
 
 
+def test_kernels_outside_of_graphs(tmp_path: Path) -> None:
+    trace = TraceBuilder()
+    replay(trace, 1_000, 500)
+    for at, name in enumerate(("norm", "head", "head", "copy", "sample")):
+        begin = 100_000 + at * 20_000
+        trace.kernel(begin, begin + 2_000 + at, name=name, launch=(begin - 9_000, begin - 5_000))
+    graphs = graphs_of(trace, tmp_path)
+    assert (graphs.outside, graphs.outside_ns) == (5, 10_010)
+    assert graphs.outside_kernels == ["head", "sample", "copy"]
+
+
 def test_launches_of_the_same_nodes_are_one_graph(tmp_path: Path) -> None:
     trace = TraceBuilder()
     replay(trace, 1_000, 500)
