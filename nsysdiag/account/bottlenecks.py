@@ -22,7 +22,7 @@ from nsysdiag.arrays.intervals import (
 )
 from nsysdiag.arrays.nesting import constant
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER, BottleneckId
-from nsysdiag.causes import BLOCKED, FALLBACK, PLACE, PREEMPTION, places
+from nsysdiag.causes import BLOCKED, FALLBACK, PLACE, PREEMPTION, UNTRACED_GRAPH, places
 from nsysdiag.causes.blocking_copy import READS_BACK
 from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.nvtx import NvtxRanges
@@ -159,9 +159,10 @@ def _used(wait: IntArray, credit: IntArray, length: IntArray) -> IntArray:
 WAITING_FOR_A_SYNC = ("host", "launch", "unknown")
 """Bottlenecks of work that a thread does after a wait and could have done during it. Input is left out: it has its own
 root cause."""
-ON_ITS_OWN = places(lambda cause: not cause.follows_wakeups and cause.id not in (PREEMPTION, BLOCKED))
+ON_ITS_OWN = places(lambda cause: not cause.follows_wakeups and cause.id not in (PREEMPTION, BLOCKED, UNTRACED_GRAPH))
 """Causes of what a thread does itself. Waits for locks, files and other threads, or in calls that were not traced, are
-not over any sooner if it comes to them earlier. Nor is time without a CPU. They are their own causes."""
+not over any sooner if it comes to them earlier. Nor is time without a CPU. They are their own causes. So are graphs
+whose kernels are not in the trace: the GPU was probably busy with them."""
 MAY_WAIT_NS = 100_000
 """Time from here on of which nothing is known may be such a wait, where the trace does not show these. A read from a
 disk or a network takes as long, and a timer of Linux is up to 50 µs late. Python between two launches takes 5 to 50

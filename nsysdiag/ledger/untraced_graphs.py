@@ -16,6 +16,7 @@ from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.rows import RowsOf, distinct, distinct_values
+from nsysdiag.gaps.gaps import FLOOR_HIGHEST_NS
 
 _LAUNCH = re.compile(r"(cuda|cu)GraphLaunch")
 _ASYNC = re.compile(r".*Async.*")
@@ -87,6 +88,9 @@ def partial_replays(activity: DeviceActivity, facts: CallFacts) -> PartialReplay
     some            [n1)[n2)......[n4)          [sync ]
     may have run            |-----|  |----------------|   n3 and n5; between n1 and n2 nothing is missing
     ```
+
+    A graph that was launched once may lack nodes as well, where others do: in pauses that are longer than those
+    between queued operations.
     """
     rows = np.flatnonzero((activity.operations.graph_node > 0) & (activity.launch >= 0))
     if len(rows) == 0:
@@ -97,10 +101,12 @@ def partial_replays(activity: DeviceActivity, facts: CallFacts) -> PartialReplay
         return PartialReplays.none()
     until = _horizons(activity, facts, found.call[partial])
     spans, launch = found.unseen(activity, partial, until)
+    pauses, once = found.long_pauses(activity)
+    spans, launch = Intervals.concatenate([spans, pauses]), np.concatenate((launch, once))
     # The last launch may be cut by the end of the trace: then nothing is missing before that.
     inside = np.minimum(spans.end, activity.operations.end.max()) > spans.start
     spans, launch = spans[inside], launch[inside]
-    graph, partial = found.graph[launch], np.unique(launch)
+    graph, partial = found.graph[launch], np.intersect1d(launch, partial)
     by_device = {
         number: union(spans[np.isin(graph, found.graph[found.launch[activity.device[rows] == number]])])
         for number in distinct_values(activity.device[rows]).tolist()
@@ -167,6 +173,18 @@ class _Replays(Struct, frozen=True):
             np.append(start[~gap_free], np.maximum(until[number[launch[behind]]], ended[behind])),
         )
         return spans, np.append(launch[~gap_free], launch[behind])
+
+    def long_pauses(self, activity: DeviceActivity) -> tuple[Intervals, IntArray]:
+        """The pauses between nodes of graphs that were launched once that are longer than the device needs between two
+        operations, and the launch of each."""
+        once = np.flatnonzero(np.bincount(self.graph, minlength=len(self.call))[self.graph][self.launch] == 1)
+        operations = activity.operations
+        once = once[np.lexsort((operations.start[self.rows[once]], self.launch[once]))]
+        launch, start, end = self.launch[once], operations.start[self.rows[once]], operations.end[self.rows[once]]
+        within = np.flatnonzero(launch[1:] == launch[:-1])
+        pauses = Intervals(end[within], np.maximum(start[within + 1], end[within]))
+        long = pauses.end - pauses.start > FLOOR_HIGHEST_NS
+        return pauses[long], launch[within[long]]
 
 
 def graph_numbers(launch: IntArray, node: IntArray, launches: int, nodes: int) -> IntArray:
