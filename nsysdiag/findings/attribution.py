@@ -167,8 +167,8 @@ class _CallsAt(Struct, frozen=True):
 
 
 def calls_around(context: GapContext, host: HostActivity, slices: IntArray) -> tuple[IntArray, IntArray, list[str]]:
-    """The last outermost CUDA call that the launching thread began before each slice, and the first that it begins
-    behind it, -1 for none, by the names."""
+    """The outermost CUDA calls of the launching thread around each slice: the last that it began before, and the first
+    that it began behind it. Each is an index into the names, -1 for none."""
     calls, gap = host.api.take(host.api.outermost), context.slices.rows.gap[slices]
     lane, rows = np.maximum(context.lane[gap], 0), context.slices.rows
     before = nearest_before(calls.spans.start, context.axis.position(lane, rows.start[slices]))

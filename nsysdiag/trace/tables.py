@@ -178,9 +178,7 @@ _CUDA = (
         quantities="bytes value",
     ),
     _table("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", _DEVICE_OPERATION, identifiers="graphId graphExecId"),
-    _table(
-        "CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE_AND_HOST_LAUNCH", _DEVICE_OPERATION, identifiers="graphNodeId graphId"
-    ),
+    _table("CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE_AND_HOST_LAUNCH", _DEVICE_OPERATION, identifiers="graphNodeId graphId"),
     _table(
         "CUPTI_ACTIVITY_KIND_RUNTIME",
         _HOST_CALL,
