@@ -37,7 +37,7 @@ _BOTTLENECKS = {
 _IDS = list(CAUSES)
 
 
-class Chain(Struct, frozen=True):
+class PathLinks(Struct, frozen=True):
     """The links of a path in order of time, each from where the one before it ends: [start, end) in ns, and the row of
     its edge, -1 for the operation at the end of the path. The first `worked` of the time is work of `operation`, both 0
     and -1 for none."""
@@ -81,7 +81,7 @@ def _last(model: Model, run: Run) -> int:
     return int(ends[model.length[ends].argmax()]) if len(ends) else -1
 
 
-def chain_to(model: Model, last: int) -> Chain:
+def chain_to(model: Model, last: int) -> PathLinks:
     """The chain that ends with the operation `last`. Of edges that decide together it is the one that asked for most
     time before it was shortened to what was recorded."""
     graph, places = model.graph, model.places
@@ -97,7 +97,7 @@ def chain_to(model: Model, last: int) -> Chain:
     ends[-1] = begins[-1] + model.length[last]
     operation = np.append(_operations(model), last)[edge]
     worked = np.where(operation >= 0, np.minimum(model.length[operation], ends - begins), 0)
-    return Chain(begins, ends, edge, operation, np.maximum(worked, 0))
+    return PathLinks(begins, ends, edge, operation, np.maximum(worked, 0))
 
 
 def _operations(model: Model) -> IntArray:
@@ -113,7 +113,7 @@ def _operations(model: Model) -> IntArray:
     return found
 
 
-def _work(chain: Chain, first: int, last: int, count: int) -> IntArray:
+def _work(chain: PathLinks, first: int, last: int, count: int) -> IntArray:
     """How much of each operation is on the path in [first, last), in ns."""
     mine = chain.operation >= 0
     begun, until = (np.clip(each[mine], first, last) for each in (chain.start, chain.begun))
@@ -126,7 +126,7 @@ def _parts_of_work(model: Model, on_path: IntArray) -> list[PathPart]:
     return [PathPart(name=title_of(each), bottleneck=each, cause="", ns=taken) for each, taken in found]
 
 
-def _parts_of_causes(model: Model, chain: Chain, first: int, last: int) -> list[PathPart]:
+def _parts_of_causes(model: Model, chain: PathLinks, first: int, last: int) -> list[PathPart]:
     """The rest of the path: the causes of what a thread did, else why the GPU was late."""
     edges = model.graph.edges
     kind = np.append(edges.kind, EdgeKind.START)[chain.edge]
@@ -147,7 +147,9 @@ def _parts_of_causes(model: Model, chain: Chain, first: int, last: int) -> list[
     ]
 
 
-def _threads(model: Model, chain: Chain, kind: IntArray, target: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
+def _threads(
+    model: Model, chain: PathLinks, kind: IntArray, target: IntArray, ends: IntArray
+) -> tuple[IntArray, IntArray]:
     """The thread that each link is about, 0 for none, and until when: in a launch until that is on its way."""
     into = model.program_into[target]
     thread = np.where((into >= 0) & (kind != EdgeKind.PACED), np.append(model.program.thread, 0)[into], 0)
@@ -159,7 +161,7 @@ def _threads(model: Model, chain: Chain, kind: IntArray, target: IntArray, ends:
     return thread, until
 
 
-def _behind(model: Model, chain: Chain, kind: IntArray) -> IntArray:
+def _behind(model: Model, chain: PathLinks, kind: IntArray) -> IntArray:
     """The cause of links that are about no thread: of waits with a time of their own that of the wait."""
     timed, mine = model.timed_of_piece, model.timed_of_piece >= 0
     of_wait = np.full(len(model.threads.timed) + 1, PLACE[FALLBACK])
@@ -169,7 +171,7 @@ def _behind(model: Model, chain: Chain, kind: IntArray) -> IntArray:
     return np.where(paced, of_wait[np.where(paced, row, -1)], BEHIND[kind])
 
 
-def _late(model: Model, chain: Chain, target: IntArray, first: int, last: int) -> IntArray:
+def _late(model: Model, chain: PathLinks, target: IntArray, first: int, last: int) -> IntArray:
     """For how long each link ends later than its edge asks for, in [first, last), in ns."""
     begun = np.maximum(chain.end - model.graph.residual[target], chain.begun)
     ns: IntArray = np.clip(chain.end, first, last) - np.clip(begun, first, last)

@@ -37,7 +37,7 @@ SIZES = 16
 HOST_WAIT, READ_BACK = "host wait", "read-back"
 
 
-class _Waits(Struct, frozen=True):
+class _HostWaits(Struct, frozen=True):
     """Waits of the host between kernels: where the next operation starts, and what kind of wait it was: a number of a
     call, or of a size of copies to the host, which are below 0."""
 
@@ -45,7 +45,7 @@ class _Waits(Struct, frozen=True):
     kind: IntArray
 
     @classmethod
-    def of(cls, happened: Happened, device: DeviceTimeline, issued: IntArray) -> _Waits:
+    def of(cls, happened: Happened, device: DeviceTimeline, issued: IntArray) -> _HostWaits:
         """Those without a kernel between them are one, of the kind of the last."""
         order = np.argsort(issued, kind="stable")
         code = happened.code[order]
@@ -76,7 +76,7 @@ def by_wait(happened: Happened, device: DeviceTimeline, whole: Intervals) -> Loo
     issued = happened.issued_at[happened.operations]
     if not len(issued) or (issued < 0).any():
         return None
-    waits, end = _Waits.of(happened, device, issued), int(whole.end[-1])
+    waits, end = _HostWaits.of(happened, device, issued), int(whole.end[-1])
     if len(waits.starts) < FEWEST_WAITS or end - int(waits.starts[0]) < LEAST_REACH * whole.total():
         return None
     each = waits.period()
@@ -96,7 +96,7 @@ def by_wait(happened: Happened, device: DeviceTimeline, whole: Intervals) -> Loo
     return loop if read and _in_most(happened.uploads, found) else replace(loop, certain=False)
 
 
-def _first(waits: _Waits, each: int, happened: Happened) -> int:
+def _first(waits: _HostWaits, each: int, happened: Happened) -> int:
     """Behind which wait of a period a step begins: where the device is idle for longest."""
     before = np.searchsorted(happened.time[: len(happened.end)], waits.starts)
     idle = waits.starts - np.maximum.accumulate(happened.end)[np.maximum(before - 1, 0)]

@@ -178,7 +178,7 @@ def late_threads(changes: Changes, times: IntArray, closing: IntArray, decided: 
     return thread, np.where(held, times[model.places.operation[closing]], np.where(known, launched, 0))
 
 
-class Timelines(Struct, frozen=True):
+class ReplayedThreads(Struct, frozen=True):
     """What every thread does in a replay: `spans` in consecutive lanes, apart by `stride` and from `origin` on, and the
     cause of each, an index into the registry."""
 
@@ -199,7 +199,7 @@ class Timelines(Struct, frozen=True):
         return told.owner, self.cause[source], told.spans.end - told.spans.start
 
 
-def timelines(changes: Changes, times: IntArray) -> Timelines:
+def timelines(changes: Changes, times: IntArray) -> ReplayedThreads:
     """The host time of every thread in order, then the wait. Replayed times may leave the recorded ones, so lanes are
     apart by the whole length of the replay."""
     model = changes.model
@@ -224,7 +224,7 @@ def timelines(changes: Changes, times: IntArray) -> Timelines:
     spans = Intervals(rank * stride + start - origin, rank * stride + end - origin)
     some = np.flatnonzero((spans.end > spans.start) & (rank >= 0))
     some = some[np.argsort(spans.start[some], kind="stable")]
-    return Timelines(model.host.host.axis, origin, stride, _apart(spans[some]), cause[some])
+    return ReplayedThreads(model.host.host.axis, origin, stride, _apart(spans[some]), cause[some])
 
 
 def _apart(spans: Intervals) -> Intervals:
