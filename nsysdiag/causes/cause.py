@@ -166,9 +166,9 @@ KEEP_ON_DEVICE = advice(
 
 class Variant(Struct, frozen=True):
     """`title` is added to that of the cause, empty for none. `fix` is the short form of the plain `advice`, which ends
-    a causal chain; without `advice`, that of the cause is used. `labels` are those of a slice, `workers` the causes of
-    the loading worker that it waits for; `call` is a pattern on the name of its call. `bottleneck` is that of its time;
-    None means that of the cause."""
+    a causal chain; without `advice`, that of the cause is used. It is `doubtful` if something else looks the same.
+    `labels` are those of a slice, `workers` the causes of the loading worker that it waits for; `call` is a pattern on
+    the name of its call. `bottleneck` is that of its time; None means that of the cause."""
 
     id: str
     title: str
@@ -179,6 +179,7 @@ class Variant(Struct, frozen=True):
     call: re.Pattern[str] | None = None
     hint: Hint | None = None
     bottleneck: BottleneckId | None = None
+    doubtful: bool = False
 
     def matches(self, label: EvidenceLabel | None, call: str, hint: Hint | None) -> bool:
         """Is this a slice with this label and call (empty: none)?"""

@@ -117,6 +117,16 @@ CPU            |another thread|
             ),
             labels=(CPU_TAKEN,),
         ),
+        Variant(
+            "untraced",
+            "perhaps, or in a call that was not traced",
+            "see who had its CPU: --cpuctxsw=system-wide",
+            advice(
+                "The trace does not show who had the CPU: capture with --cpuctxsw=system-wide. If it was idle, the thread waited in a call that nsys does not trace: Python's timed waits, page faults of mapped files.",
+            ),
+            labels=(UNTRACED,),
+            doubtful=True,
+        ),
         Variant("other", "", "give the process more CPUs, or fewer threads"),
     ),
     host=evidence,

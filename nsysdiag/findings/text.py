@@ -52,6 +52,8 @@ RANGE_SAYS = 0.4
 """Confidence that code is compiled where a range of the program is named so, and nothing else shows the thread."""
 MANY_LAUNCHES = 10
 """Gaps: a graph, or fused kernels, help where launches are many."""
+DOUBTFUL = 0.5
+"""The most confidence in a kind of a cause that something else looks like."""
 UNNAMED_ROOT = 0.5
 """Confidence of a root cause that no described gap has."""
 Word = TypeVar("Word")
@@ -410,6 +412,7 @@ def _confidence(device: DeviceReport, context: FindingContext, facts: _Facts) ->
     if rule.unresolved:
         return RANGE_SAYS if _builds(facts.spot) else 0.0
     known = 1.0 if rule.accepted or device.coverage is None else device.coverage
+    known = min(known, DOUBTFUL) if facts.kind.doubtful else known
     share = _followed(context, slices)
     # A chain without hops is as sure as can be: of a wait that led nowhere, which is not what was followed here.
     sure = facts.root.confidence if facts.root is not None and facts.root.hops else UNNAMED_ROOT
