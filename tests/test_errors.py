@@ -11,7 +11,7 @@ import pytest
 
 import nsysdiag
 from nsysdiag.messages import InputError, NsysdiagError, OutputError
-from nsysdiag.saved import files as saved_files
+from nsysdiag import saved as saved_files
 from tests.output.samples import one_device
 
 if TYPE_CHECKING:

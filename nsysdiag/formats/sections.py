@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 OPENING: tuple[Callable[[Context], Section | None], ...] = (
     diagnosis.summary,
     outlooks.section,
-    critical_path.section,
     cost.section,
     findings.section,
+    critical_path.section,
     timeline.section,
     ranks.devices,
     diagnosis.overview,

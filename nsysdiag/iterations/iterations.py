@@ -162,7 +162,7 @@ def find_loops(
     if not any(loop.source == NVTX for loop in loops) and (server := by_exchange(happened, whole)) is not None:
         loops = [server, *(loop for loop in loops if loop.starts[-1] <= server.starts[0])]
     if max((loop.total_ns for loop in loops), default=0) < ENOUGH_REGULAR * whole.total():
-        irregular = _irregular(by_sequence(happened, whole, loops, fewest), chance, device, happened, whole)
+        irregular = _irregular(by_sequence(happened, whole, loops, fewest), loops, chance, device, happened, whole)
         if irregular is not None and not parts_of_one_pass(irregular, device, happened, end):
             loops = apart([*loops, irregular])
     loops = [from_the_first(without_other_work(loop, happened, end), happened) for loop in loops]
@@ -174,14 +174,21 @@ def find_loops(
 
 
 def _irregular(
-    found: Loop | None, chance: list[Loop], device: DeviceTimeline, happened: Happened, whole: Intervals
+    found: Loop | None,
+    loops: list[Loop],
+    chance: list[Loop],
+    device: DeviceTimeline,
+    happened: Happened,
+    whole: Intervals,
 ) -> Loop | None:
     """The loop whose repeats take any time. What may be one by chance is used where no wait of the host shows more, and
-    where its repeats are many."""
+    where its repeats are many. Waits are not asked where regular `loops` after each other take most of the time."""
     if found is not None and (found.inner is not None or not by_chance(found, happened, int(whole.end[-1]))):
         return found
     many = [loop for loop in chance if len(loop) >= FEW]
-    return by_wait(happened, device, whole) or found or max(many, key=lambda loop: loop.total_ns, default=None)
+    regular = sum(loop.total_ns for loop in loops) >= ENOUGH_REGULAR * whole.total()
+    waits = None if regular else by_wait(happened, device, whole)
+    return waits or found or max(many, key=lambda loop: loop.total_ns, default=None)
 
 
 def _are_layers(loop: Loop, device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, kinds: Kinds) -> bool:

@@ -18,6 +18,7 @@ LEFT_OUT = (
     "dispatch",
     "intra_graph",
     "unified_memory",
+    "host_function",
     "stream_wait",
     "stream_barrier",
     "gpu_context_switch",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.simulator.actions import Thread
     from tests.simulator.host import Body
 
-MOST, MOST_OF_LARGE = 1_000_000, 1_150_000
+MOST, MOST_OF_LARGE = 1_000_000, 1_250_000
 """Bytes of a page: that of a usual trace, and that of one with far more events than there is room for."""
 
 

@@ -41,7 +41,7 @@ def test_window_of_several_parts() -> None:
 
 class TestLeftOut:
     def test_reasons_are_counted(self) -> None:
-        rows = [iteration(0, 5 * MS), iteration(7, 5 * MS, graph_build=MS), iteration(19, MS)]
+        rows = [iteration(0, 5 * MS), iteration(7, 5 * MS, steady=False, graph_build=MS), iteration(19, MS)]
         found = iterations(left_out=[0, 7, 19], rows=rows)
         assert words.left_out_sentence(found) == "3 left out (1 warm-up, 1 graph capture, 1 cut short at the end)"
 

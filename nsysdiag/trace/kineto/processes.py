@@ -48,7 +48,7 @@ class Owners:
         count = Counter(process_of(event) for name in (*CALLS, *RANGES) for event, _, _ in events.get(name, ()))
         calling = {process for calls in self._calls.values() for process in calls}
         found = [process for process, _ in count.most_common()]
-        self.processes = [each for each in found if each in calling] or found[:1] or [1]
+        self.processes: list[int] = [each for each in found if each in calling] or found[:1] or [1]
         self._of: dict[int, int] = {}
         if len(self.processes) > 1:
             self._assign([each for name in GPU_SIDE for each in events.get(name, ())], every)
