@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import nsysdiag
-from nsysdiag.messages import InputError, NsysdiagError, OutputError
 from nsysdiag import saved as saved_files
+from nsysdiag.messages import InputError, NsysdiagError, OutputError
 from tests.output.samples import one_device
 
 if TYPE_CHECKING:
