@@ -276,11 +276,10 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Report:
     return analyze(write_large(tmp_path_factory.mktemp("large") / "large.sqlite", 200_000))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 class TestLarge:
     """A trace with far more rows than there is room for."""
 
-    @pytest.mark.thorough
     def test_stays_small(self, large: Report) -> None:
         levels = timeline_of(large)
         assert sum(lane.count for lane in lanes(levels, "stream")) <= 60_000
