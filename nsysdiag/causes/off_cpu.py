@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import subtract, union
@@ -23,6 +24,11 @@ CPU_TAKEN = EvidenceLabel("another thread held its CPU")
 RUNNABLE = EvidenceLabel("runnable")
 UNTRACED = EvidenceLabel("in no captured OS call")
 """Preempted, or in a wait that nsys does not trace: CPython's timed waits for a lock are one."""
+
+
+def untraced_code(labels: Sequence[EvidenceLabel | None]) -> int:
+    """The code of UNTRACED among these labels, -2 if it is none of them."""
+    return labels.index(UNTRACED) if UNTRACED in labels else -2
 
 
 def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:

@@ -104,10 +104,9 @@ def _rates(found: Collectives, kind: str, link: float | None) -> dict[str, Any]:
     large = np.sort((bus / ns * 1e9)[bus >= LARGE])
     best = float(large[(PERCENTILE * len(large) + 99) // 100 - 1]) if len(large) else None
     mean = float(bus.sum() / ns.sum() * 1e9)
-    if link is not None and max(mean, best or 0.0) > link:
-        carries = (
-            f"{format_bytes(max(mean, best or 0.0))}/s is more than NVLink carries each way ({format_bytes(link)}/s)"
-        )
+    fastest = max(mean, best or 0.0)
+    if link is not None and fastest > link:
+        carries = f"{format_bytes(fastest)}/s is more than NVLink carries each way ({format_bytes(link)}/s)"
         return {"sized": len(mine), "refused": f"no rate: {carries}"}
     return {
         "sized": len(mine),

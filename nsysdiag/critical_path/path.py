@@ -132,9 +132,10 @@ def _parts_of_causes(model: Model, chain: PathLinks, first: int, last: int) -> l
     kind = np.append(edges.kind, EdgeKind.START)[chain.edge]
     target = np.append(edges.target, ORIGIN)[chain.edge]
     begins, ends = (np.clip(each, first, last) for each in (chain.begun, chain.end))
-    thread, until = _threads(model, chain, kind, target, ends)
+    changes = Changes.none(model)
+    thread, until = _threads(changes, chain, kind, target, ends)
     told = Intervals(begins, np.clip(until, begins, ends))
-    row, cause, ns = timelines(Changes.none(model), model.graph.time).causes(thread, told)
+    row, cause, ns = timelines(changes, model.graph.time).causes(thread, told)
     total = sum_of_each(cause, ns, len(CAUSES))
     rest = ends - begins - sum_of_each(row, ns, len(begins))
     late = np.minimum(rest, _late(model, chain, target, first, last))
@@ -148,15 +149,15 @@ def _parts_of_causes(model: Model, chain: PathLinks, first: int, last: int) -> l
 
 
 def _threads(
-    model: Model, chain: PathLinks, kind: IntArray, target: IntArray, ends: IntArray
+    changes: Changes, chain: PathLinks, kind: IntArray, target: IntArray, ends: IntArray
 ) -> tuple[IntArray, IntArray]:
     """The thread that each link is about, 0 for none, and until when: in a launch until that is on its way."""
+    model = changes.model
     into = model.program_into[target]
     thread = np.where((into >= 0) & (kind != EdgeKind.PACED), np.append(model.program.thread, 0)[into], 0)
     until = ends.copy()
     launched = np.flatnonzero(kind == EdgeKind.LAUNCH)
     operation = model.graph.edges.row[chain.edge[launched]]
-    changes = Changes.none(model)
     thread[launched], until[launched] = late_threads(changes, model.graph.time, operation, kind[launched])
     return thread, until
 

@@ -15,7 +15,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import distinct
-from nsysdiag.ledger.untraced_graphs import graph_numbers
+from nsysdiag.ledger.untraced_graphs import RecordedNodes
 
 MOST_FILLED = 4_000_000
 """Nodes of launches that lack some: of more nothing is filled in, as that takes too much memory."""
@@ -40,24 +40,17 @@ class Replays(Struct, frozen=True):
         none = np.empty(0, np.int64)
         if not len(rows):
             return cls(rows, np.empty(0, np.bool_), none, np.empty(0, np.bool_), (none, none))
-        called, launch = distinct(device.launch[rows])
-        process = distinct(operations.process[rows])[1]
-        ids, node = distinct(operations.graph_node[rows])
-        nodes, node = distinct(joint(process, node, len(ids)))
-        graph = graph_numbers(launch, node, len(called), len(nodes))
-        of_node = np.zeros(len(nodes), np.int64)
-        of_node[node] = graph[launch]
+        found = RecordedNodes.of(operations.process[rows], operations.graph_node[rows], device.launch[rows])
+        launch, count = found.launch, len(found.of_node)
         first = np.zeros(len(rows), np.bool_)
         first[np.unique(launch, return_index=True)[1]] = True
-        pairs = np.unique(joint(launch, node, len(nodes)))
-        missing = np.bincount(of_node, minlength=len(called))[graph] - np.bincount(pairs // len(nodes))
-        lacks = np.isin(graph, graph[missing > 0])
-        lost = _lost(np.flatnonzero(missing > 0), graph, of_node, pairs)
-        last = np.zeros(len(called), np.int64)
+        lacks = np.isin(found.graph, found.graph[found.missing > 0])
+        lost = _lost(found)
+        last = np.zeros(len(found.call), np.int64)
         np.maximum.at(last, launch, rows)
-        known = np.zeros(len(nodes), np.int64)
-        known[node] = rows
-        return cls(rows, first, graph[launch], lacks[launch], (last[lost // len(nodes)], known[lost % len(nodes)]))
+        known = np.zeros(count, np.int64)
+        known[found.node] = rows
+        return cls(rows, first, found.graph[launch], lacks[launch], (last[lost // count], known[lost % count]))
 
     def called(self, name: IntArray) -> tuple[IntArray, IntArray]:
         """The names of all operations, and the nodes that show no repeat: of a graph that lacks nodes the first one of
@@ -71,16 +64,17 @@ class Replays(Struct, frozen=True):
         return name, self.rows[self.lacks & ~self.first]
 
 
-def _lost(partial: IntArray, graph: IntArray, of_node: IntArray, pairs: IntArray) -> IntArray:
-    """The pairs of launch and node that are missing; `pairs` are those that are there."""
+def _lost(found: RecordedNodes) -> IntArray:
+    """The pairs of launch and node that are missing."""
+    partial, of_node = np.flatnonzero(found.missing > 0), found.of_node
     order = np.argsort(of_node, kind="stable")
-    first, behind = (np.searchsorted(of_node[order], graph[partial], side=side) for side in ("left", "right"))
+    first, behind = (np.searchsorted(of_node[order], found.graph[partial], side=side) for side in ("left", "right"))
     size = behind - first
     if int(size.sum()) > MOST_FILLED:
         return np.empty(0, np.int64)
     at = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
     every = joint(np.repeat(partial, size), order[np.repeat(first, size) + at], len(of_node))
-    return np.setdiff1d(every, pairs)
+    return np.setdiff1d(every, found.pairs)
 
 
 def with_lost(rows: IntArray, replays: Replays) -> tuple[IntArray, IntArray]:

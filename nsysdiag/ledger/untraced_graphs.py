@@ -115,6 +115,37 @@ def partial_replays(activity: DeviceActivity, facts: CallFacts) -> PartialReplay
     return PartialReplays(found.call[partial], by_device, len(found.call), lost, recorded + lost)
 
 
+class RecordedNodes(Struct, frozen=True):
+    """Graph launches recorded node by node. By launch: `call` is its row, `graph` a number of its graph, `recorded` how
+    many different nodes it has. `missing` is how many it lacks that other launches of its graph have. For each of the
+    operations: its `launch`, and the number of its `node`. `of_node` is the graph of each node, `pairs` the launches
+    and nodes that occur together, as joint numbers."""
+
+    call: IntArray
+    graph: IntArray
+    recorded: IntArray
+    missing: IntArray
+    launch: IntArray
+    node: IntArray
+    of_node: IntArray
+    pairs: IntArray
+
+    @classmethod
+    def of(cls, process: IntArray, graph_node: IntArray, launched: IntArray) -> RecordedNodes:
+        """Of operations that are nodes of graphs; `launched` are the rows of the calls that launched them."""
+        call, launch = distinct(launched)
+        ids, node = distinct(graph_node)
+        process = distinct(process)[1]
+        nodes, node = distinct(joint(process, node, len(ids)))
+        graph = _graphs(launch, node, len(call), len(nodes))
+        pairs = np.unique(joint(launch, node, len(nodes)))
+        recorded = np.bincount(pairs // max(len(nodes), 1), minlength=len(call))
+        of_node = np.zeros(len(nodes), dtype=np.int64)
+        of_node[node] = graph[launch]
+        missing = np.bincount(of_node, minlength=len(call))[graph] - recorded
+        return cls(call, graph, recorded, missing, launch, node, of_node, pairs)
+
+
 class _Replays(Struct, frozen=True):
     """Graph launches recorded node by node. By launch: `call` is its row, `graph` a number of its graph, `recorded` how
     many different nodes it has. `missing` is how many it lacks, `last` the place of the last one. For each of the
@@ -133,17 +164,9 @@ class _Replays(Struct, frozen=True):
     def of(cls, activity: DeviceActivity, rows: IntArray) -> _Replays:
         """Of these operations, which are nodes of graphs."""
         operations = activity.operations
-        call, launch = distinct(activity.launch[rows])
-        nodes, node = distinct(operations.graph_node[rows])
-        process = distinct(operations.process[rows])[1]
-        names, node = distinct(joint(process, node, len(nodes)))
-        graph = graph_numbers(launch, node, len(call), len(names))
-        pairs = np.unique(joint(launch, node, len(names)))
-        recorded = np.bincount(pairs // len(names), minlength=len(call))
-        of_node = np.zeros(len(names), dtype=np.int64)
-        of_node[node] = graph[launch]
-        missing = np.bincount(of_node, minlength=len(call))[graph] - recorded
-        place = np.full(len(names), -1, dtype=np.int64)
+        found = RecordedNodes.of(operations.process[rows], operations.graph_node[rows], activity.launch[rows])
+        call, graph, missing, launch, node = found.call, found.graph, found.missing, found.launch, found.node
+        place = np.full(len(found.of_node), -1, dtype=np.int64)
         whole = np.unique(graph[missing == 0], return_index=True)[1]
         shown = np.isin(launch, np.flatnonzero(missing == 0)[whole])
         order = np.lexsort((operations.start[rows[shown]], launch[shown]))
@@ -152,7 +175,7 @@ class _Replays(Struct, frozen=True):
         place[node[shown][order]] = np.arange(len(order)) - np.repeat(first, length)
         last = np.full(len(call), -1, dtype=np.int64)
         last[graph[launch[shown][order][first]]] = length - 1
-        return cls(call, graph, recorded, missing, last[graph], rows, launch, place[node])
+        return cls(call, graph, found.recorded, missing, last[graph], rows, launch, place[node])
 
     def unseen(self, activity: DeviceActivity, partial: IntArray, until: IntArray) -> tuple[Intervals, IntArray]:
         """Where nodes of the launches `partial` may have run, and of which of them; `until` is when they have to have
@@ -187,7 +210,7 @@ class _Replays(Struct, frozen=True):
         return pauses[long], launch[within[long]]
 
 
-def graph_numbers(launch: IntArray, node: IntArray, launches: int, nodes: int) -> IntArray:
+def _graphs(launch: IntArray, node: IntArray, launches: int, nodes: int) -> IntArray:
     """A number for the graph of each launch: launches with a common node have the same one, that of one of them."""
     graph = np.arange(launches)
     while True:

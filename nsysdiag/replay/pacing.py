@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, nearest_before, union
 from nsysdiag.causes import FALLBACK, HOST_CODE, IN_MPI, PLACE, PREEMPTION, SYNCHRONIZATION, THREAD_WAIT, places
 from nsysdiag.causes.input_output import IO_WAIT
-from nsysdiag.causes.off_cpu import UNTRACED
+from nsysdiag.causes.off_cpu import untraced_code
 from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.rows import Rows, RowsOf, ThreadAxis, distinct
 from nsysdiag.replay.beats import keeps_beat, on_grid
@@ -160,9 +160,8 @@ def _often(stretch: Stretch) -> int:
 
 
 def _joined(pieces: HostTime, names: HostNames) -> _Waits:
-    untraced = names.labels.index(UNTRACED) if UNTRACED in names.labels else -2
     waits = np.isin(pieces.cause, MAY_WAIT) | np.isin(pieces.cause, ON_CPU)
-    waits |= (pieces.cause == _OFF_CPU) & (pieces.label == untraced)
+    waits |= (pieces.cause == _OFF_CPU) & (pieces.label == untraced_code(names.labels))
     # No source outside of the program holds a read of a file.
     other_end = names.calls_like(_HELD, without=True)
     waits &= (pieces.cause != PLACE[IO_WAIT.id]) | other_end[pieces.call]

@@ -142,8 +142,9 @@ class _Before(Rows, frozen=True):
 def _first(slices: Slices, lane: IntArray, host: WaitingThreads, words: TextTable) -> Pieces:
     """The slices in which a launching thread waited, as the pieces of level 0."""
     rows = slices.rows
-    untraced = slices.labels.index(off_cpu.UNTRACED) if off_cpu.UNTRACED in slices.labels else -2
-    waits = np.isin(rows.cause, _WAITS) | ((rows.cause == _OFF_CPU) & (rows.label == untraced))
+    waits = np.isin(rows.cause, _WAITS) | (
+        (rows.cause == _OFF_CPU) & (rows.label == off_cpu.untraced_code(slices.labels))
+    )
     chosen = np.flatnonzero(waits)
     chosen = chosen[lane[rows.gap[chosen]] >= 0]
     chosen = chosen[np.argsort(rows.start[chosen], kind="stable")]

@@ -243,12 +243,12 @@ def _late(found: RankComparison, causes: Causes) -> Lines:
 
 
 def _waits(found: RankComparison, causes: Causes, limit: Limit) -> Table:
-    nobody = Cell("no rank in particular", TEXT)
+    several = Cell("no single rank", TEXT)
     return Table.of(
         "Which rank waits for which",
         (
             Column("Rank", NAME, "rank", head=True, length=60),
-            Column("Waited for", NAME, lambda wait: wait.late_rank or nobody, length=60),
+            Column("Waited for", NAME, lambda wait: wait.late_rank or several, length=60),
             Column("Time", TIME, "wait_ns", strong=True),
             Column("Because of", TIMES, lambda wait: _reasons(wait.causes, causes)),
         ),
