@@ -110,6 +110,7 @@ def opening(context: Context) -> list[Block]:
         headline,
         *action(found, report.findings),
         *_phase_lines(report, found),
+        *_serving_lines(report),
         *phase_strip(report.phases, found.basis, found.phase)[0 if several else 1 :],
         Table("", PHASES, _phase_rows(report, found) if several else [], limit=IN_TICKET),
         Paragraph(f"{title}: {format_ns(_judged_ns(report, found))}", "quiet", PAGE),
@@ -144,6 +145,12 @@ def _phase_lines(report: Report, found: Diagnosis) -> list[Block]:
     more = f", and {len(named) - MOST_PHASES} more" if len(named) > MOST_PHASES else ""
     text = f"Phases: {', '.join(named[:MOST_PHASES])}{more}."
     return [Paragraph(text, limit=TERMINAL if several else NOT_PAGE)]
+
+
+def _serving_lines(report: Report) -> list[Block]:
+    """What the steps of a server do, of the first device that shows it; on the page it is next to the iterations."""
+    served = (each.iterations for each in report.devices if each.iterations and each.iterations.serving)
+    return [Paragraph(f"{words.kinds_sentence(each)}.", limit=NOT_PAGE) for each in list(served)[:1]]
 
 
 def _verdicts(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from nsysdiag.document.view import Causes, RootRow
     from nsysdiag.findings.facts import EvidenceRow, Finding
-    from nsysdiag.iterations.facts import IterationReport, SlowIteration
+    from nsysdiag.iterations.facts import IterationReport, ServingPhase, SlowIteration
     from nsysdiag.phases.facts import Phase
     from nsysdiag.report import DeviceReport, Gap, NotRecorded, OpCounts, Report, SignatureRow, Thread
 
@@ -196,7 +196,9 @@ def inner_sentence(found: IterationReport) -> str:
 
 
 def kinds_sentence(found: IterationReport) -> str:
-    """What each kind of iterations runs; empty where all do the same work."""
+    """What each phase of a server takes, or what each kind of iterations runs; empty where all do the same work."""
+    if found.serving:
+        return f"Steps of a server: {'; '.join(map(_serving_phase, found.serving))}"
     if not found.kinds:
         return ""
     total = sum(each.total_ns for each in found.kinds)
@@ -206,6 +208,24 @@ def kinds_sentence(found: IterationReport) -> str:
         for each in found.kinds
     )
     return f"Iterations of several kinds take turns: {', '.join(said)}"
+
+
+SHOWN_BY = {
+    "nvtx": "NVTX ranges",
+    "attention": "attention kernels",
+    "graphs": "graphs next to steps without them",
+}
+"""What shows the phase of a step."""
+
+
+def _serving_phase(each: ServingPhase) -> str:
+    told = [
+        f"{format_share(each.share, 1)} of the time",
+        f"{counted(each.count, 'step')} of {format_ns(each.median_ns)}",
+        f"{format_share(sum(each.idle.values()), each.total_ns)} idle",
+        *([] if each.tokens is None else [f"{counted(each.tokens, 'token')} a step"]),
+    ]
+    return f"{each.phase} {', '.join(told)}"
 
 
 def doubt_sentence(found: IterationReport) -> str:

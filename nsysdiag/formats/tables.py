@@ -20,7 +20,7 @@ from nsysdiag.document.words import path_label
 from nsysdiag.findings.words import FACTS, JUDGED
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.host import show as host
-from nsysdiag.iterations.facts import Iteration
+from nsysdiag.iterations.facts import Iteration, ServingPhase
 from nsysdiag.kernels.facts import FamilyTime, KernelRow
 from nsysdiag.launches import words as launches
 from nsysdiag.memory import show as memory
@@ -182,6 +182,12 @@ _ITERATIONS = (
     ),
     *columns(Iteration, "steady"),
 )
+_SERVING = (
+    *columns(ServingPhase, "phase shown_by count median_ns total_ns share tokens"),
+    RecordColumn[ServingPhase](
+        "idle_ns", "text", lambda row: ";".join(f"{name}:{ns}" for name, ns in by_time(row.idle))
+    ),
+)
 _SUMS = (
     RecordColumn[tuple[str, _SumRow]]("device", "text", lambda pair: pair[0]),
     RecordColumn[tuple[str, _SumRow]]("scope", "text", lambda pair: pair[1].scope),
@@ -208,6 +214,7 @@ _TABLES: tuple[RecordTable[Report, Any], ...] = (
     ranges.FLAME_TABLE,
     *critical_path.TABLES,
     of_devices("iterations", _ITERATIONS, lambda device: device.iterations.rows if device.iterations else ()),
+    of_devices("serving", _SERVING, lambda device: device.iterations.serving if device.iterations else ()),
     *launches.TABLES,
     *host.TABLES,
     *cost.TABLES,

@@ -21,6 +21,7 @@ from nsysdiag.fields import (
     OwnText,
     Ratio,
     Sentence,
+    Share,
     TotalNs,
     WhyNone,
 )
@@ -121,6 +122,35 @@ class IterationKind(Record, frozen=True):
     total_ns: TotalNs
 
 
+class ServingBatch(Record, frozen=True):
+    """Steps of one size: of so many `requests`, or of one CUDA graph (its number in the trace) where these are not
+    known."""
+
+    requests: Count | None
+    graph: Index | None
+    count: Count
+    median_ns: Ns
+
+
+class ServingPhase(Record, frozen=True):
+    """The steady steps of a server that do the same: `phase` is `prefill`, `decode`, `mixed` or `unnamed`.
+
+    `shown_by` is what says so: `nvtx`, ranges of the engine; `attention`, kernels that serve one phase; `graphs`,
+    replays of CUDA graphs next to steps without them; empty for unnamed steps. `share` is of the time of all steady
+    steps. `tokens` is the median of a step, None where no range says it. `idle` is the idle time of these steps by
+    bottleneck, `batches` their lengths by size, empty where there is one size or none is known."""
+
+    phase: OwnText
+    shown_by: OwnText
+    count: Count
+    median_ns: Ns
+    total_ns: TotalNs
+    share: Share
+    tokens: Count | None
+    idle: dict[OwnText, TotalNs]
+    batches: list[ServingBatch] = []
+
+
 class IterationReport(Record, frozen=True):
     """Iterations found by `source`: `nvtx`, ranges of this name, or `anchor`, an operation that repeats.
 
@@ -135,6 +165,7 @@ class IterationReport(Record, frozen=True):
     iterations take turns, as prefill and decode in a server, the most frequent first; empty where all do the same work.
     Only those of the first kind are slow. `layers` of a model in each are of several kinds: how many of each; else
     empty. A `name` of ranges has # for their numbers, and a star behind what several kinds of a step have in common.
+    `serving` are the steps of an inference server by phase, that with most time first; empty where none shows.
     """
 
     source: OwnText
@@ -160,3 +191,4 @@ class IterationReport(Record, frozen=True):
     kinds: Annotated[list[IterationKind], NO_BUDGET] = []
     certain: bool = True
     layers: Annotated[list[Count], NO_BUDGET] = []
+    serving: Annotated[list[ServingPhase], NO_BUDGET] = []

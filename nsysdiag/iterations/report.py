@@ -54,15 +54,20 @@ LEFT_FOR = 10
 
 
 def device_iterations(
-    found: Loop | None, time: TimeTable, strings: Strings, paused: Intervals, kinds: NamedKinds | None = None
+    found: Loop | None,
+    time: TimeTable,
+    strings: Strings,
+    paused: Intervals,
+    kinds: NamedKinds | None = None,
+    phases: IntArray | None = None,
 ) -> DeviceIterations:
-    """What iterations are made of; `paused` are the pauses between phases, and `kinds` those of iterations that take
-    turns."""
+    """What iterations are made of; `paused` are the pauses of the job, and `kinds` those of iterations that
+    take turns. `phases` are numbers of what steps of a server do."""
     if found is None:
         return DeviceIterations()
     states = time.states(found.spans)
     parts = {name: states[name] for name in WORK} | time.own_causes(found.spans)
-    report = iteration_report(found, parts, strings, paused, kinds)
+    report = iteration_report(found, parts, strings, paused, kinds, phases)
     steady = np.ones(len(found), dtype=np.bool_)
     steady[report.left_out] = False
     if not found.closed:
@@ -76,9 +81,11 @@ def iteration_report(
     strings: Strings,
     paused: Intervals | None = None,
     kinds: NamedKinds | None = None,
+    phases: IntArray | None = None,
 ) -> IterationReport:
     """Lengths, ledgers and the slow ones of the iterations `found`; `parts` is what each is made of: work and
-    causes. One in which a pause begins or ends is not compared, and of several `kinds` only the most frequent one."""
+    causes. One in which a pause begins or ends is not compared, and of several `phases` or `kinds` only the most
+    frequent one."""
     spans = found.spans
     length = spans.end - spans.start
     left = found.open | (np.zeros(len(length), dtype=np.bool_) if paused is None else _across(spans, paused))
@@ -87,7 +94,8 @@ def iteration_report(
     inside = np.flatnonzero(steady)
     order = inside[np.argsort(length[inside], kind="stable")]
     median = int(order[(len(order) - 1) // 2])
-    alike = steady if kinds is None else steady & (kinds[0] == np.bincount(kinds[0][steady]).argmax())
+    kind = phases if phases is not None or kinds is None else kinds[0]
+    alike = steady if kind is None else steady & (kind == np.bincount(kind[steady]).argmax())
     slow = slow_ones(length, alike)
     usual = order[alike[order]]
     listed = np.sort(np.argsort(-length, kind="stable")[:MOST_ROWS]).tolist()  # the longest, in order

@@ -19,14 +19,14 @@ from nsysdiag.document.blocks import (
     Section,
     Table,
 )
-from nsysdiag.document.columns import COUNT, INDEX, MOMENT, PARTS, TIME
-from nsysdiag.document.drawings import Bar, BarChart, LegendEntry, legend_entry
+from nsysdiag.document.columns import COUNT, INDEX, MOMENT, PARTS, SHARE, TEXT, TIME, TIMES
+from nsysdiag.document.drawings import Bar, BarChart, LegendEntry, bottleneck_entry, legend_entry
 from nsysdiag.document.view import Causes, iteration_shares, more_shares
 from nsysdiag.units import format_count, format_ns
 
 if TYPE_CHECKING:
     from nsysdiag.document.view import Context
-    from nsysdiag.iterations.facts import Iteration, IterationReport, SlowIteration
+    from nsysdiag.iterations.facts import Iteration, IterationReport, ServingPhase, SlowIteration
     from nsysdiag.report import DeviceReport
 
 MAX_BARS, TOP_SLOW = 200, 10
@@ -62,12 +62,46 @@ def section(device: DeviceReport, context: Context) -> Section | None:
                 PAGE,
             ),
             Paragraph(about, tone="quiet", limit=PAGE),
+            *_serving(found),
             *_lengths(found, context),
             _slow(found, causes) if slow else Paragraph("None is much longer than the median.", limit=PAGE),
         ],
         f"{format_count(found.count)}, median {format_ns(found.p50_ns)}, p95 {format_ns(found.p95_ns)}, "
         f"worst {format_ns(found.worst_ns)}; {format_count(found.slow_count)} slow",
     )
+
+
+def _serving(found: IterationReport) -> list[Block]:
+    """The steps of a server by phase, and by size; none where no phase shows."""
+    if not found.serving:
+        return []
+    columns = (
+        Column("Phase", TEXT, "phase", head=True),
+        Column("Steps", COUNT, "count"),
+        Column("Share", SHARE, "share", strong=True),
+        Column("Median", TIME, "median_ns", strong=True),
+        Column("Tokens a step", COUNT, "tokens"),
+        Column("Idle", SHARE, lambda each: sum(each.idle.values()) / max(each.total_ns, 1)),
+        Column("Idle by bottleneck", TIMES, _idle_parts),
+        Column("Shown by", TEXT, lambda each: words.SHOWN_BY.get(each.shown_by, each.shown_by) or None),
+    )
+    note = "Share of the time of steady steps; idle time is of all steps of the phase."
+    phases = Table.of("Steps of the server", columns, found.serving, note=note, limit=Limit(brief=0))
+    sizes = [(each.phase, batch) for each in found.serving for batch in each.batches]
+    by_size = (
+        Column("Phase", TEXT, lambda row: row[0], head=True),
+        Column("Requests", COUNT, lambda row: row[1].requests),
+        Column("Graph", INDEX, lambda row: row[1].graph),
+        Column("Steps", COUNT, lambda row: row[1].count),
+        Column("Median", TIME, lambda row: row[1].median_ns, strong=True),
+    )
+    limit = Limit(summary=0, brief=0)
+    return [phases, *([Table.of("Steps by size", by_size, sizes, limit=limit)] if sizes else [])]
+
+
+def _idle_parts(each: ServingPhase) -> list[tuple[LegendEntry, int]] | None:
+    longest = sorted(each.idle.items(), key=lambda item: (-item[1], item[0]))[:TOLD_PARTS]
+    return [(bottleneck_entry(name), ns) for name, ns in longest] or None
 
 
 def _slow(found: IterationReport, causes: Causes) -> Table:

@@ -35,6 +35,7 @@ from nsysdiag.memory.facts import Copies, DeviceMemory, UnifiedMemory
 from nsysdiag.memory.unified import unified_memory
 from nsysdiag.phases.kinds import named_kinds
 from nsysdiag.phases.phases import JobPhases
+from nsysdiag.phases.serving import served_steps, serving_phases
 from nsysdiag.pipeline.device_findings import DeviceRoots
 from nsysdiag.pipeline.device_gaps import DeviceGaps
 from nsysdiag.pipeline.host import HostReading
@@ -137,7 +138,16 @@ def _iterations(
     if repeating is not None and repeating.closed and repeating.has_slow:
         kinds = named_kinds(repeating.spans, device, reading.strings)
     pauses = Intervals.of([(each.start, each.end) for each in job_phases.phases if each.name == "pause"])
-    return device_iterations(repeating, time, reading.strings, pauses, kinds)
+    if repeating is None or not repeating.closed:
+        return device_iterations(repeating, time, reading.strings, pauses, kinds)
+    calls, strings = reading.activity.api_calls.rows, reading.strings
+    served = served_steps(repeating.spans, device, calls, reading.ranges, strings)
+    found = device_iterations(repeating, time, strings, pauses, kinds, None if served is None else served.phase)
+    if served is None or found.report is None:
+        return found
+    steady = np.setdiff1d(np.arange(len(repeating)), found.report.left_out)
+    report = structs.replace(found.report, serving=serving_phases(served, repeating.spans, steady, time))
+    return structs.replace(found, report=report)
 
 
 def _metrics(of: _Inputs) -> GpuMetrics | None:

@@ -1,0 +1,340 @@
+"""Steps of an inference server: which prefill, which decode, which do both, and by what the trace shows it.
+
+```
+NVTX        [step[DECODE bs=8]][step[EXTEND bs=1 toks=512]       ]      an engine says what each step is
+attention   |d d d d d d d d  |p p p p p p p p                   |      else kernels that serve one phase
+launches    |graph            |g p g p g p g p g p g p           |      else graphs next to steps without them
+```
+
+What none of these shows is unnamed. A program that trains is no server, whatever its attention kernels are called.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import Struct
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, place_in
+from nsysdiag.bottlenecks import BOTTLENECK_IDS
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.identity import joint
+from nsysdiag.events.operations import Category
+from nsysdiag.events.rows import RowsOf
+from nsysdiag.iterations.facts import ServingBatch, ServingPhase
+from nsysdiag.iterations.kinds import take_turns
+from nsysdiag.iterations.loop import median_of
+from nsysdiag.iterations.replays import Replays
+from nsysdiag.kernels.kinds import by_name
+from nsysdiag.time.table import TimeTable, sums
+
+if TYPE_CHECKING:
+    from nsysdiag.events.calls import CallRows
+    from nsysdiag.events.nvtx import NvtxRanges
+    from nsysdiag.trace.columns import Strings
+
+PHASES = ("prefill", "decode", "mixed", "unnamed")
+PREFILL, DECODE, MIXED, UNNAMED = range(4)
+SOURCES = ("", "nvtx", "attention", "graphs")
+BY_NOTHING, BY_NVTX, BY_ATTENTION, BY_GRAPHS = range(4)
+MOST_BATCHES = 12
+IN_GRAPHS, NAMED, ALIKE = 0.5, 0.5, 0.25
+"""Shares: of a step's time in graphs, or launched in a range, for these to show its phase; of the more frequent kind of
+attention kernels, the other kind in a step that does both. Each layer has one of each, and the ends of a step may be
+one layer off."""
+_UNKNOWN = -1
+
+
+class NamedWork(Struct, frozen=True):
+    """What a range says of its step: its phase, the requests and the tokens in it, -1 where it does not say."""
+
+    phase: int
+    requests: int = _UNKNOWN
+    tokens: int = _UNKNOWN
+
+
+# vLLM:         execute_context_1(512)_generation_8(8), execute_new_1_cached_8
+# TensorRT-LLM: [Executor] _forward_step 7: 1 ctx reqs, 512 ctx tokens, 8 gen reqs
+# SGLang:       step[DECODE bs=8], step[EXTEND bs=1 toks=512], step[MIXED bs=9 toks=520]
+# ATOM:         decode[bs=8 tok=8], prefill[bs=1 tok=512]
+_COUNTED = (
+    re.compile(r"execute_context_(?P<ctx>\d+)\((?P<ctx_tokens>\d+)\)_generation_(?P<gen>\d+)\((?P<gen_tokens>\d+)\)"),
+    re.compile(r"execute_new_(?P<ctx>\d+)_cached_(?P<gen>\d+)"),
+    re.compile(r"(?P<ctx>\d+) ctx reqs, ((?P<ctx_tokens>\d+) ctx tokens, )?(?P<gen>\d+) gen reqs"),
+)
+_MODE = re.compile(r"\bstep\[(?P<mode>[A-Z_]+) bs=(?P<bs>\d+)(.*?\btoks?=(?P<tokens>\d+))?")
+_MODE_PLAIN = re.compile(r"^(?P<mode>prefill|decode)\[bs=(?P<bs>\d+)(.*?\btoks?=(?P<tokens>\d+))?")
+_MODES = {"EXTEND": PREFILL, "PREFILL": PREFILL, "DECODE": DECODE, "MIXED": MIXED, "TARGET_VERIFY": DECODE}
+_PLAIN = re.compile(r"(?<![a-z])(?P<mode>prefill|decode)(?![a-z])(.*?\b(bs|batch(_size)?)[=_ :]+(?P<bs>\d+))?", re.I)
+
+
+def work_of(name: str) -> NamedWork | None:
+    """What a range of an engine says of its step; None for any other range."""
+    for pattern in _COUNTED:
+        if found := pattern.search(name):
+            return _counted({key: int(value) for key, value in found.groupdict().items() if value is not None})
+    found = _MODE.search(name) or _MODE_PLAIN.search(name)
+    phase = _MODES.get(found["mode"].upper()) if found else None
+    if found is None or phase is None:
+        return None
+    decodes = found["mode"].upper() == "DECODE"
+    tokens = found["tokens"] or (found["bs"] if decodes else _UNKNOWN)
+    return NamedWork(phase, int(found["bs"]), int(tokens))
+
+
+def _counted(number: dict[str, int]) -> NamedWork | None:
+    prefills, decodes = number["ctx"], number["gen"]
+    if not prefills + decodes:
+        return None
+    phase = MIXED if prefills and decodes else PREFILL if prefills else DECODE
+    told = "ctx_tokens" in number or not prefills
+    tokens = number.get("ctx_tokens", 0) + number.get("gen_tokens", decodes) if told else _UNKNOWN
+    return NamedWork(phase, prefills + decodes, tokens)
+
+
+def named_works(names: Sequence[str]) -> list[NamedWork | None]:
+    """For each name of a range what it says. Plain words count where both phases are named: images are decoded, too."""
+    found = [work_of(name) for name in names]
+    if any(found):
+        return found
+    plain = [_PLAIN.search(name) for name in names]
+    if {each["mode"].lower() for each in plain if each} != {"prefill", "decode"}:
+        return found
+    return [NamedWork(_MODES[each["mode"].upper()], int(each["bs"] or _UNKNOWN)) if each else None for each in plain]
+
+
+class Attention(Struct, frozen=True):
+    """Kernels of each step: those of attention that decode, that prefill, that may do either but are called after one,
+    and that may do either."""
+
+    decode: IntArray
+    prefill: IntArray
+    perhaps_decode: IntArray
+    perhaps_prefill: IntArray
+    either: IntArray
+
+
+_CODES = ("other", *Attention.__struct_fields__, "cache", "trains")
+_OTHER, _DECODES, _PREFILLS, _PERHAPS_DECODES, _PERHAPS_PREFILLS, _EITHER, _CACHE, _TRAINS = range(len(_CODES))
+# FlashAttention's split kernel runs all attention with a paged cache; FlashInfer's paged prefill kernel decodes, too.
+_BY_NAME = tuple(
+    (re.compile(pattern, re.IGNORECASE), code)
+    for pattern, code in (
+        (r"bwd|backward|multi_tensor_apply|adam|sgd_|dgrad|wgrad", _TRAINS),
+        (r"reshape_and_cache|concat_and_cache|store_kv_?cache|append_paged_kv", _CACHE),
+        (r"splitkv|num_splits", _PERHAPS_DECODES),
+        (r"Batch(Prefill|Attention)WithPaged", _PERHAPS_PREFILLS),
+        (
+            r"paged_attention|(Batch|Single)Decode|decode_?(mla|attention|attn)|(attention|attn|mla|mha)_?decode"
+            r"|masked_multihead|mmha|\bxqa|kernel_mha|_fwd_(grouped_)?kernel_stage[12]|unified_attention_3d"
+            r"|fmha\w*(gen|decode)|flash_?mla|ForGeneration",
+            _DECODES,
+        ),
+        (
+            r"flash_fwd_kernel|(Batch|Single)Prefill|prefill\w*(attention|attn)|(attention|attn|fmha)\w*(prefill|context|ctx)"
+            r"|context_(attention|fmha)|extend_attention|fmha_v2|fmha_cutlassF|_fwd_kernel$",
+            _PREFILLS,
+        ),
+        (r"FlashAttnFwd|unified_attention|fmha|flash_?att|mha_fwd|(?<![A-Za-z])attention|attn", _EITHER),
+    )
+)
+
+
+def code_of(name: str, short_name: str = "") -> int:
+    """What a kernel says of the phase of its step, a place in `_CODES`."""
+    return next((code for pattern, code in _BY_NAME if pattern.search(name) or pattern.search(short_name)), _OTHER)
+
+
+class ServedSteps(Struct, frozen=True):
+    """The phase of each step and what shows it, the requests and tokens in each, and the number of its CUDA graph; -1
+    where unknown."""
+
+    phase: IntArray
+    source: IntArray
+    requests: IntArray
+    tokens: IntArray
+    graph: IntArray
+
+    @classmethod
+    def unnamed(cls, graph: IntArray) -> ServedSteps:
+        """Steps of which only the graphs are known."""
+        unknown = np.full_like(graph, _UNKNOWN)
+        return cls(np.full_like(graph, UNNAMED), np.zeros_like(graph), unknown, unknown.copy(), graph)
+
+    def name(self, rows: BoolArray, phase: int, source: int) -> None:
+        """Name these steps, but for those that have a name."""
+        rows = rows & (self.phase == UNNAMED)
+        self.phase[rows], self.source[rows] = phase, source
+
+
+def served_steps(
+    steps: Intervals, device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, strings: Strings
+) -> ServedSteps | None:
+    """The phases of the steps; None where the trace names none: the program is no server, or shows nothing of it."""
+    rows = np.flatnonzero(device.running)
+    step = place_in(steps, device.operations.start[rows])
+    rows, step = rows[step >= 0], step[step >= 0]
+    graph, in_graphs = _graphs(rows, step, len(steps), device)
+    found = ServedSteps.unnamed(graph)
+    _by_ranges(found, rows, step, device, calls, ranges)
+    if (found.phase == UNNAMED).any():
+        _by_kernels(found, rows, step, in_graphs, steps, device, strings)
+    return None if (found.phase == UNNAMED).all() else found
+
+
+def serving_phases(found: ServedSteps, steps: Intervals, steady: IntArray, time: TimeTable) -> list[ServingPhase]:
+    """The `steady` ones of the steps by phase, that with most time first; empty where all of these are unnamed."""
+    named = np.unique(found.phase[steady]).tolist()
+    phases = [_phase(at, found, steps, steady, time) for at in named if named != [UNNAMED]]
+    return sorted(phases, key=lambda each: (-each.total_ns, each.phase))
+
+
+def _by_ranges(
+    found: ServedSteps, rows: IntArray, step: IntArray, device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges
+) -> None:
+    """Steps whose work is mostly launched in a range that names its phase."""
+    works = named_works(ranges.names)
+    told = np.array([work is not None for work in works], np.bool_)
+    if not told.any():
+        return
+    named = ranges.rows.take(told[ranges.rows.name])
+    launched = device.launch[rows] >= 0
+    rows, step = rows[launched], step[launched]
+    length = device.operations.end[rows] - device.operations.start[rows]
+    launch = device.launch[rows]
+    inside = _ranges_around(calls.thread[launch], calls.start[launch], named.thread, named.start, named.end)
+    whole = np.bincount(step, length, len(found.phase))
+    held = inside >= 0
+    pair, at = np.unique(joint(step[held], inside[held], len(named)), return_inverse=True)
+    time = np.bincount(at, length[held], len(pair))
+    order = np.lexsort((time, pair // max(len(named), 1)))
+    of_step = (pair // max(len(named), 1))[order]
+    last = np.append(of_step[1:] != of_step[:-1], True)[: len(order)]
+    for place in order[last].tolist():
+        at_step, work = int(pair[place]) // len(named), works[int(named.name[int(pair[place]) % len(named)])]
+        if work is not None and time[place] >= NAMED * whole[at_step]:
+            found.phase[at_step], found.source[at_step] = work.phase, BY_NVTX
+            found.requests[at_step], found.tokens[at_step] = work.requests, work.tokens
+
+
+def _ranges_around(thread: IntArray, moment: IntArray, threads: IntArray, start: IntArray, end: IntArray) -> IntArray:
+    """For each moment of a thread the range that began last and is open, -1 for none."""
+    result = np.full(len(moment), -1)
+    of_thread, mine = RowsOf(threads), RowsOf(thread)
+    for each in of_thread.values():
+        ranges, moments = of_thread[each], mine[each]
+        ranges = ranges[np.argsort(start[ranges], kind="stable")]
+        at = nearest_before(start[ranges], moment[moments])
+        inside = (at >= 0) & (end[ranges][at] > moment[moments])
+        result[moments[inside]] = ranges[at[inside]]
+    return result
+
+
+def _graphs(rows: IntArray, step: IntArray, count: int, device: DeviceTimeline) -> tuple[IntArray, BoolArray]:
+    """For each step the number of the graph with most of its time, -1 for none, and whether most of it is in graphs."""
+    operations = device.operations
+    number = np.full(len(operations.start), -1)
+    whole = operations.category == Category.GRAPH
+    number[whole] = operations.graph[whole]
+    replays = Replays.of(device)
+    number[replays.rows] = replays.graph
+    length, graph = operations.end[rows] - operations.start[rows], number[rows]
+    held = graph >= 0
+    inside = np.bincount(step[held], length[held], count) >= IN_GRAPHS * np.maximum(np.bincount(step, length, count), 1)
+    wide = int(graph.max(initial=0)) + 1
+    pair, at = np.unique(joint(step[held], graph[held], wide), return_inverse=True)
+    order = np.argsort(np.bincount(at, length[held], len(pair)), kind="stable")
+    most = np.full(count, -1)
+    most[(pair // wide)[order]] = (pair % wide)[order]
+    return most, inside
+
+
+def _by_kernels(
+    found: ServedSteps,
+    rows: IntArray,
+    step: IntArray,
+    in_graphs: BoolArray,
+    steps: Intervals,
+    device: DeviceTimeline,
+    strings: Strings,
+) -> None:
+    """Steps by their attention kernels, else by graphs next to steps without them."""
+    kernel = device.operations.category[rows] == Category.KERNEL
+    code = by_name(device, rows[kernel], strings, code_of)
+    if (code == _TRAINS).any():
+        return
+    count = np.zeros((len(_CODES), len(steps)), np.int64)
+    np.add.at(count, (code, step[kernel]), 1)
+    attention = Attention(*count[_DECODES : _EITHER + 1])
+    decode, prefill = attention.decode, attention.prefill
+    # A kernel that may do either shows its phase where other steps have none of it, and attention of the other phase.
+    if ((prefill > 0) & (attention.perhaps_decode == 0)).any():
+        decode = decode + attention.perhaps_decode
+    if ((attention.decode > 0) & (attention.perhaps_prefill == 0)).any():
+        prefill = prefill + attention.perhaps_prefill
+    if not decode.any() and not count[_CACHE].any():
+        prefill = np.zeros_like(prefill)  # attention of all steps alike: a model without a cache of keys and values
+    both = np.minimum(decode, prefill) >= ALIKE * np.maximum(np.maximum(decode, prefill), 1)
+    found.name(both, MIXED, BY_ATTENTION)
+    found.name(decode > prefill, DECODE, BY_ATTENTION)
+    found.name(prefill > decode, PREFILL, BY_ATTENTION)
+    _by_graphs(found, in_graphs, count[_DECODES : _EITHER + 1].sum(axis=0) > 0, steps.end - steps.start)
+
+
+def _by_graphs(found: ServedSteps, in_graphs: BoolArray, attends: BoolArray, length: IntArray) -> None:
+    """Steps that nothing names, in turns: replays of graphs decode, and longer ones with attention outside of graphs
+    prefill."""
+    replayed, eager = in_graphs & (found.phase != PREFILL), ~in_graphs & attends & (found.phase != DECODE)
+    if not (replayed.any() and eager.any()) or not take_turns(np.where(in_graphs, 1, 2)):
+        return
+    if median_of(length[eager]) > median_of(length[replayed]):
+        found.name(replayed, DECODE, BY_GRAPHS)
+        found.name(eager, PREFILL, BY_GRAPHS)
+
+
+def _phase(at: int, found: ServedSteps, steps: Intervals, steady: IntArray, time: TimeTable) -> ServingPhase:
+    rows = steady[found.phase[steady] == at]
+    every, length = steps.end - steps.start, (steps.end - steps.start)[rows]
+    idle = time.slice >= 0
+    sorts = sums(time.spans[idle], time.bottleneck[idle], len(BOTTLENECK_IDS), steps[rows]).sum(axis=1)
+    sources = np.bincount(found.source[rows], minlength=len(SOURCES))
+    return ServingPhase(
+        phase=PHASES[at],
+        shown_by=SOURCES[int(sources.argmax())],
+        count=len(rows),
+        median_ns=median_of(length),
+        total_ns=int(length.sum()),
+        share=round(float(length.sum() / max(every[steady].sum(), 1)), 6),
+        tokens=_median_known(found.tokens[rows]),
+        idle={name: int(ns) for name, ns in zip(BOTTLENECK_IDS, sorts.tolist(), strict=True) if ns},
+        batches=_batches(found.requests[rows], found.graph[rows], length),
+    )
+
+
+def _median_known(values: IntArray) -> int | None:
+    """The median of what is known; None where most steps have none."""
+    told = values[values >= 0]
+    return median_of(told) if 2 * len(told) > len(values) else None
+
+
+def _batches(requests: IntArray, graph: IntArray, length: IntArray) -> list[ServingBatch]:
+    """Lengths by the number of requests, or else by graph, as engines have one for each size; empty for one size."""
+    told = requests >= 0
+    by_requests = 2 * np.count_nonzero(told) > len(told)
+    key, known = (requests, told) if by_requests else (graph, graph >= 0)
+    sizes, at, count = np.unique(key[known], return_inverse=True, return_counts=True)
+    if len(sizes) < 2:
+        return []
+    often = np.sort(np.argsort(-count, kind="stable")[:MOST_BATCHES])
+    return [
+        ServingBatch(
+            requests=int(sizes[each]) if by_requests else None,
+            graph=None if by_requests else int(sizes[each]),
+            count=int(count[each]),
+            median_ns=median_of(length[known][at == each]),
+        )
+        for each in often.tolist()
+    ]
