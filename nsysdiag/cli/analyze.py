@@ -25,6 +25,7 @@ Examples:
   nsysdiag analyze train.sqlite --iterations 10:20
   nsysdiag analyze train.sqlite -q --fail-on 'idle_share > 20%' --warn-on 'findings.high > 0'
   nsysdiag analyze train.sqlite --reference-step 182ms
+  nsysdiag analyze train.sqlite --flops-per-step 1.2e15:bf16
   nsysdiag analyze train.sqlite --redact -o for-the-ticket.html
   nsysdiag analyze train.sqlite --config nsysdiag.toml --gpu-hour-cost 2.5"""
 
@@ -61,6 +62,15 @@ def analyze(
             "How long a step takes without the profiler, as 182ms: says how much the profiler distorts.",
         ),
     ] = None,
+    flops_per_step: Annotated[
+        str | None,
+        options.value(
+            "--flops-per-step",
+            "N",
+            "Floating-point operations of one GPU in a step, as 1.2e15, or with their precision, as 1.2e15:bf16: says "
+            "the share of the published peak.",
+        ),
+    ] = None,
     gpu_hour_cost: options.GpuHourCostOption = None,
     memory_limit: options.MemoryLimitOption = None,
     out: options.Outputs,
@@ -92,6 +102,7 @@ def analyze(
         timeline=not no_timeline,
         replay=not no_replay,
         reference_step_ns=None if reference_step is None else _reference(reference_step),
+        flops_per_step=None if flops_per_step is None else _flops(flops_per_step),
         cost=with_price(file.cost, gpu_hour_cost),
     )
     # Without our own suffix, where the input is one of our outputs.
@@ -111,6 +122,14 @@ def _reference(text: str) -> int:
     if not 0 < ns < MOST_NS:
         raise UsageError(f"--reference-step {text} is no length of a step", hint="write it as 182ms")
     return ns
+
+
+def _flops(text: str) -> str:
+    """The text, as it is kept. Raises UsageError where it is no number of operations."""
+    from nsysdiag.utilization.flops import parse_flops
+
+    parse_flops(text)
+    return text
 
 
 def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) -> "Report":

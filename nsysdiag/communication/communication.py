@@ -7,9 +7,19 @@ import re
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from nsysdiag.arrays.groups import group_durations
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, intersect, subtract, union
+from nsysdiag.arrays.intervals import (
+    BoolArray,
+    IntArray,
+    Intervals,
+    contains,
+    coverage,
+    intersect,
+    subtract,
+    union,
+)
 from nsysdiag.communication.facts import CollectiveKind, MpiCall
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.collectives import KINDS, MEETINGS, SEND_RECEIVE, Collectives, kind_of
@@ -18,14 +28,13 @@ from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import NamedRows, ThreadAxis, distinct, distinct_values
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.ledger.ledger import WindowSplit
+from nsysdiag.peaks import link_of, switch_adds
 from nsysdiag.units import format_bytes
 
 
-def collective_kinds(
-    found: Collectives, inside: BoolArray, split: WindowSplit, link: float | None = None
-) -> list[CollectiveKind]:
-    """One row a kind, most time first. `inside` tells for each operation of the device whether tables count it; `link`
-    is what NVLink carries each way, in bytes a second.
+def collective_kinds(found: Collectives, inside: BoolArray, split: WindowSplit, gpu: str = "") -> list[CollectiveKind]:
+    """One row a kind, most time first. `inside` tells for each operation of the device whether tables count it; `gpu`
+    is the name of the device.
 
     ```
     compute     [------)
@@ -49,7 +58,7 @@ def collective_kinds(
         exposed, hidden = subtract(exposed, shown), subtract(hidden, covered)
         mine = counted[found.kind[counted] == kind]
         row = CollectiveKind(
-            **_rates(found.take(mine), KINDS[kind], link),
+            **_rates(found.take(mine), KINDS[kind], link_of(gpu), switch=switch_adds(gpu)),
             kind=KINDS[kind],
             count=int(count[kind]),
             total_ns=int(total[kind]),
@@ -65,6 +74,10 @@ def collective_kinds(
 #
 #     AllReduce of S bytes on n ranks      algorithm S / t    bus S / t * 2 (n - 1) / n
 #     AllGather of S bytes, S / n a rank   algorithm S / t    bus S / t *   (n - 1) / n
+#
+# Where switches of NVLink add up (NVLink SHARP, NCCL's NVLS), a rank of an AllReduce sends S + S / n bytes. The bus
+# bandwidth stays that of nccl-tests, and may exceed what NVLink carries: 480 GB/s on 8 H100 with 450 GB/s each. The
+# name of the kernel seldom says so: NCCL has one kernel for several algorithms.
 
 LARGE = 1 << 20
 """Bytes that each rank sends: smaller operations are limited by latency."""
@@ -73,26 +86,11 @@ _A_RANK = frozenset({"AllGather", "ReduceScatter", "AllToAll", "Gather", "Scatte
 """The kinds whose message is the part of one rank."""
 _ONE_WAY = frozenset({"Broadcast", "Reduce", SEND_RECEIVE})
 _SIZED = _A_RANK | _ONE_WAY | {"AllReduce"}
-LINKS = (
-    (r"V100.*SXM", 150e9),
-    (r"A100.*SXM", 300e9),
-    (r"A800.*SXM", 200e9),
-    (r"H800", 200e9),
-    (r"H100 (NVL|PCIe)", 300e9),
-    (r"(H100|H200|GH200|H20)\b", 450e9),
-    (r"\bG?B[123]00\b", 900e9),
-)
-"""What NVLink carries each way at most, by the name of the GPU: half of the rates of NVIDIA's datasheets, which are for
-both ways."""
 
 
-def link_of(name: str) -> float | None:
-    """What NVLink of a GPU carries each way in bytes a second; None where it is not known."""
-    return next((rate for pattern, rate in LINKS if re.search(pattern, name)), None)
-
-
-def _rates(found: Collectives, kind: str, link: float | None) -> dict[str, Any]:
-    """The fields of rates of a kind. Each rate is refused where the link carries less than the fastest."""
+def _rates(found: Collectives, kind: str, link: float | None, *, switch: bool = False) -> dict[str, Any]:
+    """The fields of rates of a kind. `link` is what NVLink carries each way, in bytes a second: each rate is refused
+    where it carries less than the fastest. `switch`: the switches of the GPU can add up."""
     rank = found.ranks
     known = (found.message > 0) & ((rank > 1) | (kind in _ONE_WAY)) & (found.end > found.start) & (kind in _SIZED)
     if not known.any():
@@ -101,19 +99,35 @@ def _rates(found: Collectives, kind: str, link: float | None) -> dict[str, Any]:
     size = mine.message * np.where(kind in _A_RANK, n, 1.0)
     bus = size * (1.0 if kind in _ONE_WAY else (1 + (kind == "AllReduce")) * (n - 1) / n)
     ns = mine.end - mine.start
-    large = np.sort((bus / ns * 1e9)[bus >= LARGE])
-    best = float(large[(PERCENTILE * len(large) + 99) // 100 - 1]) if len(large) else None
-    mean = float(bus.sum() / ns.sum() * 1e9)
-    fastest = max(mean, best or 0.0)
-    if link is not None and fastest > link:
-        carries = f"{format_bytes(fastest)}/s is more than NVLink carries each way ({format_bytes(link)}/s)"
+    mean, best = _mean_and_best(bus, ns)
+    added = mine.in_switch & (kind == "AllReduce")
+    sent = np.where(added, size * (n + 1) / n, bus)
+    on_link = _mean_and_best(sent, ns)
+    if link is not None and _fastest(on_link) > link and switch and kind == "AllReduce":
+        added = np.ones(len(mine), dtype=np.bool_)
+        on_link = _mean_and_best(np.minimum(bus, size * (n + 1) / n), ns)
+    if link is not None and _fastest(on_link) > link:
+        carries = f"{format_bytes(_fastest(on_link))}/s is more than NVLink carries each way ({format_bytes(link)}/s)"
         return {"sized": len(mine), "refused": f"no rate: {carries}"}
     return {
         "sized": len(mine),
         "algorithm_bytes_per_second": float(size.sum() / ns.sum() * 1e9),
         "bus_bytes_per_second": mean,
         "best_bus_bytes_per_second": best,
+        "best_link_bytes_per_second": on_link[1],
+        "in_switch": int(np.count_nonzero(added)),
     }
+
+
+def _mean_and_best(sent: npt.NDArray[Any], ns: IntArray) -> tuple[float, float | None]:
+    """Bytes a second of all of them together, and the 95th percentile of large ones."""
+    large = np.sort((sent / ns * 1e9)[sent >= LARGE])
+    best = float(large[(PERCENTILE * len(large) + 99) // 100 - 1]) if len(large) else None
+    return float(sent.sum() / ns.sum() * 1e9), best
+
+
+def _fastest(rates: tuple[float, float | None]) -> float:
+    return max(rates[0], rates[1] or 0.0)
 
 
 def launching_lanes(device: DeviceTimeline, calls: CallRows, axis: ThreadAxis) -> IntArray:
@@ -133,7 +147,9 @@ def mpi_meetings(mpi: NamedRows, threads: IntArray, axis: ThreadAxis) -> Collect
     row = row[np.argsort(start, kind="stable")]
     start = axis.time(mpi.spans.start[row])
     nothing = np.zeros(len(row), dtype=np.int64)
-    return Collectives(row, start, start + length[row], kind[row], nothing, lane[row], nothing, nothing)
+    return Collectives(
+        row, start, start + length[row], kind[row], nothing, lane[row], nothing, nothing, nothing.astype(np.bool_)
+    )
 
 
 def time_in_mpi(mpi: NamedRows, threads: IntArray, axis: ThreadAxis) -> Intervals:

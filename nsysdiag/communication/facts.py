@@ -17,7 +17,9 @@ class CollectiveKind(Record, frozen=True):
     Rates are those of nccl-tests, over the `sized` kernels whose message and ranks NCCL's calls say: bytes by the time
     of the kernels, with what they wait for others. `algorithm_bytes_per_second` counts the size of the operation,
     `bus_bytes_per_second` what each rank has to send; `best_bus_bytes_per_second` is the 95th percentile of large ones.
-    None without such kernels, or where NVLink of the GPU carries less: then `refused` says so."""
+    None without such kernels, or where NVLink of the GPU carries less: then `refused` says so.
+    `best_link_bytes_per_second` is the best of what each rank sends at least, which is less where switches of NVLink
+    add up. They do for `in_switch` of the sized ones, by their names or because nothing else is as fast."""
 
     kind: OwnText
     count: TotalCount
@@ -29,6 +31,8 @@ class CollectiveKind(Record, frozen=True):
     bus_bytes_per_second: BytesPerSecond | None = None
     best_bus_bytes_per_second: BytesPerSecond | None = None
     refused: OwnText = ""
+    best_link_bytes_per_second: BytesPerSecond | None = None
+    in_switch: TotalCount = 0
 
 
 class MpiCall(Record, frozen=True):

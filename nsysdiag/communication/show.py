@@ -1,28 +1,32 @@
-"""Communication: collectives by kind, MPI calls of the host, and the kernels behind the collectives."""
+"""Communication: collectives by kind, MPI calls of the host, and the kernels behind the collectives; bandwidth."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from nsysdiag.document.blocks import PAGE, TERMINAL, Column, Lines, Section, Table
-from nsysdiag.document.columns import BAR, COUNT, NAME, RATE, SHARE, TEXT, TIME, part_of
+from nsysdiag.document.blocks import NOT_BRIEF, PAGE, TERMINAL, Column, Lines, Section, Table
+from nsysdiag.document.columns import (
+    BAR,
+    COUNT,
+    NAME,
+    RATE,
+    SHARE,
+    TEXT,
+    TIME,
+    columns,
+    of_devices,
+    part,
+    part_of,
+)
 from nsysdiag.kernels.show import kernel_table
-from nsysdiag.units import format_bytes, format_count, format_ns
+from nsysdiag.units import NS_PER, format_bytes, format_count, format_ns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from nsysdiag.communication.facts import CollectiveKind, Communication, MpiCall
+    from nsysdiag.communication.facts import CollectiveKind, MpiCall
     from nsysdiag.document.view import Context
+    from nsysdiag.memory.facts import CopyRate
     from nsysdiag.report import DeviceReport
 
-RATES = (
-    "Bus bandwidth as in nccl-tests: what each rank has to send, by the time of the kernels with their waits for other "
-    "ranks. Best: the 95th percentile of large ones."
-)
-NO_SIZES = (
-    "Bus bandwidth is not known: the trace lacks the sizes of messages or the number of ranks (NVTX payloads of NCCL)."
-)
 LEAST = 100
 """The terminal names what takes this fraction of the window."""
 
@@ -35,7 +39,6 @@ def section(device: DeviceReport, context: Context) -> Section | None:
     exposed, hidden = format_ns(device.exposed_comm_ns), format_ns(device.overlapped_comm_ns)
     least = max(device.window_ns // LEAST, 1)
     lines = [kind_sentence(row) for row in found.kinds if row.exposed_ns + row.overlapped_ns >= least]
-    lines += [f"{row.kind}: {row.refused}" for row in found.kinds if row.refused]
     lines += [mpi_sentence(row) for row in found.mpi if row.total_ns >= least]
     return Section(
         "communication",
@@ -51,12 +54,11 @@ def section(device: DeviceReport, context: Context) -> Section | None:
                     Column("Of window", SHARE, part_of("exposed_ns", device.window_ns)),
                     Column("Overlapped", TIME, "overlapped_ns"),
                     Column("Count", COUNT, "count"),
-                    *_rates(found),
                     Column("Collective", TEXT, "kind", head=True),
                 ),
                 found.kinds,
                 note=f"{exposed} ran with no compute at the same time, {hidden} during compute. Where several kinds "
-                f"run at once, the time is charged to the kind with most total time. {_about_rates(found)}",
+                f"run at once, the time is charged to the kind with most total time.",
             ),
             Table.of(
                 "MPI calls",
@@ -77,30 +79,106 @@ def section(device: DeviceReport, context: Context) -> Section | None:
     )
 
 
-def _rates(found: Communication) -> Sequence[Column]:
-    """The columns of rates; none where no kind has any."""
-    if not any(row.bus_bytes_per_second for row in found.kinds):
-        return ()
-    best = "best_bus_bytes_per_second"
-    link = found.link_bytes_per_second
-    return (
-        Column("Bus bandwidth", RATE, "bus_bytes_per_second"),
-        Column("Best", RATE, best),
-        *([Column("Of NVLink", SHARE, part_of(best, link))] if link else []),
+# What copies and collectives carried, against what their links carry at most.
+
+ABOUT = (
+    "Mean: bytes by the time of the operations, for collectives with their waits for other ranks; best: the 95th "
+    "percentile of large ones. Of collectives it is the bus bandwidth of nccl-tests: what each rank has to send. Peaks "
+    "are one way, as published for GPUs of this name. The trace does not show the slot, nor how many links connect two "
+    "GPUs, which may carry less."
+)
+NO_SIZES = (
+    "Bus bandwidth of collectives is not known: the trace lacks the sizes of messages or the number of ranks (NVTX "
+    "payloads of NCCL)."
+)
+IN_SWITCH = (
+    "{}: switches of NVLink add up (NVLink SHARP), so each rank sends less than the bus bandwidth says. The share of the "
+    "peak is by what it sends."
+)
+WAYS = {"HtoD": "Host to GPU", "DtoH": "GPU to host", "DtoD": "Within the GPU", "PtoP": "Between GPUs"}
+
+
+class BandwidthRow(NamedTuple):
+    """The copies of one direction, or the sized collectives of one kind: bytes a second on average and of the best,
+    what the link carries at most, and which share of that the best is; `refused` says why it is none."""
+
+    what: str
+    operations: int
+    bytes_per_second: float | None
+    best_bytes_per_second: float | None
+    peak: str
+    peak_bytes_per_second: float | None
+    share: float | None
+    slow_share: float | None
+    refused: str
+
+
+def bandwidth_rows(device: DeviceReport) -> list[BandwidthRow]:
+    """Copies by direction, then collectives by kind."""
+    found = device.communication
+    copies = [_of_copies(row) for row in device.copies.rates]
+    return [*copies, *(_of_collectives(row, found.link_bytes_per_second) for row in found.kinds if row.sized)]
+
+
+def _of_copies(row: CopyRate) -> BandwidthRow:
+    share = None if row.refused else _share(row.best_bytes_per_second, row.peak_bytes_per_second)
+    return BandwidthRow(
+        WAYS.get(row.direction, row.direction),
+        row.count,
+        row.bytes / row.total_ns * NS_PER["s"] if row.total_ns else None,
+        row.best_bytes_per_second,
+        row.peak,
+        row.peak_bytes_per_second,
+        share,
+        None if row.slow_ns is None else part(row.slow_ns, row.total_ns),
+        row.refused,
     )
 
 
-def _about_rates(found: Communication) -> str:
-    """What the rates are, or why there are none."""
-    refused = " ".join(f"{row.kind}: {row.refused}." for row in found.kinds if row.refused)
-    if not any(row.sized for row in found.kinds):
-        return NO_SIZES if found.kinds else ""
-    link = (
-        f" NVLink of this GPU carries {format_bytes(found.link_bytes_per_second)}/s each way."
-        if found.link_bytes_per_second
-        else ""
+def _of_collectives(row: CollectiveKind, link: float | None) -> BandwidthRow:
+    sent = row.best_link_bytes_per_second or row.best_bus_bytes_per_second
+    return BandwidthRow(
+        row.kind,
+        row.sized,
+        row.bus_bytes_per_second,
+        row.best_bus_bytes_per_second,
+        "NVLink" if link else "",
+        link,
+        _share(sent, link),
+        None,
+        row.refused,
     )
-    return f"{RATES}{link} {refused}".strip()
+
+
+def _share(rate: float | None, peak: float | None) -> float | None:
+    return None if rate is None or not peak else rate / peak
+
+
+BANDWIDTH = (
+    Column("What", TEXT, "what", head=True),
+    Column("Count", COUNT, "operations"),
+    Column("Mean", RATE, "bytes_per_second"),
+    Column("Best", RATE, "best_bytes_per_second"),
+    Column("Peak", RATE, "peak_bytes_per_second"),
+    Column("Best of peak", SHARE, "share", strong=True),
+    Column("Time below half of it", SHARE, "slow_share", spare=True),
+    Column("Peak of", TEXT, lambda row: row.peak or "peak not known"),
+)
+
+
+def bandwidth(device: DeviceReport, _context: Context) -> Section | None:
+    """What links carried; None where nothing was copied or sent."""
+    rows, kinds = bandwidth_rows(device), device.communication.kinds
+    if not rows and not kinds:
+        return None
+    said = [f"{row.what}: {row.refused}." for row in rows if row.refused]
+    said += [IN_SWITCH.format(row.kind) for row in kinds if row.in_switch]
+    said += [NO_SIZES] if kinds and not any(row.sized for row in kinds) else []
+    table = Table.of("Bandwidth against peaks", BANDWIDTH, rows, note=ABOUT, sortable=False, limit=NOT_BRIEF)
+    return Section("bandwidth", "Bandwidth", [table, Lines(said)])
+
+
+TABLES = (of_devices("bandwidth", columns(BandwidthRow), bandwidth_rows),)
 
 
 def kind_sentence(row: CollectiveKind) -> str:

@@ -197,7 +197,7 @@ def _holders(before: Sequence[set[str]], after: Sequence[set[str]], kind: str) -
 
 
 NARROWING = ("start_ns", "end_ns", "nvtx", "iterations")
-NO_PART = ("gaps", "full_hash", "timeline", "cost", "config", "redacted", "reference_step_ns")
+NO_PART = ("gaps", "full_hash", "timeline", "cost", "config", "redacted", "reference_step_ns", "flops_per_step")
 """What these set is no part of a comparison, or has a note of its own."""
 MOST_DIGITS = 6
 

@@ -160,6 +160,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     timeline: bool = True
     replay: bool = True
     reference_step_ns: int | None = None
+    flops_per_step: Word | None = None
     reader: str = "adbc"
     nsys: str | None = None
     utilization: UtilizationThresholds = UtilizationThresholds()
@@ -190,8 +191,9 @@ def _plain(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
-AFTERWARDS = ("config", "cost", "reference_step_ns")
-"""The settings that a saved report can still be given: a price, and a step without the profiler. The others change the
+AFTERWARDS = ("config", "cost", "reference_step_ns", "flops_per_step")
+"""The settings that a saved report can still be given: a price, a step without the profiler, and the
+operations of a step. The others change the
 analysis."""
 
 
@@ -224,6 +226,7 @@ OPTION_OF_SETTING = {
     "replay": "--no-replay",
     "cost": "--gpu-hour-cost",
     "reference_step_ns": "--reference-step",
+    "flops_per_step": "--flops-per-step",
 }
 """The options that a report remembers; `timeline` is not one, since it can be left out of a saved report too."""
 TIMES = ("start_ns", "end_ns", "reference_step_ns")

@@ -57,7 +57,7 @@ from nsysdiag.findings.show import anchors
 from nsysdiag.kernels.show import whole_graphs
 from nsysdiag.phases.facts import shown_as
 from nsysdiag.trace.capabilities import REFUSED, refused, was_asked
-from nsysdiag.trace.show import distortion, lacked_options, recapture
+from nsysdiag.trace.show import by_given, lacked_options, recapture
 from nsysdiag.units import capitalized, format_count, format_ns, format_share
 from nsysdiag.utilization.show import percent_of, real_note
 
@@ -247,7 +247,7 @@ def closing(context: Context) -> list[Block]:
         return _nothing(report)
     why = _worth_a_capture(report, found)
     capture = (recapture(report, f"{why} Capture with") or [Paragraph(why, "quiet")]) if why else []
-    return [*distortion(report), *capture]
+    return [*by_given(report), *capture]
 
 
 def _worth_a_capture(report: Report, found: Diagnosis) -> str:

@@ -44,6 +44,8 @@ KINDS = (*dict.fromkeys(_WORDS.values()), OTHER)
 MEETINGS = frozenset({"AllReduce", "AllGather", "ReduceScatter", "AllToAll", "Barrier"})
 """The kinds that no rank can leave before every rank has come: they end together."""
 _OTHER = KINDS.index(OTHER)
+_IN_SWITCH = re.compile(r"NVLS|LDMC|multimem")
+"""NCCL's algorithm, its kernels on symmetric memory that read by multicast, and those of PyTorch."""
 _RECEIVE = "ncclRecv"
 _GROUP_START, _GROUP_END = "ncclGroupStart", "ncclGroupEnd"
 _NOT_OPERATIONS = ("ncclGroup", "ncclComm")
@@ -62,7 +64,8 @@ class Collectives(Rows, frozen=True):
     """The communication kernels of a device in order of start: `row` among its operations, times in ns, `kind` an index
     into KINDS, `communicator` 0 where the trace does not name it, `stream` a code. MPI calls likewise, where these are
     what ranks meet in: `row` among the calls, `stream` that of the thread. `message` is the bytes of the message and
-    `ranks` the number of ranks, as NCCL's calls say it; 0 where these are not known."""
+    `ranks` the number of ranks, as NCCL's calls say it; 0 where these are not known. `in_switch`: the name says that
+    switches of NVLink add up."""
 
     row: IntArray
     start: IntArray
@@ -72,15 +75,18 @@ class Collectives(Rows, frozen=True):
     stream: IntArray
     message: IntArray
     ranks: IntArray
+    in_switch: BoolArray
 
 
 def find_collectives(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, strings: Strings) -> Collectives:
     """Every communication kernel of the device that ran for any time."""
     operations = device.operations
     row = np.flatnonzero(device.communication & device.running)
-    names, code = np.unique(operations.short_name[row], return_inverse=True)
-    by_name = np.array([kind_of(text) for text in strings.texts(names)], dtype=np.int64)
-    kind = by_name[code] if len(row) else row
+    names, by_text = np.unique(operations.short_name[row], return_inverse=True)
+    texts = strings.texts(names)
+    by_name = np.array([kind_of(text) for text in texts], dtype=np.int64)
+    in_switch = np.array([_IN_SWITCH.search(text) is not None for text in texts], dtype=np.bool_)
+    kind = by_name[by_text] if len(row) else row
     by_call, communicator, message = _by_calls(device.launch[row], calls, ranges)
     known, code = distinct(communicator)
     ranks = np.array([ranges.ranks.get(each, 0) for each in known.tolist()], dtype=np.int64)
@@ -93,6 +99,7 @@ def find_collectives(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges
         stream=device.stream_code[row],
         message=message,
         ranks=ranks[code] if len(row) else row,
+        in_switch=in_switch[by_text] if len(row) else np.zeros(0, dtype=np.bool_),
     )
 
 

@@ -43,12 +43,12 @@ from nsysdiag.kernels.names import operation_names
 from nsysdiag.memory.copies import (
     DIRECTIONS,
     HOST_DIRECTIONS,
-    PCIE_BYTES_PER_SECOND,
     is_pageable,
     longest_kind,
     top_copies,
 )
 from nsysdiag.memory.facts import CopyRow, TopCopy
+from nsysdiag.peaks import PCIE_BYTES_PER_SECOND
 from nsysdiag.report import DeviceReport
 from nsysdiag.time.table import TimeTable
 from nsysdiag.typed import say

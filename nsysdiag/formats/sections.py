@@ -59,6 +59,7 @@ PER_DEVICE: tuple[Callable[[DeviceReport, Context], Section | None], ...] = (
     memory.unified_memory,
     memory.device_memory,
     communication.section,
+    communication.bandwidth,
     ranges.section,
     ranges.flame_section,
     launches.section,

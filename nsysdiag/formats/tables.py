@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nsysdiag.communication import show as communication
 from nsysdiag.communication.facts import CollectiveKind, MpiCall
 from nsysdiag.cost import show as cost
 from nsysdiag.counters import show as counters
@@ -207,6 +208,7 @@ _TABLES: tuple[RecordTable[Report, Any], ...] = (
     *memory.TABLES,
     of_devices("communication", _KERNELS, lambda device: device.communication.kernels),
     of_devices("collectives", columns(CollectiveKind), lambda device: device.communication.kinds),
+    *communication.TABLES,
     of_devices("mpi", columns(MpiCall), lambda device: device.communication.mpi),
     RecordTable("ranks", RANK_COLUMNS, lambda report: report.ranks.ranks if report.ranks else ()),
     of_devices("signatures", _scoped(_SIGNATURES, WINDOW), lambda device: device.signatures),

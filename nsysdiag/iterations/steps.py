@@ -75,7 +75,7 @@ def referenced(report: Report, reference_ns: int | None) -> Report:
     UsageError where the report has no steps to compare."""
     if reference_ns is None:
         return report
-    found = [(steps, device) for device in report.devices if (steps := _median_step(device)) is not None]
+    found = [(steps, device) for device in report.devices if (steps := median_step(device)) is not None]
     if not found:
         raise UsageError(
             f"--reference-step {format_ns(reference_ns)} has nothing to be compared with: no whole steps were found in "
@@ -93,8 +93,9 @@ def referenced(report: Report, reference_ns: int | None) -> Report:
     return replace(report, step_reference=reference)
 
 
-def _median_step(device: DeviceReport) -> int | None:
-    """None where what repeats are layers, or parts of a loop that does not close."""
+def median_step(device: DeviceReport) -> int | None:
+    """The median of a device's steady steps in ns; None where what repeats are layers, or parts of a loop that does not
+    close."""
     found = device.iterations
     if found is None or not found.steady or not found.closed or found.kind != STEP:
         return None

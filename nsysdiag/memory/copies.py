@@ -25,7 +25,9 @@ from nsysdiag.events.operations import Category, copy_name, memory_name
 from nsysdiag.events.rows import Streams
 from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.memory.facts import Copies, CopyRate, CopyRow, ExposedCopies, Pinning, PinningClass, TinyCopies, TopCopy
+from nsysdiag.peaks import PCIE_BYTES_PER_SECOND, Peak, host_link_of, peer_link_of
 from nsysdiag.trace.enums import CopyKind, MemoryKind
+from nsysdiag.units import format_bytes
 
 # Copies and sets by kind and by the memory on both sides, those that take most time, and all that the report says of
 # them.
@@ -44,8 +46,6 @@ DIRECTIONS: dict[str, tuple[CopyKind, ...]] = {
     "PtoP": (CopyKind.PEER_TO_PEER,),
 }
 HOST_DIRECTIONS = ("HtoD", "DtoH")
-PCIE_BYTES_PER_SECOND = {1: 4.0e9, 2: 8.0e9, 3: 15.754e9, 4: 31.508e9, 5: 63.015e9, 6: 128e9}
-"""What 16 lanes carry one way at most, by generation: encoding counted, packets not."""
 SIZE_STEP_BITS = 4  # a class of sizes ends at sixteen times its beginning
 PERCENTILE = 95
 
@@ -79,6 +79,7 @@ def _rate(
     rates = np.sort(size[large] / length[large] * 1e9)
     best = float(rates[(PERCENTILE * len(rates) + 99) // 100 - 1]) if len(rates) else None
     limit = bandwidth / 2 if bandwidth and name == "DtoD" else None
+    peak = Peak(limit, "half of the memory's bandwidth") if limit else _link(device.gpu.name, name)
     possible, slow = limit or best, None
     if possible is not None:
         slow = int(length[mine][size[mine] * 1e9 < limits.slow_copy * possible * length[mine]].sum())
@@ -98,7 +99,25 @@ def _rate(
         limit_bytes_per_second=limit,
         slow_ns=slow,
         exceeds_pcie=max(exceeded, default=0),
+        peak_bytes_per_second=peak.rate if peak else None,
+        peak=peak.what if peak else "",
+        refused=_refused(best, peak),
     )
+
+
+def _link(gpu: str, direction: str) -> Peak | None:
+    """What the link of a direction carries at most, as published for the GPU; None where it is not known."""
+    if direction in HOST_DIRECTIONS:
+        return host_link_of(gpu)
+    return peer_link_of(gpu) if direction == "PtoP" else None
+
+
+def _refused(best: float | None, peak: Peak | None) -> str:
+    """Why a rate is no share of the peak; empty where it is one, or there is none."""
+    if best is None or peak is None or best <= peak.rate:
+        return ""
+    more = f"{format_bytes(best)}/s is more than {peak.what} ({format_bytes(peak.rate)}/s)"
+    return f"no share: {more}"
 
 
 def is_pageable(device: DeviceTimeline) -> BoolArray:

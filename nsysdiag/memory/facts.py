@@ -37,6 +37,10 @@ class CopyRate(Record, frozen=True):
     exceed it. `slow_ns` is the time in copies below half of the limit, or of the best rate without one; None without
     both. `exceeds_pcie` is the newest generation of PCIe with 16 lanes that cannot carry the best rate one way, 0 for
     none.
+
+    `peak_bytes_per_second` is what `peak` carries one way at most: the interface of the GPU to the host, or NVLink, as
+    published for GPUs of this name, and half of the memory's bandwidth for DtoD. The slot, or the link between two
+    GPUs, may carry less. None and empty where it is not known. `refused` says why the best rate is no share of it.
     """
 
     direction: OwnText
@@ -49,6 +53,9 @@ class CopyRate(Record, frozen=True):
     limit_bytes_per_second: BytesPerSecond | None
     slow_ns: TotalNs | None
     exceeds_pcie: Number = 0
+    peak_bytes_per_second: BytesPerSecond | None = None
+    peak: OwnText = ""
+    refused: OwnText = ""
 
 
 class PinningClass(Record, frozen=True):

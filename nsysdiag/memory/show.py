@@ -21,7 +21,7 @@ from nsysdiag.document.blocks import (
     SectionScope,
     Table,
 )
-from nsysdiag.document.columns import BAR, BYTES, COUNT, RATE, SHARE, TEXT, TIME, columns, of_devices, part, part_of
+from nsysdiag.document.columns import BAR, BYTES, COUNT, RATE, TEXT, TIME, columns, of_devices, part, part_of
 from nsysdiag.document.drawings import Curve, CurveLayer, TimeSeries
 from nsysdiag.document.packed import unpack_level
 from nsysdiag.document.words import counted, instant
@@ -160,7 +160,7 @@ def _levels(device: DeviceReport) -> Iterator[_MemoryBucket]:
 _COPIES = "operation source_memory=src destination_memory=dst count total_ns bytes bytes_per_second"
 _COPY_RATES = """
     direction count total_ns bytes large_count large_pageable best_bytes_per_second limit_bytes_per_second slow_ns
-    exceeds_pcie_generation=exceeds_pcie
+    exceeds_pcie_generation=exceeds_pcie peak_bytes_per_second peak refused
 """
 _DEVICE_MEMORY = """
     limit_bytes peak_bytes peak_at_ns begin_bytes end_bytes managed_peak_bytes pinned_peak_bytes at_least unknown_frees
@@ -203,16 +203,6 @@ EXPOSED = (
     Column("Call", TEXT, "call"),
     Column("Stream", TEXT, lambda row: order_label(row.ordered)),
 )
-RATES = (
-    Column("Direction", TEXT, "direction", head=True),
-    Column("Count", COUNT, "count"),
-    Column("Bytes", BYTES, "bytes"),
-    Column("Time", TIME, "total_ns"),
-    Column("Large", COUNT, "large_count"),
-    Column("Reached", RATE, "best_bytes_per_second"),
-    Column("Limit", RATE, "limit_bytes_per_second"),
-    Column("Below half of it", SHARE, lambda row: None if row.slow_ns is None else part(row.slow_ns, row.total_ns)),
-)
 PINNING = (
     Column("Direction", TEXT, "direction", head=True),
     Column("From", BYTES, "from_bytes"),
@@ -249,7 +239,7 @@ def copy_section(device: DeviceReport, _context: Context) -> Section | None:
                 noun="kinds",
                 limit=top,
             ),
-            Details("Rates by direction, and pageable against pinned memory", _rates(copies), PAGE),
+            Details("Pageable against pinned memory", _pinning(copies), PAGE),
         ],
         f"{counted(sum(row.count for row in copies.rows), 'operation')}, "
         f"{format_bytes(sum(row.bytes for row in copies.rows))}; {format_ns(device.exposed_copy_ns)} exposed",
@@ -277,17 +267,8 @@ def order_label(ordered: bool | None) -> str | None:
     return "that of the neighbouring kernels" if ordered else "a separate one"
 
 
-def _rates(copies: Copies) -> list[Table]:
+def _pinning(copies: Copies) -> list[Table]:
     return [
-        Table.of(
-            "Rates",
-            RATES,
-            copies.rates,
-            note="Limit: the rate that large copies of a direction reached (95th percentile); for copies on the "
-            "device, half of the chip’s memory bandwidth. The trace does not show what the link could carry.",
-            sortable=False,
-            limit=PAGE,
-        ),
         Table.of(
             "Pageable copies compared with pinned ones",
             PINNING,

@@ -18,6 +18,7 @@ from nsysdiag.pipeline.result import TraceResult
 from nsysdiag.report import Report
 from nsysdiag.shortage import Attempt
 from nsysdiag.trace.trace import Trace, open_trace
+from nsysdiag.utilization.flops import with_flops
 from nsysdiag.utilization.utilization import check_periods
 
 
@@ -55,12 +56,19 @@ def analyze_trace(
     _check(settings)
     found = analysis_of(trace, settings, progress, keep_time=keep_time, steps=steps)
     trace.check_unchanged()
-    made = referenced(priced(found.report, settings.cost), settings.reference_step_ns)
+    made = with_given(found.report, settings)
     if keep_time:
         made.keep_time([each.time for each in found.job.reported if each.time is not None])
     del found
     trim()  # what is written next needs the report alone
     return made
+
+
+def with_given(report: Report, settings: Settings) -> Report:
+    """The report with what the settings give and no trace holds: prices, a step without the profiler, the operations of
+    a step. Raises UsageError if it has no steps for the latter two."""
+    made = referenced(priced(report, settings.cost), settings.reference_step_ns)
+    return with_flops(made, settings.flops_per_step)
 
 
 def analyze_devices(trace: Trace, settings: Settings) -> TraceResult:

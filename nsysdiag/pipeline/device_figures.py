@@ -11,7 +11,7 @@ from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import BoolArray, Intervals, intersect, union
 from nsysdiag.arrays.spill import evict, trim
 from nsysdiag.causes import ALLOCATION
-from nsysdiag.communication.communication import collective_kinds, link_of, mpi_calls
+from nsysdiag.communication.communication import collective_kinds, mpi_calls
 from nsysdiag.communication.facts import Communication
 from nsysdiag.counters.counters import gap_notes, gpu_metrics, measured_sm_active, with_sm_active
 from nsysdiag.counters.facts import GpuMetrics
@@ -33,6 +33,7 @@ from nsysdiag.memory.copies import copy_report
 from nsysdiag.memory.device import device_memory
 from nsysdiag.memory.facts import Copies, DeviceMemory, UnifiedMemory
 from nsysdiag.memory.unified import unified_memory
+from nsysdiag.peaks import link_of
 from nsysdiag.phases.kinds import named_kinds
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.phases.serving import served_steps, serving_phases
@@ -259,15 +260,14 @@ def _communication(of: _Inputs, kernels: list[KernelRow]) -> Communication:
     """Communication kernels and MPI calls."""
     rows = [row for row in kernels if row.communication]
     host, found, roots = of.host.host, of.found, of.roots
-    link = link_of(found.device.gpu.name)
     return Communication(
         kernels=rows,
         total_ns=sum(row.total_ns for row in rows),
         exposed_ns=found.split.exposed_comm_ns,
         overlapped_ns=found.split.overlapped_comm_ns,
-        kinds=collective_kinds(roots.collectives, found.inside, found.split, link),
+        kinds=collective_kinds(roots.collectives, found.inside, found.split, found.device.gpu.name),
         mpi=mpi_calls(host.mpi, found.gaps, roots.context.lane, roots.threads, host.axis),
-        link_bytes_per_second=link if rows else None,
+        link_bytes_per_second=link_of(found.device.gpu.name) if rows else None,
     )
 
 

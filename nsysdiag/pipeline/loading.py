@@ -10,8 +10,6 @@ from msgspec.structs import replace
 from nsysdiag import pipeline
 from nsysdiag.comparison.pairing import are_redacted
 from nsysdiag.config.settings import AFTERWARDS, Settings
-from nsysdiag.cost.cost import priced
-from nsysdiag.iterations.steps import referenced
 from nsysdiag.messages import UsageError, printable
 from nsysdiag.pipeline.reading import Progress
 from nsysdiag.replay.facts import WhatIf
@@ -53,9 +51,9 @@ def analyze(path: str | os.PathLike[str], settings: Settings | None = None, prog
 
 
 def priced_again(report: Report, settings: Settings) -> Report:
-    """A saved report with today's prices and reference step, which its settings then hold; unchanged if there are
-    none. Raises UsageError if it has no steps to compare with the reference."""
-    made = referenced(priced(report, settings.cost), settings.reference_step_ns)
+    """A saved report with today's prices, reference step and operations, which its settings then hold; unchanged if
+    there are none. Raises UsageError if it has no steps for the latter two."""
+    made = pipeline.with_given(report, settings)
     if made is report:
         return report
     prices = {name: text for name, text in settings.changed().items() if name in AFTERWARDS}

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 
 NVTX = "--trace=nvtx"
+MOST_RATES = 4
+"""Devices whose arithmetic is named in sentences."""
 FAITHFUL = 0.1
 """A step that differs by less from one without the profiler needs no warning."""
 LARGEST_ID = "A number with ~ is the largest row id."
@@ -62,7 +64,7 @@ def health(context: Context) -> Section:
     blocks: list[Block] = [
         *([Paragraph(f"Not captured: {', '.join(missing_in_words(report))}.", limit=NOT_PAGE)] if absent else []),
         Lines(report.trace.warnings, tone="note"),
-        *(distortion(report) if report.diagnosis is None else []),
+        *(by_given(report) if report.diagnosis is None else []),
         _evidence(report, len(absent)),
         *([Paragraph(words.not_recorded_sentence(report.not_recorded), limit=NOT_PAGE)] if unrecorded else []),
         *recapture(report if report.devices and not report.diagnosis else None, "To resolve more, capture again with"),
@@ -87,12 +89,21 @@ def _evidence(report: Report, absent: int) -> Table:
     return Table.of(title, EVIDENCE, rows, sortable=False, limit=PAGE)
 
 
-def distortion(report: Report) -> list[Block]:
-    """What the profiler does to a step, where a step without it is known."""
-    reference = report.step_reference
-    if reference is None:
-        return []
-    return [Paragraph(reference.sentence, "quiet" if 1 - FAITHFUL <= reference.factor <= 1 + FAITHFUL else "note")]
+def by_given(report: Report) -> list[Block]:
+    """What follows from what the user gave: what the profiler does to a step, and the arithmetic per second. Devices
+    with the same sentence share it."""
+    reference, said = report.step_reference, list[Block]()
+    if reference is not None:
+        faithful = 1 - FAITHFUL <= reference.factor <= 1 + FAITHFUL
+        said.append(Paragraph(reference.sentence, "quiet" if faithful else "note"))
+    keys: dict[tuple[str, bool], list[str]] = {}
+    for device in report.devices:
+        if (found := device.utilization.flops) is not None:
+            keys.setdefault((found.sentence, found.refused), []).append(device.key)
+    for (sentence, refused), of in list(keys.items())[:MOST_RATES]:
+        lead = f"{', '.join(of)}: " if len(report.devices) > 1 else ""
+        said.append(Paragraph(f"{lead}{sentence}", "note" if refused else "quiet"))
+    return said
 
 
 def lacked_options(report: Report) -> str:

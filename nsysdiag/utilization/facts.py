@@ -5,18 +5,23 @@ Shares are 0..1. None is what was not measurable: without a window, without kern
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from nsysdiag.fields import (
     Bytes,
     Count,
     KernelName,
     MeanCount,
     Moment,
+    Ns,
     OwnText,
     Period,
+    PerSecond,
     Sentence,
     Share,
     TotalCount,
     TotalNs,
+    WhyNone,
 )
 from nsysdiag.record import Record
 
@@ -87,6 +92,24 @@ class KernelShape(Record, frozen=True):
     limit: OwnText | None
 
 
+class FlopRate(Record, frozen=True):
+    """Arithmetic of a device, by the operations of one GPU in a step that the user gave (`flops_per_step`), in its
+    median steady step of `step_ns`.
+
+    `precision` is what the user gave, or else that of nearly all time of matrix products; empty if unknown.
+    `peak_flops_per_second` is the dense peak in it, as published for GPUs of this name, and `share` the part of it;
+    None if unknown. `refused`: the rate would be above the peak, so there is none. `sentence` says all of it."""
+
+    flops_per_step: MeanCount
+    step_ns: Ns
+    precision: OwnText
+    peak_flops_per_second: PerSecond | None
+    flops_per_second: PerSecond | None
+    share: Share | None
+    refused: bool
+    sentence: Sentence
+
+
 class Utilization(Record, frozen=True):
     """What a dashboard shows of a device, compared with what the device did.
 
@@ -96,8 +119,8 @@ class Utilization(Record, frozen=True):
 
     `sm_active_share` is SM activity over the window: measured if `sm_source` is `gpu-metrics`, estimated from launch
     shapes if it is `estimate`. The field `estimate` always holds the estimate. `efficiency` is SM activity divided by
-    `util_time_share`. `sentence` compares the dashboard with the device. `kernels` are those with most time. Older
-    reports hold only three of the shares.
+    `util_time_share`. `sentence` compares the dashboard with the device. `kernels` are those with most time. `flops`
+    is the arithmetic per second, None unless its operations were given. Older reports hold only three of the shares.
     """
 
     util_time_share: Share | None = None
@@ -116,3 +139,4 @@ class Utilization(Record, frozen=True):
     sentence: Sentence = ""
     kernels: list[KernelShape] = []
     notes: list[Sentence] = []
+    flops: Annotated[FlopRate | None, WhyNone("it needs --flops-per-step")] = None

@@ -92,6 +92,10 @@ _SHARES = """
     estimated_sm_active_at_most=estimate.sm_active_at_most estimated_resident_share=estimate.resident_share
     estimate_covered_share=estimate.covered_share
 """
+_FLOPS = """
+    flops_per_step=flops.flops_per_step flops_per_second=flops.flops_per_second precision=flops.precision
+    peak_flops_per_second=flops.peak_flops_per_second flop_share=flops.share
+"""
 _SHAPES = """
     short_name name count total_ns shapes blocks threads registers shared_bytes blocks_per_sm waves sm_share
     resident_share limit
@@ -103,6 +107,7 @@ TABLES = (
             *columns(Utilization, _SHARES),
             *columns(Utilization, "sm_source"),
             *columns(Utilization, "sentence"),
+            *columns(Utilization, _FLOPS),
         ),
         lambda device: [device.utilization],
     ),
@@ -216,6 +221,7 @@ def _facts(found: Utilization) -> list[Fact]:
         Fact(SOURCES.get(found.sm_source or "", "SM activity"), found.sm_active_share, SHARE),
         Fact("SM capacity filled, estimated", found.estimate.resident_share, SHARE),
         Fact("SM activity / utilization", found.efficiency, RATIO),
+        *([Fact("Of the peak of arithmetic", found.flops.share, SHARE)] if found.flops else []),
     ]
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nsysdiag.communication.communication import _rates, link_of
+from nsysdiag.communication.communication import _rates
 from nsysdiag.communication.facts import CollectiveKind
 from nsysdiag.events.collectives import Collectives
 from nsysdiag.events.nvtx import FIELD, MESSAGE, RANKS
+from nsysdiag.peaks import PRECISIONS, dense_peak, host_link_of, link_of, peer_link_of
 from tests.builder import TraceBuilder, global_tid
 from tests.ledger.traces import only_device
 
@@ -20,12 +21,12 @@ COMMUNICATOR, MIB = 17, 1 << 20
 GIGA = 1e9
 
 
-def ran(message: int, ranks: int, *lengths: int) -> Collectives:
+def ran(message: int, ranks: int, *lengths: int, in_switch: bool = False) -> Collectives:
     """Kernels one after another, of one message."""
     end = np.cumsum(np.array(lengths, dtype=np.int64))
     same = np.ones(len(lengths), dtype=np.int64)
     none = np.zeros(len(lengths), dtype=np.int64)
-    return Collectives(none, end - lengths, end, none, none, none, same * message, same * ranks)
+    return Collectives(none, end - lengths, end, none, none, none, same * message, same * ranks, (same * in_switch) > 0)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +63,52 @@ def test_a_rate_above_the_peak_is_refused() -> None:
     found = _rates(ran(8 * MIB, 8, 8 * MIB // 400), "AllReduce", 450e9)
     assert found == {"sized": 1, "refused": "no rate: 652 GiB/s is more than NVLink carries each way (419 GiB/s)"}
     assert "refused" not in _rates(ran(8 * MIB, 8, 8 * MIB // 200), "AllReduce", 450e9)
+
+
+# nccl-tests on 8 H100 say 480 GB/s of bus bandwidth with NVLink SHARP, which is 309 GB/s on each link of 450 GB/s.
+ON_EIGHT = 8 * MIB * 7 * 2 * 1000 // (8 * 480)
+
+
+@pytest.mark.parametrize(("switch", "named"), [(True, False), (True, True), (False, True)])
+def test_switches_that_add_up(switch: bool, named: bool) -> None:
+    found = _rates(ran(8000 * MIB, 8, ON_EIGHT, in_switch=named), "AllReduce", 450e9, switch=switch)
+    assert found["best_bus_bytes_per_second"] == pytest.approx(480e9, rel=0.001)
+    assert found["best_link_bytes_per_second"] == pytest.approx(480e9 * 9 / 14, rel=0.001)
+    assert found["in_switch"] == 1
+
+
+def test_without_such_switches_the_same_rate_is_refused() -> None:
+    assert "refused" in _rates(ran(8000 * MIB, 8, ON_EIGHT), "AllReduce", 450e9)
+    assert "refused" in _rates(ran(2000 * MIB, 8, ON_EIGHT), "AllGather", 450e9, switch=True)
+
+
+def test_more_than_switches_can_save_is_refused() -> None:
+    assert "refused" in _rates(ran(8000 * MIB, 8, ON_EIGHT // 2), "AllReduce", 450e9, switch=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "to_host", "between", "bf16"),
+    [
+        ("Tesla V100-SXM2-16GB", 15.754e9, 150e9, None),
+        ("NVIDIA A100-SXM4-80GB", 31.508e9, 300e9, 312e12),
+        ("NVIDIA A100-PCIE-40GB", 31.508e9, 31.508e9, 312e12),
+        ("NVIDIA H100 80GB HBM3", 63.015e9, 450e9, 989e12),
+        ("NVIDIA GH200 120GB", 450e9, 450e9, 989e12),
+        ("Tesla T4", 15.754e9, 15.754e9, None),
+        ("NVIDIA GeForce RTX 3080", 31.508e9, 31.508e9, None),
+        ("AMD Instinct MI300X", None, None, None),
+    ],
+)
+def test_other_peaks_by_name(name: str, to_host: float | None, between: float | None, bf16: float | None) -> None:
+    up, peer = host_link_of(name), peer_link_of(name)
+    assert (up and up.rate, peer and peer.rate) == (to_host, between)
+    assert dense_peak(name, "bf16") == bf16
+
+
+@pytest.mark.parametrize("name", ["NVIDIA H100 PCIe", "NVIDIA B200", "NVIDIA A100-SXM4-80GB", "NVIDIA L40S"])
+def test_a_wider_precision_is_never_faster(name: str) -> None:
+    peaks = [peak for each in PRECISIONS[:-1] if (peak := dense_peak(name, each)) is not None]
+    assert peaks == sorted(peaks, reverse=True)
 
 
 @pytest.mark.parametrize(
