@@ -92,8 +92,8 @@ NO_SIZES = (
     "payloads of NCCL)."
 )
 IN_SWITCH = (
-    "{}: switches of NVLink add up (NVLink SHARP), so each rank sends less than the bus bandwidth says. The share of the "
-    "peak is by what it sends."
+    "{}: switches of NVLink add up (NVLink SHARP), so each rank sends less than the bus bandwidth says. The share of "
+    "the peak is by what it sends."
 )
 WAYS = {"HtoD": "Host to GPU", "DtoH": "GPU to host", "DtoD": "Within the GPU", "PtoP": "Between GPUs"}
 
