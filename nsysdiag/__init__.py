@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nsysdiag.messages import InputError, NotComparableError, NsysdiagError, OutputError, UsageError
     from nsysdiag.pipeline.changes import compare, whatif
     from nsysdiag.pipeline.loading import analyze, load
+    from nsysdiag.queries.asking import query_trace
     from nsysdiag.ranks.pipeline import analyze_ranks
     from nsysdiag.ranks.report import RanksReport
     from nsysdiag.replay.facts import Transform, WhatIf
@@ -48,6 +49,7 @@ __all__ = [
     "ledger_chart",
     "load",
     "open_trace",
+    "query_trace",
     "queue_depth_chart",
     "whatif",
 ]
@@ -75,6 +77,7 @@ _HOMES = {
     "ledger_chart": "nsysdiag.formats.figures",
     "load": "nsysdiag.pipeline.loading",
     "open_trace": "nsysdiag.trace.trace",
+    "query_trace": "nsysdiag.queries.asking",
     "queue_depth_chart": "nsysdiag.formats.figures",
     "whatif": "nsysdiag.pipeline.changes",
 }

@@ -175,3 +175,8 @@ def asked(record: Record, expression: str, table: str) -> pd.DataFrame:
 def timed(report: Record, tables: Sequence[object]) -> pd.DataFrame:
     """The table of time of a report as a data frame. pandas is loaded for it."""
     return cast("pd.DataFrame", import_module("nsysdiag.formats.frames").time_frame(report, tables))
+
+
+def selected(record: Record, sql: str) -> pd.DataFrame:
+    """The answer to an SQL query over the tables of a report. pandas is loaded for it."""
+    return cast("pd.DataFrame", import_module("nsysdiag.queries.asking").answer_frame(None, sql, lambda: record))

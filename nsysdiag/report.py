@@ -61,7 +61,7 @@ from nsysdiag.phases.facts import Phase, PhaseDevice, added
 from nsysdiag.phrases import Phrases
 from nsysdiag.ranges.facts import FlameGraph, FlameStack, RangeTree
 from nsysdiag.ranks.facts import RankComparison
-from nsysdiag.record import Packed, PackedColumn, Record, Result, Shown, asked, timed
+from nsysdiag.record import Packed, PackedColumn, Record, Result, Shown, asked, selected, timed
 from nsysdiag.time.facts import GapPlaces
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.utilization.facts import Utilization
@@ -458,3 +458,11 @@ class Report(Result, frozen=True, dict=True):
         UsageError for a report that was read from a file.
         """
         return timed(self, self.__dict__.get("_time", ()))
+
+    def sql(self, query: str) -> pd.DataFrame:
+        """The answer to one SELECT over the tables of `nsysdiag.frames(report)` and `time`, as `nsysdiag sql` gives it.
+
+        `steps` are the `iterations`. Raises UsageError for SQL that is wrong, or would do anything but read; and for
+        `time` of a report that was read from a file.
+        """
+        return selected(self, query)

@@ -32,7 +32,7 @@ import pandas as pd
 from nsysdiag import (
     Comparison, Finding, InputError, NotComparableError, NsysdiagError, OutputError, RanksReport, Report, Settings,
     Transform, UsageError, WhatIf, __version__, all_gaps, analyze, analyze_ranks, compare, figures, frames,
-    gap_chart, ledger_chart, load, open_trace, queue_depth_chart, whatif,
+    gap_chart, ledger_chart, load, open_trace, query_trace, queue_depth_chart, whatif,
 )
 
 
@@ -66,6 +66,8 @@ def main(path: Path) -> int:
     assert_type(frames(report)["gaps"], pd.DataFrame)
     assert_type(all_gaps(report), pd.DataFrame)
     assert_type(report.query("length_ns > 1e6"), pd.DataFrame)
+    assert_type(report.sql("SELECT sum(ns) FROM time"), pd.DataFrame)
+    assert_type(query_trace(path, "SELECT * FROM steps"), pd.DataFrame)
     gaps = all_gaps(report)
     print(gaps.groupby(["nvtx", "cause"], observed=True)["length_ns"].sum().nlargest(5))
     comparison = compare(["a.json", report], whatif(path, [Transform(option="without", of="sync")]), across_gpus=True)

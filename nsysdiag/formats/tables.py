@@ -25,7 +25,7 @@ from nsysdiag.iterations.facts import Iteration, ServingPhase
 from nsysdiag.kernels.facts import FamilyTime, KernelRow
 from nsysdiag.launches import words as launches
 from nsysdiag.memory import show as memory
-from nsysdiag.phases.facts import PhaseDevice
+from nsysdiag.phases.facts import Phase, PhaseDevice
 from nsysdiag.ranges import show as ranges
 from nsysdiag.ranks.show.words import BY_NAME as RANK_TABLES
 from nsysdiag.ranks.show.words import RANK_COLUMNS
@@ -79,6 +79,19 @@ class _SumRow(NamedTuple):
     name: str
     ns: int
     share: float | None
+
+
+class _PhaseRow(NamedTuple):
+    """What one device did in the phase number `phase`."""
+
+    phase: int
+    of: Phase
+    device: PhaseDevice
+
+
+def _phases(report: Report) -> Iterator[_PhaseRow]:
+    for at, phase in enumerate(report.phases):
+        yield from (_PhaseRow(at, phase, device) for device in phase.devices)
 
 
 def _sums(report: Report) -> Iterator[tuple[str, _SumRow]]:
@@ -189,6 +202,17 @@ _SERVING = (
         "idle_ns", "text", lambda row: ";".join(f"{name}:{ns}" for name, ns in by_time(row.idle))
     ),
 )
+_PHASE_NUMBERS = """
+    start_ns=of.start_ns end_ns=of.end_ns judged=of.judged bottleneck=of.bottleneck share=of.share steps=of.steps.count
+    step_median_ns=of.steps.median_ns step_mean_ns=of.steps.mean_ns compute_ns=device.compute_ns
+    exposed_comm_ns=device.exposed_comm_ns exposed_copy_ns=device.exposed_copy_ns idle_ns=device.idle_ns
+    outside_ns=device.outside_ns
+"""
+_PHASES = (
+    *columns(_PhaseRow, "device=device.key phase"),
+    RecordColumn[_PhaseRow]("name", "text", lambda row: row.of.name),
+    *columns(_PhaseRow, _PHASE_NUMBERS),
+)
 _SUMS = (
     RecordColumn[tuple[str, _SumRow]]("device", "text", lambda pair: pair[0]),
     RecordColumn[tuple[str, _SumRow]]("scope", "text", lambda pair: pair[1].scope),
@@ -215,6 +239,7 @@ _TABLES: tuple[RecordTable[Report, Any], ...] = (
     of_devices("ranges", _scoped(ranges.TABLE, WINDOW), lambda device: device.ranges.rows if device.ranges else ()),
     ranges.FLAME_TABLE,
     *critical_path.TABLES,
+    RecordTable("phases", _PHASES, _phases),
     of_devices("iterations", _ITERATIONS, lambda device: device.iterations.rows if device.iterations else ()),
     of_devices("serving", _SERVING, lambda device: device.iterations.serving if device.iterations else ()),
     *launches.TABLES,

@@ -32,6 +32,7 @@ COMMANDS: dict[str, Sequence[str]] = {
     "batch": ["batch", ONE, SAVED, "-o", "out", "--jobs", "2"],
     "demo": ["demo", "-o", "f.html"],
     "completion": ["completion", "bash"],
+    "sql": ["sql", ONE, "SELECT count(*) FROM time"],
     "manual": ["manual"],
 }
 

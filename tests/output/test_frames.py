@@ -64,6 +64,7 @@ MAY_BE_UNKNOWN = {
     },
     "host_windows": {"sync_p50_ns", "sync_p99_ns", "sync_late_p50_ns"},
     "kernel_families": {"step_ns"},
+    "phases": {"step_median_ns", "step_mean_ns"},
 }
 
 
