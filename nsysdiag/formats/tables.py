@@ -199,7 +199,7 @@ _ITERATIONS = (
 _SERVING = (
     *columns(ServingPhase, "phase shown_by count median_ns total_ns share tokens"),
     RecordColumn[ServingPhase](
-        "idle_ns", "text", lambda row: ";".join(f"{name}:{ns}" for name, ns in by_time(row.idle))
+        "ledger_ns", "text", lambda row: ";".join(f"{name}:{ns}" for name, ns in by_time(row.idle))
     ),
 )
 _PHASE_NUMBERS = """

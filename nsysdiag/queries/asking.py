@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from nsysdiag.formats.tables import BY_NAME
 from nsysdiag.limits import CELL_BYTES
 from nsysdiag.messages import InputError, UsageError, printable
 from nsysdiag.pipeline.loading import analyze
-from nsysdiag.queries.tables import ABOUT, declare, fill, sql_tables
+from nsysdiag.queries.tables import TIME, declare, fill, sql_tables
 from nsysdiag.saved import is_saved_report
 from nsysdiag.shortage import is_shortage
 from nsysdiag.trace.catalog import quoted
@@ -77,7 +78,7 @@ class Used:
         for _, opcode, _, page, database, *_ in plan:
             if opcode == "OpenRead" and database == 0 and page in names:
                 self.columns.setdefault(names[page], set())
-        return {name: columns for name, columns in self.columns.items() if name in ABOUT}
+        return {name: columns for name, columns in self.columns.items() if name == TIME or name in BY_NAME}
 
 
 def ask(

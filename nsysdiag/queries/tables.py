@@ -37,6 +37,7 @@ ABOUT = {
     "device_memory": "allocations of each device",
     "memory_level": "memory in use over time",
     "communication": "communication kernels by name",
+    "bandwidth": "rates of copies and collectives, with the peak of what carries them",
     "collectives": "collectives by kind, with bandwidth",
     "mpi": "MPI calls",
     "ranks": "ranks of the job, when one trace has several",
@@ -94,7 +95,7 @@ def sql_tables() -> list[SqlTable]:
         **{name: [(each.name, TYPES[each.kind]) for each in BY_NAME[name].columns] for name in BY_NAME},
     }
     return [
-        SqlTable(name, ABOUT[name], [SqlColumn(column, kind, unit_of(column)) for column, kind in columns])
+        SqlTable(name, ABOUT.get(name, ""), [SqlColumn(column, kind, unit_of(column)) for column, kind in columns])
         for name, columns in shown.items()
     ]
 
