@@ -210,7 +210,10 @@ def read_stream_waits(trace: Trace, api_calls: ApiCalls, operations: Operations,
         np.concatenate((sync_code[streams], record_code[record])),
         np.concatenate((np.full(len(streams), -1), record_time[record])),
     )
-    return StreamsWaited(waits, synchronized, functions_of(functions, function_code), op_code, keys)
+    put = match_launches(functions["globalPid"], functions["correlationId"], api_calls.rows)
+    function_time = issue_times(put, api_calls.rows, np.full(len(functions), -1, dtype=np.int64))
+    held = functions_of(functions, function_code, function_time)
+    return StreamsWaited(waits, synchronized, held, op_code, keys)
 
 
 def _made_by(names: re.Pattern[str], call: IntArray, api_calls: ApiCalls) -> IntArray:

@@ -25,12 +25,14 @@ _NO_STREAM = -1
 
 
 class HostFunctions(Rows, frozen=True):
-    """`stream` is the code of the stream that waits in [start, end) ns."""
+    """`stream` is the code of the stream that waits in [start, end) ns; `issued` is when the call that put the function
+    there began, -1 where that is not known."""
 
     start: IntArray
     end: IntArray
     process: IntArray
     stream: IntArray
+    issued: IntArray
 
     def just_before(self, stream: IntArray, opened: IntArray, closed: IntArray) -> BoolArray:
         """Whether a function holds this stream in each [opened, closed), until near its end.
@@ -61,12 +63,12 @@ class HeldCalls(Struct, frozen=True):
 
 def read_host_functions(trace: Trace) -> Columns:
     """The rows as recorded."""
-    return trace.read(HOST_FUNCTIONS, "start", "end", "globalPid", "contextId", "streamId")
+    return trace.read(HOST_FUNCTIONS, "start", "end", "globalPid", "contextId", "streamId", "correlationId")
 
 
-def functions_of(columns: Columns, stream: IntArray) -> HostFunctions:
-    """The valid rows, whose streams have these codes."""
-    rows = HostFunctions(columns["start"], columns["end"], columns["globalPid"], stream)
+def functions_of(columns: Columns, stream: IntArray, issued: IntArray) -> HostFunctions:
+    """The valid rows, whose streams have these codes, and which were issued at these times."""
+    rows = HostFunctions(columns["start"], columns["end"], columns["globalPid"], stream, issued)
     return rows.take((rows.start > 0) & (rows.end > rows.start))
 
 

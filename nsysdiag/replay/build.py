@@ -39,6 +39,8 @@ from nsysdiag.replay.edges import (
     releases,
     staged,
 )
+from nsysdiag.replay.function_edges import into_operations, into_waits
+from nsysdiag.replay.functions import operations_behind, waits_behind_functions
 from nsysdiag.replay.host_time import HostNames, HostTime, host_time, on_axis
 from nsysdiag.replay.model import Model, OperationNames
 from nsysdiag.replay.moments import (
@@ -231,9 +233,29 @@ def _known_graph(given: ReplayInputs, work: Work, timeline: _Timeline, lengths: 
             launched(work, threads, places, lengths.cost, lengths.pace),
             of_devices(work, places, lengths.events, lengths.barred, lengths.pace, length),
             arrivals(places, meetings, threads.mpi, moments),
+            *_functions(given, work, timeline, lengths),
         ]
     )
     return Graph.of(time, edges.take(edges.source < edges.target), LATENCY_HIGHEST_NS)
+
+
+def _functions(given: ReplayInputs, work: Work, timeline: _Timeline, lengths: _Lengths) -> list[Edges]:
+    """What operations and waits for devices are behind host functions."""
+    if len(given.activity.host_functions) == 0:
+        return []
+    threads, places, calls = timeline.threads, timeline.places, given.calls
+    behind = operations_behind(given.activity.host_functions, work)
+    launch = np.full(len(work), -1)
+    own = work.launch >= 0
+    launch[own] = places.launch[np.searchsorted(threads.launches, work.launch[own])]
+    gap = lengths.pace.gap[work.device, work.kind]
+    lag, launches = lag_of(timeline.moments, places.held), (threads.launches, places.launch)
+    return [
+        into_operations(behind, work, lengths.length, places.operation, places.end, launch, gap),
+        into_waits(
+            threads.functions, work, lengths.length, places.held, places.end, lag, launches, calls, threads.held.thread
+        ),
+    ]
 
 
 def _with_order(
@@ -280,14 +302,16 @@ def _threads(given: ReplayInputs, work: Work) -> ThreadActions:
     own = distinct_values(calls.thread[launches])
     woken = wakes(given.launching, own, host_trace, given.finder, lo, hi, given.floor)
     evidence = with_waiting(HostEvidence.of(given.layered.host, given.layered.facts), own, woken.waker, host_trace)
+    waited = device_waits(evidence, work, given.activity, lo, hi)
     return ThreadActions(
         launches=launches,
-        waited=device_waits(evidence, work, given.activity, lo, hi),
+        waited=waited,
         full=full_queues(work, calls),
         woken=woken,
         woken_cause=np.full(len(woken), PLACE[LOCK_WAIT.id]),
         mpi=within(given.met_by_mpi, lo, hi),
         timed=Timed.empty(),
+        functions=waits_behind_functions(given.activity.host_functions, work, waited.held),
     )
 
 

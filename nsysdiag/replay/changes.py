@@ -183,6 +183,8 @@ class Changes(Struct, frozen=True):
         kept = np.ones(len(self.model.graph.time), dtype=np.bool_)
         kept[self.model.places.held] = self.others
         gone[second] |= ~kept[edges.target[second]]
+        functions = edges.kind == EdgeKind.FUNCTION
+        gone[functions] |= ~np.append(self.held, True)[edges.row[functions]]
         return gone
 
     def _doubtful(self) -> BoolArray:

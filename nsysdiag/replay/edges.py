@@ -52,6 +52,7 @@ class EdgeKind(IntEnum):
     PACED = 15  # the end of a wait that has a time of its own
     HIDDEN = 16  # the order of streams that wait for events of which the trace does not say what they are for
     AHEAD = 17  # a wait for a device, and an operation of an earlier step
+    FUNCTION = 18  # an operation or a wait, and the host function before it in its stream
 
 
 class Edges(Rows, frozen=True):

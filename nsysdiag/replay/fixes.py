@@ -27,6 +27,7 @@ from nsysdiag.causes import (
 )
 from nsysdiag.causes.cause import HINTS
 from nsysdiag.causes.input_output import IO_WAIT, WORKER_COMPUTES, WORKER_READS
+from nsysdiag.causes.streams import HOST_FUNCTION
 from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.diagnosis.facts import FULL_LINK
 from nsysdiag.events.rows import distinct
@@ -37,7 +38,7 @@ from nsysdiag.replay.model import Model
 from nsysdiag.replay.places import LATE_RANK, Problem, others, part_of, problems_of
 from nsysdiag.replay.rank_like import like_the_median
 from nsysdiag.replay.sources import asks_others
-from nsysdiag.replay.transforms import FixScope, overlap, take_out
+from nsysdiag.replay.transforms import FixScope, overlap, take_out, without_on_devices
 from nsysdiag.replay.work import Class
 
 # Waits in a row, which are for the same work: a value that is read back, and the synchronization behind the copy.
@@ -328,9 +329,14 @@ def _exposed_mpi(changes: Changes, its: FixScope) -> bool:
     return bool(inside.any())
 
 
+def _host_functions(changes: Changes, its: FixScope) -> bool:
+    return without_on_devices(changes, HOST_FUNCTION.id)
+
+
 RULES: dict[str, Callable[[Changes, FixScope], bool]] = {
     "exposed_copy": _exposed_copy,
     "exposed_comm": _exposed_communication,
     IN_MPI: _exposed_mpi,
+    HOST_FUNCTION.id: _host_functions,
 }
-"""Of findings whose fix is to run kernels at the same time."""
+"""Of findings whose fix is to run kernels at the same time, or that streams do not wait."""

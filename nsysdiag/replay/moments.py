@@ -14,6 +14,7 @@ from nsysdiag.events.calls import CallRows
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import Rows, distinct, distinct_values
 from nsysdiag.replay.device_waits import NEVER, DeviceWaits, DeviceWaitTable
+from nsysdiag.replay.functions import Behind
 from nsysdiag.replay.pacing import Timed
 from nsysdiag.replay.targets import NONE
 from nsysdiag.replay.wakes import Wakes
@@ -295,8 +296,9 @@ class Moments(Rows, frozen=True):
 
 class ThreadActions(Struct, frozen=True):
     """What the threads of a stretch did that the replay moves: the rows of the calls that launched its operations
-    (ascending); waits for devices, with all that they are for, and full queues; waits for other threads with their
-    cause; MPI calls in which ranks wait for each other; and waits that may end at a time of their own."""
+    (ascending); waits for devices, with all that they are for, and full queues; the host `functions` that hold these.
+    Also waits for other threads with their cause, and MPI calls in which ranks wait for each other. Waits that may end
+    at a time of their own are `timed`."""
 
     launches: IntArray
     waited: DeviceWaitTable
@@ -305,11 +307,18 @@ class ThreadActions(Struct, frozen=True):
     woken_cause: IntArray
     mpi: MpiCalls
     timed: Timed
+    functions: Behind
 
     @property
     def held(self) -> DeviceWaits:
         """The waits for devices."""
         return self.waited.held
+
+    def released(self, work: Work) -> IntArray:
+        """When what each wait for a device is for had ended, in ns: its target, and host functions behind that."""
+        ended = work.end[self.held.target]
+        ended[self.functions.row] = np.maximum(ended[self.functions.row], self.functions.end)
+        return ended
 
 
 class MomentPlaces(Struct, frozen=True):
@@ -346,7 +355,7 @@ def moments_of(
     parts = [
         Moments.points(work.start, What.OPERATION, np.full(len(work), DEVICE)),
         Moments.points(calls.start[threads.launches], What.LAUNCH, calls.thread[threads.launches].astype(np.int64)),
-        Moments.returns(held.begin, held.end, held.thread, work.end[held.target], held.cause),
+        Moments.returns(held.begin, held.end, held.thread, threads.released(work), held.cause),
         Moments.returns(full.begin, full.end, full.thread, work.start[full.target], full.cause),
         Moments.returns(woken.begin, woken.end, woken.thread, woken.at, threads.woken_cause),
         Moments.points(_behind_own_waits(threads), What.WAKE, woken.waker),

@@ -13,7 +13,7 @@ from nsysdiag.arrays.groups import sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, complement, intersect, subtract, union
 from nsysdiag.causes import CAUSES, EVENT_WAIT, FALLBACK, LAUNCH_LATENCY, PLACE
 from nsysdiag.causes.device_side import DEVICE_STALL, DISPATCH
-from nsysdiag.causes.streams import STREAM_BARRIER
+from nsysdiag.causes.streams import HOST_FUNCTION, STREAM_BARRIER
 from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.edges import EdgeKind, Graph, replay
@@ -127,6 +127,7 @@ OF_KIND = {
     EdgeKind.OBSERVED: DEVICE_STALL.id,
     EdgeKind.EVENT: EVENT_WAIT,
     EdgeKind.BARRIER: STREAM_BARRIER.id,
+    EdgeKind.FUNCTION: HOST_FUNCTION.id,
 }
 """What is behind idle time in which no thread is late, by the edge that decides when the next operation starts."""
 BEHIND = np.array([PLACE[OF_KIND.get(kind, FALLBACK)] for kind in EdgeKind], dtype=np.int64)

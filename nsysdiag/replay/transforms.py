@@ -24,7 +24,7 @@ from nsysdiag.causes import (
     places,
 )
 from nsysdiag.causes.device_side import DEVICE_STALL
-from nsysdiag.causes.streams import STREAM_BARRIER
+from nsysdiag.causes.streams import HOST_FUNCTION, STREAM_BARRIER
 from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.messages import UsageError
@@ -41,7 +41,11 @@ from nsysdiag.replay.wakes import LOCKS, PROCESSES, SURE_LOCK, THREADS
 from nsysdiag.replay.work import Class
 
 MOST_NEAR = 5
-OF_KIND = {EVENT_WAIT: EdgeKind.EVENT, STREAM_BARRIER.id: EdgeKind.BARRIER}
+OF_KIND = {
+    EVENT_WAIT: EdgeKind.EVENT,
+    STREAM_BARRIER.id: EdgeKind.BARRIER,
+    HOST_FUNCTION.id: EdgeKind.FUNCTION,
+}
 EAGER = (DEVICE_STALL.id, FALLBACK, OTHER_PROCESS)
 """Causes for which an operation starts later than anything known holds it back."""
 UNRESOLVED = places(lambda cause: cause.unresolved)
@@ -92,7 +96,7 @@ def _without(changes: Changes, transform: Transform) -> bool:
         return False
     part = of_cause(changes.model, transform.of)
     take_out(changes, transform.of, part)
-    return _without_on_devices(changes, transform.of) or part.anything
+    return without_on_devices(changes, transform.of) or part.anything
 
 
 def of_cause(model: Model, cause: str) -> FixScope:
@@ -171,7 +175,8 @@ def _leave_to_wakers(changes: Changes, cause: str, waits: BoolArray) -> None:
     changes.dropped[locks] = changes.doubted[locks] = True
 
 
-def _without_on_devices(changes: Changes, cause: str) -> bool:
+def without_on_devices(changes: Changes, cause: str) -> bool:
+    """Operations and waits for them are not held back by a cause on devices; False where it holds none."""
     model, edges = changes.model, changes.model.graph.edges
     if cause == LAUNCH_LATENCY:
         launches = edges.kind == EdgeKind.LAUNCH

@@ -18,6 +18,7 @@ from nsysdiag.events.event_waits import StreamWaits
 from nsysdiag.events.rows import Rows
 from nsysdiag.pipeline.changes import Replayed, replayed
 from nsysdiag.replay.device_waits import DeviceWaits, DeviceWaitTable
+from nsysdiag.replay.functions import Behind
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.moments import MpiCalls, ThreadActions
 from nsysdiag.replay.pacing import Timed
@@ -140,4 +141,5 @@ def threads_of(work: Work, full: DeviceWaits | None = None) -> ThreadActions:
         np.empty(0, np.int64),
         MpiCalls.empty(),
         Timed.empty(),
+        Behind.nothing(),
     )

@@ -265,6 +265,40 @@ def read_back(
 
 
 NO_WAIT, NO_SYNC, NO_BLOCKING = {"waits": ""}, {"synchronized": False}, {"blocking": False}
+
+
+def behind_functions(
+    sim: Simulation, marks: Marks, *, function: int, each: int, host: int, waits: bool = False, apart: bool = False
+) -> None:
+    """A host function in the stream, for whose time the kernel behind it, or the thread that `waits`, does nothing.
+    With `apart` the device has nothing to do when the function is put there.
+
+    T    [l][f][l][host .....][l][f][l]
+    gpu   [= k =](f     )[= k =]
+    """
+
+    def step(t: Thread, number: int) -> Body:
+        yield from t.launch("relax", varied(each, "relax", number))
+        if apart:
+            yield from t.synchronize()
+        if function:
+            yield from t.host_function(varied(function, "function", number))
+        if waits:
+            yield from t.synchronize(t.process.null)
+        yield from t.compute(varied(host, "host", number), "update")
+        yield from t.launch("norm", varied(each, "norm", number))
+        yield from t.synchronize()
+
+    loop(sim, marks, step)
+
+
+FUNCTIONS: dict[str, dict[str, int]] = {
+    "host function between queued kernels": {"function": 700 * US},
+    "host function that the thread waits for": {"function": 700 * US, "waits": True},
+    "host function put into an empty stream": {"function": 700 * US, "apart": True},
+    "host function of an empty stream that the thread waits for": {"function": 700 * US, "waits": True, "apart": True},
+    "host function shorter than the host code": {"function": 250 * US},
+}
 PAIRS: tuple[Pair, ...] = (
     pair(
         "sync after each kernel of 20 µs",
@@ -473,5 +507,17 @@ PAIRS: tuple[Pair, ...] = (
         finding="host_compute",
         tolerated=0.03,
         quick=True,
+    ),
+    *(
+        pair(
+            name,
+            partial(behind_functions, each=300 * US, host=100 * US, **how),
+            {"function": 0},
+            without("host_function"),
+            (0.05, 0.9),
+            capture=CUDA_ONLY.but(schema="3.28.1"),
+            quick=True,
+        )
+        for name, how in FUNCTIONS.items()
     ),
 )
