@@ -67,11 +67,19 @@ def phase_verdict(phase: Phase, name: str, *, host_unseen: bool = False) -> str:
     return f"{phase_label(phase, name)}: {noun} {format_share(phase.share, 1)}"
 
 
+FEW_SAMPLES = 10
+"""Fewer say nothing of symbols that a program lacks."""
+
+
 def naming(host_code: Finding, *, sampled: bool) -> str:
     """What would name host code: CPU samples if there are none, else NVTX ranges."""
     what = f"host code ({format_share(host_code.share, 1)} of the time)"
     if not sampled:
         return f"The trace has no CPU samples that name {what}."
+    count = next((each.count or 0 for each in host_code.measured if each.kind == "samples"), FEW_SAMPLES)
+    if count < FEW_SAMPLES:
+        there = f"Only {counted(count, 'CPU sample')}" if count else "No CPU sample"
+        return f"{there} {'is' if count < 2 else 'are'} in {what}, too few to name it: add NVTX ranges."
     if not host_code.call:
         return f"CPU samples do not name {what}: build it with symbols (-g)."
     return f"Most CPU samples in {what} name only {host_code.call}: add NVTX ranges."

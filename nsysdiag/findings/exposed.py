@@ -25,6 +25,8 @@ from nsysdiag.events.operations import Category
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.facts import Evidence, EvidenceRow, Finding, Named
 from nsysdiag.findings.rules import (
+    BETWEEN_GPUS,
+    BY_DIRECTION,
     EXPOSED_COMM,
     EXPOSED_COPY,
     FEWER_BYTES,
@@ -120,7 +122,7 @@ def _of(device: DeviceTimeline, judged: Intervals, name: str) -> FullLink | None
 
 
 MOST_EVIDENCE = 4
-DEVICE = "device"
+DEVICE, PINNED = "device", "pinned_memory"
 REDUCE = ("AllReduce", "ReduceScatter")
 """How gradients are exchanged, among others."""
 DWARFS = 2
@@ -128,6 +130,7 @@ DWARFS = 2
 SHORT = {
     SETS: "set less memory",
     ON_DEVICE: "copy less on the device",
+    BETWEEN_GPUS: "copy less between the GPUs",
     PINNING: "pin the host memory and copy on a separate stream",
 }
 """The short forms that end a causal chain."""
@@ -186,6 +189,11 @@ class _Exposed(Struct, frozen=True):
         return cls(ns, said, min(kinds[0].ns, ns), rows, special=special)
 
     @property
+    def direction(self) -> str:
+        """That of the copies with most of it, as `DtoH`; empty for what is no copy."""
+        return self.largest.operation.split()[-1] if self.largest is not None else ""
+
+    @property
     def mostly(self) -> bool:
         """Whether the part with a name is more than half of it."""
         return 2 * self.name_ns > self.ns
@@ -207,7 +215,7 @@ def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, e
     link = FullLink.of(context.gaps.device, judged.parts) if rule is EXPOSED_COPY else None
     too_many = link is not None or (rule is EXPOSED_COPY and ns > DWARFS * judged.compute_ns)
     make = _fewer if too_many else _advice
-    advice, fix = make(rule, exposed.special, context.frameworks)
+    advice, fix = make(rule, exposed, context.frameworks)
     if link is not None and exposed.special is not SETS:
         advice = _of_link(link, exposed.special, context.frameworks)
     what = typed.kernel(exposed.rows[0].name) if exposed.rows else None
@@ -248,7 +256,14 @@ def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, e
 def _of_link(link: FullLink, special: Advice | None, frameworks: tuple[str, ...]) -> list[Sentence]:
     """Pinned memory first, where it is faster; then fewer bytes."""
     faster = special.sentences(frameworks) if special is PINNING and link.pageable else ()
-    return [link.advice(faster, FEWER_BYTES.sentences(frameworks))]
+    return [link.advice(faster, _fewer_bytes(link.direction, frameworks))]
+
+
+def _fewer_bytes(direction: str, frameworks: tuple[str, ...]) -> tuple[str, ...]:
+    """How to copy fewer bytes in a direction. Only words of one framework for its own copies say it already."""
+    words, found = FEWER_BYTES.words(frameworks), FEWER_BYTES.sentences(frameworks)
+    more = BY_DIRECTION.get(direction)
+    return (*found, more) if more and (words is None or words.source == PINNED) else found
 
 
 def _copied(kind: TopCopy) -> str:
@@ -316,34 +331,36 @@ def _measured(device: DeviceReport, rule: FindingRule) -> list[Evidence]:
     return [Evidence("copy", _which(row), row.count, row.total_ns) for row in device.copies.rows[:MOST_EVIDENCE]]
 
 
-def _advice(rule: FindingRule, special: Advice | None, frameworks: tuple[str, ...]) -> tuple[list[Sentence], str]:
+def _advice(rule: FindingRule, exposed: _Exposed, frameworks: tuple[str, ...]) -> tuple[list[Sentence], str]:
     """What to do, with the `special` advice for the copies that take most time first, and its short form."""
-    words = rule.advice.words(frameworks)
+    words, special = rule.advice.words(frameworks), exposed.special
     general: list[Sentence] = [*rule.advice.sentences(frameworks)]
+    if rule is EXPOSED_COPY and exposed.direction in BY_DIRECTION and (words is None or words.source == PINNED):
+        general.append(BY_DIRECTION[exposed.direction])
     if special is None:
         return general, (words.fix if words is not None else "") or rule.fix
     first = special.words(frameworks)
-    if special is ON_DEVICE:
+    if special in (ON_DEVICE, BETWEEN_GPUS):
         return [*special.sentences(frameworks)], SHORT[special]
     if first is None:
         return [*special.plain, *general], SHORT.get(special, rule.fix)
     return [*first.sentences, *general], first.fix or SHORT.get(special, rule.fix)
 
 
-def _fewer(_rule: FindingRule, special: Advice | None, frameworks: tuple[str, ...]) -> tuple[list[Sentence], str]:
+def _fewer(_rule: FindingRule, exposed: _Exposed, frameworks: tuple[str, ...]) -> tuple[list[Sentence], str]:
     """What to do where copies dwarf compute, and its short form: first a better rate, which is the smaller change, then
     fewer bytes."""
-    words = FEWER_BYTES.words(frameworks)
-    if special in (SETS, ON_DEVICE):
+    words, special = FEWER_BYTES.words(frameworks), exposed.special
+    if special in (SETS, ON_DEVICE, BETWEEN_GPUS):
         return [*special.sentences(frameworks)], SHORT[special]
     faster = special.sentences(frameworks) if special is not None else ()
     fix = ("pin the host memory; " if faster else "") + ((words.fix if words else "") or "copy fewer bytes")
-    return [" ".join([*faster, *FEWER_BYTES.sentences(frameworks)])], fix
+    return [" ".join([*faster, *_fewer_bytes(exposed.direction, frameworks)])], fix
 
 
 def _special(device: DeviceTimeline, rows: IntArray, time: Intervals) -> Advice | None:
     """The advice for the kind of copies that run alone for more than half of `time`."""
     sets, pageable = device.operations.category[rows] == Category.MEMSET, is_pageable(device)[rows]
-    inside = np.isin(device.operations.copy_kind[rows], DIRECTIONS["DtoD"])
-    kinds = ((SETS, sets), (ON_DEVICE, inside), (PINNING, pageable & ~inside))
+    inside, between = (np.isin(device.operations.copy_kind[rows], DIRECTIONS[each]) for each in ("DtoD", "PtoP"))
+    kinds = ((SETS, sets), (ON_DEVICE, inside), (BETWEEN_GPUS, between), (PINNING, pageable & ~(inside | between)))
     return next((advice for advice, mine in kinds if 2 * _ran(device, rows[mine], time) > time.total()), None)

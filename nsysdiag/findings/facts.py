@@ -31,7 +31,7 @@ from nsysdiag.record import Record, Shown, in_a_cell
 _NO_NAME = re.compile(r"(main|0x[0-9a-f]+)?")
 
 
-EvidenceOf = Literal["label", "call", "gap", "idle_behind", "kernel", "copy", "migration"]
+EvidenceOf = Literal["label", "call", "gap", "idle_behind", "kernel", "copy", "migration", "samples"]
 FindingKind = Literal["operators", "unseen"]
 """A host that runs operators one by one; time that nothing explains, as the trace shows nothing of the host."""
 
@@ -74,7 +74,8 @@ class Named(Record, frozen=True):
 
 class Evidence(Record, frozen=True):
     """A fact that a finding rests on, as data. `kind` says what was counted, `name` what it is about: a label of the
-    cause, a CUDA or OS call, a kernel, a kind of copy; empty for the longest gap, and for idle time behind a wait.
+    cause, a CUDA or OS call, a kernel, a kind of copy; empty for the longest gap, for idle time behind a wait, and for
+    CPU samples in host code.
     `count` is how many there were, `ns` how long they took in all; None where that was not measured."""
 
     kind: EvidenceOf

@@ -35,10 +35,8 @@ class FindingRule(Struct, frozen=True):
 
 
 FEWER_BYTES = advice(
-    "Copy less: keep data on the device, send smaller types, reduce or filter on the GPU before copying back.",
-    pytorch=words(
-        "Copy less: keep data on the device, send smaller types, decode or augment on the GPU.", source="pinned_memory"
-    ),
+    "Copy less: keep data on the device, send smaller types.",
+    pytorch=words("Copy less: keep data on the device, send smaller types.", source="pinned_memory"),
     openacc=words(
         "Copy less: one data region around the loops, so that each does not copy its arrays; update only what the host "
         "needs.",
@@ -65,6 +63,11 @@ FEWER_BYTES = advice(
     ),
 )
 """For copies that take far longer than all kernels: overlap hides next to nothing of them."""
+BY_DIRECTION = {
+    "HtoD": "Decode, expand or augment it on the GPU.",
+    "DtoH": "Reduce or filter on the GPU before copying back.",
+}
+"""Of the copies between host and device that take most time."""
 SETS = advice(
     "Set less memory: kernels that write all of a buffer need no memset before them; set a flag, not the buffer.",
     pytorch=words(
@@ -98,6 +101,11 @@ ON_DEVICE = advice(
         "torch.cat. Write results where they are read (out=, slices of one tensor); that saves all of it.",
         source="tuning_guide",
     ),
+)
+BETWEEN_GPUS = advice(
+    "Most of it is copied from one GPU to another. Send only what the other GPU needs, in smaller types, and "
+    "keep the rest where it is. What is left can overlap with kernels that do not need it, on a separate stream. Direct "
+    "access between the GPUs (cudaDeviceEnablePeerAccess) avoids the way through the host.",
 )
 EXPOSED_COPY = FindingRule(
     id="exposed_copy",
@@ -148,7 +156,7 @@ stream 9         [=copy==)          no kernel runs meanwhile
             fix="keep data on the device; pass device pointers to MPI",
         ),
     ),
-    special=(SETS, PINNING),
+    special=(SETS, PINNING, BETWEEN_GPUS),
 )
 GRADIENTS = advice(
     pytorch=words(

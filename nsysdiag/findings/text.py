@@ -151,7 +151,7 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
     named = _named(context, facts, shares, call, elsewhere=elsewhere)
     worker = _worker(facts, call) if loads else ""
     leading = mostly(((each.text, ns) for each, ns in named), spot.counted_ns, context.judged.ns)
-    measured = _measured(facts)
+    measured = _measured(facts, sampled=len(context.gaps.samples.position) > 0)
     summary = leading if elsewhere else _between_calls(context, facts, shares)
     place = say(", awaited in {}", typed.nvtx(facts.path[-1], LONGEST_PLACE)) if facts.path else ""
     return Story(
@@ -495,14 +495,20 @@ def _worker(facts: _Facts, call: Sentence | None) -> Sentence:
     return say("{} ({})", facts.kind.title, call) if call else facts.kind.title
 
 
-def _measured(facts: _Facts) -> list[Evidence]:
-    """Labels, the calls with most of the time, the longest gap, and idle time behind waits."""
+def _measured(facts: _Facts, *, sampled: bool) -> list[Evidence]:
+    """Labels, the calls with most of the time, the longest gap, and idle time behind waits; of host code in a trace
+    with CPU samples (`sampled`) also how many of them are in it."""
     calls = [each for each in list(facts.calls.items())[:MOST_EVIDENCE] if facts.call_of.get(each[0]) == each[0]]
     return [
         *(Evidence("label", _worded(label), ns=ns) for label, (ns, _) in list(facts.labels.items())[:MOST_EVIDENCE]),
         *(Evidence("call", call, count, ns) for call, (ns, count) in (calls if facts.spot.lost_ns else [])),
         Evidence("gap", "", 1, int(facts.gaps.ns.max())),
         *([Evidence("idle_behind", "", ns=facts.spot.made_ns)] if facts.spot.made_ns else []),
+        *(
+            [Evidence("samples", "", facts.code.count)]
+            if facts.spot.cause == HOST_CODE and sampled and not facts.code.recorded
+            else []
+        ),
     ]
 
 

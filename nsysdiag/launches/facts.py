@@ -182,9 +182,10 @@ class Launch(Record, frozen=True):
 
     A long queue delay (start minus api_end, at least 0) is good: the host is ahead. `calls` counts the calls that
     launched anything. `call` is the duration of single kernel launches, `interval` the time from one launching call to
-    the next, `kernel` the duration of kernels. `to_start` (from the beginning of the call to the start of the kernel)
-    and `queue_delay` are of kernels outside graphs. `queue_full_ns` is the time in which launching threads waited for
-    space in a full command buffer: the host was ahead.
+    the next, `kernel` the duration of kernels. `in_a_row` are the intervals that are no pauses, and `in_a_row_ns` is
+    their total: launches a second are counted over that. `to_start` (from the beginning of the call to the start of
+    the kernel) and `queue_delay` are of kernels outside graphs. `queue_full_ns` is the time in which launching threads
+    waited for space in a full command buffer: the host was ahead.
     """
 
     launched_ops: TotalCount
@@ -204,3 +205,5 @@ class Launch(Record, frozen=True):
     queue_depth: QueueDepth | None = None
     launch_bound: Annotated[LaunchBound | None, ZERO_IF_NONE] = None
     graphs: Annotated[GraphLaunches | None, ZERO_IF_NONE] = None
+    in_a_row: TotalCount = 0
+    in_a_row_ns: TotalNs = 0

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 # CUDA graphs: the host cost of their launches per node, compared with single kernel launches.
 
 MOST, MOST_OUTSIDE = 20, 3
+MANY_MEDIANS, PAUSE = 20, 0.02
+"""A pause between launches is so many times longer than the median interval, and takes at least this share of all."""
 _NO_ROWS = GraphLaunches(
     count=0, launches=0, nodes=0, api_ns=0, node_api_ns=0, work_ns=0, between_ns=0, untraced=0, rows=[]
 )
@@ -219,11 +221,20 @@ def _kernel_lengths(operations: Operations, kernel: BoolArray) -> dict[str, Any]
 
 
 def _intervals(begin: IntArray) -> dict[str, Any]:
-    """From the beginning of each launch to that of the next."""
+    """From the beginning of each launch to that of the next; a pause is longer than MANY_MEDIANS, and a notable part of
+    all."""
     begin = np.sort(begin, kind="stable")
     interval = _sorted(begin[1:] - begin[:-1])
     apart = interval[np.searchsorted(interval, 1) :]
-    return {"median_interval_ns": _median(apart), "interval": distribution(interval)}
+    median = _median(apart)
+    longest = max(MANY_MEDIANS * (median or 0), PAUSE * int(interval.sum()))
+    in_a_row = int(np.searchsorted(interval, longest, side="right"))
+    return {
+        "median_interval_ns": median,
+        "interval": distribution(interval),
+        "in_a_row": in_a_row,
+        "in_a_row_ns": int(interval[:in_a_row].sum()),
+    }
 
 
 def _delays(calls: CallRows, row: IntArray, start: IntArray, alone: BoolArray) -> dict[str, Any]:

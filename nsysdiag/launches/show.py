@@ -25,7 +25,7 @@ from nsysdiag.document.columns import BAR, COUNT, DEPTH, FIGURE, KEY, MOMENT, NA
 from nsysdiag.document.drawings import Curve, CurveLayer, LegendEntry, TimeSeries, entry_of
 from nsysdiag.document.packed import unpack_series
 from nsysdiag.document.words import counted, instant, path_label
-from nsysdiag.launches.words import DISTRIBUTIONS, distributions, launch_sentences, rate
+from nsysdiag.launches.words import DISTRIBUTIONS, distributions, launch_sentences, rate, usual_rate
 from nsysdiag.units import format_count, format_ns, format_share
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _facts(device: DeviceReport) -> list[Fact]:
         Fact("Launched operations", launch.launched_ops, COUNT),
         Fact("Without a launch row", launch.unlaunched_ops, COUNT),
         Fact("Found the device idle", launch.found_device_idle, COUNT),
-        Fact("Launches a second", rate(launch.calls, device.window_ns) if launch.calls else None),
+        Fact("Launches a second", usual_rate(device) if launch.calls else None),
         Fact("Median time between launches", launch.median_interval_ns, TIME),
         Fact("Median launch call", launch.call.p50_ns if launch.call else None, TIME),
         Fact("Median kernel", launch.median_kernel_ns, TIME),

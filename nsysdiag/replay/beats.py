@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import FloatArray, IntArray
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
 from nsysdiag.events.rows import distinct
 
 NOISE_NS = 2_000
@@ -31,6 +31,8 @@ MAKES_UP, DEVIATIONS = -0.4, 4
 ON_GRID, MOST_ON_GRID, MOST_CELLS, OTHERS = 0.08, 0.9, 4, 3
 """How far from the grid an end may be, as a share of the distance; the share of the ends that are that near; how many
 distances the shortest step spans at most; and how many steps span another number than most do."""
+RETURN_NS, MOST_OFF_GRID = 60_000, 0.2
+"""By how much the returns of two waits differ in captured programs, and how far from the grid that may lead."""
 
 
 def keeps_beat(begin: IntArray, end: IntArray) -> bool:
@@ -84,11 +86,33 @@ def on_grid(end: IntArray) -> bool:
     return any(_fits(apart, shortest / cells) for cells in range(1, MOST_CELLS + 1))
 
 
+def may_miss_each(begin: IntArray, end: IntArray) -> bool:
+    """Whether waits in order, which end as far apart each time, may end at each second or later one of equal distances,
+    as the work between them is always too long for the ones between: a shorter step may be on time for those.
+
+    ```
+    distances    |       |       |       |       |
+    thread     ..)[works      ][waits )[works     ][waits )
+    ```
+    """
+    apart, busy = np.diff(end), begin[1:] - end[:-1]
+    if len(apart) < FEWEST // 2:
+        return False
+    usual = float(np.median(apart))
+    return bool(_near(apart - usual, usual).mean() >= MOST_ON_GRID and 2 * (busy.min() + RETURN_NS) > usual)
+
+
+def _near(off: FloatArray, cell: float) -> BoolArray:
+    """Which ends are near a grid of this distance that are `off` by so much. Threads take their time to go on."""
+    found: BoolArray = np.abs(off) <= min(max(ON_GRID * cell, RETURN_NS), MOST_OFF_GRID * cell)
+    return found
+
+
 def _fits(apart: IntArray, cell: float) -> bool:
     """Whether these distances are different multiples of about this one."""
     cells = np.round(apart / cell)
     exact = apart.sum() / cells.sum()
-    near = np.abs(apart - cells * exact) <= ON_GRID * exact
+    near = _near(apart - cells * exact, exact)
     _, number = distinct(cells.astype(np.int64))
     others = len(cells) - np.bincount(number).max()
     return bool(near.mean() >= MOST_ON_GRID and others >= OTHERS)

@@ -30,6 +30,8 @@ from nsysdiag.replay.work import Class
 SAMPLES, SEED, SPREAD = 200, 1, (2.5, 97.5)
 
 
+LATE_NS = 70_000
+"""Threads that were woken went on up to 70 µs later in captured programs."""
 NO_GRID = np.iinfo(np.int64).max
 
 
@@ -123,6 +125,28 @@ def _called_before(case: BoundCase) -> Sequence[int]:
     lag[row[gone]] = 0
     sooner = bool((lag * program.lag).sum() < (changes.lag * program.lag).sum())
     return [min(run_of(replace(changes, lag=lag)).ns, run.ns)] if sooner else []
+
+
+def _woke_before(case: BoundCase) -> Sequence[int]:
+    """Threads woke others up to LATE_NS before these are seen to go on: what they did since then need not be done
+    first.
+
+    ```
+    waker    [works  ](posts)[works on ........]     half of what it works on: the other one is woken no sooner
+    woken    [waits ..............][works
+    ```
+    """
+    changes, model = case.changes, case.changes.model
+    edges, woken, pieces = model.graph.edges, model.threads.woken, model.pieces
+    if not (changes.time < 1).any() or woken.called.all() or not len(pieces):
+        return []
+    since = np.maximum(woken.at - LATE_NS, woken.begin)
+    spans = model.on_axis(woken.waker, since, woken.at)
+    ns = np.where(woken.called > 0, 0, pieces.parts_in(1 - changes.time, spans))
+    wakes = edges.kind == EdgeKind.WAKE
+    more = changes.more.copy()
+    more[wakes] += ns[edges.row[wakes]]
+    return [max(run_of(replace(changes, more=more)).ns, case.run.ns)] if ns.any() else []
 
 
 def _timed(case: BoundCase) -> Sequence[int]:
@@ -384,6 +408,9 @@ RULES = (
     BoundRule("Kernels of several processes share the GPU: with other gaps they meet at other times.", _slices, True),
     BoundRule("Some waits for threads have no waker that is sure.", _uncertain),
     BoundRule("Threads that come later to a wait do not have to be woken.", _called_before),
+    BoundRule(
+        "Threads wake others a little before these go on: what they did since then may be for later.", _woke_before
+    ),
     BoundRule("Some waits may end at a time of their own: they grow by what is saved before them.", _timed),
     BoundRule("Some waits end at the next of equal distances: a whole one may be saved.", _grids, True),
     BoundRule("Other threads take the CPU of a launching thread now and then.", _shared_cpus, True),

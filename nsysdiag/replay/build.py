@@ -60,6 +60,7 @@ from nsysdiag.replay.stretch import Stretch
 from nsysdiag.replay.wakes import Wakes, wakes
 from nsysdiag.replay.work import (
     Before,
+    Functions,
     Pace,
     Work,
     awaited_events,
@@ -116,13 +117,14 @@ class _Timeline(Struct, frozen=True):
 
 class _Lengths(Struct, frozen=True):
     """Of operations: the duration, the launch call's time before it is issued, and what else each waits for. The pace
-    of devices follows."""
+    of devices follows, and the host functions before each."""
 
     length: IntArray
     cost: IntArray
     events: Before
     barred: Before
     pace: Pace
+    functions: Functions
 
     @classmethod
     def of(cls, given: ReplayInputs, work: Work, threads: ThreadActions, meetings: Meetings) -> _Lengths:
@@ -131,8 +133,10 @@ class _Lengths(Struct, frozen=True):
         events, barred = awaited_events(work, activity.waits, len(activity.operations)), barriers(work, activity)
         others = Before.concatenate([events, barred])
         cost = launch_cost(work, threads, given.calls, others)
-        pace = pace_of(work, work.issued + cost, others, paged_until(work, activity), len(activity.devices))
-        return cls(meetings.lengths(work), cost, events, barred, pace)
+        functions = Functions.of(work, activity, others)
+        between = np.where(functions.held > 0, work.start, paged_until(work, activity))
+        pace = pace_of(work, work.issued + cost, others, between, len(activity.devices))
+        return cls(meetings.lengths(work), cost, events, barred, pace, functions)
 
 
 class _Late(Struct, frozen=True):
@@ -230,8 +234,8 @@ def _known_graph(given: ReplayInputs, work: Work, timeline: _Timeline, lengths: 
             begun_before(work, places, begin, time),
             releases(threads, places, moments, length),
             own_times(threads, places, time, timeline.in_order),
-            launched(work, threads, places, lengths.cost, lengths.pace),
-            of_devices(work, places, lengths.events, lengths.barred, lengths.pace, length),
+            launched(work, threads, places, lengths.cost, lengths.pace, lengths.functions.behind),
+            of_devices(work, places, lengths.events, lengths.barred, lengths.pace, length, lengths.functions.held),
             arrivals(places, meetings, threads.mpi, moments),
             *_functions(given, work, timeline, lengths),
         ]

@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, nearest_before, union
 from nsysdiag.causes import PLACE, THREAD_WAIT, places
 from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.collectives import KINDS, SEND_RECEIVE, kind_of
@@ -262,15 +262,33 @@ class Model(Struct, frozen=True, dict=True):
         thread   [launch][copy of the residual to the host)[MPI_Allreduce of it)[launch]
         ```
         """
+        before, _ = self._before_mpi
+        return before
+
+    @cached_property
+    def waits_for_mpi(self) -> BoolArray:
+        """Those of `waits_before_mpi` whose call of MPI copies on a device itself: it was given what a device made, and
+        needs the wait.
+
+        ```
+        thread   [launch][synchronization)[MPI_Sendrecv: [copy from the device]  )[launch]
+        ```
+        """
+        before, launch = self._before_mpi
+        starts, mpi = np.sort(self.launch_spans.start), self.host.host.mpi.spans
+        inside = np.append(contains(union(mpi), starts), False)
+        found: BoolArray = before & inside[launch]
+        return found
+
+    @cached_property
+    def _before_mpi(self) -> tuple[BoolArray, IntArray]:
+        """`waits_before_mpi`, and the place of the first launch after each wait among all launches by their start."""
         held, calls = self.threads.held, self.host.host.mpi.spans.start
-        if not len(calls) or not len(held):
-            return np.zeros(len(held), dtype=np.bool_)
         end, never = self.on_axis(held.thread, held.begin, held.end).end, np.iinfo(np.int64).max
         launches, stride = np.sort(self.launch_spans.start), self.host.host.axis.stride
-        call = np.append(calls, never)[np.searchsorted(calls, end)]
-        launch = np.append(launches, never)[np.searchsorted(launches, end)]
-        found: BoolArray = (call <= launch) & (call // stride == end // stride)
-        return found
+        at = np.searchsorted(launches, end)
+        call, launch = np.append(calls, never)[np.searchsorted(calls, end)], np.append(launches, never)[at]
+        return (call <= launch) & (call // stride == end // stride), at
 
     @cached_property
     def beside_others(self) -> IntArray:

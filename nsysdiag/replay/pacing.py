@@ -24,7 +24,7 @@ from nsysdiag.causes.input_output import IO_WAIT
 from nsysdiag.causes.off_cpu import untraced_code
 from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.rows import Rows, RowsOf, ThreadAxis, distinct
-from nsysdiag.replay.beats import keeps_beat, on_grid
+from nsysdiag.replay.beats import keeps_beat, may_miss_each, on_grid
 from nsysdiag.replay.device_waits import DeviceWaits
 from nsysdiag.replay.host_time import HostNames, HostTime
 from nsysdiag.replay.stretch import LEAST_ERROR, Stretch
@@ -128,18 +128,20 @@ def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: S
             mpi = bool(waits.cause[rows[0]] == PLACE[IN_MPI])
             outside = waits.cause[rows[0]] != PLACE[THREAD_WAIT]
             # A call that returned at once had what it read, or was no wait at all.
-            real = mine if waits.cause[rows[0]] != PLACE[IO_WAIT.id] else mine[length[mine] >= WAITED_NS]
-            seldom = len(real) < _often(stretch)
+            waited = mine if waits.cause[rows[0]] != PLACE[IO_WAIT.id] else mine[length[mine] >= WAITED_NS]
+            seldom = len(waited) < _often(stretch)
             on_cpu = waits.cause[rows[0]] == PLACE[HOST_CODE]
             spins = bool(sure) and _varies(end - begin, np.diff(end))
             joined = on_cpu and not spins and not seldom and keeps_beat(begin, end)
-            grid = bool(outside) and not on_cpu and not mpi and on_grid(end[_is_wait(end - begin)])
+            real = _is_wait(end - begin)
+            missed = sure is not None and may_miss_each(begin[real], end[real])
+            grid = bool(outside) and not on_cpu and not mpi and (missed or on_grid(end[real]))
             if not joined and not grid and (sure is None or seldom or (on_cpu and not spins)):
                 continue
             same, thread = np.ones(len(mine), dtype=np.int64), axis.threads[lane[mine]]
             known = JOINED if joined else int(bool(sure) and not mpi)
             every = Timed(thread, begin, end, same * known, same * period, same * bool(outside), same * grid)
-            found.append(every.take(_is_wait(end - begin)))
+            found.append(every.take(real))
     return Timed.concatenate(found)
 
 

@@ -39,8 +39,11 @@ def with_other_sleeps(changes: Changes, run: Run) -> list[int]:
     if not other.any():
         return []
     later = np.minimum(np.maximum(naps - lag, 0), np.where(took < was, was - took, naps))
-    lengths = (run_of(_ending(changes, np.where(other, ns, 0).astype(np.int64))).ns for ns in (-lag, later))
-    return [*lengths]
+    # Who comes after the work is done does not sleep at all.
+    kept = changes.lag.copy()
+    kept[row[other & (row >= 0)]] = 0
+    sooner = replace(_ending(changes, np.where(other, -lag, 0).astype(np.int64)), lag=kept)
+    return [run_of(each).ns for each in (sooner, _ending(changes, np.where(other, later, 0).astype(np.int64)))]
 
 
 def _ending(changes: Changes, later_ns: IntArray) -> Changes:

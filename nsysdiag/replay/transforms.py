@@ -116,10 +116,10 @@ def take_out(changes: Changes, cause: str, part: FixScope) -> None:
     another thread stays as long as that one works: the wait's own may be what nothing explains of that, and its return.
     A lock need not be waited for, though in doubt what its holder does is needed. So is what an unknown thread does
     that ends a wait for no lock, and the return of another thread that the waiting one woke. A wait before a call of
-    MPI stays, too, except in the view that saves most."""
+    MPI stays, too. In the view that saves most, only one whose result MPI is seen to copy does."""
     model = changes.model
-    if changes.view != View.MOST:
-        part = replace(part, held=part.held & ~model.waits_before_mpi)
+    needed = model.waits_for_mpi if changes.view == View.MOST else model.waits_before_mpi
+    part = replace(part, held=part.held & ~needed)
     # Who sleeps between queries still waits for the device, and only returns sooner.
     held = part.held & (cause != SLEEP.id)
     changes.elsewhere[:] |= len(model.beside.threads) > 0

@@ -22,11 +22,11 @@ from nsysdiag.arrays.intervals import (
 from nsysdiag.causes.thread_waits import SWITCH_INTERVAL_NS, TIMED_WAIT
 from nsysdiag.events.host import place_api_calls
 from nsysdiag.events.identity import joint, pid_of, process_of, tid_of
-from nsysdiag.events.rows import CallTable, Rows, ThreadAxis, distinct, distinct_values
+from nsysdiag.events.rows import CallTable, Rows, ThreadAxis, distinct, distinct_values, place_calls
 from nsysdiag.replay.pacing import WAITED_NS
 from nsysdiag.wakeups.levels import MOST_HOPS
 from nsysdiag.wakeups.loaders import Finder, HostTrace, Loaders, WaitingThreads
-from nsysdiag.wakeups.waits import Ends, Waits
+from nsysdiag.wakeups.waits import Ends, Waits, wakes_another
 from nsysdiag.wakeups.wakers import BEFORE_NS
 
 # Threads that are born in the trace: the call of another thread that started each, and when its own activity began.
@@ -132,7 +132,8 @@ class Wakes(Rows, frozen=True):
     to 1. `loader` is 1 where the waker loads data, `interpreter` where the wait was for the interpreter lock. `lock` is
     SURE_LOCK where it was for any lock, MAYBE_LOCK where it may have been for that one. It is SEMAPHORE where it was
     for a semaphore that may be a lock, else 0. A thread that is born in the trace waits for the call that starts it,
-    from its begin on, until the thread's own first activity."""
+    from its begin on, until the thread's own first activity. `called` is 1 where a call of the waker shows `at`: else
+    that is when the thread was seen to go on, a little later."""
 
     thread: IntArray
     begin: IntArray
@@ -143,6 +144,7 @@ class Wakes(Rows, frozen=True):
     loader: IntArray
     interpreter: IntArray
     lock: IntArray
+    called: IntArray
 
     @property
     def awaited(self) -> IntArray:
@@ -220,7 +222,7 @@ def _rest(posted: Wakes, waiting: IntArray, waking: IntArray) -> IntArray:
 def _begun(born: Births) -> Wakes:
     none = np.zeros(len(born), dtype=np.int64)
     sure = np.full(len(born), STARTED)
-    return Wakes(born.thread, born.at, born.begun, born.creator, born.at, sure, none, none, none)
+    return Wakes(born.thread, born.at, born.begun, born.creator, born.at, sure, none, none, none, none + 1)
 
 
 def _of_threads(
@@ -238,11 +240,12 @@ def _of_threads(
         return Wakes.empty()
     found = finder().find(waits)
     sure = (found.thread > 0) & (found.confidence >= floor) & (found.at > waits.start) & (found.at <= waits.end)
-    cuda = _CudaCalls.of(host_trace, found.thread[sure])
+    calls = _Calls.of(host_trace, found.thread[sure])
     stayed = np.flatnonzero(sure & _on_its_cpu(view, waits))
-    sure[stayed] = ~cuda.hold(found.thread[stayed], found.at[stayed])
+    sure[stayed] = ~calls.hold(found.thread[stayed], found.at[stayed])
     waits, found = waits.take(sure), found.take(sure)
-    at = np.maximum(cuda.before(found.thread, found.at), waits.start + 1)
+    seen = found.call >= 0
+    at = np.where(seen, found.at, np.maximum(calls.before(found.thread, found.at), waits.start + 1))
     loads = loaders.by_waker(waits, found.thread, found.at)
     loads |= loaders.in_range(waits.thread, Intervals(waits.start, waits.end))
     loader, held = loads.astype(np.int64), interpreter[sure].astype(np.int64)
@@ -252,7 +255,8 @@ def _of_threads(
     lock = np.where((lock == 0) & (waits.ends == Ends.RELEASE) & ~loads, SEMAPHORE, lock)
     doubted = (waits.end - waits.start < BLOCKED_NS) & ~loads
     confidence = np.where(doubted, np.minimum(found.confidence, DOUBTED), found.confidence)
-    return Wakes(waits.thread, waits.start, waits.end, found.thread, at, confidence, loader, held, lock)
+    called = seen.astype(np.int64)
+    return Wakes(waits.thread, waits.start, waits.end, found.thread, at, confidence, loader, held, lock, called)
 
 
 def _may_be_interpreter(host_trace: HostTrace, view: WaitingThreads, waits: Waits) -> BoolArray:
@@ -293,21 +297,26 @@ def _on_its_cpu(view: WaitingThreads, waits: Waits) -> BoolArray:
     return found
 
 
-class _CudaCalls(Struct, frozen=True):
-    """The CUDA calls of some threads, as a set on an axis of these."""
+class _Calls(Struct, frozen=True):
+    """The CUDA calls of some threads, as a set on an axis of these; and the same with OS calls that wake no other."""
 
     axis: ThreadAxis
+    cuda: Intervals
     spans: Intervals
 
     @classmethod
-    def of(cls, host_trace: HostTrace, thread: IntArray) -> _CudaCalls:
+    def of(cls, host_trace: HostTrace, thread: IntArray) -> _Calls:
         """Those of these threads."""
         axis, activity = ThreadAxis.over(thread, host_trace.low, host_trace.high), host_trace.activity
-        return cls(axis, union(place_api_calls(axis, activity.api_calls, activity.latest_ns).spans))
+        cuda = union(place_api_calls(axis, activity.api_calls, activity.latest_ns).spans)
+        calls, _ = place_calls(axis, host_trace.tables.os_calls, activity.latest_ns)
+        wakes_none = np.array([not wakes_another(name) for name in calls.names], dtype=np.bool_)
+        others = calls.spans[wakes_none[calls.name]] if len(calls) else Intervals.empty()
+        return cls(axis, cuda, union(cuda, others))
 
     def hold(self, thread: IntArray, at: IntArray) -> BoolArray:
-        """Which threads are in a call at a time: they end no wait then that others spend on their CPU."""
-        return contains(self.spans, self._place(thread, at))
+        """Which threads are in a CUDA call at a time: they end no wait then that others spend on their CPU."""
+        return contains(self.cuda, self._place(thread, at))
 
     def before(self, thread: IntArray, at: IntArray) -> IntArray:
         """When each thread last was between two calls for POST_NS, up to `at`: it wakes no other in one. Who was woken

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import IntEnum
 
@@ -13,6 +14,7 @@ from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.event_waits import STREAM_WAITS, UNKNOWN_PRODUCER, StreamWaits
 from nsysdiag.events.gpus import slices_of_others
+from nsysdiag.events.host_functions import HostFunctions
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import Rows, distinct, distinct_values, previous_on_stream
@@ -185,6 +187,75 @@ def observed_order(work: Work, late: BoolArray) -> Before:
         parts.append(Before(by_end[at[at >= 0]], asked[at >= 0]))
     pairs = Before.concatenate(parts)
     return pairs.take(pairs.before != pairs.after)
+
+
+LAUNCHES_FUNCTION = re.compile(r"(cuda|cu)LaunchHostFunc")
+
+
+class Functions(Struct, frozen=True):
+    """For how long host functions hold the stream of each operation since the one before it there (`held`), and how
+    much later than its own launch allows each operation starts at least (`behind`), in ns.
+
+    ```
+    thread   [launch A][launch the function][launch B]
+    stream             [==A==)(host function         )[==B==)
+    held                      [---------------------)
+    behind                                    [-------------)
+    ```
+    """
+
+    held: IntArray
+    behind: IntArray
+
+    @classmethod
+    def of(cls, work: Work, activity: DeviceActivity, others: Before) -> Functions:
+        """By the rows of functions. Without rows by their launches: what an operation that waits for no `others` is
+        late behind one."""
+        launched, before = _function_launches(work, activity), previous_on_stream(work.stream)
+        after = np.where(before >= 0, np.append(work.end, 0)[before], 0)
+        if len(activity.host_functions):
+            held = _by_rows(work, activity.host_functions)
+        else:
+            held = np.where(launched >= 0, work.start - np.maximum(after, launched + LATENCY_NS), 0)
+            held[others.after] = 0
+        held = np.maximum(held, 0)
+        ahead = np.where(launched >= 0, work.issued - launched, held)
+        return cls(held, np.maximum(held - ahead, 0))
+
+
+def _by_rows(work: Work, functions: HostFunctions) -> IntArray:
+    """The time of functions that were half over between an operation and the one before it in its stream."""
+    found = np.zeros(len(work), dtype=np.int64)
+    moments, rank = distinct(np.concatenate((work.start, (functions.start + functions.end) // 2)))
+    stream = np.concatenate((work.stream, functions.stream))
+    key, asked = np.split(joint(stream, rank, len(moments)), [len(work)])
+    order = np.argsort(key, kind="stable")
+    behind = np.append(order, 0)[np.searchsorted(key[order], asked)]
+    fits = np.append(work.stream, NONE)[behind] == functions.stream
+    fits &= (np.append(work.start, 0)[behind] >= functions.start) & (len(work) > 0)
+    np.add.at(found, behind[fits], (functions.end - functions.start)[fits])
+    return found
+
+
+def _function_launches(work: Work, activity: DeviceActivity) -> IntArray:
+    """For each operation when its thread last launched a host function since it launched the one before it in the
+    stream, in ns; NONE where it did not."""
+    calls, found = activity.api_calls, np.full(len(work), NONE)
+    names = np.flatnonzero(named_like(calls.names, LAUNCHES_FUNCTION))
+    mine, asked = np.flatnonzero(np.isin(calls.rows.name, names)), np.flatnonzero(work.launch >= 0)
+    if not len(asked) or not len(mine):
+        return found
+    begun = calls.rows.start[mine]
+    _, thread = distinct(np.concatenate((calls.rows.thread[mine], calls.rows.thread[work.launch[asked]])))
+    moments, rank = distinct(np.concatenate((begun, work.issued[asked])))
+    key, issued = np.split(joint(thread, rank, len(moments)), [len(mine)])
+    order = np.argsort(key, kind="stable")
+    row = order[np.maximum(nearest_before(key[order], issued), 0)]
+    before = previous_on_stream(work.stream)[asked]
+    since = np.where(before >= 0, np.append(work.issued, 0)[before], 0)
+    fits = (thread[row] == thread[len(mine) :]) & (begun[row] > since) & (begun[row] <= work.issued[asked])
+    found[asked[fits]] = begun[row[fits]]
+    return found
 
 
 def hidden_order(work: Work, activity: DeviceActivity, stretch: Stretch) -> Before:

@@ -68,6 +68,11 @@ RELEASES = re.compile(r"_*sem_post|_*pthread_(mutex|rwlock|spin)_unlock|futex_wa
 WRITES = re.compile(r"write|writev|send\w*|mq_\w*send|splice|vmsplice|close|shutdown|eventfd_write")
 
 
+def wakes_another(name: str) -> bool:
+    """Whether a call of this name may end a wait of another thread."""
+    return any(each.fullmatch(name) for each in (SIGNALS, RELEASES, WRITES))
+
+
 def ends_of(names: list[str]) -> IntArray:
     """What ends the waits in calls of each name."""
     found = [next((ends for ends, pattern in _BY_NAME if pattern.fullmatch(name)), Ends.NO_THREAD) for name in names]

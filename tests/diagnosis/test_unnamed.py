@@ -11,6 +11,7 @@ from nsysdiag.diagnosis.entries import naming
 from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.diagnosis.health import recapture
 from nsysdiag.diagnosis.sentences import Said, headline
+from nsysdiag.findings.facts import Evidence
 from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.trace.capabilities import CPU_SAMPLES, KINDS
 
@@ -86,6 +87,16 @@ def test_with_samples_ranges_name_what_they_do_not(report: Report) -> None:
     assert "--trace=cuda,nvtx" in made
     assert "NVTX ranges" in naming(host_code(report, call="main"), sampled=True)
     assert recapture(report.devices, every, [host_code(report, call="parse")], []) is None
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(0, "No CPU sample is"), (1, "Only 1 CPU sample is"), (9, "Only 9 CPU samples are")]
+)
+def test_few_samples_do_not_ask_for_symbols(count: int, said: str, report: Report) -> None:
+    found = host_code(report, measured=[Evidence("samples", "", count)])
+    assert naming(found, sampled=True).startswith(said)
+    assert "-g" not in naming(found, sampled=True)
+    assert "-g" in naming(host_code(report, measured=[Evidence("samples", "", 10)]), sampled=True)
 
 
 def test_a_program_with_mpi_keeps_its_mpi_calls(report: Report) -> None:

@@ -425,6 +425,16 @@ class TestBusyTime:
         assert "Copy less" in first
         assert first.find("pin it") < first.index("Copy less")
 
+    @pytest.mark.parametrize(
+        ("kind", "said"),
+        [("HtoD", "on the GPU."), ("DtoH", "before copying back"), ("PtoP", "from one GPU to another")],
+    )
+    def test_fewer_bytes_are_advised_by_direction(self, kind: str, said: str, tmp_path: Path) -> None:
+        trace = TraceBuilder().memcpy(1_000, 91_000, kind=kind, host="pinned", launch=(1, 2))
+        copy = by_cause(report_of(trace.kernel(91_000, 101_000, launch=(3, 4)), tmp_path))["exposed_copy"]
+        assert said in copy.advice[0]
+        assert ("before copying back" in copy.advice[0]) == (kind == "DtoH")
+
     def test_sets_that_dwarf_compute_are_not_to_be_copied_less(self, tmp_path: Path) -> None:
         trace = TraceBuilder().memset(1_000, 91_000, launch=(1, 2)).kernel(91_000, 101_000, launch=(3, 4))
         copy = by_cause(report_of(trace, tmp_path))["exposed_copy"]

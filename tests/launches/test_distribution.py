@@ -5,11 +5,12 @@ from __future__ import annotations
 import statistics
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.arrays.groups import medians
-from nsysdiag.launches.launches import distribution
+from nsysdiag.launches.launches import _intervals, distribution
 
 durations = st.lists(st.one_of(st.integers(0, 2_000), st.integers(0, 1 << 40)), min_size=1, max_size=40)
 
@@ -39,6 +40,16 @@ def test_bins_at_1_2_and_5_from_the_first_to_the_last_in_use() -> None:
 
 def test_nothing_has_no_distribution() -> None:
     assert distribution(np.empty(0, dtype=np.int64)) is None
+
+
+@pytest.mark.parametrize(
+    ("pauses", "in_a_row"), [([], 100_000), ([5_000_000], 100_000), ([2_000], 102_000)], ids=["none", "one", "no pause"]
+)
+def test_launches_in_a_row_are_those_without_pauses(pauses: list[int], in_a_row: int) -> None:
+    """100 launches follow each other after 1 µs each."""
+    found = _intervals(np.cumsum([0, *[1_000] * 50, *pauses, *[1_000] * 50]))
+    assert found["in_a_row_ns"] == in_a_row
+    assert found["interval"].total_ns == 100_000 + sum(pauses)
 
 
 @given(durations)

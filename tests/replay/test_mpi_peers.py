@@ -58,3 +58,28 @@ def test_a_message_that_takes_its_time_does_not_end_sooner(spread: float, beside
     outcome = predicted(pair("sends", program, {"host": 0}, (), (0.4, 0.6), finding="host"), tmp_path)
     assert outcome.low - 0.01 <= outcome.true <= outcome.high + 0.01
     assert (outcome.high > outcome.true + 0.2) == beside
+
+
+def passing_pointers(sim: Simulation, marks: Marks, *, waits: bool, copies: bool) -> None:
+    """Each step reads a value back, and passes what its kernel made to MPI, which copies it on the device itself."""
+
+    def step(t: Thread, number: int) -> Body:
+        yield from t.launch("stencil", varied(400 * US, "stencil", number))
+        if waits:
+            yield from t.blocking_copy("DtoH", 4, 2 * US, staging=4 * US)
+        with t.inside("mpi", "MPI_Sendrecv", ""):
+            yield from t.compute(20 * US)
+            if copies:
+                yield from t.copy("DtoD", 1 << 16, 4 * US, streams[0])
+            yield from t.compute(varied(300 * US, "peer", number))
+
+    streams = [loop(sim, marks, step).process.stream()]
+
+
+@pytest.mark.parametrize(("copies", "most"), [(True, 0.03), (False, 1.0)])
+def test_what_mpi_copies_from_the_device_is_waited_for(copies: bool, most: float, tmp_path: Path) -> None:
+    """Without the value that is read back, MPI still needs what the kernel made."""
+    program = partial(passing_pointers, waits=True, copies=copies)
+    outcome = predicted(pair("pointers", program, {}, without("blocking_copy"), (0.0, 1.0)), tmp_path)
+    assert outcome.high <= most
+    assert (outcome.high > 0.2) != copies

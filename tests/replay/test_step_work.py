@@ -64,7 +64,9 @@ def others_work(starts: list[int], locks: list[bool]) -> set[int]:
     every = sorted([*own, *beside(HELPER, starts, stream=0)])
     thread = np.array([thread for _, thread in every])
     at, none = np.arange(len(locks)) * 100 + 50, np.zeros(len(locks), dtype=np.int64)
-    woken = Wakes(none + MAIN, at - 9, at, none + HELPER, at, none + 0.9, none, none, np.array(locks, dtype=np.int64))
+    woken = Wakes(
+        none + MAIN, at - 9, at, none + HELPER, at, none + 0.9, none, none, np.array(locks, dtype=np.int64), none
+    )
     found = at_own_pace(work_of([row for row, _ in every]), thread, STEPS, woken)
     assert set(found[thread == MAIN].tolist()) == {StepWork.OWN}
     return set(found[thread == HELPER].tolist())

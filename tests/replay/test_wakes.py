@@ -59,7 +59,7 @@ def _in_turns(waits_again: list[int]) -> Wakes:
     posted = end + 230 * US
     begin = np.concatenate((np.zeros(count, dtype=np.int64), (posted + np.array(waits_again)[thread] * US)[:-count]))
     sure, none, same = np.full(len(number), 0.9), np.zeros(len(number), dtype=np.int64), np.ones(len(number), np.int64)
-    return Wakes(thread, begin, end, (thread - 1) % count, end - 20 * US, sure, none, none, same * SEMAPHORE)
+    return Wakes(thread, begin, end, (thread - 1) % count, end - 20 * US, sure, none, none, same * SEMAPHORE, none)
 
 
 @pytest.mark.parametrize(
