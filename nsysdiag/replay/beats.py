@@ -87,8 +87,8 @@ def on_grid(end: IntArray) -> bool:
 
 
 def may_miss_each(begin: IntArray, end: IntArray) -> bool:
-    """Whether waits in order, which end as far apart each time, may end at each second or later one of equal distances,
-    as the work between them is always too long for the ones between: a shorter step may be on time for those.
+    """Whether waits in order may end at each second one of equal distances, or a later one. They end as far apart each
+    time, and the work between them is always too long for those between. A shorter step may be on time for these.
 
     ```
     distances    |       |       |       |       |

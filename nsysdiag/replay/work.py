@@ -193,8 +193,8 @@ LAUNCHES_FUNCTION = re.compile(r"(cuda|cu)LaunchHostFunc")
 
 
 class Functions(Struct, frozen=True):
-    """For how long host functions hold the stream of each operation since the one before it there (`held`), and how
-    much later than its own launch allows each operation starts at least (`behind`), in ns.
+    """Host functions before each operation, in ns. `held` is for how long they hold its stream since the operation
+    before it there. `behind` is how much later than its own launch allows it starts at least.
 
     ```
     thread   [launch A][launch the function][launch B]
