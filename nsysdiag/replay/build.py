@@ -40,7 +40,7 @@ from nsysdiag.replay.edges import (
     staged,
 )
 from nsysdiag.replay.function_edges import into_operations, into_waits
-from nsysdiag.replay.functions import operations_behind, waits_behind_functions
+from nsysdiag.replay.functions import functions_in, operations_behind, waits_behind_functions
 from nsysdiag.replay.host_time import HostNames, HostTime, host_time, on_axis
 from nsysdiag.replay.model import Model, OperationNames
 from nsysdiag.replay.moments import (
@@ -60,7 +60,6 @@ from nsysdiag.replay.stretch import Stretch
 from nsysdiag.replay.wakes import Wakes, wakes
 from nsysdiag.replay.work import (
     Before,
-    Functions,
     Pace,
     Work,
     awaited_events,
@@ -117,14 +116,13 @@ class _Timeline(Struct, frozen=True):
 
 class _Lengths(Struct, frozen=True):
     """Of operations: the duration, the launch call's time before it is issued, and what else each waits for. The pace
-    of devices follows, and the host functions before each."""
+    of devices follows."""
 
     length: IntArray
     cost: IntArray
     events: Before
     barred: Before
     pace: Pace
-    functions: Functions
 
     @classmethod
     def of(cls, given: ReplayInputs, work: Work, threads: ThreadActions, meetings: Meetings) -> _Lengths:
@@ -133,10 +131,11 @@ class _Lengths(Struct, frozen=True):
         events, barred = awaited_events(work, activity.waits, len(activity.operations)), barriers(work, activity)
         others = Before.concatenate([events, barred])
         cost = launch_cost(work, threads, given.calls, others)
-        functions = Functions.of(work, activity, others)
-        between = np.where(functions.held > 0, work.start, paged_until(work, activity))
+        between = paged_until(work, activity)
+        held = operations_behind(functions_in(activity, work), work).row
+        between[held] = work.start[held]
         pace = pace_of(work, work.issued + cost, others, between, len(activity.devices))
-        return cls(meetings.lengths(work), cost, events, barred, pace, functions)
+        return cls(meetings.lengths(work), cost, events, barred, pace)
 
 
 class _Late(Struct, frozen=True):
@@ -234,8 +233,8 @@ def _known_graph(given: ReplayInputs, work: Work, timeline: _Timeline, lengths: 
             begun_before(work, places, begin, time),
             releases(threads, places, moments, length),
             own_times(threads, places, time, timeline.in_order),
-            launched(work, threads, places, lengths.cost, lengths.pace, lengths.functions.behind),
-            of_devices(work, places, lengths.events, lengths.barred, lengths.pace, length, lengths.functions.held),
+            launched(work, threads, places, lengths.cost, lengths.pace),
+            of_devices(work, places, lengths.events, lengths.barred, lengths.pace, length),
             arrivals(places, meetings, threads.mpi, moments),
             *_functions(given, work, timeline, lengths),
         ]
@@ -245,10 +244,11 @@ def _known_graph(given: ReplayInputs, work: Work, timeline: _Timeline, lengths: 
 
 def _functions(given: ReplayInputs, work: Work, timeline: _Timeline, lengths: _Lengths) -> list[Edges]:
     """What operations and waits for devices are behind host functions."""
-    if len(given.activity.host_functions) == 0:
+    functions = functions_in(given.activity, work)
+    if len(functions) == 0:
         return []
     threads, places, calls = timeline.threads, timeline.places, given.calls
-    behind = operations_behind(given.activity.host_functions, work)
+    behind = operations_behind(functions, work)
     launch = np.full(len(work), -1)
     own = work.launch >= 0
     launch[own] = places.launch[np.searchsorted(threads.launches, work.launch[own])]
@@ -315,7 +315,7 @@ def _threads(given: ReplayInputs, work: Work) -> ThreadActions:
         woken_cause=np.full(len(woken), PLACE[LOCK_WAIT.id]),
         mpi=within(given.met_by_mpi, lo, hi),
         timed=Timed.empty(),
-        functions=waits_behind_functions(given.activity.host_functions, work, waited.held),
+        functions=waits_behind_functions(functions_in(given.activity, work), work, waited.held),
     )
 
 

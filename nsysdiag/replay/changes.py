@@ -135,6 +135,9 @@ class Changes(Struct, frozen=True):
         )
         ns[of_operation] -= shorter[row[of_operation]]
         ns[waits] -= shorter[model.threads.held.target[row[waits]]]
+        functions, ended = kind == EdgeKind.FUNCTION, np.full(len(time), -1)
+        ended[model.places.end] = np.arange(len(model.work))
+        ns[functions] -= shorter[ended[edges.source[functions]]]
         ends = np.flatnonzero(np.isin(kind, (EdgeKind.DEVICE_WAIT, EdgeKind.RELEASED, EdgeKind.FINISHED)))
         into = model.program_into[edges.target[ends]]
         sooner = np.append(model.program.lag * (1 - self.lag), 0)

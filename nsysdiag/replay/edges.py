@@ -322,13 +322,11 @@ def staged(work: Work, uploads: BoolArray, calls: CallRows, late_ns: IntArray) -
     return found
 
 
-def launched(
-    work: Work, threads: ThreadActions, places: MomentPlaces, cost: IntArray, pace: Pace, behind: IntArray
-) -> Edges:
-    """Operations and the calls that launched them; what is launched `behind` something else starts so much later."""
+def launched(work: Work, threads: ThreadActions, places: MomentPlaces, cost: IntArray, pace: Pace) -> Edges:
+    """Operations and the calls that launched them."""
     rows = np.flatnonzero(work.launch >= 0)
     call = places.launch[np.searchsorted(threads.launches, work.launch[rows])]
-    ns = cost[rows] + pace.latency[work.device[rows], work.kind[rows]] + behind[rows]
+    ns = cost[rows] + pace.latency[work.device[rows], work.kind[rows]]
     return Edges.of(call, places.operation[rows], ns, EdgeKind.LAUNCH, rows)
 
 
@@ -355,16 +353,9 @@ def arrivals(places: MomentPlaces, meetings: Meetings, mpi: MpiCalls, moments: M
 
 
 def of_devices(
-    work: Work,
-    places: MomentPlaces,
-    events: Before,
-    barriers: Before,
-    pace: Pace,
-    length: IntArray,
-    functions: IntArray,
+    work: Work, places: MomentPlaces, events: Before, barriers: Before, pace: Pace, length: IntArray
 ) -> Edges:
-    """Operations and what they wait for on their device; `length` counts from the moments `places.end`. Host
-    `functions` are for so long between an operation and the one before it in its stream."""
+    """Operations and what they wait for on their device; `length` counts from the moments `places.end`."""
     order = stream_order(work)
     # Nodes of a graph may overlap in what is recorded as one stream: only their starts are in order.
     apart = work.end[order.before] <= work.start[order.after]
@@ -373,7 +364,6 @@ def of_devices(
     # Time between the nodes of one graph is a part of the graph.
     of_graph = (work.launch[ended.after] >= 0) & (work.launch[ended.after] == work.launch[ended.before])
     gap = np.where(of_graph, np.maximum(work.start[ended.after] - work.end[ended.before], 0), gap)
-    gap += functions[ended.after] * ~of_graph
     return Edges.concatenate(
         [
             after_end(length, places, ended, EdgeKind.STREAM, gap),

@@ -12,15 +12,19 @@ A wait with nothing behind the function is released when that returns.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.arrays.intervals import IntArray, nearest_before
+from nsysdiag.events.calls import named_like
+from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.host_functions import SLACK_NS, HostFunctions
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import previous_on_stream
+from nsysdiag.events.rows import distinct, previous_on_stream
 from nsysdiag.replay.device_waits import DeviceWaits
-from nsysdiag.replay.work import LATENCY_NS, Work
+from nsysdiag.replay.work import LATENCY_NS, Work, awaited_events
 
 _FAR = 1 << 62
 
@@ -66,6 +70,46 @@ class Behind(Struct, frozen=True):
         after_end = np.where(queued, np.maximum(self.start - ended, 0), np.clip(self.start - ended, 0, LATENCY_NS))
         after_issue = np.where(known & ~queued, np.maximum(self.start - self.issued, 0), LATENCY_NS)
         return after_end, after_issue
+
+
+LAUNCHES = re.compile(r"(cuda|cu)LaunchHostFunc(_v\d+)?")
+
+
+def functions_in(activity: DeviceActivity, work: Work) -> HostFunctions:
+    """Those of the trace. Without rows, as before schema 3.28, they are known by the calls that launch them: an
+    operation behind such a call is late by the function."""
+    functions = activity.host_functions
+    issued = _launched(work, activity) if not len(functions) else np.empty(0, dtype=np.int64)
+    row = np.flatnonzero(issued >= 0)
+    if not len(row):
+        return functions
+    before, event = previous_on_stream(work.stream)[row], np.zeros(len(work), dtype=np.bool_)
+    event[awaited_events(work, activity.waits, len(activity.operations)).after] = True
+    start = np.maximum(np.where(before >= 0, np.append(work.end, 0)[before], 0), issued[row] + LATENCY_NS)
+    kept = (start < work.start[row]) & ~event[row]
+    process = activity.operations.process[work.row[row]]
+    return HostFunctions(start, work.start[row], process, work.stream[row], issued[row]).take(kept)
+
+
+def _launched(work: Work, activity: DeviceActivity) -> IntArray:
+    """For each operation when its thread last launched a host function since it launched the one before it in the
+    stream, in ns; -1 where it did not."""
+    calls, found = activity.api_calls, np.full(len(work), -1)
+    names, asked = np.flatnonzero(named_like(calls.names, LAUNCHES)), np.flatnonzero(work.launch >= 0)
+    mine = np.flatnonzero(np.isin(calls.rows.name, names)) if len(names) else names
+    if not len(asked) or not len(mine):
+        return found
+    begun, issued = calls.rows.start[mine], work.issued[asked]
+    _, thread = distinct(np.concatenate((calls.rows.thread[mine], calls.rows.thread[work.launch[asked]])))
+    stride = int(max(begun.max(), issued.max())) + 1
+    key, theirs = joint(thread[: len(mine)], begun, stride), joint(thread[len(mine) :], issued, stride)
+    order = np.argsort(key, kind="stable")
+    row = order[np.maximum(nearest_before(key[order], theirs), 0)]
+    before = previous_on_stream(work.stream)[asked]
+    since = np.where(before >= 0, np.append(work.issued, 0)[before], 0)
+    fits = (thread[row] == thread[len(mine) :]) & (begun[row] > since) & (begun[row] <= issued)
+    found[asked[fits]] = begun[row[fits]]
+    return found
 
 
 def operations_behind(functions: HostFunctions, work: Work) -> Behind:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from enum import IntEnum
 
@@ -14,7 +13,6 @@ from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.event_waits import STREAM_WAITS, UNKNOWN_PRODUCER, StreamWaits
 from nsysdiag.events.gpus import slices_of_others
-from nsysdiag.events.host_functions import HostFunctions
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import Rows, distinct, distinct_values, previous_on_stream
@@ -189,75 +187,6 @@ def observed_order(work: Work, late: BoolArray) -> Before:
     return pairs.take(pairs.before != pairs.after)
 
 
-LAUNCHES_FUNCTION = re.compile(r"(cuda|cu)LaunchHostFunc")
-
-
-class Functions(Struct, frozen=True):
-    """Host functions before each operation, in ns. `held` is for how long they hold its stream since the operation
-    before it there. `behind` is how much later than its own launch allows it starts at least.
-
-    ```
-    thread   [launch A][launch the function][launch B]
-    stream             [==A==)(host function         )[==B==)
-    held                      [---------------------)
-    behind                                    [-------------)
-    ```
-    """
-
-    held: IntArray
-    behind: IntArray
-
-    @classmethod
-    def of(cls, work: Work, activity: DeviceActivity, others: Before) -> Functions:
-        """By the rows of functions. Without rows by their launches: what an operation that waits for no `others` is
-        late behind one."""
-        launched, before = _function_launches(work, activity), previous_on_stream(work.stream)
-        after = np.where(before >= 0, np.append(work.end, 0)[before], 0)
-        if len(activity.host_functions):
-            held = _by_rows(work, activity.host_functions)
-        else:
-            held = np.where(launched >= 0, work.start - np.maximum(after, launched + LATENCY_NS), 0)
-            held[others.after] = 0
-        held = np.maximum(held, 0)
-        ahead = np.where(launched >= 0, work.issued - launched, held)
-        return cls(held, np.maximum(held - ahead, 0))
-
-
-def _by_rows(work: Work, functions: HostFunctions) -> IntArray:
-    """The time of functions that were half over between an operation and the one before it in its stream."""
-    found = np.zeros(len(work), dtype=np.int64)
-    moments, rank = distinct(np.concatenate((work.start, (functions.start + functions.end) // 2)))
-    stream = np.concatenate((work.stream, functions.stream))
-    key, asked = np.split(joint(stream, rank, len(moments)), [len(work)])
-    order = np.argsort(key, kind="stable")
-    behind = np.append(order, 0)[np.searchsorted(key[order], asked)]
-    fits = np.append(work.stream, NONE)[behind] == functions.stream
-    fits &= (np.append(work.start, 0)[behind] >= functions.start) & (len(work) > 0)
-    np.add.at(found, behind[fits], (functions.end - functions.start)[fits])
-    return found
-
-
-def _function_launches(work: Work, activity: DeviceActivity) -> IntArray:
-    """For each operation when its thread last launched a host function since it launched the one before it in the
-    stream, in ns; NONE where it did not."""
-    calls, found = activity.api_calls, np.full(len(work), NONE)
-    names = np.flatnonzero(named_like(calls.names, LAUNCHES_FUNCTION))
-    mine, asked = np.flatnonzero(np.isin(calls.rows.name, names)), np.flatnonzero(work.launch >= 0)
-    if not len(asked) or not len(mine):
-        return found
-    begun = calls.rows.start[mine]
-    _, thread = distinct(np.concatenate((calls.rows.thread[mine], calls.rows.thread[work.launch[asked]])))
-    moments, rank = distinct(np.concatenate((begun, work.issued[asked])))
-    key, issued = np.split(joint(thread, rank, len(moments)), [len(mine)])
-    order = np.argsort(key, kind="stable")
-    row = order[np.maximum(nearest_before(key[order], issued), 0)]
-    before = previous_on_stream(work.stream)[asked]
-    since = np.where(before >= 0, np.append(work.issued, 0)[before], 0)
-    fits = (thread[row] == thread[len(mine) :]) & (begun[row] > since) & (begun[row] <= work.issued[asked])
-    found[asked[fits]] = begun[row[fits]]
-    return found
-
-
 def hidden_order(work: Work, activity: DeviceActivity, stretch: Stretch) -> Before:
     """Where streams wait for events of which some have no rows: each operation, and the last of its device to end
     before it. None where all waits of streams are known."""
@@ -342,8 +271,8 @@ def paging_ns(work: Work, activity: DeviceActivity, late: BoolArray) -> IntArray
 def pace_of(work: Work, ready: IntArray, others: Before, paged: IntArray, devices: int) -> Pace:
     """Medians of what is seen; with few cases of a class those of the device, with few of these a usual figure. `ready`
     is when the launch of each operation was on its way; `others` are waits for other streams. A gap is that of an
-    operation whose launch had arrived when the one before ended. Where pages moved meanwhile, until `paged`, it is
-    none.
+    operation whose launch had arrived when the one before ended. Where pages moved meanwhile, or a host
+    function ran, until `paged`, it is none.
 
     ```
     stream    [==A==)..gap..[==B==)          ..[==A==)....[==B==)
