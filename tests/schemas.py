@@ -55,6 +55,11 @@ COMPOSITE_EVENTS: id start cpu? threadState? globalTid? cpuCycles
 SAMPLING_CALLCHAINS: id symbol module kernelMode? thumbCode? unresolved? specialEntry? originalIP? unwindMethod? stackDepth
 NVTX_EVENTS: start end? eventType rangeId? category? color? text?:text globalTid? endGlobalTid? textId? domainId? uint64Value? int64Value? doubleValue? uint32Value? int32Value? floatValue? jsonTextId? jsonText?:text binaryData?:text@3.16.1
 NVTX_PAYLOAD_SCHEMA_ENTRIES@3.16.1: domainId schemaId idx flags? type? name?:text description?:text arrayOrUnionDetail? offset?
+CUPTI_ACTIVITY_KIND_OPENACC_DATA@2.9.1: start end nameId? globalTid? eventKind? DeviceType? lineNo? cuDeviceId? cuContextId? cuStreamId? srcFile? funcName? bytes? varName?
+CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH@2.9.1: start end nameId? globalTid? eventKind? DeviceType? lineNo? cuDeviceId? cuContextId? cuStreamId? srcFile? funcName? numGangs? numWorkers? vectorLength? kernelName?
+CUPTI_ACTIVITY_KIND_OPENACC_OTHER@2.9.1: start end nameId? globalTid? eventKind? DeviceType? lineNo? cuDeviceId? cuContextId? cuStreamId? srcFile? funcName?
+OPENMP_EVENT_KIND_PARALLEL@2.9.1: start end eventClass globalTid? correlationId? nameId eventKind? parallelId? parentTaskId?
+OPENMP_EVENT_KIND_WORKSHARE@2.9.1: start end eventClass globalTid? correlationId? nameId eventKind? parallelId? taskId? kind?
 MPI_OTHER_EVENTS@2.9.1: start end? globalTid? textId?
 MPI_P2P_EVENTS@3.7.2: start end? globalTid? textId? commHandle? tag? remoteRank? size? requestHandle?
 MPI_START_WAIT_EVENTS@3.7.2: start end? globalTid? textId? requestHandle?

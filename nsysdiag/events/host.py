@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, Intervals, pieces, union
+from nsysdiag.events.callchains import file_name
 from nsysdiag.events.calls import CALLS, ApiCalls, call_columns, coded_names
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import RANGE_COLUMNS, RANGES, NvtxRanges
@@ -27,9 +28,12 @@ from nsysdiag.events.scheduling import (
     scheduling_of,
 )
 from nsysdiag.trace.enums import OverheadType
+from nsysdiag.trace.tables import OPENACC_TABLES, OPENMP_TABLES
+from nsysdiag.typed import say
 
 if TYPE_CHECKING:
     from nsysdiag.events.device import DeviceActivity
+    from nsysdiag.fields import Sentence
     from nsysdiag.trace.columns import Request
     from nsysdiag.trace.trace import Trace
 
@@ -54,13 +58,16 @@ OF_CUPTI = (OverheadType.BUFFER_FLUSH, OverheadType.INSTRUMENTATION, OverheadTyp
 
 
 class HostTables(Struct, frozen=True):
-    """OS calls, recorded functions, library and MPI calls, overhead, context switches and CPU samples of all threads;
-    who held each CPU."""
+    """OS calls, recorded functions, library and MPI calls, events of OpenACC and OpenMP, overhead, context switches and
+    CPU samples of all threads; who held each CPU. `openacc_shown` are the names of OpenACC events as sentences."""
 
     os_calls: CallTable
     functions: CallTable
     libraries: CallTable
     mpi: CallTable
+    openacc: CallTable
+    openacc_shown: list[Sentence]
+    openmp: CallTable
     overhead: CallTable
     switches: SwitchRows
     cpus: Cpus
@@ -70,11 +77,15 @@ class HostTables(Struct, frozen=True):
 def read_host_tables(trace: Trace, ranges: NvtxRanges) -> HostTables:
     """Reads them all."""
     switches = read_switches(trace)
+    openacc, openacc_shown = _openacc(trace)
     return HostTables(
         os_calls=_table(trace, (OS_CALLS if trace.has(OS_CALLS) else WAITS,), *OS_CALL_COLUMNS[3:]),
         functions=_table(trace, (FUNCTIONS,), "nameId"),
         libraries=_table(trace, _LIBRARY_TABLES, "nameId"),
         mpi=_mpi_calls(trace, ranges),
+        openacc=openacc,
+        openacc_shown=openacc_shown,
+        openmp=_table(trace, OPENMP_TABLES, "nameId"),
         overhead=read_overhead(trace),
         switches=switches,
         cpus=Cpus.of(switches),
@@ -94,6 +105,25 @@ def _table(trace: Trace, tables: tuple[str, ...], name_column: str, kind_column:
     name, names = coded_names(trace, ids)
     kind = parts[0][kind_column] if kind_column else np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     return CallTable(thread, start, end, name, names, kind)
+
+
+def _openacc(trace: Trace) -> tuple[CallTable, list[Sentence]]:
+    """Events of OpenACC, and how each name is shown: `Compute construct at solver.f90:55`. The compilers of NVIDIA use
+    the same runtime for OpenMP target regions and for standard parallelism."""
+    columns = ("start", "end", "globalTid", "nameId", "srcFile", "lineNo")
+    parts = [trace.read(table, *columns) for table in OPENACC_TABLES]
+    start, end, thread, *place = (np.concatenate([part[column] for part in parts]) for column in columns)
+    if not len(start):
+        nothing = np.zeros(0, dtype=np.int64)
+        return CallTable(nothing, nothing, nothing, nothing, [], nothing), []
+    keys, name = np.unique(np.stack(place).astype(np.int64), axis=1, return_inverse=True)
+    names, files = trace.strings.texts(keys[0]), trace.strings.texts(keys[1])
+    shown = [
+        say("{} at {}:{}", typed.api(each), typed.file(file_name(file)), line) if source >= 0 else typed.api(each)
+        for each, file, source, line in zip(names, files, keys[1].tolist(), keys[2].tolist(), strict=True)
+    ]
+    kind = np.zeros(len(start), dtype=np.int64)
+    return CallTable(thread, start, end, name.reshape(-1), [*map(typed.plain, shown)], kind), list(shown)
 
 
 def _mpi_calls(trace: Trace, ranges: NvtxRanges) -> CallTable:
@@ -151,7 +181,8 @@ def large_tables(trace: Trace) -> list[Request]:
 class HostActivity(Struct, frozen=True):
     """All events of the threads of `axis`. `cupti` is the time in which a thread may have waited for CUPTI inside a
     CUDA call. `os_traced`: for each lane, whether OS calls of its process were captured at all. `malformed` counts rows
-    left out, by table. OS, library and MPI calls are the outermost ones; `functions` do not overlap."""
+    left out, by table. OS, library and MPI calls are the outermost ones, events of OpenACC and OpenMP all of
+    them; `functions` do not overlap."""
 
     axis: ThreadAxis
     api_calls: ApiCalls
@@ -160,6 +191,8 @@ class HostActivity(Struct, frozen=True):
     functions: NamedRows
     libraries: NamedRows
     mpi: NamedRows
+    openacc: NamedRows
+    openmp: NamedRows
     overhead: NamedRows
     cupti: Intervals
     scheduling: Scheduling
@@ -205,6 +238,8 @@ def host_activity(
         functions=_functions(axis, tables.functions, latest),
         libraries=libraries,
         mpi=mpi.take(mpi.outermost),
+        openacc=replace(place_calls(axis, tables.openacc, latest)[0], shown_names=tables.openacc_shown),
+        openmp=place_calls(axis, tables.openmp, latest)[0],
         overhead=overhead,
         cupti=cupti_inside_calls(axis, tables.overhead, api, latest),
         scheduling=scheduling_of(axis, tables.switches, tables.cpus),

@@ -229,7 +229,7 @@ def _result(
         roots.root_slices.slices,
         findings.found,
         findings.idle.behind,
-        _lanes(gaps, roots, report, findings.found, reading),
+        _lanes(gaps, roots, report, findings.found, reading, job),
         gaps.split,
         roots.collectives,
         roots.meetings,
@@ -258,14 +258,22 @@ def _families(gaps: DeviceGaps, judged: JudgedTime, reading: Reading) -> list[Fa
 
 
 def _lanes(
-    gaps: DeviceGaps, roots: DeviceRoots, report: DeviceReport, findings: list[Finding], reading: Reading
+    gaps: DeviceGaps,
+    roots: DeviceRoots,
+    report: DeviceReport,
+    findings: list[Finding],
+    reading: Reading,
+    job: JobPhases,
 ) -> DeviceLanes | None:
     """The timeline without the lanes of threads, which devices share."""
     overview = gaps.overview.result()
     if overview is None:
         return None
     narrowed = gaps.window.narrowed
-    return with_lanes(overview, roots.context, roots.threads, report, findings, reading.activity, narrowed=narrowed)
+    phases = [(phase.name, phase.start, phase.end) for phase in job.phases]
+    return with_lanes(
+        overview, roots.context, roots.threads, report, findings, reading.activity, phases, narrowed=narrowed
+    )
 
 
 def _phases(met: _Together, host: HostReading) -> list[PhaseDevice]:

@@ -49,8 +49,8 @@ from nsysdiag.timeline.facts import OFF_CPU, TimelineLevels
 # The names of a timeline: one packed list for all of its lanes, which tell what each is a name of.
 
 _OF_LANE = {"stream": TextKind.KERNEL, "nvtx": TextKind.RANGE}
-_OF_LANE |= dict.fromkeys(("api", "os", "mpi"), TextKind.API) | dict.fromkeys(
-    ("causes", "steps", OFF_CPU), TextKind.SENTENCE
+_OF_LANE |= dict.fromkeys(("api", "os", "mpi", "openmp"), TextKind.API) | dict.fromkeys(
+    ("causes", "steps", "phases", "graphs", "host_functions", "openacc", OFF_CPU), TextKind.SENTENCE
 )
 # A name that lanes of several kinds share is of the first of these.
 _ORDER = (TextKind.KERNEL, TextKind.RANGE, TextKind.API, TextKind.SENTENCE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,9 +12,10 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending
 from nsysdiag.arrays.nesting import levels
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity
+from nsysdiag.events.host_functions import HostFunctions
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category, LaunchShapes
-from nsysdiag.events.rows import NamedRows, picked
+from nsysdiag.events.rows import NamedRows, distinct, picked
 from nsysdiag.iterations.steps import Steps
 from nsysdiag.kernels.names import normal_operation_names
 from nsysdiag.ledger.ledger import Slices
@@ -24,6 +26,7 @@ from nsysdiag.timeline.levels import (
     reach_of,
 )
 from nsysdiag.typed import NO_WORDS
+from nsysdiag.units import format_count
 
 if TYPE_CHECKING:
     from nsysdiag.trace.columns import Strings
@@ -64,6 +67,53 @@ def step_source(steps: Steps | None, low: int, high: int) -> list[LaneSource]:
     named = codes_of(np.arange(len(steps.number)), [*map("step {}".format, steps.number.tolist())])
     start, end = steps.spans.start, steps.spans.end
     return [LaneSource("steps", "", None, 0, start, end, reach_of(end), named, shares=False)]
+
+
+def phase_source(phases: Sequence[tuple[str, int, int]], low: int, high: int) -> list[LaneSource]:
+    """The phases of the job (name, start and end in ns) that touch [low, high); none where it has only one."""
+    rows = [(name, max(start, low), min(end, high)) for name, start, end in phases if start < high and end > low]
+    if len(rows) < 2:
+        return []
+    start, end = (np.array([row[at] for row in rows], dtype=np.int64) for at in (1, 2))
+    named = codes_of(np.arange(len(rows)), [row[0] for row in rows])
+    return [LaneSource("phases", "", None, 0, start, end, reach_of(end), named, shares=False)]
+
+
+def graph_source(device: DeviceTimeline, most: int) -> list[LaneSource]:
+    """The launches of CUDA graphs whose nodes were recorded, each from its first node to its last one, by how many run
+    in it; the `most` longest. A launch is the call that the nodes share."""
+    operations = device.operations
+    rows = np.flatnonzero((operations.graph_node > 0) & device.running & (device.launch >= 0))
+    calls, call = distinct(device.launch[rows])
+    start, end = np.full(len(calls), np.iinfo(np.int64).max), np.zeros(len(calls), dtype=np.int64)
+    np.minimum.at(start, call, operations.start[rows])
+    np.maximum.at(end, call, operations.end[rows])
+    nodes = np.bincount(call, minlength=len(calls))
+    return _of_device("graphs", start, end, nodes, lambda count: f"graph of {format_count(count)} nodes", most)
+
+
+def function_source(device: DeviceTimeline, functions: HostFunctions, most: int) -> list[LaneSource]:
+    """The host functions that streams of the device wait for; the `most` longest."""
+    codes, first = np.unique(device.stream_code, return_index=True)
+    at = np.minimum(np.searchsorted(codes, functions.stream), max(len(codes) - 1, 0))
+    mine = np.flatnonzero(codes[at] == functions.stream) if len(codes) else np.zeros(0, dtype=np.int64)
+    stream = device.operations.stream[first[at[mine]]].astype(np.int64)
+    text = "host function in stream {}".format
+    return _of_device("host_functions", functions.start[mine], functions.end[mine], stream, text, most)
+
+
+def _of_device(
+    kind: str, start: IntArray, end: IntArray, value: IntArray, text: Callable[[int], str], most: int
+) -> list[LaneSource]:
+    """A lane of such rows, named by a value of each; none without rows."""
+    rows = np.sort(longest(end - start, np.arange(len(start)), most))
+    rows = rows[np.lexsort((end[rows], start[rows]))]
+    if len(rows) == 0:
+        return []
+    values, code = np.unique(value[rows], return_inverse=True)
+    named = codes_of(code, [*map(text, values.tolist())])
+    start, end = start[rows], end[rows]
+    return [LaneSource(kind, "", None, 0, start, end, reach_of(end), named, shares=False)]
 
 
 MOST_STREAMS = 8
@@ -140,7 +190,7 @@ def _source(
     )
 
 
-MOST_DEPTH = 6
+MOST_DEPTH, MOST_DIRECTIVES = 6, 3
 
 
 def thread_sources(
@@ -150,7 +200,10 @@ def thread_sources(
     rank = int(host.axis.lane(np.array([thread]))[0])
     found = [*_nvtx(ranges, thread, place, low, high)]
     if rank >= 0:
-        lanes = {"mpi": host.mpi, "api": host.api, "os": host.os_calls}
+        found += [_calls(host, host.mpi, "mpi", rank, place, low, high)]
+        found += _nested(host, host.openacc, "openacc", rank, place, low, high)
+        found += _nested(host, host.openmp, "openmp", rank, place, low, high)
+        lanes = {"api": host.api, "os": host.os_calls}
         found += [_calls(host, lane, kind, rank, place, low, high) for kind, lane in lanes.items()]
         found.append(_off_cpu(host, rank, place, low, high))
     return [source for source in found if len(source.start)]
@@ -168,6 +221,28 @@ def _calls(host: HostActivity, lane: NamedRows, kind: str, rank: int, place: int
     named = codes_of(lane.shown[mine][kept], lane.shown_names)
     calls = lane.row[mine][kept] if kind == "api" else None
     return LaneSource(kind, "", place, 0, start, end, reach_of(end), named, call=calls)
+
+
+def _nested(
+    host: HostActivity, lane: NamedRows, kind: str, rank: int, place: int, low: int, high: int
+) -> list[LaneSource]:
+    """A lane for each depth of the thread's events."""
+    base = rank * host.axis.stride
+    first, behind = np.searchsorted(lane.spans.start, (base, base + host.axis.stride)).tolist()
+    mine = lane.take(slice(first, behind))
+    shift = host.axis.origin - base
+    mine = mine.take(_inside(mine.spans, low - shift, high - shift))
+    start, end = mine.spans.start + shift, mine.spans.end + shift
+    depth = levels(Intervals(start, end), MOST_DIRECTIVES + 1)
+    rows = [np.flatnonzero(depth == level) for level in range(MOST_DIRECTIVES)]
+    return [
+        LaneSource(
+            kind, "", place, level, start[its], end[its], reach_of(end[its]),
+            codes_of(mine.shown[its], mine.shown_names), shares=not level,
+        )
+        for level, its in enumerate(rows)
+        if len(its)
+    ]  # fmt: skip
 
 
 def _off_cpu(host: HostActivity, rank: int, place: int, low: int, high: int) -> LaneSource:

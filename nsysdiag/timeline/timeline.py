@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain, zip_longest
 from typing import NamedTuple
 
@@ -29,7 +30,15 @@ from nsysdiag.timeline.levels import (
     launch_column,
     rows_in,
 )
-from nsysdiag.timeline.sources import cause_source, step_source, stream_sources, thread_sources
+from nsysdiag.timeline.sources import (
+    cause_source,
+    function_source,
+    graph_source,
+    phase_source,
+    step_source,
+    stream_sources,
+    thread_sources,
+)
 from nsysdiag.wakeups.loaders import HostTrace
 
 ROWS, ROWS_NARROWED, LEAST_ROWS = 60_000, 120_000, 1_000
@@ -64,10 +73,12 @@ def with_lanes(
     report: DeviceReport,
     findings: list[Finding],
     activity: DeviceActivity,
+    phases: Sequence[tuple[str, int, int]],
     *,
     narrowed: bool,
 ) -> DeviceLanes:
-    """`levels` with the lanes of streams and causes. `launching` are the lanes of the threads that launched."""
+    """`levels` with the lanes of the device. `launching` are the lanes of the threads that launched. `phases` are
+    names, starts and ends in ns."""
     devices = max(len(activity.devices), 1)
     rows = max((ROWS_NARROWED if narrowed else ROWS) // devices, LEAST_ROWS)
     size = (BYTES_NARROWED if narrowed else BYTES) // devices
@@ -79,7 +90,14 @@ def with_lanes(
     gaps = np.flatnonzero(np.isin(context.frame.gaps.start, np.array(starts, dtype=np.int64)))
     causes = cause_source(context.slices, gaps, len(context.frame.gaps), rows // CAUSE_SLICES)
     steps = steady_steps(report.iterations) if report.iterations is not None else None
-    own = [*([] if causes is None else [causes]), *step_source(steps, low, high)]
+    most = rows // CAUSE_SLICES
+    own = [
+        *([] if causes is None else [causes]),
+        *phase_source(phases, low, high),
+        *step_source(steps, low, high),
+        *graph_source(context.device, most),
+        *function_source(context.device, activity.host_functions, most),
+    ]
     slices = [packing.lane(each, np.arange(len(each.start))) for each in own]
     room = Room(rows, int(size * FOR_OPERATIONS) - exact_size(slices))
     streams = stream_sources(context.device, context.strings, activity.shapes, low, high)

@@ -140,6 +140,9 @@ def _table(
     return TableSpec(name, (*common, *_columns(**roles), *more), older, identified_by)
 
 
+OPENACC_TABLES = tuple(f"CUPTI_ACTIVITY_KIND_OPENACC_{kind}" for kind in ("DATA", "LAUNCH", "OTHER"))
+_OPENMP = "PARALLEL WORKSHARE TASK MASTER CRITICAL_SECTION REDUCTION SYNC_REGION SYNC_REGION_WAIT MUTEX_WAIT"
+OPENMP_TABLES = tuple(f"OPENMP_EVENT_KIND_{kind}" for kind in _OPENMP.split())
 _DEVICE_OPERATION = _columns(
     "start end deviceId", "contextId greenContextId streamId globalPid", quantities="correlationId"
 )
@@ -235,6 +238,11 @@ _HOST = (
     # Made of a trace of the PyTorch profiler: what threads were in, and functions of Python that wait.
     _table("PROFILER_FUNCTIONS", required="start end", identifiers="globalTid nameId", quantities="returnValue"),
     _table("PROFILER_WAITS", required="start end", identifiers="globalTid nameId", quantities="returnValue"),
+    *(
+        _table(name, required="start end", identifiers="globalTid nameId srcFile", quantities="lineNo")
+        for name in OPENACC_TABLES
+    ),
+    *(_table(name, _HOST_CALL) for name in OPENMP_TABLES),
     _table("OSRT_CALLCHAINS", _CALLCHAIN),
     _table("CUDA_CALLCHAINS", _CALLCHAIN),
     _table("SAMPLING_CALLCHAINS", _CALLCHAIN),

@@ -17,7 +17,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from nsysdiag.events.nvtx import FIELD
-from nsysdiag.trace.tables import TABLES
+from nsysdiag.trace.tables import OPENACC_TABLES, OPENMP_TABLES, TABLES
 from tests.builder import global_pid, global_tid
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ NAMES = (
     "train.forward:7",
     "lock.acquire",
     "pt_data_worker",
+    "Compute construct",
+    "/src/solver.f90",
 )
 _ID = {name: number for number, name in enumerate(NAMES)}
 
@@ -280,6 +282,10 @@ def _mpi(rows: dict[str, list[Row]], thread: int, at: int) -> None:
         declared = [column.name for column in TABLES[table].columns]
         row = {**call, "start": at + start, "end": at + start + 8_000, "textId": _ID[name]}
         rows[table].append({column: value for column, value in row.items() if column in declared})
+    for table in (*OPENACC_TABLES, *OPENMP_TABLES):
+        span = {"start": at + 640_000, "end": at + 660_000, "globalTid": thread, "nameId": _ID["Compute construct"]}
+        place = {"srcFile": _ID["/src/solver.f90"], "lineNo": 55} if table in OPENACC_TABLES else {"eventClass": 5}
+        rows[table].append({**span, **place})
 
 
 def _memory(rows: dict[str, list[Row]], gpu: int, pid: int, step: int, at: int) -> None:

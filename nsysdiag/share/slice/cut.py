@@ -120,7 +120,7 @@ def copy_people(target: SliceTarget) -> None:
 
 # Tables without a rule elsewhere: events that hold until the next one, other events, the session and the names.
 
-STRINGS = ("nameId", "shortName", "demangledName", "mangledName", "textId", "symbol", "module")
+STRINGS = ("nameId", "shortName", "demangledName", "mangledName", "textId", "symbol", "module", "srcFile")
 """Columns that hold ids of StringIds."""
 _WHOLE = (
     "TARGET_INFO_GPU",

@@ -12,6 +12,7 @@ from nsysdiag.events.callchains import file_name
 from nsysdiag.limits import TEXT_BYTES
 from nsysdiag.trace.capabilities import without_private_parts
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, quoted
+from nsysdiag.trace.tables import OPENACC_TABLES, OPENMP_TABLES
 
 # The role of each name in a trace: every text column, and every column with ids of StringIds; and how kept names are
 # written.
@@ -81,6 +82,8 @@ REFERENCES: dict[str, dict[str, Role]] = {
     "CUDA_UM_CPU_PAGE_FAULT_EVENTS": {"module": Role.MODULE},
     **{table: {"nameId": role} for role, tables in _NAMED.items() for table in tables.split()},
     **{table: {"textId": Role.CALL} for table in _MPI.split()},
+    **{table: {"nameId": Role.CALL, "srcFile": Role.FILE} for table in OPENACC_TABLES},
+    **{table: {"nameId": Role.CALL} for table in OPENMP_TABLES},
 }
 """Columns that hold ids of StringIds, by table."""
 

@@ -63,6 +63,15 @@ const makeActions = ({ stage, view, clock, devices, picker, showCard, tip, chang
     if (next >= 0 && next < places.length) does.show({ device, at: places[next] });
   };
 
+  /** The next gap in time, or the one before, of the longest ones that hold half of the idle time. */
+  does.important = (way) => {
+    const device = current();
+    const [start, end] = stage.selection ? spanOf(stage.selection) : [view.to, view.from - 1];
+    const places = importantGaps(device);
+    const next = places.filter((at) => (way > 0 ? device.gaps.start[at] > end - 1 : device.gaps.end[at] <= start));
+    if (next.length) does.show({ device, at: next[way > 0 ? 0 : next.length - 1] });
+  };
+
   /** A range of time with its sums: what is selected, else what is visible. */
   does.sums = () => {
     if (stage.selection && stage.selection.range) does.select(null);

@@ -49,7 +49,7 @@ const makeCard = (card, stage, data, devices, clock) => {
     if (lane.kind === "stream") more.append(...operationRows(chosen, does), waitRows(device, lane.rows.names[at], does));
     if (thread) more.append(...threadRows(chosen, devices, does));
     const title = `${name}, ${shortNs(end - start)} from ${clock.exact(start)}`;
-    const long = lane.kind === "nvtx" || lane.kind === "steps";
+    const long = ["nvtx", "phases", "steps", "graphs"].includes(lane.kind);
     const rest = long ? sumsCard(start, end, title, [device], does) : [cardButtons(does, stage.canvas, [])];
     const meanwhile = lane.kind === "nvtx" ? [element("p", "quiet", "While it lasted, the GPU did:")] : [];
     return [head, facts, rest[0], more, ...meanwhile, ...rest.slice(1)];

@@ -26,6 +26,9 @@ const readLaunches = (steps) => {
   });
 };
 
+/** Lanes whose slices may overlap. */
+const IN_TRACKS = new Set(["stream", "graphs", "host_functions"]);
+
 /** A lane; its slices count from `base`. Of streams `more` has amounts, threads per block and launches. */
 const readLane = (lane, base, reader) => {
   const lengths = reader.numbers(lane.lengths, lane.count);
@@ -36,7 +39,7 @@ const readLane = (lane, base, reader) => {
   const rows = makeRows(start, end, names, kinds);
   const [amounts, blocksOf, launches] = lane.more.map((column) => (column[1] ? reader.numbers(column, lane.count) : null));
   Object.assign(rows, { amounts, blocksOf, launches: launches ? readLaunches(launches) : null });
-  const tracks = lane.kind === "stream" ? tracksOf(rows) : [rows];
+  const tracks = IN_TRACKS.has(lane.kind) ? tracksOf(rows) : [rows];
   return { ...lane, levels: lane.levels.map(reader.bytes), rows, tracks, main: lane.kind === "stream" ? mainKind(rows) : 0 };
 };
 

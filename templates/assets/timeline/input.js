@@ -24,7 +24,8 @@ const listen = (canvas, view, does) => {
   const KEYS = {
     w: zoomIn, "+": zoomIn, "=": zoomIn, arrowup: zoomIn, s: zoomOut, "-": zoomOut, arrowdown: zoomOut,
     a: ["move", -0.2], d: ["move", 0.2], arrowleft: ["move", -0.2], arrowright: ["move", 0.2],
-    0: ["whole"], home: ["whole"], n: ["next", 1], p: ["step", -1], i: ["longest", 1], r: ["sums"],
+    0: ["whole"], home: ["whole"], n: ["next", 1], p: ["step", -1], j: ["important", 1], k: ["important", -1],
+    i: ["longest", 1], r: ["sums"],
     "[": ["device", -1], "]": ["device", 1], enter: ["zoomToSelection"], escape: ["escape"], "?": ["help"],
   };
   const SHIFTED = { n: ["next", -1], i: ["longest", -1], arrowleft: ["stretch", -0.05], arrowright: ["stretch", 0.05] };

@@ -41,8 +41,8 @@ const makeLanePainter = (brush, view, causes) => {
   };
 
   /** Slices that are exact everywhere. */
-  const whole = ({ device, lane, y, height }) => {
-    rows(lane.rows, device.names, y, height, view.from, view.to, brush.theme.nvtx, brush.theme["on-part"]);
+  const whole = (color) => ({ device, lane, rows: own, y, height }) => {
+    rows(own || lane.rows, device.names, y, height, view.from, view.to, brush.theme[color], brush.theme["on-part"]);
   };
 
   const PAINT = {
@@ -62,8 +62,13 @@ const makeLanePainter = (brush, view, causes) => {
       );
     },
     metric: curve,
-    nvtx: (item) => whole(item),
-    steps: (item) => whole(item),
+    nvtx: whole("nvtx"),
+    phases: whole("nvtx"),
+    steps: whole("nvtx"),
+    graphs: whole("compute"),
+    host_functions: whole("os"),
+    openacc: whole("communication"),
+    openmp: whole("communication"),
     mpi: (item) => host(item, brush.theme.communication),
     api: (item) => host(item, brush.theme.api),
     os: (item) => host(item, brush.theme.os),

@@ -2,24 +2,29 @@
 
 const HEIGHTS = {
   device: 22, work: 14, compute: 13, communication: 13, copies: 13, gaps: 24, stream: 16, metric: 30,
-  thread: 20, steps: 13, nvtx: 15, mpi: 14, api: 14, os: 14, off_cpu: 9,
+  thread: 20, phases: 13, steps: 13, graphs: 13, host_functions: 13,
+  nvtx: 15, openacc: 14, openmp: 14, mpi: 14, api: 14, os: 14, off_cpu: 9,
 };
 const TITLES = {
   work: "Work", compute: "Compute", communication: "Communication", copies: "Copies", gaps: "Idle by cause",
-  steps: "Steps", nvtx: "NVTX", mpi: "MPI", api: "CUDA calls", os: "OS calls", off_cpu: "Off the CPU",
+  phases: "Phases", steps: "Steps", graphs: "CUDA graphs", host_functions: "Host functions", nvtx: "NVTX",
+  openacc: "OpenACC", openmp: "OpenMP", mpi: "MPI", api: "CUDA calls", os: "OS calls", off_cpu: "Off the CPU",
 };
 const MOST_DEVICES = 24;
 
 const hasShare = (levels) => levels.some((value) => value > 0);
 
+/** The lanes of one kind, each in as many rows as it has tracks. */
+const tracked = (device, kind) => device.lanes.filter((lane) => lane.kind === kind).flatMap((lane) => (
+  lane.tracks.map((rows, track) => ({ type: kind, lane, rows, track, label: track ? "" : lane.label || TITLES[kind] }))
+));
+
 /** The lanes of a device between its heading and those of its threads. */
 const deviceLanes = (device) => [
-  ...device.lanes.filter((lane) => lane.kind === "steps").map((lane) => ({ type: "steps", lane, label: TITLES.steps })),
+  ...["phases", "steps"].flatMap((kind) => tracked(device, kind)),
   ...WORK.filter((kind) => device.present[kind]).map((kind) => ({ type: kind })),
   { type: "gaps" },
-  ...device.lanes.filter((lane) => lane.kind === "stream").flatMap((lane) => lane.tracks.map((rows, track) => (
-    { type: "stream", lane, rows, track, label: track ? "" : lane.label }
-  ))),
+  ...["graphs", "stream", "host_functions"].flatMap((kind) => tracked(device, kind)),
   ...device.metrics.map((curve) => ({ type: "metric", curve, label: curve.title })),
 ];
 
@@ -28,7 +33,7 @@ const threadLanes = (device, home) => device.threads.flatMap((thread) => {
   if (home.has(thread)) return [{ type: "thread", label: `${thread.label}: see ${home.get(thread).key}` }];
   home.set(thread, device);
   const lanes = thread.lanes.map((lane) => ({
-    type: lane.kind, lane, thread, label: lane.kind === "nvtx" && lane.depth ? "" : TITLES[lane.kind],
+    type: lane.kind, lane, thread, label: lane.depth ? "" : TITLES[lane.kind],
   }));
   return [{ type: "thread", thread, label: thread.label }, ...lanes];
 });

@@ -8,7 +8,7 @@ const listenToButtons = (root, view, does, show) => {
   const middle = () => (view.from + view.to) / 2;
   const actions = {
     whole: does.whole, in: () => does.zoom(ZOOM_STEP, middle()), out: () => does.zoom(1 / ZOOM_STEP, middle()),
-    previous: () => does.step(-1), next: () => does.step(1), longest: () => does.longest(1), sums: does.sums,
+    previous: () => does.step(-1), next: () => does.step(1), important: () => does.important(1), longest: () => does.longest(1), sums: does.sums,
     found: () => does.find(1), "found-before": () => does.find(-1),
   };
   for (const button of root.querySelectorAll("button[data-do]")) {

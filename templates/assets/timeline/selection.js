@@ -93,3 +93,12 @@ const gapsByLength = ({ gaps, parts }) => {
   const places = Array.from({ length: gaps.count }, (_, at) => at).filter((at) => !parts.count || judged(at));
   return places.sort((a, b) => gaps.end[b] - gaps.start[b] - gaps.end[a] + gaps.start[a] || a - b);
 };
+
+/** The places of the fewest gaps that hold half of the idle time, in order of time. */
+const importantGaps = (device) => {
+  const { start, end } = device.gaps;
+  const places = gapsByLength(device);
+  let left = places.reduce((sum, at) => sum + end[at] - start[at], 0) / 2;
+  const few = places.findIndex((at) => { left -= end[at] - start[at]; return left <= 0; });
+  return places.slice(0, few + 1).sort((a, b) => a - b);
+};

@@ -83,7 +83,7 @@ _MORE = {
     "ENUM_CUDA_MEMCPY_OPER": ("id", "name", "label"),
     "META_DATA_CAPTURE": ("name", "value"),
     "TARGET_INFO_SYSTEM_ENV": ("globalVid", "devStateName", "name", "nameEnum", "value"),
-    "CUPTI_ACTIVITY_KIND_OPENACC_DATA": ("start", "end", "name"),
+    "OPENMP_EVENT_KIND_FLUSH": ("start", "end", "name"),
     "GENERIC_EVENTS": ("rawTimestamp", "data"),
 }
 
