@@ -1,4 +1,6 @@
-"""Steps that take turns with kernels of other names, as those of a solver with two buffers: a repeat may be several.
+"""What the work of repeats shows: several steps in each, a longer loop around them, or no loop at all.
+
+Steps take turns with kernels of other names, as those of a solver with two buffers: a repeat may be several.
 
 ```
 launches    |graph A   |graph B   |graph A   |graph B   |
@@ -9,13 +11,18 @@ found       |                     |                     |       two steps, or fo
 from __future__ import annotations
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
+from nsysdiag.events.rows import RowsOf, distinct
 from nsysdiag.iterations.begins import REGULAR
-from nsysdiag.iterations.happened import Happened, category_of
-from nsysdiag.iterations.loop import NVTX, Inner, Loop
+from nsysdiag.iterations.happened import HOST, Happened, category_of
+from nsysdiag.iterations.loop import NVTX, STEP, Inner, Loop, loop_of
+from nsysdiag.iterations.outer import LONGEST_EVEN, MOST_TOKENS, RepeatCounts, Special, judged
 from nsysdiag.iterations.replays import Replays
 
 MOST_PARTS = 4
@@ -55,3 +62,114 @@ def _kinds(rows: IntArray, replays: Replays, happened: Happened) -> IntArray:
     begins = np.isin(happened.operations[rows], replays.rows[replays.first]) | (category_of(code) == Category.GRAPH)
     kernel = np.isin(code, list(happened.kernels))
     return np.where(begins, _LAUNCH, np.where(kernel, _KERNEL, code))
+
+
+# What the trace shows of the device alone: repeats do the same work, or what they do comes again by chance; and what comes
+# in some of them only, from time to time, may be the end of a longer step.
+#
+# ```
+# repeats     |a b c|a b c|a b c|a b c C|a b c|a b c|a b c|a b c|a b c C|     C is a `c` of a larger launch
+# ```
+
+SAME, IN_MOST = 0.8, 0.8
+"""Repeats are alike if so many of their operations are the usual ones, and if so many repeats are that."""
+FEWEST_REGULAR, FEW = 3, 10
+"""Kernels that come equally often in most repeats: so many show a loop, whatever else varies; not of few repeats."""
+FEWEST_OUTER, LEAST_EACH = 3, 4
+"""So many times something comes at every fourth repeat or less often."""
+MOST_CELLS = 8_000_000
+"""Counts of operations by repeat: of more, those of the most frequent operations are looked at."""
+
+
+def as_shown(loop: Loop, happened: Happened, device: DeviceTimeline) -> Loop:
+    """The loop, in doubt where its repeats may be one by chance, or parts of longer steps. Those from one wait of the
+    host to the next have been judged by these waits."""
+    if loop.source == NVTX or loop.called.label or loop.kind != STEP or not loop.certain or len(loop) < 2:
+        return loop
+    found = RepeatCounts.in_loop(loop, happened, int(loop.ends[-1]))
+    if not _shown(found, happened):
+        return replace(loop, certain=False)
+    longer = _longer(loop, found, happened, device)
+    return loop if longer is None else loop.in_doubt(max(round(len(loop) / len(longer)), 2), longer)
+
+
+def _shown(found: RepeatCounts, happened: Happened) -> bool:
+    """Whether repeats exchange data with the host, or update weights, or do the same, several operations: else they may
+    be one by chance."""
+    whole = slice(found.size - (found.size > FEWEST_OUTER))  # the last one may be cut
+    often = {code for code, usual in found.usual.items() if usual and _regular(found.count[code][whole], usual)}
+    if often & (happened.uploads | happened.downloads | happened.updates):
+        return True
+    if found.size >= FEW and len(often & happened.kernels) >= FEWEST_REGULAR:
+        return True
+    several = float(np.median(found.operations())) > 1
+    return several and float(_same(found)[whole].mean()) >= IN_MOST
+
+
+def _regular(count: IntArray, usual: int) -> bool:
+    return float((count == usual).mean()) >= IN_MOST
+
+
+def _same(found: RepeatCounts) -> BoolArray:
+    """Which repeats have mostly the usual operations, as often."""
+    held, every = np.zeros(found.size), np.zeros(found.size)
+    for code, count in found.count.items():
+        if code < HOST:
+            held += np.minimum(count, found.usual[code])
+            every += np.maximum(count, found.usual[code])
+    same: BoolArray = held >= SAME * every
+    return same
+
+
+def _longer(loop: Loop, found: RepeatCounts, happened: Happened, device: DeviceTimeline) -> Loop | None:
+    """The loop from behind one repeat with more work to the next such, where the trace does not show that these repeats
+    are the steps."""
+    rarer = (special for special in _rarer(loop, happened, device) if not _is_step(special, found, happened))
+    special = min(rarer, key=lambda each: (not each.exact, len(each.at)), default=None)
+    if special is None:
+        return None
+    starts = np.append(loop.starts[:1], loop.starts[special.at + 1])
+    return loop_of(loop.called, starts, np.zeros(len(starts) - 1, np.bool_), None, int(loop.ends[-1]))
+
+
+def _is_step(special: Special, found: RepeatCounts, happened: Happened) -> bool:
+    return judged(special, found, happened) == (False, True)
+
+
+def _rarer(loop: Loop, happened: Happened, device: DeviceTimeline) -> list[Special]:
+    """What comes more often than usual in some repeats, all over the time of the loop: operations of one name and one
+    size of the launch."""
+    count = len(happened.end)
+    place = np.searchsorted(loop.starts, happened.time[:count], side="right") - 1
+    rows = np.flatnonzero((place >= 0) & (place < len(loop) - 1) & ~loop.open[place])
+    code, shape = happened.code[rows], device.operations.shape[happened.operations[rows]]
+    of_key = RowsOf(joint(distinct(code)[1], distinct(shape)[1], len(rows) + 1))
+    fewer = _at_times(_more_than_usual(-np.bincount(place[rows], minlength=len(loop) - 1)), len(loop) - 1, -1)
+    result = [] if fewer is None else [fewer]
+    for key in sorted(of_key.values(), key=lambda each: -len(of_key[each]))[: min(MOST_TOKENS, MOST_CELLS // len(loop))]:
+        mine = of_key[key]
+        at = _more_than_usual(np.bincount(place[rows[mine]], minlength=len(loop) - 1))
+        if (special := _at_times(at, len(loop) - 1, int(code[mine[0]]))) is not None:
+            result.append(special)
+    return result
+
+
+def _more_than_usual(count: IntArray) -> IntArray:
+    """The first of each run of repeats that have more of something than usual. A repeat next to one that lacks it has
+    not: operations of another stream began a little earlier or later."""
+    more = count - int(np.partition(count, (len(count) - 1) // 2)[(len(count) - 1) // 2])
+    lack = np.minimum(more, 0)
+    extra: BoolArray = more + np.append(0, lack[:-1]) + np.append(lack[1:], 0) > 0
+    return np.flatnonzero(extra & ~np.append(False, extra[:-1]))
+
+
+def _at_times(at: IntArray, size: int, code: int) -> Special | None:
+    """None where they are few, or often, or not all over the time."""
+    if len(at) < FEWEST_OUTER or LEAST_EACH * len(at) > size:
+        return None
+    distance = np.diff(at)
+    each = int(np.median(distance))
+    longest = LONGEST_EVEN * each
+    if max(int(at[0]), int(distance.max()), size - 1 - int(at[-1])) > longest:
+        return None
+    return Special(at, each, float((distance == each).mean()) >= REGULAR, {code: 1})

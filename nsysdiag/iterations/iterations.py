@@ -11,7 +11,7 @@ from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import RowsOf, distinct_values
-from nsysdiag.iterations.alike import perhaps_several
+from nsysdiag.iterations.alike import as_shown, perhaps_several
 from nsysdiag.iterations.begins import before_other_work, from_the_first
 from nsysdiag.iterations.by_anchor import Closing, anchored_loops
 from nsysdiag.iterations.by_range import apart, named_loops
@@ -165,10 +165,12 @@ def find_loops(
         irregular = _irregular(by_sequence(happened, whole, loops, fewest), loops, chance, device, happened, whole)
         if irregular is not None and not parts_of_one_pass(irregular, device, happened, end):
             loops = apart([*loops, irregular])
-    loops = [from_the_first(without_other_work(loop, happened, end), happened) for loop in loops]
-    loops = [before_other_work(loop, happened) for loop in loops]
+    every, loops = loops, [without_other_work(loop, happened, end) for loop in loops]
+    evaluates = [loop is not with_it for loop, with_it in zip(loops, every, strict=True)]
+    loops = [before_other_work(from_the_first(loop, happened), happened) for loop in loops]
     loops = [with_layers(perhaps_several(loop, replays, happened), happened) for loop in loops]
     loops = [perhaps_layers(loop, device, happened, calls, names, strings) for loop in loops]
+    loops = [loop if each else as_shown(loop, happened, device) for loop, each in zip(loops, evaluates, strict=True)]
     judged = [loop.of_kind(LAYER) if _are_layers(loop, device, calls, ranges, kinds) else loop for loop in loops]
     return sorted(judged, key=lambda loop: (-loop.total_ns, int(loop.starts[0])))
 

@@ -174,6 +174,13 @@ def loop_of(called: Called, starts: IntArray, left: BoolArray, own_end: IntArray
     return Loop(called, starts, np.where(left, np.minimum(ended, ends), ends), left)
 
 
+def through(called: Called, starts: IntArray, end: int) -> Loop:
+    """The loop of repeats that take any time, from the first of `starts` to the `end`; it is left in pauses alone."""
+    length = np.diff(starts)
+    left = pauses(length, float(np.median(length)), int(length.sum())) if len(length) else np.zeros(0, np.bool_)
+    return loop_of(called, starts, left, None, end)
+
+
 # Slow iterations: which they are, what all of them cost, and at which distance they come.
 
 SPREADS = 3

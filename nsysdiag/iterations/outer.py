@@ -55,6 +55,13 @@ class RepeatCounts(Struct, frozen=True):
         count = {each: np.bincount(place[of_code[each]], minlength=len(starts)) for each in codes}
         return cls(count, {each: _usual(counted[:-1]) for each, counted in count.items()}, len(starts))
 
+    @classmethod
+    def in_loop(cls, loop: Loop, happened: Happened, end: int) -> RepeatCounts:
+        """With the calls of the host where those that launch the repeats are known."""
+        first = np.searchsorted(happened.time[: len(happened.end)], loop.starts)
+        issued = happened.issued_at[happened.operations[np.minimum(first, len(happened.operations) - 1)]]
+        return cls.of(happened, loop.starts, None if (issued < 0).any() else np.maximum.accumulate(issued), end)
+
     def lacks(self) -> BoolArray:
         """Which repeats lack a good part of the usual operations: there the first one of a repeat comes in what is
         between the inner loops."""
@@ -189,8 +196,10 @@ def judged(special: Special, found: RepeatCounts, happened: Happened) -> tuple[b
     updates weights            more kernels of other names   not certain: the inner ones may be a part of it
     anything                   updates weights               outer: micro batches
     no input                   input                         outer: layers, sweeps
-    input, or a read-back      kernels                       not certain: micro batches, or an evaluation
-    input, or a read-back      a read-back, a wait           inner: a log, a checkpoint
+    input, or a read-back      kernels of other names        not certain: micro batches, or an evaluation
+    input                      no kernel                     inner: a log, a checkpoint
+    a read-back                a read-back, a wait           inner: a log, a checkpoint
+    a read-back                other work                    not certain: iterations that read their residual
     only waits                 anything else                 not certain
     a part of a network        kernels                       outer: layers
     two to four                kernels                       outer: stages
@@ -210,7 +219,8 @@ def judged(special: Special, found: RepeatCounts, happened: Happened) -> tuple[b
         closes = bool(extra & happened.downloads) and not of_host
         return closes or (len(added) > LIGHT_KERNELS and not feeds), feeds and (reads or waits)
     if of_host:
-        return bool(added) and special.each < MANY_INNER, not added and (feeds or reads)
+        logs = all(code >= HOST or code in happened.downloads for code in extra)
+        return bool(added) and special.each < MANY_INNER, not added and (feeds or (reads and logs))
     if extra & happened.kernels and not _light(special, found, happened):
         return _judged_by_kernels(special, network=bool(inner & happened.networks))
     return not _shifted(special, found) and special.each % ROUND > 0, False
@@ -274,11 +284,7 @@ def around(loop: Loop, happened: Happened, whole_end: int) -> Iterator[OuterLoop
     """The loops around a loop, those with the fewest repeats of it first."""
     if len(loop) < 4:
         return
-    first = np.searchsorted(happened.time[: len(happened.end)], loop.starts)
-    issued = happened.issued_at[happened.operations[np.minimum(first, len(happened.operations) - 1)]]
-    found = RepeatCounts.of(
-        happened, loop.starts, None if (issued < 0).any() else np.maximum.accumulate(issued), whole_end
-    )
+    found = RepeatCounts.in_loop(loop, happened, whole_end)
     for special in specials(found, happened.updates):
         outer = _outer(loop, special, found, happened, whole_end)
         if outer is not None:

@@ -30,6 +30,7 @@ QUICK = Settings(replay=False, timeline=False)
 def report_of(script: Script, folder: Path, seed: int = 1, *, lost: str = "0") -> Report:
     """Of a program; `lost` is an SQL condition on the kernels that the trace lacks."""
     simulation, _ = Known("program", script, ("step",), seed).run()
+    folder.mkdir(exist_ok=True)
     path = simulation.write(folder / "trace.sqlite")
     with sqlite3.connect(path) as trace:
         trace.execute(f"DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE {lost}")
@@ -72,6 +73,40 @@ class TestWaits:
                     yield from t.synchronize()
 
         assert steps_of(report_of(script, tmp_path, seed)) is None
+
+
+def by_chance(t: Thread, loops: Loops) -> Body:
+    """Kernels, or functions of a library, in random order: names of any number, some far more often than others."""
+    names, chance = loops.chance.choice([3, 5, 8, 12, 20, 40, 80, 200]), loops.chance
+    often = [(each + 1) ** -chance.choice([0, 0.6, 1.0, 1.4]) for each in range(names)]
+    most = chance.choice([1, 1, 9])
+    functions = [chance.choices(range(names), often, k=loops.size(1, most)) for _ in range(names)]
+    waits = chance.choice([0, 0, 0.01, 0.1])
+    for _ in range(loops.size(150, 900) // most):
+        (called,) = chance.choices(functions, often)
+        yield from kernels(t, *((f"library_{each}", loops.size(5, 300)) for each in called), host=loops.size(2, 90))
+        if chance.random() < waits:
+            yield from t.synchronize()
+
+
+class TestChance:
+    """Programs without a loop."""
+
+    @pytest.mark.sampled(quick=40, normal=10)
+    @pytest.mark.parametrize("seed", range(200))
+    def test_no_steps_are_sure(self, seed: int, tmp_path: Path) -> None:
+        steps = [phase.steps for phase in report_of(by_chance, tmp_path, seed).phases if phase.steps is not None]
+        assert not any(each.of_the_program and each.certain for each in steps)
+
+    def test_a_kernel_alone_may_be_a_part_of_a_step(self, tmp_path: Path) -> None:
+        def script(t: Thread, loops: Loops) -> Body:
+            for _ in range(60):
+                yield from kernels(t, ("stencil", 80))
+                if loops.waits:
+                    yield from t.blocking_copy("DtoH", 8, 2 * US)
+
+        words = [steps.words for seed in (1, 2) if (steps := steps_of(report_of(script, tmp_path / str(seed), seed)))]
+        assert [" (or several of them are one: see --step)" in each for each in words] == [True, False]
 
 
 class TestGraphs:

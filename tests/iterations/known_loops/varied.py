@@ -95,3 +95,29 @@ def kinds_of_ranges(t: Thread, loops: Loops) -> Body:
         yield from layers(t, 4, names) if prefill else t.launch_graph(graph("norm_y", "gemv_y", "attn_y", each=40))
         yield from t.blocking_copy("DtoH", 256, 2 * US)
         t.pop()
+
+
+@family("step")
+def larger_launches_now_and_then(t: Thread, loops: Loops) -> Body:
+    """Iterations until convergence, whose last kernel is a larger launch: the device alone shows where a step ends."""
+    low, names = loops.size(8, 40), [(f"sweep_{name}", loops.size(10, 90)) for name in range(loops.size(1, 6))]
+    for _ in range(loops.size(5, 12)):
+        loops.begin("step")
+        for _ in range(loops.size(low, low + 20)):
+            loops.begin("iteration")
+            yield from kernels(t, *names)
+        yield from t.launch(names[0][0], 250 * US, shape={"gridX": 4096, "blockX": 256})
+    yield from t.blocking_copy("DtoH", 1 << 20, 90 * US)
+
+
+@family("step")
+def residuals_and_a_swap(t: Thread, loops: Loops) -> Body:
+    """Each iteration reads its residual; the fields are copied on the device once a step."""
+    iterations = loops.size(10, 60)
+    for _ in range(loops.size(5, 15)):
+        loops.begin("step")
+        for _ in range(iterations):
+            loops.begin("iteration")
+            yield from kernels(t, ("stencil", 60), ("residual", 12))
+            yield from t.blocking_copy("DtoH", 8, 2 * US)
+        yield from t.copy("DtoD", 1 << 22, 15 * US)

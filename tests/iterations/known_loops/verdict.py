@@ -68,6 +68,9 @@ def _is(count: int, median: int, starts: IntArray) -> bool:
 
 
 def _may_be(steps: PhaseSteps, starts: IntArray) -> bool:
-    """Whether the other level that is named has these steps, by their number or their length."""
+    """Whether the other level that is named has these steps, by their number or their length; several of them at a
+    time are any fewer steps."""
+    if not (steps.group or steps.parts):
+        return len(starts) < steps.count
     times = 1 / steps.group if steps.group else steps.parts or 1
     return near(steps.count * times, len(starts)) or _is(len(starts), round(steps.median_ns / times), starts)
