@@ -11,17 +11,16 @@ found       |                     |                     |       two steps, or fo
 from __future__ import annotations
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import RowsOf, distinct
+from nsysdiag.events.rows import RowsOf, distinct, distinct_values
 from nsysdiag.iterations.begins import REGULAR
 from nsysdiag.iterations.happened import HOST, Happened, category_of
-from nsysdiag.iterations.loop import NVTX, STEP, Inner, Loop, loop_of
+from nsysdiag.iterations.loop import NVTX, STEP, Inner, Loop, loop_of, median_of
 from nsysdiag.iterations.outer import LONGEST_EVEN, MOST_TOKENS, RepeatCounts, Special, judged
 from nsysdiag.iterations.replays import Replays
 
@@ -64,7 +63,7 @@ def _kinds(rows: IntArray, replays: Replays, happened: Happened) -> IntArray:
     return np.where(begins, _LAUNCH, np.where(kernel, _KERNEL, code))
 
 
-# What the trace shows of the device alone: repeats do the same work, or what they do comes again by chance; and what comes
+# What the trace shows of the device alone: repeats do the same work, or what they do comes again by chance. What comes
 # in some of them only, from time to time, may be the end of a longer step.
 #
 # ```
@@ -81,14 +80,17 @@ MOST_CELLS = 8_000_000
 """Counts of operations by repeat: of more, those of the most frequent operations are looked at."""
 
 
-def as_shown(loop: Loop, happened: Happened, device: DeviceTimeline) -> Loop:
+def as_shown(loop: Loop, happened: Happened, device: DeviceTimeline, *, evaluates: bool) -> Loop:
     """The loop, in doubt where its repeats may be one by chance, or parts of longer steps. Those from one wait of the
-    host to the next have been judged by these waits."""
+    host to the next have been judged by these waits. `evaluates`: some steps are longer by an evaluation, which shows
+    where steps take input or update weights."""
     if loop.source == NVTX or loop.called.label or loop.kind != STEP or not loop.certain or len(loop) < 2:
         return loop
     found = RepeatCounts.in_loop(loop, happened, int(loop.ends[-1]))
     if not _shown(found, happened):
         return replace(loop, certain=False)
+    if evaluates and any(found.usual.get(code) for code in happened.uploads | happened.updates):
+        return loop
     longer = _longer(loop, found, happened, device)
     return loop if longer is None else loop.in_doubt(max(round(len(loop) / len(longer)), 2), longer)
 
@@ -138,27 +140,29 @@ def _is_step(special: Special, found: RepeatCounts, happened: Happened) -> bool:
 
 def _rarer(loop: Loop, happened: Happened, device: DeviceTimeline) -> list[Special]:
     """What comes more often than usual in some repeats, all over the time of the loop: operations of one name and one
-    size of the launch."""
+    size of the launch; and -1 where there are fewer operations."""
     count = len(happened.end)
     place = np.searchsorted(loop.starts, happened.time[:count], side="right") - 1
     rows = np.flatnonzero((place >= 0) & (place < len(loop) - 1) & ~loop.open[place])
     code, shape = happened.code[rows], device.operations.shape[happened.operations[rows]]
     of_key = RowsOf(joint(distinct(code)[1], distinct(shape)[1], len(rows) + 1))
-    fewer = _at_times(_more_than_usual(-np.bincount(place[rows], minlength=len(loop) - 1)), len(loop) - 1, -1)
-    result = [] if fewer is None else [fewer]
-    for key in sorted(of_key.values(), key=lambda each: -len(of_key[each]))[: min(MOST_TOKENS, MOST_CELLS // len(loop))]:
-        mine = of_key[key]
-        at = _more_than_usual(np.bincount(place[rows[mine]], minlength=len(loop) - 1))
-        if (special := _at_times(at, len(loop) - 1, int(code[mine[0]]))) is not None:
-            result.append(special)
-    return result
+    streams = len(distinct_values(device.stream_code[happened.operations[rows]]))
+
+    def special(mine: IntArray, sign: int, code: int) -> Special | None:
+        count = sign * np.bincount(place[rows[mine]], minlength=len(loop) - 1)
+        return _at_times(_more_than_usual(count, shifts=streams > 1), len(count), code)
+
+    most = min(MOST_TOKENS, MOST_CELLS // len(loop))
+    longest = sorted(of_key.values(), key=lambda each: -len(of_key[each]))[:most]
+    found = [special(of_key[key], 1, int(code[of_key[key][0]])) for key in longest]
+    return [each for each in (special(np.arange(len(rows)), -1, -1), *found) if each is not None]
 
 
-def _more_than_usual(count: IntArray) -> IntArray:
-    """The first of each run of repeats that have more of something than usual. A repeat next to one that lacks it has
-    not: operations of another stream began a little earlier or later."""
-    more = count - int(np.partition(count, (len(count) - 1) // 2)[(len(count) - 1) // 2])
-    lack = np.minimum(more, 0)
+def _more_than_usual(count: IntArray, *, shifts: bool) -> IntArray:
+    """The first of each run of repeats that have more of something than usual. Of several streams, a repeat next to
+    one that lacks it has not: operations `shifts` a little, and begin earlier or later."""
+    more = count - median_of(count)
+    lack = np.minimum(more, 0) if shifts else np.zeros_like(more)
     extra: BoolArray = more + np.append(0, lack[:-1]) + np.append(lack[1:], 0) > 0
     return np.flatnonzero(extra & ~np.append(False, extra[:-1]))
 

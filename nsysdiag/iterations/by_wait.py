@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.iterations.happened import Happened
-from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, median_of
+from nsysdiag.iterations.loop import Called, Inner, Loop, median_of
 from nsysdiag.iterations.outer import REGULAR, RepeatCounts
 
 FEWEST_WAITS = 20
@@ -88,9 +88,7 @@ def by_wait(happened: Happened, device: DeviceTimeline, whole: Intervals) -> Loo
     if not _repeats(found, happened):
         return None
     read = _in_most(happened.downloads, found)
-    loop = loop_of(
-        Called(label=READ_BACK if read else HOST_WAIT), starts, np.zeros(len(starts) - 1, np.bool_), None, end
-    )
+    loop = happened.loop_from(Called(label=READ_BACK if read else HOST_WAIT), starts, end)
     if each > 1:
         return loop.with_inner(Inner(loop.called, each, median_of(np.diff(waits.starts))))
     return loop if read and _in_most(happened.uploads, found) else replace(loop, certain=False)

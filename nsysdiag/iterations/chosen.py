@@ -24,7 +24,7 @@ from nsysdiag.fields import Sentence
 from nsysdiag.iterations.by_range import loop_of_ranges
 from nsysdiag.iterations.happened import Kinds
 from nsysdiag.iterations.iterations import find_loops, main_loop
-from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, median_of, pauses, spread_of
+from nsysdiag.iterations.loop import STEP, Called, Inner, Loop, median_of, spread_of, through
 from nsysdiag.iterations.passes import Passes, passes_in, passes_of
 from nsysdiag.messages import UsageError
 from nsysdiag.trace.columns import Strings
@@ -285,7 +285,7 @@ def _chosen(
         return [_from(device.operations.start[rows], Called(anchor=name), whole)]
     loops = find_loops(device, calls, ranges, strings, whole)
     if choice.kind == "every":
-        return [_grouped(loop, loop.starts, choice.number, whole) for loop in loops]
+        return [_grouped(loop, choice.number) for loop in loops]
     counted = [_counted(choice.number, loop, device, whole) for loop in loops]
     return counted if any(counted) else [_counted(choice.number, None, device, whole)]
 
@@ -319,19 +319,21 @@ def _from(starts: IntArray, called: Called, whole: Intervals) -> Loop | None:
     starts = np.unique(starts)
     if len(starts) < FEWEST_CHOSEN:
         return None
-    length = np.diff(starts)
-    return loop_of(
-        called, starts, pauses(length, float(np.median(length)), int(length.sum())), None, int(whole.end[-1])
-    )
+    return through(called, starts, int(whole.end[-1]))
 
 
-def _grouped(loop: Loop, starts: IntArray, each: int, whole: Intervals) -> Loop | None:
-    """Steps of `each` repeats of a loop, from the first one on; a last one that lacks some is left out."""
-    count = len(starts) // each
-    made = _from(starts[: count * each : each], loop.called, whole)
-    if made is None:
+def _grouped(loop: Loop, each: int) -> Loop | None:
+    """Steps of `each` repeats of a loop, in every run of it from the first one on. Repeats that are left over at the
+    end of a run are in none, and so is a pause."""
+    grouped = [run[: (len(run) - 1) // each * each + 1 : each] for run in loop.runs]
+    starts, ends = (np.concatenate([run[part] for run in grouped]) for part in (slice(-1), slice(1, None)))
+    if len(starts) < FEWEST_CHOSEN:
         return None
-    return made.with_inner(Inner(loop.called, each, median_of(np.diff(starts)), loop.inner))
+    left = np.append(starts[1:] > ends[:-1], loop.open[-1] or ends[-1] < loop.ends[-1])
+    made = replace(
+        loop, starts=starts, ends=ends, open=left, outer=None, certain=True, kind=STEP, kernels=0, model=False
+    )
+    return made.with_inner(Inner(loop.called, each, median_of(np.diff(loop.starts)), loop.inner))
 
 
 def _counted(count: int, loop: Loop | None, device: DeviceTimeline, whole: Intervals) -> Loop | None:
@@ -351,7 +353,7 @@ def _counted(count: int, loop: Loop | None, device: DeviceTimeline, whole: Inter
         each = round(len(starts) / count)
         if each < 1 or not 0 <= len(starts) - each * count < min(each, MOST_SPARE):
             continue
-        made = _grouped(loop_of(called, starts, np.zeros(len(starts) - 1, np.bool_), None, until), starts, each, whole)
+        made = _grouped(through(called, np.unique(starts), until), each)
         if made is not None and len(made) == count:
             unequal = _unequal(made, operations.start[work])
             if best is None or (unequal, place) < best[:2]:

@@ -16,7 +16,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, distinct, distinct_values
-from nsysdiag.iterations.loop import FEWEST, Called
+from nsysdiag.iterations.loop import FEWEST, Called, Loop, loop_of, pauses
 from nsysdiag.iterations.replays import Replays, with_lost
 from nsysdiag.names import pseudonym
 from nsysdiag.trace.columns import Strings
@@ -150,6 +150,14 @@ class Happened(Struct, frozen=True):
         were launched after them: the order of the calls is that of the program."""
         of_host = np.isin(self.code[: len(self.end)], list(self.uploads))
         return np.flatnonzero(of_host & (self.issued_at[self.operations] >= 0))
+
+    def loop_from(self, called: Called, starts: IntArray, end: int) -> Loop:
+        """The loop of repeats that take any time, from the first of `starts` to the `end`: it is left where the device
+        is idle for far longer than a repeat takes."""
+        until, length = np.maximum.accumulate(self.end), np.diff(starts)
+        own_end = until[np.searchsorted(self.time[: len(until)], np.append(starts[1:], end)) - 1]
+        away = pauses(starts[1:] - own_end[:-1], float(np.median(length)), int(length.sum())) if len(length) else length
+        return loop_of(called, starts, away > 0, own_end, end)
 
     @classmethod
     def of(

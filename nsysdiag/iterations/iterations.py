@@ -19,7 +19,7 @@ from nsysdiag.iterations.by_wait import by_wait
 from nsysdiag.iterations.happened import Happened, Kinds
 from nsysdiag.iterations.kinds import by_exchange
 from nsysdiag.iterations.layers import with_layers
-from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, Called, Loop, loop_of, median_of, pauses, spread_of
+from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, Called, Loop, loop_of, median_of, spread_of, through
 from nsysdiag.iterations.no_steps import FEW, by_chance, parts_of_one_pass, perhaps_layers
 from nsysdiag.iterations.outer import LIGHT_KERNELS, REGULAR, RepeatCounts, around, by_sequence, outermost
 from nsysdiag.iterations.replays import Replays
@@ -82,9 +82,7 @@ def without_other_work(loop: Loop, happened: Happened, end: int) -> Loop:
     if not part.any() or not (names.update_only(~part) or _in_regular_runs(part)):
         return loop
     starts = loop.starts[~part]
-    length = np.diff(starts)
-    left = pauses(length, float(np.median(length)), int(length.sum()))
-    made = loop_of(loop.called, starts, left, None, end)
+    made = through(loop.called, starts, end)
     return replace(made, inner=loop.inner, certain=loop.certain, kind=loop.kind)
 
 
@@ -165,12 +163,12 @@ def find_loops(
         irregular = _irregular(by_sequence(happened, whole, loops, fewest), loops, chance, device, happened, whole)
         if irregular is not None and not parts_of_one_pass(irregular, device, happened, end):
             loops = apart([*loops, irregular])
-    every, loops = loops, [without_other_work(loop, happened, end) for loop in loops]
-    evaluates = [loop is not with_it for loop, with_it in zip(loops, every, strict=True)]
+    found, loops = loops, [without_other_work(loop, happened, end) for loop in loops]
+    evaluates = [loop is not with_it for loop, with_it in zip(loops, found, strict=True)]
     loops = [before_other_work(from_the_first(loop, happened), happened) for loop in loops]
     loops = [with_layers(perhaps_several(loop, replays, happened), happened) for loop in loops]
     loops = [perhaps_layers(loop, device, happened, calls, names, strings) for loop in loops]
-    loops = [loop if each else as_shown(loop, happened, device) for loop, each in zip(loops, evaluates, strict=True)]
+    loops = [as_shown(loop, happened, device, evaluates=one) for loop, one in zip(loops, evaluates, strict=True)]
     judged = [loop.of_kind(LAYER) if _are_layers(loop, device, calls, ranges, kinds) else loop for loop in loops]
     return sorted(judged, key=lambda loop: (-loop.total_ns, int(loop.starts[0])))
 

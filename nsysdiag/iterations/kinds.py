@@ -13,7 +13,7 @@ import numpy as np
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.iterations.happened import Happened, anchor_of
-from nsysdiag.iterations.loop import FEWEST, Called, Loop, loop_of
+from nsysdiag.iterations.loop import FEWEST, Called, Loop
 
 FEWEST_TURNS = 3
 """So many times a kind of step comes between others: twice may be two phases around a third."""
@@ -81,8 +81,7 @@ def by_exchange(happened: Happened, whole: Intervals) -> Loop | None:
         if float(np.ptp(starts)) < REACH * whole.total() or not (_alike(up, starts) and _alike(down, starts)):
             continue
         if take_turns(_kinds(starts, happened)):
-            end = int(whole.end[-1])
-            return loop_of(Called(anchor=anchor_of(kernel)), starts, np.zeros(len(starts) - 1, np.bool_), None, end)
+            return happened.loop_from(Called(anchor=anchor_of(kernel)), starts, int(whole.end[-1]))
     return None
 
 

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.iterations.happened import HOST, Happened, anchor_of, is_step
-from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, pauses
+from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, through
 
 # What happens in each repeat of a loop, and what usually does.
 
@@ -325,13 +325,13 @@ def by_sequence(happened: Happened, whole: Intervals, known: list[Loop], fewest:
     for code in sorted(often, key=lambda each: (-reach[each] // (whole.total() // 10), -len(of_code[each])))[
         :MOST_TRIED
     ]:
-        base = _between(code, happened.time[of_code[code]], end)
+        base = _between(code, happened.time[of_code[code]], happened, end)
         loop = outermost(base, happened, end)
         if loop is base:
             starts = _with_same_operations(base, happened, end)
             if len(starts) < fewest:
                 continue
-            loop = _between(code, starts, end)
+            loop = _between(code, starts, happened, end)
         if len(loop) >= fewest and 2 * loop.total_ns >= whole.total():
             starts = np.concatenate([np.empty(0, np.int64), *(each.starts for each in known)])
             held = np.unique(np.searchsorted(loop.starts, starts, side="right"))
@@ -339,8 +339,8 @@ def by_sequence(happened: Happened, whole: Intervals, known: list[Loop], fewest:
     return None
 
 
-def _between(code: int, starts: IntArray, end: int) -> Loop:
-    return loop_of(Called(anchor=anchor_of(code)), starts, np.zeros(len(starts) - 1, np.bool_), None, end)
+def _between(code: int, starts: IntArray, happened: Happened, end: int) -> Loop:
+    return happened.loop_from(Called(anchor=anchor_of(code)), starts, end)
 
 
 def _with_same_operations(loop: Loop, happened: Happened, end: int) -> IntArray:
@@ -376,11 +376,8 @@ def _outer(loop: Loop, special: Special, found: RepeatCounts, happened: Happened
     starts = np.unique(operations[np.minimum(starts, len(operations) - 1)])
     if len(starts) < 2:
         return None
-    length = np.diff(starts)
-    away = pauses(length, float(np.median(length)), int(length.sum()))
     inner = Inner(loop.called, special.each - lacks, int(np.median(np.diff(loop.starts))), loop.inner)
-    made = loop_of(_called(loop, special, happened), starts, away, None, end)
-    return made.with_inner(inner)
+    return through(_called(loop, special, happened), starts, end).with_inner(inner)
 
 
 def _cycle(loop: Loop, special: Special, end: int) -> Loop | None:

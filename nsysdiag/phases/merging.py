@@ -202,7 +202,7 @@ def merged(borders: IntArray, loops: list[StepLoop], signals: list[DeviceSignal]
     found = parts(borders)
     found = _in_turns(found, loops, measured)
     found = _neighbours(found, loops, measured)
-    while joined := _joined_run(found, measured):
+    while joined := _joined_run(found, loops, measured):
         found = joined
     found = _neighbours(found, loops, measured)
     return _trimmed(parts(_with_last_steps(found, loops)), loops, parts)
@@ -258,19 +258,36 @@ def _same_work(found: JobParts, one: int, other: int, loops: list[StepLoop], *, 
     return float(np.abs(ratio).min()) <= math.log(WARM_UP_SLOWER)
 
 
-def _joined_run(found: JobParts, measured: Measure) -> JobParts | None:
-    """The parts with the longest alternating run merged, if that is steady as a whole; None without such a run.
+def _joined_run(found: JobParts, loops: list[StepLoop], measured: Measure) -> JobParts | None:
+    """The parts with the longest alternating run merged, if that is steady as a whole; None without such a run. Pauses
+    between rounds of many steps each are no parts of a step.
 
     ```
     parts    |  A  | B |  A  | B |  A  |        five parts, two of a step
+    steps    |||||||   |||||||   |||||||        three rounds of steps, and B is a pause
     ```
     """
     runs = [_run(found, first, period) for period in range(2, LONGEST_PERIOD + 1) for first in range(len(found))]
+    pause = np.array([_is_pause(found, at, loops) for at in range(len(found))], np.bool_)
     for first, behind in sorted(filter(None, runs), key=lambda run: run[0] - run[1]):
+        if pause[first:behind].any():
+            continue
         joined = measured(at for at in range(len(found.borders)) if not first < at < behind)
         if joined.steady[first]:
             return joined
     return None
+
+
+def _is_pause(found: JobParts, at: int, loops: list[StepLoop]) -> bool:
+    """Whether a part without work is between two that are full of steps, not of layers of a pass. Where the trace does
+    not show that these are steps, they are many."""
+    if found.busy[at] >= LEAST_BUSY or not 0 < at < len(found) - 1:
+        return False
+    around = [whole_steps(loops, int(found.borders[each]), int(found.borders[each + 1])) for each in (at - 1, at + 1)]
+    return all(
+        steps is not None and steps[0].closed and (steps[0].certain or len(steps[1]) > FEWEST_REPEATS)
+        for steps in around
+    )
 
 
 def _run(found: JobParts, first: int, period: int) -> tuple[int, int] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -13,7 +14,7 @@ from nsysdiag.iterations.happened import family_of, stem_of
 from nsysdiag.pipeline import analyze
 from tests.iterations.known_loops.known import FAMILIES, Known, Loops
 from tests.iterations.programs import graph, kernels
-from tests.simulator.engine import US
+from tests.simulator.engine import MS, US
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
 QUICK = Settings(replay=False, timeline=False)
 
 
-def report_of(script: Script, folder: Path, seed: int = 1, *, lost: str = "0") -> Report:
-    """Of a program; `lost` is an SQL condition on the kernels that the trace lacks."""
+def report_of(script: Script, folder: Path, seed: int = 1, *, lost: str = "0", step: str | None = None) -> Report:
+    """Of a program; `lost` is an SQL condition on the kernels that the trace lacks, `step` what the user calls one."""
     simulation, _ = Known("program", script, ("step",), seed).run()
     folder.mkdir(exist_ok=True)
     path = simulation.write(folder / "trace.sqlite")
     with sqlite3.connect(path) as trace:
         trace.execute(f"DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE {lost}")
-    return analyze(path, QUICK)
+    return analyze(path, msgspec.structs.replace(QUICK, step=step))
 
 
 def steps_of(report: Report) -> PhaseSteps | None:
@@ -107,6 +108,41 @@ class TestChance:
 
         words = [steps.words for seed in (1, 2) if (steps := steps_of(report_of(script, tmp_path / str(seed), seed)))]
         assert [" (or several of them are one: see --step)" in each for each in words] == [True, False]
+
+
+def rounds(count: int, size: int, pause: int) -> Script:
+    """Rounds of steps, and pauses of the host between them; seeds decide whether a copy or a wait ends a step."""
+
+    def script(t: Thread, loops: Loops) -> Body:
+        for at in range(count):
+            yield from t.compute(pause * min(at, 1) * MS)
+            for step in range(size):
+                loops.push(f"iter {step}")
+                yield from kernels(t, ("forward", 1_500), ("backward", 2_500), ("update", 400))
+                yield from t.synchronize() if loops.waits else t.blocking_copy("DtoH", 4, 2 * US)
+                loops.pop()
+
+    return script
+
+
+class TestRounds:
+    """A pause between rounds of steps is no slow step, and hides no steps."""
+
+    @pytest.mark.parametrize(
+        ("seed", "step"), [(1, None), (2, None), (3, None), (1, "kernel=forward"), (1, "count=36")]
+    )
+    def test_steps_are_in_the_rounds(self, seed: int, step: str | None, tmp_path: Path) -> None:
+        phases = report_of(rounds(3, 12, 311), tmp_path, seed, step=step).phases
+        assert [each.steps.count for each in phases if each.steps is not None] == [12, 12, 12]
+        pauses = [each.end_ns - each.start_ns for each in phases if each.name == "pause"]
+        assert np.allclose(pauses, 311 * MS, rtol=0.03)
+
+    @pytest.mark.parametrize("size", [3, 5])
+    def test_no_group_holds_a_pause(self, size: int, tmp_path: Path) -> None:
+        phases = report_of(rounds(3, 12, 311), tmp_path, step=f"every={size}").phases
+        steps = [each.steps for each in phases if each.steps is not None]
+        assert [each.count for each in steps] == [12 // size] * 3
+        assert max(each.average_ns for each in steps) < (size + 1) * 5 * MS
 
 
 class TestGraphs:
