@@ -37,6 +37,9 @@ CUPTI_ACTIVITY_KIND_MEMCPY: start end deviceId contextId greenContextId?@3.7.2 s
 CUPTI_ACTIVITY_KIND_MEMSET: start end deviceId contextId greenContextId?@3.7.2 streamId correlationId? globalPid? value bytes graphNodeId? memKind?
 CUPTI_ACTIVITY_KIND_GRAPH_TRACE@3.7.2: start end deviceId contextId greenContextId? streamId correlationId? globalPid? graphId graphExecId
 CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE_AND_HOST_LAUNCH@3.28.1: start end deviceId contextId greenContextId? streamId correlationId? globalPid? graphNodeId? graphId?
+CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS@3.28.1: start end eventClass deviceId contextId streamId correlationId? globalPid? ChannelID sourceBytes NumberOfOperations
+CUPTI_ACTIVITY_KIND_JIT@3.28.1: start end eventClass globalTid? correlationId? nameId? overheadType jitEntryType jitOperationType deviceId? jitOperationCorrelationId? cacheSize? cachePath?:text
+CUDA_HOST_CALLBACK@3.28.1: start end eventClass globalTid? correlationId? nameId?
 CUPTI_ACTIVITY_KIND_RUNTIME: start end eventClass globalTid? correlationId? nameId returnValue callchainId?
 CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: start end deviceId contextId greenContextId?@3.7.2 streamId correlationId? globalPid? deprecatedSyncType?@3.17.1 syncType eventId eventSyncId?@3.17.1
 CUPTI_ACTIVITY_KIND_CUDA_EVENT@2.9.1: timestamp?@3.24.8 deviceId contextId greenContextId?@3.7.2 streamId correlationId? globalPid? eventId eventSyncId?@3.17.2
@@ -53,7 +56,8 @@ CUDA_CALLCHAINS@2.9.1: id symbol module unresolved? originalIP? stackDepth
 SCHED_EVENTS: start cpu isSchedIn globalTid? threadState?@3.13.2 threadBlock?@3.13.2
 COMPOSITE_EVENTS: id start cpu? threadState? globalTid? cpuCycles
 SAMPLING_CALLCHAINS: id symbol module kernelMode? thumbCode? unresolved? specialEntry? originalIP? unwindMethod? stackDepth
-NVTX_EVENTS: start end? eventType rangeId? category? color? text?:text globalTid? endGlobalTid? textId? domainId? uint64Value? int64Value? doubleValue? uint32Value? int32Value? floatValue? jsonTextId? jsonText?:text binaryData?:text@3.16.1
+NVTX_EVENTS: start end? eventType rangeId? category? color? text?:text globalTid? endGlobalTid? textId? domainId? uint64Value? int64Value? doubleValue? uint32Value? int32Value? floatValue? jsonTextId? jsonText?:text binaryData?:text@3.16.1 eventId?@3.28.1
+NVTX_EXPORT_TRANSLATION@3.28.1: originalName:text sanitizedName:text
 NVTX_PAYLOAD_SCHEMA_ENTRIES@3.16.1: domainId schemaId idx flags? type? name?:text description?:text arrayOrUnionDetail? offset?
 CUPTI_ACTIVITY_KIND_OPENACC_DATA@2.9.1: start end nameId? globalTid? eventKind? DeviceType? lineNo? cuDeviceId? cuContextId? cuStreamId? srcFile? funcName? bytes? varName?
 CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH@2.9.1: start end nameId? globalTid? eventKind? DeviceType? lineNo? cuDeviceId? cuContextId? cuStreamId? srcFile? funcName? numGangs? numWorkers? vectorLength? kernelName?

@@ -12,7 +12,7 @@ from nsysdiag.causes import call_facts, memory_calls
 from nsysdiag.causes.cause import Cause, EvidenceRows, Lookalike, OwnCall, Variant, advice, matching, words
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, layer_of, named, nested_calls, plain_layer
 from nsysdiag.causes.ids import GRAPH_BUILD
-from nsysdiag.events.host import UNKNOWN_LOADING
+from nsysdiag.events.host import COMPILED, UNKNOWN_LOADING
 from nsysdiag.trace.enums import OverheadType
 from nsysdiag.units import format_ns
 
@@ -84,7 +84,10 @@ thread         [cuCtxCreate ][launch]
 FIRST_LAUNCH = EvidenceLabel("first launch of a kernel")
 SEEN, COPIED = EvidenceLabel("loading seen by the profiler"), EvidenceLabel("code is copied to the device")
 MODULE_LOAD_CALLS = re.compile(r"cu(Module|Library)Load\w*|cudaLibraryLoad\w*|cuLink\w+|nvrtc\w+")
-LOADING_KINDS = (OverheadType.DRIVER_COMPILER, OverheadType.RUNTIME_MODULE_LOADING, OverheadType.LAZY_FUNCTION_LOADING)
+LOADING_KINDS = (
+    *(OverheadType.DRIVER_COMPILER, OverheadType.RUNTIME_MODULE_LOADING, OverheadType.LAZY_FUNCTION_LOADING),
+    COMPILED,
+)
 
 
 def module_load_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
@@ -121,7 +124,14 @@ MODULE_LOAD = Cause(
     title="CUDA module loading",
     meaning="Device code was compiled or loaded: by a loading call, by lazy loading at the first launch, or by a JIT compiler.",
     side="host",
-    tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_OVERHEAD", "PROFILER_OVERHEAD"),
+    tables=(
+        *(
+            "CUPTI_ACTIVITY_KIND_RUNTIME",
+            "CUPTI_ACTIVITY_KIND_OVERHEAD",
+            "CUPTI_ACTIVITY_KIND_JIT",
+            "PROFILER_OVERHEAD",
+        ),
+    ),
     advice=advice(
         "Warm up before measuring: run each kernel once.",
         "CUDA_MODULE_LOADING=EAGER moves the cost to the start; compile for this architecture (-gencode) so that nothing is JIT-compiled; keep the compilation cache (CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE).",

@@ -212,7 +212,7 @@ def read_stream_waits(trace: Trace, api_calls: ApiCalls, operations: Operations,
     )
     put = match_launches(functions["globalPid"], functions["correlationId"], api_calls.rows)
     function_time = issue_times(put, api_calls.rows, np.full(len(functions), -1, dtype=np.int64))
-    held = functions_of(functions, function_code, function_time)
+    held = functions_of(trace, functions, function_code, function_time)
     return StreamsWaited(waits, synchronized, held, op_code, keys)
 
 

@@ -54,6 +54,9 @@ MPI_TABLES = (
 OVERHEAD_OF_NSYS = 100
 OVERHEAD_OF_CUPTI = 101
 UNKNOWN_LOADING = 102
+COMPILED = 103
+"""A row of a JIT compiler, which has a table of its own since schema 3.28."""
+OVERHEAD_COLUMNS = ("globalTid", "start", "end", "nameId")
 OF_CUPTI = (OverheadType.BUFFER_FLUSH, OverheadType.INSTRUMENTATION, OverheadType.RESOURCE, OVERHEAD_OF_CUPTI)
 
 
@@ -142,16 +145,21 @@ def _mpi_calls(trace: Trace, ranges: NvtxRanges) -> CallTable:
 
 
 def read_overhead(trace: Trace) -> CallTable:
-    """CUPTI's and the profiler's overhead rows in one table; `kind` is CUPTI's type or one of ours by name."""
+    """CUPTI's and the profiler's overhead rows, and those of JIT compilers, in one table; `kind` is CUPTI's type or one
+    of ours."""
     cupti = trace.read("CUPTI_ACTIVITY_KIND_OVERHEAD", "start", "end", "globalTid", "nameId", "overheadType")
     profiler = trace.read("PROFILER_OVERHEAD", "start", "end", "globalTid", "nameId", "overheadType")
-    name, names = coded_names(trace, np.concatenate((cupti["nameId"], profiler["nameId"])))
+    jit = trace.read("CUPTI_ACTIVITY_KIND_JIT", "start", "end", "globalTid", "nameId")
+    parts = (cupti, profiler, jit)
+    thread, start, end, ids = (np.concatenate([part[key] for part in parts]) for key in OVERHEAD_COLUMNS)
+    name, names = coded_names(trace, ids)
     # The column overheadType came when CUPTI's rows got a table of their own: before, loading hid in `Unknown`.
     other = {} if profiler.present("overheadType") else {"Unknown": UNKNOWN_LOADING}
     named = [other.get(text, OVERHEAD_OF_CUPTI if text.startswith("CUPTI") else OVERHEAD_OF_NSYS) for text in names]
-    kinds = np.array(named, dtype=np.int64)[name[len(cupti) :]] if len(profiler) else np.empty(0, dtype=np.int64)
-    thread, start, end = (np.concatenate((cupti[key], profiler[key])) for key in ("globalTid", "start", "end"))
-    return CallTable(thread, start, end, name, names, np.concatenate((cupti["overheadType"], kinds)))
+    ours = name[len(cupti) : len(cupti) + len(profiler)]
+    kinds = np.array(named, dtype=np.int64)[ours] if len(profiler) else np.empty(0, dtype=np.int64)
+    compiled = np.full(len(jit), COMPILED)
+    return CallTable(thread, start, end, name, names, np.concatenate((cupti["overheadType"], kinds, compiled)))
 
 
 def recorded_time(tables: HostTables, activity: DeviceActivity, ranges: NvtxRanges) -> tuple[int, int]:

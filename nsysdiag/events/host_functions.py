@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, pieces, union
 from nsysdiag.events.identity import joint, process_of
-from nsysdiag.events.rows import Rows
+from nsysdiag.events.rows import Rows, distinct
 
 if TYPE_CHECKING:
     from nsysdiag.events.calls import CallRows
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 HOST_FUNCTIONS = "CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE_AND_HOST_LAUNCH"
 """Since schema 3.28. The device does nothing for these rows: work behind them on the stream waits."""
+CALLBACKS = "CUDA_HOST_CALLBACK"
+"""The same functions as the threads of the driver ran them."""
 SLACK_NS = 50_000
 """A function may end this long before the work behind it begins: a copy that is staged begins late. Clocks of the host
 and the device differ by less."""
@@ -26,13 +28,15 @@ _NO_STREAM = -1
 
 class HostFunctions(Rows, frozen=True):
     """`stream` is the code of the stream that waits in [start, end) ns; `issued` is when the call that put the function
-    there began, -1 where that is not known."""
+    there began, `thread` (globalTid) ran it, for `ran` ns; -1 where that is not known."""
 
     start: IntArray
     end: IntArray
     process: IntArray
     stream: IntArray
     issued: IntArray
+    thread: IntArray
+    ran: IntArray
 
     def just_before(self, stream: IntArray, opened: IntArray, closed: IntArray) -> BoolArray:
         """Whether a function holds this stream in each [opened, closed), until near its end.
@@ -66,10 +70,31 @@ def read_host_functions(trace: Trace) -> Columns:
     return trace.read(HOST_FUNCTIONS, "start", "end", "globalPid", "contextId", "streamId", "correlationId")
 
 
-def functions_of(columns: Columns, stream: IntArray, issued: IntArray) -> HostFunctions:
+def functions_of(trace: Trace, columns: Columns, stream: IntArray, issued: IntArray) -> HostFunctions:
     """The valid rows, whose streams have these codes, and which were issued at these times."""
-    rows = HostFunctions(columns["start"], columns["end"], columns["globalPid"], stream, issued)
+    thread, ran = _callbacks(trace, columns) if len(columns) else (stream, stream)
+    rows = HostFunctions(columns["start"], columns["end"], columns["globalPid"], stream, issued, thread, ran)
     return rows.take((rows.start > 0) & (rows.end > rows.start))
+
+
+def _callbacks(trace: Trace, functions: Columns) -> tuple[IntArray, IntArray]:
+    """The thread that ran each function and for how long, -1 for none: the last callback of its launch to begin before
+    its end. A graph with several host nodes has several."""
+    rows = trace.read(CALLBACKS, "start", "end", "globalTid", "correlationId")
+    count, valid = len(functions), rows["end"] >= rows["start"]
+    _, process = distinct(np.concatenate((functions["globalPid"], process_of(rows["globalTid"].astype(np.int64)))))
+    _, correlation = distinct(np.concatenate((functions["correlationId"], rows["correlationId"])))
+    _, launch = distinct(joint(process, correlation, count + len(rows)))
+    stride = int(max(functions["end"].max(initial=0), rows["start"].max(initial=0))) + 1
+    key = joint(launch[count:], rows["start"], stride)
+    order = np.argsort(key, kind="stable")
+    at = nearest_before(key[order], joint(launch[:count], np.maximum(functions["end"], 0), stride))
+    row = np.append(order, -1)[at] if len(order) else at
+    known = (at >= 0) & np.append(valid, False)[row]
+    known &= np.append(launch[count:], -1)[row] == launch[:count]
+    known &= np.append(rows["end"], -1)[row] > functions["start"] - SLACK_NS
+    ran = np.append(rows["end"] - rows["start"], -1)[row]
+    return np.where(known, np.append(rows["globalTid"], -1)[row], -1), np.where(known, ran, -1)
 
 
 def held_calls(functions: HostFunctions, calls: CallRows, synchronized: IntArray, *, one_device: bool) -> HeldCalls:

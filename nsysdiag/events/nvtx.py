@@ -43,13 +43,43 @@ Offsets = dict[tuple[int, int], dict[str, int]]
 def read_payloads(trace: Trace, rows: int) -> dict[str, IntArray]:
     """Each of these fields for the `rows` rows of NVTX_EVENTS, 0 where a row does not have it."""
     offsets = payload_fields(trace)
-    if not offsets:
-        return {name: constant(np.zeros(1, dtype=np.int64), rows) for name in FORMATS}
+    tables = _of_tables(trace)
+    if tables is not None or not offsets:
+        none = constant(np.zeros(1, dtype=np.int64), rows)
+        return tables or dict.fromkeys(FORMATS, none)
     payload = trace.read("NVTX_EVENTS", "binaryData").text("binaryData")
     found = [payload_numbers(bytes.fromhex(text), offsets) for text in payload.values]
     # One place more than there are payloads: code -1, none, picks the last.
     found.append({})
     return {name: np.array([each.get(name, 0) for each in found], np.int64)[payload.codes] for name in FORMATS}
+
+
+def _of_tables(trace: Trace) -> dict[str, IntArray] | None:
+    """The same by tables that an export with --dynamic-tables has for each schema, None without such. Their columns are
+    named after the fields, with other characters for those that a column cannot have.
+
+    ```
+    DYNAMIC_NVTXPAYLOAD_DATATYPE_71468255805440_3_9    eventId, NCCL_communicator_ID, Message_size_bytes
+    NVTX_EVENTS                                        eventId, start, end ...
+    ```
+    """
+    said = trace.read("NVTX_EXPORT_TRANSLATION", "originalName", "sanitizedName")
+    names = dict(zip(said["originalName"].texts(), said["sanitizedName"].texts(), strict=True))
+    columns = {name: names.get(name) or re.sub(r"\W+", "_", name).strip("_") for name in FORMATS}
+    tables = trace.payload_tables(list(columns.values()))
+    if not tables:
+        return None
+    events = trace.read(RANGES, "eventId")["eventId"]
+    order = np.argsort(events, kind="stable")
+    found = {name: np.zeros(len(events), dtype=np.int64) for name in FORMATS}
+    for spec in tables:
+        there = [name for name, column in columns.items() if any(each.name == column for each in spec.columns)]
+        rows = trace.read(spec.name, "eventId", *(columns[name] for name in there))
+        at = np.minimum(np.searchsorted(events[order], rows["eventId"]), max(len(events) - 1, 0))
+        known = events[order][at] == rows["eventId"] if len(events) else at < 0
+        for name in there:
+            found[name][order[at[known]]] = rows[columns[name]][known]
+    return found
 
 
 def payload_fields(trace: Trace) -> Offsets:

@@ -122,7 +122,8 @@ FIRST_MIGRATION, LAST_MIGRATION = min(MIGRATIONS), max(MIGRATIONS)
 class Operations(Rows, frozen=True):
     """Times in ns. `name` and `short_name` are string ids, -1 for none; `graph_node` is 0 or -1 outside graphs.
     `copy_kind`, `src_kind`, `dst_kind` are CUPTI's numbers, -1 for none. `graph` is the number of an instantiated graph
-    that was recorded as a whole, else -1. `shape` is an index into the table of launch shapes, -1 for none."""
+    that was recorded as a whole, else -1. `shape` is an index into the table of launch shapes, -1 for none. `copies` is
+    how many copies of a batch a row stands for, at least 1."""
 
     start: IntArray
     end: IntArray
@@ -141,6 +142,7 @@ class Operations(Rows, frozen=True):
     size: IntArray
     graph: IntArray
     shape: IntArray
+    copies: IntArray
 
     @property
     def migration(self) -> BoolArray:
@@ -151,7 +153,7 @@ class Operations(Rows, frozen=True):
 _COMMON = ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid")
 _SPECIAL: dict[Category, tuple[str, ...]] = {
     Category.KERNEL: ("demangledName", "shortName", "graphNodeId", *SHAPE_COLUMNS),
-    Category.MEMCPY: ("graphNodeId", "copyKind", "srcKind", "dstKind", "bytes"),
+    Category.MEMCPY: ("graphNodeId", "copyKind", "srcKind", "dstKind", "bytes", "copyCount"),
     Category.MEMSET: ("graphNodeId", "memKind", "bytes"),
     Category.GRAPH: ("graphExecId",),
 }
@@ -188,7 +190,9 @@ def read_operations(trace: Trace) -> RecordedOperations:
         _operations(category, columns, shape if category is Category.KERNEL else None, _SPECIAL[category])
         for category, columns in read.items()
     ]
-    parts.extend(_other_work(spec.name, trace.read(spec.name, *_COMMON, "bytes")) for spec in trace.other_work)
+    parts.extend(
+        _other_work(spec.name, trace.read(spec.name, *_COMMON, "bytes", "copyCount")) for spec in trace.other_work
+    )
     rows = Operations.concatenate(parts)
     duration = session_duration(trace)
     wrong = malformed(rows, duration)
@@ -198,7 +202,7 @@ def read_operations(trace: Trace) -> RecordedOperations:
 def _other_work(table: str, columns: Columns) -> Operations:
     """Operations of a table that is not declared."""
     base = without_version(table)
-    found = _operations(_OTHER_WORK.get(base, Category.KERNEL), columns, None, ("bytes",))
+    found = _operations(_OTHER_WORK.get(base, Category.KERNEL), columns, None, ("bytes", "copyCount"))
     kind = CopyKind.MEMORY_DECOMPRESSION if base == _DECOMPRESSION else -1
     return replace(found, copy_kind=np.full(len(columns), kind, np.int32))
 
@@ -230,6 +234,7 @@ def _operations(category: Category, columns: Columns, shape: IntArray | None, sp
         size=column("bytes"),
         graph=column("graphExecId"),
         shape=none if shape is None else shape,
+        copies=np.maximum(columns["copyCount"], 1) if "copyCount" in special else constant(np.ones(1, np.int64), count),
     )
 
 

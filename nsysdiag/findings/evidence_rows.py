@@ -12,7 +12,7 @@ from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.causes import CAUSES, host_compute
 from nsysdiag.causes.cause import EvidenceRows
 from nsysdiag.events.calls import CallRows
-from nsysdiag.events.host import MPI_TABLES, OVERHEAD_OF_NSYS
+from nsysdiag.events.host import COMPILED, MPI_TABLES, OVERHEAD_OF_NSYS
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.operations import table_of
 from nsysdiag.events.rows import NamedRows
@@ -147,7 +147,8 @@ class Sightings(Struct, frozen=True):
         at = self._covering(lane, gap, start, "")
         if at is None:
             return None
-        table = "PROFILER_OVERHEAD" if lane.kind[at] >= OVERHEAD_OF_NSYS else "CUPTI_ACTIVITY_KIND_OVERHEAD"
+        ours = "CUPTI_ACTIVITY_KIND_JIT" if lane.kind[at] == COMPILED else "PROFILER_OVERHEAD"
+        table = ours if lane.kind[at] >= OVERHEAD_OF_NSYS else "CUPTI_ACTIVITY_KIND_OVERHEAD"
         return self._on_lane(lane, at, gap, table, ns)
 
     def _on_lane(self, lane: NamedRows, at: int, gap: int, table: str, ns: int) -> EvidenceRow | None:

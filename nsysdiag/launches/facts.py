@@ -177,6 +177,24 @@ class GraphLaunches(Record, frozen=True):
     outside_kernels: list[KernelName] = []
 
 
+class FunctionThread(Record, frozen=True):
+    """A thread of the driver that ran host functions: how many, and for how long."""
+
+    pid: Number
+    tid: Number
+    count: TotalCount
+    ran_ns: TotalNs
+
+
+class StreamFunctions(Record, frozen=True):
+    """Host functions in the streams of a device: how many, and for how long streams waited for them, a sum over
+    streams. `threads` ran them, that with most time first; empty where the export does not say."""
+
+    count: TotalCount
+    held_ns: TotalNs
+    threads: list[FunctionThread] = []
+
+
 class Launch(Record, frozen=True):
     """How work was launched.
 
@@ -207,3 +225,4 @@ class Launch(Record, frozen=True):
     graphs: Annotated[GraphLaunches | None, ZERO_IF_NONE] = None
     in_a_row: TotalCount = 0
     in_a_row_ns: TotalNs = 0
+    functions: Annotated[StreamFunctions | None, ZERO_IF_NONE] = None

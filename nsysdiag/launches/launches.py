@@ -16,7 +16,7 @@ from nsysdiag.causes import CAUSES, QUEUE_FULL
 from nsysdiag.config.settings import Thresholds
 from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
-from nsysdiag.events.identity import joint, process_of
+from nsysdiag.events.identity import joint, pid_of, process_of, tid_of
 from nsysdiag.events.operations import Category, Operations
 from nsysdiag.events.rows import ThreadAxis, distinct, distinct_values, picked
 from nsysdiag.gap_groups.details import GapContext
@@ -24,7 +24,16 @@ from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame, same_graph_launch
 from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.kernels.names import operation_names
-from nsysdiag.launches.facts import ApiRow, Distribution, GraphLaunches, GraphRow, Launch, QueueDepth
+from nsysdiag.launches.facts import (
+    ApiRow,
+    Distribution,
+    FunctionThread,
+    GraphLaunches,
+    GraphRow,
+    Launch,
+    QueueDepth,
+    StreamFunctions,
+)
 from nsysdiag.launches.queue_depth import find_drains, find_launch_bound, launch_bound_report, outstanding, queue_depth
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.ledger.ledger import Slices
@@ -363,7 +372,25 @@ def launch_report(
         queue_depth=ahead,
         launch_bound=launch_bound_report(phases, context, calls),
         graphs=graph_launches(device, calls, inside, frame.gaps, context.strings, unseen, partial.calls),
+        functions=_stream_functions(device, activity, window.parts),
     )
+
+
+def _stream_functions(device: DeviceTimeline, activity: DeviceActivity, parts: Intervals) -> StreamFunctions | None:
+    """The host functions in the streams of the device, inside the window; None without any."""
+    every = activity.host_functions
+    mine = every.take(np.isin(every.stream, distinct_values(device.stream_code))) if len(every) else every
+    held = coverage(parts, Intervals(mine.start, mine.end))
+    mine, held = mine.take(held > 0), held[held > 0]
+    if len(mine) == 0:
+        return None
+    known = np.flatnonzero(mine.ran >= 0)
+    threads, thread = np.unique(mine.thread[known], return_inverse=True)
+    ran, count = np.bincount(thread, mine.ran[known], len(threads)), np.bincount(thread, minlength=len(threads))
+    columns = (each.astype(np.int64).tolist() for each in (pid_of(threads), tid_of(threads), count, ran))
+    found = [FunctionThread(pid, tid, times, ns) for pid, tid, times, ns in zip(*columns, strict=True)]
+    longest = sorted(found, key=lambda row: (-row.ran_ns, row.pid, row.tid))
+    return StreamFunctions(count=len(mine), held_ns=int(held.sum()), threads=longest)
 
 
 def depth_of_queue(

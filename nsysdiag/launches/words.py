@@ -31,7 +31,7 @@ def launch_sentences(device: DeviceReport, causes: Causes) -> list[Sentence]:
     notes: list[Sentence] = [*_drains(launch.queue_depth, causes)]
     if launch.launch_bound is not None:
         notes.append(launch_bound_sentence(launch.launch_bound, device.window_ns))
-    notes += _graphs(launch)
+    notes += [*_graphs(launch), *_functions(launch)]
     if launch.queue_full_ns:
         full = format_ns(launch.queue_full_ns)
         waited = "the host was ahead and waited for space. That is no loss in itself."
@@ -143,6 +143,19 @@ def _graphs(launch: Launch) -> list[Sentence]:
             "between their nodes is unknown."
         )
     return lines
+
+
+def _functions(launch: Launch) -> list[str]:
+    """How long streams wait for host functions, and what runs these."""
+    functions = launch.functions
+    if functions is None:
+        return []
+    said = f"{counted(functions.count, 'host function')} held streams for {format_ns(functions.held_ns)}"
+    if not functions.threads:
+        return [f"{said}."]
+    ran = sum(row.ran_ns for row in functions.threads)
+    by = f"thread {functions.threads[0].tid}" if len(functions.threads) == 1 else f"{len(functions.threads)} threads"
+    return [f"{said}; {by} of the driver ran them, for {format_ns(ran)}."]
 
 
 def _outside(graphs: GraphLaunches) -> Sentence:

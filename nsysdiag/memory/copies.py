@@ -364,8 +364,9 @@ def copy_rows(device: DeviceTimeline, inside: BoolArray) -> list[CopyRow]:
     groups = group_durations(code, copies.end - copies.start)
     size = np.zeros(_KINDS * _SIDES * _SIDES, dtype=np.int64)
     np.add.at(size, code, np.maximum(copies.size, 0))
+    batched = np.bincount(code, copies.copies, len(size)).astype(np.int64)
     return [
-        _row(number, int(groups.count[at]), int(groups.total[at]), int(size[number]))
+        _row(number, int(groups.count[at]), int(groups.total[at]), int(size[number]), int(batched[number]))
         for at, number in enumerate(groups.code.tolist())
     ]
 
@@ -388,7 +389,7 @@ def longest_kind(device: DeviceTimeline, rows: IntArray, time: Intervals) -> Int
     return most
 
 
-def _row(code: int, count: int, total_ns: int, size: int) -> CopyRow:
+def _row(code: int, count: int, total_ns: int, size: int, copies: int) -> CopyRow:
     """The copies of one code: operation, source and destination as `copy_rows` packs them."""
     kind, source, destination = code // (_SIDES * _SIDES), code // _SIDES % _SIDES - 1, code % _SIDES - 1
     is_set = kind == _KINDS - 1
@@ -400,6 +401,7 @@ def _row(code: int, count: int, total_ns: int, size: int) -> CopyRow:
         total_ns=total_ns,
         bytes=size,
         bytes_per_second=size / total_ns * 1e9 if total_ns else None,
+        copies=copies,
     )
 
 
@@ -417,7 +419,7 @@ def top_copies(device: DeviceTimeline, inside: BoolArray, most: int = MOST) -> l
             count=row.count,
             total_ns=row.total_ns,
             bytes=row.bytes,
-            mean_bytes=row.bytes // row.count,
+            mean_bytes=row.bytes // max(row.copies, row.count),
             bytes_per_second=row.bytes_per_second,
         )
         for row in rows[:most]

@@ -249,7 +249,8 @@ class TopCopy(Record, frozen=True):
 
 
 class CopyRow(Record, frozen=True):
-    """All copies or sets of one kind. `src` and `dst` are memory kinds (pageable, pinned, device, ...) or None."""
+    """All copies or sets of one kind. `src` and `dst` are memory kinds (pageable, pinned, device, ...) or None. `count`
+    is of rows: where calls copy in batches, one stands for several of the `copies`; 0 in older reports."""
 
     operation: OwnText
     src: OwnText | None
@@ -258,6 +259,7 @@ class CopyRow(Record, frozen=True):
     total_ns: TotalNs
     bytes: TotalBytes
     bytes_per_second: BytesPerSecond | None
+    copies: TotalCount = 0
 
 
 class Copies(Record, frozen=True):

@@ -251,7 +251,7 @@ def _kinds(rows: list[CopyRow], note: str, limit: Limit) -> Table:
     fields = (
         Column("Total", TIME, "total_ns", strong=True),
         Column("Bar", BAR, part_of("total_ns", ordered[0].total_ns)),
-        Column("Count", COUNT, "count"),
+        Column("Count", COUNT, lambda row: row.copies or row.count),
         Column("Bytes", BYTES, "bytes"),
         Column("Rate", RATE, lambda row: row.bytes_per_second or None),
         Column("Operation", TEXT, "operation", head=True),

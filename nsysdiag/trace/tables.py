@@ -20,6 +20,7 @@ Rows are meaningless without `required` columns: a table that lacks one counts a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 from msgspec import Struct
@@ -201,6 +202,8 @@ _CUDA = (
         quantities="correlationId",
     ),
     _table("CUPTI_ACTIVITY_KIND_OVERHEAD", _HOST_CALL, identifiers="overheadType", quantities="correlationId"),
+    _table("CUPTI_ACTIVITY_KIND_JIT", _HOST_CALL, identifiers="overheadType", quantities="correlationId"),
+    _table("CUDA_HOST_CALLBACK", _HOST_CALL, quantities="correlationId"),
     _table("CUBLAS_EVENTS", _HOST_CALL),
     _table("CUDNN_EVENTS", _HOST_CALL),
     _table("CUDA_GRAPH_EVENTS", _HOST_CALL, identifiers="graphId originalGraphId graphExecId", identified_by="graphId"),
@@ -268,13 +271,14 @@ _HOST = (
     _table(
         "NVTX_EVENTS",
         required="start eventType",
-        identifiers="end globalTid endGlobalTid rangeId category textId domainId jsonTextId color",
+        identifiers="end globalTid endGlobalTid rangeId category textId domainId jsonTextId color eventId",
         quantities="uint64Value int64Value uint32Value int32Value",
         reals="doubleValue floatValue",
         texts="text jsonText",
         more=(ColumnSpec("binaryData", ColumnType.BLOB),),
     ),
     _table("NVTX_PAYLOAD_SCHEMA_ENTRIES", required="domainId schemaId", quantities="offset", required_texts="name"),
+    _table("NVTX_EXPORT_TRANSLATION", texts="originalName sanitizedName"),
     _table(
         "MPI_COLLECTIVES_EVENTS",
         _MPI_CALL,
@@ -358,8 +362,17 @@ _SESSION = (
 
 
 def work_spec(name: str) -> TableSpec:
-    """A table of device work that is not declared: what every operation has, and its bytes."""
-    return TableSpec(name, (*_DEVICE_OPERATION, ColumnSpec("bytes", default=0, older=("sourceBytes",))))
+    """A table of device work that is not declared: what every operation has, its bytes, and how many it stands for."""
+    more = (
+        ColumnSpec("bytes", default=0, older=("sourceBytes",)),
+        ColumnSpec("copyCount", default=0, older=("NumberOfOperations",)),
+    )
+    return TableSpec(name, (*_DEVICE_OPERATION, *more))
+
+
+def payload_spec(name: str, fields: Sequence[str]) -> TableSpec:
+    """A table with the payloads of one schema of NVTX, and those of its fields that are read."""
+    return TableSpec(name, _columns("eventId", quantities=" ".join(fields)))
 
 
 CAPTURE_OPTIONS = TableSpec("META_DATA_CAPTURE", _columns(texts="name value"))

@@ -25,7 +25,7 @@ from nsysdiag.trace.parquet.folder import ParquetFolder
 from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, LongTexts, TimeLimit
 from nsysdiag.trace.reader import READERS, Pair
 from nsysdiag.trace.source import TraceSource
-from nsysdiag.trace.tables import CAPTURE_OPTIONS, SYSTEM, TABLES, TableSpec, table_spec, work_spec
+from nsysdiag.trace.tables import CAPTURE_OPTIONS, SYSTEM, TABLES, TableSpec, payload_spec, table_spec, work_spec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,6 +69,8 @@ def open_trace(
         raise
 
 
+PAYLOADS = "DYNAMIC_NVTXPAYLOAD_DATATYPE_"
+"""How tables with payloads of NVTX ranges begin, which --dynamic-tables of nsys export makes: one for each schema."""
 _NAMED = 5
 """So many of the tables that are not read are named; a trace of graphics has about 20."""
 
@@ -91,6 +93,7 @@ class Trace:
         self._long = LongTexts()
         self._database = source.database(reader, self.warn, self._long)
         self._exact_rows: dict[str, int] = {}
+        self._payloads: dict[str, TableSpec] = {}
         schema = self._database.schema()
         self._tables = schema.tables
         self._check_nsys_tables()
@@ -358,13 +361,24 @@ class Trace:
             self.warn(typed.say("{} not read: {}{}", tables, named, more))
         return {table.name: work_spec(table.name) for table in work}
 
+    def payload_tables(self, fields: Sequence[str]) -> list[TableSpec]:
+        """The tables with payloads of NVTX ranges that have rows and any of these fields; `read` knows them by name."""
+        for name, table in self._tables.items():
+            if not name.startswith(PAYLOADS) or name not in self._row_bounds or name in self._payloads:
+                continue
+            there = [field for field in fields if table.column(field)]
+            if there and table.column("eventId"):
+                self._payloads[name] = payload_spec(name, there)
+                self._resolutions[name] = resolve(self._payloads[name], self._tables, self._row_bounds)
+        return list(self._payloads.values())
+
     @property
     def other_work(self) -> list[TableSpec]:
         """The tables with work of devices that are not declared: `read` knows them by name."""
         return list(self._work.values())
 
     def _spec(self, name: str) -> TableSpec:
-        return self._work.get(name) or table_spec(name)
+        return self._work.get(name) or self._payloads.get(name) or table_spec(name)
 
     def _metadata(self) -> dict[str | None, str | None]:
         """What the export says of itself, in safe text of 64 characters at most."""

@@ -78,7 +78,7 @@ def test_bytes_of_decompression(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "columns"),
     [
-        ("CUPTI_ACTIVITY_KIND_JIT", "start INT, end INT, deviceId INT, correlationId INT"),
+        ("CUPTI_ACTIVITY_KIND_WARP_TRACE", "start INT, end INT, deviceId INT, correlationId INT"),
         ("VULKAN_API", "start INT, end INT"),
         ("NET_NIC_METRIC", "start INT, end INT"),
     ],

@@ -101,6 +101,7 @@ def _names(rows: dict[str, list[Row]]) -> None:
     rows["TARGET_INFO_WDDM_CONTEXTS"].append({"context": 1, "engineType": 1, "nodeOrdinal": 0})
     entry = {"domainId": 3, "schemaId": 9, "offset": 0, "name": FIELD}
     rows["NVTX_PAYLOAD_SCHEMA_ENTRIES"].append(entry)
+    rows["NVTX_EXPORT_TRANSLATION"].append({"originalName": FIELD, "sanitizedName": "communicator"})
     for number, metric in enumerate(("SMs Active [Throughput %]", "DRAM Read Bandwidth [Throughput %]")):
         known = {"metricId": number, "sourceId": 0x1122, "typeName": "General Metrics", "metricName": metric}
         rows["TARGET_INFO_GPU_METRICS"] += [{**known, "typeId": 0x112200 | gpu} for gpu in range(len(PIDS))]
@@ -215,7 +216,15 @@ def _chain(rows: dict[str, list[Row]], table: str, number: int) -> None:
 
 
 def _ranges(rows: dict[str, list[Row]], thread: int, step: int, at: int) -> None:
-    event = {"globalTid": thread, "endGlobalTid": thread, "rangeId": step, "category": 1, "domainId": 0, "color": 255}
+    event = {
+        "globalTid": thread,
+        "endGlobalTid": thread,
+        "eventId": step,
+        "rangeId": step,
+        "category": 1,
+        "domainId": 0,
+        "color": 255,
+    }
     event |= dict.fromkeys(("uint64Value", "int64Value", "uint32Value", "int32Value"), 4)
     event |= {"doubleValue": 0.5, "floatValue": 0.5, "jsonTextId": _ID["main"], "jsonText": "{}"}
     ranges = rows["NVTX_EVENTS"]
@@ -259,6 +268,8 @@ def _host(rows: dict[str, list[Row]], gpu: int, pid: int, step: int, at: int) ->
         ("CUDA_GRAPH_NODE_EVENTS", "cudaGraphCreate", 641_000),
         ("CUPTI_ACTIVITY_KIND_OVERHEAD", "Driver JIT Compiler", 645_000),
         ("PROFILER_OVERHEAD", "CUPTI: Buffer flush", 646_000),
+        ("CUPTI_ACTIVITY_KIND_JIT", "Driver JIT Compiler", 648_000),
+        ("CUDA_HOST_CALLBACK", "main", 752_000),
         ("PROFILER_FUNCTIONS", "train.forward:7", 650_000),
         ("PROFILER_WAITS", "lock.acquire", 654_000),
     ):

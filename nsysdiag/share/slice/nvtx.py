@@ -215,6 +215,7 @@ def copy_nvtx(target: SliceTarget, host: SliceSpan | None) -> None:
     target.execute(f"INSERT OR IGNORE INTO used_domains SELECT {_columns(found)} FROM {copied(found)} AS t")
     target.fill(table_spec(NVTX), f"{_named(found)} AND {place} IN (SELECT * FROM used_domains)", changes)
     target.fill(table_spec("NVTX_PAYLOAD_SCHEMA_ENTRIES"), f"name IN {tuple(FORMATS)}")
+    target.fill(table_spec("NVTX_EXPORT_TRANSLATION"), f"originalName IN {tuple(FORMATS)}")
 
 
 def _payloads(target: SliceTarget, place: str) -> dict[str, str]:
