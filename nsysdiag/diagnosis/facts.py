@@ -54,6 +54,20 @@ class TooMany(str):
     __slots__ = ()
 
 
+class AtMost(str):
+    """Why nothing is replayed as a whole; `share` is the most that the replays of its parts allow to be saved."""
+
+    __slots__ = ("share",)
+
+    def __new__(cls, why: str, share: float) -> AtMost:
+        """The reason, and the share."""
+        found = super().__new__(cls, why)
+        found.share = share
+        return found
+
+    share: float
+
+
 class Saves(Record, frozen=True):
     """How much shorter the judged step or window gets if a finding is fixed: `ns`, between `low_ns` and `high_ns`,
     of its length `of_ns`: the mean of the replayed steps, or the window; without a replay the mean step. `per` is

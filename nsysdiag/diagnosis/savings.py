@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.groups import summed
 from nsysdiag.bottlenecks import UNKNOWN
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.facts import KERNELS, OVERHEAD, REPLAY, Predicted, Saves, TooMany
+from nsysdiag.diagnosis.facts import KERNELS, OVERHEAD, REPLAY, AtMost, Predicted, Saves, TooMany
 from nsysdiag.diagnosis.one_problem import (
     ABOUT,
     BEFORE_EACH,
@@ -124,7 +124,9 @@ def _predicted(
     if isinstance(found, TooMany):
         return replace(finding, saves=replace(promised, high_ns=promised.of_ns, reason=str(found), cannot_tell=True))
     if isinstance(found, str):
-        return replace(finding, saves=replace(promised, reason=found))
+        most = round(found.share * promised.of_ns) if isinstance(found, AtMost) else promised.high_ns
+        high = min(promised.high_ns, most)
+        return replace(finding, saves=replace(promised, ns=min(promised.ns, high), high_ns=high, reason=str(found)))
     if found.reason:
         ns, high = (round(each / max(promised.of_ns, 1) * found.of_ns) for each in (promised.ns, promised.high_ns))
         bound = Saves(

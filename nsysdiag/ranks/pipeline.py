@@ -14,11 +14,11 @@ from msgspec import Struct, structs
 
 from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds, Settings
-from nsysdiag.diagnosis.facts import Diagnosis
+from nsysdiag.diagnosis.facts import AtMost, Diagnosis
 from nsysdiag.diagnosis.focus import Scope, judged_parts
 from nsysdiag.diagnosis.judge import JobFacts, diagnose, ranks_elsewhere, ranks_left_out
 from nsysdiag.diagnosis.late import LateShare, followed, lateness, with_late
-from nsysdiag.diagnosis.savings import predict_of
+from nsysdiag.diagnosis.savings import Predict, predict_of
 from nsysdiag.diagnosis.sentences import seen_elsewhere
 from nsysdiag.events.identity import together
 from nsysdiag.fields import Sentence
@@ -78,6 +78,46 @@ class _Rank(Struct, frozen=True):
 SEVERAL = "the ranks are in separate traces, which are not replayed together"
 
 
+def _most_of_all(traces: list[TraceResult], names: list[list[str]], compared: RankComparison) -> Predict:
+    """A function that says how much a finding saves at most. No rank can do without its own work: what the fix saves of
+    that, and all that it waits in collectives, is the most that the job is shorter by.
+
+    ```
+    late rank   [work][sync )[work ][AllReduce)      shorter by the synchronization, and it waits for none
+    others      [work][AllReduce .............)      shorter by their wait at most
+    ```
+
+    A collective without those of the other ranks may be a wait as a whole.
+    """
+    alone = {row.rank: row.exposed_comm_ns * (row.matched < row.collectives) for row in compared.ranks}
+    waits = {row.rank: (row.wait_ns + alone[row.rank]) / max(row.span_ns, 1) for row in compared.ranks}
+
+    def most(finding: Finding, among: Sequence[Finding], share: float) -> AtMost:
+        own = (
+            _most_of_own(trace, its, finding, among, share) + max((waits.get(name, 1.0) for name in its), default=1.0)
+            for trace, its in zip(traces, names, strict=True)
+        )
+        return AtMost(SEVERAL, min(own, default=1.0))
+
+    return most
+
+
+def _most_of_own(trace: TraceResult, its: list[str], finding: Finding, among: Sequence[Finding], most: float) -> float:
+    """The most that the fix saves of a trace by itself, as a share."""
+    keys = {name: device.report.key for name, device in zip(its, trace.devices, strict=True)}
+
+    def here(each: Finding) -> list[str]:
+        return [keys[name] for name in each.devices if name in keys]
+
+    if not here(finding):
+        return 0.0
+    if isinstance(trace.predictions, str):
+        return 1.0
+    own = [structs.replace(each, device=here(each)[0], devices=here(each)) for each in among if here(each)]
+    found = trace.predictions(next(each for each in own if each.id == finding.id), own, most)
+    return 1.0 if found.reason else found.high_ns / max(found.of_ns, 1)
+
+
 def diagnose_ranks(
     traces: list[TraceResult], names: list[list[str]], compared: RankComparison, limits: FindingThresholds
 ) -> RankJob:
@@ -106,7 +146,7 @@ def diagnose_ranks(
             limits=limits,
             duration_ns=max(durations, default=None),
             missing={rank.name: rank.result.missing for rank in ranks},
-            predict=predict_of(traces[0].predictions if len(traces) == 1 else SEVERAL),
+            predict=predict_of(traces[0].predictions) if len(traces) == 1 else _most_of_all(traces, names, compared),
             scheduled=all(trace.scheduled for trace in traces),
             host_unseen=host_unseen,
             behind={rank.name: rank.result.behind for rank in ranks},
