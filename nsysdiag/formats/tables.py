@@ -173,6 +173,7 @@ _LEDGER = (
 _KERNELS = columns(KernelRow, "short_name name count total_ns mean_ns median_ns min_ns max_ns communication")
 _FAMILIES = (
     *columns(FamilyTime, "family count total_ns share names step_count step_ns"),
+    *columns(FamilyTime, "limit measured_ns sm_active sm_issue tensor_active dram_active"),
     RecordColumn[FamilyTime]("kernels", "text", lambda row: "; ".join(each.name for each in row.kernels)),
 )
 _SIGNATURE_NUMBERS = """

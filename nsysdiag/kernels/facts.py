@@ -80,7 +80,11 @@ class FamilyTime(Record, frozen=True):
 
     `total_ns` is a sum over streams, `share` (0..1) the part of the judged time in which any of them ran. In a step
     that is wholly judged `step_count` of them begin on average, with `step_ns` of time; None without steps. `kernels`
-    are those with most time, at most three of `names`."""
+    are those with most time, at most three of `names`.
+
+    GPU metrics measured `sm_active`, `sm_issue` (issue slots), `tensor_active` and `dram_active` (reads and writes).
+    They did so over `measured_ns`, in which nothing else ran on the device. `limit` is which of them is near its peak,
+    or that none is; empty where that was not measured."""
 
     family: OwnText
     count: Count
@@ -90,6 +94,12 @@ class FamilyTime(Record, frozen=True):
     step_count: MeanCount | None
     step_ns: Ns | None
     kernels: list[FamilyKernel]
+    measured_ns: Ns = 0
+    sm_active: Share | None = None
+    sm_issue: Share | None = None
+    tensor_active: Share | None = None
+    dram_active: Share | None = None
+    limit: OwnText = ""
 
 
 class KernelRow(Record, frozen=True):

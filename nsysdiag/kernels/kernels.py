@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import structs
 
 from nsysdiag import typed
@@ -240,8 +241,7 @@ def family_times(
     """The families of the kernels that run in `parts`, a set of time, that with most time first. Shares are of
     `whole_ns`. `steps` are disjoint; those that are not whole in `parts` do not count."""
     operations = device.operations
-    kernel, graph = (operations.category == each for each in (Category.KERNEL, Category.GRAPH))
-    rows = np.flatnonzero((kernel | (graph & device.running)) & runs_in(device, parts))
+    rows = _kernels_and_graphs(device, parts)
     name, names, family, titles = _named(device, rows, strings)
     ns = operations.end[rows] - operations.start[rows]
     whole = steps[coverage(parts, steps) == steps.end - steps.start]
@@ -266,6 +266,19 @@ def family_times(
             )
         )
     return sorted(found, key=lambda each: (-each.total_ns, each.family))
+
+
+def families_in(device: DeviceTimeline, parts: Intervals, strings: Strings) -> tuple[IntArray, npt.NDArray[np.object_]]:
+    """The rows of the kernels and whole graphs that run in `parts`, a set of time, and the family of each."""
+    rows = _kernels_and_graphs(device, parts)
+    _name, _names, family, titles = _named(device, rows, strings)
+    return rows, np.array(titles, dtype=object)[family] if len(rows) else np.empty(0, dtype=object)
+
+
+def _kernels_and_graphs(device: DeviceTimeline, parts: Intervals) -> IntArray:
+    category = device.operations.category
+    graph = (category == Category.GRAPH) & device.running
+    return np.flatnonzero(((category == Category.KERNEL) | graph) & runs_in(device, parts))
 
 
 def _named(device: DeviceTimeline, rows: IntArray, strings: Strings) -> tuple[IntArray, list[str], IntArray, list[str]]:

@@ -6,7 +6,20 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from nsysdiag.document.axis import EDGES, edge_labels, panel, time_label
-from nsysdiag.document.blocks import PAGE, Block, Cell, Chart, Column, Details, Limit, Name, Paragraph, Section, Table
+from nsysdiag.document.blocks import (
+    NOT_BRIEF,
+    PAGE,
+    Block,
+    Cell,
+    Chart,
+    Column,
+    Details,
+    Limit,
+    Name,
+    Paragraph,
+    Section,
+    Table,
+)
 from nsysdiag.document.columns import BAR, COUNT, DEPTH, NAME, SHARE, TEXT, TIME, part_of
 from nsysdiag.document.drawings import Bar, Histogram
 from nsysdiag.document.view import Share, graphs_ns
@@ -14,10 +27,8 @@ from nsysdiag.document.words import counted
 from nsysdiag.units import format_count, format_ns, format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nsysdiag.document.view import Context
-    from nsysdiag.kernels.facts import FamilyTime, KernelRow
+    from nsysdiag.kernels.facts import KernelRow
     from nsysdiag.launches.facts import Distribution
     from nsysdiag.report import DeviceReport
 
@@ -31,6 +42,17 @@ FAMILIES = (
     Column("Runs", COUNT, "count"),
     Column("A step", TIME, "step_ns"),
     Column("Runs a step", DEPTH, "step_count"),
+)
+LIMITS = (
+    Column("Limited by", TEXT, "limit"),
+    Column("SMs active", SHARE, "sm_active", spare=True),
+    Column("Tensor cores", SHARE, "tensor_active", spare=True),
+    Column("DRAM", SHARE, "dram_active", spare=True),
+)
+NOT_MEASURED = "What limits a family is not in this trace: it takes GPU metrics (--gpu-metrics-devices=all)."
+MEASURED = (
+    "What limits a family is by GPU metrics, over samples in which nothing else ran: what is at 60% of its peak or "
+    "more. A dash: fewer than ten such samples."
 )
 LARGEST = (
     Column("Family", TEXT),
@@ -51,21 +73,24 @@ def section(device: DeviceReport, context: Context) -> Section | None:
     note = "Summed over streams, so shares may pass 100%."
     table = kernel_table(device, device.kernels, context, "Kernels inside the window", note, limit)
     graphs = [Paragraph(unseen)] if unseen else []
-    blocks = [*graphs, *_families(device.kernel_families), *_durations(device.launch.kernel), table]
+    blocks = [*graphs, *_families(device), *_durations(device.launch.kernel), table]
     return Section("kernels", "Kernels", blocks, gist)
 
 
-def _families(families: Sequence[FamilyTime]) -> list[Block]:
-    """The families with their time, and folded below it the largest kernels of each."""
+def _families(device: DeviceReport) -> list[Block]:
+    """The families with their time and what limits each, and folded below it the largest kernels of each."""
+    families, measured = device.kernel_families, device.gpu_metrics is not None
     stepped = any(row.step_ns is not None for row in families)
-    columns = FAMILIES if stepped else FAMILIES[:-2]
+    columns = (*(FAMILIES if stepped else FAMILIES[:-2]), *(LIMITS if measured else ()))
     kernels = [
         (row.family, kernel.total_ns, kernel.count, Name(kernel.name)) for row in families for kernel in row.kernels
     ]
     limit = Limit(page=MAX_FAMILIES, ticket=MAX_FAMILIES, summary=TOP_ROWS, brief=0)
     table = Table.of("Kernels of the judged time by family", columns, families, limit=limit)
+    note = Paragraph(MEASURED if measured else NOT_MEASURED, "quiet", NOT_BRIEF)
     return [
         table,
+        *([note] if families else []),
         Details("The kernels with most time of each family", [Table("By family", LARGEST, kernels, limit=PAGE)]),
     ]
 

@@ -21,6 +21,7 @@ from nsysdiag.account.outside import (
 from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.arrays.spill import evict, laid, trim
+from nsysdiag.counters.families import with_limits
 from nsysdiag.diagnosis.focus import Focus, focus_of
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.findings.facts import Finding
@@ -254,7 +255,8 @@ def _families(gaps: DeviceGaps, judged: JudgedTime, reading: Reading) -> list[Fa
     """The kernels of the judged time by family."""
     loop = gaps.repeating.result()
     steps = Intervals.empty() if loop is None or loop.kind == LAYER else loop.spans
-    return family_times(gaps.device, judged.parts, judged.account_ns, steps, reading.strings)
+    found = family_times(gaps.device, judged.parts, judged.account_ns, steps, reading.strings)
+    return with_limits(found, gaps.device, judged.parts, reading.strings, gaps.measured)
 
 
 def _lanes(
