@@ -13,6 +13,7 @@ from nsysdiag.messages import UsageError
 from nsysdiag.trace.formats import named, stem_of
 
 if TYPE_CHECKING:
+    from nsysdiag.cli.output import Answered
     from nsysdiag.config.settings import Settings
     from nsysdiag.report import Report
 
@@ -25,6 +26,7 @@ Examples:
   nsysdiag analyze train.sqlite --iterations 10:20
   nsysdiag analyze train.sqlite -q --fail-on 'idle_share > 20%' --warn-on 'findings.high > 0'
   nsysdiag analyze train.sqlite --reference-step 182ms
+  nsysdiag analyze train.sqlite --json diagnosis,findings --limit 3
   nsysdiag analyze train.sqlite --flops-per-step 1.2e15:bf16
   nsysdiag analyze train.sqlite --redact -o for-the-ticket.html
   nsysdiag analyze train.sqlite --config nsysdiag.toml --gpu-hour-cost 2.5"""
@@ -72,6 +74,18 @@ def analyze(
         ),
     ] = None,
     gpu_hour_cost: options.GpuHourCostOption = None,
+    json: Annotated[
+        str | None,
+        options.value(
+            "--json",
+            "SUBJECT[,...]",
+            "Print a short answer for programs, JSON in one line: summary, diagnosis, findings, phases, time, trace or "
+            "tables. Without -o no report is written.",
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None, options.value("--limit", "N", "Items of each list of --json, 5 by default.", min=0)
+    ] = None,
     memory_limit: options.MemoryLimitOption = None,
     out: options.Outputs,
 ) -> None:
@@ -107,10 +121,26 @@ def analyze(
     )
     # Without our own suffix, where the input is one of our outputs.
     stem = options.REDACTED_STEM if out.redact else stem_of(path).removesuffix(".nsysdiag") or "trace"
-    destinations = plan(out, stem, inputs=[path])
+    answer = _answer(json, limit, out)
+    destinations = plan(out, stem, inputs=[path]) if answer is None or out.output else []
     options.require_markdown(judging.comment, destinations)
-    wanted = Wanted(settings, found, budgets, destinations, out, judging.unjudged.value, judging.comment)
+    wanted = Wanted(settings, found, budgets, destinations, out, judging.unjudged.value, judging.comment, answer)
     conclude(_report(path, settings, file, quiet=out.quiet), trace, wanted)
+
+
+def _answer(json: str | None, limit: int | None, out: options.Outputs) -> "Answered | None":
+    """What --json asks for. Raises UsageError."""
+    from nsysdiag.cli.output import STDOUT, Answered
+    from nsysdiag.queries.answers import LIMIT, check_subjects
+
+    if json is None:
+        if limit is not None:
+            raise UsageError("--limit is about lists of --json", hint="add --json findings")
+        return None
+    if STDOUT in (out.output or ()) or (out.format_name is not None and not out.output):
+        raise UsageError("--json takes stdout", hint="write other outputs to files: -o report.html")
+    subjects = check_subjects(json.split(","))
+    return Answered(subjects, LIMIT if limit is None else limit)
 
 
 def _reference(text: str) -> int:

@@ -20,7 +20,7 @@ from nsysdiag.cli.console import BROKEN_BUDGET, complain, emit, emit_text, note
 from nsysdiag.cli.settings import changes_analysis, say_found, say_unpriced
 from nsysdiag.formats.documents import REPORT, Destination, DocumentKind, check, content, rendered, write
 from nsysdiag.formats.format import FORMATS, RenderOptions, format_for
-from nsysdiag.messages import TEXT, OutputError, UsageError, printable
+from nsysdiag.messages import JSON, TEXT, OutputError, UsageError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -253,6 +253,13 @@ def concluding(
 # What becomes of the report of one trace: its budgets are judged, and it is written as the options say.
 
 
+class Answered(Struct, frozen=True):
+    """The subjects of --json, and how many items of each list."""
+
+    subjects: list[str]
+    limit: int
+
+
 class Wanted(Struct, frozen=True):
     """What the options ask for, checked before the work. `budgets` are those of options, `file` holds its own."""
 
@@ -263,6 +270,7 @@ class Wanted(Struct, frozen=True):
     out: options.Outputs
     unjudged: str = FAIL
     comment: str | None = None
+    answer: Answered | None = None
 
 
 def conclude(report: Report, trace: str, wanted: Wanted) -> None:
@@ -277,6 +285,19 @@ def conclude(report: Report, trace: str, wanted: Wanted) -> None:
     if not wanted.out.quiet:
         say_unpriced(shown, wanted.settings)
     public = Judgement() if wanted.out.redact else judged  # the expressions of budgets may hold names of the trace
-    free = not wanted.out.quiet and all(each.path for each in wanted.destinations)
+    answer = wanted.answer
+    free = not wanted.out.quiet and answer is None and all(each.path for each in wanted.destinations)
     with concluding(judged, wanted.file, wanted.settings, quiet=wanted.out.quiet, to_stdout=free):
-        write_all(shown, wanted.destinations, wanted.out, judged=public, comment=wanted.comment)
+        if answer is not None:
+            _emit_answer(shown, answer)
+        write_all(shown, wanted.destinations, wanted.out, summary=answer is None, judged=public, comment=wanted.comment)
+
+
+def _emit_answer(report: Report, asked: Answered) -> None:
+    """The answer in one line."""
+    import json
+
+    from nsysdiag.queries.answers import answer
+
+    found = answer(report, asked.subjects, asked.limit)
+    emit(f"{json.dumps(found, ensure_ascii=False, separators=(',', ':'))}\n".encode("utf-8", "backslashreplace"), JSON)
