@@ -444,6 +444,12 @@ class Report(Result, frozen=True, dict=True):
         self.__dict__["_time"] = tables
 
     @property
+    def kept_time(self) -> Sequence[object]:
+        """The tables that were kept; none of a report that was read from a file."""
+        found: Sequence[object] = self.__dict__.get("_time", ())
+        return found
+
+    @property
     def time(self) -> pd.DataFrame:
         """Every nanosecond of every device: a row for each stretch of time in which nothing about it changes.
 
@@ -457,7 +463,7 @@ class Report(Result, frozen=True, dict=True):
         Sums of it are the numbers of the report: `report.time.query("judged").groupby("bottleneck").ns.sum()`. Raises
         UsageError for a report that was read from a file.
         """
-        return timed(self, self.__dict__.get("_time", ()))
+        return timed(self, self.kept_time)
 
     def sql(self, query: str) -> pd.DataFrame:
         """The answer to one SELECT over the tables of `nsysdiag.frames(report)` and `time`, as `nsysdiag sql` gives it.

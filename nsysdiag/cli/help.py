@@ -116,7 +116,7 @@ GROUPS = {
     "What changes": "without finding kernel host async-copies overlap graphs rank-like merge stream workers ahead "
     "batch",
     "What is compared": "before after baseline if-no-baseline across-gpus",
-    "The answer": "json schema limit",
+    "The answer": "root json schema limit",
     "Runs of a baseline": "runs replace",
     "Accepting a regression": "what reason until",
     "Running the batch": "jobs scheduler resume history run",

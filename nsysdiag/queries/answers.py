@@ -32,7 +32,7 @@ def answer(report: Report, subjects: Sequence[str], limit: int = LIMIT) -> Data:
     Raises UsageError for a subject that there is not.
     """
     check_subjects(subjects)
-    head = {"nsysdiag": __version__, "trace": report.trace.file, "fingerprint": report.trace.fingerprint}
+    head = {"nsysdiag": __version__, "file": report.trace.file, "fingerprint": report.trace.fingerprint}
     return head | {each: _answered(report, each, limit) for each in subjects}
 
 
@@ -49,16 +49,16 @@ def _answered(report: Report, subject: str, limit: int) -> Any:
     if subject in SUBJECTS:
         return SUBJECTS[subject](report, limit)
     table = BY_NAME[subject]
-    return {"columns": table.header} | _listed([[_short(cell) for cell in row] for row in table.cells(report)], limit)
+    return {"columns": table.header} | listed([[short(cell) for cell in row] for row in table.cells(report)], limit)
 
 
-def _listed(items: Iterable[Any], limit: int) -> Data:
+def listed(items: Iterable[Any], limit: int) -> Data:
     """A list with its length, and whether it was cut."""
     found = list(items)
     return {"items": found[:limit], "total": len(found), "truncated": len(found) > limit}
 
 
-def _short(value: Any) -> Any:
+def short(value: Any) -> Any:
     """Texts that are too long, without their end."""
     return f"{value[: MOST_TEXT - 1]}…" if isinstance(value, str) and len(value) > MOST_TEXT else value
 
@@ -69,7 +69,7 @@ def _diagnosis(report: Report, _limit: int) -> Data | None:
         return None
     second = found.second
     return {
-        "headline": _short(found.headline),
+        "headline": short(found.headline),
         "bottleneck": {
             "id": found.bottleneck,
             "share": round(found.share, 4),
@@ -77,7 +77,7 @@ def _diagnosis(report: Report, _limit: int) -> Data | None:
         },
         "second": second and {"id": second.bottleneck, "share": round(second.share, 4), "status": MEASURED},
         "judged": {"basis": found.basis, "phase": found.phase, "unknown_share": round(found.unknown_share, 4)},
-        "action": _short(found.action),
+        "action": short(found.action),
         "fix_first": found.fix_first,
         "saves": _saves(found.saves),
         "frameworks": list(found.frameworks),
@@ -91,14 +91,14 @@ def _saves(saves: Saves | None) -> Data:
     known = {"low_ns": saves.low_ns, "high_ns": saves.high_ns, "of_ns": saves.of_ns, "per": saves.per}
     status = NOT_KNOWN if saves.cannot_tell else PREDICTED
     said = {"status": status, "by": "replay" if saves.method == REPLAY else "upper bound"}
-    return known | said | ({"reason": _short(saves.reason)} if saves.reason else {})
+    return known | said | ({"reason": short(saves.reason)} if saves.reason else {})
 
 
 def _finding(finding: Finding) -> Data:
     of_work = bool(finding.bottleneck) and bool(BOTTLENECKS[finding.bottleneck].work)
     return {
         "id": finding.id,
-        "title": _short(finding.title),
+        "title": short(finding.title),
         "severity": finding.severity,
         "devices": finding.devices or [finding.device],
         "cause": {
@@ -109,18 +109,18 @@ def _finding(finding: Finding) -> Data:
         "lost": {"ns": finding.lost_ns, "share": round(finding.lost_share, 4), "status": MEASURED},
         "saves": _saves(finding.saves),
         "part_of": finding.part_of,
-        "evidence": _listed(map(_short, finding.evidence), 2),
-        "advice": _listed(map(_short, finding.advice), 1),
+        "evidence": listed(map(short, finding.evidence), 2),
+        "advice": listed(map(short, finding.advice), 1),
     }
 
 
 def _findings(report: Report, limit: int) -> Data:
     """In the order of the page: the first saves most."""
-    return _listed(map(_finding, report.findings), limit)
+    return listed(map(_finding, report.findings), limit)
 
 
 def _phases(report: Report, limit: int) -> Data:
-    return _listed(
+    return listed(
         (
             {
                 "name": each.name,
@@ -143,10 +143,10 @@ def _time(report: Report, limit: int) -> Data:
         judged = report.judged_of(device.key)
         if judged is not None:
             sums = {"bottlenecks": judged.account, "idle_causes": judged.ledger}
-            listed = {name: _listed(_largest(found), limit) for name, found in sums.items()}
+            listed = {name: listed(_largest(found), limit) for name, found in sums.items()}
             ns = {"ns": sum(judged.account.values()), "idle_ns": judged.idle_ns}
             parts.append({"device": device.key, "scope": "judged", "status": MEASURED} | ns | listed)
-    return _listed(parts, max(limit, 1))
+    return listed(parts, max(limit, 1))
 
 
 def _largest(sums: dict[str, int]) -> list[Data]:
@@ -158,9 +158,9 @@ def _trace(report: Report, limit: int) -> Data:
     missing = [each for each in report.trace.capabilities if not each.available]
     return {
         "nsys_version": report.trace.nsys_version,
-        "devices": _listed(({"key": each.key, "name": each.name} for each in report.devices), limit),
-        "not_captured": _listed(({"id": each.id, "option": each.recapture} for each in missing), 4 * limit),
-        "warnings": _listed((_short(each) for each in report.trace.warnings), limit),
+        "devices": listed(({"key": each.key, "name": each.name} for each in report.devices), limit),
+        "not_captured": listed(({"id": each.id, "option": each.recapture} for each in missing), limit),
+        "warnings": listed((short(each) for each in report.trace.warnings), limit),
     }
 
 

@@ -64,3 +64,27 @@ def text_of(transforms: Iterable[Transform]) -> str:
 def _number(factor: float) -> str:
     """With all its digits: reading it gives the same factor."""
     return repr(float(factor)).removesuffix(".0")
+
+
+_OF_NAMES = ("without", "finding", "graphs", "merge", "stream")
+"""Options of a name or a pattern."""
+_ALONE = "async-copies"
+_EVERY = (*_OF_NAMES, *SCALED, *CHOICES, *NUMBERED, _ALONE)
+
+
+def read(text: str) -> Transform:
+    """The change for `without sync`, `kernel gemm*0.5` or `async-copies`: as on the command line, the dashes are left
+    out or not. Raises UsageError for another text."""
+    option, _, value = text.strip().removeprefix("--").partition(" ")
+    value = value.strip().strip("'\"")
+    if option in SCALED:
+        return scaled(option, value)
+    if option in CHOICES:
+        return chosen(option, value)
+    if option in NUMBERED and _NUMBER.fullmatch(value):
+        return Transform(option=option, factor=float(value))
+    if (option in _OF_NAMES and value) or (option == _ALONE and not value):
+        return Transform(option=option, of=value)
+    near = get_close_matches(option, _EVERY, n=1)
+    suggestion = f"; did you mean '{near[0]}'?" if near and near[0] != option else ""
+    raise UsageError(f"'{text}' is no change{suggestion}", hint=f"write 'without sync'; changes: {', '.join(_EVERY)}")

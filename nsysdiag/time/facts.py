@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.fields import Base64, Count, KernelName, OwnText, RangeName
@@ -51,6 +52,20 @@ class TimeColumns(Struct, frozen=True):
         none = np.empty(0, dtype=np.int64)
         named = {name: NameColumn(none, []) for name in NAMED}
         return cls("", none, none, none, none.astype(np.bool_), none, none, named)
+
+
+_OF_THE_PROGRAM = ("call", "place", "operation")
+"""Columns that hold names of the program."""
+
+
+def hidden_names(tables: Iterable[TimeColumns]) -> list[TimeColumns]:
+    """The same tables without names of the program: these columns are empty."""
+
+    def hidden(table: TimeColumns) -> dict[str, NameColumn]:
+        none = NameColumn(np.full(len(table.start), -1, dtype=np.int64), [])
+        return table.named | dict.fromkeys(_OF_THE_PROGRAM, none)
+
+    return [replace(each, named=hidden(each)) for each in tables]
 
 
 class GapPlaces(Packed, frozen=True):
