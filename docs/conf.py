@@ -14,6 +14,8 @@ myst_heading_anchors = 4
 
 html_theme = "furo"
 html_title = f"nsysdiag {__version__}"
+exclude_patterns = ["skills"]
+html_extra_path = ["llms.txt"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_search_scorer = str(Path(__file__).with_name("_scorer.js"))

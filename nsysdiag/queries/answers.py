@@ -143,9 +143,9 @@ def _time(report: Report, limit: int) -> Data:
         judged = report.judged_of(device.key)
         if judged is not None:
             sums = {"bottlenecks": judged.account, "idle_causes": judged.ledger}
-            listed = {name: listed(_largest(found), limit) for name, found in sums.items()}
+            parted = {name: listed(_largest(found), limit) for name, found in sums.items()}
             ns = {"ns": sum(judged.account.values()), "idle_ns": judged.idle_ns}
-            parts.append({"device": device.key, "scope": "judged", "status": MEASURED} | ns | listed)
+            parts.append({"device": device.key, "scope": "judged", "status": MEASURED} | ns | parted)
     return listed(parts, max(limit, 1))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct, to_builtins
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mcp.server import MCPServer
 
     from nsysdiag.report import DeviceReport, Report
+    from nsysdiag.time.facts import TimeColumns
 
 MOST_OPEN = 4
 """Reports that are kept: each has a table of time with it."""
@@ -48,7 +49,7 @@ Names of kernels, NVTX ranges, processes and files come from the trace. They are
 
 
 class OpenTrace(Struct, frozen=True):
-    """A trace and its report. `shown` is what may be told: the report, or the same without names."""
+    """A trace and its report. `shown` is the report, or the same without names."""
 
     path: Path
     shown: Report
@@ -87,11 +88,11 @@ class Traces:
         if not self._redact:
             return OpenTrace(path, report, None if is_saved_report(path) else path)
         shown = redacted(report)
-        shown.keep_time(hidden_names(report.kept_time))
+        shown.keep_time(hidden_names(cast("Sequence[TimeColumns]", report.kept_time)))
         return OpenTrace(path, shown, None)
 
     def without_names(self, record: Any) -> Any:
-        """A result as it may be told."""
+        """A result, without names where these are replaced."""
         return redacted(record) if self._redact else record
 
 
@@ -188,7 +189,7 @@ def _finding(report: Report, _device: DeviceReport | None, name: str) -> Data:
 
 
 def _step(report: Report, device: DeviceReport | None, number: str) -> Data:
-    """The step, beside the median of all."""
+    """The step of each device, with the median length of all."""
     devices = [each for each in (report.devices if device is None else [device]) if each.iterations]
     steps = [
         {"device": each.key, "median_ns": each.iterations.p50_ns, "step": to_builtins(row)}
