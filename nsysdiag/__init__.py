@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     from nsysdiag.findings.facts import Finding
     from nsysdiag.formats.figures import figures, gap_chart, ledger_chart, queue_depth_chart
     from nsysdiag.formats.frames import all_gaps, frames
+    from nsysdiag.functions import (
+        add_to_baseline,
+        analyze_batch,
+        baseline,
+        bundle,
+        check_report,
+        demo_trace,
+        info,
+    )
     from nsysdiag.messages import InputError, NotComparableError, NsysdiagError, OutputError, UsageError
     from nsysdiag.pipeline.changes import compare, whatif
     from nsysdiag.pipeline.loading import analyze, load
@@ -39,13 +48,20 @@ __all__ = [
     "UsageError",
     "WhatIf",
     "__version__",
+    "add_to_baseline",
     "all_gaps",
     "analyze",
+    "analyze_batch",
     "analyze_ranks",
+    "baseline",
+    "bundle",
+    "check_report",
     "compare",
+    "demo_trace",
     "figures",
     "frames",
     "gap_chart",
+    "info",
     "ledger_chart",
     "load",
     "open_trace",
@@ -67,13 +83,20 @@ _HOMES = {
     "Transform": "nsysdiag.replay.facts",
     "UsageError": "nsysdiag.messages",
     "WhatIf": "nsysdiag.replay.facts",
+    "add_to_baseline": "nsysdiag.functions",
     "all_gaps": "nsysdiag.formats.frames",
     "analyze": "nsysdiag.pipeline.loading",
+    "analyze_batch": "nsysdiag.functions",
     "analyze_ranks": "nsysdiag.ranks.pipeline",
+    "baseline": "nsysdiag.functions",
+    "bundle": "nsysdiag.functions",
+    "check_report": "nsysdiag.functions",
     "compare": "nsysdiag.pipeline.changes",
+    "demo_trace": "nsysdiag.functions",
     "figures": "nsysdiag.formats.figures",
     "frames": "nsysdiag.formats.frames",
     "gap_chart": "nsysdiag.formats.figures",
+    "info": "nsysdiag.functions",
     "ledger_chart": "nsysdiag.formats.figures",
     "load": "nsysdiag.pipeline.loading",
     "open_trace": "nsysdiag.trace.trace",
@@ -94,4 +117,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

@@ -34,7 +34,7 @@ class NsysdiagError(Exception):
         self.shown = shown
 
 
-class UsageError(NsysdiagError):
+class UsageError(NsysdiagError, ValueError):
     """Wrong use or configuration: an unknown cause, a window that cannot be read, a missing option."""
 
     exit_code = 2

@@ -6,12 +6,13 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeVar, cast, overload
 
 import msgspec
 from msgspec.structs import replace
 
 from nsysdiag.fields import TextKind, fields_of, leaves
+from nsysdiag.messages import UsageError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -175,6 +176,35 @@ def asked(record: Record, expression: str, table: str) -> pd.DataFrame:
 def timed(report: Record, tables: Sequence[object]) -> pd.DataFrame:
     """The table of time of a report as a data frame. pandas is loaded for it."""
     return cast("pd.DataFrame", import_module("nsysdiag.formats.frames").time_frame(report, tables))
+
+
+def made_of(record: Record, home: str, name: str, *given: Any, **named: Any) -> Any:
+    """The result of a public function of a higher layer on a record."""
+    return getattr(import_module(f"nsysdiag.{home}"), name)(record, *given, **named)
+
+
+K = TypeVar("K")
+
+
+class ByName(list[K]):
+    """A list of records that also gives one by its name: `devices["gpu0"]`. Raises UsageError, a ValueError, with the
+    names that there are."""
+
+    @overload
+    def __getitem__(self, wanted: SupportsIndex | str) -> K: ...
+    @overload
+    def __getitem__(self, wanted: slice) -> list[K]: ...
+    def __getitem__(self, wanted: Any) -> Any:
+        """One by its place or name, or some of them."""
+        if not isinstance(wanted, str):
+            return super().__getitem__(wanted)
+        names = [getattr(each, "key", None) or getattr(each, "id", None) for each in self]
+        if wanted in names:
+            return super().__getitem__(names.index(wanted))
+        from difflib import get_close_matches
+
+        near = get_close_matches(wanted, [str(each) for each in names], 5, 0) or ["there is none"]
+        raise UsageError(f"nothing is called '{wanted}'", hint=f"near names: {', '.join(near)}")
 
 
 def selected(record: Record, sql: str) -> pd.DataFrame:

@@ -7,7 +7,7 @@ nanoseconds in the trace's own clock, intervals are half-open. A field that hold
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -61,7 +61,7 @@ from nsysdiag.phases.facts import Phase, PhaseDevice, added
 from nsysdiag.phrases import Phrases
 from nsysdiag.ranges.facts import FlameGraph, FlameStack, RangeTree
 from nsysdiag.ranks.facts import RankComparison
-from nsysdiag.record import Packed, PackedColumn, Record, Result, Shown, asked, selected, timed
+from nsysdiag.record import ByName, Packed, PackedColumn, Record, Result, Shown, asked, made_of, selected, timed
 from nsysdiag.time.facts import GapPlaces
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.utilization.facts import Utilization
@@ -70,6 +70,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
+
+    from nsysdiag.ci.facts import BudgetResult
+    from nsysdiag.comparison.facts import Comparison
+    from nsysdiag.replay.facts import WhatIf
 
 SCHEMA_VERSION = "2"
 
@@ -395,6 +399,14 @@ class NotRecorded(Record, frozen=True):
     tool: OwnText
 
 
+if TYPE_CHECKING:
+    Devices = ByName[DeviceReport]
+    Findings = ByName[Finding]
+else:  # what is read: a list, which becomes one that knows names
+    Devices = list[DeviceReport]
+    Findings = list[Finding]
+
+
 class Report(Result, frozen=True, dict=True):
     """Everything that was found out about one trace. `ranks` compares its devices, None where there is one alone or
     nothing that they have in common; `not_recorded` is what no such trace tells, `cost` that of all devices that have a
@@ -406,8 +418,8 @@ class Report(Result, frozen=True, dict=True):
     schema_version: OwnText
     tool: Tool
     trace: TraceInfo
-    devices: list[DeviceReport]
-    findings: list[Finding]
+    devices: Devices
+    findings: Findings
     causes: list[CauseInfo]
     recapture: OwnText | None
     settings: ValueBySetting
@@ -439,6 +451,15 @@ class Report(Result, frozen=True, dict=True):
         found = [each for phase in phases for each in phase.devices if each.key == key]
         return added(found) if found else None
 
+    def keep_source(self, path: object, settings: object) -> None:
+        """Keep where it was made from, which is not saved with it."""
+        self.__dict__["_source"] = path, settings
+
+    @property
+    def source(self) -> Any:
+        """The path and the settings that it was made from; None of a report that was read from a file."""
+        return self.__dict__.get("_source")
+
     def keep_time(self, tables: Sequence[object]) -> None:
         """Keep the tables of time of its devices (nsysdiag.time.facts), which are not saved with it."""
         self.__dict__["_time"] = tables
@@ -464,6 +485,41 @@ class Report(Result, frozen=True, dict=True):
         UsageError for a report that was read from a file.
         """
         return timed(self, self.kept_time)
+
+    def __post_init__(self) -> None:
+        """Lets devices and findings be named: `report.devices["gpu0"]`, `report.findings["f-sync"]`."""
+        for name in ("devices", "findings"):
+            if not isinstance(held := getattr(self, name), ByName):
+                msgspec.structs.force_setattr(self, name, ByName(held))
+
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """Its tables as data frames, see `nsysdiag.frames`."""
+        found: dict[str, pd.DataFrame] = made_of(self, "formats.frames", "frames")
+        return found
+
+    def all_gaps(self) -> pd.DataFrame:
+        """Every gap of every device, see `nsysdiag.all_gaps`."""
+        found: pd.DataFrame = made_of(self, "formats.frames", "all_gaps")
+        return found
+
+    def compare(self, after: Any, *, across_gpus: bool = False) -> Comparison:
+        """What changed from this report to another one, or to a trace, see `nsysdiag.compare`."""
+        found: Comparison = made_of(self, "pipeline.changes", "compare", after, across_gpus=across_gpus)
+        return found
+
+    def check(self, *budgets: str) -> list[BudgetResult]:
+        """What becomes of budgets such as `idle_share > 20%`, see `nsysdiag.check_report`."""
+        found: list[BudgetResult] = made_of(self, "functions", "check_report", *budgets)
+        return found
+
+    def whatif(self, *changes: str) -> WhatIf:
+        """How long a step would be with changes as on the command line: `report.whatif("without sync")`; without any,
+        what each finding would save. The trace is read again, with the settings of this report.
+
+        Raises UsageError for a change that is none, and for a report that was read from a file.
+        """
+        found: WhatIf = made_of(self, "pipeline.changes", "whatif_of", changes)
+        return found
 
     def sql(self, query: str) -> pd.DataFrame:
         """The answer to one SELECT over the tables of `nsysdiag.frames(report)` and `time`, as `nsysdiag sql` gives it.

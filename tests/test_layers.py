@@ -55,6 +55,7 @@ LAYERS = [
     files_of_subjects(PRESENTATION) + " trace.show ledger.show findings.show findings.words",
     "formats comparison.show ranks.show replay.show",
     "share batch capture baselines queries",
+    "functions",
     "cli entry __main__",
 ]
 """From the bottom up. A module is in the layer that names it, or else the nearest package around it."""

@@ -17,7 +17,7 @@ import pytest
 
 from nsysdiag import Settings, analyze
 from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.cli.analyze import bundled_trace
+from nsysdiag.functions import bundled_trace
 from tests.grafting import NAME
 from tests.test_real_hosts import CLOSE, FIXTURES, LONG_NS, OF_RANKS, SUFFIXES, grafted, idle_within
 from tests.test_simulator import contents

@@ -31,8 +31,9 @@ import pandas as pd
 
 from nsysdiag import (
     Comparison, Finding, InputError, NotComparableError, NsysdiagError, OutputError, RanksReport, Report, Settings,
-    Transform, UsageError, WhatIf, __version__, all_gaps, analyze, analyze_ranks, compare, figures, frames,
-    gap_chart, ledger_chart, load, open_trace, query_trace, queue_depth_chart, whatif,
+    Transform, UsageError, WhatIf, __version__, add_to_baseline, all_gaps, analyze, analyze_batch, analyze_ranks,
+    baseline, bundle, check_report, compare, demo_trace, figures, frames, gap_chart, info, ledger_chart, load,
+    open_trace, query_trace, queue_depth_chart, whatif,
 )
 
 
@@ -70,6 +71,20 @@ def main(path: Path) -> int:
     assert_type(query_trace(path, "SELECT * FROM steps"), pd.DataFrame)
     gaps = all_gaps(report)
     print(gaps.groupby(["nvtx", "cause"], observed=True)["length_ns"].sum().nlargest(5))
+    assert_type(report.devices["gpu0"].idle_ns, int)
+    assert_type(report.findings["f-sync"], Finding)
+    assert_type(report.frames(), dict[str, pd.DataFrame])
+    assert_type(report.all_gaps(), pd.DataFrame)
+    assert_type(report.compare("after.sqlite"), Comparison)
+    assert_type(report.whatif("without sync"), WhatIf)
+    assert_type([each.broken for each in report.check("idle_share > 20%")], list[bool])
+    assert_type([each.broken for each in check_report(report, "idle_share > 20%")], list[bool])
+    assert_type(demo_trace(), Path)
+    assert_type(bundle(path, "ticket.zip", redact=True), Path)
+    assert_type(add_to_baseline("main", report), list[Path])
+    assert_type(baseline("main"), list[Report])
+    assert_type(info(path).processes, int)
+    print([each.name for each in analyze_batch([path], "reports", jobs=2).entries])
     comparison = compare(["a.json", report], whatif(path, [Transform(option="without", of="sync")]), across_gpus=True)
     assert_type(comparison, Comparison)
     ranks = analyze_ranks([path, "b.sqlite"])

@@ -1,8 +1,6 @@
 """`nsysdiag analyze`: one trace in, reports out; `nsysdiag demo`, the same of a trace that is bundled; and `nsysdiag
 render`, a saved report in other formats."""
 
-import gzip
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -185,8 +183,6 @@ Examples:
   nsysdiag demo
   nsysdiag demo -o demo.html --open"""
 
-NAME = "demo.sqlite"
-
 
 @options.spread
 def demo(*, out: options.DemoOutputs) -> None:
@@ -199,19 +195,13 @@ def demo(*, out: options.DemoOutputs) -> None:
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.cli.settings import analyze_trace
     from nsysdiag.config.settings import Settings
+    from nsysdiag.functions import DEMO, demo_trace
     from nsysdiag.process import private_folder
 
-    destinations = plan(out, Path(NAME).stem)
+    destinations = plan(out, Path(DEMO).stem)
     with private_folder() as folder:
-        trace = folder / NAME
-        trace.write_bytes(gzip.decompress(bundled_trace()))
-        report = analyze_trace(trace, Settings(), quiet=out.quiet)
+        report = analyze_trace(demo_trace(folder / DEMO), Settings(), quiet=out.quiet)
     write_all(report, destinations, out)
-
-
-def bundled_trace() -> bytes:
-    """The gzipped trace that ships inside the package."""
-    return files("nsysdiag").joinpath("data", f"{NAME}.gz").read_bytes()
 
 
 RENDER_EXAMPLES = """\b

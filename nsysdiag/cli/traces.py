@@ -14,9 +14,9 @@ from nsysdiag.shortage import Attempt
 from nsysdiag.trace.formats import named, stem_of
 
 if TYPE_CHECKING:
-    from nsysdiag.cli.tables import TraceFacts
     from nsysdiag.config.settings import Settings
     from nsysdiag.share.bundle import Bundle
+    from nsysdiag.trace.info import TraceFacts
 
 
 INFO_EXAMPLES = """\b
@@ -44,7 +44,8 @@ def info(
     """
     import msgspec
 
-    from nsysdiag.cli.tables import as_json, gather
+    from nsysdiag.cli.tables import as_json
+    from nsysdiag.trace.info import gather
     from nsysdiag.trace.trace import open_trace
 
     with Attempt(f"read '{printable(trace)}'"), open_trace(Path(trace)) as opened:

@@ -28,6 +28,7 @@ from nsysdiag.pipeline.host import HostReading, look_at_host
 from nsysdiag.pipeline.job import Job, devices_for_ranks, judge_job
 from nsysdiag.pipeline.reading import Progress, Reading, read, silent
 from nsysdiag.pipeline.result import TraceResult
+from nsysdiag.record import ByName
 from nsysdiag.replay.predict import Predictions
 from nsysdiag.report import SCHEMA_VERSION, Report, Tool, TraceInfo
 from nsysdiag.timeline.timeline import with_threads
@@ -49,8 +50,8 @@ def write_report(job: Job, reading: Reading, host: HostReading) -> Report:
         schema_version=SCHEMA_VERSION,
         tool=Tool(name="nsysdiag", version=__version__),
         trace=_trace_info(job, reading),
-        devices=devices,
-        findings=judgment.findings,
+        devices=ByName(devices),
+        findings=ByName(judgment.findings),
         causes=cause_infos(),
         recapture=recapture(devices, capabilities, judgment.findings, judgment.diagnosis.frameworks),
         settings=settings.changed(partial=trace.partial),

@@ -15,7 +15,7 @@ from nsysdiag.comparison.pairing import are_redacted, read_from, require_names
 from nsysdiag.comparison.predicted import compare_sides
 from nsysdiag.config.settings import Settings
 from nsysdiag.iterations.chosen import CarriedSteps
-from nsysdiag.messages import printable
+from nsysdiag.messages import UsageError, printable
 from nsysdiag.pipeline import analyze
 from nsysdiag.pipeline.aligning import Given, cut_alike
 from nsysdiag.pipeline.analysis import analysis_of
@@ -24,6 +24,7 @@ from nsysdiag.pipeline.reading import Progress
 from nsysdiag.replay.answer import answered, refused
 from nsysdiag.replay.facts import Transform, WhatIf
 from nsysdiag.replay.model import Model
+from nsysdiag.replay.options import read
 from nsysdiag.replay.predict import Predictions, Told, identity_of, reason_against
 from nsysdiag.replay.stretch import MOST_AT_ALL, MOST_OPERATIONS
 from nsysdiag.report import Report
@@ -107,6 +108,17 @@ def whatif(
 
     Raises UsageError where a transform matches nothing, with near names, and what `analyze` raises."""
     return with_report(path, transforms, settings or Settings(timeline=False), progress)[1]
+
+
+def whatif_of(report: Report, changes: Sequence[str]) -> WhatIf:
+    """The prediction for a report's trace with these changes, each as on the command line. Raises UsageError for a
+    report that was read from a file, and what `whatif` does."""
+    if report.source is None:
+        raise UsageError(
+            "this report was read from a file: a prediction needs the trace itself", hint="nsysdiag.whatif(TRACE, ...)"
+        )
+    path, settings = report.source
+    return whatif(path, [read(each) for each in changes], replace(settings or Settings(), timeline=False))
 
 
 def with_report(

@@ -35,7 +35,9 @@ def analyze(path: str | os.PathLike[str], settings: Settings | None = None, prog
     """
     found = Path(os.fsdecode(path))
     if not is_saved_report(found):
-        return pipeline.analyze(found, settings, progress, keep_time=True)
+        made = pipeline.analyze(found, settings, progress, keep_time=True)
+        made.keep_source(found, settings)
+        return made
     settings, report = settings or Settings(), read_report(found)
     asked = [
         name

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsysdiag.cli.analyze import bundled_trace
+from nsysdiag.functions import bundled_trace
 from tests.comparison.programs import Program
 from tests.diagnosis.programs import chips, devices, launching, starts
 from tests.diagnosis.programs.registry import PROGRAMS

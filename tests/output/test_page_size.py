@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag import analyze
-from nsysdiag.cli.analyze import bundled_trace
+from nsysdiag.functions import bundled_trace
 from nsysdiag.formats import FORMATS, RenderOptions
 from tests.simulator.engine import US
 from tests.simulator.large import write_large

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 import nsysdiag
-from nsysdiag.cli.analyze import bundled_trace
+from nsysdiag.functions import bundled_trace
 from nsysdiag.cli.app import app
 from nsysdiag.config.settings import CostSettings
 from nsysdiag.document.one_line import LONGEST

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsysdiag.cli.analyze import bundled_trace
+from nsysdiag.functions import bundled_trace
 from nsysdiag.ranks.pipeline import analyze_ranks
 from tests.levels import examples
 from tests.ranks.run import MS, TRANSFER, US, compared_files, files

@@ -1,0 +1,141 @@
+"""What the commands `info`, `bundle`, `batch`, `baseline` and `demo` do, and budgets, as functions."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Sequence
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nsysdiag.baselines import add, folder_of, held_in
+from nsysdiag.batch.inputs import find_inputs
+from nsysdiag.batch.journal import BatchJournal
+from nsysdiag.batch.pool import run_locally
+from nsysdiag.batch.results import check_targets, run_all, write_results
+from nsysdiag.batch.task import Limits, Shared, Task, check_budgets, usable_cpus
+from nsysdiag.ci.budgets import check, parse_budgets, refuse_changes
+from nsysdiag.ci.facts import FAIL
+from nsysdiag.config.settings import BaselineSettings, Settings
+from nsysdiag.document.one_line import command_of
+from nsysdiag.formats.batch.entries import summary_of
+from nsysdiag.formats.documents import write
+from nsysdiag.formats.format import RenderOptions
+from nsysdiag.messages import OutputError
+from nsysdiag.pipeline.loading import analyze
+from nsysdiag.process import private_folder
+from nsysdiag.share.bundle import bundle_of
+from nsysdiag.share.bundle import is_ours as is_bundle
+from nsysdiag.share.names import Names
+from nsysdiag.trace.info import TraceFacts, gather
+from nsysdiag.trace.trace import open_trace
+
+if TYPE_CHECKING:
+    from nsysdiag.ci.facts import BatchSummary, BudgetResult
+    from nsysdiag.report import Report
+
+AnyPath = str | os.PathLike[str]
+BASELINES = Path(".nsysdiag", "baselines")
+DEMO = "demo.sqlite"
+
+
+def info(trace: AnyPath) -> TraceFacts:
+    """What a trace holds, and what it lacks, without an analysis. Raises InputError."""
+    with open_trace(trace) as opened:
+        return gather(opened)
+
+
+def check_report(report: Report, *budgets: str) -> list[BudgetResult]:
+    """What becomes of budgets, as `idle_share > 20%`: a result for each device that it is about; `broken` where it is
+    true. Raises UsageError for a budget that is none, and for one on something that the trace cannot tell."""
+    parsed = parse_budgets(budgets, FAIL, "check_report")
+    return check(report, parsed, report.trace.file)
+
+
+def bundle(
+    trace: AnyPath, output: AnyPath, settings: Settings | None = None, *, redact: bool = False, force: bool = False
+) -> Path:
+    """Write a zip for a ticket: the report, a summary, findings, and a slice of the trace. With `redact` it holds no
+    names. Raises OutputError for a file that nsysdiag did not write and that needs `force`."""
+    target = Path(os.fsdecode(output))
+    with private_folder() as folder, open_trace(trace) as opened:
+        names = Names() if redact else None
+        made = bundle_of(
+            opened,
+            settings or Settings(),
+            folder,
+            lambda report: RenderOptions(command=command_of(report)),
+            names=names,
+        )
+    write(target, made.data, force=force, is_ours=is_bundle)
+    return target
+
+
+def analyze_batch(
+    paths: Sequence[AnyPath],
+    output: AnyPath,
+    settings: Settings | None = None,
+    *,
+    budgets: Sequence[str] = (),
+    jobs: int | None = None,
+    force: bool = False,
+) -> BatchSummary:
+    """Write a page and a saved report for each trace below `paths`, and a summary of all, into the folder `output`.
+
+    Each is analysed in a process of its own, `jobs` at a time: as many as there are CPUs, unless said. Traces that
+    cannot be analysed are in the summary with their error. Raises UsageError where no trace is found, OutputError for
+    files that nsysdiag did not write and that need `force`.
+    """
+    folder, chosen = Path(os.fsdecode(output)).absolute(), settings or Settings()
+    parsed = parse_budgets(budgets, FAIL, "analyze_batch")
+    refuse_changes(parsed)
+    found = find_inputs([os.fsdecode(each) for each in paths], folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot make the folder {folder}: {error.strerror}") from error
+    check_targets(folder, found.inputs, None, force=force)
+    judging = partial(check_budgets, budgets=parsed)
+    shared = Shared(folder, chosen, _loaded, command_of, judging, force=force)
+    journal = BatchJournal(folder)
+    journal.begin((), force=force)
+    limits = Limits(jobs or usable_cpus(), None)
+    run = partial(run_locally, limits=limits, watch=lambda _left, _running: None)
+    summary = summary_of(run_all([Task(each, shared, None) for each in found.inputs], run, journal), chosen.changed())
+    write_results(folder, summary, [], force=force)
+    return summary
+
+
+def _loaded(path: Path, settings: Settings) -> Report:
+    """For other processes, which find this function by its name."""
+    return analyze(path, settings)
+
+
+def add_to_baseline(
+    name: str, *reports: Report, folder: AnyPath = BASELINES, keep: int = BaselineSettings().runs
+) -> list[Path]:
+    """Save reports as runs of a baseline, which keeps the last ones. A trace that is a run already is not added again.
+    Returns the new files."""
+    return add(folder_of(Path(os.fsdecode(folder)), name), reports, keep)[0]
+
+
+def baseline(name: str, folder: AnyPath = BASELINES) -> list[Report]:
+    """The reports of the runs of a baseline, the oldest first: a side for `compare`."""
+    return [report for _, report in held_in(folder_of(Path(os.fsdecode(folder)), name)).runs]
+
+
+def demo_trace(output: AnyPath = DEMO) -> Path:
+    """Write the trace of `nsysdiag demo` to a file, unless it is there, and return its path. Raises OutputError for
+    another file of this name."""
+    target, data = Path(os.fsdecode(output)), gzip.decompress(bundled_trace())
+    if target.exists() and target.read_bytes() != data:
+        raise OutputError(f"'{target}' is another file", hint="choose another name")
+    target.write_bytes(data)
+    return target
+
+
+def bundled_trace() -> bytes:
+    """The gzipped trace that ships inside the package."""
+    return files("nsysdiag").joinpath("data", f"{DEMO}.gz").read_bytes()
