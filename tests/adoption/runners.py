@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 from msgspec import Struct, field
 
-from nsysdiag.cli.analyze import bundled_trace
+from nsysdiag.functions import bundled_trace
 
 ROOT = Path(__file__).parents[2]
 ACTION = ROOT / "action.yml"

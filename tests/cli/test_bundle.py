@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag import Settings, analyze
-from nsysdiag.cli.analyze import bundled_trace
+from nsysdiag.functions import bundled_trace
 from nsysdiag.saved import unpack
 from nsysdiag.share import slicing
 from tests.builder import TraceBuilder

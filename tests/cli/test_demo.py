@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.cli.analyze import bundled_trace
+from nsysdiag.functions import bundled_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def _bundled(monkeypatch: pytest.MonkeyPatch) -> None:
     content = gzip.compress(b"SQLite format 3\0", mtime=0)
-    monkeypatch.setattr("nsysdiag.cli.analyze.bundled_trace", lambda: content)
+    monkeypatch.setattr("nsysdiag.functions.bundled_trace", lambda: content)
 
 
 @pytest.mark.usefixtures("_bundled")

@@ -43,7 +43,7 @@ def test_groups_in_their_order(cli: Callable[..., Result]) -> None:
     titles = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
     groups = [title for title in GROUPS if title in titles]
     assert titles == ["Arguments", *groups]
-    assert len(groups) == 5
+    assert len(groups) == 6
     outputs = lines[lines.index("Outputs:") :][: lines[lines.index("Outputs:") :].index("")]
     assert [word for word in ("--output", "--open", "--gaps") if not any(word in line for line in outputs)] == []
     assert not any("--nvtx" in line for line in outputs)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from nsysdiag.cli.analyze import bundled_trace
 from nsysdiag.config.settings import CostSettings, Settings
 from nsysdiag.cost.cost import price_of, priced
 from nsysdiag.cost.facts import Amount
+from nsysdiag.functions import bundled_trace
 from nsysdiag.pipeline import analyze
 from nsysdiag.record import to_json
 from nsysdiag.report import Report

@@ -11,9 +11,9 @@ import pytest
 
 import nsysdiag
 from nsysdiag.bottlenecks import BOTTLENECKS
-from nsysdiag.cli.analyze import bundled_trace
 from nsysdiag.cli.console import BROKEN_BUDGET, BUG
 from nsysdiag.formats.batch.registry import OURS
+from nsysdiag.functions import bundled_trace
 from nsysdiag.messages import NsysdiagError
 from nsysdiag.signals import Ended
 from tests.conftest import NEEDS

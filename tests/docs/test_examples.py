@@ -18,9 +18,9 @@ import yaml
 from nsysdiag.causes import CAUSES
 from nsysdiag.ci.budgets import budgets_of, parse_budgets
 from nsysdiag.ci.measuring import measures
-from nsysdiag.cli.analyze import bundled_trace
 from nsysdiag.config.file import read_file
 from nsysdiag.cost.cost import price_of
+from nsysdiag.functions import bundled_trace
 from tests.adoption.linting import complaints_of_actionlint, fits
 from tests.docs.pages import PAGES, ROOT, fenced, name_of, page, shell_lines, text
 from tests.docs.test_generated import COMMANDS

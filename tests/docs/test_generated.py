@@ -19,13 +19,13 @@ from typer.testing import CliRunner
 
 import nsysdiag
 from nsysdiag.causes import CAUSES
-from nsysdiag.cli.analyze import bundled_trace
 from nsysdiag.cli.app import app
 from nsysdiag.cli.help import grouped
 from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.formats import FORMATS
 from nsysdiag.formats.html.page import TERMS
 from nsysdiag.formats.tables import TABLES
+from nsysdiag.functions import bundled_trace
 from scripts._gallery.entries import ENTRIES, Entry
 from scripts._gallery.page import table as entries_table
 from tests.causes.test_added import SOURCE

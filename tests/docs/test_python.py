@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import nsysdiag
-from nsysdiag.cli.analyze import bundled_trace
+from nsysdiag.functions import bundled_trace
 
 PAGE = Path(__file__).parents[2] / "docs" / "python.md"
 EXAMPLE = re.compile(

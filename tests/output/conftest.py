@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 import nsysdiag
-from nsysdiag.cli.analyze import bundled_trace
+from nsysdiag.functions import bundled_trace
 from tests.conftest import BROWSERS
 from tests.output.browser import Chromium
 from tests.shared import Shared

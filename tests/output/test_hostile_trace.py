@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import nsysdiag
-from nsysdiag.cli.analyze import bundled_trace
 from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.functions import bundled_trace
 from tests.output.browser import Chromium
 from tests.output.reader import Reader
 from tests.simulator.scenarios import SCENARIOS, scenario

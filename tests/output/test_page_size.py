@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag import analyze
-from nsysdiag.functions import bundled_trace
 from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.functions import bundled_trace
 from tests.simulator.engine import US
 from tests.simulator.large import write_large
 from tests.simulator.simulation import Simulation

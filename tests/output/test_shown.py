@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 import nsysdiag
-from nsysdiag.functions import bundled_trace
 from nsysdiag.cli.app import app
 from nsysdiag.config.settings import CostSettings
 from nsysdiag.document.one_line import LONGEST
 from nsysdiag.findings.facts import Finding
+from nsysdiag.functions import bundled_trace
 from nsysdiag.messages import InputError, NotComparableError, OutputError, UsageError
 from nsysdiag.record import Record, to_json
 from nsysdiag.report import DeviceReport, Gap

@@ -15,8 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 from nsysdiag import Transform, WhatIf, whatif
-from nsysdiag.cli.analyze import bundled_trace
 from nsysdiag.cli.app import app
+from nsysdiag.functions import bundled_trace
 from nsysdiag.messages import UsageError
 from nsysdiag.replay.options import text_of
 from nsysdiag.units import format_ns
