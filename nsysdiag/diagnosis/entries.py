@@ -187,7 +187,7 @@ def _on_bar(name: str, phase: Phase, whole: int, *, tell: bool) -> str:
     return long if tell and phase.judged and fits(long, phase.end_ns - phase.start_ns, whole) else name
 
 
-_ENDS = {"head": "head of the slice", "tail": "tail of the slice"}
+_ENDS = {"head": "head of the slice", "tail": "tail of the slice", "outside": "outside of the named steps"}
 
 
 def phase_names(phases: Sequence[Phase], basis: str = "steady") -> list[str]:

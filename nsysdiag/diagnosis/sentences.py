@@ -58,6 +58,7 @@ OTHERS = {
     "steady": "other phases that repeat",
     "head": "the head of the slice",
     "tail": "the tail of the slice",
+    "outside": "time outside of the named steps",
 }
 NAMED = 0.01
 """Share of the time of what can be fixed first, from which on the headline names it."""

@@ -42,7 +42,7 @@ class AnalysisWindow(Struct, frozen=True):
     `asked` is where the time that the user chose begins, where that is before the first operation, else None.
     `inside_run`: the capture begins in the middle of a run. `held`: the first work waited for work that is not in the
     trace, and `whole` begins behind that wait; `late`: some operations before it are left out. `passes` are those of
-    such a capture, or the one step that the user names."""
+    such a capture, or the one step that the user names; `named`: the user says what a step is."""
 
     parts: Intervals
     whole: Intervals
@@ -53,6 +53,7 @@ class AnalysisWindow(Struct, frozen=True):
     held: bool = False
     late: bool = False
     passes: Passes | None = None
+    named: bool = False
 
     def edge_ns(self, duration_ns: int | None) -> int | None:
         """The capture before the first and after the last launched operation; None without a known duration."""
@@ -115,7 +116,8 @@ def window_of(
     passes = None if narrowed else _passes(device, calls, ranges, whole, settings, inside_run=inside_run)
     passes = passes and replace(passes, layers=layers)
     before = _before(parts, wanted, whole)
-    return AnalysisWindow(parts, whole, reason, narrowed, before, inside_run, known is not None, late, passes)
+    named = settings.step is not None
+    return AnalysisWindow(parts, whole, reason, narrowed, before, inside_run, known is not None, late, passes, named)
 
 
 def _passes(

@@ -24,9 +24,10 @@ UNEVEN = 1.03
 look wrong next to another length."""
 LEAST_WORK = 0.05
 """A device with less than this share of the busiest one's work is merely touched: it says nothing of the job."""
-PhaseName = Literal["start-up", "steady", "pause", "teardown", "head", "tail"]
+PhaseName = Literal["start-up", "steady", "pause", "teardown", "head", "tail", "outside"]
 """Before the first part that repeats, a part that repeats, between two of them, and after the last. `head` and `tail`
-are the same two of a capture that begins in the middle of a run."""
+are the same two of a capture that begins in the middle of a run. `outside` does the work of steps that the user named,
+but is in none of these."""
 Basis = Literal["steady", "phase", "window", "cold", "none"]
 """What is judged: phases that repeat; phases with two to four repeats; the whole window; a start without a steady
 phase; nothing, as no GPU work was recorded."""

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import to_planes, to_text
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, subtract, union
-from nsysdiag.events.operations import Category
 from nsysdiag.phases.facts import FEWEST_REPEATS, REPEAT, STEP, Basis, PhaseName, PhaseSteps
 from nsysdiag.phases.kinds import with_kinds
 from nsysdiag.phases.merging import LEAST_LENGTH, CutCandidates, job_cuts, merged
+from nsysdiag.phases.next_to_steps import SAME_WORK, Span, does_the_work_of, is_like, named_spans
 from nsysdiag.phases.passes import JobPasses, passes_of_job
 from nsysdiag.phases.signal import (
     WINDOWS,
@@ -19,9 +19,7 @@ from nsysdiag.phases.signal import (
     StepLoop,
     job_window,
     job_work,
-    launched_in,
     loops_of,
-    operation_keys,
     operations_in,
     signal_of,
     whole_steps,
@@ -33,58 +31,12 @@ from nsysdiag.phases.signal import (
 from nsysdiag.phases.steady import (
     ALIKE,
     REPEATED,
-    REPEATED_SHARE,
     JobParts,
     cosine,
     same_sequences,
     segments_of,
     without_warm_up,
 )
-
-# Short parts at the end of a phase, or between two, that do its work: a step that is cut, or an evaluation.
-#
-# ```
-# steps    |==A==B..|==A==B..|==A==B..|==A==B|          the last one is cut: no teardown
-# phases   |         steady           | steady |
-# ```
-
-SAME_WORK = 0.5
-"""Of the busy share of a steady phase: with so much of the same work a part is a phase that repeats."""
-FEWEST_NAMES = 2
-"""One kernel name alone may be the end of the last step."""
-
-Span = tuple[int, int]
-"""From and to, in ns."""
-
-
-def does_the_work_of(part: Span, steady: Span, signals: list[DeviceSignal]) -> bool:
-    """Whether the devices work for about as much of `part` as of `steady`, mostly in kernels of the same names, several
-    where there are several: neither a copy of the result nor a last collective shows that work goes on."""
-    share, usual = (_busy_share(each, signals) for each in (part, steady))
-    if not usual or share < SAME_WORK * usual:
-        return False
-    same, total, names, known = np.sum([_of_names(part, steady, signal) for signal in signals], axis=0).tolist()
-    several = names >= min(len(signals) * FEWEST_NAMES, known)
-    return bool(total) and several and same >= REPEATED_SHARE * total
-
-
-def _busy_share(span: Span, signals: list[DeviceSignal]) -> float:
-    """Of the time of all devices in it."""
-    length = (span[1] - span[0]) * len(signals)
-    return sum(int(coverage(each.split.busy, Intervals.of([span])).sum()) for each in signals) / max(length, 1)
-
-
-def _of_names(part: Span, steady: Span, signal: DeviceSignal) -> IntArray:
-    """The time of the kernels in `part` whose names are in `steady` as well, and of all operations in it, in ns; how
-    many names these are, and how many `steady` has."""
-    device = signal.device
-    operations, keys, inside = device.operations, operation_keys(device), launched_in(device, *part)
-    kernel = np.isin(operations.category, (Category.KERNEL, Category.GRAPH))
-    known = np.unique(keys[kernel & launched_in(device, *steady)])
-    time = np.minimum(operations.end[inside], part[1]) - np.maximum(operations.start[inside], part[0])
-    same = np.isin(keys[inside], known)
-    return np.array([time[same].sum(), time.sum(), len(np.unique(keys[inside][same])), len(known)], np.int64)
-
 
 LOOKS = ((WINDOWS, False), (WINDOWS // 4, False), (WINDOWS, True))
 """Numbers of windows, and whether the signal is scaled. Unknown steps as long as a window or two hide all other
@@ -113,7 +65,7 @@ CUT_SHARE = 0.01
 CHOSEN = "the range was chosen"
 INSIDE_STEP = "what repeats is a part of a step"
 _EFFORT = 6
-ONCE, ONE_PASS = "nothing repeats", "the capture holds few passes"
+ONCE, ONE_PASS, NAMED = "nothing repeats", "the capture holds few passes", "the steps were named"
 SEQUENCE = "sequence"
 """What shows the steps: the same operations in the same order."""
 
@@ -177,12 +129,49 @@ def find_phases(signals: list[DeviceSignal], first_call_ns: int | None, *, narro
     passes, held = passes_of_job(active, loops), any(each.held for each in active)
     if passes is not None:
         first = lo if first_call_ns is None or inside_run else min(first_call_ns, lo)
-        return replace(_of_passes(passes, lo, hi, first, inside_run=inside_run), held=held)
+        return replace(_of_passes(passes, lo, hi, first, active, inside_run=inside_run), held=held)
     judged = _judged(_parts(active, loops, lo, hi), active, loops, first_call_ns)
+    if loops and any(each.named for each in active):
+        judged = _only_named(judged, loops, active)
     return replace(_inside_run(judged) if inside_run else judged, held=held)
 
 
-def _of_passes(passes: JobPasses, lo: int, hi: int, first: int, *, inside_run: bool) -> JobPhases:
+def _only_named(found: JobPhases, loops: list[StepLoop], signals: list[DeviceSignal]) -> JobPhases:
+    """The phases with the steps that the user named, and what is next to these."""
+    known = {(each.start, each.end): each for each in found.phases if each.name == "steady"}
+    spans = named_spans(list(known) if found.basis in ("steady", "phase") else [], loops)
+    if spans == list(known):
+        return replace(found, phases=_with_outside(found.phases, spans, found.start, signals))
+    steps = [known.get(each) or _with_steps(FoundPhase("steady", *each), loops, signals)[0] for each in spans]
+    first = found.phases[0].start
+    borders = [first, *(time for each in spans for time in each), found.end]
+    around = [FoundPhase("pause", *each) for each in zip(borders[::2], borders[1::2], strict=True)]
+    around[0], around[-1] = replace(around[0], name="start-up"), replace(around[-1], name="teardown")
+    phases = sorted([*steps, *(each for each in around if each.start < each.end)], key=lambda each: each.start)
+    phases = _with_outside(phases, spans, found.start, signals)
+    enough = any(each.repeats >= FEWEST_REPEATS for each in steps)
+    return JobPhases(found.start, found.end, phases, "steady" if enough else "phase", NAMED, _judged_places(phases))
+
+
+def _with_outside(
+    phases: list[FoundPhase], steps: list[Span], lo: int, signals: list[DeviceSignal]
+) -> list[FoundPhase]:
+    """The phases; what is next to the steps and does their work is outside of them, from the first work of a device on,
+    at `lo`."""
+    found: list[FoundPhase] = []
+    for phase in phases:
+        begin = max(phase.start, lo)
+        if phase.name == "steady" or begin >= phase.end or not is_like((begin, phase.end), steps, signals):
+            found.append(phase)
+            continue
+        found += [replace(phase, end=begin)] if phase.start < begin else []
+        found.append(replace(phase, name="outside", start=begin))
+    return found
+
+
+def _of_passes(
+    passes: JobPasses, lo: int, hi: int, first: int, signals: list[DeviceSignal], *, inside_run: bool
+) -> JobPhases:
     """The passes as one phase, and what is before and after them."""
     begin, end = passes.within(lo, hi)
     count = passes.steps.count
@@ -190,6 +179,7 @@ def _of_passes(passes: JobPasses, lo: int, hi: int, first: int, *, inside_run: b
     before = FoundPhase("head" if inside_run else "start-up", first, begin)
     behind = FoundPhase("tail" if inside_run else "teardown", end, hi)
     phases = [each for each in (before, judged, behind) if each.start < each.end]
+    phases = phases if inside_run else _with_outside(phases, [(begin, end)], lo, signals)
     basis: Basis = "window" if count == 1 else "phase"
     return JobPhases(lo, hi, phases, basis, ONE_PASS, [phases.index(judged)])
 

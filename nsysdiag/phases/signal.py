@@ -145,7 +145,7 @@ class DeviceSignal(Struct, frozen=True):
     """The input of one device for the phases of the job: its operations, its window (a set), how that was spent, and
     all loops found on it. Sets of idle time by root causes of the families `startup`, `memory` and `unknown`.
     `inside_run`: the capture begins in the middle of a run; `held`: its first work waited for work that is not in it;
-    `passes` are those of such a one, or a chosen step."""
+    `passes` are those of such a one, or a chosen step; `named`: the user says what a step is."""
 
     device: DeviceTimeline
     window: Intervals
@@ -159,6 +159,7 @@ class DeviceSignal(Struct, frozen=True):
     inside_run: bool = False
     held: bool = False
     passes: Passes | None = None
+    named: bool = False
 
 
 class Signal(Struct, frozen=True):

@@ -82,6 +82,7 @@ def signal_of(found: DeviceGaps, time: TimeTable, outside: Outside | None) -> De
         inside_run=found.window.inside_run,
         held=found.window.held,
         passes=found.window.passes,
+        named=found.window.named,
     )
 
 

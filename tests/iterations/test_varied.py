@@ -137,6 +137,17 @@ class TestRounds:
         pauses = [each.end_ns - each.start_ns for each in phases if each.name == "pause"]
         assert np.allclose(pauses, 311 * MS, rtol=0.03)
 
+    def test_what_is_like_a_named_step_is_outside_of_it(self, tmp_path: Path) -> None:
+        phases = report_of(rounds(1, 12, 0), tmp_path, 3, step="iter 3").phases
+        assert [each.name for each in phases] == ["start-up", "outside", "steady", "outside"]
+        assert [round((each.end_ns - each.start_ns) / (4.4 * MS)) for each in phases] == [0, 3, 1, 8]
+
+    def test_steps_in_several_rounds_are_named(self, tmp_path: Path) -> None:
+        phases = report_of(rounds(3, 12, 311), tmp_path, 3, step="iter [5-8]").phases
+        assert [each.steps.count for each in phases if each.judged and each.steps is not None] == [4, 4, 4]
+        outside = sum(each.end_ns - each.start_ns for each in phases if each.name == "outside")
+        assert outside > 0.9 * (2 * 311 + 24 * 4.4) * MS
+
     @pytest.mark.parametrize("size", [3, 5])
     def test_no_group_holds_a_pause(self, size: int, tmp_path: Path) -> None:
         phases = report_of(rounds(3, 12, 311), tmp_path, step=f"every={size}").phases
