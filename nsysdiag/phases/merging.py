@@ -279,14 +279,18 @@ def _joined_run(found: JobParts, loops: list[StepLoop], measured: Measure) -> Jo
 
 
 def _is_pause(found: JobParts, at: int, loops: list[StepLoop]) -> bool:
-    """Whether a part without work is between two that are full of steps, not of layers of a pass. Where the trace does
-    not show that these are steps, they are many."""
+    """Whether a part without work is between two runs of a loop that are full of steps, not of layers of a pass. Where
+    the trace does not show that these are steps, they are many."""
     if found.busy[at] >= LEAST_BUSY or not 0 < at < len(found) - 1:
         return False
-    around = [whole_steps(loops, int(found.borders[each]), int(found.borders[each + 1])) for each in (at - 1, at + 1)]
-    return all(
-        steps is not None and steps[0].closed and (steps[0].certain or len(steps[1]) > FEWEST_REPEATS)
-        for steps in around
+    before, behind = (
+        whole_steps(loops, int(found.borders[each]), int(found.borders[each + 1])) for each in (at - 1, at + 1)
+    )
+    return (
+        before is not None
+        and behind is not None
+        and before[0] is not behind[0]
+        and all(loop.closed and (loop.certain or len(steps) > FEWEST_REPEATS) for loop, steps in (before, behind))
     )
 
 
