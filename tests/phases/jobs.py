@@ -112,6 +112,7 @@ def _timeline(number: int, start: Column, end: Column, category: Column, name: C
         size=nothing,
         graph=np.where(category == Category.GRAPH, 0, -1),
         shape=nothing,
+        copies=np.ones(len(start), np.int64),
     )
     return DeviceTimeline(
         number=number,
