@@ -293,13 +293,15 @@ class SectionScope(Struct, frozen=True):
 
 class Section(Struct, frozen=True):
     """All about one subject, of one device or of the whole report. The page folds one with a `gist`: the line, a number
-    first, that stands for it until it is opened. One without sums has no `scope`."""
+    first, that stands for it until it is opened. One without sums has no `scope`. `sql` is the query that gives its
+    numbers, which the page offers to copy."""
 
     id: str
     title: str
     blocks: Sequence[Block]
     gist: str = ""
     scope: SectionScope | None = None
+    sql: str = ""
 
 
 class Document(Struct, frozen=True):

@@ -75,6 +75,43 @@ CLOSING: tuple[Callable[[Context], Section | None], ...] = (
 )
 
 
+_BY_BOTTLENECK = (
+    "SELECT device, name AS bottleneck, ns, share_of_scope FROM time_sums "
+    "WHERE scope = 'judged' AND \"column\" = 'bottleneck' ORDER BY device, ns DESC"
+)
+_OF_DEVICE = {
+    "ledger": "SELECT cause, title, idle_ns, root_idle_ns, share_of_idle FROM ledger {here} ORDER BY idle_ns DESC",
+    "signatures": "SELECT * FROM signatures {here} ORDER BY total_ns DESC",
+    "iterations": "SELECT * FROM steps {here} ORDER BY start_ns",
+    "gaps": "SELECT * FROM gaps {here} ORDER BY length_ns DESC",
+    "gap-lengths": "SELECT ns, count(*) AS stretches FROM time {here} AND state = 'idle' GROUP BY ns ORDER BY ns",
+    "kernels": "SELECT * FROM kernels {here} ORDER BY total_ns DESC",
+    "copies": "SELECT * FROM copies {here} ORDER BY total_ns DESC",
+    "unified-memory": "SELECT * FROM migrations {here}",
+    "device-memory": "SELECT * FROM device_memory {here}",
+    "communication": "SELECT * FROM communication {here} ORDER BY total_ns DESC",
+    "bandwidth": "SELECT * FROM bandwidth {here}",
+    "nvtx": "SELECT * FROM ranges {here} ORDER BY own_ns DESC",
+    "flames": "SELECT stack, cause, ns FROM stacks {here} ORDER BY ns DESC",
+    "launches": "SELECT * FROM launches {here}",
+    "api": "SELECT * FROM api {here} ORDER BY total_ns DESC",
+    "utilization": "SELECT * FROM utilization {here}",
+    "gpu-metrics": "SELECT * FROM gpu_metrics {here}",
+}
+_OF_REPORT = {
+    "diagnosis": _BY_BOTTLENECK,
+    "what-if": "SELECT title, saves_low_ns, saves_high_ns, saves_of_ns, saves_per FROM findings",
+    "cost": "SELECT * FROM cost",
+    "findings": "SELECT id, title, lost_ns, share, saves_low_ns, saves_high_ns FROM findings",
+    "critical-path": "SELECT * FROM critical_path ORDER BY ns DESC",
+    "timeline": "SELECT device, start_ns, end_ns, state, cause, call FROM time ORDER BY device, start_ns",
+    "ranks": "SELECT * FROM ranks",
+    "overview": "SELECT * FROM devices",
+    "host": "SELECT * FROM threads",
+}
+"""The query of each section for `nsysdiag sql`: of a device, and of the whole report."""
+
+
 class SectionGroup(Struct, frozen=True):
     """Sections that belong together: those of one device, or of the whole report."""
 
@@ -85,15 +122,28 @@ class SectionGroup(Struct, frozen=True):
 def groups(context: Context) -> list[SectionGroup]:
     """The sections of the report, those of each device in between."""
     return [
-        SectionGroup(None, _held(show(context) for show in OPENING)),
+        SectionGroup(None, [_queried(each) for each in _held(show(context) for show in OPENING)]),
         *(
             SectionGroup(
-                device, [_of_window(each, device) for each in _held(show(device, context) for show in PER_DEVICE)]
+                device,
+                [
+                    _of_window(_queried(each, device), device)
+                    for each in _held(show(device, context) for show in PER_DEVICE)
+                ],
             )
             for device in context.report.devices
         ),
-        SectionGroup(None, _held(show(context) for show in CLOSING)),
+        SectionGroup(None, [_queried(each) for each in _held(show(context) for show in CLOSING)]),
     ]
+
+
+def _queried(section: Section, device: DeviceReport | None = None) -> Section:
+    """With the query that gives its numbers, where it has one."""
+    sql = _OF_REPORT.get(section.id, "")
+    if device is not None:
+        key = device.key.replace("'", "''")
+        sql = _OF_DEVICE.get(section.id, "").format(here=f"WHERE device = '{key}'")
+    return replace(section, sql=sql)
 
 
 def _of_window(section: Section, device: DeviceReport) -> Section:

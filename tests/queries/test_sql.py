@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import re
 import sqlite3
 from functools import partial
@@ -240,3 +241,16 @@ def test_broken_text_is_written_out(opened: Opened, tmp_path: Path) -> None:
     found = ask(path, "SELECT value FROM StringIds ORDER BY id", opened.made, 1)
     assert found.rows == [("\\xffA",)]
     assert ask(path, "SELECT x'0aff' AS data", opened.made, 1).rows == [("0aff",)]
+
+
+def test_every_section_with_numbers_has_a_query(opened: Opened) -> None:
+    """And each query runs; those of tables give all of their rows for the device."""
+    page = opened.report.to_html()
+    queries = dict(re.findall(r'<pre id="([\w-]+)-sql" hidden>(.+?)</pre>', page, re.DOTALL))
+    sections = set(re.findall(r'<section id="([\w-]+)"', page))
+    assert sections - queries.keys() == {"health", "method"}
+    for section, sql in queries.items():
+        rows = opened(html.unescape(sql)).rows
+        assert rows or section.endswith("bandwidth"), sql
+    kernels = opened(html.unescape(queries["gpu-1-kernels"])).rows
+    assert [row[2] for row in kernels] == [each.name for each in opened.report.devices["gpu1"].kernels]
