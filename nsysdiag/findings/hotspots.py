@@ -20,13 +20,14 @@ from nsysdiag.causes.host_compute import BY_FUNCTIONS
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.identity import joint, pid_of, tid_of
 from nsysdiag.events.rows import distinct, distinct_values
+from nsysdiag.events.samples import LONE_PERIOD_NS, Samples
 from nsysdiag.findings.attribution import Shares
 from nsysdiag.findings.facts import Finding
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapGroupKeys
 from nsysdiag.phases.facts import BehindWait, Place
 from nsysdiag.report import Thread
-from nsysdiag.stacks.samples import SampledCode, sampled_code
+from nsysdiag.stacks.samples import SampledCode, python_code, sampled_code
 
 
 class Hotspot(Struct, frozen=True):
@@ -205,7 +206,7 @@ def _common_beginning(paths: list[list[str]]) -> list[str]:
     return common
 
 
-MOST_SAMPLES = 5_000
+MOST_SAMPLES, MOST_PYTHON = 5_000, 500
 MAY_BE_LOST = 2
 """Samples come unevenly, and some are lost: half of those expected in a stretch stand for all of it."""
 
@@ -227,6 +228,23 @@ def code_in(context: GapContext, slices: IntArray) -> tuple[SampledCode, float]:
         if code.count
         else _recorded(context, slices)
     )
+
+
+def python_in(context: GapContext, slices: IntArray) -> tuple[SampledCode, float]:
+    """The same by samples of Python's own stacks, of the launching threads alone."""
+    python = context.host_side.python
+    if not len(python.marks):
+        return SampledCode(0, {}, {}, python=True), 0.0
+    ns = context.slices.lengths(slices)
+    chosen = slices[longest(ns, np.arange(len(ns)), MOST_SAMPLES)]
+    rows = context.slices.rows.take(chosen)
+    rows = rows.take(context.lane[rows.gap] >= 0)
+    position, mark = python.on_axis(context.axis)
+    period = int(np.median(np.diff(position))) if len(position) > 1 else LONE_PERIOD_NS
+    spans = context.axis.place(context.lane[rows.gap], Intervals(rows.start, rows.end))
+    mine = Samples(position, mark, Intervals.empty()).inside(spans)
+    code = python_code(mine, python, MOST_PYTHON)
+    return code, min(MAY_BE_LOST * code.count * period / max(int(ns.sum()), 1), 1.0)
 
 
 def _recorded(context: GapContext, slices: IntArray) -> tuple[SampledCode, float]:

@@ -27,7 +27,7 @@ from nsysdiag.findings import chains
 from nsysdiag.findings.attribution import Attribution, Shares, calls_around
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.facts import Evidence, EvidenceRow, FindingKind, Named, names_nothing
-from nsysdiag.findings.hotspots import Hotspot, SpotGaps, code_in, path_of
+from nsysdiag.findings.hotspots import Hotspot, SpotGaps, code_in, path_of, python_in
 from nsysdiag.findings.phase_work import JudgedTime, RangeSets, host_time
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapGroupKeys
@@ -47,9 +47,15 @@ FEWER_NODES = "Fewer, larger kernels: fuse kernels that work on the same data. T
 THEN = "Then run it on more threads, or on the GPU."
 KEEP_BUILT = "Keep the compiled code: cache it between runs, or compile ahead of time."
 RANGES_THERE = "Add NVTX ranges to the code there: OS calls, scheduling and CPU samples show nothing of it."
+OUTSIDE_CALLS = "Host code outside CUDA calls"
+IN_PYTHON = (
+    "Look at this Python function: its own stacks were sampled there. Whether it computes, or waits in a library, CPU "
+    "samples (--sample) and scheduling events (--cpuctxsw) show."
+)
 FEW_LAUNCHES = "Check what makes these few calls slow: a first use, locks in the driver, other threads that launch."
 RANGE_SAYS = 0.4
 """Confidence that code is compiled where a range of the program is named so, and nothing else shows the thread."""
+NO_CODE = SampledCode(0, {}, {})
 MANY_LAUNCHES = 10
 """Gaps: a graph, or fused kernels, help where launches are many."""
 DOUBTFUL = 0.5
@@ -107,11 +113,10 @@ class Story(Struct, frozen=True):
 
 
 class _Facts(Struct, frozen=True):
-    """Facts about a hotspot before its text is made. `naming` are the texts that may name it, `call_of` the
-    calls that texts name; `code` is what samples
-    were in, for host code, `sampled` the share of it that they stand for; `waits` is the idle time that each wait
-    caused. `alone`: almost all of it is of one `kind`. `placed`: it has one place, `path`; `whole`: almost all of its
-    time is inside the ranges of that."""
+    """Facts about a hotspot before its text is made. `naming` are the texts that may name it, `call_of` the calls that
+    texts name. `code` is what samples were in, for host code: of all `codes` the one that tells most. `sampled` is the
+    share of it that they stand for; `waits` is the idle time that each wait caused. `alone`: almost all of it is of one
+    `kind`. `placed`: it has one place, `path`; `whole`: almost all of its time is inside the ranges of that."""
 
     spot: Hotspot
     gaps: SpotGaps
@@ -124,6 +129,7 @@ class _Facts(Struct, frozen=True):
     naming: Times
     call_of: dict[Sentence, Sentence]
     code: SampledCode
+    codes: list[SampledCode]
     sampled: float
     root: Root | None
     waits: GroupTotals
@@ -137,6 +143,8 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
     advice, fix = advice_and_fix(facts.kind, CAUSES[spot.cause], context.frameworks)
     if _builds(spot):
         advice, fix = [KEEP_BUILT], "keep the compiled code"
+    elif spot.cause == FALLBACK and facts.code.python:
+        advice, fix = [IN_PYTHON], "look at this function"
     elif _unseen(context, spot) and not context.asked & NEVER_NONE:
         advice = [HANGS]
     elif spot.cause == FALLBACK:
@@ -179,7 +187,7 @@ def _between_calls(context: FindingContext, facts: _Facts, shares: Shares) -> Se
     shows the host or the place. `after cudaMemcpy` if different calls follow."""
     host = context.sightings.evidence.host
     seen = len(host.os_calls) or len(host.samples.position) or len(host.scheduling.on_cpu)
-    if facts.spot.cause != FALLBACK or facts.path or seen or not len(facts.slices):
+    if facts.spot.cause != FALLBACK or facts.path or seen or facts.code.count or not len(facts.slices):
         return ""
     before, behind, names = calls_around(context.gaps, host, facts.slices)
     time, width = shares.lost[shares.slice >= 0], len(names) + 1
@@ -205,8 +213,11 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
     loads = spot.cause == INPUT_WAIT
     mine = _as_the_worker_did(context, shares, slices) if loads else slice(None)
     own = slices[mine]
-    code, known = code_in(context.gaps, own) if (sampled or loads) and len(own) else (SampledCode(0, {}, {}), 0.0)
-    kind, alone = _kind(shares, spot, code if sampled else SampledCode(0, {}, {}), gaps, context.thresholds)
+    native, known = code_in(context.gaps, own) if (sampled or loads) and len(own) else (NO_CODE, 0.0)
+    kind, alone = _kind(shares, spot, native if sampled else NO_CODE, gaps, context.thresholds)
+    of_host = spot.cause in (HOST_CODE, FALLBACK) and len(own) > 0
+    python, told = python_in(context.gaps, own) if of_host else (NO_CODE, 0.0)
+    code, known = (python, told) if python.count else (native, known)
     calls = _calls(context, shares, slices, ns)
     path, whole = _place(context, shares, spot)
     # What a worker computes is in samples alone: calls are those in which others wait for it.
@@ -224,6 +235,7 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
         calls=calls,
         naming=naming,
         code=code,
+        codes=[each for each in (python, native) if each.count],
         sampled=known,
         root=_root(device, context, gaps),
         waits=group_totals(shares.wait[~explained], shares.made[~explained]),
@@ -368,7 +380,7 @@ def _title(context: FindingContext, facts: _Facts, elsewhere: bool) -> Sentence:
     if _builds(spot):
         title = BUILDING
     elif _unseen(context, spot):
-        title = UNSEEN_TITLE
+        title = OUTSIDE_CALLS if facts.code.python else UNSEEN_TITLE
     if spot.rest:
         return say("{}, elsewhere", title)
     kind: Sentence = facts.kind.title if facts.alone else ""
@@ -519,7 +531,7 @@ def _evidence(context: FindingContext, facts: _Facts, measured: list[Evidence]) 
     said: dict[str, list[Sentence]] = {}
     for each in measured:
         said.setdefault(each.kind, []).append(_said(each, start))
-    sampled = [facts.code.words()] if facts.code.count else []
+    sampled = [each.words() for each in facts.codes]
     labels, calls, longest, behind = (said.get(kind, []) for kind in ("label", "call", "gap", "idle_behind"))
     return [*labels, *calls, *([done] if done else []), *sampled, *longest, *behind]
 

@@ -47,12 +47,13 @@ class SampledCode(Struct, frozen=True):
     """What `count` CPU samples with a call chain were in: their number by innermost function, most first; one without a
     name has the name of its module. `callers` holds the program's own function
     that called a library in more than half of the samples there. With `recorded`, these are not samples but ns, by the
-    functions that the PyTorch profiler recorded."""
+    functions that the PyTorch profiler recorded. With `python` they are samples of Python's own stacks."""
 
     count: int
     functions: dict[str, int]
     callers: dict[str, str]
     recorded: bool = False
+    python: bool = False
 
     def words(self, about: str = "", most: int = MOST_NAMES) -> Sentence:
         """`34,000 CPU samples: __random 92.2% (called by fill), main 5.1%`; `about` says of what. Empty without
@@ -65,7 +66,9 @@ class SampledCode(Struct, frozen=True):
         if self.recorded:
             return say("recorded functions{}: {}", about, joined(", ", names))
         noun = "sample" if self.count == 1 else "samples"
-        return say("{} CPU {}{}: {}", format_count(self.count), noun, about, joined(", ", names)) if self.count else ""
+        kind = "Python" if self.python else "CPU"
+        words = joined(", ", names)
+        return say("{} {} {}{}: {}", format_count(self.count), kind, noun, about, words) if self.count else ""
 
 
 def _readable(function: str) -> Sentence:
@@ -95,6 +98,16 @@ def sampled_code(ids: IntArray, chains: CallChains, most: int = MOST_SAMPLES) ->
         functions={name: round(count * each) for name, count in _ranked(leaves)},
         callers={name: caller for (name, caller), count in callers.items() if 2 * count > leaves[name]},
     )
+
+
+def python_code(marks: IntArray, python: PythonStacks, most: int) -> SampledCode:
+    """What Python's own stacks were in, by the program's innermost function. Of more than `most` as many are read."""
+    chosen = marks[evenly(np.zeros(len(marks), dtype=np.int64), most)]
+    found = python.stacks(chosen).values() if len(chosen) else ()
+    functions = Counter(stack.frames[0].symbol for stack in found if stack.frames)
+    each = len(marks) / max(len(chosen), 1)
+    counts = {name: round(count * each) for name, count in _ranked(functions)}
+    return SampledCode(sum(counts.values()), counts, {}, python=True)
 
 
 def _total(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSymbols) -> Counter[str]:

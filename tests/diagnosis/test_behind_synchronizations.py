@@ -11,6 +11,7 @@ from nsysdiag.diagnosis.savings import saved_share
 from nsysdiag.pipeline import analyze
 from tests.simulator import CUDA_ONLY, EVERYTHING, Simulation
 from tests.simulator.engine import MS, US
+from tests.simulator.recorder import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,6 +148,33 @@ def test_host_code_behind_a_wait_has_a_finding_of_its_own(read_back: bool, tmp_p
     assert 0.35 < saved_share(wait) < 0.42
     assert host.share < 0.05
     assert re.fullmatch(r"saving includes \d+\.\d% counted as synchronization before it.*", host.note)
+
+
+@pytest.mark.parametrize(
+    ("capture", "cause"),
+    [
+        (EVERYTHING, "host_compute"),
+        (EVERYTHING.but(samples=False), "host_compute"),
+        (CUDA_ONLY, "uncovered"),
+    ],
+    ids=["samples", "scheduling", "CUDA alone"],
+)
+def test_python_stacks_name_the_code_behind_a_wait(capture: Capture, cause: str, tmp_path: Path) -> None:
+    simulation = loop(prepare)
+    process = simulation.processes[0]
+    (thread,) = process.threads
+    where = (process.pid, thread.tid)
+    trace = record(simulation, capture).python_domain(pid=process.pid)
+    for span in thread.spans:
+        for time in range(span.start + 100 * US, span.end if span.symbol == "prepare" else 0, 400 * US):
+            trace.python_stack(
+                time, [("collate", "/home/a/train.py", 8), ("step", "/home/a/train.py", 4)], thread=where
+            )
+    report = analyze(trace.write(tmp_path / "trace.sqlite"))
+    found = next(each for each in report.findings if each.cause == cause)
+    assert found.call == "collate"
+    assert any("Python samples: collate" in each for each in found.evidence)
+    assert "not captured" not in found.title
 
 
 def test_a_read_back_says_what_waits_next_to_it(tmp_path: Path) -> None:
