@@ -41,6 +41,8 @@ LEAST = 0.01
 UNSEEN = 0.5
 """Confidence of kernel time in graphs recorded as a whole: how much of it their kernels run is not in the trace."""
 WITHOUT_KERNELS = "CUDA graphs recorded without kernels"
+OVERLAP, OVERLAPS = 0.02, "kernels of several streams overlap, so shares add up to more"
+"""From so much of the time on, more than it, shares need a word."""
 NOT_SEEN = "the kernels inside are not in the trace"
 GRAPHS_OCCUPY = "CUDA graphs, recorded as a whole, occupy the GPU"
 SEE_GRAPHS = "capture the kernels in the graphs: --cuda-graph-trace=node"
@@ -117,7 +119,7 @@ def _named(work: KernelWork, top: list[TopKernel]) -> list[Named]:
 def kinds_in_words(named: list[Named], share: float) -> Sentence:
     """The first few kinds of kernels, of which all take a `share` of the time, each with its own:
     `attention (FlashAttention forward) 45.7% (flash_fwd_kernel), elementwise 27.2% (17 kernels, longest …)`. Of graphs
-    that take nearly all of the time only how many there are."""
+    that take nearly all of the time only how many there are. Kinds that add up to more say that they overlap."""
     graphs = [each for each in named if each.graphs]
     rest = [each for each in named[:MOST_KERNELS] if each.share >= LEAST * share]
     said: list[Sentence] = [
@@ -126,7 +128,8 @@ def kinds_in_words(named: list[Named], share: float) -> Sentence:
     if graphs and graphs[0].share >= NEARLY_ALL * share:
         said = [_launches(graphs[0].graphs)]
     unseen = sum(each.share for each in graphs) > HALF * share
-    return joined("; ", filter(None, (joined(", ", said), NOT_SEEN if unseen else "")))
+    overlap = len(said) > 1 and sum(each.share for each in rest) > (1 + OVERLAP) * share
+    return joined("; ", filter(None, (joined(", ", said), OVERLAPS if overlap else "", NOT_SEEN if unseen else "")))
 
 
 def _takes(top: list[TopKernel], least: float) -> bool:

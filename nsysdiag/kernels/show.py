@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport
 
 MAX_ROWS, TOP_ROWS, FIRST_ROWS, MAX_FAMILIES = 100, 5, 20, 20
+OVERLAP = "Kernels of several streams overlap, so shares add up to more than the whole."
 FIRST_EDGE = 100
 """Where the first bin of a distribution ends, in ns."""
 FAMILIES = (
@@ -86,7 +87,8 @@ def _families(device: DeviceReport) -> list[Block]:
         (row.family, kernel.total_ns, kernel.count, Name(kernel.name)) for row in families for kernel in row.kernels
     ]
     limit = Limit(page=MAX_FAMILIES, ticket=MAX_FAMILIES, summary=TOP_ROWS, brief=0)
-    table = Table.of("Kernels of the judged time by family", columns, families, limit=limit)
+    overlap = OVERLAP if sum(row.share for row in families) > 1 else ""
+    table = Table.of("Kernels of the judged time by family", columns, families, note=overlap, limit=limit)
     note = Paragraph(MEASURED if measured else NOT_MEASURED, "quiet", NOT_BRIEF)
     return [
         table,

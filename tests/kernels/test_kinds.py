@@ -118,3 +118,9 @@ def test_instances_of_one_name_are_one_kernel() -> None:
 def test_a_long_name_is_cut() -> None:
     (said,) = words(("", "x" * 300, 50))
     assert said == f"{'x' * 50}… 50.0%"
+
+
+@pytest.mark.parametrize(("shares", "overlap"), [((0.5, 0.4), False), ((0.8, 0.8), True), ((0.9,), False)])
+def test_shares_of_kernels_that_overlap_have_a_word(shares: tuple[float, ...], overlap: bool) -> None:
+    named = [Named(text=f"kind {at}", share=share) for at, share in enumerate(shares)]
+    assert ("overlap" in typed.plain(kinds_in_words(named, 0.9))) is overlap
