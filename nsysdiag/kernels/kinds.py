@@ -182,7 +182,7 @@ def kernel_families(device: DeviceTimeline, inside: BoolArray, strings: Strings)
     )
 
 
-SHOWN = 50
+SHOWN = 56
 """Characters of a kernel's name in a headline."""
 MOSTLY = 0.5
 _CONVOLUTION = re.compile(r"scudnn|conv|fprop|[dw]grad", re.IGNORECASE)

@@ -6,7 +6,7 @@ The rule, in order:
 2. Of the template arguments, the first scalar type and the first other type or function stay, as they describe the
    operation and its data; numbers and flags become `…`. An argument's own arguments stay to the third level, without
    numbers and repeats. Kernels defined by their shape (gemm, convolution, attention) keep their numbers as well, down
-   to the second level.
+   to the second level. For `gpu_kernel_impl_nocast` of ATen stands what it computes.
 3. Counters become `#`: addresses, hashes, numbers alone between underscores or after a dot, the argument signature that
    Triton appends, nvFuser's ids. In a name with a tile shape (`128x64`), from a library, all digits have a meaning:
    only addresses are replaced.
@@ -52,6 +52,8 @@ _SCALAR = re.compile(
     r"|__nv_bfloat16|nv_bfloat16|half_t|bfloat16_t|tfloat32_t|[su]?int\d+_t|Float8\w*|__nv_fp8\w*|float_e\w+|complex)"
 )
 _SHAPED = re.compile(r"gemm|gemv|conv|fprop|wgrad|dgrad|trsm|syrk|flash|fmha|attn|attention", re.IGNORECASE)
+_WRAPPER = "gpu_kernel_impl_nocast"
+"""A function of ATen around what an elementwise kernel computes."""
 _TILE = re.compile(r"\dx\d")
 _ADDRESS = re.compile(r"(?<!\d)0x[0-9a-fA-F]+")
 _HASH = re.compile(r"(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{8,}")
@@ -149,6 +151,8 @@ def _type_name(text: str, level: int, *, numbers: bool = False) -> str:
     if parsed is None:
         return ""
     name, arguments = parsed
+    if arguments and name == _WRAPPER:
+        return _type_name(arguments[0], level + 1, numbers=numbers)
     if level > DEEPEST or not arguments:
         return name
     if numbers:

@@ -117,7 +117,7 @@ def test_instances_of_one_name_are_one_kernel() -> None:
 
 def test_a_long_name_is_cut() -> None:
     (said,) = words(("", "x" * 300, 50))
-    assert said == f"{'x' * 50}… 50.0%"
+    assert said == f"{'x' * 56}… 50.0%"
 
 
 @pytest.mark.parametrize(("shares", "overlap"), [((0.5, 0.4), False), ((0.8, 0.8), True), ((0.9,), False)])

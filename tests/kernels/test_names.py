@@ -27,6 +27,19 @@ ARRAYS = ", std::array<char *, (unsigned long)2>>(int, T2, T3)"
             "vectorized_elementwise_kernel<BinaryFunctor<Half, bool, CompareEqFunctor<Half>>, …>",
         ),
         (
+            "void at::native::elementwise_kernel<(int)128, (int)2, void at::native::gpu_kernel_impl_nocast<at::native::"
+            "BinaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float>>>(at::TensorIteratorBase"
+            " &, const T1 &)::[lambda(int) (instance 1)]>(int, T3)",
+            "elementwise_kernel<BinaryFunctor<float, MulFunctor>, …>",
+        ),
+        (
+            "void at::native::elementwise_kernel<(int)128, (int)2, void at::native::gpu_kernel_impl_nocast<at::native::"
+            "direct_copy_kernel_cuda(at::TensorIteratorBase &)::[lambda() (instance 3)]::operator ()() const::[lambda()"
+            " (instance 7)]::operator ()() const::[lambda(float) (instance 1)]>(at::TensorIteratorBase &, const T1 &)::"
+            "[lambda(int) (instance 1)]>(int, T3)",
+            "elementwise_kernel<direct_copy_kernel_cuda, …>",
+        ),
+        (
             "void at::native::reduce_kernel<(int)512, (int)1, at::native::ReduceOp<float, at::native::MeanOps<float, "
             "float, float, float>, unsigned int, float, (int)4, (int)4>>(T3)",
             "reduce_kernel<ReduceOp<float, MeanOps<float>, unsigned int>, …>",

@@ -7,7 +7,7 @@ const holding = (texts, wanted) => Uint8Array.from(texts, (text) => (text.toLowe
 
 /** Selections in order of time; a thread of several devices counts once. */
 const matchesOf = (devices, causes, text) => {
-  const wanted = text.trim().toLowerCase();
+  const wanted = text.trim().toLowerCase().replace(/…$/, "");
   if (!wanted) return [];
   const named = holding(devices[0].names, wanted);
   const caused = holding(causes.map((cause) => cause.title), wanted);

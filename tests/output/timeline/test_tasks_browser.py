@@ -88,6 +88,14 @@ def test_how_long_is_layer_7_on_the_gpu(browser: Browser, address: str) -> None:
     assert "2 operations launched in it: 150 µs busy, 170 µs from the first to the last" in shown.text(".gap-card")
 
 
+def test_a_name_of_the_headline_finds_its_kernel(browser: Browser, address: str) -> None:
+    """Also one that is cut there, with its mark."""
+    shown = Timeline(browser, address)
+    for name in ("gemm", "gem…"):
+        shown.search(name)
+        assert shown.found == str(STEPS * LAYERS)
+
+
 def test_which_source_line_offloads(browser: Browser, tmp_path: Path) -> None:
     """The line of a directive is on the page, is found, and says what it launched and where."""
     shown = Timeline(browser, written(report_of(offloading(), tmp_path), tmp_path))
