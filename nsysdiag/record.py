@@ -178,9 +178,9 @@ def timed(report: Record, tables: Sequence[object]) -> pd.DataFrame:
     return cast("pd.DataFrame", import_module("nsysdiag.formats.frames").time_frame(report, tables))
 
 
-def made_of(record: Record, home: str, name: str, *given: Any, **named: Any) -> Any:
-    """The result of a public function of a higher layer on a record."""
-    return getattr(import_module(f"nsysdiag.{home}"), name)(record, *given, **named)
+def made_of(first: object, home: str, name: str, *given: Any, **named: Any) -> Any:
+    """The result of a public function of a higher layer, whose first argument is a record or a path."""
+    return getattr(import_module(f"nsysdiag.{home}"), name)(first, *given, **named)
 
 
 K = TypeVar("K")

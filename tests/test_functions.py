@@ -93,6 +93,12 @@ def test_facts_of_a_trace(trace: Path) -> None:
     assert facts.tables["CUPTI_ACTIVITY_KIND_KERNEL"]
 
 
+def test_an_open_trace_is_analyzed_and_compared(trace: Path, report: Report) -> None:
+    with nsysdiag.open_trace(trace) as opened, nsysdiag.open_trace(trace) as other:
+        assert opened.analyze() == report
+        assert opened.compare(other).verdict == report.compare(report).verdict
+
+
 def test_the_trace_of_the_demo(tmp_path: Path) -> None:
     path = nsysdiag.demo_trace(tmp_path / "demo.sqlite")
     assert nsysdiag.demo_trace(path) == path

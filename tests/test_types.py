@@ -106,6 +106,8 @@ def main(path: Path) -> int:
     with open_trace(path) as trace:
         assert_type(trace.nsys_version, str | None)
         assert_type(trace.warnings, list[str])
+        assert_type(trace.compare("after.sqlite"), Comparison)
+        assert_type(trace.analyze(), Report)
     charts = [ledger_chart(report), gap_chart(report, device="gpu0"), queue_depth_chart(report)]
     for figure in (*figures(report).values(), *charts):
         figure.write_html("figure.html")  # pyright: ignore[reportUnknownMemberType] plotly tells no types

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from msgspec import structs
@@ -14,6 +14,7 @@ from nsysdiag import typed
 from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.limits import short_name
 from nsysdiag.messages import InputError, UsageError, printable
+from nsysdiag.record import made_of
 from nsysdiag.trace.capabilities import COLUMNS as DIAGNOSTIC_COLUMNS
 from nsysdiag.trace.capabilities import SEVERITIES, Captured, capabilities, capture_warnings, tells_of_dropped
 from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, is_work, resolve, unread_events
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from nsysdiag.report import Capability
+    from nsysdiag.comparison.facts import Comparison
+    from nsysdiag.config.settings import Settings
+    from nsysdiag.report import Capability, Report
 
 IDS_PER_QUERY = 20_000
 SLICE = "NSYSDIAG_SLICE"
@@ -161,6 +164,14 @@ class Trace:
         if changed:
             self.warn("the file was changed while it was read; what was read may not belong together")
         return not changed
+
+    def analyze(self, settings: Settings | None = None) -> Report:
+        """The report of this trace, see `nsysdiag.analyze`."""
+        return cast("Report", made_of(self.path, "pipeline.loading", "analyze", settings))
+
+    def compare(self, after: Any) -> Comparison:
+        """What changed from this trace to another one, see `nsysdiag.compare`."""
+        return cast("Comparison", made_of(self.path, "pipeline.changes", "compare", getattr(after, "path", after)))
 
     def has(self, table: str) -> bool:
         """Whether the table exists, under its own, an older or a suffixed name, and holds at least one
