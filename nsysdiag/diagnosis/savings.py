@@ -133,7 +133,7 @@ def _predicted(
             ns, 0, high, found.per, found.of_ns, promised.method, found.reason, paced_ns=found.paced_ns or None
         )
         return replace(finding, saves=bound)
-    share, most = (ns / max(found.of_ns, 1) for ns in (found.ns, found.high_ns))
+    share, most_of = (ns / max(found.of_ns, 1) for ns in (found.ns, found.high_ns))
     mean = steps.average_ns if steps else found.of_ns
     saves = Saves(
         *found[2:5],
@@ -144,12 +144,12 @@ def _predicted(
         paced_ns=found.paced_ns or None,
         mean_of=found.steps if format_ns(mean) != format_ns(found.of_ns) else None,
     )
-    absorbed = found.paced_ns and finding.share - most > EXPLAINED
+    absorbed = found.paced_ns and finding.share - most_of > EXPLAINED
     paced, told = PACED_AT.format(format_ns(found.paced_ns)) if absorbed else "", replayed_note(finding, share)
     return replace(
         finding,
         saves=saves,
-        ceiling_ns=int(most / saved_share(finding) * finding.ceiling_ns) if promised.ns else 0,
+        ceiling_ns=int(most_of / saved_share(finding) * finding.ceiling_ns) if promised.ns else 0,
         severity=severity(weighed_share(replace(finding, saves=saves)), limits),
         note=joined("; ", filter(None, (told.text or paced, _more(found, finding.share)))),
         counted_before=told.counted_before,

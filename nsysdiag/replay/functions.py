@@ -88,7 +88,8 @@ def functions_in(activity: DeviceActivity, work: Work) -> HostFunctions:
     start = np.maximum(np.where(before >= 0, np.append(work.end, 0)[before], 0), issued[row] + LATENCY_NS)
     kept = (start < work.start[row]) & ~event[row]
     process = activity.operations.process[work.row[row]]
-    return HostFunctions(start, work.start[row], process, work.stream[row], issued[row]).take(kept)
+    unknown = np.full(len(row), -1)
+    return HostFunctions(start, work.start[row], process, work.stream[row], issued[row], unknown, unknown).take(kept)
 
 
 def _launched(work: Work, activity: DeviceActivity) -> IntArray:
