@@ -217,6 +217,7 @@ IN_GRAPHS, WITH_GRAPHS = "graphs", "graphs_and_kernels"
 """How `kernels` are shown where CUDA graphs that were recorded as a whole are nearly all of them, or most. What runs
 inside these is not in the trace. Reports hold neither."""
 NOT_STARTED, NO_LAUNCH = "not_started", "no_launch"
+BUILDING_GRAPHS = "building_graphs"
 IN_UNTRACED_GRAPHS, IN_UNTRACED_CALLS = "in_untraced_graphs", "in_untraced_calls"
 """How `unknown` is shown where most of it has one known reason, of which the trace lacks the rest. Reports hold none of
 these."""
@@ -230,6 +231,11 @@ _SHOWN: dict[str, Bottleneck] = BOTTLENECKS | {
         BOTTLENECKS["kernels"],
         noun="kernels and CUDA graphs, these recorded as a whole",
         takes="Kernels and CUDA graphs, these recorded as a whole, take",
+    ),
+    BUILDING_GRAPHS: replace(
+        BOTTLENECKS["startup"],
+        noun="building and updating CUDA graphs",
+        takes="Building and updating CUDA graphs takes",
     ),
     NOT_STARTED: replace(
         BOTTLENECKS["unknown"],

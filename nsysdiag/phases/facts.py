@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.groups import summed
 from nsysdiag.bottlenecks import IN_GRAPHS, UNKNOWN, WITH_GRAPHS
-from nsysdiag.causes.ids import UNKNOWN_AS
+from nsysdiag.causes.ids import STARTUP_AS, UNKNOWN_AS
 from nsysdiag.fields import Base64, CauseId, Count, Moment, NsByCause, OwnText, Period, Sentence, Share, TotalNs
 from nsysdiag.record import Packed, PackedColumn, Record
 from nsysdiag.typed import joined, say
@@ -213,6 +213,7 @@ class PhaseDevice(Record, frozen=True):
     graphs_ns: TotalNs = 0
 
 
+STARTUP = "startup"
 MOSTLY_GRAPHS, ONLY_GRAPHS = 0.5, 0.95
 """Shares of the compute time in graphs that were recorded as a whole, above which they are named, and named alone."""
 
@@ -225,10 +226,13 @@ def is_mostly_graphs(graphs_ns: int, compute_ns: int) -> bool:
 
 def shown_as(bottleneck: str, devices: Iterable[PhaseDevice]) -> str:
     """What time of these devices is shown as: kernels as graphs, where most of it is that of whole graphs; unknown time
-    as what most of it is, where that is known."""
+    and start-up as what most of it is, where that is known."""
     counted = list(devices)
     if bottleneck == UNKNOWN:
         return _unknown_as(summed(each.ledger for each in counted)) or bottleneck
+    if bottleneck == STARTUP:
+        ledger, total = summed(each.ledger for each in counted), sum(each.account.get(STARTUP, 0) for each in counted)
+        return next((name for cause, name in STARTUP_AS.items() if 2 * ledger.get(cause, 0) > total), bottleneck)
     graphs, compute_ns = sum(each.graphs_ns for each in counted), sum(each.compute_ns for each in counted)
     if bottleneck != "kernels" or not is_mostly_graphs(graphs, compute_ns):
         return bottleneck

@@ -186,9 +186,11 @@ class TestGraphs:
                 yield from t.api("cudaGraphExecUpdate", loops.size(60, 100) * US, "graph_build")
                 yield from t.launch_graph(graph("a", "b", "c", each=50), number=1)
 
-        found = report_of(script, tmp_path).devices[0].iterations
+        report = report_of(script, tmp_path)
+        found = report.devices[0].iterations
         assert found is not None
         assert found.steady >= found.count - 2
+        assert [each.shown for each in report.phases if each.judged] == ["building_graphs"]
 
     def test_steps_that_capture_a_graph_now_and_then_do_not(self, tmp_path: Path) -> None:
         def script(t: Thread, loops: Loops) -> Body:
