@@ -222,17 +222,18 @@ class Judgment(Struct, frozen=True):
 
 
 class JobFacts(Struct, frozen=True):
-    """What is known of a job besides what its devices did. `processes` did work on GPUs; None if only chosen GPUs are
-    looked at. `recorded` are the times of the first and the last event, `missing` is what was not recorded of each
-    device. `ranks` is a sentence on MPI ranks that were not traced. `scheduled`: there are scheduling events.
-    `host_unseen`: the trace shows nothing of the host but CUDA calls. `in_turns` are the keys of devices that look like
-    one GPU, and `unused` is a sentence on chosen devices with next to no work. `behind` is what threads did behind
-    waits. `in_order` is what no fix changes of the order of what each device does. `predict` tells what the fix of a
-    finding saves, by replay."""
+    """What is known of a job besides what its devices did. `processes` did work on `gpus_worked` GPUs; None if only
+    chosen GPUs are looked at. `recorded` are the times of the first and the last event, `missing` is what was not
+    recorded of each device. `ranks` is a sentence on MPI ranks that were not traced. `scheduled`: there are scheduling
+    events. `host_unseen`: the trace shows nothing of the host but CUDA calls. `in_turns` are the keys of devices that
+    look like one GPU, and `unused` is a sentence on chosen devices with next to no work. `behind` is what threads did
+    behind waits. `in_order` is what no fix changes of the order of what each device does. `predict` tells what the fix
+    of a finding saves, by replay."""
 
     frameworks: list[str]
     limits: FindingThresholds
     gpus_present: int | None = None
+    gpus_worked: int = 0
     processes: int | None = 1
     duration_ns: int | None = None
     recorded: tuple[int, int] = (0, 0)
@@ -303,7 +304,7 @@ def diagnose(
         as_shown={name: shown_as(name, active) for name in account},
         unused=job.unused
         or one_gpu(job.in_turns)
-        or unused_gpus(job.gpus_present, len(active), job.processes, mpi=MPI in job.frameworks),
+        or unused_gpus(job.gpus_present, max(len(active), job.gpus_worked), job.processes, mpi=MPI in job.frameworks),
         duration_ns=job.duration_ns,
         which=scope.which,
         work_ns=sum(each.compute_ns + each.exposed_comm_ns + each.exposed_copy_ns for each in active),

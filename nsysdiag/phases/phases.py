@@ -31,6 +31,7 @@ from nsysdiag.phases.signal import (
 from nsysdiag.phases.steady import (
     ALIKE,
     REPEATED,
+    TWO_STEPS,
     JobParts,
     cosine,
     same_sequences,
@@ -236,6 +237,7 @@ def _judged(
     if cold:
         started = max((int(each.startup.end[-1]) for each in signals if len(each.startup)), default=None)
         return JobPhases(lo, hi, phases, "cold", cold, list(range(len(phases))), started)
+    phases = _with_work_of_one(phases, lo, loops, signals)
     judged = _judged_places(phases)
     phases = _with_unjudged_work(phases, signals)
     enough = any(phases[at].repeats >= FEWEST_REPEATS for at in judged)
@@ -325,6 +327,33 @@ def _with_unjudged_work(phases: list[FoundPhase], signals: list[DeviceSignal]) -
             before = phases[at - 1]
             works = does_the_work_of((phase.start, phase.end), (before.start, before.end), signals)
             named[at] = replace(phase, name="steady") if works else phase
+    return named
+
+
+def _with_work_of_one(
+    phases: list[FoundPhase], lo: int, loops: list[StepLoop], signals: list[DeviceSignal]
+) -> list[FoundPhase]:
+    """The phases; where one of several devices goes on with its work, or begins earlier than the others, the job does
+    not start, pause or end. What is as short as a step may be a slow one.
+
+    ```
+    gpu0     |=====|=====|=====|                       ends first
+    gpu1     |===|===|===|===|===|===|===|===|===|
+    phases   |      steady     |      steady     |
+    ```
+    """
+    steady = [(each.start, each.end) for each in phases if each.name == "steady"]
+    longest = max((each.steps.median_ns for each in phases if each.steps is not None), default=0)
+    named: list[FoundPhase] = []
+    for phase in phases:
+        part = (max(phase.start, lo), phase.end)
+        steps = TWO_STEPS if phase.name == "start-up" else 1
+        looked = phase.name != "steady" and len(signals) > 1 and part[1] - part[0] > steps * longest
+        if not looked or not any(does_the_work_of(part, each, [one]) for each in steady for one in signals):
+            named.append(phase)
+            continue
+        named += [replace(phase, end=lo)] if phase.start < lo else []
+        named.append(_with_steps(FoundPhase("steady", *part), loops, signals)[0])
     return named
 
 

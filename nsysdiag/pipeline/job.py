@@ -41,7 +41,7 @@ from nsysdiag.host.report import host_report, over_time, scene_of
 from nsysdiag.host.states import thread_states
 from nsysdiag.host.sync_latency import Working
 from nsysdiag.kernels.in_order import InOrder
-from nsysdiag.phases.facts import told
+from nsysdiag.phases.facts import LEAST_WORK, told
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.pipeline.host import HostReading
 from nsysdiag.pipeline.reading import Progress, Reading
@@ -251,10 +251,12 @@ def _facts(
 ) -> JobFacts:
     trace, frameworks = reading.trace, ids_of(host.frameworks)
     processes = working_processes(reading.activity) if reading.settings.device is None else None
+    busy = {result.report.key: result.split.busy.total() for result in results}
     return JobFacts(
         frameworks=frameworks,
         limits=reading.settings.findings,
         gpus_present=gpus_present(trace),
+        gpus_worked=sum(ns > 0 and ns >= LEAST_WORK * max(busy.values()) for ns in busy.values()),
         processes=processes,
         duration_ns=reading.activity.duration_ns,
         recorded=host.recorded_span,
@@ -263,9 +265,7 @@ def _facts(
         scheduled=host.scheduled,
         host_unseen=reading.host_unseen,
         in_turns=host.sharing.in_turns,
-        unused=barely_used(
-            {result.report.key: result.split.busy.total() for result in results}, {each.report.key for each in reported}
-        ),
+        unused=barely_used(busy, {each.report.key for each in reported}),
         behind={result.report.key: result.behind for result in reported},
         in_order=_in_order(results, reading, host) if results else {},
         predict=predict_of(predictions),
