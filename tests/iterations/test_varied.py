@@ -183,7 +183,7 @@ class TestGraphs:
         def script(t: Thread, loops: Loops) -> Body:
             for _ in range(40):
                 yield from t.copy("HtoD", 1 << 12, 4 * US)
-                yield from t.api("cudaGraphExecUpdate", loops.size(200, 400) * US, "graph_build")
+                yield from t.api("cudaGraphExecUpdate", loops.size(300, 500) * US, "graph_build")
                 yield from t.launch_graph(graph("a", "b", "c", each=50), number=1)
 
         report = report_of(script, tmp_path)
