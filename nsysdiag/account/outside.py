@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import compiling
 from nsysdiag.arrays.claim import Owned, claim
-from nsysdiag.arrays.groups import summed
+from nsysdiag.arrays.groups import longest, summed
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, subtract, union
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, bottleneck_of, other_calls, variant_of
@@ -25,6 +25,7 @@ from nsysdiag.events.host import HostActivity, HostTables, host_activity, place_
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import ThreadAxis, distinct, picked, taken
 from nsysdiag.events.samples import Samples
+from nsysdiag.fields import Sentence
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.phases.facts import PhaseDevice, Waited
 from nsysdiag.phases.phases import JobPhases
@@ -43,6 +44,7 @@ OF_CUDA = ("memory",)
 """The time of a first allocation is mostly context creation."""
 
 
+_CALL = re.compile(r"\w+")
 HOST, UNEXPLAINED, INITIALIZATION = "host code", "unexplained time", "CUDA initialization"
 
 
@@ -112,6 +114,19 @@ class Start(Struct, frozen=True):
     def account(self) -> dict[str, int]:
         """In ns."""
         return {name: spans.total() for name, spans in self.spans.items()}
+
+    def rows(self, most: int) -> list[tuple[Sentence, int, int]]:
+        """What the host did, when it began and when it ended in ns, in order of time: the `most` longest."""
+        axis, words, spans = self.host.axis, list(self.did), Intervals.concatenate(self.did.values())
+        word = np.repeat(np.arange(len(words)), [len(each) for each in self.did.values()])
+        length = spans.end - spans.start
+        rows = longest(length, np.arange(len(spans)), most)
+        rows = rows[np.argsort(spans.start[rows], kind="stable")]
+        calls = [_CALL.fullmatch(each) and not typed.has_names(each) for each in words]
+        names = [typed.api(typed.plain(each)) if call else each for each, call in zip(words, calls, strict=True)]
+        start = axis.time(spans.start[rows])
+        found = zip(word[rows].tolist(), start.tolist(), (start + length[rows]).tolist(), strict=True)
+        return [(names[at], begin, end) for at, begin, end in found]
 
     def between(self, begin: int, end: int) -> Start:
         """The part of it in [begin, end)."""

@@ -231,7 +231,7 @@ def _result(
         roots.root_slices.slices,
         findings.found,
         findings.idle.behind,
-        _lanes(gaps, roots, report, findings.found, reading, job),
+        _lanes(gaps, roots, report, findings.found, reading, job, before),
         gaps.split,
         roots.collectives,
         roots.meetings,
@@ -260,6 +260,10 @@ def _families(gaps: DeviceGaps, judged: JudgedTime, reading: Reading) -> list[Fa
     return with_limits(found, gaps.device, judged.parts, reading.strings, gaps.measured)
 
 
+MOST_STARTED = 2_000
+"""Rows of what the host did in a start-up that the timeline holds."""
+
+
 def _lanes(
     gaps: DeviceGaps,
     roots: DeviceRoots,
@@ -267,6 +271,7 @@ def _lanes(
     findings: list[Finding],
     reading: Reading,
     job: JobPhases,
+    before: Start | None,
 ) -> DeviceLanes | None:
     """The timeline without the lanes of threads, which devices share."""
     overview = gaps.overview.result()
@@ -275,7 +280,15 @@ def _lanes(
     narrowed = gaps.window.narrowed
     phases = [(phase.name, phase.start, phase.end) for phase in job.phases]
     return with_lanes(
-        overview, roots.context, roots.threads, report, findings, reading.activity, phases, narrowed=narrowed
+        overview,
+        roots.context,
+        roots.threads,
+        report,
+        findings,
+        reading.activity,
+        phases,
+        [] if before is None else before.rows(MOST_STARTED),
+        narrowed=narrowed,
     )
 
 

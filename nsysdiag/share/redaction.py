@@ -50,7 +50,7 @@ from nsysdiag.timeline.facts import OFF_CPU, TimelineLevels
 
 _OF_LANE = {"stream": TextKind.KERNEL, "nvtx": TextKind.RANGE}
 _OF_LANE |= dict.fromkeys(("api", "os", "mpi", "openmp"), TextKind.API) | dict.fromkeys(
-    ("causes", "steps", "phases", "graphs", "host_functions", "openacc", OFF_CPU), TextKind.SENTENCE
+    ("causes", "steps", "phases", "start", "graphs", "host_functions", "openacc", OFF_CPU), TextKind.SENTENCE
 )
 # A name that lanes of several kinds share is of the first of these.
 _ORDER = (TextKind.KERNEL, TextKind.RANGE, TextKind.API, TextKind.SENTENCE)

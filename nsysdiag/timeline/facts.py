@@ -49,8 +49,8 @@ class TimelineThread(Record, frozen=True):
 class TimelineLane(Packed, frozen=True):
     """One lane of a device or of a thread.
 
-    `kind`: `stream`, `causes`, `phases`, `steps`, `graphs`, `host_functions`; of threads `nvtx`, `openacc` and `openmp`
-    (of nesting `depth`), `mpi`, `api`, `os`, `off_cpu`. `thread` is an
+    `kind`: `stream`, `causes`, `steps`, `graphs`, `host_functions`; of threads `phases`, `start`, `nvtx`, `openacc` and
+    `openmp` (of nesting `depth`), `mpi`, `api`, `os`, `off_cpu`. `thread` is an
     index into `threads`, None for the device's own.
 
     `levels` are the shares of time in buckets as in TimelineLevel, finest first, with as many buckets as the coarsest

@@ -16,6 +16,7 @@ from nsysdiag.events.host_functions import HostFunctions
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category, LaunchShapes
 from nsysdiag.events.rows import NamedRows, distinct, picked
+from nsysdiag.fields import Sentence
 from nsysdiag.iterations.steps import Steps
 from nsysdiag.kernels.names import normal_operation_names
 from nsysdiag.ledger.ledger import Slices
@@ -69,14 +70,18 @@ def step_source(steps: Steps | None, low: int, high: int) -> list[LaneSource]:
     return [LaneSource("steps", "", None, 0, start, end, reach_of(end), named, shares=False)]
 
 
-def phase_source(phases: Sequence[tuple[str, int, int]], low: int, high: int) -> list[LaneSource]:
-    """The phases of the job (name, start and end in ns) that touch [low, high); none where it has only one."""
-    rows = [(name, max(start, low), min(end, high)) for name, start, end in phases if start < high and end > low]
-    if len(rows) < 2:
+NamedSpans = Sequence[tuple[Sentence, int, int]]
+"""Names, starts and ends in ns, in order of time."""
+
+
+def row_source(kind: str, given: NamedSpans, low: int, high: int) -> list[LaneSource]:
+    """Those that touch [low, high), in a lane of the first thread; none of nothing."""
+    rows = [(name, max(start, low), min(end, high)) for name, start, end in given if start < high and end > low]
+    if not rows:
         return []
     start, end = (np.array([row[at] for row in rows], dtype=np.int64) for at in (1, 2))
     named = codes_of(np.arange(len(rows)), [row[0] for row in rows])
-    return [LaneSource("phases", "", None, 0, start, end, reach_of(end), named, shares=False)]
+    return [LaneSource(kind, "", 0, 0, start, end, reach_of(end), named, shares=False)]
 
 
 def graph_source(device: DeviceTimeline, most: int) -> list[LaneSource]:

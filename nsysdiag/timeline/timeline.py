@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import chain, zip_longest
 from typing import NamedTuple
 
@@ -31,10 +30,11 @@ from nsysdiag.timeline.levels import (
     rows_in,
 )
 from nsysdiag.timeline.sources import (
+    NamedSpans,
     cause_source,
     function_source,
     graph_source,
-    phase_source,
+    row_source,
     step_source,
     stream_sources,
     thread_sources,
@@ -47,6 +47,8 @@ BYTES, BYTES_NARROWED, FOR_OPERATIONS = 450_000, 900_000, 2 / 3
 """Room for all exact rows in a report, over all devices, and the part of it that operations may take."""
 NAME_ROOM = 1_500_000
 """Characters of names over all devices."""
+STARTUP = "start-up"
+"""The phase that is shown although the device did nothing yet."""
 CAUSE_SLICES = 3
 """What part of the rows slices of gaps by cause may take."""
 MOST_SIGNATURES = 20
@@ -55,7 +57,8 @@ MOST_SIGNATURES = 20
 class DeviceLanes(Struct, frozen=True):
     """A timeline without lanes of threads yet, and their input: the `threads`, the gaps that matter most in order, the
     names so far, the remaining space. `calls` are the launches of the operations of the first lanes, those of
-    streams."""
+    streams. Lanes of threads start at `begin`, with the start-up of the job. They show its `phases`, and what the host
+    did until it `started`."""
 
     key: str
     levels: TimelineLevels
@@ -64,6 +67,9 @@ class DeviceLanes(Struct, frozen=True):
     names: NameTable
     room: Room
     calls: list[IntArray]
+    begin: int
+    phases: NamedSpans
+    started: NamedSpans
 
 
 def with_lanes(
@@ -73,12 +79,13 @@ def with_lanes(
     report: DeviceReport,
     findings: list[Finding],
     activity: DeviceActivity,
-    phases: Sequence[tuple[str, int, int]],
+    phases: NamedSpans,
+    started: NamedSpans,
     *,
     narrowed: bool,
 ) -> DeviceLanes:
-    """`levels` with the lanes of the device. `launching` are the lanes of the threads that launched. `phases` are
-    names, starts and ends in ns."""
+    """`levels` with the lanes of the device. `launching` are the lanes of the threads that launched, `phases` those of
+    the job, and `started` is what the host did before the device's first work."""
     devices = max(len(activity.devices), 1)
     rows = max((ROWS_NARROWED if narrowed else ROWS) // devices, LEAST_ROWS)
     size = (BYTES_NARROWED if narrowed else BYTES) // devices
@@ -93,12 +100,12 @@ def with_lanes(
     most = rows // CAUSE_SLICES
     own = [
         *([] if causes is None else [causes]),
-        *phase_source(phases, low, high),
         *step_source(steps, low, high),
         *graph_source(context.device, most),
         *function_source(context.device, activity.host_functions, most),
     ]
     slices = [packing.lane(each, np.arange(len(each.start))) for each in own]
+    before = [] if narrowed else [start for name, start, _end in phases if name == STARTUP]
     room = Room(rows, int(size * FOR_OPERATIONS) - exact_size(slices))
     streams = stream_sources(context.device, context.strings, activity.shapes, low, high)
     found = fitted(packing, streams, wanted, room, lambda source, parts, _rows: rows_in(source, parts), _step(steps))
@@ -111,6 +118,9 @@ def with_lanes(
         names=found.names,
         room=Room(rows, size - exact_size(lanes)),
         calls=found.calls,
+        begin=min([low, *before]),
+        phases=phases if len(phases) > 1 else [],
+        started=[] if narrowed else started,
     )
 
 
@@ -235,10 +245,13 @@ def _whole(
     served = [
         each for each in devices if each is device or any(home[thread] == device.key for thread in each.threads.all)
     ]
-    low, high = min(each.levels.start_ns for each in served), max(each.levels.end_ns for each in served)
+    low, high = min(each.begin for each in served), max(each.levels.end_ns for each in served)
     room = Room(sum(each.room.rows for each in served), sum(each.room.size for each in served))
     mine = {thread for thread in home if home[thread] == device.key}
     sources = _sources(device.threads, mine, host, host_trace, low, high)
+    if mine.intersection(device.threads.all[:1]):
+        job = {"phases": device.phases, "start": device.started}
+        sources = [*(each for kind, rows in job.items() for each in row_source(kind, rows, low, high)), *sources]
     packing = Packing.over(device.names, low, high)
     found = fitted(packing, sources, _in_turn([each.wanted for each in served]), room, _chosen)
     own = (low, high) == (device.levels.start_ns, device.levels.end_ns)
@@ -285,6 +298,8 @@ def _sources(
 
 def _chosen(source: LaneSource, parts: Intervals, rows: int) -> IntArray:
     """The rows in the parts; of NVTX ranges the longest as well, wherever they are."""
+    if source.kind in ("phases", "start"):
+        return np.arange(len(source.start))
     inside = rows_in(source, parts)
     if source.kind != "nvtx":
         return inside

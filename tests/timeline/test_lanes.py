@@ -24,6 +24,11 @@ from tests.timeline.decode import lanes, launches, numbers, rows, unpack
 US = 1_000
 
 
+def host_span(levels: TimelineLevels) -> tuple[int, int]:
+    """From when to when lanes of threads are: from the begin of a start-up."""
+    return levels.host_span or (levels.start_ns, levels.end_ns)
+
+
 def timeline_of(report: Report, key: str = "gpu0") -> TimelineLevels:
     assert isinstance(report.timeline, dict)
     return report.timeline[key]
@@ -72,10 +77,9 @@ class TestAgainstTheFile:
             query = """SELECT a.start, min(a.end, ?), s.value FROM {} a JOIN StringIds s ON s.id = a.nameId
                        WHERE (a.globalTid & 0xFFFFFF) = ? AND a.end > ? AND a.start < ?"""
             for kind, table in (("api", "CUPTI_ACTIVITY_KIND_RUNTIME"), ("os", "OSRT_API")):
-                bounds = (levels.end_ns, thread.tid, levels.start_ns, levels.end_ns)
-                wanted = {
-                    (max(start, levels.start_ns), end) for start, end, _ in file.execute(query.format(table), bounds)
-                }
+                low, high = host_span(levels)
+                bounds = (high, thread.tid, low, high)
+                wanted = {(max(start, low), end) for start, end, _ in file.execute(query.format(table), bounds)}
                 (lane,) = lanes(levels, kind, thread=0)
                 assert {row[:2] for row in rows(levels, lane)} == wanted
 
@@ -104,9 +108,9 @@ class TestAgainstTheFile:
             for row, place in zip(rows(levels, lane), launches(lane), strict=True):
                 tid, start, end = call_of[stream, row[0]]
                 if place is None:
-                    assert end <= levels.start_ns  # before the time of the lanes
+                    assert end <= host_span(levels)[0]  # before the time of the lanes
                 else:
-                    assert calls[place] == (tid, max(start, levels.start_ns))
+                    assert calls[place] == (tid, max(start, host_span(levels)[0]))
                     checked += 1
         assert checked > 0.9 * sum(lane.count for lane in lanes(levels, "stream"))
 
@@ -180,9 +184,9 @@ class TestAgainstTheFile:
         (lane,) = lanes(levels, "os", thread=0)
         calls = rows(levels, lane)
         shares = unpack(lane.levels[-1])
-        span = levels.end_ns - levels.start_ns
+        first, last = host_span(levels)
         for at in range(0, len(shares), 7):
-            low, high = (levels.start_ns + span * step // len(shares) for step in (at, at + 1))
+            low, high = (first + (last - first) * step // len(shares) for step in (at, at + 1))
             covered = sum(max(min(end, high) - max(start, low), 0) for start, end, _, _ in calls)
             assert shares[at] == -(-covered * 255 // (high - low))
 

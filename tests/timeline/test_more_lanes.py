@@ -108,16 +108,18 @@ def test_host_functions(tmp_path: Path) -> None:
     assert [row[:3] for row in rows(levels, lane)] == [(210 * US, 260 * US, "host function in stream 9")]
 
 
-def test_phases_cover_the_timeline(tmp_path: Path) -> None:
-    """A steady loop behind a pause: the lane has the phases of the report, within the time of the lanes."""
-    trace = TraceBuilder(schema="3.13.2")
+def test_phases_and_what_the_host_did_in_a_start_up(tmp_path: Path) -> None:
+    """A steady loop behind a start-up and with a pause: the lane has them from the first call on."""
+    trace = TraceBuilder(schema="3.13.2").api("cudaFree", 1_000 * US, 390_000 * US)
     for at in range(120):
-        start = (1_000 + 100 * at + 60_000 * (at >= 60)) * US
+        start = (400_000 + 100 * at + 60_000 * (at >= 60)) * US
         trace.kernel(start, start + 80 * US, launch=(start - 30 * US, start - 20 * US))
     report = report_of(trace, tmp_path)
     assert isinstance(report.timeline, dict)
     levels = report.timeline["gpu0"]
     held = [each for lane in lanes(levels, "phases") for each in rows(levels, lane)]
-    wanted = [(max(each.start_ns, levels.start_ns), each.end_ns, each.name) for each in report.phases]
-    assert [row[:3] for row in held] == (wanted if len(wanted) > 1 else [])
-    assert len(held) > 1
+    assert [row[:3] for row in held] == [(each.start_ns, each.end_ns, each.name) for each in report.phases]
+    assert held[0][:3] == (1_000 * US, held[0][1], "start-up")
+    assert levels.start_ns == 400_000 * US
+    (started,) = lanes(levels, "start")
+    assert rows(levels, started)[0][:3] == (1_000 * US, 390_000 * US, "cudaFree")

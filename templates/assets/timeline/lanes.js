@@ -65,6 +65,7 @@ const makeLanePainter = (brush, view, causes) => {
     nvtx: whole("nvtx"),
     phases: whole("nvtx"),
     steps: whole("nvtx"),
+    start: whole("api"),
     graphs: whole("compute"),
     host_functions: whole("os"),
     openacc: whole("communication"),

@@ -2,12 +2,12 @@
 
 const HEIGHTS = {
   device: 22, work: 14, compute: 13, communication: 13, copies: 13, gaps: 24, stream: 16, metric: 30,
-  thread: 20, phases: 13, steps: 13, graphs: 13, host_functions: 13,
+  thread: 20, phases: 13, start: 14, steps: 13, graphs: 13, host_functions: 13,
   nvtx: 15, openacc: 14, openmp: 14, mpi: 14, api: 14, os: 14, off_cpu: 9,
 };
 const TITLES = {
   work: "Work", compute: "Compute", communication: "Communication", copies: "Copies", gaps: "Idle by cause",
-  phases: "Phases", steps: "Steps", graphs: "CUDA graphs", host_functions: "Host functions", nvtx: "NVTX",
+  phases: "Phases", start: "Start-up", steps: "Steps", graphs: "CUDA graphs", host_functions: "Host functions", nvtx: "NVTX",
   openacc: "OpenACC", openmp: "OpenMP", mpi: "MPI", api: "CUDA calls", os: "OS calls", off_cpu: "Off the CPU",
 };
 const MOST_DEVICES = 24;
@@ -21,7 +21,7 @@ const tracked = (device, kind) => device.lanes.filter((lane) => lane.kind === ki
 
 /** The lanes of a device between its heading and those of its threads. */
 const deviceLanes = (device) => [
-  ...["phases", "steps"].flatMap((kind) => tracked(device, kind)),
+  ...tracked(device, "steps"),
   ...WORK.filter((kind) => device.present[kind]).map((kind) => ({ type: kind })),
   { type: "gaps" },
   ...["graphs", "stream", "host_functions"].flatMap((kind) => tracked(device, kind)),

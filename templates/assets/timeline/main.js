@@ -49,6 +49,7 @@ const startTimeline = async (root, data) => {
   devices[0].open = true;
   const clock = makeClock(BigInt(data.origin));
   const view = makeView(data.end);
+  view.show(Math.min(...devices.map(({ start }) => start)), Math.max(...devices.map(({ end }) => end)));
   const stage = makeStage(root, data, devices, view, clock);
   const caption = makeCaption(root, data, devices, view, clock);
   const showCard = makeCard(root.querySelector(".gap-card"), stage, data, devices, clock);
