@@ -84,8 +84,8 @@ def with_lanes(
     *,
     narrowed: bool,
 ) -> DeviceLanes:
-    """`levels` with the lanes of the device. `launching` are the lanes of the threads that launched, `phases` those of
-    the job, and `started` is what the host did before the device's first work."""
+    """`levels` with the lanes of the device. `launching` are the lanes of the threads that launched. The job has
+    `phases`, and `started` is what the host did before the device's first work."""
     devices = max(len(activity.devices), 1)
     rows = max((ROWS_NARROWED if narrowed else ROWS) // devices, LEAST_ROWS)
     size = (BYTES_NARROWED if narrowed else BYTES) // devices
