@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from nsysdiag.capture.offspring import Offspring
 from nsysdiag.messages import UsageError, printable
 from nsysdiag.signals import HandedOn
 from nsysdiag.trace.export import nsys_on_path
@@ -206,12 +207,14 @@ def require_system() -> None:
 
 class RecordingResult(Struct, frozen=True):
     """The result: the exit code of nsys, or that of the program if it was `started`, negative if a signal ended nsys
-    itself; the first signal received; and the last lines that nsys wrote."""
+    itself; the first signal received; the last lines that nsys wrote; and whether something that it had begun was left,
+    and was ended."""
 
     code: int
     started: bool
     signal: int | None
     said: tuple[str, ...]
+    ended: bool = False
 
 
 def run(
@@ -225,7 +228,7 @@ def run(
     output = f"--output={str(report).replace('%', '%%')}"
     command = [nsys.path, "profile", *options, output, SHELL, "-c", script, SHELL, str(marker), *words]
     signals = _Signals()
-    with HandedOn(signals.answer):
+    with Offspring() as offspring, HandedOn(signals.answer):
         try:
             process = os.posix_spawn(
                 nsys.path,
@@ -243,9 +246,10 @@ def run(
         except OSError as error:
             raise UsageError(f"'{printable(nsys.path)}' cannot be run: {error.strerror}") from error
         signals.belong_to(process)
-        code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        code = offspring.wait_for(process)
         signals.belong_to(None)
-    return RecordingResult(code, marker.exists(), signals.first, _last_lines(log))
+        ended = (code < 0 or not report.exists()) and offspring.end()
+    return RecordingResult(code, marker.exists(), signals.first, _last_lines(log), ended)
 
 
 class _Signals:

@@ -197,6 +197,8 @@ def _nothing(nsys: "Nsys", recorded: "RecordingResult", span: "RecordedSpan", st
     if stream is not None:
         hint = f"QdstrmImporter of a complete Nsight Systems makes one: QdstrmImporter -i {printable(stream)}"
         return InputError(f"nsys wrote {printable(stream)} and could not make a report of it", hint=hint, shown=said)
+    if recorded.code < 0 or recorded.ended:
+        return InputError(f"nsys {nsys.version} {_death(recorded)}", shown=said)
     if span.capture_range:
         name = printable(span.capture_range)
         what = "cudaProfilerStart was never called" if name == RANGE_OF_CUDA else f"the range '{name}' never began"
@@ -205,6 +207,15 @@ def _nothing(nsys: "Nsys", recorded: "RecordingResult", span: "RecordedSpan", st
         return InputError("nothing was recorded: the program ended before --delay was over")
     hint = "'nsys status --environment' shows what is missing on this machine"
     return InputError(f"nsys {nsys.version} made no report (exit code {recorded.code})", hint=hint, shown=said)
+
+
+def _death(recorded: "RecordingResult") -> str:
+    """How nsys ended, and what became of what it had begun."""
+    how = f"exited with code {recorded.code}"
+    if recorded.code < 0:
+        how = f"was ended by signal {-recorded.code}{_signal_in(SIGNALLED - recorded.code)}"
+    rest = "; the program and the other processes of nsys were ended" if recorded.ended else ""
+    return f"{how} and made no report{rest}"
 
 
 @contextmanager

@@ -52,9 +52,10 @@ SAYS = {
     "stream": False,
     "records": True,
     "export": None,
+    "dies": None,
 }
 """What it answers; an option that it refuses; whether it writes a stream in place of a report, or nothing; the SQLite
-file that it exports any report to."""
+file that it exports any report to; a signal that ends it half a second after the program began."""
 PROGRAM = """#!{python}
 import json, os, pathlib, shutil, signal, subprocess, sys
 says = json.loads(pathlib.Path({says!r}).read_text())
@@ -86,6 +87,12 @@ def stop(number, frame):
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, stop)
 program = subprocess.Popen(arguments, start_new_session=True, close_fds=False)
+if says["dies"] is not None:
+    agent = subprocess.Popen(["sh", "-c", "(trap '' TERM; exec sleep 77) & echo $! > agent"], start_new_session=True)
+    agent.wait()
+    while program.poll() is None and not os.path.exists("running"):
+        pass
+    os.kill(os.getpid(), says["dies"]) if says["dies"] else sys.exit(0)
 if any(each.startswith("--duration") for each in options):
     try:
         program.wait(0.5)

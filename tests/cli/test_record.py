@@ -264,6 +264,48 @@ class TestTheProgram:
         assert "nsys sends it SIGTERM" in result.stderr
 
 
+class TestNsysDies:
+    """Nothing that it had begun stays behind: no orphan of the program, and no agent in a session of its own."""
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(
+        ("number", "said"),
+        [
+            (signal.SIGKILL, "was ended by signal 9 (SIGKILL)"),
+            (signal.SIGSEGV, "was ended by signal 11 (SIGSEGV)"),
+            (0, "exited with code 0"),
+        ],
+    )
+    def test_all_ends_with_it(
+        self, record: Record, nsys: StandIn, monkeypatch: pytest.MonkeyPatch, number: int, said: str
+    ) -> None:
+        monkeypatch.setattr("nsysdiag.capture.offspring.PATIENCE_S", 0.5)
+        nsys.says(dies=number)
+        result = record("-q", *SH, "sleep 77 & echo $! > child; echo $$ > running; sleep 77; echo never")
+        assert result.code == 3
+        ended = "made no report; the program and the other processes of nsys were ended"
+        assert f"nsysdiag: nsys 2025.1.1.103 {said} and {ended}" in result.stderr.splitlines()
+        assert here() == {"agent", "child", "running"}
+        assert [name for name in here() if words_of(int(Path(name).read_text()))] == []
+
+    @pytest.mark.slow
+    def test_the_orphans_of_a_program_live_on(self, record: Record, analysis: FakeAnalysis) -> None:
+        """Where nsys made its report, as it does without nsysdiag."""
+        assert record("-q", *SH, "sleep 77 & echo $! > orphan").code == 0
+        assert len(analysis.calls) == 1
+        orphan = int(Path("orphan").read_text())
+        assert words_of(orphan) == ["sleep", "77"]
+        os.kill(orphan, signal.SIGKILL)
+
+
+def words_of(process: int) -> list[str]:
+    """The command line of a process; nothing if it has ended."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes().decode().split("\0")[:-1]
+    except OSError:
+        return []
+
+
 class TestWrongUse:
     @pytest.mark.parametrize(
         ("arguments", "said"),
