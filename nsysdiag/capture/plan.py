@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
-import secrets
 import shutil
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from nsysdiag.capture.run import Host, against_gpu_metrics, against_samples, against_scheduling
-from nsysdiag.messages import OutputError, UsageError, printable
+from nsysdiag.messages import UsageError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -79,6 +76,16 @@ class RecordedSpan(Struct, frozen=True):
         """By default, nsys only finds registered names of NVTX ranges; PyTorch registers none."""
         by_name = self.capture_range not in (None, RANGE_OF_CUDA)
         return {"NSYS_NVTX_PROFILER_REGISTER_ONLY": "0"} if by_name else {}
+
+
+def require_whole(name: str) -> None:
+    """Raise UsageError for a pattern in place of the name of a range: nsys compares whole names."""
+    if name.endswith("*"):
+        raise UsageError(
+            f"--capture-range: nsys has no patterns such as '{printable(name)}'",
+            hint="name one range, as 'step 20'; for many steps, call cudaProfilerStart and cudaProfilerStop around them"
+            f" and use --capture-range {RANGE_OF_CUDA}",
+        )
 
 
 def planned(nsys: Nsys, host: Host, span: RecordedSpan, *, python: bool, mpi: bool) -> Plan:
@@ -163,10 +170,9 @@ def in_words(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-# What the command line of a program says about it: a name for its reports, and what it is written in.
+# What the command line of a program says about it.
 
 _PYTHON = re.compile(r"python[\d.]*")
-_UNFIT = re.compile(r"[^\w.+-]+")
 MPI_LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun")
 MPI_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALNRANKS")
 """What Open MPI, MPICH and their kin set for each rank that they start."""
@@ -185,20 +191,12 @@ def require_program(words: Sequence[str]) -> None:
     raise UsageError(f"'{shown}' is a file that cannot be executed", hint=hint)
 
 
-def name_of(words: Sequence[str]) -> str:
-    """A name for what is recorded: `train` for `python train.py` and `python -m train`, else that of the program."""
-    name = next((Path(word).stem for word in words if word.endswith(".py")), "")
-    if not name and _is_interpreter(words[0]) and "-m" in words[1:-1]:
-        name = words[words.index("-m") + 1]
-    return _UNFIT.sub("-", name or Path(words[0]).name).strip(".-") or "program"
-
-
 def is_python(words: Sequence[str]) -> bool:
     """Whether Python runs it: by a word of the command line, or by the first line of a script such as torchrun."""
-    return any(_is_interpreter(word) or word.endswith(".py") for word in words) or _has_python_line(words[0])
+    return any(is_interpreter(word) or word.endswith(".py") for word in words) or _has_python_line(words[0])
 
 
-def _is_interpreter(word: str) -> bool:
+def is_interpreter(word: str) -> bool:
     return _PYTHON.fullmatch(Path(word).name) is not None
 
 
@@ -214,50 +212,3 @@ def _has_python_line(program: str) -> bool:
 def uses_mpi(words: Sequence[str], environment: Mapping[str, str] = os.environ) -> bool:
     """Whether it is a rank of MPI, or starts ranks."""
     return Path(words[0]).name in MPI_LAUNCHERS or any(name in environment for name in MPI_VARIABLES)
-
-
-# Where the report of a recording is kept: under a name that nothing else has.
-
-SUFFIX, STREAM = ".nsys-rep", ".qdstrm"
-"""A report, and what nsys leaves where it has no importer that makes one."""
-
-
-def free_stem(name: str, suffixes: tuple[str, ...]) -> str:
-    """The name, or with the first number behind it, as `train-2`, that no file here has with any of the suffixes."""
-    stems = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
-    return next(stem for stem in stems if not any(os.path.lexists(stem + suffix) for suffix in suffixes))
-
-
-def beside(path: Path) -> Path:
-    """Where nsys writes first: in the same folder, under a name unique to this process."""
-    return path.absolute().with_name(f".nsysdiag-{secrets.token_hex(8)}{SUFFIX}")
-
-
-def keep(written: Path, path: Path, *, force: bool) -> Path:
-    """Rename a file atomically, and return its name: without `force` the next free one, if another process has taken it
-    since. On failure raises OutputError, which names the file's current path."""
-    suffix = path.suffix
-    try:
-        while not force:
-            with suppress(FileExistsError):
-                _link(written, path)
-                return path
-            path = Path(free_stem(str(path).removesuffix(suffix), (suffix,)) + suffix)
-        return written.replace(path)
-    except OSError as error:
-        message = f"cannot write {printable(path)}: {error.strerror}"
-        raise OutputError(message, hint=f"the report is in {printable(written)}") from error
-
-
-def _link(written: Path, path: Path) -> None:
-    """A hard link fails if the name is taken; on a file system without links, the name is only checked."""
-    try:
-        path.hardlink_to(written)
-    except FileExistsError:
-        raise
-    except OSError:
-        if os.path.lexists(path):
-            raise FileExistsError(path) from None
-        written.rename(path)
-    else:
-        written.unlink()

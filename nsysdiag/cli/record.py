@@ -47,6 +47,13 @@ class Recording(options.OptionGroup):
         str | None, options.value("--nsys", "PROGRAM", "The nsys to use; by default the one on the PATH.")
     ] = None
 
+    def check(self) -> None:
+        """Raise UsageError for a pattern of ranges."""
+        from nsysdiag.capture.plan import require_whole
+
+        if self.capture_range:
+            require_whole(self.capture_range)
+
     @property
     def span(self) -> "RecordedSpan":
         """The time that is recorded."""
@@ -106,7 +113,8 @@ def recorded(
 ) -> tuple[Path, int]:
     """Record the program. Where the report is, and the code that this command ends with: 0 unless the program failed or
     a signal came, which is said here."""
-    from nsysdiag.capture.plan import STREAM, beside, is_python, keep, planned, uses_mpi
+    from nsysdiag.capture.naming import STREAM, beside, keep
+    from nsysdiag.capture.plan import is_python, planned, uses_mpi
     from nsysdiag.capture.run import this_host
 
     plan = planned(nsys, this_host(), span, python=is_python(words), mpi=uses_mpi(words))
@@ -239,6 +247,7 @@ Examples:
   nsysdiag record -- python train.py --epochs 1
   nsysdiag record --delay 30 --duration 20 -o report.html -- python train.py
   nsysdiag record --capture-range cudaProfilerApi --keep before.nsys-rep -- ./solver
+  srun -n 4 nsysdiag record --keep '%q{SLURM_JOB_ID}.%q{SLURM_PROCID}.nsys-rep' -- python train.py
   nsysdiag record --capture-range step --open -- torchrun --nproc-per-node 2 train.py"""
 
 
@@ -252,7 +261,8 @@ def record(
         options.value(
             "--keep",
             "PATH",
-            "Path of the .nsys-rep. By default PROGRAM.nsys-rep in the current folder, with a number if that exists.",
+            "Path of the .nsys-rep. By default PROGRAM.nsys-rep in the current folder, PROGRAM.rankN.nsys-rep for a "
+            "rank, with a number if that exists. Here and in -o, %q{NAME} is a variable, %h the host, %p the process.",
         ),
     ] = None,
     same_gpu: options.SameGpuOption = False,
@@ -270,7 +280,8 @@ def record(
     """
     from msgspec.structs import replace
 
-    from nsysdiag.capture.plan import SUFFIX, free_stem, name_of, require_program
+    from nsysdiag.capture.naming import SUFFIX, filled_in, free_stem, name_of, with_rank
+    from nsysdiag.capture.plan import require_program
     from nsysdiag.capture.run import find_nsys, probe, require_system
     from nsysdiag.ci.budgets import refuse_changes
     from nsysdiag.cli.output import Wanted, plan
@@ -292,9 +303,10 @@ def record(
         cost=with_price(found.settings.cost, gpu_hour_cost),
         nsys=path,
     )
-    name = name_of(program)
+    name = with_rank(name_of(program))
     stem = name if out.force else free_stem(name, (SUFFIX, ".nsysdiag.html"))
-    target = Path(f"{stem}{SUFFIX}" if keep is None else keep)
+    target = Path(f"{stem}{SUFFIX}" if keep is None else filled_in(keep))
+    out = out.but(output=[filled_in(each) for each in out.output]) if out.output else out
     _require_place(target, force=out.force)
     page = options.REDACTED_STEM if out.redact else target.name.removesuffix(SUFFIX)
     wanted = Wanted(settings, found, budgets, plan(out, page, inputs=[target]), out)
@@ -308,7 +320,7 @@ def record(
 
 def _require_place(target: Path, *, force: bool) -> None:
     """Raise UsageError or OutputError where the report cannot be kept there."""
-    from nsysdiag.capture.plan import SUFFIX
+    from nsysdiag.capture.naming import SUFFIX
     from nsysdiag.cli.output import check_file
 
     if not target.name.endswith(SUFFIX):

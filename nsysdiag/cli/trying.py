@@ -113,7 +113,7 @@ def try_fix(
 
 
 def _folder(state: str | None, words: "Sequence[str]") -> Path:
-    from nsysdiag.capture.plan import name_of
+    from nsysdiag.capture.naming import name_of
 
     if state is None and not words:
         raise UsageError("neither a program nor --state is named", hint="nsysdiag try --finding ID -- PROGRAM ARGS...")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
 
-from nsysdiag.capture.plan import is_python, name_of, require_program, uses_mpi
+from nsysdiag.capture.naming import filled_in, name_of, with_rank
+from nsysdiag.capture.plan import is_python, require_program, uses_mpi
 from nsysdiag.messages import UsageError
 
 
@@ -59,6 +61,32 @@ class TestPython:
 )
 def test_mpi(words: list[str], environment: dict[str, str], expected: bool) -> None:
     assert uses_mpi(words, environment) == expected
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("environment", "name"),
+        [
+            ({}, "train"),
+            ({"RANK": "3", "WORLD_SIZE": "4", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2"}, "train.rank3"),
+            ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "SLURM_PROCID": "0"}, "train.rank1"),
+            ({"PMI_RANK": "0", "PMI_SIZE": "2"}, "train.rank0"),
+            ({"SLURM_PROCID": "7", "SLURM_STEP_NUM_TASKS": "8"}, "train.rank7"),
+            ({"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"}, "train"),
+            ({"SLURM_PROCID": "0"}, "train"),
+            ({"RANK": "high", "WORLD_SIZE": "4"}, "train"),
+        ],
+    )
+    def test_of_ranks(self, environment: dict[str, str], name: str) -> None:
+        assert with_rank("train", environment) == name
+
+    def test_patterns_of_nsys(self) -> None:
+        name = filled_in("%q{JOB}-%q{N_1}.%h.%p.100%%-%n-%", {"JOB": "a%p", "N_1": ""})
+        assert name == f"a%p-.{socket.gethostname()}.{os.getpid()}.100%-%n-%"
+
+    def test_a_variable_that_is_not_set(self) -> None:
+        with pytest.raises(UsageError, match="the environment has no JOB"):
+            filled_in("%q{JOB}", {})
 
 
 class TestWhatCannotBeRun:

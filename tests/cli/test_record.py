@@ -8,6 +8,7 @@ import pty
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -132,6 +133,15 @@ class TestOutputs:
     def test_other_names(self, record: Record) -> None:
         assert record("--keep", "a.nsys-rep", "-o", "b.json", "-o", "c.md", *SH, ":").code == 0
         assert here() == {"a.nsys-rep", "b.json", "c.md"}
+
+    @pytest.mark.slow
+    def test_of_a_rank(self, record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
+        monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "3")
+        assert record(*SH, ":").code == 0
+        assert record("--keep", "%q{OMPI_COMM_WORLD_RANK}.nsys-rep", "-o", "%h.json", *SH, ":").code == 0
+        names = {"sh.rank3.nsys-rep", "sh.rank3.nsysdiag.html", "3.nsys-rep", f"{socket.gethostname()}.json"}
+        assert here() == names
 
     @pytest.mark.slow
     def test_the_page_is_called_like_the_report(self, record: Record) -> None:
@@ -321,6 +331,9 @@ class TestWrongUse:
             (("--config", "x", "--no-config", *SH, ":"), "exclude each other"),
             (("--fail-on", "nonsense", *SH, ":"), "nonsense"),
             (("--delay", "-1", *SH, ":"), "--delay"),
+            (("--capture-range", "step*", *SH, ":"), "nsys has no patterns such as 'step*'"),
+            (("--keep", "%q{NONE_SUCH}.nsys-rep", *SH, ":"), "the environment has no NONE_SUCH"),
+            (("-o", "%q{NONE_SUCH}.html", *SH, ":"), "the environment has no NONE_SUCH"),
             ((), "Missing argument"),
             (("--open", "-o", "a.json", *SH, ":"), "--open needs an HTML report"),
         ],
