@@ -33,7 +33,7 @@ AHEAD_NS = 7_000_000_000
 
 
 def test_there_is_a_program_of_every_name() -> None:
-    helpers = {"device", "loader", "meeting", "waitlog"}
+    helpers = {"device", "loader", "meeting", "server", "waitlog"}
     assert {path.stem for path in WORKLOADS.glob("*.py")} - helpers == set(PROGRAMS)
 
 
@@ -271,12 +271,12 @@ class Tensor:
     def add_(self, other): return self
     def item(self): return 1.0
     def is_pinned(self): return self.pinned
-    def copy_(self, other, *, non_blocking): assert non_blocking == other.pinned
+    def copy_(self, other, *, non_blocking): assert non_blocking == (self.pinned or other.pinned)
 
 def randn(rows, columns, *, device): return Tensor()
 def zeros(size, *, device): return Tensor(size)
 def empty_like(other): return Tensor()
-def empty(size, *, dtype, device): return Tensor(size)
+def empty(size, *, dtype=None, device=None, pin_memory=False): return Tensor(size, pin_memory)
 def ones(size, *, dtype, pin_memory): return Tensor(size, pin_memory)
 def mm(left, right, *, out): return out
 """,
@@ -293,8 +293,9 @@ def graph(graph): return nullcontext()
 class CUDAGraph:
     def replay(self): pass
 class Event:
-    def __init__(self, *, enable_timing): pass
+    def __init__(self, *, enable_timing=False): pass
     def record(self): pass
+    def synchronize(self): pass
     def elapsed_time(self, other): return 10.0
 """,
     "cuda/nvtx.py": """

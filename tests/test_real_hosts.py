@@ -34,11 +34,13 @@ pytestmark = [pytest.mark.fixtures, pytest.mark.slow]
 FIXTURES = Path(__file__).parent / "fixtures"
 OF_RANKS = "starved_training"
 """A program of several ranks, each with a device: `tests/test_real_training.py`."""
+SERVERS = "serve_"
+"""Servers of a language model: `tests/test_real_servers.py`."""
 CAPTURES = sorted(
     path.name.removesuffix(".sqlite.gz")
     for kind in ("host", "gpu")
     for path in FIXTURES.glob(f"real_{kind}_*.sqlite.gz")
-    if OF_RANKS not in path.name
+    if OF_RANKS not in path.name and SERVERS not in path.name
 )
 SUFFIXES = ("", "_2022")
 LONG_NS = 1_000_000

@@ -150,7 +150,9 @@ def _phase_lines(report: Report, found: Diagnosis) -> list[Block]:
 def _serving_lines(report: Report) -> list[Block]:
     """What the steps of a server do, of the first device that shows it; on the page it is next to the iterations."""
     served = (each.iterations for each in report.devices if each.iterations and each.iterations.serving)
-    return [Paragraph(f"{words.kinds_sentence(each)}.", limit=NOT_PAGE) for each in list(served)[:1]]
+    where = ", in all phases:" if len(report.phases) > 1 else ":"
+    said = [words.kinds_sentence(each).replace(":", where, 1) for each in list(served)[:1]]
+    return [Paragraph(f"{each}.", limit=NOT_PAGE) for each in said]
 
 
 def _verdicts(

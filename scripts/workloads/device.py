@@ -48,6 +48,9 @@ class Device(Protocol):
     def graph_of_tiny(self, count: int) -> Callable[[], None]:
         """A graph of tiny kernels; what is returned launches it."""
 
+    def graph(self, count: int, ns: int, name: str) -> Callable[[], None]:
+        """A graph of so many kernels of about so long; what is returned launches it."""
+
     def host_buffer(self, size: int, *, pinned: bool) -> Any:
         """Bytes in the host's memory to copy from."""
 
@@ -56,6 +59,9 @@ class Device(Protocol):
 
     def read_back(self) -> float:
         """A number from the device, when everything before is done."""
+
+    def read_later(self) -> Callable[[], None]:
+        """Copy a number from the device to pinned memory; what is returned waits for that, and for nothing later."""
 
     def churn(self, size: int) -> None:
         """Allocate and free so many bytes at the driver."""
@@ -101,7 +107,10 @@ class StandIn:
         self._collectives.append((number, call, ns))
 
     def graph_of_tiny(self, count: int) -> Callable[[], None]:
-        return lambda: self._launch("tiny", TINY_NS, api="cudaGraphLaunch", nodes=count)
+        return self.graph(count, TINY_NS, "tiny")
+
+    def graph(self, count: int, ns: int, name: str) -> Callable[[], None]:
+        return lambda: self._launch(name, ns, api="cudaGraphLaunch", nodes=count)
 
     def host_buffer(self, size: int, *, pinned: bool) -> tuple[str, int]:
         return "pinned" if pinned else "pageable", size
@@ -113,6 +122,17 @@ class StandIn:
     def read_back(self) -> float:
         self._copy("DtoH", "pageable", 4, US, waits=True)
         return 0.0
+
+    def read_later(self) -> Callable[[], None]:
+        self._copy("DtoH", "pinned", 4, US, waits=False)
+        done = self._free
+
+        def wait() -> None:
+            start = clock()
+            spin_until(done)
+            self._called("cudaEventSynchronize", start)
+
+        return wait
 
     def churn(self, size: int) -> None:
         start = clock()
@@ -220,12 +240,19 @@ class TorchDevice:
             self._reducing.append(torch.distributed.all_reduce(self._gradients, async_op=True))
 
     def graph_of_tiny(self, count: int) -> Callable[[], None]:
-        self.tiny()
+        return self._captured(count, self.tiny)
+
+    def graph(self, count: int, ns: int, name: str) -> Callable[[], None]:
+        return self._captured(count, lambda: self.work(ns, name))
+
+    @staticmethod
+    def _captured(count: int, body: Callable[[], None]) -> Callable[[], None]:
+        body()
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             for _ in range(count):
-                self.tiny()
+                body()
         replay: Callable[[], None] = graph.replay
         return replay
 
@@ -243,6 +270,13 @@ class TorchDevice:
             each.wait()
         self._reducing = []
         return float(self._small[0].item())
+
+    def read_later(self) -> Callable[[], None]:
+        host, event = torch.empty(32, pin_memory=True), torch.cuda.Event()
+        host.copy_(self._small, non_blocking=True)
+        event.record()
+        wait: Callable[[], None] = event.synchronize
+        return wait
 
     def churn(self, size: int) -> None:
         memory = torch.empty(size, dtype=torch.uint8, device="cuda")
