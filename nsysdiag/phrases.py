@@ -92,20 +92,20 @@ def finished(report: AnyReport, packed: Iterable[Sentence] = ()) -> AnyReport:
     return replace(made, phrases=found.phrases())
 
 
-def unfinished(record: AnyReport, phrases: Phrases | None) -> AnyReport:
-    """A record of a report with typed names in its sentences, as before `finished`, as far as its `phrases` hold
+def unfinished(records: list[AnyReport], phrases: Phrases | None) -> list[AnyReport]:
+    """Records of a report with typed names in their sentences, as before `finished`, as far as its `phrases` hold
     them."""
     try:
         known = phrases.typed() if phrases is not None else {}
     except ValueError:
-        return record
+        return records
 
     def visit(text: TextKind, _record: Record, value: Any) -> Any:
         if text is not TextKind.SENTENCE:
             return value
         return [known.get(each, each) for each in value] if isinstance(value, list) else known.get(value, value)
 
-    return rewritten(record, visit)
+    return [rewritten(each, visit) for each in records]
 
 
 class _Names:

@@ -146,7 +146,7 @@ def compare_reports(
 
 def _with_names(report: Report) -> Report:
     """The report with names that know what they are names of in the sentences of its findings."""
-    return structs.replace(report, findings=[unfinished(each, report.phrases) for each in report.findings])
+    return structs.replace(report, findings=unfinished(report.findings, report.phrases))
 
 
 def _steps(sides: Sequence[DeviceSides], found: Sequence[DeviceChanges]) -> list[StepChange | None]:
