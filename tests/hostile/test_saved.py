@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from nsysdiag import analyze, limits, saved
+from nsysdiag import analyze, compare, limits, saved
 from nsysdiag.arrays.groups import from_text, names_from, to_text
 from nsysdiag.batch.inputs import find_inputs
 from nsysdiag.batch.results import read_history
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.messages import InputError, OutputError
+from nsysdiag.phrases import Phrases
 from nsysdiag.record import to_json
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json, read_document
@@ -288,3 +289,16 @@ def test_a_very_long_text(document: Any) -> None:
     document["devices"][0]["verdict"]["sentence"] = "a<b> " * 2_000_000
     found = from_json(json.dumps(document).encode(), Report)
     assert FORMATS["md"].render(found, RenderOptions())
+
+
+def test_names_of_many_findings_are_read_once(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A comparison of 40 findings did it 40 times for each side: the square of their number."""
+    many = msgspec.structs.replace(
+        report,
+        findings=[msgspec.structs.replace(report.findings[0], id=f"f-sync-{number}") for number in range(40)],
+    )
+    read: list[Phrases] = []
+    typed = Phrases.typed
+    monkeypatch.setattr(Phrases, "typed", lambda phrases: read.append(phrases) or typed(phrases))
+    compare(many, many)
+    assert 0 < len(read) <= 4
