@@ -1,7 +1,7 @@
 """What a GPU can do at most, as published: NVLink, the interface to the host, and arithmetic, by the name of the GPU.
 
 Rates are bytes or floating-point operations a second, in one direction and without structured sparsity. They are of
-NVIDIA's datasheets, by the names of the GPUs. The bandwidth of a GPU's own memory is in the trace.
+NVIDIA's datasheets, by the names of the GPUs. The bandwidth of a GPU's own memory is in most traces.
 """
 
 from __future__ import annotations
@@ -66,6 +66,30 @@ def peer_link_of(name: str) -> Peak | None:
     """What the link between two such GPUs carries each way at most."""
     link = link_of(name)
     return host_link_of(name) if link is None else Peak(link, "NVLink")
+
+
+_MEMORY = (
+    (r"V100", 900e9),
+    (r"T4\b", 320e9),
+    (r"A100.*80GB", 2039e9),
+    (r"A100.*40GB", 1555e9),
+    (r"A40\b", 696e9),
+    (r"A30\b", 933e9),
+    (r"A10\b", 600e9),
+    (r"L4\b", 300e9),
+    (r"L40S", 864e9),
+    (r"H100 PCIe", 2039e9),
+    (r"H100 NVL", 3938e9),
+    (r"(?<!G)H100\b", 3352e9),
+    (r"(?<!G)H200\b", 4917e9),
+    (r"\bG?B200\b", 8000e9),
+)
+
+
+def memory_of(name: str) -> float | None:
+    """What the memory of a GPU reads and writes in bytes a second, where a trace does not tell; None where it is not
+    known."""
+    return next((rate for pattern, rate in _MEMORY if re.search(pattern, name)), None)
 
 
 # What is computed at most in TFLOP/s, by tensor cores where these can do it: fp32 never, fp64 from the A100 on.

@@ -87,7 +87,7 @@ def _limited(row: FamilyTime, means: dict[str, tuple[float, int]]) -> FamilyTime
     memory = min(sum(moved), 1.0) if moved else None
     return structs.replace(
         row,
-        measured_ns=max((ns for _mean, ns in means.values()), default=0),
+        measured_ns=max((ns for _mean, ns in means.values()), default=None),
         sm_active=rounded(share.get("sm_active")),
         sm_issue=rounded(share.get("sm_issue")),
         tensor_active=rounded(share.get("tensor_active")),

@@ -94,7 +94,7 @@ class FamilyTime(Record, frozen=True):
     step_count: MeanCount | None
     step_ns: Ns | None
     kernels: list[FamilyKernel]
-    measured_ns: Ns = 0
+    measured_ns: Ns | None = None
     sm_active: Share | None = None
     sm_issue: Share | None = None
     tensor_active: Share | None = None

@@ -25,7 +25,7 @@ from nsysdiag.events.operations import Category, copy_name, memory_name
 from nsysdiag.events.rows import Streams
 from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.memory.facts import Copies, CopyRate, CopyRow, ExposedCopies, Pinning, PinningClass, TinyCopies, TopCopy
-from nsysdiag.peaks import PCIE_BYTES_PER_SECOND, Peak, host_link_of, peer_link_of
+from nsysdiag.peaks import PCIE_BYTES_PER_SECOND, Peak, host_link_of, memory_of, peer_link_of
 from nsysdiag.trace.enums import CopyKind, MemoryKind
 from nsysdiag.units import format_bytes
 
@@ -46,6 +46,7 @@ DIRECTIONS: dict[str, tuple[CopyKind, ...]] = {
     "PtoP": (CopyKind.PEER_TO_PEER,),
 }
 HOST_DIRECTIONS = ("HtoD", "DtoH")
+HALF = "half the memory bandwidth"
 SIZE_STEP_BITS = 4  # a class of sizes ends at sixteen times its beginning
 PERCENTILE = 95
 
@@ -79,7 +80,7 @@ def _rate(
     rates = np.sort(size[large] / length[large] * 1e9)
     best = float(rates[(PERCENTILE * len(rates) + 99) // 100 - 1]) if len(rates) else None
     limit = bandwidth / 2 if bandwidth and name == "DtoD" else None
-    peak = Peak(limit, "half of the memory's bandwidth") if limit else _link(device.gpu.name, name)
+    peak = Peak(limit, HALF) if limit else _link(device.gpu.name, name)
     possible, slow = limit or best, None
     if possible is not None:
         slow = int(length[mine][size[mine] * 1e9 < limits.slow_copy * possible * length[mine]].sum())
@@ -109,6 +110,8 @@ def _link(gpu: str, direction: str) -> Peak | None:
     """What the link of a direction carries at most, as published for the GPU; None where it is not known."""
     if direction in HOST_DIRECTIONS:
         return host_link_of(gpu)
+    if direction == "DtoD" and (memory := memory_of(gpu)) is not None:
+        return Peak(memory / 2, HALF)
     return peer_link_of(gpu) if direction == "PtoP" else None
 
 

@@ -12,7 +12,7 @@ from nsysdiag.communication.communication import _rates
 from nsysdiag.communication.facts import CollectiveKind
 from nsysdiag.events.collectives import Collectives
 from nsysdiag.events.nvtx import FIELD, MESSAGE, RANKS
-from nsysdiag.peaks import PRECISIONS, dense_peak, host_link_of, link_of, peer_link_of
+from nsysdiag.peaks import PRECISIONS, dense_peak, host_link_of, link_of, memory_of, peer_link_of
 from tests.builder import TraceBuilder, global_tid
 from tests.ledger.traces import only_device
 
@@ -103,6 +103,21 @@ def test_other_peaks_by_name(name: str, to_host: float | None, between: float | 
     up, peer = host_link_of(name), peer_link_of(name)
     assert (up and up.rate, peer and peer.rate) == (to_host, between)
     assert dense_peak(name, "bf16") == bf16
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("Tesla T4", 320064000000),
+        ("NVIDIA A100-SXM4-80GB", 2039040000000),
+        ("NVIDIA A100-SXM4-40GB", 1555200000000),
+        ("NVIDIA H200", 4916736000000),
+        ("NVIDIA GH200 120GB", None),
+        ("Some GPU", None),
+    ],
+)
+def test_memory_as_published_and_as_traces_have_it(name: str, told: int | None) -> None:
+    assert memory_of(name) == (None if told is None else pytest.approx(told, rel=0.001))
 
 
 @pytest.mark.parametrize("name", ["NVIDIA H100 PCIe", "NVIDIA B200", "NVIDIA A100-SXM4-80GB", "NVIDIA L40S"])
