@@ -126,6 +126,23 @@ def from_the_first(loop: Loop, happened: Happened) -> Loop:
     return replace(loop, starts=starts, ends=np.where(left, np.minimum(ends, until), until), open=left)
 
 
+def with_the_first(loop: Loop, happened: Happened) -> Loop:
+    """The loop with one more repeat before the first, where that only lacks the operation that the others begin with.
+
+    ```
+    operations   i b c d|a b c d|a b c d|a b c d|h      the first layer of a model has no `a`
+    ```
+    """
+    found = Sequence.of(loop, happened)
+    if found is None or found.borders[0] < found.period - 1:
+        return loop
+    first = int(found.borders[0]) - found.period + 1
+    if (found.code[first : found.borders[0]] != found.usual[1:]).any():
+        return loop
+    starts, ends = np.append(happened.time[first], loop.starts), np.append(loop.starts[0], loop.ends)
+    return replace(loop, starts=starts, ends=ends, open=np.append(False, loop.open))
+
+
 def _before(starts: IntArray, first: int, behind: int, end: int, happened: Happened) -> int:
     """Where the last of these repeats ends, of the operations from `first` to before `behind`: after the usual time,
     or with what comes next, but with its own work at the earliest. With `end` where nothing comes next."""

@@ -12,6 +12,7 @@ from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct_values
+from nsysdiag.iterations.begins import with_the_first
 from nsysdiag.iterations.happened import Happened, anchor_of
 from nsysdiag.iterations.loop import STEP, Loop
 from nsysdiag.iterations.outer import RepeatCounts
@@ -103,7 +104,8 @@ def perhaps_layers(
         return loop
     if _clears(loop, device) or _replays(loop, device) or _calls(loop, device, calls, names) or _pauses(loop, happened):
         return loop
-    return loop.in_doubt_of_all(count, model=_of_a_model([strings.text(anchor_of(code)) for code in kernels]))
+    model = _of_a_model([strings.text(anchor_of(code)) for code in kernels])
+    return with_the_first(loop, happened).in_doubt_of_all(count, model=model)
 
 
 def _of_a_model(kernels: list[str]) -> bool:

@@ -26,14 +26,17 @@ Span = tuple[int, int]
 
 
 def does_the_work_of(part: Span, steady: Span, signals: list[DeviceSignal]) -> bool:
-    """Whether the devices work for about as much of `part` as of `steady`, mostly in kernels of the same names, several
-    where there are several: neither a copy of the result nor a last collective shows that work goes on."""
+    """Whether the devices work for about as much of `part` as of `steady`, mostly in operations of the same names.
+    About as much of it is in kernels, of several names where there are several: neither a copy of the result nor a
+    last collective shows that work goes on."""
     share, usual = (_busy_share(each, signals) for each in (part, steady))
     if not usual or share < SAME_WORK * usual:
         return False
-    same, total, names, known = np.sum([_of_names(part, steady, signal) for signal in signals], axis=0).tolist()
+    kernels, same, total, names, known = _in_both(part, steady, signals)
+    usually, _, usual_total, _, _ = _in_both(steady, steady, signals)
     several = names >= min(len(signals) * FEWEST_NAMES, known)
-    return bool(total) and several and same >= REPEATED_SHARE * total
+    as_much = kernels * usual_total >= SAME_WORK * usually * total
+    return bool(total) and several and as_much and same >= REPEATED_SHARE * total
 
 
 def _busy_share(span: Span, signals: list[DeviceSignal]) -> float:
@@ -42,16 +45,22 @@ def _busy_share(span: Span, signals: list[DeviceSignal]) -> float:
     return sum(int(coverage(each.split.busy, Intervals.of([span])).sum()) for each in signals) / max(length, 1)
 
 
+def _in_both(part: Span, steady: Span, signals: list[DeviceSignal]) -> list[int]:
+    """The time in `part`, in ns: of kernels whose names are in `steady` as well, of all such operations, and of all.
+    Then how many names these kernels have, and those in `steady`."""
+    found: list[int] = np.sum([_of_names(part, steady, signal) for signal in signals], axis=0).tolist()
+    return found
+
+
 def _of_names(part: Span, steady: Span, signal: DeviceSignal) -> IntArray:
-    """The time of the kernels in `part` whose names are in `steady` as well, and of all operations in it, in ns; how
-    many names these are, and how many `steady` has."""
     device = signal.device
     operations, keys, inside = device.operations, operation_keys(device), launched_in(device, *part)
-    kernel = np.isin(operations.category, (Category.KERNEL, Category.GRAPH))
-    known = np.unique(keys[kernel & launched_in(device, *steady)])
+    kernel, usual = np.isin(operations.category, (Category.KERNEL, Category.GRAPH)), launched_in(device, *steady)
+    known = np.unique(keys[kernel & usual])
     time = np.minimum(operations.end[inside], part[1]) - np.maximum(operations.start[inside], part[0])
-    same = np.isin(keys[inside], known)
-    return np.array([time[same].sum(), time.sum(), len(np.unique(keys[inside][same])), len(known)], np.int64)
+    named, same = np.isin(keys[inside], known), np.isin(keys[inside], np.unique(keys[usual]))
+    names = len(np.unique(keys[inside][named])), len(known)
+    return np.array([time[named].sum(), time[same].sum(), time.sum(), *names], np.int64)
 
 
 # Where the user names the steps, only these are judged.
@@ -66,10 +75,10 @@ NEARLY_ALL = 0.95
 
 
 def is_like(part: Span, steps: list[Span], signals: list[DeviceSignal]) -> bool:
-    """Whether the operations in `part` are mostly kernels with the names of those in the steps. How long the devices
-    are idle in it does not count."""
-    of_steps = [np.sum([_of_names(part, each, signal) for signal in signals], axis=0) for each in steps]
-    return any(total and same >= REPEATED_SHARE * total for same, total, _, _ in of_steps)
+    """Whether the operations in `part` are mostly of names in the steps, and some are kernels. How long the devices are
+    idle in it does not count."""
+    found = (_in_both(part, each, signals) for each in steps)
+    return any(kernels and same >= REPEATED_SHARE * total for kernels, same, total, _, _ in found)
 
 
 def named_spans(steady: list[Span], loops: list[StepLoop]) -> list[Span]:

@@ -251,6 +251,35 @@ class TestLayers:
         assert steps is not None
         assert steps.layers == []
 
+    @pytest.mark.parametrize("depth", [7, 24])
+    def test_the_first_layer_may_lack_a_kernel(self, depth: int, tmp_path: Path) -> None:
+        def script(t: Thread, loops: Loops) -> Body:
+            yield from t.copy("HtoD", 1 << 14, 5 * US)
+            yield from kernels(t, ("embedding", 15))
+            for layer in range(depth):
+                yield from kernels(t, *((("add_residual", 9),) if layer else ()), ("rms_norm", 8), ("gemm", 50))
+                yield from kernels(
+                    t, ("rotary", 9), ("flash_fwd", 40), ("gemm", 40), ("rms_norm", 8), ("silu_gemm", 90)
+                )
+            yield from kernels(t, ("head", 90))
+            yield from t.blocking_copy("DtoH", 4000, 3 * US)
+
+        steps = steps_of(report_of(script, tmp_path))
+        assert steps is not None
+        assert steps.words.startswith(f"{depth} repeats of 8 kernels (probably layers of one pass")
+
+    def test_a_last_step_without_its_idle_end_is_no_teardown(self, tmp_path: Path) -> None:
+        """As most of its time is in copies, and it has one kernel."""
+
+        def script(t: Thread, loops: Loops) -> Body:
+            for _ in range(4):
+                yield from t.blocking_copy("HtoD", 1 << 28, 38 * MS)
+                yield from kernels(t, ("saxpy", 17_000))
+                yield from t.blocking_copy("DtoH", 1 << 27, 20 * MS)
+                yield from t.compute(170 * MS)
+
+        assert "teardown" not in [each.name for each in report_of(script, tmp_path).phases]
+
 
 class TestNames:
     @pytest.mark.parametrize(
