@@ -35,14 +35,15 @@ def exchanges(count: int) -> Job:
 
 @pytest.mark.parametrize(("count", "basis"), [(3, "phase"), (4, "phase"), (5, "steady")])
 def test_a_last_step_without_its_work_is_not_counted(count: int, basis: str) -> None:
-    """The phase ends with the last whole step, so that its figures are those of a step."""
+    """The phase ends with the last whole step, so that its figures are those of a step. What is left of the next one is
+    no teardown."""
     found = exchanges(count).phases()
     phase = found.phases[0]
     assert phase.steps is not None
     assert (phase.steps.count, phase.steps.median_ns) == (count, STEP_NS)
     assert (found.basis, phase.repeats) == (basis, count)
     assert phase.end - phase.start == count * STEP_NS
-    assert named(found) == ["steady", "teardown"]
+    assert (named(found), found.judged) == (["steady", "steady"], [0])
 
 
 def test_among_many_steps_a_cut_one_has_no_phase_of_its_own() -> None:
