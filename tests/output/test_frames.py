@@ -63,7 +63,7 @@ MAY_BE_UNKNOWN = {
         *("worst_stall_ns", "worst_stall_start_ns", "api_ns", "sync_ns", "os_ns"),
     },
     "host_windows": {"sync_p50_ns", "sync_p99_ns", "sync_late_p50_ns"},
-    "kernel_families": {"step_ns"},
+    "kernel_families": {"step_ns", "measured_ns"},
     "phases": {"step_median_ns", "step_mean_ns"},
 }
 
