@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 AnyPath = str | os.PathLike[str]
 BASELINES = Path(".nsysdiag", "baselines")
-DEMO = "demo.sqlite"
+DEMO, BEFORE_AND_AFTER = "demo.sqlite", ("train.sqlite", "fixed.sqlite")
 
 
 def info(trace: AnyPath) -> TraceFacts:
@@ -129,13 +129,27 @@ def baseline(name: str, folder: AnyPath = BASELINES) -> list[Report]:
 def demo_trace(output: AnyPath = DEMO) -> Path:
     """Write the trace of `nsysdiag demo` to a file, unless it is there, and return its path. Raises OutputError for
     another file of this name."""
-    target, data = Path(os.fsdecode(output)), gzip.decompress(bundled_trace())
+    return _unpacked(DEMO, Path(os.fsdecode(output)))
+
+
+def demo_traces(folder: AnyPath) -> list[Path]:
+    """Write the traces of the demo, and those of a simulated training before and after its fix, into a folder."""
+    target = Path(os.fsdecode(folder))
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot make the folder {target}: {error.strerror}") from error
+    return [_unpacked(name, target / name) for name in (DEMO, *BEFORE_AND_AFTER)]
+
+
+def _unpacked(name: str, target: Path) -> Path:
+    data = gzip.decompress(bundled_trace(name))
     if target.exists() and target.read_bytes() != data:
         raise OutputError(f"'{target}' is another file", hint="choose another name")
     target.write_bytes(data)
     return target
 
 
-def bundled_trace() -> bytes:
-    """The gzipped trace that ships inside the package."""
-    return files("nsysdiag").joinpath("data", f"{DEMO}.gz").read_bytes()
+def bundled_trace(name: str = DEMO) -> bytes:
+    """A gzipped trace that ships inside the package."""
+    return files("nsysdiag").joinpath("data", f"{name}.gz").read_bytes()

@@ -89,7 +89,12 @@ class TestWheel:
         manual = f"{NAME}.data/data/share/man/man1/nsysdiag.1"
         assert set(wheel.namelist()) == package | info | licences | {manual}
         assert wheel.read(manual) == (ROOT / "docs" / "nsysdiag.1").read_bytes()
-        assert {"nsysdiag/py.typed", "nsysdiag/data/demo.sqlite.gz", "nsysdiag/templates/report.html"} <= package
+        assert {
+            "nsysdiag/py.typed",
+            "nsysdiag/data/demo.sqlite.gz",
+            "nsysdiag/data/fixed.sqlite.gz",
+            "nsysdiag/templates/report.html",
+        } <= package
 
     def test_says_how_it_is_licensed(self, wheel: zipfile.ZipFile) -> None:
         assert_licensed(message_from_bytes(wheel.read(f"{NAME}.dist-info/METADATA")))

@@ -181,27 +181,46 @@ def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) 
 DEMO_EXAMPLES = """\b
 Examples:
   nsysdiag demo
-  nsysdiag demo -o demo.html --open"""
+  nsysdiag demo -o demo.html --open
+  nsysdiag demo --trace demo"""
+
+
+OWN_TRACE = "for a program of yours: nsysdiag record -- python train.py, or nsysdiag analyze TRACE.sqlite"
 
 
 @options.spread
-def demo(*, out: options.DemoOutputs) -> None:
+def demo(
+    *,
+    trace: Annotated[
+        str | None,
+        options.value(
+            "--trace", "DIR", "Keep the trace in this folder, and two of a simulated training: before and after a fix."
+        ),
+    ] = None,
+    out: options.DemoOutputs,
+) -> None:
     """Analyse a bundled trace, for a first look.
 
     Two ranks train, and their data loaders are too slow. The host is a real capture. There was no GPU: the program
     simulated what one would have run when, and that was put into the trace. Prints the summary and, without -o,
     writes demo.nsysdiag.html into the current folder.
     """
+    from nsysdiag.cli.console import note
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.cli.settings import analyze_trace
     from nsysdiag.config.settings import Settings
-    from nsysdiag.functions import DEMO, demo_trace
+    from nsysdiag.functions import DEMO, demo_trace, demo_traces
     from nsysdiag.process import private_folder
 
     destinations = plan(out, Path(DEMO).stem)
+    kept = demo_traces(trace) if trace is not None else []
     with private_folder() as folder:
-        report = analyze_trace(demo_trace(folder / DEMO), Settings(), quiet=out.quiet)
+        report = analyze_trace(kept[0] if kept else demo_trace(folder / DEMO), Settings(), quiet=out.quiet)
     write_all(report, destinations, out)
+    if not out.quiet:
+        for path in kept:
+            note(f"wrote {path}")
+        note(OWN_TRACE)
 
 
 RENDER_EXAMPLES = """\b

@@ -247,7 +247,7 @@ Examples:
   nsysdiag record -- python train.py --epochs 1
   nsysdiag record --delay 30 --duration 20 -o report.html -- python train.py
   nsysdiag record --capture-range cudaProfilerApi --keep before.nsys-rep -- ./solver
-  srun -n 4 nsysdiag record --keep '%q{SLURM_JOB_ID}.%q{SLURM_PROCID}.nsys-rep' -- python train.py
+  nsysdiag record --keep 'rank%q{SLURM_PROCID}.nsys-rep' -- python train.py
   nsysdiag record --capture-range step --open -- torchrun --nproc-per-node 2 train.py"""
 
 
