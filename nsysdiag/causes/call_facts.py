@@ -55,10 +55,22 @@ def call_facts(activity: DeviceActivity) -> CallFacts:
         held=held_calls(
             activity.host_functions,
             calls,
-            activity.synchronized_streams.stream,
+            _waited_streams(activity),
             one_device=len(activity.devices) < 2,
         ),
     )
+
+
+def _waited_streams(activity: DeviceActivity) -> IntArray:
+    """The code of the stream that each call waits for if it does, -1 where unknown: for copies that of the copy."""
+    stream = activity.synchronized_streams.stream
+    if len(activity.host_functions) == 0:
+        return stream
+    stream = stream.copy()
+    for device in activity.devices:
+        copies = (device.operations.category == Category.MEMCPY) & (device.launch >= 0)
+        stream[device.launch[copies]] = device.stream_code[copies]
+    return stream
 
 
 def _flags(count: int, rows: IntArray) -> BoolArray:

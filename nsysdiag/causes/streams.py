@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.causes import sync
+from nsysdiag.causes import blocking_copy, sync
 from nsysdiag.causes.cause import Cause, Lookalike, Variant, advice, words
 from nsysdiag.causes.evidence import LATENCY_LIMIT, EvidenceLayer, HostEvidence, Threshold, plain_layer
 from nsysdiag.events.host_functions import HOST_FUNCTIONS, SLACK_NS
+from nsysdiag.events.rows import NamedRows
 from nsysdiag.gaps import stream_waits
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained
 from nsysdiag.gaps.stream_waits import LABELS, OTHER_DEVICE, WAITS_FOR_COMMUNICATION, WAITS_FOR_COPY
@@ -86,14 +87,24 @@ stream 9  (wait event)       [==next==)
 
 
 def held_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
-    """Synchronization calls while a host function runs in the stream that they wait for."""
-    calls, held = evidence.calls(sync.CALLS), evidence.facts.held
+    """Synchronization calls and blocking copies while a host function runs in the stream that they wait for."""
+    return [_held(evidence, evidence.calls(sync.CALLS)), *held_copies(evidence)]
+
+
+def held_copies(evidence: HostEvidence) -> list[EvidenceLayer]:
+    """Blocking copies alone, which launch what they wait for."""
+    copies = evidence.calls(blocking_copy.COPIES)
+    return [_held(evidence, copies.take(blocking_copy.is_blocking(evidence, copies)))]
+
+
+def _held(evidence: HostEvidence, calls: NamedRows) -> EvidenceLayer:
+    held = evidence.facts.held
     call_at = np.full(int(max(calls.row.max(initial=-1), held.row.max(initial=-1))) + 1, -1, dtype=np.int64)
     call_at[calls.row] = np.arange(len(calls))
     found = np.flatnonzero(call_at[held.row] >= 0) if len(call_at) else np.empty(0, dtype=np.int64)
     axis = evidence.host.axis
     lane = calls.spans.start[call_at[held.row[found]]] // axis.stride
-    return [plain_layer(axis.place(lane, held.spans[found]), "waits for a stream in which a host function runs")]
+    return plain_layer(axis.place(lane, held.spans[found]), "waits for a stream in which a host function runs")
 
 
 def held_explained(side: DeviceSide) -> Explained:
@@ -130,6 +141,8 @@ thread    [launch]
     variants=(Variant("other", "", "return at once from the host function"),),
     accepted=True,
     host=held_evidence,
+    call=held_copies,
+    call_order=55,
     device=held_explained,
 )
 

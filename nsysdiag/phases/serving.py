@@ -177,7 +177,8 @@ def served_steps(
     rows = np.flatnonzero(device.running)
     step = place_in(steps, device.operations.start[rows])
     rows, step = rows[step >= 0], step[step >= 0]
-    graph, in_graphs = _graphs(rows, step, len(steps), device)
+    own = ~device.communication[rows]
+    graph, in_graphs = _graphs(rows[own], step[own], len(steps), device)
     found = ServedSteps.unnamed(graph)
     _by_ranges(found, rows, step, device, calls, ranges)
     if (found.phase == UNNAMED).any():
@@ -278,10 +279,20 @@ def _by_kernels(
     if not decode.any() and not count[_CACHE].any():
         prefill = np.zeros_like(prefill)  # attention of all steps alike: a model without a cache of keys and values
     both = np.minimum(decode, prefill) >= ALIKE * np.maximum(np.maximum(decode, prefill), 1)
-    found.name(both, MIXED, BY_ATTENTION)
-    found.name(decode > prefill, DECODE, BY_ATTENTION)
-    found.name(prefill > decode, PREFILL, BY_ATTENTION)
-    _by_graphs(found, in_graphs, count[_DECODES : _EITHER + 1].sum(axis=0) > 0, steps.end - steps.start)
+    found.name(both & _in_turns(code, step[kernel], np.minimum(decode, prefill)), MIXED, BY_ATTENTION)
+    found.name(~both & (decode > prefill), DECODE, BY_ATTENTION)
+    found.name(~both & (prefill > decode), PREFILL, BY_ATTENTION)
+    attends = (count[_DECODES : _EITHER + 1].sum(axis=0) > 0) & ~both
+    _by_graphs(found, in_graphs & ~both, attends, steps.end - steps.start)
+
+
+def _in_turns(code: IntArray, step: IntArray, fewer: IntArray) -> BoolArray:
+    """In which steps attention of both phases takes turns, layer by layer. Where one follows the other, these are two
+    steps that were not found apart. `fewer` is how many kernels each step has of the less frequent phase."""
+    attends = np.isin(code, (_DECODES, _PREFILLS, _PERHAPS_DECODES, _PERHAPS_PREFILLS))
+    decodes, step = np.isin(code[attends], (_DECODES, _PERHAPS_DECODES)), step[attends]
+    changes = np.flatnonzero((decodes[1:] != decodes[:-1]) & (step[1:] == step[:-1])) + 1
+    return np.bincount(step[changes], minlength=len(fewer)) >= fewer
 
 
 def _by_graphs(found: ServedSteps, in_graphs: BoolArray, attends: BoolArray, length: IntArray) -> None:

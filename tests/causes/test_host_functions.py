@@ -41,6 +41,15 @@ def awaited(t: Thread) -> Body:
         yield from t.compute(150 * US)
 
 
+def read_back(t: Thread) -> Body:
+    """The thread reads a value back behind the function."""
+    for _step in range(12):
+        yield from t.launch("gemm", 300 * US)
+        yield from t.host_function(FUNCTION)
+        yield from t.blocking_copy("DtoH", 64, 2 * US)
+        yield from t.compute(150 * US)
+
+
 def elsewhere(t: Thread) -> Body:
     """The function holds another stream than the one that the thread waits for and launches to."""
     side = t.process.stream()
@@ -61,7 +70,7 @@ def traced(main: Callable[[Thread], Body], path: Path, schema: str) -> tuple[dic
     return device.ledger, truth.ledger
 
 
-@pytest.mark.parametrize("main", [queued, awaited, elsewhere])
+@pytest.mark.parametrize("main", [queued, awaited, read_back, elsewhere])
 @pytest.mark.parametrize("schema", ["3.28.1", pytest.param("3.24.8", marks=pytest.mark.slow)])
 def test_idle_time_behind_a_host_function_is_its_own(
     main: Callable[[Thread], Body], schema: str, tmp_path: Path

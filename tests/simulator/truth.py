@@ -156,8 +156,8 @@ def _explained(gpu: Gpu, rows: list[Row], busy: list[Interval], window: Interval
         if {cause for _, _, cause in parts} != {"dispatch"}:
             parts = _uncovered(parts, hidden, "graph_untraced")
         if capture.version >= (3, 28):
-            waits = [part for part in parts if part[2] == "sync"]
-            others = [part for part in parts if part[2] != "sync"]
+            waits = [part for part in parts if part[2] in ("sync", "blocking_copy")]
+            others = [part for part in parts if part[2] not in ("sync", "blocking_copy")]
             parts = sorted(others + _uncovered(waits, _running_functions(gpu), "host_function"))
         ledger: Counter[str] = Counter()
         for part_start, part_end, cause in parts:
