@@ -114,6 +114,19 @@ def query_waits(evidence: HostEvidence) -> tuple[Intervals, BoolArray]:
     return Intervals(calls.spans.start[first], calls.spans.end[last]), count[last] > count[first]
 
 
+def queries_at_once(evidence: HostEvidence) -> Intervals:
+    """Queries that found the work done at their first time, of threads that always ask until it is: a thread that goes
+    on where it is not waits for nothing."""
+    calls = evidence.calls()
+    query, stride = named(calls, _QUERIES), evidence.host.axis.stride
+    refused = np.isin(calls.kind, NOT_READY)
+    again = np.append(query[1:] & (calls.spans.start[1:] // stride == calls.spans.start[:-1] // stride), False)
+    first = query & ~np.append(False, (query & refused & again)[:-1])
+    lane = calls.spans.start // stride
+    goes_on = np.unique(lane[query & refused & ~again])
+    return calls.spans[first & ~refused & ~np.isin(lane, goes_on)]
+
+
 CAUSE = Cause(
     id="sync",
     title="Synchronization",

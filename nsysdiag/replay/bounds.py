@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import FloatArray, IntArray
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.replay.ahead import of_helpers, of_other_targets, with_other_gaps
+from nsysdiag.replay.beside import ANSWER_NS
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.edges import EdgeKind
 from nsysdiag.replay.entangled import loosened, met_by_chance, most_removed_ns, others_work_ns, taken_out, unknown_ns
@@ -147,6 +148,22 @@ def _woke_before(case: BoundCase) -> Sequence[int]:
     more = changes.more.copy()
     more[wakes] += ns[edges.row[wakes]]
     return [max(run_of(replace(changes, more=more)).ns, case.run.ns)] if ns.any() else []
+
+
+def _possible(case: BoundCase) -> Sequence[int]:
+    """Threads wait for what had come before, and return late: for requests, threads that they join, and devices."""
+    changes, model = case.changes, case.changes.model
+    edges = model.graph.edges
+    mine = np.flatnonzero(edges.kind == EdgeKind.POSSIBLE)
+    if not len(mine) or case.run.ns >= (1 - LEAST_ERROR) * case.now.ns:
+        return []
+    ns = [
+        model.possible.lengths(model.pieces, time, length)
+        for time, length in ((changes.time, changes.length), (np.ones_like(changes.time), model.length))
+    ]
+    more = changes.more.copy()
+    more[mine] += (ns[0] - ns[1])[edges.row[mine]] + ANSWER_NS
+    return [min(max(run_of(replace(changes, more=more), possible=True).ns, case.run.ns), case.now.ns)]
 
 
 def _timed(case: BoundCase) -> Sequence[int]:
@@ -411,6 +428,7 @@ RULES = (
     BoundRule(
         "Threads wake others a little before these go on: what they did since then may be for later.", _woke_before
     ),
+    BoundRule("Threads may have to wait for what had come before: requests, other threads, or the device.", _possible),
     BoundRule("Some waits may end at a time of their own: they grow by what is saved before them.", _timed),
     BoundRule("Some waits end at the next of equal distances: a whole one may be saved.", _grids, True),
     BoundRule("Other threads take the CPU of a launching thread now and then.", _shared_cpus, True),

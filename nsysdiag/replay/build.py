@@ -20,7 +20,7 @@ from nsysdiag.events.rows import distinct_values
 from nsysdiag.gaps.gaps import LATENCY_HIGHEST_NS
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.replay.beside import Beside
-from nsysdiag.replay.device_waits import device_waits, full_queues, with_waiting
+from nsysdiag.replay.device_waits import asked_at_once, device_waits, full_queues, with_waiting
 from nsysdiag.replay.edges import (
     EdgeKind,
     Edges,
@@ -56,6 +56,7 @@ from nsysdiag.replay.moments import (
     within,
 )
 from nsysdiag.replay.pacing import Outlived, Timed, outlived, owned, timed_waits
+from nsysdiag.replay.possible import PlacedWaits, possible_waits
 from nsysdiag.replay.stretch import Stretch
 from nsysdiag.replay.wakes import Wakes, wakes
 from nsysdiag.replay.work import (
@@ -174,12 +175,19 @@ def model_of(given: ReplayInputs) -> Model:
     threads, program, host = timeline.threads, timeline.program, timeline.host
     threads = replace(threads, woken_cause=_causes(threads.woken, host))
     launching = given.calls.thread[work.launch[work.launch >= 0]]
+    waits = possible_waits(
+        threads.woken, distinct_values(program.thread), given.host_trace, given.finder, given.stretch
+    )
+    placed = PlacedWaits.of(waits, timeline.moments, host.host.axis).with_queries(
+        threads.asked, timeline.places.end, work, timeline.moments, host.host.axis
+    )
+    graph = _with_order(given, known, work, timeline.places, lengths.length, late)
     model = Model(
         stretch=given.stretch,
         work=work,
         threads=threads,
         places=timeline.places,
-        graph=_with_order(given, known, work, timeline.places, lengths.length, late),
+        graph=extended(graph, placed.edges(timeline.pieces, lengths.length)) if len(placed.source) else graph,
         pace=lengths.pace,
         program=program,
         pieces=timeline.pieces,
@@ -196,6 +204,7 @@ def model_of(given: ReplayInputs) -> Model:
         paging=paging_ns(work, given.activity, late.kept),
         uploads=late.uploads,
         staged=late.staged,
+        possible=placed,
     )
     row = model.program_into[timeline.places.woken]
     program.cause[row[row >= 0]] = threads.woken_cause[row >= 0]
@@ -316,6 +325,7 @@ def _threads(given: ReplayInputs, work: Work) -> ThreadActions:
         mpi=within(given.met_by_mpi, lo, hi),
         timed=Timed.empty(),
         functions=waits_behind_functions(functions_in(given.activity, work), work, waited.held),
+        asked=asked_at_once(evidence, work, given.activity, lo, hi),
     )
 
 

@@ -96,16 +96,22 @@ class Changes(Struct, frozen=True):
         )
 
     def edges(
-        self, *, proven: bool = False, observed: bool = True, pinned: bool = False, brief: bool = False
+        self,
+        *,
+        proven: bool = False,
+        observed: bool = True,
+        pinned: bool = False,
+        brief: bool = False,
+        possible: bool = False,
     ) -> tuple[IntArray, IntArray]:
         """The lengths of the edges and the residuals of the moments, in ns. With `proven`, doubted edges stay, and an
         uncertain wait for a thread takes as long as recorded, as does the return from any. Without `observed`, an
         operation does not wait for work that it only followed, and waits for unknown threads take no time. With
         `pinned`, waits that may end at a time of their own do, and what streams may wait for is kept. With `brief`, no
-        wait outlasts what it is known to be for."""
+        wait outlasts what it is known to be for. With `possible`, threads wait for what they may have to wait for."""
         model, edges = self.model, self.model.graph.edges
         seen = edges.kind == EdgeKind.OBSERVED
-        gone = self._gone() | (seen & (not observed))
+        gone = self._gone() | (seen & (not observed)) | ((edges.kind == EdgeKind.POSSIBLE) & (not possible))
         if pinned:
             gone &= edges.kind != EdgeKind.HIDDEN
         if proven:

@@ -84,9 +84,19 @@ class DeviceWaitTable(Struct, frozen=True):
         return ended
 
 
+def asked_at_once(evidence: HostEvidence, work: Work, activity: DeviceActivity, lo: int, hi: int) -> DeviceWaits:
+    """Queries that begin in [lo, hi) and found at once that their target was done, as waits."""
+    spans = sync.queries_at_once(evidence)
+    every = _placed(evidence, spans, np.full(len(spans), -1), PLACE[SYNCHRONIZATION])
+    return _with_targets(evidence, every.take((every.begin >= lo) & (every.begin < hi)), work, activity).held
+
+
 def device_waits(evidence: HostEvidence, work: Work, activity: DeviceActivity, lo: int, hi: int) -> DeviceWaitTable:
     """Those that begin in [lo, hi) and have a target."""
-    asked = _asked(evidence, activity, lo, hi)
+    return _with_targets(evidence, _asked(evidence, activity, lo, hi), work, activity)
+
+
+def _with_targets(evidence: HostEvidence, asked: _Asked, work: Work, activity: DeviceActivity) -> DeviceWaitTable:
     groups = _Groups.of(work, activity)
     streams = activity.synchronized_streams
     stream, until, device = (

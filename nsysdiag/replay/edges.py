@@ -53,6 +53,7 @@ class EdgeKind(IntEnum):
     HIDDEN = 16  # the order of streams that wait for events of which the trace does not say what they are for
     AHEAD = 17  # a wait for a device, and an operation of an earlier step
     FUNCTION = 18  # an operation or a wait, and the host function before it in its stream
+    POSSIBLE = 19  # what a thread may have to wait for, though it had come before
 
 
 class Edges(Rows, frozen=True):

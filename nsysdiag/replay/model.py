@@ -40,6 +40,7 @@ from nsysdiag.replay.moments import (
     ThreadActions,
 )
 from nsysdiag.replay.pacing import Outlived
+from nsysdiag.replay.possible import PlacedWaits
 from nsysdiag.replay.step_work import at_own_pace, step_work
 from nsysdiag.replay.stretch import Stretch
 from nsysdiag.replay.work import (
@@ -98,7 +99,8 @@ class Model(Struct, frozen=True, dict=True):
     starts, by the numbers of devices. `cpus` is how many CPUs the trace shows, 0 if unknown. `beside` are the
     threads that the graph does not hold. `explained` marks the operations of which rows say why they started late;
     `paging` is for how long pages moved before each of them, in ns.
-    `uploads` are copies from pageable memory, of which those that are `staged` started late."""
+    `uploads` are copies from pageable memory, of which those that are `staged` started late. `possible` are waits that
+    the trace does not show."""
 
     stretch: Stretch
     work: Work
@@ -121,6 +123,7 @@ class Model(Struct, frozen=True, dict=True):
     paging: IntArray = np.empty(0, dtype=np.int64)
     uploads: BoolArray = np.empty(0, dtype=np.bool_)
     staged: BoolArray = np.empty(0, dtype=np.bool_)
+    possible: PlacedWaits = PlacedWaits.nothing()
 
     def on_axis(self, thread: IntArray, start: IntArray, end: IntArray) -> Intervals:
         """Stretches of threads on the axis of `host`; those of other threads are empty."""

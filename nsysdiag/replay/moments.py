@@ -297,6 +297,7 @@ class Moments(Rows, frozen=True):
 class ThreadActions(Struct, frozen=True):
     """What the threads of a stretch did that the replay moves: the rows of the calls that launched its operations
     (ascending); waits for devices, with all that they are for, and full queues; the host `functions` that hold these.
+    What they `asked` devices for was done at once.
     Also waits for other threads with their cause, and MPI calls in which ranks wait for each other. Waits that may end
     at a time of their own are `timed`."""
 
@@ -308,6 +309,7 @@ class ThreadActions(Struct, frozen=True):
     mpi: MpiCalls
     timed: Timed
     functions: Behind
+    asked: DeviceWaits
 
     @property
     def held(self) -> DeviceWaits:

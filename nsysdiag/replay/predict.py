@@ -91,7 +91,7 @@ def identity_of(model: Model) -> Identity:
     late = np.zeros(len(graph.time), dtype=np.bool_)
     late[model.places.operation[model.explained]] = True
     asked = np.where(late[graph.edges.target], graph.edges.ns, graph.asked)
-    ns = np.where(np.isin(graph.edges.kind, (EdgeKind.OBSERVED, EdgeKind.HIDDEN)), NEVER_NS, asked)
+    ns = np.where(np.isin(graph.edges.kind, (EdgeKind.OBSERVED, EdgeKind.HIDDEN, EdgeKind.POSSIBLE)), NEVER_NS, asked)
     residual = np.where(kept, graph.residual, 0)
     eager = as_run(model, replay(graph, ns, residual), model.length)
     return Identity(exact=exact, length_error=round(abs(eager.ns - now.ns) / max(now.ns, 1), 6))

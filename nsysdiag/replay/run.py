@@ -62,10 +62,16 @@ class Run(Struct, frozen=True):
 
 
 def run_of(
-    changes: Changes, *, proven: bool = False, observed: bool = True, pinned: bool = False, brief: bool = False
+    changes: Changes,
+    *,
+    proven: bool = False,
+    observed: bool = True,
+    pinned: bool = False,
+    brief: bool = False,
+    possible: bool = False,
 ) -> Run:
     """Replay a model with changes."""
-    ns, residual = changes.edges(proven=proven, observed=observed, pinned=pinned, brief=brief)
+    ns, residual = changes.edges(proven=proven, observed=observed, pinned=pinned, brief=brief, possible=possible)
     first, each = changes.counted.tolist()
     return as_run(changes.model, replay(changes.model.graph, ns, residual), changes.length, first, each)
 

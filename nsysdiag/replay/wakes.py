@@ -235,12 +235,12 @@ def _of_threads(
     hi: int,
     floor: float,
 ) -> Wakes:
-    waits, interpreter = _waits(view, threads, lo, hi)
+    waits, interpreter = waits_of(view, threads, lo, hi)
     if len(waits) == 0:
         return Wakes.empty()
     found = finder().find(waits)
     sure = (found.thread > 0) & (found.confidence >= floor) & (found.at > waits.start) & (found.at <= waits.end)
-    calls = _Calls.of(host_trace, found.thread[sure])
+    calls = CallsOf.of(host_trace, found.thread[sure])
     stayed = np.flatnonzero(sure & _on_its_cpu(view, waits))
     sure[stayed] = ~calls.hold(found.thread[stayed], found.at[stayed])
     waits, found = waits.take(sure), found.take(sure)
@@ -270,7 +270,7 @@ def _may_be_interpreter(host_trace: HostTrace, view: WaitingThreads, waits: Wait
     return found
 
 
-def _waits(view: WaitingThreads, threads: IntArray, lo: int, hi: int) -> tuple[Waits, BoolArray]:
+def waits_of(view: WaitingThreads, threads: IntArray, lo: int, hi: int) -> tuple[Waits, BoolArray]:
     """The waits that another thread may end, and which are for the interpreter lock. Those inside a CUDA or MPI call
     are that call's own affair."""
     host = view.host
@@ -297,7 +297,7 @@ def _on_its_cpu(view: WaitingThreads, waits: Waits) -> BoolArray:
     return found
 
 
-class _Calls(Struct, frozen=True):
+class CallsOf(Struct, frozen=True):
     """The CUDA calls of some threads, as a set on an axis of these; and the same with OS calls that wake no other."""
 
     axis: ThreadAxis
@@ -305,7 +305,7 @@ class _Calls(Struct, frozen=True):
     spans: Intervals
 
     @classmethod
-    def of(cls, host_trace: HostTrace, thread: IntArray) -> _Calls:
+    def of(cls, host_trace: HostTrace, thread: IntArray) -> CallsOf:
         """Those of these threads."""
         axis, activity = ThreadAxis.over(thread, host_trace.low, host_trace.high), host_trace.activity
         cuda = union(place_api_calls(axis, activity.api_calls, activity.latest_ns).spans)

@@ -140,6 +140,15 @@ class WakeFinder:
         self._by_runs_elsewhere(waits, moment, group, found)
         return found
 
+    def ran_until(self, thread: IntArray, moment: IntArray) -> IntArray:
+        """How long before each moment the thread stopped running, in ns: 0 where it still ran, -1 where it never
+        had."""
+        return self._runs.ran(thread, moment)
+
+    def thread_ends(self) -> tuple[IntArray, IntArray]:
+        """When each thread went off its CPU for good, sorted, and the threads."""
+        return self._runs.thread_ends()
+
     def _forget_passers_by(
         self, waits: Waits, moment: IntArray, unclear: BoolArray, group: IntArray, found: Wakers
     ) -> None:

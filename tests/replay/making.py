@@ -142,4 +142,5 @@ def threads_of(work: Work, full: DeviceWaits | None = None) -> ThreadActions:
         MpiCalls.empty(),
         Timed.empty(),
         Behind.nothing(),
+        none,
     )
