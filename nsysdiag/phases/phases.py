@@ -32,6 +32,7 @@ from nsysdiag.phases.steady import (
     ALIKE,
     REPEATED,
     TWO_STEPS,
+    WARM_UP_SLOWER,
     JobParts,
     cosine,
     same_sequences,
@@ -347,13 +348,16 @@ def _with_work_of_one(
     named: list[FoundPhase] = []
     for phase in phases:
         part = (max(phase.start, lo), phase.end)
-        steps = TWO_STEPS if phase.name == "start-up" else 1
-        looked = phase.name != "steady" and len(signals) > 1 and part[1] - part[0] > steps * longest
-        if not looked or not any(does_the_work_of(part, each, [one]) for each in steady for one in signals):
+        least = TWO_STEPS if phase.name == "start-up" else 1
+        looked = phase.name != "steady" and len(signals) > 1 and part[1] - part[0] > least * longest
+        works = looked and any(does_the_work_of(part, each, [one]) for each in steady for one in signals)
+        made = _with_steps(FoundPhase("steady", *part), loops, signals)[0] if works else phase
+        warms_up = made.steps is not None and made.steps.median_ns >= WARM_UP_SLOWER * longest
+        if not works or (phase.name == "start-up" and warms_up):
             named.append(phase)
             continue
         named += [replace(phase, end=lo)] if phase.start < lo else []
-        named.append(_with_steps(FoundPhase("steady", *part), loops, signals)[0])
+        named.append(made)
     return named
 
 
