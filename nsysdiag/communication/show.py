@@ -91,10 +91,9 @@ NO_SIZES = (
     "Bus bandwidth of collectives is not known: the trace lacks the sizes of messages or the number of ranks (NVTX "
     "payloads of NCCL)."
 )
-IN_SWITCH = (
-    "{}: switches of NVLink add up (NVLink SHARP), so each rank sends less than the bus bandwidth says. The share of "
-    "the peak is by what it sends."
-)
+IN_SWITCH = "{}: switches of NVLink add up (NVLink SHARP), by the names of kernels. {}"
+FASTER = "{}: this is faster than NVLink, unless its switches add up (NVLink SHARP). {}"
+BY_SENT = "Each rank then sends less than the bus bandwidth says; the share of the peak is by what it sends."
 WAYS = {"HtoD": "Host to GPU", "DtoH": "GPU to host", "DtoD": "Within the GPU", "PtoP": "Between GPUs"}
 
 
@@ -150,6 +149,12 @@ def _of_collectives(row: CollectiveKind, link: float | None) -> BandwidthRow:
     )
 
 
+def _in_switch(row: CollectiveKind, link: float | None) -> str:
+    """Why the share of the peak is not that of the bus bandwidth."""
+    fastest = max(row.bus_bytes_per_second or 0.0, row.best_bus_bytes_per_second or 0.0)
+    return (FASTER if link and fastest > link else IN_SWITCH).format(row.kind, BY_SENT)
+
+
 def _share(rate: float | None, peak: float | None) -> float | None:
     return None if rate is None or not peak else rate / peak
 
@@ -172,7 +177,8 @@ def bandwidth(device: DeviceReport, _context: Context) -> Section | None:
     if not rows and not kinds:
         return None
     said = [f"{row.what}: {row.refused}." for row in rows if row.refused]
-    said += [IN_SWITCH.format(row.kind) for row in kinds if row.in_switch]
+    link = device.communication.link_bytes_per_second
+    said += [_in_switch(row, link) for row in kinds if row.in_switch]
     said += [NO_SIZES] if kinds and not any(row.sized for row in kinds) else []
     table = Table.of("Bandwidth against peaks", BANDWIDTH, rows, note=ABOUT, sortable=False, limit=NOT_BRIEF)
     return Section("bandwidth", "Bandwidth", [table, Lines(said)])

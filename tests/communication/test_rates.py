@@ -7,14 +7,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from nsysdiag.communication.communication import _rates
 from nsysdiag.communication.facts import CollectiveKind
+from nsysdiag.communication.show import bandwidth, bandwidth_rows
+from nsysdiag.document.view import Context
 from nsysdiag.events.collectives import Collectives
 from nsysdiag.events.nvtx import FIELD, MESSAGE, RANKS
 from nsysdiag.peaks import PRECISIONS, dense_peak, host_link_of, link_of, memory_of, peer_link_of
 from tests.builder import TraceBuilder, global_tid
 from tests.ledger.traces import only_device
+from tests.output.samples import communication_of, device, report
 
 NCCL, OPERATION, MADE = 3, 7, 8
 COMMUNICATOR, MIB = 17, 1 << 20
@@ -75,6 +79,20 @@ def test_switches_that_add_up(switch: bool, named: bool) -> None:
     assert found["best_bus_bytes_per_second"] == pytest.approx(480e9, rel=0.001)
     assert found["best_link_bytes_per_second"] == pytest.approx(480e9 * 9 / 14, rel=0.001)
     assert found["in_switch"] == 1
+
+
+@pytest.mark.parametrize(("rate", "told"), [(480e9, "faster than NVLink, unless"), (300e9, "by the names of kernels")])
+def test_the_report_says_why(rate: float, told: str) -> None:
+    made = device(communication=communication_of([]))
+    kind = CollectiveKind(
+        kind="AllReduce", count=1, total_ns=1, exposed_ns=1, overlapped_ns=0, sized=1, bus_bytes_per_second=rate,
+        best_bus_bytes_per_second=rate, best_link_bytes_per_second=rate * 9 / 14, in_switch=1,
+    )  # fmt: skip
+    found = replace(made, communication=replace(made.communication, kinds=[kind], link_bytes_per_second=450e9))
+    section = bandwidth(found, Context.of(report([found], [])))
+    assert section is not None
+    assert told in str(section)
+    assert bandwidth_rows(found)[-1].share == pytest.approx(rate * 9 / 14 / 450e9)
 
 
 def test_without_such_switches_the_same_rate_is_refused() -> None:
