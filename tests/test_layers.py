@@ -20,7 +20,7 @@ def files_of_subjects(names: str) -> str:
 
 
 LAYERS = [
-    "signals version messages limits names shortage units peaks fields record process typed bottlenecks",
+    "signals version messages limits names shortage units peaks fields record process typed bottlenecks plugins",
     "arrays config.settings causes.ids",
     files_of_subjects("facts") + " comparison.step_facts findings.facts",
     "phrases",

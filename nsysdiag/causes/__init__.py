@@ -24,6 +24,7 @@ from nsysdiag.causes import (
     thread_waits,
     unexplained,
 )
+from nsysdiag.causes.added import with_added
 from nsysdiag.causes.cause import Cause, Hint
 from nsysdiag.causes.ids import HOST_CODE as HOST_CODE
 
@@ -63,7 +64,7 @@ _ORDER = (
     input_output.DATA_LOADING,
 )
 
-CAUSES: dict[str, Cause] = {cause.id: cause for cause in _ORDER}
+CAUSES: dict[str, Cause] = with_added({cause.id: cause for cause in _ORDER})
 
 PLACE: dict[str, int] = {cause: place for place, cause in enumerate(CAUSES)}
 """Where in the registry a cause is: its number in columns."""

@@ -25,6 +25,7 @@ from nsysdiag.messages import (
     printable,
     without_workflow_commands,
 )
+from nsysdiag.plugins import PROBLEMS
 from nsysdiag.shortage import is_shortage, memory_short
 from nsysdiag.signals import Ended
 from nsysdiag.version import __version__
@@ -164,6 +165,9 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
         if "--debug" in arguments:
             note_traceback(error)
         return _short(error, context.invoked_subcommand if context else None) if is_shortage(error) else _explain(error)
+    finally:
+        while PROBLEMS:
+            note(f"nsysdiag: {printable(PROBLEMS.pop(0))}")
     return 0 if Ended.last is None else _ended(Ended.last)
 
 

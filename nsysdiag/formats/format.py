@@ -11,6 +11,8 @@ from msgspec import Struct
 from nsysdiag.ci.facts import BudgetResult, UnjudgedBudget
 from nsysdiag.document.names import visible
 from nsysdiag.messages import JSON, MARKUP, TEXT, UsageError
+from nsysdiag.plugins import FORMATS as FORMATS_GROUP
+from nsysdiag.plugins import plugins
 from nsysdiag.report import Report
 
 
@@ -40,7 +42,8 @@ class RenderOptions(Struct, frozen=True):
 class Format(Struct, frozen=True):
     """One way to write a report. Its `module`, by its place in this package, is imported when it is first asked: a run
     needs few of them. It has `is_ours`, and the `function` that writes. `syntax` is one of those of
-    `workflow_commands`: how a command in it is broken where the result goes to stdout."""
+    `workflow_commands`: how a command in it is broken where the result goes to stdout. One that another package `added`
+    names its module in full."""
 
     name: str
     suffix: str
@@ -48,6 +51,7 @@ class Format(Struct, frozen=True):
     module: str
     syntax: str
     function: str = "render"
+    added: bool = False
 
     def render(self, report: Report, options: RenderOptions) -> bytes:
         """The report in this format."""
@@ -60,7 +64,7 @@ class Format(Struct, frozen=True):
         return ours
 
     def _writer(self) -> ModuleType:
-        return import_module(f"nsysdiag.formats.{self.module}")
+        return import_module(self.module if self.added else f"nsysdiag.formats.{self.module}")
 
 
 # The formats that a report can be written in. To add one, write its file and name it here.
@@ -78,7 +82,14 @@ _KNOWN = (
     Format("junit", ".junit.xml", "JUnit XML, one test case a budget", "batch.junit", MARKUP, "render_report"),
     Format("sarif", ".sarif", "SARIF 2.1.0 for code scanning", "batch.sarif", JSON, "render_report"),
 )
-FORMATS = {known.name: known for known in _KNOWN}
+
+
+def _refused(plugin: Format) -> str:
+    taken = any({plugin.name, plugin.suffix} & {known.name, known.suffix} for known in _KNOWN)
+    return "its name or suffix is that of another format" if taken else "" if plugin.added else "it is not `added`"
+
+
+FORMATS = {known.name: known for known in (*_KNOWN, *plugins(FORMATS_GROUP, Format, _refused))}
 
 
 def format_for(path: str, possible: Collection[str] = FORMATS.keys()) -> str:

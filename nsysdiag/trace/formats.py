@@ -7,6 +7,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from nsysdiag.messages import InputError, printable
+from nsysdiag.plugins import READERS, plugins
 from nsysdiag.trace.format import EXPORT_HINT, InputFormat
 from nsysdiag.trace.kineto.file import GZIP_MAGIC, json_of
 from nsysdiag.trace.kineto.format import FORMAT as KINETO
@@ -17,7 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Container
     from pathlib import Path
 
-INPUT_FORMATS: tuple[InputFormat, ...] = (SQLITE, PARQUET, REPORT, KINETO)
+_KNOWN = (SQLITE, PARQUET, REPORT, KINETO)
+
+
+def _refused(added: InputFormat) -> str:
+    taken = {each.id for each in _KNOWN} | {suffix for each in _KNOWN for suffix in each.suffixes}
+    return "its id or a suffix is that of another format" if taken & {added.id, *added.suffixes} else ""
+
+
+INPUT_FORMATS: tuple[InputFormat, ...] = (*_KNOWN, *plugins(READERS, InputFormat, _refused))
 """All input formats. Of a trace that is found in several of them side by side, a batch reads the first."""
 HEAD_BYTES = 100
 
