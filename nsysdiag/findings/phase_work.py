@@ -162,13 +162,13 @@ class JudgedTime(Struct, frozen=True):
 
 
 class RangeSets(Struct, frozen=True):
-    """The ranges of a trace by their names without counters: `row` are those with a thread on the axis, by `code`, an
-    index into `names`."""
+    """The ranges of a trace by their names without counters: `row` are those with a thread on the axis, name by name.
+    `names` has the place of each name, whose rows begin at `first`."""
 
     ranges: NvtxRanges
     axis: ThreadAxis
     row: IntArray
-    code: IntArray
+    first: IntArray
     names: dict[str, int]
 
     @classmethod
@@ -177,7 +177,9 @@ class RangeSets(Struct, frozen=True):
         names: dict[str, int] = {}
         known = [names.setdefault(normal_range(name), len(names)) for name in ranges.names]
         row = np.flatnonzero(axis.lane(ranges.rows.thread) >= 0).astype(np.int32)
-        return cls(ranges, axis, row, np.array(known, dtype=np.int32)[ranges.rows.name[row]], names)
+        code = np.array(known, dtype=np.int32)[ranges.rows.name[row]]
+        first = np.append(0, np.cumsum(np.bincount(code, minlength=len(names))))
+        return cls(ranges, axis, row[np.argsort(code, kind="stable")], first, names)
 
     def inside(self, path: list[str]) -> Intervals:
         """The time inside ranges of all names of `path`, a set on the axis. Names that were cut are left out."""
@@ -189,7 +191,7 @@ class RangeSets(Struct, frozen=True):
         return Intervals.empty() if found is None else found
 
     def _of(self, code: int) -> Intervals:
-        rows = self.row[self.code == code]
+        rows = self.row[self.first[code] : self.first[code + 1]]
         lane = self.axis.lane(self.ranges.rows.thread[rows])
         return union(self.axis.place(lane, Intervals(self.ranges.rows.start[rows], self.ranges.rows.end[rows])))
 

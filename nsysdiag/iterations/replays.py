@@ -74,7 +74,7 @@ def _lost(found: RecordedNodes) -> IntArray:
         return np.empty(0, np.int64)
     at = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
     every = joint(np.repeat(partial, size), order[np.repeat(first, size) + at], len(of_node))
-    return np.setdiff1d(every, found.pairs)
+    return every[~np.isin(every, found.pairs)]
 
 
 def with_lost(rows: IntArray, replays: Replays) -> tuple[IntArray, IntArray]:

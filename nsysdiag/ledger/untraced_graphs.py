@@ -138,7 +138,7 @@ class RecordedNodes(Struct, frozen=True):
         process = distinct(process)[1]
         nodes, node = distinct(joint(process, node, len(ids)))
         graph = _graphs(launch, node, len(call), len(nodes))
-        pairs = np.unique(joint(launch, node, len(nodes)))
+        pairs = distinct_values(joint(launch, node, len(nodes)))
         recorded = np.bincount(pairs // max(len(nodes), 1), minlength=len(call))
         of_node = np.zeros(len(nodes), dtype=np.int64)
         of_node[node] = graph[launch]

@@ -62,7 +62,7 @@ INJECTED = {
     ),
     "ranks": (["ranks", TRACE, OTHER, "-o", "o.html"], "nsysdiag.ranks.pipeline.analyze_devices", f"analyse '{TRACE}'"),
     "bundle": (["bundle", TRACE, "-o", "o.zip"], "nsysdiag.share.bundle.slice_of", f"bundle '{TRACE}'"),
-    "info": (["info", TRACE], "nsysdiag.cli.tables.gather", f"read '{TRACE}'"),
+    "info": (["info", TRACE], "nsysdiag.trace.info.gather", f"read '{TRACE}'"),
     "render": (["render", SAVED, "-o", "o.html"], "nsysdiag.saved.from_json", f"read '{SAVED}'"),
     "demo": (["demo", "-o", "o.html"], "nsysdiag.pipeline.reading.read_counters", "demo.sqlite'"),
 }
