@@ -72,7 +72,7 @@ def distinct_values(values: IntArray) -> IntArray:
 
 
 def _sorted_distinct(values: IntArray) -> IntArray:
-    """The distinct values, sorted. np.unique takes ten times as long for a million, as it puts them into a hash table."""
+    """The distinct values, sorted. np.unique takes far longer for a million of them: it makes a hash table."""
     ordered = np.sort(values)
     new = np.ones(len(ordered), dtype=np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
