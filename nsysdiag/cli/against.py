@@ -194,8 +194,8 @@ def report_of(path: Path, settings: Settings, file: Settings, part: ComparedPart
             raise UsageError(f"{printable(path)}: {error}", hint=error.hint) from error
     if phase is not None:
         raise UsageError(
-            f"--phase cannot be used with {path}: it is a saved report, already analysed",
-            hint="analyse the trace itself again",
+            f"--phase cannot be used with {path}: it is a saved report, already analyzed",
+            hint="analyze the trace itself again",
         )
     report = read_side(path)
     refuse_analysis_settings(path, report, file, settings)

@@ -38,7 +38,7 @@ MOST_NS = 10**15
 def analyze(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help=f"{options.A_TRACE} or a saved report JSON.")],
     *,
-    part: options.AnalysedPart,
+    part: options.AnalyzedPart,
     no_replay: Annotated[
         bool, typer.Option("--no-replay", help="No replay: findings have bounds instead of predicted savings. Faster.")
     ] = False,
@@ -199,7 +199,7 @@ def demo(
     ] = None,
     out: options.DemoOutputs,
 ) -> None:
-    """Analyse a bundled trace, for a first look.
+    """Analyze a bundled trace, for a first look.
 
     Two ranks train, and their data loaders are too slow. The host is a real capture. There was no GPU: the program
     simulated what one would have run when, and that was put into the trace. Prints the summary and, without -o,

@@ -40,7 +40,7 @@ app: typer.Typer = typer.Typer(
     name="nsysdiag",
     cls=Commands,
     help="Says, to the nanosecond, what an idle GPU was waiting for, from an exported Nsight Systems trace. "
-    "A trace instead of a command is analysed.",
+    "A trace instead of a command is analyzed.",
     epilog="\b\nExamples:\n  nsysdiag train.sqlite\n  nsysdiag analyze train.sqlite -o report.html -o report.json",
     add_completion=False,  # it would write into the user's shell files
     rich_markup_mode=None,

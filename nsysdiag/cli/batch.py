@@ -42,7 +42,7 @@ def batch(
         str, typer.Option("-o", "--output", metavar="DIR", help="The folder of the reports.", show_default=False)
     ],
     jobs: Annotated[
-        int | None, options.value("--jobs", "N", "How many to analyse at once; unless said, one for each CPU.", min=1)
+        int | None, options.value("--jobs", "N", "How many to analyze at once; unless said, one for each CPU.", min=1)
     ] = None,
     memory_limit: Annotated[
         str | None,
@@ -55,7 +55,7 @@ def batch(
     scheduler: Annotated[
         str | None,
         options.value(
-            "--scheduler", "ADDRESS", "Analyse on this Dask cluster, whose workers see the same paths: tcp://host:8786."
+            "--scheduler", "ADDRESS", "Analyze on this Dask cluster, whose workers see the same paths: tcp://host:8786."
         ),
     ] = None,
     resume: Annotated[
@@ -80,7 +80,7 @@ def batch(
 ) -> None:
     """Report on many traces: a page and a saved report for each, and a summary of all.
 
-    Each is analysed in a process of its own. The summary names inputs that cannot be analysed, the others are
+    Each is analyzed in a process of its own. The summary names inputs that cannot be analyzed, the others are
     done, and the exit code is 4.
     """
     from functools import partial
@@ -222,7 +222,7 @@ def _conclude(summary: "BatchSummary", *, quiet: bool) -> None:
         if entry.exit_code:
             complain(f"failed: {entry.input}: {entry.error}", entry.hint)
     if summary.failed:
-        raise IncompleteError(f"{summary.failed} of {len(summary.entries)} inputs could not be analysed")
+        raise IncompleteError(f"{summary.failed} of {len(summary.entries)} inputs could not be analyzed")
     if summary.unjudged_failing:
         raise typer.Exit(UsageError.exit_code)
     if summary.broken:

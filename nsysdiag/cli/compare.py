@@ -200,7 +200,7 @@ def _reports(
 
 
 def _with_settings(made: "Comparison", file: "Settings", settings: "Settings", names: "Names | None") -> "Comparison":
-    """The comparison with the steps asked for, and the name of the settings file that its traces were analysed by,
+    """The comparison with the steps asked for, and the name of the settings file that its traces were analyzed by,
     where it set anything."""
     from msgspec.structs import replace
 

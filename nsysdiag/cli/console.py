@@ -128,8 +128,8 @@ BUG = 70
 MORE_MEMORY = "give the program more memory"
 _PART = "nsysdiag analyze TRACE --memory-limit SIZE"
 HINTS = {
-    "analyze": "analyse a part with --memory-limit SIZE or with --from and --to",
-    "record": "analyse a part of the .nsys-rep, which is kept, with --memory-limit SIZE or with --from and --to",
+    "analyze": "analyze a part with --memory-limit SIZE or with --from and --to",
+    "record": "analyze a part of the .nsys-rep, which is kept, with --memory-limit SIZE or with --from and --to",
     "batch": "fewer --jobs or a --memory-limit leave each input more memory",
     "baseline": f"save a report of each run, as with '{_PART} -o report.json', and add those",
     "compare": f"save a report of each trace, as with '{_PART} -o report.json', and compare those",

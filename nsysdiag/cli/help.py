@@ -120,7 +120,7 @@ GROUPS = {
     "Runs of a baseline": "runs replace",
     "Accepting a regression": "what reason until",
     "Running the batch": "jobs scheduler resume history run",
-    "What is analysed": "trace device same-gpu from to nvtx phase iterations step disable no-replay memory-limit "
+    "What is analyzed": "trace device same-gpu from to nvtx phase iterations step disable no-replay memory-limit "
     "full-hash reference-step flops-per-step",
     "Settings, budgets and costs": "config no-config baselines fail-on warn-on unjudged gpu-hour-cost",
     "Outputs": "output format comment report-url annotate-findings gaps no-timeline details open force quiet",

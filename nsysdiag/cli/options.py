@@ -107,7 +107,7 @@ MemoryLimitOption = Annotated[
     value(
         "--memory-limit",
         "SIZE",
-        "Use at most about this much memory, as 2GB. Of a larger trace only the middle is analysed.",
+        "Use at most about this much memory, as 2GB. Of a larger trace only the middle is analyzed.",
     ),
 ]
 
@@ -301,8 +301,8 @@ class ReportBudgets(CiBudgets):
     report_url: str | None = None
 
 
-class AnalysedPart(OptionGroup):
-    """What of a trace is analysed."""
+class AnalyzedPart(OptionGroup):
+    """What of a trace is analyzed."""
 
     device: DeviceOption = None
     same_gpu: SameGpuOption = False

@@ -1,4 +1,4 @@
-"""`nsysdiag record`: profile a program under nsys, and analyse what came of it. `try` records with the same options."""
+"""`nsysdiag record`: profile a program under nsys, and analyze what came of it. `try` records with the same options."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -172,7 +172,7 @@ def _code_of(recorded: "RecordingResult", span: "RecordedSpan", *, captured: boo
     """What this command ends with, and a sentence on why that is not 0."""
     if recorded.signal is not None:
         ended = Ended(recorded.signal)
-        complain(f"{ended.sentence}{'; the capture up to then is analysed' if captured else ''}")
+        complain(f"{ended.sentence}{'; the capture up to then is analyzed' if captured else ''}")
         return ended.exit_code
     if not recorded.started or recorded.code <= 0:
         return 0
@@ -274,7 +274,7 @@ def record(
     """Run a program under nsys, and say what the GPU waited for.
 
     Records what this nsys, the kernel and the user's rights permit, says what it leaves out, and asks nothing. The
-    program keeps its streams and its environment. Then the report is kept, exported and analysed: a summary is printed
+    program keeps its streams and its environment. Then the report is kept, exported and analyzed: a summary is printed
     and, without -o, PROGRAM.nsysdiag.html is written into the current folder. Exits with 6 where the program fails,
     after that.
     """
@@ -315,7 +315,7 @@ def record(
     if out.output is None and keep is None and not out.redact:
         wanted = replace(wanted, destinations=plan(out, target.name.removesuffix(SUFFIX)))
     with ending_with(code):
-        _analysed(target, wanted)
+        _analyzed(target, wanted)
 
 
 def _require_place(target: Path, *, force: bool) -> None:
@@ -333,7 +333,7 @@ def _require_place(target: Path, *, force: bool) -> None:
         raise OutputError(f"{printable(target)} exists", hint=hint)
 
 
-def _analysed(target: Path, wanted: "Wanted") -> None:
+def _analyzed(target: Path, wanted: "Wanted") -> None:
     from nsysdiag.arrays.spill import share_one_heap
     from nsysdiag.cli.output import conclude
     from nsysdiag.cli.settings import analyze_trace

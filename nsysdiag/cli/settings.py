@@ -135,14 +135,14 @@ def refuse_analysis_settings(path: Path, report: Report | WhatIf, file: Settings
     ]
     if options:
         raise UsageError(
-            f"{', '.join(options)} cannot be used with {path}: it is a saved report, already analysed",
-            hint="analyse the trace itself again",
+            f"{', '.join(options)} cannot be used with {path}: it is a saved report, already analyzed",
+            hint="analyze the trace itself again",
         )
     others = [name for name, text in of_file.items() if name not in AFTERWARDS and report.settings.get(name) != text]
     if others:
         raise UsageError(
             f"{', '.join(others)} of {file.config} cannot be used with {path}: it is a saved report, made without",
-            hint="analyse the trace itself again, or name a file that has nothing but [cost]",
+            hint="analyze the trace itself again, or name a file that has nothing but [cost]",
         )
 
 
@@ -174,7 +174,7 @@ def budgets_of_options(given: Budgets) -> list[Budget]:
 
 
 def analyze_trace(path: Path, settings: Settings, *, quiet: bool, steps: CarriedSteps | None = None) -> Report:
-    """Analyse a trace, with a progress bar where stderr is a terminal. `steps` are those that another trace shows.
+    """Analyze a trace, with a progress bar where stderr is a terminal. `steps` are those that another trace shows.
     Raises InputError and UsageError."""
     from nsysdiag import pipeline
 

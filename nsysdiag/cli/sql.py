@@ -46,7 +46,7 @@ def sql(
     limit: Annotated[
         int | None, options.value("--limit", "N", "Give at most N rows, 1000 by default; 0 gives all.", min=0)
     ] = None,
-    part: options.AnalysedPart,
+    part: options.AnalyzedPart,
     file: options.SettingsFile,
     format_name: Annotated[
         SqlFormat, typer.Option("--format", metavar="F", help="text, csv or json.")
@@ -86,7 +86,7 @@ def _read(query: str) -> str:
     return text
 
 
-def _report(path: Path, part: options.AnalysedPart, file: options.SettingsFile, *, quiet: bool) -> "Report":
+def _report(path: Path, part: options.AnalyzedPart, file: options.SettingsFile, *, quiet: bool) -> "Report":
     from nsysdiag.cli.console import progress_bar
     from nsysdiag.cli.settings import settings_of_file
     from nsysdiag.pipeline.loading import analyze

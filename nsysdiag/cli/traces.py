@@ -117,7 +117,7 @@ def bundle(
 ) -> None:
     """Write a zip for a ticket: report.html, summary.md, findings.json, and trace.sqlite, a slice of the trace.
 
-    The slice is the smallest part found that analyses again to the same verdict. It never holds the environment, the
+    The slice is the smallest part found that analyzes again to the same verdict. It never holds the environment, the
     command line, the host or programs that were not traced. With --redact no file in the zip holds a name of the
     trace. Without -o, writes TRACE-stem.nsysdiag.zip into the current folder, with --redact redacted.nsysdiag.zip.
     """

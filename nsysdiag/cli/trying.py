@@ -136,7 +136,7 @@ def _go_on(folder: Path, words: "Sequence[str]") -> str:
 
 
 class _Trial:
-    """One fix that is tried: where it is kept, and how the program is recorded and analysed."""
+    """One fix that is tried: where it is kept, and how the program is recorded and analyzed."""
 
     def __init__(
         self, folder: Path, words: list[str], span: "RecordedSpan", settings: "Settings", out: options.Outputs

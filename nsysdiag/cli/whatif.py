@@ -117,7 +117,7 @@ def whatif(
     trace: options.TraceArgument,
     *,
     fixes: Fixes,
-    part: options.AnalysedPart,
+    part: options.AnalyzedPart,
     file: options.SettingsFile,
     out: options.PredictionOutputs,
 ) -> None:

@@ -218,7 +218,7 @@ class TestBadInputs:
         assert summary(folder / "out").failed == 6
         assert {entry.exit_code for entry in made.values()} == {0, 3}
         assert "nsysdiag: failed: runs/empty.sqlite: 'runs/empty.sqlite' is empty\n  hint: export" in result.stderr
-        assert result.stderr.endswith("nsysdiag: 6 of 8 inputs could not be analysed\n")
+        assert result.stderr.endswith("nsysdiag: 6 of 8 inputs could not be analyzed\n")
 
     @pytest.mark.parametrize(
         ("places", "code", "left"),

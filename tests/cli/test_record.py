@@ -1,4 +1,4 @@
-"""`nsysdiag record`: a program runs under nsys as it does alone, and its report is kept and analysed."""
+"""`nsysdiag record`: a program runs under nsys as it does alone, and its report is kept and analyzed."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ class TestTheProgram:
         [("exit 7", "exit code 7"), ("kill -9 $$", "exit code 137 (SIGKILL)"), ("exit 250", "exit code 250")],
     )
     def test_it_fails(self, record: Record, ends: str, said: str) -> None:
-        """What there is is analysed first."""
+        """What there is is analyzed first."""
         result = record("-q", *SH, ends)
         assert result.code == 6
         assert result.stderr == f"nsysdiag: the program failed with {said}\n"
@@ -247,7 +247,7 @@ class TestTheProgram:
         assert (result.code, "fail: " in result.stderr) == (6, True)
 
     @pytest.mark.slow
-    def test_it_fails_and_cannot_be_analysed(self, record: Record, analysis: FakeAnalysis) -> None:
+    def test_it_fails_and_cannot_be_analyzed(self, record: Record, analysis: FakeAnalysis) -> None:
         analysis.error = InputError("it is broken")
         result = record("-q", *SH, "exit 7")
         assert (result.code, result.stderr.splitlines()[-1]) == (6, "nsysdiag: it is broken")
@@ -463,7 +463,7 @@ def heed_signals() -> None:
 
 @pytest.mark.slow
 class TestSignals:
-    """They reach the program, nsys gets each once, and what was recorded until then is analysed."""
+    """They reach the program, nsys gets each once, and what was recorded until then is analyzed."""
 
     @pytest.mark.sampled(normal=6)
     @pytest.mark.parametrize(
@@ -492,7 +492,7 @@ class TestSignals:
             out, err = process.communicate(timeout=60)
         assert process.returncode == 128 + number
         assert out.decode() == f"stopped by {int(seen)}\n"
-        assert err.decode() == f"nsysdiag: {said}; the capture up to then is analysed\n"
+        assert err.decode() == f"nsysdiag: {said}; the capture up to then is analyzed\n"
         assert here() == {"a.nsys-rep", "a.nsysdiag.html"}
         assert list((nsys.path.parents[1] / "tmp").iterdir()) == []
 
@@ -588,6 +588,6 @@ class TestTheRealNsys:
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=120)
         assert process.returncode == 130
-        assert b"nsysdiag: interrupted; the capture up to then is analysed\n" in err
+        assert b"nsysdiag: interrupted; the capture up to then is analyzed\n" in err
         assert len(here()) == 3
         assert list((folder / "tmp").iterdir()) == []
