@@ -49,7 +49,7 @@ def batch(
         options.value(
             "--memory-limit",
             "SIZE",
-            "Memory for all jobs together, as 8GB or 500MiB: fewer run at once where they may need more.",
+            "Memory for all jobs together, as 8GB or 500MiB: fewer run at once if they may need more.",
         ),
     ] = None,
     scheduler: Annotated[
@@ -60,7 +60,7 @@ def batch(
     ] = None,
     resume: Annotated[
         bool,
-        typer.Option("--resume", help="Keep what an earlier batch finished, where input and settings are the same."),
+        typer.Option("--resume", help="Keep what an earlier batch finished, if input and settings are the same."),
     ] = False,
     history: Annotated[str | None, options.value("--history", "FILE", "Add the results of this run to FILE.")] = None,
     run: Annotated[
