@@ -18,6 +18,7 @@ from nsysdiag.fields import (
     Moment,
     Ns,
     NsByCause,
+    Number,
     OwnText,
     Ratio,
     Sentence,
@@ -127,7 +128,7 @@ class ServingBatch(Record, frozen=True):
     known."""
 
     requests: Count | None
-    graph: Index | None
+    graph: Number | None
     count: Count
     median_ns: Ns
 
