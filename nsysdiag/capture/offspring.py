@@ -48,14 +48,14 @@ class Offspring:
             if ended == process:
                 return os.waitstatus_to_exitcode(status)
 
-    def end(self) -> bool:
-        """End all that was started within and still runs: by SIGTERM, and what is left after some seconds by SIGKILL.
-        Whether there was any."""
-        found = bool(self._running())
+    def end(self, name: bytes = b"") -> bool:
+        """End all that was started within, still runs and has a name that begins so: by SIGTERM, and what is left after
+        some seconds by SIGKILL. Whether there was any."""
+        found = bool(self._running(name))
         for number in (signal.SIGTERM, signal.SIGKILL):
             until = time.monotonic() + PATIENCE_S
             asked: set[int] = set()
-            while (running := self._running()) and time.monotonic() < until:
+            while (running := self._running(name)) and time.monotonic() < until:
                 for process in running - asked:
                     with suppress(ProcessLookupError, PermissionError):
                         os.kill(process, number)
@@ -63,12 +63,12 @@ class Offspring:
                 time.sleep(LOOK_S)
         return found
 
-    def _running(self) -> set[int]:
+    def _running(self, name: bytes = b"") -> set[int]:
         """Those that have ended are reaped and not among them."""
         with suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        return descendants(os.getpid()) - self._before
+        return {each for each in descendants(os.getpid()) - self._before if _name_of(each).startswith(name)}
 
 
 def _adopt(wanted: bool) -> None:
@@ -76,6 +76,12 @@ def _adopt(wanted: bool) -> None:
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):  # a C library without prctl
             ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, int(wanted), 0, 0, 0)
+
+
+def _name_of(process: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{process}/comm").read_bytes()
+    return b""
 
 
 def descendants(process: int) -> set[int]:

@@ -191,6 +191,8 @@ def against_gpu_metrics(nsys: Nsys) -> str | None:
 
 
 SHELL = "/bin/sh"
+OWN_NAME = b"nsys"
+"""How the names of nsys's processes begin."""
 LAST_DIGIT = 9
 """Shells know files by one digit."""
 LINES = 5
@@ -249,6 +251,7 @@ def run(
         code = offspring.wait_for(process)
         signals.belong_to(None)
         ended = (code < 0 or not report.exists()) and offspring.end()
+        offspring.end(OWN_NAME)  # an agent outlives nsys too if its launcher is killed
     return RecordingResult(code, marker.exists(), signals.first, _last_lines(log), ended)
 
 
