@@ -40,7 +40,7 @@ def _marked(case: object, marks: Sequence[pytest.MarkDecorator]) -> ParameterSet
     return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=marks)
 
 
-SLOW = 3
+SLOW = 4
 """Every so many slow cases of a test run in the normal level."""
 
 
