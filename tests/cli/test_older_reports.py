@@ -66,7 +66,9 @@ def test_it_is_shown_and_saved_again_as_version_2(cli: Callable[..., Result], ol
         new = [iterations.pop(name) for name in ("slow_count", "slow_extra_ns", "closed")]
         assert new == [len(slow), sum(slow), True]
         assert (iterations.pop("certain"), iterations.pop("levels", [])) == (True, [])
-        assert not any(row.pop("sized") for row in device["communication"]["kinds"])
+        assert not any(row.pop("sized") + row.pop("in_switch") for row in device["communication"]["kinds"])
+        assert not any(row.pop("copies") for row in device["copies"]["rows"])
+        assert [device["launch"].pop(name) for name in ("in_a_row", "in_a_row_ns")] == [0, 0]
         assert not any(row.pop("is_call") for row in device["launch"]["queue_depth"]["drains"])
     assert _numbers(after["devices"]) == _numbers(before["devices"])
     assert after["settings"] == {"gaps": 20, "timeline": False}
