@@ -19,8 +19,8 @@ from tests.simulator.fixtures import FIXTURES
 from tests.simulator.large import write_large
 from tests.simulator.scenarios import SCENARIOS, scenario
 from tests.simulator.scenarios.arbitrary import arbitrary
+from tests.simulator.shapes import SHAPES
 from tests.simulator.truth import rows_of
-from tests.simulator.two_threads import write_two_threads
 
 if TYPE_CHECKING:
     from tests.simulator.actions import Thread
@@ -251,16 +251,24 @@ def test_a_large_trace_has_the_rows_it_promises(tmp_path: Path) -> None:
     assert len(found["NVTX_EVENTS"]) == len(found["GPU_METRICS"]) == 2_000
 
 
-def test_a_trace_of_two_threads_has_the_rows_it_promises(tmp_path: Path) -> None:
-    """Most kernels end before the next one begins, about a microsecond."""
-    found = contents(write_two_threads(tmp_path / "large.sqlite", 4_000))
-    rows = {
-        table: len(found[table]) for table in ("CUPTI_ACTIVITY_KIND_RUNTIME", "SCHED_EVENTS", "OSRT_API", "NVTX_EVENTS")
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_large_trace_of_each_shape_is_one(shape: str, tmp_path: Path) -> None:
+    """All kernels are there, and what the shape is heavy in."""
+    made = SHAPES[shape](tmp_path / "large.sqlite", 2_000)
+    found, kernels = contents(made), 20 if shape == "week" else 2_000
+    assert len(found["CUPTI_ACTIVITY_KIND_KERNEL"]) == kernels
+    heavy = {
+        "two-threads": ("SCHED_EVENTS", 2_000),
+        "deep-ranges": ("NVTX_EVENTS", 4_800),
+        "threads": ("SCHED_EVENTS", 4_000),
+        "samples": ("SAMPLING_CALLCHAINS", 40_000),
     }
-    assert list(rows.values()) == [8_000, 4_000, 2_000, 1_000]
-    gaps = nsysdiag.analyze(tmp_path / "large.sqlite").devices[0]
-    assert gaps.gap_count > 3_500
-    assert 500 < gaps.idle_ns / gaps.gap_count < 2_000
+    for table, rows in [heavy[shape]] if shape in heavy else []:
+        assert len(found[table]) == rows
+    report = nsysdiag.analyze(made)
+    assert len(report.devices) == (8 if shape == "eight-gpus" else 1)
+    assert sum(each.ops.kernel for each in report.devices) == kernels
 
 
 SCHEMAS = ["2020", "2.9.1", "3.13.2", "3.17.2", "3.24.8"]

@@ -48,7 +48,7 @@ one layer off."""
 _UNKNOWN = -1
 
 
-class NamedWork(Struct, frozen=True):
+class StepNames(Struct, frozen=True):
     """What a range says of its step: its phase, the requests and the tokens in it, -1 where it does not say."""
 
     phase: int
@@ -71,7 +71,7 @@ _MODES = {"EXTEND": PREFILL, "PREFILL": PREFILL, "DECODE": DECODE, "MIXED": MIXE
 _PLAIN = re.compile(r"(?<![a-z])(?P<mode>prefill|decode)(?![a-z])(.*?\b(bs|batch(_size)?)[=_ :]+(?P<bs>\d+))?", re.I)
 
 
-def work_of(name: str) -> NamedWork | None:
+def work_of(name: str) -> StepNames | None:
     """What a range of an engine says of its step; None for any other range."""
     for pattern in _COUNTED:
         if found := pattern.search(name):
@@ -82,20 +82,20 @@ def work_of(name: str) -> NamedWork | None:
         return None
     decodes = found["mode"].upper() == "DECODE"
     tokens = found["tokens"] or (found["bs"] if decodes else _UNKNOWN)
-    return NamedWork(phase, int(found["bs"]), int(tokens))
+    return StepNames(phase, int(found["bs"]), int(tokens))
 
 
-def _counted(number: dict[str, int]) -> NamedWork | None:
+def _counted(number: dict[str, int]) -> StepNames | None:
     prefills, decodes = number["ctx"], number["gen"]
     if not prefills + decodes:
         return None
     phase = MIXED if prefills and decodes else PREFILL if prefills else DECODE
     told = "ctx_tokens" in number or not prefills
     tokens = number.get("ctx_tokens", 0) + number.get("gen_tokens", decodes) if told else _UNKNOWN
-    return NamedWork(phase, prefills + decodes, tokens)
+    return StepNames(phase, prefills + decodes, tokens)
 
 
-def named_works(names: Sequence[str]) -> list[NamedWork | None]:
+def named_works(names: Sequence[str]) -> list[StepNames | None]:
     """For each name of a range what it says. Plain words count where both phases are named: images are decoded, too."""
     found = [work_of(name) for name in names]
     if any(found):
@@ -103,7 +103,7 @@ def named_works(names: Sequence[str]) -> list[NamedWork | None]:
     plain = [_PLAIN.search(name) for name in names]
     if {each["mode"].lower() for each in plain if each} != {"prefill", "decode"}:
         return found
-    return [NamedWork(_MODES[each["mode"].upper()], int(each["bs"] or _UNKNOWN)) if each else None for each in plain]
+    return [StepNames(_MODES[each["mode"].upper()], int(each["bs"] or _UNKNOWN)) if each else None for each in plain]
 
 
 class Attention(Struct, frozen=True):

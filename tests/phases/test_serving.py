@@ -10,7 +10,7 @@ import pytest
 
 import nsysdiag
 from nsysdiag.document import words
-from nsysdiag.phases.serving import DECODE, MIXED, PHASES, PREFILL, NamedWork, code_of, named_works, work_of
+from nsysdiag.phases.serving import DECODE, MIXED, PHASES, PREFILL, StepNames, code_of, named_works, work_of
 from tests.simulator import Simulation
 from tests.simulator.actions import Node
 from tests.simulator.capture import CUDA_ONLY
@@ -190,28 +190,28 @@ def test_phases_add_up_and_are_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "work"),
     [
-        ("execute_context_1(512)_generation_8(8)", NamedWork(MIXED, 9, 520)),
-        ("execute_context_0(0)_generation_8(16)", NamedWork(DECODE, 8, 16)),
-        ("execute_new_2_cached_0", NamedWork(PREFILL, 2)),
-        ("[Executor] _forward_step 7: 1 ctx reqs, 8 gen reqs", NamedWork(MIXED, 9)),
-        ("executeStep: 0 ctx reqs, 8 gen reqs", NamedWork(DECODE, 8, 8)),
-        ("step[DECODE bs=8]", NamedWork(DECODE, 8, 8)),
-        ("step[EXTEND bs=2 toks=12 c_sqsq=80]", NamedWork(PREFILL, 2, 12)),
-        ("step[TARGET_VERIFY bs=4]", NamedWork(DECODE, 4)),
-        ("prefill[bs=2 tok=16384]", NamedWork(PREFILL, 2, 16384)),
+        ("execute_context_1(512)_generation_8(8)", StepNames(MIXED, 9, 520)),
+        ("execute_context_0(0)_generation_8(16)", StepNames(DECODE, 8, 16)),
+        ("execute_new_2_cached_0", StepNames(PREFILL, 2)),
+        ("[Executor] _forward_step 7: 1 ctx reqs, 8 gen reqs", StepNames(MIXED, 9)),
+        ("executeStep: 0 ctx reqs, 8 gen reqs", StepNames(DECODE, 8, 8)),
+        ("step[DECODE bs=8]", StepNames(DECODE, 8, 8)),
+        ("step[EXTEND bs=2 toks=12 c_sqsq=80]", StepNames(PREFILL, 2, 12)),
+        ("step[TARGET_VERIFY bs=4]", StepNames(DECODE, 4)),
+        ("prefill[bs=2 tok=16384]", StepNames(PREFILL, 2, 16384)),
         ("step[IDLE bs=0]", None),
         ("execute_context_0(0)_generation_0(0)", None),
         ("decode", None),
         ("step 7", None),
     ],
 )
-def test_what_a_range_says(name: str, work: NamedWork | None) -> None:
+def test_what_a_range_says(name: str, work: StepNames | None) -> None:
     assert work_of(name) == work
 
 
 def test_plain_words_count_where_both_phases_are_named() -> None:
     assert named_works(["decode", "load"]) == [None, None]
-    assert named_works(["decode batch=8", "Prefill", "load"]) == [NamedWork(DECODE, 8), NamedWork(PREFILL), None]
+    assert named_works(["decode batch=8", "Prefill", "load"]) == [StepNames(DECODE, 8), StepNames(PREFILL), None]
 
 
 @pytest.mark.parametrize(

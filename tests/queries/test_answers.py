@@ -25,40 +25,29 @@ BYTES_OF_A_TOKEN = 3.5
 STATUS = {"measured", "inferred", "predicted", "unknown"}
 
 
-def lists(found: Any) -> Iterator[dict[str, Any]]:
-    """Every list of an answer."""
+def records(found: Any) -> Iterator[dict[str, Any]]:
+    """Every record of an answer, at any depth."""
     if isinstance(found, dict):
-        if "truncated" in found:
-            yield found
-        for each in found.values():
-            yield from lists(each)
-    elif isinstance(found, list):
-        for each in found:
-            yield from lists(each)
+        yield found
+        found = list(found.values())
+    for each in found if isinstance(found, list) else ():
+        yield from records(each)
 
 
-def bare_lists(found: Any) -> Iterator[list[Any]]:
+def lists(found: Any) -> list[dict[str, Any]]:
+    """Every list, with its length."""
+    return [each for each in records(found) if "truncated" in each]
+
+
+def bare_lists(found: Any) -> list[list[Any]]:
     """Lists of records that do not say how many there are."""
-    if isinstance(found, dict):
-        for name, each in found.items():
-            if isinstance(each, list) and name != "items" and any(isinstance(one, dict) for one in each):
-                yield each
-            yield from bare_lists(each)
-    elif isinstance(found, list):
-        for each in found:
-            yield from bare_lists(each)
+    held = [(name, value) for each in records(found) for name, value in each.items() if isinstance(value, list)]
+    return [value for name, value in held if name != "items" and any(isinstance(one, dict) for one in value)]
 
 
-def claims(found: Any) -> Iterator[dict[str, Any]]:
+def claims(found: Any) -> list[dict[str, Any]]:
     """Everything that has a status."""
-    if isinstance(found, dict):
-        if "status" in found:
-            yield found
-        for each in found.values():
-            yield from claims(each)
-    elif isinstance(found, list):
-        for each in found:
-            yield from claims(each)
+    return [each for each in records(found) if "status" in each]
 
 
 @pytest.mark.slow
@@ -73,8 +62,8 @@ def test_the_summary_is_short(name: str, shared: Shared) -> None:
 def test_every_list_says_whether_it_was_cut(sample: str) -> None:
     report = SAMPLES[sample]()
     found = answer(report, [*SUBJECTS, *BY_NAME], 1)
-    assert list(lists(found))
-    assert list(bare_lists(found)) == []
+    assert lists(found)
+    assert bare_lists(found) == []
     for each in lists(found):
         assert each["truncated"] == (each["total"] > len(each["items"]))
         assert len(each["items"]) <= 4

@@ -1,6 +1,8 @@
 """Large traces of many shapes for benchmarks: each is heavy in something else. A benchmark of one shape measures it.
 
+```
 one-thread     [l][q][l][q]...        launches and queries of one thread, nothing else
+two-threads    [read]....[read]...    a second one reads, and is off the CPU in each read
 graphs         [launch]               one launch of a CUDA graph for each 50 small kernels
 eight-gpus     [l] [l] [l] [l] ...    eight threads and GPUs; every 20th kernel is a collective
 deep-ranges    [[[[[[l l l]]]]]]      24 NVTX ranges around each ten launches
@@ -8,6 +10,7 @@ streams        10,000 streams
 threads        800 threads that are scheduled and wait
 samples        CPU samples with 40 frames each
 week           the same work, a hundredth as dense, over a week
+```
 """
 
 from __future__ import annotations
@@ -99,6 +102,24 @@ def _ranges(trace: TraceBuilder, launches: IntArray, every: int, depth: int) -> 
     }
 
 
+def _two_threads(trace: TraceBuilder, launches: IntArray, contents: Contents) -> None:
+    start, reader = launches[::2], global_tid((PID, PID + 3))
+    contents["OSRT_API"] = {
+        "start": start,
+        "end": start + 14_000,
+        "eventClass": 27,
+        "globalTid": reader,
+        "nameId": trace.string("read"),
+    }
+    contents["SCHED_EVENTS"] = {
+        "start": interleaved(start + 1_000, start + 11_000),
+        "cpu": 2,
+        "isSchedIn": np.tile([0, 1], len(start)),
+        "globalTid": reader,
+        "threadState": 0,
+    }
+
+
 def _graphs(trace: TraceBuilder, launches: IntArray, contents: Contents) -> None:
     count = len(launches)
     node, first = np.arange(count) % GRAPH, np.arange(0, count, GRAPH)
@@ -177,6 +198,7 @@ def _as_it_is(_trace: TraceBuilder, _launches: IntArray, _contents: Contents) ->
 
 CHANGES: dict[str, Callable[[TraceBuilder, IntArray, Contents], None]] = {
     "one-thread": _as_it_is,
+    "two-threads": _two_threads,
     "graphs": _graphs,
     "eight-gpus": _eight_gpus,
     "deep-ranges": _deep_ranges,
