@@ -364,7 +364,7 @@ class TestLimits:
         done = command("analyze", "--no-config", folder)
         assert done.code == 3
         assert "pyarrow, which reads them, is not installed" in done.stderr
-        assert "hint: pip install 'nsysdiag[parquet]'" in done.stderr
+        assert "hint: pip install '.[parquet]'" in done.stderr
 
     def test_texts_and_payloads_that_are_too_long(self, tmp_path: Path) -> None:
         folder = events(tmp_path, [("k" * (TEXT_BYTES + 5), None, None)])

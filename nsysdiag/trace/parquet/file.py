@@ -196,7 +196,7 @@ LEAST_BYTES = 12
 FOOTER_BYTES = 64 << 20
 """Bytes of all footers of a folder; parsed, they take about ten times as much memory. A footer of nsys has 100 to 200
 bytes for each column of each row group: for 100 million rows in groups of 1,000,000 it has 300 KB."""
-INSTALL_HINT = "pip install 'nsysdiag[parquet]', or export it again: nsys export --type sqlite"
+INSTALL_HINT = "pip install '.[parquet]' in a copy of the repository, or export it again: nsys export --type sqlite"
 AGAIN_HINT = "copy it again, or export it again: nsys export --type parquetdir"
 
 
