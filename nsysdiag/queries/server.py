@@ -234,7 +234,7 @@ def server(traces: Traces) -> MCPServer:
         from mcp.server import MCPServer
         from mcp.types import CallToolResult, TextContent, ToolAnnotations
     except ImportError as error:
-        raise UsageError("the package mcp is missing", hint="pip install '.[mcp]' in a copy of the repository") from error
+        raise UsageError("the package mcp is missing", hint="pip install '.[mcp]' in a copy of it") from error
 
     def bound(tool: Callable[..., Data]) -> Callable[..., CallToolResult]:
         """The tool with the traces given, with types as the SDK reads them. Its text is the data in one line."""
