@@ -199,6 +199,18 @@ def test_a_program_is_accepted(checker: Callable[[Path, Path], set[int]], outsid
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("checker", CHECKERS)
+def test_the_first_example_of_the_documentation_is_accepted(
+    checker: Callable[[Path, Path], set[int]], outside: Path, tmp_path: Path
+) -> None:
+    example = re.search(r"```python\n(.+?)```", (ROOT / "docs" / "python.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert example is not None
+    path = tmp_path / "example.py"
+    path.write_text(example[1], encoding="utf-8")
+    assert checker(outside, path) == set()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("checker", CHECKERS)
 def test_mistakes_are_found(checker: Callable[[Path, Path], set[int]], outside: Path, tmp_path: Path) -> None:
     path = tmp_path / "mistakes.py"
     names = [name for name in nsysdiag.__all__ if any(re.search(rf"\b{name}\b", each) for each in MISTAKES)]

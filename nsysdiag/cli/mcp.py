@@ -23,7 +23,7 @@ def mcp(
 ) -> None:
     """Answer agents: a server of the Model Context Protocol on stdin and stdout.
 
-    Six tools: open_trace, diagnosis, query (SQL), explain, whatif and compare. They read traces below the folders of
+    Six tools: open, diagnosis, query (SQL), explain, whatif and compare. They read traces below the folders of
     --root, and write nothing. Needs the extra `mcp`: pip install '.[mcp]' in a copy of the repository.
     """
     from nsysdiag.queries.server import Traces, server

@@ -40,7 +40,7 @@ MOST_ROWS = 50
 """Rows of a query, unless more are asked for."""
 INSTRUCTIONS = """\
 nsysdiag says what idle GPUs waited for, from exported NVIDIA Nsight Systems traces.
-Call open_trace first. diagnosis has the bottleneck and the findings, largest saving first. query is one SELECT over the
+Call open first. diagnosis has the bottleneck and the findings, largest saving first. query is one SELECT over the
 table of time, findings, phases, steps and the trace's own tables. explain has all of one finding, step or gap. whatif
 predicts a fix by replay. compare says what changed between two traces.
 Each claim has a status: measured, inferred, predicted (with bounds) or unknown. Do not conclude more than that.
@@ -217,7 +217,15 @@ EXPLAINED: dict[str, Callable[[Report, DeviceReport | None, str], Data]] = {
     "step": _step,
     "gap": _gap,
 }
-TOOLS: tuple[Callable[..., Data], ...] = (open_trace, diagnosis, query, explain, whatif, compare)
+TOOLS: dict[str, Callable[..., Data]] = {
+    "open": open_trace,
+    "diagnosis": diagnosis,
+    "query": query,
+    "explain": explain,
+    "whatif": whatif,
+    "compare": compare,
+}
+"""The tools by their names."""
 
 
 def call(traces: Traces, tool: Callable[..., Data], given: Data) -> Data:
@@ -253,6 +261,6 @@ def server(traces: Traces) -> MCPServer:
 
     made = MCPServer("nsysdiag", instructions=INSTRUCTIONS, version=__version__, log_level="ERROR")
     only_reads = ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=False)
-    for tool in TOOLS:
-        made.tool(annotations=only_reads)(bound(tool))
+    for name, tool in TOOLS.items():
+        made.tool(name, annotations=only_reads)(bound(tool))
     return made

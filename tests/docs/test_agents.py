@@ -47,16 +47,23 @@ def test_commands_and_options_exist(page: Path) -> None:
 def test_subjects_and_tools_are_listed() -> None:
     text = AGENTS.read_text(encoding="utf-8")
     assert [name for name in SUBJECTS if f"| `{name}` |" not in text] == []
-    assert [tool.__name__ for tool in TOOLS if f"| `{tool.__name__}` |" not in text] == []
+    assert [name for name in TOOLS if f"| `{name}` |" not in text] == []
 
 
-def test_manifests_name_what_is_there() -> None:
+@pytest.mark.parametrize("agent", ["claude", "codex", "cursor"])
+def test_manifests_name_what_is_there(agent: str) -> None:
+    plugin = json.loads((ROOT / f".{agent}-plugin" / "plugin.json").read_text(encoding="utf-8"))
+    assert (plugin["name"], plugin["version"]) == ("nsysdiag", __version__)
+    assert [each.parent.name for each in (ROOT / plugin["skills"]).glob("*/SKILL.md")] == ["nsysdiag"]
+    (run,) = json.loads((ROOT / plugin["mcpServers"]).read_text(encoding="utf-8"))["mcpServers"].values()
+    assert run["command"] == "nsysdiag"
+    command = get_command(app).commands[run["args"][0]]  # type: ignore[attr-defined]
+    assert run["args"][1] in {option for each in command.params for option in each.opts}
+
+
+def test_the_marketplace_has_the_plugin() -> None:
     plugin = json.loads((ROOT / ".claude-plugin" / "plugin.json").read_text(encoding="utf-8"))
     market = json.loads((ROOT / ".claude-plugin" / "marketplace.json").read_text(encoding="utf-8"))
-    assert plugin["version"] == __version__
-    assert [(ROOT / each / "SKILL.md").is_file() for each in plugin["skills"]] == [True]
-    (run,) = plugin["mcpServers"].values()
-    assert run["args"][0] in get_command(app).commands  # type: ignore[attr-defined]
     assert [each["name"] for each in market["plugins"]] == [plugin["name"]]
 
 

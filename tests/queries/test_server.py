@@ -59,7 +59,7 @@ def test_six_tools_that_only_read(traces: Traces) -> None:
             return (await client.list_tools()).tools
 
     tools = asyncio.run(listed())
-    assert [each.name for each in tools] == [each.__name__ for each in TOOLS]
+    assert [each.name for each in tools] == [*TOOLS]
     assert len(tools) == 6
     for each in tools:
         assert each.annotations.read_only_hint
@@ -74,7 +74,7 @@ def test_every_tool_answers(traces: Traces) -> None:
     first = call(traces, open_trace, at)["summary"]["findings"]["items"][0]["id"]
     results = asked(
         traces,
-        ("open_trace", at),
+        ("open", at),
         ("diagnosis", {**at, "subjects": ["time", "kernels"], "limit": 2}),
         ("query", {**at, "sql": "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"}),
         ("query", {**at, "sql": ""}),
@@ -98,9 +98,9 @@ def test_every_tool_answers(traces: Traces) -> None:
 @pytest.mark.parametrize(
     ("tool", "given"),
     [
-        ("open_trace", {"path": "/etc/passwd"}),
-        ("open_trace", {"path": "../../secret.sqlite"}),
-        ("open_trace", {"path": "missing.sqlite"}),
+        ("open", {"path": "/etc/passwd"}),
+        ("open", {"path": "../../secret.sqlite"}),
+        ("open", {"path": "missing.sqlite"}),
         ("query", {"path": TRACE, "sql": "DELETE FROM time"}),
         ("query", {"path": TRACE, "sql": "ATTACH '/tmp/x' AS x"}),
         ("explain", {"path": TRACE, "what": "everything"}),
@@ -187,7 +187,7 @@ def test_hostile_names_are_data(tmp_path: Path) -> None:
         keys |= keys_of(each)
     assert [key for key in keys if not re.fullmatch(r"[a-z_0-9]+", key)] == []
     assert len(told[1]["rows"]) == len(names)
-    assert not any(name in (tool.__doc__ or "") or name in INSTRUCTIONS for name in names for tool in TOOLS)
+    assert not any(name in (tool.__doc__ or "") or name in INSTRUCTIONS for name in names for tool in TOOLS.values())
 
 
 def keys_of(data: Any) -> set[str]:
