@@ -42,6 +42,7 @@ class Advice(Struct, frozen=True):
     plain: tuple[str, ...] = ()
     vllm: FrameworkAdvice | None = None
     sglang: FrameworkAdvice | None = None
+    tensorrt_llm: FrameworkAdvice | None = None
     pytorch: FrameworkAdvice | None = None
     jax: FrameworkAdvice | None = None
     tensorflow: FrameworkAdvice | None = None
@@ -133,6 +134,12 @@ KEEP_ON_DEVICE = advice(
         "prepares that batch while this one runs: start the server without --disable-overlap-schedule.",
         source="sglang_overlap",
         fix="schedule the next batch while this one runs: no --disable-overlap-schedule",
+    ),
+    tensorrt_llm=words(
+        "TensorRT-LLM reads the sampled tokens back, and the GPU waits until the next step is scheduled. Its overlap "
+        "scheduler launches that step before the tokens of this one are handled: leave disable_overlap_scheduler at False.",
+        source="trtllm_overlap",
+        fix="launch the next step while this one is handled: no disable_overlap_scheduler",
     ),
     jax=words(
         "Keep the value a jax.Array: no float(), .item(), numpy.asarray or print of it in the step. Call copy_to_host_async() and read it a step later, or read every n steps.",

@@ -35,6 +35,11 @@ LAUNCH_CALL = Cause(
             source="sglang_overlap",
             fix="launch less: CUDA graphs, --cuda-graph-max-bs",
         ),
+        tensorrt_llm=words(
+            "Many small launches: let CUDA graphs run the decode steps (cuda_graph_config). Its max_batch_size is the largest batch served, and enable_padding serves sizes in between.",
+            source="trtllm_graphs",
+            fix="launch less: cuda_graph_config with max_batch_size and enable_padding",
+        ),
         jax=words(
             "Many small launches: put the whole step under one jax.jit; XLA runs parts of it as CUDA graphs (--xla_gpu_enable_command_buffer).",
             source="jax_gpu",

@@ -79,6 +79,12 @@ SOURCES = {
         "Zero-overhead batch scheduler",
         "https://lmsys.org/blog/2024-12-04-sglang-v0-4/",
     ),
+    "trtllm_overlap": SourceDocument(
+        "TensorRT-LLM documentation",
+        "Overlap scheduler",
+        "https://nvidia.github.io/TensorRT-LLM/features/overlap-scheduler.html",
+    ),
+    "trtllm_graphs": SourceDocument("TensorRT-LLM documentation", "LLM API reference: CudaGraphConfig"),
     "data_loader": SourceDocument(_PYTORCH, "torch.utils.data: single- and multi-process data loading"),
     "cuda_semantics": SourceDocument(_PYTORCH, "CUDA semantics: asynchronous execution, streams, events"),
     "allocator": SourceDocument(_PYTORCH, "CUDA semantics: memory management, PYTORCH_CUDA_ALLOC_CONF"),

@@ -10,6 +10,7 @@ from nsysdiag.record import Record
 FrameworkId = Literal[
     "vllm",
     "sglang",
+    "tensorrt-llm",
     "pytorch",
     "jax",
     "tensorflow",
@@ -30,6 +31,7 @@ launchers."""
 TITLES: dict[FrameworkId, str] = {
     "vllm": "vLLM",
     "sglang": "SGLang",
+    "tensorrt-llm": "TensorRT-LLM",
     "pytorch": "PyTorch",
     "jax": "JAX",
     "tensorflow": "TensorFlow",

@@ -74,6 +74,12 @@ RULES: dict[FrameworkId, FrameworkRule] = {
         module=re.compile(r"^sgl_kernel"),
         process=re.compile(r"^sglang(::|$)"),
     ),
+    "tensorrt-llm": FrameworkRule(
+        kernel=re.compile(r"\btensorrt_llm::"),
+        range=re.compile(r"^\[Executor\] _forward_step\b"),
+        module=re.compile(r"^libtensorrt_llm|^libth_common\b"),
+        process=re.compile(r"^trtllm-"),
+    ),
     "pytorch": FrameworkRule(
         kernel=re.compile(
             r"\bat::(native|cuda)::|\bc10::(cuda|BFloat16|Half|complex)\b|\btorch::|\btriton_(poi|red|per)_fused"

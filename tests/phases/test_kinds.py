@@ -122,6 +122,7 @@ def test_decode_alone_has_no_kinds(tmp_path: Path) -> None:
         ("argmax_kernel", "Read it a step later"),
         ("void vllm::topk_kernel<float>(float *)", "--async-scheduling"),
         ("void sglang::topk_kernel<float>(float *)", "without --disable-overlap-schedule"),
+        ("void tensorrt_llm::kernels::topKStage1<float>(float *)", "leave disable_overlap_scheduler at False"),
     ],
 )
 def test_a_read_back_of_tokens_has_advice_for_the_engine(sampling: str, advice: str, tmp_path: Path) -> None:
