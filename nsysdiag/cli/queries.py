@@ -1,4 +1,4 @@
-"""`nsysdiag sql`: a SELECT over the tables of a report and of its trace."""
+"""`nsysdiag sql`: a SELECT over the tables of a report and of its trace; and `nsysdiag mcp`: the server for agents."""
 
 import sys
 from enum import StrEnum
@@ -125,3 +125,32 @@ def _emit_schema(trace: Path | None, format_name: SqlFormat) -> None:
             (table, *column, "", "of the trace") for table, found in trace_columns(trace).items() for column in found
         ]
     _emit(Answer(["table", "column", "type", "unit", "about"], list(rows), truncated=False), format_name)
+
+
+MCP_EXAMPLES = """\b
+Examples:
+  nsysdiag mcp --root traces
+  nsysdiag mcp --root /data/traces --root . --redact"""
+
+
+def mcp(
+    *,
+    root: Annotated[
+        list[str] | None,
+        options.value("--root", "DIR", "Traces below this folder can be read, by default the current one; repeatable."),
+    ] = None,
+    redact: options.RedactOption = False,
+    debug: options.DebugOption = False,
+) -> None:
+    """Answer agents: a server of the Model Context Protocol on stdin and stdout.
+
+    Six tools: open, diagnosis, query (SQL), explain, whatif and compare. They read traces below the folders of
+    --root, and write nothing. Needs the extra `mcp`: pip install '.[mcp]' in a copy of the repository.
+    """
+    from nsysdiag.queries.server import Traces, server
+
+    folders = [Path(each) for each in root or ["."]]
+    for folder in folders:
+        if not folder.is_dir():
+            raise UsageError(f"'{folder}' is no folder", hint="name one that holds traces")
+    server(Traces(folders, redact=redact)).run("stdio")
