@@ -120,6 +120,10 @@ def left_out(found: Diagnosis | None, findings: Sequence[Finding]) -> str:
     return f"{said}: {'mostly' if large else 'among them'} {listed(named)}." if named else f"{said}."
 
 
+BEYOND_SHARE = 1.25
+"""A bound without a lower one that is so many times the share is unsure: what waits for the time may shrink, or not."""
+
+
 def rows_of(findings: Sequence[Finding], all_of: int, noun: str = "GPUs") -> Table:
     """Findings, a row each. Of several devices only those without a saving say their share: no row compares shares of
     different times."""
@@ -151,7 +155,8 @@ def _saved(finding: Finding) -> str | None:
         if saves.cannot_tell:
             apart = between(saves.low_ns, saves.high_ns, saves.of_ns)
             return f"unsure, {apart if saves.has_bounds else saves.figure}"
-        return f"{saves.figure} ({format_ns(saves.shown_ns)})"
+        unsure = not saves.has_bounds and saves.most > BEYOND_SHARE * finding.share > 0
+        return f"{'unsure, ' * unsure}{saves.figure} ({format_ns(saves.shown_ns)})"
     return f"see {finding.shown_by}" if finding.shown_by else None
 
 

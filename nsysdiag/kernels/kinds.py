@@ -218,6 +218,7 @@ _PRECISION = (
 _ATTENTION = (
     (r"flash", "FlashAttention"),
     (r"cudnn|sdpa", "cuDNN"),
+    (r"\bkentry\b|ck_tile", "Composable Kernel"),
     (r"With(Paged|Ragged)KVCache", "FlashInfer"),
     (r"fmha_cutlass", "memory-efficient"),
 )
@@ -351,12 +352,12 @@ class KernelKind(Struct, frozen=True):
 
     @property
     def which(self) -> Sentence:
-        """Which kernels of the kind these are: `flash_fwd_kernel`, `mostly …`, `17 kernels, longest …`; empty for a
-        name."""
+        """Which kernels of the kind these are: `flash_fwd_kernel`, `mostly …`, `17 different kernels, longest …`;
+        empty for a name."""
         if not self.kind:
             return ""
         if self.longest_ns <= MOSTLY * self.ns:
-            return say("{} kernels, longest {}", format_count(self.names), self._longest)
+            return say("{} different kernels, longest {}", format_count(self.names), self._longest)
         return self._longest if self.names == 1 else say("mostly {}", self._longest)
 
     @property

@@ -108,7 +108,7 @@ def test_a_kind_is_summed_and_its_longest_named() -> None:
         "own 15.0%",
         "elementwise 5.0% (elementwise_kernel)",
     ]
-    assert words(("GEMM", "a", 20), ("GEMM", "b", 20)) == ["GEMM 40.0% (2 kernels, longest b)"]
+    assert words(("GEMM", "a", 20), ("GEMM", "b", 20)) == ["GEMM 40.0% (2 different kernels, longest b)"]
 
 
 def test_instances_of_one_name_are_one_kernel() -> None:
