@@ -118,7 +118,7 @@ def _named(work: KernelWork, top: list[TopKernel]) -> list[Named]:
 
 def kinds_in_words(named: list[Named], share: float) -> Sentence:
     """The first few kinds of kernels, of which all take a `share` of the time, each with its own:
-    `attention (FlashAttention forward) 45.7% (flash_fwd_kernel), elementwise 27.2% (17 different kernels, …)`. Of graphs
+    `attention (FlashAttention forward) 45.7% (flash_fwd_kernel), elementwise 27.2% (17 different kernels …)`. Of graphs
     that take nearly all of the time only how many there are. Kinds that add up to more say that they overlap."""
     graphs = [each for each in named if each.graphs]
     rest = [each for each in named[:MOST_KERNELS] if each.share >= LEAST * share]
