@@ -36,6 +36,10 @@ MORE_OR_LARGER = (
     "Nothing shows that the units are whole steps, and one side has more of them: it may have more steps, or larger "
     "ones. --step says what a step is."
 )
+OTHER_LAYERS = (
+    "What is compared are layers of one pass, and most of their time is in other kernels: they may do other work, as "
+    "prefill and decode do. --step says what a step is."
+)
 ITERATIONS, KERNELS, PHASES = "iterations", "kernels", "phases"
 STEP, WINDOW = "step", "window"
 """What a prediction is of."""
@@ -125,6 +129,8 @@ def _by_iterations(left: list[Capture], right: list[Capture]) -> DeviceSides | N
         )
         work = "; the work in each is unknown." if _runs(left[0], right[0]) is None else work
         notes.append(say("Iterations begin with {} before and with {} after{}", names[0], names[1], work))
+    layers = any(_other_layers(before[0], each) for each in after)
+    counted = any(_perhaps_parts(before[0], each) for each in after)
     unit = Unit(
         kind=ITERATIONS,
         name_before=names[0],
@@ -132,9 +138,18 @@ def _by_iterations(left: list[Capture], right: list[Capture]) -> DeviceSides | N
         count_before=sum(each.entries for each in left),
         count_after=sum(each.entries for each in right),
         scale=1 / scale,
-        part_of_step=any(_perhaps_parts(before[0], each) for each in after),
+        part_of_step=layers or counted,
     )
-    return DeviceSides(before, after, unit, [*notes, *([MORE_OR_LARGER] if unit.part_of_step else [])])
+    notes += [OTHER_LAYERS] if layers else [MORE_OR_LARGER] if counted else []
+    return DeviceSides(before, after, unit, notes)
+
+
+def _other_layers(one: Capture, other: Capture) -> bool:
+    """Are these layers of a pass on either side, whose time is mostly in kernels that the other side does not run?"""
+    passes = [phase.steps for each in (one, other) for phase in each.report.phases if phase.judged and phase.steps]
+    if all(each.of_the_program for each in passes):
+        return False
+    return _shared(one.device, other.device) < LEAST_SHARED
 
 
 def _perhaps_parts(one: Capture, other: Capture) -> bool:

@@ -74,3 +74,17 @@ def test_every_pair_adds_up_or_is_refused() -> None:
             assert made.verdict in ("same", "unknown")
             assert all(verdicts(device) == {} for device in made.devices)
     assert compared >= min(len(paths), 1)
+
+
+def test_layers_of_a_prefill_and_of_a_decode_are_no_faster_step() -> None:
+    """One pass each, of the same model: what runs in a layer is other work. It was "14.91× faster"."""
+    traces = [FOLDER / "pytorch" / f"vllm_{name}.pt.trace.json.gz" for name in ("piecewise", "full-graph_decode")]
+    for path in traces:
+        if not path.exists():
+            pytest.skip(f"no {path.name}")
+    made = compare_reports([report(traces[0])], [report(traces[1])])
+    assert made.verdict == "unknown"
+    assert not re.search("faster|slower", made.headline)
+    (device,) = made.devices
+    assert device.unit.part_of_step
+    assert any("layers of one pass" in str(note) for note in device.notes)
