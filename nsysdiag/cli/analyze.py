@@ -128,13 +128,13 @@ def analyze(
 
 def _answer(json: str | None, limit: int | None, out: options.Outputs) -> "Answered | None":
     """What --json asks for. Raises UsageError."""
-    from nsysdiag.cli.output import STDOUT, Answered
-    from nsysdiag.queries.answers import LIMIT, check_subjects
-
     if json is None:
         if limit is not None:
             raise UsageError("--limit is about lists of --json", hint="add --json findings")
         return None
+    from nsysdiag.cli.output import STDOUT, Answered
+    from nsysdiag.queries.answers import LIMIT, check_subjects
+
     if STDOUT in (out.output or ()) or (out.format_name is not None and not out.output):
         raise UsageError("--json takes stdout", hint="write other outputs to files: -o report.html")
     subjects = check_subjects(json.split(","))

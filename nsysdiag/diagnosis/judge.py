@@ -347,13 +347,17 @@ def diagnose(
     return diagnosis, merged, judged
 
 
+def _as_judged(device: PhaseDevice, judged: PhaseDevice) -> PhaseDevice:
+    return replace(device, account=judged.account, returned_ns=judged.returned_ns)
+
+
 def with_accounts(devices: list[list[PhaseDevice]], focus: Focus, judged: list[PhaseDevice]) -> list[list[PhaseDevice]]:
     """The phases of devices, with the judged one as it was `judged`."""
     if focus.phase is None:
         return devices
     records = {each.key: each for each in judged}
     return [
-        [replace(each, account=records[each.key].account) if at == focus.phase else each for at, each in enumerate(its)]
+        [_as_judged(each, records[each.key]) if at == focus.phase else each for at, each in enumerate(its)]
         for its in devices
     ]
 

@@ -88,12 +88,14 @@ def _places(finding: Finding) -> set[Place]:
 
 
 def _account(device: PhaseDevice, moved: Sequence[_Moved]) -> PhaseDevice:
-    account = dict(device.account)
+    account, returned_ns = dict(device.account), 0
     for each in moved:
         ns = min(each.ns, account.get(WAITS, 0))
+        returned_ns += ns
         account[WAITS] = account.get(WAITS, 0) - ns
         account[each.bottleneck] = account.get(each.bottleneck, 0) + ns
-    return replace(device, account={name: ns for name, ns in account.items() if ns}) if moved else device
+    left = {name: ns for name, ns in account.items() if ns}
+    return replace(device, account=left, returned_ns=returned_ns) if moved else device
 
 
 def _with_time(finding: Finding, moved: Sequence[_Moved], total: int, smallest: float) -> Finding:

@@ -37,7 +37,7 @@ HANGS = (
     "events (--cpuctxsw). On Linux capture OS calls too (--trace=osrt). Some programs hang or slow down under OS "
     "tracing and sampling: then use ranges alone."
 )
-TOO_FEW = "too few for a steady phase"
+TOO_FEW = "too few to be steady"
 MORE_STEPS = "If the program can run more steps, capture these."
 """A trace does not show whether it ended, or continued after the capture."""
 DURATION_S = 10

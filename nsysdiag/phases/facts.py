@@ -194,7 +194,8 @@ class PhaseDevice(Record, frozen=True):
     `outside_ns` (start). `waited` is the part of the
     account in which the device only waited for others. `late_ns` is its waiting in communication for late ones, if it
     is charged to what made these late; `late_kept_ns` the rest of it, which stays charged to communication, as these
-    communicated, or no reason is known. `did` is what took most of a phase that is not judged, at most two parts of
+    communicated, or no reason is known. `returned_ns` is idle time
+    behind waits that is charged to what the thread did there, as by replay it stays without the wait. `did` is what took most of a phase that is not judged, at most two parts of
     it. `graphs_ns` is the part of `compute_ns` in which nothing ran but CUDA graphs that were recorded as a whole."""
 
     key: OwnText
@@ -209,6 +210,7 @@ class PhaseDevice(Record, frozen=True):
     waited: list[Waited] = []
     late_ns: TotalNs = 0
     late_kept_ns: TotalNs = 0
+    returned_ns: TotalNs = 0
     did: list[Did] = []
     graphs_ns: TotalNs = 0
 
@@ -315,6 +317,7 @@ def added(parts: list[PhaseDevice]) -> PhaseDevice:
         waited=[Waited(*pair, ns) for pair, ns in _waited(parts).items()],
         late_ns=sum(part.late_ns for part in parts),
         late_kept_ns=sum(part.late_kept_ns for part in parts),
+        returned_ns=sum(part.returned_ns for part in parts),
         graphs_ns=sum(part.graphs_ns for part in parts),
     )
 

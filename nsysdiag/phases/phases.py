@@ -70,6 +70,9 @@ _EFFORT = 6
 ONCE, ONE_PASS, NAMED = "nothing repeats", "the capture holds few passes", "the steps were named"
 SEQUENCE = "sequence"
 """What shows the steps: the same operations in the same order."""
+AS_EVEN = 2.0
+"""The same few operations three or four times may be chance: the steps are sure if none is longer than another by more
+than this factor."""
 
 Cut = tuple[int, int]
 """Time at the beginning and at the end of a phase, in ns, that is in steps without all of their work."""
@@ -436,7 +439,8 @@ def _with_few_repeats(phase: FoundPhase, since: int, signals: list[DeviceSignal]
     warm_up = int(judged[0] - borders[0]) or None
     start = max(int(judged[0]) if warm_up else min(int(borders[0]), phase.start), since)
     length = np.diff(judged)
-    steps = _steps_of(length, SEQUENCE, warm_up)
+    even = bool(length.max() <= AS_EVEN * length.min())
+    steps = replace(_steps_of(length, SEQUENCE, warm_up), certain=even)
     return replace(phase, start=start, repeats=len(length), steps=steps, loop=StepLoop(judged, SEQUENCE, ""))
 
 

@@ -113,7 +113,7 @@ READINGS = (
         lead=(46, 56),
         seconds=("copies",),
         steps=Steps(3, 5, 240, 275),
-        headline=(r"too few for a steady phase", r"host|main"),
+        headline=(r"too few to be steady", r"host|main"),
         named=(r"saxpy", r"MPI", r"main"),
         never=(
             NO_PYTORCH,
@@ -253,7 +253,7 @@ READINGS = (
         lead=(54, 59),  # with the idle time inside blocking copies, 2.3%
         seconds=("host",),
         steps=Steps(2, 3, 90, 102),
-        headline=(r"too few for a steady phase", r"GB/s|MB"),
+        headline=(r"too few to be steady", r"GB/s|MB"),
         named=(r"pageable", r"4\.[456]\d* GB/s"),
         never=(
             NO_PYTORCH,

@@ -109,7 +109,7 @@ def the_basis_is_what_the_phases_show(report: Json) -> Iterator[str]:
             yield f"basis {basis!r} of a phase called {phase['name']!r}"
         if basis == "steady" and phase["steps"] and phase["steps"]["count"] < FEWEST_STEPS:
             yield f"steady by {phase['steps']['count']} steps"
-    if basis == "phase" and "too few for a steady phase" not in diagnosis["headline"]:
+    if basis == "phase" and "too few to be steady" not in diagnosis["headline"]:
         yield "a few repeats are judged, and the headline does not call them too few"
 
 

@@ -173,7 +173,7 @@ def upload_kernels_download(sim: Simulation, marks: Marks) -> None:
         seconds=("host", "sync"),
         step_ms=100,
         lead=(58, 72),
-        headline=("too few for a steady phase",),
+        headline=("too few to be steady",),
         never=(NO_PYTORCH, SMALLER, r"(?i)steady state (of|:)"),
     ),
     {"compute": (0.67, 0.72), "host_compute": (0.28, 0.33)},
