@@ -155,8 +155,9 @@ def _saved(finding: Finding) -> str | None:
         if saves.cannot_tell:
             apart = between(saves.low_ns, saves.high_ns, saves.of_ns)
             return f"unsure, {apart if saves.has_bounds else saves.figure}"
-        unsure = not saves.has_bounds and saves.most > BEYOND_SHARE * finding.share > 0
-        return f"{'unsure, ' * unsure}{saves.figure} ({format_ns(saves.shown_ns)})"
+        if not saves.has_bounds and saves.most > BEYOND_SHARE * finding.share > 0:
+            return f"unsure, {saves.figure}"
+        return f"{saves.figure} ({format_ns(saves.shown_ns)})"
     return f"see {finding.shown_by}" if finding.shown_by else None
 
 
