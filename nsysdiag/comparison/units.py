@@ -37,8 +37,8 @@ MORE_OR_LARGER = (
     "ones. --step says what a step is."
 )
 OTHER_LAYERS = (
-    "What is compared are layers of one pass, and most of their time is in other kernels: they may do other work, as "
-    "prefill and decode do. --step says what a step is."
+    "Layers of one pass are compared, and most of their time is in other kernels. They may do other work, as prefill "
+    "and decode do. --step says what a step is."
 )
 ITERATIONS, KERNELS, PHASES = "iterations", "kernels", "phases"
 STEP, WINDOW = "step", "window"

@@ -90,4 +90,4 @@ def test_layers_of_a_prefill_and_of_a_decode_are_no_faster_step() -> None:
     assert not re.search("faster|slower", made.headline)
     (device,) = made.devices
     assert device.unit.part_of_step
-    assert any("layers of one pass" in str(note) for note in device.notes)
+    assert any("Layers of one pass" in str(note) for note in device.notes)

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,8 @@ from tests.levels import some
 from tests.simulator.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from tests.shared import Shared
 
 TRACE = "trace.sqlite"
@@ -33,6 +36,12 @@ SELECT root_cause, sum(ns) AS ns FROM time WHERE state = 'idle' GROUP BY root_ca
 """
 
 
+def run(talk: Coroutine[Any, Any, Any]) -> Any:
+    """In a thread of its own: the event loop of this one is used by tests of the browser."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, talk).result()
+
+
 def asked(traces: Traces, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
     """The results of calls through the protocol, in memory."""
 
@@ -40,7 +49,7 @@ def asked(traces: Traces, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
         async with Client(server(traces)) as client:
             return [await client.call_tool(name, given) for name, given in calls]
 
-    return asyncio.run(talk())
+    return run(talk())
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +67,7 @@ def test_six_tools_that_only_read(traces: Traces) -> None:
         async with Client(server(traces)) as client:
             return (await client.list_tools()).tools
 
-    tools = asyncio.run(listed())
+    tools = run(listed())
     assert [each.name for each in tools] == [*TOOLS]
     assert len(tools) == 6
     for each in tools:
@@ -204,7 +213,7 @@ def test_on_stdin_and_stdout(folder: Path) -> None:
         async with Client(StdioServerParameters(command=sys.executable, args=arguments)) as client:
             return await client.call_tool("query", {"path": TRACE, "sql": "SELECT 40 + 2 AS answer"})
 
-    assert asyncio.run(talk()).structured_content["rows"] == [[42]]
+    assert run(talk()).structured_content["rows"] == [[42]]
 
 
 def test_a_root_that_is_no_folder(tmp_path: Path) -> None:
