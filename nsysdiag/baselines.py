@@ -44,6 +44,7 @@ from nsysdiag.ci.acceptances import Acceptance, acceptance
 from nsysdiag.formats import json_
 from nsysdiag.formats.documents import write
 from nsysdiag.messages import InputError, OutputError, UsageError, printable
+from nsysdiag.process import make_folder
 from nsysdiag.record import to_json
 from nsysdiag.report import Report
 from nsysdiag.saved import read_report
@@ -125,10 +126,7 @@ def add(folder: Path, reports: Sequence[Report], keep: int, *, anew: bool = Fals
     Returns the new files, and how many were removed. A trace that a run is about already is no further run. Raises
     OutputError where a file cannot be written.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot make the folder {printable(folder)}: {error.strerror}") from error
+    make_folder(folder)
     known = {found[2] for run in runs_in(folder) if (found := _RUN.fullmatch(run.path.name))}
     given = {_hash(report): report for report in reports}
     new = [(hash, report) for hash, report in given.items() if hash not in known]

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.baselines import add, folder_of, held_in
 from nsysdiag.batch.inputs import find_inputs
-from nsysdiag.batch.journal import BatchJournal
 from nsysdiag.batch.pool import run_locally
-from nsysdiag.batch.results import check_targets, run_all, write_results
-from nsysdiag.batch.task import Limits, Shared, Task, check_budgets, usable_cpus
+from nsysdiag.batch.results import check_targets, entries_of, write_results
+from nsysdiag.batch.task import Limits, Shared, check_budgets, usable_cpus
 from nsysdiag.ci.budgets import check, parse_budgets, refuse_changes
 from nsysdiag.ci.facts import FAIL
 from nsysdiag.config.settings import BaselineSettings, Settings
@@ -25,7 +24,7 @@ from nsysdiag.formats.documents import write
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.messages import OutputError
 from nsysdiag.pipeline.loading import analyze
-from nsysdiag.process import private_folder
+from nsysdiag.process import make_folder, private_folder
 from nsysdiag.share.bundle import bundle_of
 from nsysdiag.share.bundle import is_ours as is_bundle
 from nsysdiag.share.names import Names
@@ -92,18 +91,13 @@ def analyze_batch(
     parsed = parse_budgets(budgets, FAIL, "analyze_batch")
     refuse_changes(parsed)
     found = find_inputs([os.fsdecode(each) for each in paths], folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot make the folder {folder}: {error.strerror}") from error
+    make_folder(folder)
     check_targets(folder, found.inputs, None, force=force)
     judging = partial(check_budgets, budgets=parsed)
     shared = Shared(folder, chosen, _loaded, command_of, judging, force=force)
-    journal = BatchJournal(folder)
-    journal.begin((), force=force)
     limits = Limits(jobs or usable_cpus(), None)
     run = partial(run_locally, limits=limits, watch=lambda _left, _running: None)
-    summary = summary_of(run_all([Task(each, shared, None) for each in found.inputs], run, journal), chosen.changed())
+    summary = summary_of(entries_of(found.inputs, shared, run), chosen.changed())
     write_results(folder, summary, [], force=force)
     return summary
 
@@ -135,10 +129,7 @@ def demo_trace(output: AnyPath = DEMO) -> Path:
 def demo_traces(folder: AnyPath) -> list[Path]:
     """Write the traces of the demo, and those of a simulated training before and after its fix, into a folder."""
     target = Path(os.fsdecode(folder))
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot make the folder {target}: {error.strerror}") from error
+    make_folder(target)
     return [_unpacked(name, target / name) for name in (DEMO, *BEFORE_AND_AFTER)]
 
 

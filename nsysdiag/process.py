@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from nsysdiag.messages import OutputError, printable
+
 PREFIX = "nsysdiag-"
 
 
@@ -19,6 +21,14 @@ def private_folder() -> Iterator[Path]:
     """An empty folder (mode 0700) for as long as the context lasts. Raises OSError where it cannot be made."""
     with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder:
         yield Path(folder)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder with those above it, where there is none. Raises OutputError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot make the folder {printable(folder)}: {error.strerror}") from error
 
 
 VARIABLE = "SOURCE_DATE_EPOCH"

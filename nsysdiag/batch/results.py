@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from nsysdiag.batch.inputs import Input
 from nsysdiag.batch.journal import FILE, BatchJournal
 from nsysdiag.batch.journal import is_ours as is_journal
 from nsysdiag.batch.task import MARKS as REPORT_MARKS
-from nsysdiag.batch.task import Outcome, Task, targets
+from nsysdiag.batch.task import Outcome, Shared, Task, targets
 from nsysdiag.ci.facts import BatchEntry, BatchSummary, HistoryLine
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.formats import json_, markdown
@@ -35,6 +35,14 @@ MARKS: dict[str, IsOurs] = {SUMMARY: json_.is_ours, COMMENT: markdown.is_ours, F
 """Every file of a batch as a whole, with what tells whether one that exists is ours."""
 TEMPORARY = ".nsysdiag-*.tmp"
 Run = Callable[[list[Task]], Generator[Outcome, None, None]]
+
+
+def entries_of(inputs: Sequence[Input], shared: Shared, run: Run) -> list[BatchEntry]:
+    """The entries of all inputs by their names; what an earlier batch finished is kept where the batch resumes."""
+    journal = BatchJournal(shared.folder)
+    before = journal.read() if shared.resume else {}
+    journal.begin(before.values(), force=shared.force)
+    return run_all([Task(each, shared, before.get(each.name)) for each in inputs], run, journal)
 
 
 def run_all(tasks: list[Task], run: Run, journal: BatchJournal) -> list[BatchEntry]:

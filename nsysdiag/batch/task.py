@@ -19,7 +19,8 @@ from nsysdiag.config.settings import Settings
 from nsysdiag.formats.batch.entries import ANALYSED, FAILED, RESUMED, entry_of
 from nsysdiag.formats.documents import write
 from nsysdiag.formats.format import FORMATS, RenderOptions
-from nsysdiag.messages import InputError, MemoryShortError, NsysdiagError, OutputError, UsageError, printable
+from nsysdiag.messages import InputError, MemoryShortError, NsysdiagError, UsageError, printable
+from nsysdiag.process import make_folder
 from nsysdiag.record import UNREADABLE, to_json
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json
@@ -155,11 +156,7 @@ def _written(task: Task, report: Report, key: str) -> Done:
     options = RenderOptions(command=task.shared.command(report))
     page, saved = FORMATS["html"].render(report, options), to_json(report)
     paths = targets(task.shared.folder, task.input.name)
-    folder = paths[0].parent
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot make the folder {folder}: {error.strerror}") from error
+    make_folder(paths[0].parent)
     for path, data, mark in zip(paths, (page, saved), MARKS, strict=True):
         write(path, data, force=task.shared.force, is_ours=mark)
     return Done(name=task.input.name, key=key, html=sha256(page), json=sha256(saved))

@@ -85,7 +85,9 @@ FIRST_LAUNCH = EvidenceLabel("first launch of a kernel")
 SEEN, COPIED = EvidenceLabel("loading seen by the profiler"), EvidenceLabel("code is copied to the device")
 MODULE_LOAD_CALLS = re.compile(r"cu(Module|Library)Load\w*|cudaLibraryLoad\w*|cuLink\w+|nvrtc\w+")
 LOADING_KINDS = (
-    *(OverheadType.DRIVER_COMPILER, OverheadType.RUNTIME_MODULE_LOADING, OverheadType.LAZY_FUNCTION_LOADING),
+    OverheadType.DRIVER_COMPILER,
+    OverheadType.RUNTIME_MODULE_LOADING,
+    OverheadType.LAZY_FUNCTION_LOADING,
     COMPILED,
 )
 
@@ -125,12 +127,10 @@ MODULE_LOAD = Cause(
     meaning="Device code was compiled or loaded: by a loading call, by lazy loading at the first launch, or by a JIT compiler.",
     side="host",
     tables=(
-        *(
-            "CUPTI_ACTIVITY_KIND_RUNTIME",
-            "CUPTI_ACTIVITY_KIND_OVERHEAD",
-            "CUPTI_ACTIVITY_KIND_JIT",
-            "PROFILER_OVERHEAD",
-        ),
+        "CUPTI_ACTIVITY_KIND_RUNTIME",
+        "CUPTI_ACTIVITY_KIND_OVERHEAD",
+        "CUPTI_ACTIVITY_KIND_JIT",
+        "PROFILER_OVERHEAD",
     ),
     advice=advice(
         "Warm up before measuring: run each kernel once.",

@@ -159,16 +159,10 @@ def _folder(output: str) -> Path:
 
 
 def _entries(found: "Found", shared: "Shared", runner: "Callable[[Watch], Run]", *, quiet: bool) -> "list[BatchEntry]":
-    from nsysdiag.batch.journal import BatchJournal
-    from nsysdiag.batch.results import run_all
-    from nsysdiag.batch.task import Task
+    from nsysdiag.batch.results import entries_of
 
-    journal = BatchJournal(shared.folder)
-    before = journal.read() if shared.resume else {}
-    journal.begin(before.values(), force=shared.force)
-    tasks = [Task(each, shared, before.get(each.name)) for each in found.inputs]
-    with batch_bar(len(tasks), quiet=quiet) as watch:
-        return run_all(tasks, runner(watch), journal)
+    with batch_bar(len(found.inputs), quiet=quiet) as watch:
+        return entries_of(found.inputs, shared, runner(watch))
 
 
 def _write(

@@ -220,33 +220,26 @@ class _Trial:
         """The report of the program on this side, and the code that the command ends with."""
         from nsysdiag.capture.plan import require_program
         from nsysdiag.capture.run import find_nsys, probe, require_system
-        from nsysdiag.process import private_folder
+        from nsysdiag.process import make_folder, private_folder
 
         if not self.words:
             raise UsageError(f"neither a program nor --{side} is named", hint="nsysdiag try ... -- PROGRAM ARGS...")
         require_system()
         require_program(self.words)
         nsys = find_nsys(self.settings.nsys)
-        self._make_folder()
+        make_folder(self.folder)
         target = self.folder / f"{side}{REPORT}"
         with private_folder() as private:
             found = probe(nsys, private)
             return recorded(found, self.words, self.span, target, private, self.out.but(force=True))
 
-    def _make_folder(self) -> None:
-        from nsysdiag.messages import OutputError
-
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputError(f"cannot make the folder {printable(self.folder)}: {error.strerror}") from error
-
     def _keep(self, documents: "dict[str, Record]") -> None:
         from nsysdiag.formats import json_
         from nsysdiag.formats.documents import write
+        from nsysdiag.process import make_folder
         from nsysdiag.record import to_json
 
-        self._make_folder()
+        make_folder(self.folder)
         for name, document in documents.items():
             write(self.folder / name, to_json(document), force=False, is_ours=json_.is_ours)
 

@@ -101,11 +101,11 @@ def _rates(found: Collectives, kind: str, link: float | None, *, switch: bool = 
     ns = mine.end - mine.start
     mean, best = _mean_and_best(bus, ns)
     added = mine.in_switch & (kind == "AllReduce")
-    sent = np.where(added, size * (n + 1) / n, bus)
-    on_link = _mean_and_best(sent, ns)
+    in_switch = size * (n + 1) / n
+    on_link = _mean_and_best(np.where(added, in_switch, bus), ns)
     if link is not None and _fastest(on_link) > link and switch and kind == "AllReduce":
         added = np.ones(len(mine), dtype=np.bool_)
-        on_link = _mean_and_best(np.minimum(bus, size * (n + 1) / n), ns)
+        on_link = _mean_and_best(np.minimum(bus, in_switch), ns)
     if link is not None and _fastest(on_link) > link:
         carries = f"{format_bytes(_fastest(on_link))}/s is more than NVLink carries each way ({format_bytes(link)}/s)"
         return {"sized": len(mine), "refused": f"no rate: {carries}"}

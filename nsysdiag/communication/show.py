@@ -58,7 +58,7 @@ def section(device: DeviceReport, context: Context) -> Section | None:
                 ),
                 found.kinds,
                 note=f"{exposed} ran with no compute at the same time, {hidden} during compute. Where several kinds "
-                f"run at once, the time is charged to the kind with most total time.",
+                "run at once, the time is charged to the kind with most total time.",
             ),
             Table.of(
                 "MPI calls",

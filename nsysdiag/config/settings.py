@@ -192,9 +192,8 @@ def _plain(value: object) -> object:
 
 
 AFTERWARDS = ("config", "cost", "reference_step_ns", "flops_per_step")
-"""The settings that a saved report can still be given: a price, a step without the profiler, and the
-operations of a step. The others change the
-analysis."""
+"""The settings that a saved report can still be given: a price, a step without the profiler, and the operations of a
+step. The others change the analysis."""
 
 
 def disabled_causes(changed: Mapping[str, SettingValue]) -> set[str]:

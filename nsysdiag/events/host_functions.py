@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, pieces, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, union
 from nsysdiag.events.identity import joint, process_of
-from nsysdiag.events.rows import Rows, distinct
+from nsysdiag.events.rows import Rows, distinct, last_before
 
 if TYPE_CHECKING:
     from nsysdiag.events.calls import CallRows
@@ -84,14 +84,9 @@ def _callbacks(trace: Trace, functions: Columns) -> tuple[IntArray, IntArray]:
     count, valid = len(functions), rows["end"] >= rows["start"]
     _, process = distinct(np.concatenate((functions["globalPid"], process_of(rows["globalTid"].astype(np.int64)))))
     _, correlation = distinct(np.concatenate((functions["correlationId"], rows["correlationId"])))
-    _, launch = distinct(joint(process, correlation, count + len(rows)))
-    stride = int(max(functions["end"].max(initial=0), rows["start"].max(initial=0))) + 1
-    key = joint(launch[count:], rows["start"], stride)
-    order = np.argsort(key, kind="stable")
-    at = nearest_before(key[order], joint(launch[:count], np.maximum(functions["end"], 0), stride))
-    row = np.append(order, -1)[at] if len(order) else at
-    known = (at >= 0) & np.append(valid, False)[row]
-    known &= np.append(launch[count:], -1)[row] == launch[:count]
+    launch = joint(process, correlation, count + len(rows))
+    row = last_before(launch[count:], rows["start"], launch[:count], functions["end"])
+    known = np.append(valid, False)[row]
     known &= np.append(rows["end"], -1)[row] > functions["start"] - SLACK_NS
     ran = np.append(rows["end"] - rows["start"], -1)[row]
     return np.where(known, np.append(rows["globalTid"], -1)[row], -1), np.where(known, ran, -1)

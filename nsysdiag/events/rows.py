@@ -63,6 +63,17 @@ def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
     return np.flatnonzero(seen) + low, (np.cumsum(seen, dtype=np.int64) - 1)[values - low]
 
 
+def last_before(group: IntArray, time: IntArray, asked: IntArray, moment: IntArray) -> IntArray:
+    """For each group that is asked for the row of its last `time` (ns) up to a moment, -1 for none."""
+    _, code = distinct(np.concatenate((group, asked)))
+    moments, rank = distinct(np.concatenate((time, moment)))
+    key, wanted = np.split(joint(code, rank, max(len(moments), 1)), [len(group)])
+    order = np.argsort(key, kind="stable")
+    row = np.append(order, -1)[nearest_before(key[order], wanted)]
+    known = np.append(code[: len(group)], -1)[row] == code[len(group) :]
+    return np.where(known, row, -1)
+
+
 def distinct_values(values: IntArray) -> IntArray:
     """The distinct values, sorted; fast where there is one, as with the process of most tables."""
     if len(values) == 0 or is_constant(values):

@@ -260,10 +260,15 @@ def _of_link(link: FullLink, special: Advice | None, frameworks: tuple[str, ...]
 
 
 def _fewer_bytes(direction: str, frameworks: tuple[str, ...]) -> tuple[str, ...]:
-    """How to copy fewer bytes in a direction. Only words of one framework for its own copies say it already."""
-    words, found = FEWER_BYTES.words(frameworks), FEWER_BYTES.sentences(frameworks)
-    more = BY_DIRECTION.get(direction)
-    return (*found, more) if more and (words is None or words.source == PINNED) else found
+    """How to copy fewer bytes in a direction."""
+    return (*FEWER_BYTES.sentences(frameworks), *_by_direction(FEWER_BYTES, direction, frameworks))
+
+
+def _by_direction(general: Advice, direction: str, frameworks: tuple[str, ...]) -> list[str]:
+    """What more to do for copies in a direction; nothing where words of one framework for its own copies say it."""
+    words = general.words(frameworks)
+    known = direction in BY_DIRECTION and (words is None or words.source == PINNED)
+    return [BY_DIRECTION[direction]] if known else []
 
 
 def _copied(kind: TopCopy) -> str:
@@ -335,8 +340,8 @@ def _advice(rule: FindingRule, exposed: _Exposed, frameworks: tuple[str, ...]) -
     """What to do, with the `special` advice for the copies that take most time first, and its short form."""
     words, special = rule.advice.words(frameworks), exposed.special
     general: list[Sentence] = [*rule.advice.sentences(frameworks)]
-    if rule is EXPOSED_COPY and exposed.direction in BY_DIRECTION and (words is None or words.source == PINNED):
-        general.append(BY_DIRECTION[exposed.direction])
+    if rule is EXPOSED_COPY:
+        general += _by_direction(rule.advice, exposed.direction, frameworks)
     if special is None:
         return general, (words.fix if words is not None else "") or rule.fix
     first = special.words(frameworks)

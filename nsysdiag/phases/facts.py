@@ -191,13 +191,12 @@ class PhaseDevice(Record, frozen=True):
 
     `outside_ns` is the part of the phase outside the device's window. `account` is the time by bottleneck: it sums to
     the four parts (`account_base` window), or in a start-up, which begins at the first CUDA call, to them and
-    `outside_ns` (start). `waited` is the part of the
-    account in which the device only waited for others. `late_ns` is its waiting in communication for late ones, if it
-    is charged to what made these late; `late_kept_ns` the rest of it, which stays charged to communication, as these
-    communicated, or no reason is known. `returned_ns` is idle time behind waits that is charged to what the thread did
-    there, as by replay it stays without the wait. `did` is what took most of a phase that is not judged, at most two
-    parts of it. `graphs_ns` is the part of `compute_ns` in which nothing ran but CUDA graphs that were recorded as a
-    whole."""
+    `outside_ns` (start). `waited` is the part of the account in which the device only waited for others. `late_ns` is
+    its waiting in communication for late ones, if it is charged to what made these late; `late_kept_ns` the rest of it,
+    which stays charged to communication, as these communicated, or no reason is known. `returned_ns` is idle time
+    behind waits that is charged to what the thread did there, as by replay it stays without the wait. `did` is what
+    took most of a phase that is not judged, at most two parts of it. `graphs_ns` is the part of `compute_ns` in which
+    nothing ran but CUDA graphs that were recorded as a whole."""
 
     key: OwnText
     compute_ns: TotalNs

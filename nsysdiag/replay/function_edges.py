@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import IntArray, nearest_before
+from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.calls import CallRows
-from nsysdiag.events.identity import joint
+from nsysdiag.events.rows import last_before
 from nsysdiag.replay.edges import EdgeKind, Edges
 from nsysdiag.replay.functions import Behind
 from nsysdiag.replay.work import Work
@@ -51,15 +51,9 @@ def into_waits(
     row, ran = behind.row, behind.end - behind.start + lag[behind.row]
     after_end, after_issue = behind.begins_after(work)
     call, moment = launches
-    _, code = np.unique(np.concatenate((calls.thread[call], thread[row])), return_inverse=True)
-    stride = int(max(calls.start[call].max(initial=0), behind.issued.max(initial=0))) + 1
-    order = np.argsort(joint(code[: len(call)], calls.start[call], stride), kind="stable")
-    place = joint(code[: len(call)], calls.start[call], stride)[order]
-    asked = joint(code[len(call) :], np.maximum(behind.issued, 0), stride)
-    at = nearest_before(place, asked)
-    known = np.flatnonzero((at >= 0) & (behind.issued > 0))
-    last = order[at[known]]
-    known, last = (each[calls.thread[call[last]] == thread[row[known]]] for each in (known, last))
+    last = last_before(calls.thread[call], calls.start[call], thread[row], behind.issued)
+    known = np.flatnonzero((last >= 0) & (behind.issued > 0))
+    last = last[known]
     since = behind.issued[known] - calls.start[call[last]] + after_issue[known]
     before = behind.before
     return Edges.concatenate(

@@ -17,12 +17,12 @@ import re
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import IntArray, nearest_before
+from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.host_functions import SLACK_NS, HostFunctions
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import distinct, previous_on_stream
+from nsysdiag.events.rows import last_before, previous_on_stream
 from nsysdiag.replay.device_waits import DeviceWaits
 from nsysdiag.replay.work import LATENCY_NS, Work, awaited_events
 
@@ -101,14 +101,10 @@ def _launched(work: Work, activity: DeviceActivity) -> IntArray:
     if not len(asked) or not len(mine):
         return found
     begun, issued = calls.rows.start[mine], work.issued[asked]
-    _, thread = distinct(np.concatenate((calls.rows.thread[mine], calls.rows.thread[work.launch[asked]])))
-    stride = int(max(begun.max(), issued.max())) + 1
-    key, theirs = joint(thread[: len(mine)], begun, stride), joint(thread[len(mine) :], issued, stride)
-    order = np.argsort(key, kind="stable")
-    row = order[np.maximum(nearest_before(key[order], theirs), 0)]
+    row = last_before(calls.rows.thread[mine], begun, calls.rows.thread[work.launch[asked]], issued)
     before = previous_on_stream(work.stream)[asked]
     since = np.where(before >= 0, np.append(work.issued, 0)[before], 0)
-    fits = (thread[row] == thread[len(mine) :]) & (begun[row] > since) & (begun[row] <= issued)
+    fits = (row >= 0) & (begun[row] > since)
     found[asked[fits]] = begun[row[fits]]
     return found
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import Rows, distinct
+from nsysdiag.events.rows import Rows, distinct, last_before
 
 NONE = -1
 
@@ -103,12 +103,8 @@ def _last_to_end(operations: Issued, waits: HostWaits) -> IntArray:
 
 def _last_ended(operations: Issued, waits: HostWaits) -> IntArray:
     """Of all that had ended when the wait did; NONE where that one was issued later."""
-    moments, rank = distinct(np.concatenate((operations.end, waits.end)))
-    key = joint(np.concatenate((operations.group, waits.group)), rank, len(moments))
-    order = np.argsort(key[: len(operations)], kind="stable")
-    at = nearest_before(key[: len(operations)][order], key[len(operations) :])
-    row = order[np.maximum(at, 0)]
-    return _of_group(operations, waits, row, (at >= 0) & (operations.issued[row] < waits.begin))
+    row = last_before(operations.group, operations.end, waits.group, waits.end)
+    return np.where(np.append(operations.issued, 0)[row] < waits.begin, row, NONE)
 
 
 def _of_group(operations: Issued, waits: HostWaits, row: IntArray, known: BoolArray) -> IntArray:
