@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import os
 import shutil
@@ -18,6 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
+
+from nsysdiag.arrays.heap import give_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -158,32 +159,8 @@ def _is_plain(array: npt.NDArray[Any]) -> bool:
     return not isinstance(base.obj if isinstance(base, memoryview) else base, mmap.mmap)
 
 
-# Settings of glibc malloc for nsysdiag's own processes.
-
-_M_MMAP_MAX, _M_ARENA_MAX = -4, -8
-_library = ctypes.CDLL(None) if sys.platform != "win32" else None
-
-
-def share_one_heap() -> None:
-    """Let all threads share one malloc arena, so that memory freed by one thread can be reused by another.
-
-    Large arrays are allocated in it too, which avoids clearing new pages for each. Only for nsysdiag's own processes;
-    does nothing without glibc."""
-    mallopt = getattr(_library, "mallopt", None)
-    if mallopt is not None:
-        mallopt(_M_ARENA_MAX, 1)
-        mallopt(_M_MMAP_MAX, 0)
-
-
 def trim() -> None:
     """Between two stages, evict spilled arrays and return freed memory to the system. Otherwise glibc keeps it in
     pieces that may not fit the arrays of the next stage."""
     evict()
     give_back()
-
-
-def give_back() -> None:
-    """Return freed memory to the system; does nothing without glibc."""
-    malloc_trim = getattr(_library, "malloc_trim", None)
-    if malloc_trim is not None:
-        malloc_trim(0)

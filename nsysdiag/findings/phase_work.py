@@ -163,13 +163,15 @@ class JudgedTime(Struct, frozen=True):
 
 class RangeSets(Struct, frozen=True):
     """The ranges of a trace by their names without counters: `row` are those with a thread on the axis, name by name.
-    `names` has the place of each name, whose rows begin at `first`."""
+    `names` has the place of each name, whose rows begin at `first`; `known` is the time inside paths that was asked for
+    before."""
 
     ranges: NvtxRanges
     axis: ThreadAxis
     row: IntArray
     first: IntArray
     names: dict[str, int]
+    known: dict[tuple[str, ...], Intervals]
 
     @classmethod
     def of(cls, ranges: NvtxRanges, axis: ThreadAxis) -> RangeSets:
@@ -179,15 +181,20 @@ class RangeSets(Struct, frozen=True):
         row = np.flatnonzero(axis.lane(ranges.rows.thread) >= 0).astype(np.int32)
         code = np.array(known, dtype=np.int32)[ranges.rows.name[row]]
         first = np.append(0, np.cumsum(np.bincount(code, minlength=len(names))))
-        return cls(ranges, axis, row[np.argsort(code, kind="stable")], first, names)
+        return cls(ranges, axis, row[np.argsort(code, kind="stable")], first, names, {})
 
     def inside(self, path: list[str]) -> Intervals:
         """The time inside ranges of all names of `path`, a set on the axis. Names that were cut are left out."""
+        wanted = tuple(path)
+        if wanted not in self.known:
+            self.known[wanted] = self._inside([self.names[name] for name in path if name in self.names])
+        return self.known[wanted]
+
+    def _inside(self, codes: list[int]) -> Intervals:
         found: Intervals | None = None
-        for name in path:
-            if name in self.names:
-                spans = self._of(self.names[name])
-                found = spans if found is None else intersect(found, spans)
+        for code in dict.fromkeys(codes):
+            spans = self._of(code)
+            found = spans if found is None else intersect(found, spans)
         return Intervals.empty() if found is None else found
 
     def _of(self, code: int) -> Intervals:
