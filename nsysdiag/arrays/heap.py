@@ -1,4 +1,4 @@
-"""The memory and the threads of nsysdiag's own processes: one heap that keeps what is freed, and NumPy in one thread."""
+"""Memory and threads of nsysdiag's own processes: one heap that keeps what is freed, and NumPy in one thread."""
 
 from __future__ import annotations
 

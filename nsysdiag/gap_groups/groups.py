@@ -14,7 +14,6 @@ from nsysdiag.arrays.groups import Groups, group_durations, least_of_each, to_pl
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.identity import joint, tid_of
-from nsysdiag.events.nvtx import path_codes
 from nsysdiag.events.rows import distinct
 from nsysdiag.gap_groups.details import GapContext, gap_moments
 from nsysdiag.gaps.gaps import Gaps
@@ -97,7 +96,7 @@ def without_ids(name: str) -> str:
 
 def normal_paths(context: GapContext, lane: IntArray, time: IntArray) -> tuple[IntArray, list[list[str]]]:
     """The NVTX path of each lane (-1: none) at a time, with counters out of the way: codes, and the path of each."""
-    code, paths = path_codes(context.ranges, context.axis, lane, time)
+    code, paths = context.ranges.path_codes(lane, time)
     normal = [tuple(normal_range(name) for name in path) for path in paths]
     distinct_paths = sorted(set(normal))
     place = {path: at for at, path in enumerate(distinct_paths)}
