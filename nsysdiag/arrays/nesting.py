@@ -142,7 +142,8 @@ class Nesting(Struct, frozen=True):
     def of(cls, intervals: Intervals, limit: int = 64) -> Nesting:
         """Peels off a level at a time, as `levels` does."""
         order = _outer_first(intervals).astype(np.int32)
-        rest, members = order, []
+        rest = order
+        members: list[IntArray] = []
         above = np.full(len(intervals), -1, dtype=np.int32)
         while len(rest) and len(members) < limit:
             reach = np.maximum.accumulate(intervals.end[rest])

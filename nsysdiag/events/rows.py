@@ -188,6 +188,8 @@ class ThreadAxis(Struct, frozen=True):
         return rank
 
     def _found(self, threads: IntArray) -> IntArray:
+        if len(self.threads) == 1:
+            return np.where(threads == self.threads[0], 0, -1)
         at = np.minimum(np.searchsorted(self.threads, threads), len(self.threads) - 1)
         return np.where(self.threads[at] == threads, at, -1)
 

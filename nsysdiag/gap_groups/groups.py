@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 from itertools import chain
 
 import numpy as np
@@ -19,7 +20,7 @@ from nsysdiag.gap_groups.details import GapContext, gap_moments
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.iterations.report import KindsOfGaps
 from nsysdiag.kernels.names import normal_operation_names
-from nsysdiag.limits import PLACES_CHARACTERS, mark_of
+from nsysdiag.limits import KEPT_NAMES, PLACES_CHARACTERS, mark_of
 from nsysdiag.names import pseudonym
 from nsysdiag.report import SignatureRow
 from nsysdiag.stacks.call_sites import Place, places_of
@@ -81,6 +82,7 @@ def signature_id(previous: str, following: str, path: list[str], cause: str) -> 
     return "s-" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:10]
 
 
+@lru_cache(KEPT_NAMES)
 def normal_range(name: str) -> str:
     """The name of a range without its counters: `step 17` and `step 18` are one place, `conv2d` keeps its digit, and
     all calls of a PyTorch operator have one name."""
