@@ -53,11 +53,10 @@ def _serve(pipe: int, scratch: str) -> None:
     from multiprocessing import connection
 
     ours = getattr(connection, "PipeConnection" if sys.platform == "win32" else "Connection")(pipe)
-    from nsysdiag.arrays.heap import share_one_heap
-
-    share_one_heap()
+    from nsysdiag.arrays.spill import share_one_heap
     from nsysdiag.batch.task import work
 
     tempfile.tempdir = scratch
+    share_one_heap()
     while True:
         ours.send(work(ours.recv()))

@@ -94,9 +94,6 @@ def analyze(
     """
     from msgspec.structs import replace
 
-    from nsysdiag.arrays.heap import share_one_heap
-
-    share_one_heap()
     from nsysdiag.ci.budgets import refuse_changes
     from nsysdiag.cli.output import Wanted, conclude, plan
     from nsysdiag.cli.settings import budgets_of_options, known_causes, settings_of_file, with_price
@@ -167,11 +164,13 @@ def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) 
     from msgspec import UNSET
     from msgspec.structs import replace
 
+    from nsysdiag.arrays.spill import share_one_heap
     from nsysdiag.cli.settings import analyze_trace, refuse_analysis_settings
     from nsysdiag.pipeline.loading import priced_again
     from nsysdiag.saved import is_saved_report, read_report
 
     if not is_saved_report(path):
+        share_one_heap()
         return analyze_trace(path, settings, quiet=quiet)
     report = read_report(path)
     refuse_analysis_settings(path, report, file, settings)

@@ -334,7 +334,7 @@ def _require_place(target: Path, *, force: bool) -> None:
 
 
 def _analyzed(target: Path, wanted: "Wanted") -> None:
-    from nsysdiag.arrays.heap import share_one_heap
+    from nsysdiag.arrays.spill import share_one_heap
     from nsysdiag.cli.output import conclude
     from nsysdiag.cli.settings import analyze_trace
 

@@ -159,7 +159,7 @@ class _Trial:
 
     def predict(self, finding: str | None, before: str | None) -> None:
         """Record, unless there is a trace, and say what the fix brings and what to change."""
-        from nsysdiag.arrays.heap import share_one_heap
+        from nsysdiag.arrays.spill import share_one_heap
         from nsysdiag.cli.console import progress_bar
         from nsysdiag.comparison.predicted import compare_sides
         from nsysdiag.pipeline.changes import with_report
@@ -179,7 +179,7 @@ class _Trial:
 
     def judge(self, after: str | None, destinations: "Sequence[Destination]") -> None:
         """Record, unless there is a trace, and say how good the prediction was."""
-        from nsysdiag.arrays.heap import share_one_heap
+        from nsysdiag.arrays.spill import share_one_heap
         from nsysdiag.cli.output import write_all
         from nsysdiag.cli.settings import analyze_trace
         from nsysdiag.comparison.compare import compare_reports

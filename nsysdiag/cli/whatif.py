@@ -128,9 +128,7 @@ def whatif(
     """
     from msgspec.structs import replace
 
-    from nsysdiag.arrays.heap import share_one_heap
-
-    share_one_heap()
+    from nsysdiag.arrays.spill import share_one_heap
     from nsysdiag.cli.console import progress_bar
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.cli.settings import settings_of_file
@@ -150,6 +148,7 @@ def whatif(
             f"{path} is a saved report: a prediction needs the trace itself", hint="name the exported trace"
         )
     settings = replace(part.of(settings_of_file(file, quiet=out.quiet).settings), timeline=False)
+    share_one_heap()
     with progress_bar(quiet=out.quiet) as progress:
         made = pipeline.whatif(path, asked, settings, progress)
     made = options.redacted_for(made, redact=out.redact)

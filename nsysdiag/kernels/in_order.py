@@ -13,7 +13,7 @@ from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import distinct, distinct_values
+from nsysdiag.events.rows import distinct, distinct_values, narrowed
 
 REAL_WORK = 0.1
 """Of a device's kernel time: a thread that launches less takes no steps of its own."""
@@ -99,7 +99,7 @@ def in_order_ns(device: DeviceTimeline, calls: CallRows, parts: Intervals) -> in
 def _ns_of_lanes(spans: Intervals, lane: IntArray, count: int, parts: Intervals) -> IntArray:
     """How much of `parts` the spans of each lane cover together. Those of most lanes do not overlap, and need no
     union."""
-    order = np.argsort(lane, kind="stable")
+    order = np.argsort(narrowed(lane), kind="stable")
     lane, spans = lane[order], spans[order]
     ns = sum_of_each(lane, coverage(parts, spans), count)
     meet = (lane[1:] == lane[:-1]) & (spans.start[1:] < spans.end[:-1])
