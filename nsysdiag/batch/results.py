@@ -20,9 +20,8 @@ from nsysdiag.batch.task import MARKS as REPORT_MARKS
 from nsysdiag.batch.task import Outcome, Shared, Task, targets
 from nsysdiag.ci.facts import BatchEntry, BatchSummary, HistoryLine
 from nsysdiag.findings.rules import cause_infos
-from nsysdiag.formats import json_, markdown
-from nsysdiag.formats.batch.registry import OURS, write_all
-from nsysdiag.formats.batch.summary import render_comment
+from nsysdiag.formats import json_, prose
+from nsysdiag.formats.batch.summary import OURS, render_comment, write_all
 from nsysdiag.formats.documents import IsOurs, check, write
 from nsysdiag.limits import SAVED_BYTES
 from nsysdiag.messages import OutputError, printable
@@ -31,7 +30,7 @@ from nsysdiag.saved import from_json
 from nsysdiag.units import format_bytes
 
 SUMMARY, COMMENT = "summary.json", "comment.md"
-MARKS: dict[str, IsOurs] = {SUMMARY: json_.is_ours, COMMENT: markdown.is_ours, FILE: is_journal, **OURS}
+MARKS: dict[str, IsOurs] = {SUMMARY: json_.is_ours, COMMENT: prose.is_markdown, FILE: is_journal, **OURS}
 """Every file of a batch as a whole, with what tells whether one that exists is ours."""
 TEMPORARY = ".nsysdiag-*.tmp"
 Run = Callable[[list[Task]], Generator[Outcome, None, None]]

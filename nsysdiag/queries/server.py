@@ -19,8 +19,7 @@ from nsysdiag.pipeline.changes import compare as compare_captures
 from nsysdiag.pipeline.changes import whatif as predict
 from nsysdiag.pipeline.loading import analyze
 from nsysdiag.queries.answers import LIMIT, Data, answer, listed, short
-from nsysdiag.queries.asking import ask
-from nsysdiag.queries.tables import sql_tables
+from nsysdiag.queries.asking import ask, sql_tables
 from nsysdiag.replay.options import read
 from nsysdiag.replay.show.outlooks import headline as of_prediction
 from nsysdiag.saved import is_saved_report

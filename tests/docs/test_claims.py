@@ -12,7 +12,7 @@ import pytest
 import nsysdiag
 from nsysdiag.bottlenecks import BOTTLENECKS
 from nsysdiag.cli.console import BROKEN_BUDGET, BUG
-from nsysdiag.formats.batch.registry import OURS
+from nsysdiag.formats.batch.summary import OURS
 from nsysdiag.functions import bundled_trace
 from nsysdiag.messages import NsysdiagError
 from nsysdiag.signals import Ended

@@ -20,7 +20,7 @@ from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.batch.entries import entry_of, summary_of
 from nsysdiag.messages import InputError, NotComparableError, UsageError
 from nsysdiag.ranks.report import RanksReport
-from nsysdiag.ranks.show.registry import RENDERERS as OF_RANKS
+from nsysdiag.ranks.show.blocks import RENDERERS as OF_RANKS
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.replay.show.registry import RENDERERS as OF_PREDICTIONS
 from nsysdiag.report import Report

