@@ -87,7 +87,7 @@ def compared(
     """Both sides compared; with a baseline, by the runs of it that belong together. Raises what `compare_sides` does,
     and UsageError for a prediction together with a baseline."""
     from nsysdiag.comparison.predicted import compare_sides
-    from nsysdiag.comparison.significance import BaselineRuns, compare_with_baseline
+    from nsysdiag.comparison.with_baseline import BaselineRuns, compare_with_baseline
     from nsysdiag.report import Report
     from nsysdiag.share.names import FILE
 

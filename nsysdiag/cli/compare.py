@@ -254,7 +254,7 @@ def ranks(
     from nsysdiag.config.settings import Settings
     from nsysdiag.formats.documents import DocumentKind
     from nsysdiag.ranks import pipeline
-    from nsysdiag.ranks.show.blocks import RENDERERS, TABLES
+    from nsysdiag.ranks.show.registry import RENDERERS, TABLES
 
     paths = [Path(trace) for trace in traces]
     if twice := options.first_repeated(paths):

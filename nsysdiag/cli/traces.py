@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.cli.console import emit_text, note, progress_bar
+from nsysdiag.cli.console import aligned, as_json, emit, emit_text, note, progress_bar
 from nsysdiag.messages import JSON, UsageError, printable
 from nsysdiag.shortage import Attempt
 from nsysdiag.trace.formats import named, stem_of
@@ -47,7 +47,6 @@ def info(
     """
     import msgspec
 
-    from nsysdiag.cli.tables import as_json
     from nsysdiag.trace.info import gather
     from nsysdiag.trace.trace import open_trace
 
@@ -60,7 +59,6 @@ def info(
 
 
 def _text(facts: "TraceFacts") -> str:
-    from nsysdiag.cli.tables import aligned
 
     tables = [(name, str(rows)) for name, rows in facts.tables.items() if not name.startswith("ENUM_")]
     evidence = [
@@ -255,7 +253,6 @@ def _read(query: str) -> str:
 
 
 def _report(path: Path, part: options.AnalyzedPart, file: options.SettingsFile, *, quiet: bool) -> "Report":
-    from nsysdiag.cli.console import progress_bar
     from nsysdiag.cli.settings import settings_of_file
     from nsysdiag.pipeline.loading import analyze
     from nsysdiag.saved import is_saved_report
@@ -266,8 +263,6 @@ def _report(path: Path, part: options.AnalyzedPart, file: options.SettingsFile, 
 
 
 def _emit(answer: "Answer", format_name: SqlFormat) -> None:
-    from nsysdiag.cli.console import emit, emit_text
-    from nsysdiag.cli.tables import aligned, as_json
     from nsysdiag.formats.tables import csv_of
     from nsysdiag.messages import JSON, TEXT
 

@@ -166,7 +166,7 @@ REPORT = DocumentKind("a report", [*FORMATS])
 
 
 OTHERS: dict[type[object], tuple[str, str]] = {
-    RanksReport: ("a comparison of ranks", "nsysdiag.ranks.show.blocks"),
+    RanksReport: ("a comparison of ranks", "nsysdiag.ranks.show.registry"),
     Comparison: ("a comparison", "nsysdiag.comparison.show.registry"),
     WhatIf: ("a prediction", "nsysdiag.replay.show.registry"),
 }
@@ -224,7 +224,7 @@ def content(document: Document, destination: Destination, options: RenderOptions
 def _tables_beside(document: Document, path: Path) -> list[tuple[Path, bytes]]:
     """The additional CSV files of the main one at `path`."""
     from nsysdiag.formats import tables as csv
-    from nsysdiag.ranks.show import blocks as ranks_csv
+    from nsysdiag.ranks.show import registry as ranks_csv
 
     assert not isinstance(document, Comparison | WhatIf)  # have no CSV
     if isinstance(document, RanksReport):

@@ -9,7 +9,7 @@ import pytest
 
 import nsysdiag
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.ranks.show.blocks import RENDERERS
+from nsysdiag.ranks.show.registry import RENDERERS
 from nsysdiag.replay.show.registry import RENDERERS as PREDICTIONS
 from tests.output.browser import Browser, Chromium
 from tests.output.page import Element, parse

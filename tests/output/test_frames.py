@@ -19,7 +19,7 @@ from nsysdiag.document.columns import Kind
 from nsysdiag.formats.frames import _DTYPES, all_gaps, frames
 from nsysdiag.formats.tables import BY_NAME, tables
 from nsysdiag.messages import InputError, UsageError
-from nsysdiag.ranks.show.blocks import tables as rank_tables
+from nsysdiag.ranks.show.registry import tables as rank_tables
 from nsysdiag.record import to_json
 from nsysdiag.share.redaction import redacted
 from tests.levels import some

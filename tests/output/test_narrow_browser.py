@@ -11,7 +11,7 @@ import pytest
 from nsysdiag import analyze_ranks
 from nsysdiag.comparison.show.registry import RENDERERS as COMPARED
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.ranks.show.blocks import RENDERERS as RANKS
+from nsysdiag.ranks.show.registry import RENDERERS as RANKS
 from nsysdiag.replay.show.registry import RENDERERS as WHATIF
 from tests.levels import some
 from tests.output.compare_samples import COMPARISONS

@@ -12,7 +12,7 @@ import pytest
 from nsysdiag import analyze, analyze_ranks
 from nsysdiag.document.view import as_read
 from nsysdiag.formats.format import RenderOptions
-from nsysdiag.ranks.show.blocks import RENDERERS
+from nsysdiag.ranks.show.registry import RENDERERS
 from nsysdiag.share.redaction import redacted
 from tests.output.page import parse
 from tests.ranks.run import one_file

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from nsysdiag.comparison.facts import BYTES, THREADS
 from nsysdiag.comparison.show import words
 from nsysdiag.comparison.show.views import entry, has_roots, split, title
-from nsysdiag.comparison.show.words import why
+from nsysdiag.comparison.show.why import why
 from nsysdiag.diagnosis.entries import label
 from nsysdiag.document.blocks import (
     EVERYWHERE,

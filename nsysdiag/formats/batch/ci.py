@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from nsysdiag.ci.facts import FAIL, WARN, BatchEntry, BatchFinding, BatchSummary, BudgetResult, UnjudgedBudget
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.view import Causes
-from nsysdiag.formats.batch.entries import FAILED, batch_of_one, by_weight, shown_name, shown_unjudged
+from nsysdiag.formats.batch.entries import FAILED, batch_of_one, by_weight, headline, shown_name, shown_unjudged
 from nsysdiag.messages import JOINER
 from nsysdiag.process import source_date_epoch
 from nsysdiag.record import UNREADABLE
@@ -365,3 +365,35 @@ def _shown(text: str) -> str:
 def is_junit(data: bytes) -> bool:
     """Does the document begin with our mark?"""
     return MARK.encode() in data[:HEAD_BYTES]
+
+
+# GitHub workflow commands: lines which a job prints and GitHub shows as annotations.
+
+MOST_ANNOTATIONS = 10
+"""GitHub shows so many annotations of each kind and step."""
+_COMMANDS = {ERROR: "error", WARNING: "warning", NOTE: "notice"}
+_DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
+_PROPERTY = {**_DATA, **str.maketrans({":": "%3A", ",": "%2C"})}
+
+
+def render_github(summary: BatchSummary, *, findings: bool = False) -> bytes:
+    """A title line, then one line per annotation, of findings only where they are asked for. If there are more than
+    GitHub shows, the last of each kind gives the number."""
+    found = [problem for problem in problems(summary) if findings or not problem.severity]
+    lines = [f"nsysdiag {visible(summary.tool.version)}: {headline(summary)}"]
+    for level, command in _COMMANDS.items():
+        of_level = [problem for problem in found if problem.level == level]
+        shown = of_level if len(of_level) <= MOST_ANNOTATIONS else of_level[: MOST_ANNOTATIONS - 1]
+        lines += [annotation(command, problem.title, problem.sentence) for problem in shown]
+        if more := len(of_level) - len(shown):
+            lines.append(annotation(command, "nsysdiag", f"{more:,} more: see the summary of this batch"))
+    return ("\n".join(lines) + "\n").encode()
+
+
+def annotation(command: str, title: str, message: str) -> str:
+    """One workflow command; neither its title nor its message can end it or begin another."""
+    return f"::{command} title={_escaped(title, _PROPERTY)}::{_escaped(message, _DATA)}"
+
+
+def _escaped(text: str, signs: dict[int, str]) -> str:
+    return visible(text).translate(signs)

@@ -3,11 +3,11 @@ Markdown for the summary of a CI job."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from nsysdiag.ci.facts import FAIL, BatchDevice, BatchFinding, BatchSummary, HistoryLine
+from nsysdiag.ci.facts import FAIL
 from nsysdiag.document.blocks import (
     PAGE,
     Block,
@@ -27,18 +27,20 @@ from nsysdiag.document.blocks import (
 from nsysdiag.document.columns import CODE, MARK, NAME, SHARE, SPARK, STACK, TEXT, TIME, StatusMark, part
 from nsysdiag.document.drawings import LegendEntry, Spark, StackedBar, window_stack
 from nsysdiag.document.markdown import Piece, comment, markdown_document
-from nsysdiag.document.names import clip, visible
+from nsysdiag.document.names import clip
 from nsysdiag.document.view import PARTS
 from nsysdiag.document.words import NO_GPU_WORK, SEVERITY_ICONS, counted
-from nsysdiag.formats import prose
-from nsysdiag.formats import prose as markdown_report
-from nsysdiag.formats.batch import ci, trend
-from nsysdiag.formats.batch.ci import ERROR, NOTE, WARNING, problems
-from nsysdiag.formats.batch.entries import FAILED, BatchRow, headline, result, rows, shown_name, shown_unjudged
+from nsysdiag.formats.batch.entries import FAILED, headline, result, rows, shown_name, shown_unjudged
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.html import page
-from nsysdiag.report import CauseInfo
 from nsysdiag.units import format_exact_ns, format_ns, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsysdiag.ci.facts import BatchDevice, BatchFinding, BatchSummary, HistoryLine
+    from nsysdiag.formats.batch.entries import BatchRow
+
 
 SENTENCE, TITLE, NAME_LENGTH, MOST_WARNINGS = 400, 160, 120, 200
 MARKDOWN = Limit(page=0, summary=0, brief=0)
@@ -309,68 +311,3 @@ def share_levels(top: int, scale: int) -> dict[str, int]:
     step = next((step for step in STEPS if top / scale <= step * MOST_LEVELS), STEPS[-1])
     count = int(top / scale / step + 1e-9)
     return {format_share(step * at, 1).replace(".0%", "%"): round(step * at * scale) for at in range(1, count + 1)}
-
-
-# The files of a batch, by their names within its folder.
-
-
-# GitHub workflow commands: lines which a job prints and GitHub shows as annotations.
-
-MOST = 10
-"""GitHub shows so many annotations of each kind and step."""
-_COMMANDS = {ERROR: "error", WARNING: "warning", NOTE: "notice"}
-_DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
-_PROPERTY = {**_DATA, **str.maketrans({":": "%3A", ",": "%2C"})}
-
-
-def render(summary: BatchSummary, *, findings: bool = False) -> bytes:
-    """A title line, then one line per annotation, of findings only where they are asked for. If there are more than
-    GitHub shows, the last of each kind gives the number."""
-    found = [problem for problem in problems(summary) if findings or not problem.severity]
-    lines = [f"nsysdiag {visible(summary.tool.version)}: {headline(summary)}"]
-    for level, command in _COMMANDS.items():
-        of_level = [problem for problem in found if problem.level == level]
-        shown = of_level if len(of_level) <= MOST else of_level[: MOST - 1]
-        lines += [annotation(command, problem.title, problem.sentence) for problem in shown]
-        if more := len(of_level) - len(shown):
-            lines.append(annotation(command, "nsysdiag", f"{more:,} more: see the summary of this batch"))
-    return ("\n".join(lines) + "\n").encode()
-
-
-def annotation(command: str, title: str, message: str) -> str:
-    """One workflow command; neither its title nor its message can end it or begin another."""
-    return f"::{command} title={_escaped(title, _PROPERTY)}::{_escaped(message, _DATA)}"
-
-
-def _escaped(text: str, signs: dict[int, str]) -> str:
-    return visible(text).translate(signs)
-
-
-OURS: dict[str, Callable[[bytes], bool]] = {
-    "index.html": page.is_ours,
-    "trend.html": page.is_ours,
-    "summary.md": markdown_report.is_markdown,
-    "junit.xml": ci.is_junit,
-    "nsysdiag.sarif": ci.is_sarif,
-    "github.txt": prose.is_text,
-}
-"""Every file that a batch may have, with what tells whether the content of an existing one was written by us."""
-
-
-def write_all(
-    summary: BatchSummary,
-    history: Sequence[HistoryLine],
-    causes: Sequence[CauseInfo] = (),
-    *,
-    annotate_findings: bool = False,
-) -> dict[str, bytes]:
-    """The content of every file by its name. `history` are the runs of all devices, this one among them; without it
-    there is no trend. `causes` gives causes their titles and colours; missing ones are shown by id."""
-    return {
-        "index.html": render_page(summary, history),
-        **({"trend.html": trend.render(summary, history, causes)} if history else {}),
-        "summary.md": render_markdown(summary),
-        "junit.xml": ci.render_junit(summary),
-        "nsysdiag.sarif": ci.render_sarif(summary, causes),
-        "github.txt": render(summary, findings=annotate_findings),
-    }

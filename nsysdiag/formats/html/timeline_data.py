@@ -20,7 +20,7 @@ from nsysdiag.document import words
 from nsysdiag.document.drawings import safe_color
 from nsysdiag.document.names import clip
 from nsysdiag.formats.html.assets import Blob, Place, unpacked
-from nsysdiag.formats.html.timeline import DrawnGaps, drawn_gaps
+from nsysdiag.formats.html.timeline_lanes import DrawnGaps, drawn_gaps
 from nsysdiag.limits import MOST_BUCKETS, MOST_NAMES_BYTES
 from nsysdiag.messages import InputError
 from nsysdiag.report import Thread

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,6 @@ from nsysdiag.document.blocks import (
     Block,
     Cell,
     Column,
-    Document,
     Limit,
     Lines,
     Name,
@@ -31,24 +29,18 @@ from nsysdiag.document.blocks import (
 )
 from nsysdiag.document.columns import BAR, BYTES, CODE, COUNT, NAME, SHARE, STACK, TEXT, TIME, TIMES, part_of, share_of
 from nsysdiag.document.drawings import LegendEntry, StackedBar, legend_entry, window_stack
-from nsysdiag.document.markdown import markdown_document
-from nsysdiag.document.text import text_document
-from nsysdiag.document.view import PARTS, Causes, Context, as_read, by_time
+from nsysdiag.document.view import PARTS, Causes, as_read, by_time
 from nsysdiag.document.view import share_of as some
-from nsysdiag.document.words import confidence_word, counted, instant
+from nsysdiag.document.words import confidence_word, instant
 from nsysdiag.findings.first import brief_of
 from nsysdiag.findings.show import anchors, items_of, left_out, rows_of
-from nsysdiag.formats.format import RenderOptions
-from nsysdiag.formats.html.page import document
-from nsysdiag.formats.tables import csv_of
-from nsysdiag.ranks.report import RanksReport
 from nsysdiag.ranks.show import words
-from nsysdiag.ranks.show.words import BY_NAME, TITLE
-from nsysdiag.record import to_json
 from nsysdiag.units import format_bytes, format_ns, format_share
 
 if TYPE_CHECKING:
+    from nsysdiag.document.view import Context
     from nsysdiag.ranks.facts import RankComparison, RankRow
+    from nsysdiag.ranks.report import RanksReport
 
 
 # What holds a job of several ranks up: the headline, what to fix first, each rank at a glance, the findings.
@@ -278,62 +270,3 @@ def _reasons(times: dict[str, int], causes: Causes) -> list[tuple[LegendEntry, i
     rows = [(legend_entry(some(name, ns, causes)), ns) for name, ns in by_time(times)]
     rest = sum(ns for _entry, ns in rows[MOST_REASONS:])
     return [*rows[:MOST_REASONS], *([(LegendEntry("Others", "idle", ""), rest)] if rest else [])] or None
-
-
-# The tables of a comparison as CSV: the ranks, and one more file for every other table.
-
-MAIN_TABLE = "ranks"
-TABLES = tuple(name for name in BY_NAME if name != MAIN_TABLE)
-
-
-def render_csv(report: RanksReport, _options: RenderOptions) -> bytes:
-    """The ranks, one row each."""
-    return tables(report)[MAIN_TABLE]
-
-
-def tables(report: RanksReport) -> dict[str, bytes]:
-    """Every table by name."""
-    return {name: csv_of(table.header, table.cells(report.comparison)) for name, table in BY_NAME.items()}
-
-
-# Ranks as one HTML file: complete without scripts or a network, like the report.
-
-
-def render_html(report: RanksReport, options: RenderOptions) -> bytes:
-    """The whole page as UTF-8."""
-    facts = f"{counted(len(report.comparison.ranks), 'rank')} in {counted(len(report.traces), 'trace')}"
-    return document(Document(TITLE, sections(report), facts), report.tool, report.settings, options)
-
-
-# Ranks as Markdown for a ticket.
-
-
-def render_markdown(report: RanksReport, options: RenderOptions) -> bytes:
-    """The comparison as Markdown, with the marker by which a later run finds its own file again."""
-    return markdown_document(TITLE.lower(), sections(report), files(report), options.command)
-
-
-# Ranks as text for the terminal.
-
-FIRST_FILES = 3
-
-
-def render_text(report: RanksReport, options: RenderOptions) -> bytes:
-    """The comparison as plain text of `options.width` columns, with colours only if requested."""
-    files = [f"{trace.file} ({format_bytes(trace.size_bytes)})" for trace in report.traces]
-    more = f" and {len(files) - FIRST_FILES:,} more files" if len(files) > FIRST_FILES else ""
-    head = f"{report.tool.name} {report.tool.version} · ranks of {', '.join(files[:FIRST_FILES])}{more}"
-    return text_document(head, sections(report), options.width, options.command, color=options.color)
-
-
-def _json(report: RanksReport, _options: RenderOptions) -> bytes:
-    return to_json(report)
-
-
-RENDERERS: dict[str, Callable[[RanksReport, RenderOptions], bytes]] = {
-    "html": render_html,
-    "json": _json,
-    "md": render_markdown,
-    "txt": render_text,
-    "csv": render_csv,
-}

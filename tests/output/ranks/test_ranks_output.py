@@ -14,7 +14,7 @@ from nsysdiag.document.view import Causes
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.tables import FORMULA_STARTS
 from nsysdiag.ranks.show import words
-from nsysdiag.ranks.show.blocks import RENDERERS, TABLES, tables
+from nsysdiag.ranks.show.registry import RENDERERS, TABLES, tables
 from tests.output.page import Element, parse
 from tests.output.rank_samples import comparison, ranks_report
 from tests.output.samples import HOSTILE

@@ -17,7 +17,8 @@ from nsysdiag.document.svg import lane_paths
 from nsysdiag.document.view import Causes
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.html.assets import Blob, unpacked
-from nsysdiag.formats.html.timeline import FEWEST_GAPS, MOST_GAPS, DrawnGaps, _gaps_sentence, drawn_gaps, still_lanes
+from nsysdiag.formats.html.timeline import _gaps_sentence
+from nsysdiag.formats.html.timeline_lanes import FEWEST_GAPS, MOST_GAPS, DrawnGaps, drawn_gaps, still_lanes
 from nsysdiag.messages import InputError
 from nsysdiag.report import Hop, Root, Thread
 from nsysdiag.saved import unpack

@@ -14,7 +14,7 @@ from nsysdiag import pipeline
 from nsysdiag.document.one_line import command_of
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.ranks.pipeline import analyze_ranks
-from nsysdiag.ranks.show.blocks import RENDERERS, tables
+from nsysdiag.ranks.show.registry import RENDERERS, tables
 from nsysdiag.record import to_json
 from nsysdiag.share.redaction import redacted
 from tests.levels import some
