@@ -16,7 +16,7 @@ from nsysdiag.batch.pool import run_locally
 from nsysdiag.batch.results import check_targets, entries_of, write_results
 from nsysdiag.batch.task import Limits, Shared, check_budgets, usable_cpus
 from nsysdiag.ci.budgets import check, parse_budgets, refuse_changes
-from nsysdiag.ci.facts import FAIL
+from nsysdiag.ci.facts import FAIL, BatchSummary, BudgetResult
 from nsysdiag.config.settings import BaselineSettings, Settings
 from nsysdiag.document.one_line import command_of
 from nsysdiag.formats.batch.entries import summary_of
@@ -32,7 +32,6 @@ from nsysdiag.trace.info import TraceFacts, gather
 from nsysdiag.trace.trace import open_trace
 
 if TYPE_CHECKING:
-    from nsysdiag.ci.facts import BatchSummary, BudgetResult
     from nsysdiag.report import Report
 
 AnyPath = str | os.PathLike[str]

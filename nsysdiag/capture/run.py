@@ -21,20 +21,17 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from types import TracebackType
+from typing import Self
 
 from msgspec import Struct
 
 from nsysdiag.messages import UsageError, printable
 from nsysdiag.signals import HandedOn
 from nsysdiag.trace.export import nsys_on_path
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from types import TracebackType
-
 
 # The processes that a recording begins, and their end with it.
 

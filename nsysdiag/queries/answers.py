@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nsysdiag.bottlenecks import BOTTLENECKS, UNKNOWN
-from nsysdiag.diagnosis.facts import REPLAY
+from nsysdiag.diagnosis.facts import REPLAY, Saves
 from nsysdiag.formats.tables import BY_NAME
 from nsysdiag.messages import UsageError
 from nsysdiag.version import __version__
 
 if TYPE_CHECKING:
-    from nsysdiag.diagnosis.facts import Saves
     from nsysdiag.findings.facts import Finding
     from nsysdiag.report import Report
 

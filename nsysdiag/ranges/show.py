@@ -10,14 +10,13 @@ from nsysdiag.document.blocks import PAGE, Block, Chart, Column, Limit, Section,
 from nsysdiag.document.columns import COUNT, NAME, STACK, TIME, RecordColumn, RecordTable, columns, share_of
 from nsysdiag.document.drawings import Icicle, LegendEntry, StackedBar, TreeRow, by_bottleneck, entry_of, stack
 from nsysdiag.document.names import short
-from nsysdiag.document.view import by_time
+from nsysdiag.document.view import Causes, Context, by_time
 from nsysdiag.ranges.facts import FlameStack, RangePath
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from nsysdiag.document.view import Causes, Context
     from nsysdiag.report import DeviceReport, Report
 
 

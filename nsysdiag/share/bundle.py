@@ -7,9 +7,8 @@ import shutil
 import stat
 import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,20 +20,13 @@ from nsysdiag.document.view import Causes, window_parts
 from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.pipeline.reading import Progress
 from nsysdiag.process import source_date_epoch
-from nsysdiag.report import Report
+from nsysdiag.report import CauseInfo, DeviceReport, Report
 from nsysdiag.share.names import Names
 from nsysdiag.share.redaction import redacted_by
 from nsysdiag.share.slice.names import SliceNames
-from nsysdiag.share.slicing import TraceSlice, slice_of
+from nsysdiag.share.slicing import SlicePair, TraceSlice, slice_of
 from nsysdiag.trace.trace import Trace
 from nsysdiag.units import format_ns, format_share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from nsysdiag.report import CauseInfo, DeviceReport
-    from nsysdiag.share.slicing import SlicePair
-
 
 # The zip itself: the same bytes for the same contents, and a mark by which a later run recognizes its own file.
 

@@ -3,7 +3,7 @@ the names, suffixes and markers of those of a report."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from msgspec import Struct
@@ -27,8 +27,6 @@ from nsysdiag.record import to_json
 from nsysdiag.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from markupsafe import Markup
     from rich.console import RenderableType
 

@@ -23,7 +23,7 @@ from nsysdiag.formats.html.assets import Blob, Place, unpacked
 from nsysdiag.formats.html.timeline_lanes import DrawnGaps, drawn_gaps
 from nsysdiag.limits import MOST_BUCKETS, MOST_NAMES_BYTES
 from nsysdiag.messages import InputError
-from nsysdiag.report import Thread
+from nsysdiag.report import DeviceReport, Report, Thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from nsysdiag.document.view import Causes
-    from nsysdiag.report import DeviceReport, Report
     from nsysdiag.timeline.facts import TimelineLane, TimelineLevel, TimelineLevels, TimelineThread
 
     IntArray = npt.NDArray[np.int64]
