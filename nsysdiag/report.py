@@ -342,8 +342,7 @@ class DeviceReport(Shown, frozen=True):
     copies: Copies
     communication: Communication
     utilization: Annotated[
-        Utilization,
-        WhyNone("the trace does not say what the chip holds: --gpu-metrics-devices=all measures it"),
+        Utilization, WhyNone("the trace does not say what the chip holds: --gpu-metrics-devices=all measures it")
     ]
     notes: list[Sentence]
     root_labels: NsByLabel = {}

@@ -272,12 +272,7 @@ def _strip(capture: Capture) -> Strip | None:
     return Strip(start_ns=mine.start_ns, end_ns=mine.end_ns, cause_ids=mine.cause_ids, level=mine.levels[-1])
 
 
-def outcome_sentence(
-    unit: Unit,
-    length: Change,
-    step: StepChange | None,
-    work: Sequence[WorkChange],
-) -> str:
+def outcome_sentence(unit: Unit, length: Change, step: StepChange | None, work: Sequence[WorkChange]) -> str:
     """What became of a device: of its work and its time, and what the slow steps do to that."""
     said = device_sentence(unit, length)
     if any(row.differs for row in work):

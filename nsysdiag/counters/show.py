@@ -300,10 +300,7 @@ _METRICS = """
 TABLES = (
     of_devices(
         "gpu_metrics",
-        (
-            *columns(GpuMetric, _METRICS),
-            RecordColumn[GpuMetric]("names", "text", lambda row: " + ".join(row.names)),
-        ),
+        (*columns(GpuMetric, _METRICS), RecordColumn[GpuMetric]("names", "text", lambda row: " + ".join(row.names))),
         lambda device: device.gpu_metrics.metrics if device.gpu_metrics else (),
     ),
     of_devices(

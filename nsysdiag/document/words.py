@@ -209,11 +209,7 @@ def kinds_sentence(found: IterationReport) -> str:
     return f"Iterations of several kinds take turns: {', '.join(said)}"
 
 
-SHOWN_BY = {
-    "nvtx": "NVTX ranges",
-    "attention": "attention kernels",
-    "graphs": "graphs next to steps without them",
-}
+SHOWN_BY = {"nvtx": "NVTX ranges", "attention": "attention kernels", "graphs": "graphs next to steps without them"}
 """What shows the phase of a step."""
 
 

@@ -214,11 +214,7 @@ GAUGES = (
     _of_window("busy_ns", "Share of the window in which anything ran.", "busy_ratio"),
     _of_window("idle_ns", "Share of the window in which nothing ran.", "idle_ratio"),
     _of_window("compute_ns", "Share of the window with kernels that are not communication.", "compute_ratio"),
-    _of_window(
-        "exposed_comm_ns",
-        "Share of the window with exposed communication.",
-        "exposed_communication_ratio",
-    ),
+    _of_window("exposed_comm_ns", "Share of the window with exposed communication.", "exposed_communication_ratio"),
     _of_window("exposed_copy_ns", "Share of the window with exposed copies.", "exposed_copy_ratio"),
     Gauge(
         "utilization_ratio",

@@ -368,10 +368,7 @@ def lanes(drawing: d.DrawnLanes, title: str, said: str) -> go.Figure:
             edges = [begin + span * at // lane.buckets for at in range(lane.buckets + 1)]
             layers = [
                 d.CurveLayer(
-                    area.label,
-                    "area",
-                    d.TimeSeries(edges, (area.heights / FULL).tolist()),
-                    fill(area.part, area.color),
+                    area.label, "area", d.TimeSeries(edges, (area.heights / FULL).tolist()), fill(area.part, area.color)
                 )
                 for area in lane.areas
             ]

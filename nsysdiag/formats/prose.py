@@ -30,11 +30,7 @@ if TYPE_CHECKING:
 
 MOST_COMMANDS = 10
 FAILS, WARNS = StatusMark("▲", "fails", "worse"), StatusMark("◆", "warns", "mixed")
-COLUMNS = (
-    Column("Budget", CODE, head=True, length=120),
-    Column("State", MARK),
-    Column("What", TEXT, length=400),
-)
+COLUMNS = (Column("Budget", CODE, head=True, length=120), Column("State", MARK), Column("What", TEXT, length=400))
 
 
 def section(options: RenderOptions) -> Section:

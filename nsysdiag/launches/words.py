@@ -245,9 +245,5 @@ TABLES = (
         ),
         lambda device: device.launch.launch_bound.rows if device.launch.launch_bound else (),
     ),
-    of_devices(
-        "graphs",
-        columns(GraphRow),
-        lambda device: device.launch.graphs.rows if device.launch.graphs else (),
-    ),
+    of_devices("graphs", columns(GraphRow), lambda device: device.launch.graphs.rows if device.launch.graphs else ()),
 )

@@ -192,8 +192,7 @@ def analyze_ranks(
     if len(ranks) < 2:
         found = f"{ranks[0].rank} is the only GPU with work" if ranks else "no GPU did any work"
         raise UsageError(
-            f"there is nothing to compare: {found}",
-            hint="name the traces of all ranks, or one that holds several GPUs",
+            f"there is nothing to compare: {found}", hint="name the traces of all ranks, or one that holds several GPUs"
         )
     comparison = compare_ranks(ranks)
     if not comparison.groups:

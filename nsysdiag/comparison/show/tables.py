@@ -19,12 +19,7 @@ from nsysdiag.units import format_signed_ns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.comparison.facts import (
-        DeviceComparison,
-        FindingChange,
-        KernelChange,
-        SignatureChange,
-    )
+    from nsysdiag.comparison.facts import DeviceComparison, FindingChange, KernelChange, SignatureChange
     from nsysdiag.document.drawings import LegendEntry
 
 RUNS = CellKind("runs", words.count_label)

@@ -312,10 +312,7 @@ class _LaneWriter:
         written: Value = {}
         if not between(streams, gaps.start, gaps.length):
             starts = np.diff(gaps.start, prepend=np.int64(self._origin))
-            written = {
-                "starts": self._blob.add(to_planes(starts)),
-                "lengths": self._blob.add(to_planes(gaps.length)),
-            }
+            written = {"starts": self._blob.add(to_planes(starts)), "lengths": self._blob.add(to_planes(gaps.length))}
         return {
             "count": gaps.count,
             "total": gaps.total,

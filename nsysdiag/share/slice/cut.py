@@ -195,10 +195,7 @@ def copy_session(target: SliceTarget, *, slice_of: bool) -> None:
     facts = target.fill(table_spec("META_DATA_EXPORT"), f"name IN ({_MARKS})")
     if facts is not None and slice_of:
         target.execute(f"INSERT INTO {copied(facts)} (name, value) VALUES (?, ?)", (SLICE, "1"))
-    target.fill(
-        table_spec("DIAGNOSTIC_EVENT"),
-        f"severity IN ({int(Severity.WARNING)}, {int(Severity.ERROR)})",
-    )
+    target.fill(table_spec("DIAGNOSTIC_EVENT"), f"severity IN ({int(Severity.WARNING)}, {int(Severity.ERROR)})")
     for table in target.trace.ordinary_tables():
         if _ENUMERATION.fullmatch(table.name):
             target.copy_enumeration(table)
