@@ -15,10 +15,8 @@ from nsysdiag.shortage import Attempt
 from nsysdiag.trace.formats import named, stem_of
 
 if TYPE_CHECKING:
-    from nsysdiag.config.settings import Settings
     from nsysdiag.queries.asking import Answer
     from nsysdiag.report import Report
-    from nsysdiag.share.bundle import Bundle
     from nsysdiag.trace.info import TraceFacts
 
 
@@ -126,7 +124,7 @@ def bundle(
     from nsysdiag.config.settings import Settings
     from nsysdiag.formats.documents import write
     from nsysdiag.saved import is_saved_report
-    from nsysdiag.share.bundle import LEFT_OUT, coverage, differences, is_ours
+    from nsysdiag.share.bundle import LEFT_OUT, bundle_of, coverage, differences, is_ours
     from nsysdiag.units import format_bytes
 
     source = named(Path(trace))
@@ -138,7 +136,8 @@ def bundle(
         )
     check_file(target, source, force=out.force, is_ours=is_ours)
     settings = Settings(device=device, same_gpu=same_gpu)
-    made = _bundle(source, settings, redact=redact, quiet=out.quiet)
+    with Attempt(f"bundle '{printable(source)}'") as attempt, progress_bar(quiet=out.quiet) as progress:
+        made = bundle_of(source, settings, attempt.noting(progress), redact=redact)
     write(target, made.data, force=out.force, is_ours=is_ours)
     size = made.slice_bytes
     missing = LEFT_OUT if size is None else "the slice does not show what the trace shows"
@@ -155,31 +154,6 @@ def _target(stem: str, output: str | None) -> Path:
     if not output.lower().endswith(SUFFIX):
         raise UsageError(f"a bundle is a zip, and '{output}' is none by its name", hint="add -o ticket.zip")
     return Path(output)
-
-
-def _bundle(source: Path, settings: "Settings", *, redact: bool, quiet: bool) -> "Bundle":
-    from nsysdiag.document.one_line import command_of
-    from nsysdiag.formats.format import RenderOptions
-    from nsysdiag.process import private_folder
-    from nsysdiag.share.bundle import bundle_of
-    from nsysdiag.share.names import Names
-    from nsysdiag.trace.trace import open_trace
-
-    with (
-        Attempt(f"bundle '{printable(source)}'") as attempt,
-        private_folder() as folder,
-        progress_bar(quiet=quiet) as progress,
-        open_trace(source) as trace,
-    ):
-        names = Names() if redact else None
-        return bundle_of(
-            trace,
-            settings,
-            folder,
-            lambda report: RenderOptions(command=command_of(report)),
-            attempt.noting(progress),
-            names,
-        )
 
 
 EPILOG = """\b
