@@ -113,11 +113,6 @@ def _finding(finding: Finding) -> Data:
     }
 
 
-def _findings(report: Report, limit: int) -> Data:
-    """In the order of the page: the first saves most."""
-    return listed(map(_finding, report.findings), limit)
-
-
 def _phases(report: Report, limit: int) -> Data:
     return listed(
         (
@@ -171,7 +166,7 @@ def _summary(report: Report, limit: int) -> Data:
 SUBJECTS: dict[str, Callable[[Report, int], Any]] = {
     "summary": _summary,
     "diagnosis": _diagnosis,
-    "findings": _findings,
+    "findings": lambda report, limit: listed(map(_finding, report.findings), limit),
     "phases": _phases,
     "time": _time,
     "trace": _trace,

@@ -193,13 +193,10 @@ def _stack_rows(stacks: Sequence[FlameStack], causes: Causes, most: int) -> Iter
             of_cause.setdefault(path[:depth], Counter())[each.cause] += each.ns
     chosen = sorted(total, key=lambda path: (-total[path], len(path)))[:most]
     for path in sorted(chosen, key=lambda path: [(-total[path[:at]], path[at - 1]) for at in range(1, len(path) + 1)]):
-        parts = stack((_entry(cause, causes), ns) for cause, ns in of_cause[path].most_common())
+        parts = stack(
+            (entry_of(cause, causes) if cause else WORK_ENTRY, ns) for cause, ns in of_cause[path].most_common()
+        )
         yield TreeRow(path, total[path], parts)
-
-
-def _entry(cause: str, causes: Causes) -> LegendEntry:
-    """The colour of a cause, and of time without one that of work."""
-    return entry_of(cause, causes) if cause else WORK_ENTRY
 
 
 def rows_of(report: Report) -> Iterator[tuple[str, str, FlameStack]]:

@@ -3,7 +3,7 @@ the names, suffixes and markers of those of a report."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from msgspec import Struct
@@ -27,7 +27,6 @@ from nsysdiag.record import to_json
 from nsysdiag.units import format_bytes
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
     from rich.console import RenderableType
 
 
@@ -71,12 +70,10 @@ def render(comparison: facts.Comparison, options: RenderOptions) -> bytes:
         traces=DrawnSection("traces", sections.traces(comparison)),
         files=(words.files_label(comparison.before), words.files_label(comparison.after)),
         several=several,
-        html_of=_html,
+        html_of=lambda drawn, level, values: html_of(
+            drawn.section.blocks, environment(), level, {**values, "section": drawn}
+        ),
     )
-
-
-def _html(drawn: DrawnSection, level: int, values: Mapping[str, object]) -> Markup:
-    return html_of(drawn.section.blocks, environment(), level, {**values, "section": drawn})
 
 
 def _device(anchor: str, device: facts.DeviceComparison, causes: Causes, several: bool) -> DrawnDevice:
