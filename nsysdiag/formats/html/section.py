@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup, escape
 from msgspec import Struct
@@ -32,21 +32,17 @@ from nsysdiag.document.view import (
     slices_by_time,
 )
 from nsysdiag.findings import show as findings_show
+from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.show import anchors, finding_markdown, in_order, where
 from nsysdiag.findings.words import takes, told
 from nsysdiag.formats.html.timeline_data import gap_key
 from nsysdiag.gap_groups.show import gaps_gist, groups, groups_gist, longest
 from nsysdiag.ledger import show as ledger
+from nsysdiag.report import DeviceReport, Gap, Operation, Root, Slice
 from nsysdiag.units import format_ns, format_share
 
-if TYPE_CHECKING:
-    from nsysdiag.findings.facts import Finding
-    from nsysdiag.report import DeviceReport, Gap, Operation, Root, Slice
-
-    DeviceSection = Callable[[DeviceReport, Context], Section | None]
-    ReportSection = Callable[[Context], Section | None]
-
-
+DeviceSection = Callable[[DeviceReport, Context], Section | None]
+ReportSection = Callable[[Context], Section | None]
 View = dict[str, Any]
 
 
