@@ -12,7 +12,7 @@ from nsysdiag.events.device import DeviceTimeline, of_processes
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, distinct_values
-from nsysdiag.iterations.happened import Kinds, stem_of
+from nsysdiag.iterations.happened import Kinds, is_step, stem_of
 from nsysdiag.iterations.loop import LAYER, STEP, Called, Inner, Loop, loop_of, pauses
 
 LEAST_COVER = 0.6
@@ -24,6 +24,8 @@ LEAST_WORK = 0.5
 time, and launch little."""
 LEAST_PARTS, LEAST_INNER = 0.25, 0.25
 MOST_LEVELS, MOST_NAMES = 4, 256
+TIMES = 2
+"""Steps that the program counts come so many times as often as ranges next to them."""
 
 
 class _Launched(Struct, frozen=True):
@@ -119,6 +121,7 @@ class _ThreadRanges(Struct, frozen=True):
     level: IntArray
     code: IntArray
     part: IntArray
+    number: IntArray
     kinds: Kinds
 
     @classmethod
@@ -126,7 +129,7 @@ class _ThreadRanges(Struct, frozen=True):
         order = np.argsort(rows.start, kind="stable")
         start, name = rows.start[order], rows.name[order]
         spans = Intervals(start, np.minimum(rows.end[order], np.iinfo(np.int64).max // 2))
-        return cls(spans, levels(spans, MOST_LEVELS + 1), kinds.code[name], kinds.part[name], kinds)
+        return cls(spans, levels(spans, MOST_LEVELS + 1), kinds.code[name], kinds.part[name], kinds.number[name], kinds)
 
 
 class _Family(Struct, frozen=True):
@@ -184,7 +187,30 @@ def _families(named: _ThreadRanges, at: IntArray, fewest: int) -> list[_Family]:
         for word, mine in rows.items()
         if (family := _family(named, mine, word, covers[word], fewest)) is not None
     ]
+    found = _counted(named, at, rows, found) or found
     return _of_one_stem(named, at, fewest, max(covers.values(), default=0.0)) or found or _together(named, rows, covers)
+
+
+def _counted(named: _ThreadRanges, at: IntArray, rows: dict[int, IntArray], found: list[_Family]) -> list[_Family]:
+    """The steps that the program counts from the first to the last, next to longer ranges that come less often: these
+    are no steps, however much of the time they cover.
+
+    ```
+    thread   [step 0][step 1][step 2][evaluate          ][step 3][step 4][step 5][evaluate          ]
+    ```
+    """
+    steps = [len(each.rows) for each in found if each.kind == STEP]
+    if not steps or _cover(named.spans[at]) < LEAST_COVER:
+        return []
+    counts = (
+        word for word, mine in rows.items() if len(mine) >= TIMES * min(steps) and is_step(named.kinds.words[word])
+    )
+    return [_Family(rows[word], named.kinds.words[word]) for word in counts if _counts(named.number[rows[word]])]
+
+
+def _counts(number: IntArray) -> bool:
+    """Whether numbers count one by one, none of them twice."""
+    return bool(number[0] >= 0 and (np.diff(number) == 1).all())
 
 
 def _of_one_stem(named: _ThreadRanges, at: IntArray, fewest: int, alone: float) -> list[_Family]:

@@ -1,0 +1,138 @@
+"""A program made by chance of a class: how it runs, its loops, its fixes, and what is true of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nsysdiag.replay.facts import Transform
+from tests.diagnosis.programs.registry import US, Marks
+from tests.replay.pairs.pair import varied
+from tests.simulator import EVERYTHING, Capture, Simulation
+
+if TYPE_CHECKING:
+    from nsysdiag.arrays.intervals import IntArray
+    from tests.simulator.actions import Thread
+    from tests.simulator.device import Op
+
+STEPS, WARM = 40, 4
+NAMES = ("steps", "none", "misleading")
+"""What ranges a program has: one for each step; none; or some that say `step` of what is none."""
+
+
+class Made(SimpleNamespace):
+    """The sizes of a program, all by chance."""
+
+    def but(self, **changes: object) -> Made:
+        """The same with other ones."""
+        return Made(**{**vars(self), **changes})
+
+
+@dataclass(slots=True)
+class Loops(Marks):
+    """Where each repeat of each loop begins: `begun` by level, as the number of operations that its thread has launched
+    before it."""
+
+    begun: dict[str, list[int]] = field(default_factory=dict)
+    threads: dict[str, Thread] = field(default_factory=dict)
+
+    def step(self, t: Thread, level: str = "step") -> None:
+        """A repeat of `level` begins with the next operation of the thread."""
+        self.threads[level] = t
+        self.begun.setdefault(level, []).append(len(_of_thread(t)))
+
+
+def _of_thread(t: Thread) -> list[Op]:
+    ops = [op for context in t.process.contexts for op in context.gpu.ops]
+    return sorted((op for op in ops if op.call is not None and op.call.owner is t), key=lambda op: op.enqueued)
+
+
+Build = Callable[[Simulation, Loops, Made], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """What is fixed: the sizes that change, and the transforms that describe it, or the largest finding of a cause."""
+
+    name: str
+    change: dict[str, object]
+    transforms: tuple[Transform, ...] = ()
+    finding: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """A class of programs. `levels` are the loops that may be called its steps; `leads` what may lead besides what most
+    time truly goes to."""
+
+    name: str
+    sizes: Callable[[random.Random], Made]
+    build: Build
+    fixes: Callable[[Made], Sequence[Fix]]
+    levels: tuple[str, ...] = ("step",)
+    gpus: int = 1
+    capture: Capture = EVERYTHING
+    leads: frozenset[str] = frozenset()
+
+    def made(self, seed: int, salt: str = "") -> Made:
+        """The sizes of a seed."""
+        return self.sizes(random.Random(f"{self.name} {seed}{salt}"))
+
+    def run(self, made: Made) -> tuple[Simulation, Loops]:
+        """The program with these sizes has run."""
+        simulation, loops = Simulation(self.gpus), Loops()
+        simulation.capture = self.capture
+        self.build(simulation, loops, made)
+        return simulation.run(), loops
+
+
+CLASSES: dict[str, Class] = {}
+
+
+def programs(
+    fixes: Callable[[Made], Sequence[Fix]],
+    sizes: Callable[[random.Random], Made],
+    levels: tuple[str, ...] = ("step",),
+    gpus: int = 1,
+    capture: Capture = EVERYTHING,
+    leads: tuple[str, ...] = (),
+) -> Callable[[Build], Build]:
+    """A class of its build."""
+
+    def add(build: Build) -> Build:
+        name = build.__name__
+        CLASSES[name] = Class(name, sizes, build, fixes, levels, gpus, capture, frozenset(leads))
+        return build
+
+    return add
+
+
+def some(chance: random.Random, base: int = 200, spread: float = 0.8) -> int:
+    """A time of about `base` µs, in ns."""
+    return round(chance.lognormvariate(0, spread) * base) * US + 5 * US
+
+
+def lengths(loops: Loops, first: int = 0) -> IntArray:
+    """How long a step takes, in ns, by which of the steps are measured: from the last end of the `first` ones, or of
+    some more, to that of all, or of some fewer, of the thread that takes them."""
+    ops, begun = _of_thread(loops.threads["step"]), loops.begun["step"]
+    ends = np.maximum.accumulate([op.end for op in ops])[np.array([*begun[1:], len(ops)]) - 1]
+    spans = [(first + more, len(ends) - fewer) for more in (1, 3, WARM, 2 * WARM) for fewer in (1, 2, WARM)]
+    return np.array([(ends[last - 1] - ends[begin - 1]) / (last - begin) for begin, last in spans])
+
+
+def starts(loops: Loops) -> dict[str, IntArray]:
+    """When each repeat of each level begins on its GPU."""
+    ops = {level: _of_thread(t) for level, t in loops.threads.items()}
+    found = {
+        level: [ops[level][at].start for at in begun if at < len(ops[level])] for level, begun in loops.begun.items()
+    }
+    return {level: np.sort(np.array(each, np.int64)) for level, each in found.items()}
+
+
+__all__ = ["CLASSES", "Class", "Fix", "Loops", "Made", "lengths", "programs", "some", "starts", "varied"]
