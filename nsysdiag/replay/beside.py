@@ -24,6 +24,8 @@ OUTSIDE = re.compile(rf".*sleep\w*|{MESSAGES.pattern}|_*(readv?(_chk)?|accept4?|
 """Calls that wait for a time, a device, a file, or other computers."""
 
 
+MOST_WAITING = 0.05
+"""Of the replayed time: who waits for less is busy all the time."""
 LEAST_SPAN = 1 / 3
 """Of the steps: who waits in the first of them only is no thread that follows them."""
 ANSWER_NS = 100_000
@@ -62,6 +64,9 @@ class Beside(Struct, frozen=True):
         kin = others[np.isin(process_of(others), process_of(held))]
         naps = _naps(calls, np.flatnonzero(inside & np.isin(calls.thread, kin)))
         followers, works = _followers(calls, kin, stretch)
+        busy = _always_busy(calls, np.setdiff1d(kin, np.union1d(followers, wakers)), launching, stretch)
+        followers = np.append(followers, busy)
+        works = np.append(works, np.full(len(busy), (stretch.end - stretch.begin) // stretch.count))
         makers, makes = _makers(host_trace.ranges.rows, np.setdiff1d(kin, np.union1d(followers, wakers)), stretch)
         found = np.concatenate((followers, makers)), np.concatenate((works, makes))
         return cls(threads, int((sends[calls.name] & inside).sum()), naps, *found)
@@ -77,10 +82,9 @@ def _naps(calls: CallTable, rows: IntArray) -> int:
 
 def _followers(calls: CallTable, threads: IntArray, stretch: Stretch) -> tuple[IntArray, IntArray]:
     """Those of the threads that follow the steps, and how long in one each works, in ns."""
-    names = np.array([LOCKS.fullmatch(each) is None for each in calls.names], dtype=np.bool_)
-    answered = np.isin(ends_of(calls.names), (Ends.SIGNAL, Ends.RELEASE)) & (is_timed(calls.names) == 0) & names
+    answered = _answered(calls)
     begin, end = (np.clip(each, stretch.begin, stretch.end) for each in (calls.start, calls.end))
-    rows = np.flatnonzero(np.append(answered, False)[calls.name] & (end - begin >= WAITED_NS))
+    rows = np.flatnonzero(answered & (end - begin >= WAITED_NS))
     rows = rows[np.isin(calls.thread[rows], threads)]
     if len(rows) == 0:
         return rows, rows
@@ -91,6 +95,35 @@ def _followers(calls: CallTable, threads: IntArray, stretch: Stretch) -> tuple[I
         follows = np.bincount(thread) >= FEWEST_ANSWERED
     works = [_works_ns(begin[rows[thread == each]], end[rows[thread == each]], stretch) for each in range(len(found))]
     return found[follows], np.array(works)[follows]
+
+
+def _answered(calls: CallTable) -> BoolArray:
+    """Which calls wait for another thread of the program, and for no lock."""
+    names = np.array([*(LOCKS.fullmatch(each) is None for each in calls.names), False], dtype=np.bool_)
+    ends = np.append(np.isin(ends_of(calls.names), (Ends.SIGNAL, Ends.RELEASE)) & (is_timed(calls.names) == 0), False)
+    found: BoolArray = (ends & names)[calls.name]
+    return found
+
+
+def _always_busy(calls: CallTable, threads: IntArray, launching: IntArray, stretch: Stretch) -> IntArray:
+    """Those of the threads that take what others hand over, and hardly ever wait for more: with shorter steps these may
+    have to wait for them, as soon as no more fits between them.
+
+    ```
+    solver   [step 0](hands over)[step 1][step 2](hands over)[step 3][step 4](hands over)
+    writer   (takes)[writes ...............](takes)[writes .................](takes)[writes ...
+    ```
+    """
+    begin, end = (np.clip(each, stretch.begin, stretch.end) for each in (calls.start, calls.end))
+    rows = np.flatnonzero(_answered(calls) & (calls.start >= stretch.begin) & (calls.start < stretch.end))
+    of_steps = np.count_nonzero(np.isin(calls.thread[rows], launching))
+    rows = rows[np.isin(calls.thread[rows], threads)]
+    if not stretch.stepwise or of_steps < FEWEST_ANSWERED or not len(rows):
+        return rows[:0]
+    found, thread = distinct(calls.thread[rows])
+    waited = np.bincount(thread, (end - begin)[rows])
+    often = np.bincount(thread) >= FEWEST_ANSWERED
+    return found[often & (waited < MOST_WAITING * (stretch.end - stretch.begin))]
 
 
 def _works_ns(begin: IntArray, end: IntArray, stretch: Stretch) -> int:

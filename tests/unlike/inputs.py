@@ -65,7 +65,7 @@ def mixed_lengths(sim: Simulation, loops: Loops, made: Made) -> None:
 def _prefetch_sizes(chance: random.Random) -> Made:
     return Made(
         load=some(chance, 350, 0.6),
-        jitter=chance.choice((0.3, 0.8, 1.2)),
+        jitter=chance.choice((0.3, 0.6, 0.9)),
         order=chance.randint(0, 999),
         depth=2,
         reads=chance.random() < 0.5,
