@@ -253,7 +253,8 @@ def sure_share(finding: Finding) -> float:
 def _rank(finding: Finding) -> tuple[float, bool, float, str]:
     """Unknown time is ordered as if all of it could be saved: it may be the first thing to investigate. Profiler
     overhead comes last."""
-    first = finding.share if finding.bottleneck == UNKNOWN else max(sure_share(finding), 0.0)
+    unknown = finding.bottleneck == UNKNOWN and finding.cause != SLOW_ITERATIONS.id
+    first = finding.share if unknown else max(sure_share(finding), 0.0)
     behind = 0.0 if finding.bottleneck == OVERHEAD else finding.share
     return (-first, finding.saves is None, -behind, finding.id)
 

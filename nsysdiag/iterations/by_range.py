@@ -13,7 +13,7 @@ from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, distinct_values
 from nsysdiag.iterations.happened import Kinds, is_step, stem_of
-from nsysdiag.iterations.loop import LAYER, STEP, Called, Inner, Loop, loop_of, pauses
+from nsysdiag.iterations.loop import LAYER, STEP, Called, Inner, Loop, loop_of, pauses, through
 
 LEAST_COVER = 0.6
 """Ranges that leave more of the time between them to others are not the loop, but something in it."""
@@ -24,6 +24,8 @@ LEAST_WORK = 0.5
 time, and launch little."""
 LEAST_PARTS, LEAST_INNER = 0.25, 0.25
 MOST_LEVELS, MOST_NAMES = 4, 256
+FEWEST_ROUNDS, LONGEST_ROUND = 5, 64
+"""So many times ranges count up to no more than that: a model rarely has more layers."""
 TIMES = 2
 """Steps that the program counts come so many times as often as ranges next to them."""
 
@@ -157,10 +159,27 @@ def _of_thread(work: _Launched, named: _ThreadRanges, whole: Intervals, fewest: 
             loop = _loop(work, named, family, whole, fewest)
             if loop is not None and loop.total_ns >= LEAST_SHARE * whole.total():
                 inner = family.inner or (_inner(named, family.rows) if family.kind == STEP else None)
-                found.append(loop.with_inner(inner))
+                found.append(_counted_again(loop.with_inner(inner), named.number[family.rows]))
                 spans = named.spans[family.rows]
                 taken = union(taken, Intervals(spans.start[:1], spans.end.max(keepdims=True)))
     return found
+
+
+def _counted_again(loop: Loop, number: IntArray) -> Loop:
+    """The loop, in doubt where its ranges count from the first number on again and again, as many each time: these may
+    be steps in epochs, or parts of a step, whatever they are called.
+
+    ```
+    thread   [step 0][step 1][step 2][step 0][step 1][step 2][step 0][step 1][step 2]
+    ```
+    """
+    again = np.flatnonzero(number == number[0])
+    each = int(again[1]) if len(again) >= FEWEST_ROUNDS else 0
+    if not 1 < each <= LONGEST_ROUND or number[0] < 0 or len(loop) != len(number) or loop.kind != STEP:
+        return loop
+    if (number != number[0] + np.arange(len(number)) % each).any():
+        return loop
+    return loop.in_doubt(each, through(loop.called, loop.starts[::each], int(loop.ends[-1])))
 
 
 def _share_of_work(work: _Launched, spans: Intervals) -> float:

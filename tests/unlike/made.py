@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nsysdiag.causes import CAUSES
 from nsysdiag.replay.facts import Transform
 from tests.diagnosis.programs.registry import US, Marks
 from tests.replay.pairs.pair import varied
@@ -126,6 +128,25 @@ def lengths(loops: Loops, first: int = 0) -> IntArray:
     return np.array([(ends[last - 1] - ends[begin - 1]) / (last - begin) for begin, last in spans])
 
 
+OF_WRITES = {"io_wait": "host"}
+"""Bottlenecks of causes in these programs, where they are not those of the causes: threads that launch only write."""
+
+
+def account(simulation: Simulation, loops: Loops) -> dict[str, float]:
+    """The true share of the time since the loop began that goes to each bottleneck, a mean over the GPUs: idle time by
+    its roots. What else is no copy is in kernels."""
+    assert loops.start_ns is not None
+    shares: dict[str, float] = defaultdict(float)
+    truths = simulation.truth(simulation.capture).values()
+    for truth in truths:
+        length = len(truths) * (truth.window[1] - max(loops.start_ns, truth.window[0]))
+        gaps = (gap for gap in truth.gaps if gap.start >= loops.start_ns)
+        for cause, ns in (root for gap in gaps for root in gap.root_ledger.items()):
+            shares[OF_WRITES.get(cause, CAUSES[cause].bottleneck)] += ns / length
+        shares["copies"] += truth.exposed_copy / (len(truths) * (truth.window[1] - truth.window[0]))
+    return {**shares, "kernels": max(1 - sum(shares.values()), 0.0)}
+
+
 def starts(loops: Loops) -> dict[str, IntArray]:
     """When each repeat of each level begins on its GPU."""
     ops = {level: _of_thread(t) for level, t in loops.threads.items()}
@@ -135,4 +156,4 @@ def starts(loops: Loops) -> dict[str, IntArray]:
     return {level: np.sort(np.array(each, np.int64)) for level, each in found.items()}
 
 
-__all__ = ["CLASSES", "Class", "Fix", "Loops", "Made", "lengths", "programs", "some", "starts", "varied"]
+__all__ = ["CLASSES", "Class", "Fix", "Loops", "Made", "account", "lengths", "programs", "some", "starts", "varied"]

@@ -1,10 +1,11 @@
-"""Programs in which others work at the same time, or a step is no plain loop: shared GPUs, streams, stages, recursion."""
+"""Programs in which others work at the same time, or whose steps are no plain loop: stages, streams, recursion."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
 
+from nsysdiag.replay.facts import Transform
 from tests.diagnosis.programs.registry import MS, US, solver
 from tests.replay.pairs.pair import faster, ranged, waking, without
 from tests.simulator import EVERYTHING, Simulation
@@ -125,6 +126,7 @@ def _pipeline_sizes(chance: random.Random) -> Made:
         far=some(chance, 120),
         host=some(chance, 40),
         update=some(chance, 100),
+        apart=False,
         sync=chance.random() < 0.5,
         names=chance.choice(("steps", "none")),
     )
@@ -133,6 +135,7 @@ def _pipeline_sizes(chance: random.Random) -> Made:
 def _pipeline_fixes(made: Made) -> Sequence[Fix]:
     found = [halved(made, "stage_0", "near", "kernel"), halved(made, "stage_1", "far", "kernel")]
     found += [halved(made, "schedule", "host"), gone("schedule", "host")]
+    found += [Fix("copies apart", {"apart": True}, (Transform("overlap", "copies"),), "exposed_copy")]
     return [*found, Fix("no sync", {"sync": False}, without("sync"), "sync")] if made.sync else found
 
 
@@ -140,7 +143,7 @@ def _pipeline_fixes(made: Made) -> Sequence[Fix]:
 def a_pipeline_over_two_gpus(sim: Simulation, loops: Loops, made: Made) -> None:
     """Micro batches go from one GPU to the next by events; one stage may be slow."""
     process = solver(sim)
-    near, far = process.stream(), process.stream(1)
+    near, far, link = process.stream(), process.stream(1), process.stream()
 
     def meet(t: Thread, before: Stream, behind: Stream) -> Body:
         event: CudaEvent = t.event()
@@ -152,8 +155,10 @@ def a_pipeline_over_two_gpus(sim: Simulation, loops: Loops, made: Made) -> None:
             loops.step(t, "micro")
             yield from ranged(t, "schedule", t.compute(varied(made.host, "host", number, part), "schedule"))
             yield from t.launch("stage_0", varied(made.near, "first", number, part), near)
-            yield from t.copy("PtoP", SIZE, 15 * US, near)
-            yield from meet(t, near, far)
+            if made.apart:
+                yield from meet(t, near, link)
+            yield from t.copy("PtoP", SIZE, 15 * US, link if made.apart else near)
+            yield from meet(t, link if made.apart else near, far)
             yield from t.launch("stage_1", varied(made.far, "second", number, part), far)
         yield from t.launch("update_1", varied(made.update, "u1", number), far)
         yield from meet(t, far, near)
@@ -330,7 +335,7 @@ def _names_sizes(chance: random.Random) -> Made:
         each=some(chance, 8, 0.5),
         kernel=some(chance, 50),
         waits=chance.random() < 0.6,
-        names=chance.choice(("step is a layer", "one name", "epochs", "iteration is a half")),
+        names=chance.choice(("step is a layer", "one name", "epochs")),
     )
 
 
@@ -345,7 +350,7 @@ def _names_fixes(made: Made) -> Sequence[Fix]:
 
 @programs(_names_fixes, _names_sizes)
 def names_that_mislead(sim: Simulation, loops: Loops, made: Made) -> None:
-    """Ranges say `step` of a layer, are all of one name, say `epoch` of ten steps, or hold half of a step."""
+    """Ranges say `step` of a layer, are all of one name, or say `epoch` of ten steps."""
     process = solver(sim)
 
     def layer(t: Thread, *key: int) -> Body:
@@ -358,12 +363,8 @@ def names_that_mislead(sim: Simulation, loops: Loops, made: Made) -> None:
         yield from ranged(t, "prepare", t.compute(varied(made.host, "host", number), "prepare"))
         yield from t.copy("HtoD", SIZE, 30 * US)
         for at in range(made.layers):
-            if made.names == "iteration is a half" and at % (made.layers // 2) == 0:
-                t.push(f"iteration {2 * number + at // (made.layers // 2)}")
             name = f"step {at}" if made.names == "step is a layer" else "block" if made.names == "one name" else ""
             yield from ranged(t, name, layer(t, number, at))
-            if made.names == "iteration is a half" and at % (made.layers // 2) == made.layers // 2 - 1:
-                t.pop()
         yield from t.launch("head", 80 * US)
         if made.waits:
             yield from t.blocking_copy("DtoH", 4096, 3 * US)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
+from nsysdiag.replay.facts import Transform
 from tests.diagnosis.programs.registry import US, solver
 from tests.replay.pairs.pair import BACKGROUND, faster, ranged, waking, without
 from tests.simulator import Simulation
@@ -32,6 +33,7 @@ def _uneven_sizes(chance: random.Random) -> Made:
         kernel=some(chance, 120),
         update=some(chance, 80),
         spread=chance.choice((0.2, 0.5, 0.8)),
+        apart=False,
         waits=chance.random() < 0.5,
         slow=chance.random() < 0.4,
         names=chance.choice(("steps", "none", "micro")),
@@ -41,6 +43,7 @@ def _uneven_sizes(chance: random.Random) -> Made:
 def _uneven_fixes(made: Made) -> Sequence[Fix]:
     found = [halved(made, "forward_gemm", "kernel", "kernel"), halved(made, "adam", "update", "kernel")]
     found += [halved(made, "collate", "host"), gone("collate", "host")]
+    found += [Fix("copies apart", {"apart": True}, (Transform("overlap", "copies"),), "exposed_copy")]
     return (
         [*found, Fix("no read-back", {"waits": False}, without("blocking_copy"), "blocking_copy")]
         if made.waits
@@ -52,11 +55,16 @@ def _uneven_fixes(made: Made) -> Sequence[Fix]:
 def uneven_accumulation(sim: Simulation, loops: Loops, made: Made) -> None:
     """Micro batches of uneven lengths, then one update."""
     process = solver(sim)
+    side = process.stream()
 
     def micro(t: Thread, number: int, part: int) -> Body:
         key = ("micro", number, part)
         yield from ranged(t, "collate", t.compute(varied(made.host, *key, "h", spread=made.spread), "collate"))
-        yield from t.copy("HtoD", SIZE, 40 * US)
+        yield from t.copy("HtoD", SIZE, 40 * US, side if made.apart else None)
+        if made.apart:
+            event = t.event()
+            yield from t.record(event, side)
+            yield from t.wait_event(process.null, event)
         yield from t.launch("forward_gemm", varied(made.kernel, *key, spread=made.spread))
         yield from t.launch("backward_act", varied(60 * US, *key, "b", spread=made.spread))
 
