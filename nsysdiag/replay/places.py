@@ -8,7 +8,16 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, nearest_before, union
+from nsysdiag.arrays.intervals import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Intervals,
+    contains,
+    coverage,
+    nearest_before,
+    union,
+)
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, INPUT_WAIT, PLACE, SYNCHRONIZATION, blocking_copy, sync, variant_of
 from nsysdiag.causes.cause import HINTS
 from nsysdiag.causes.thread_waits import SLEEP
@@ -62,12 +71,12 @@ def _without_others(
     server                           <apply [computes       ]>      host code in apply: a finding of its own
     ```
     """
-    mine = _own(model, path) & (part.pieces > 0)
+    mine = (_own(model, path) > 0) & (part.pieces > 0)
     length = model.pieces.end - model.pieces.start
     explained = float(length[mine] @ part.pieces[mine]) >= _taken(problem) * (model.stretch.end - model.stretch.begin)
     elsewhere = (each for each in rest if each.cause == problem.cause and each.nvtx and each.nvtx[-1] not in path)
     for each in elsewhere if explained and path else ():
-        theirs = _own(model, each.nvtx) & ~mine
+        theirs = (_own(model, each.nvtx) > 0) & ~mine
         part = replace(part, pieces=np.where(theirs, 0.0, part.pieces))
     return part
 
@@ -77,10 +86,10 @@ def _taken(problem: Problem) -> float:
     return problem.share if isinstance(problem, Finding) else 0.0
 
 
-def _own(model: Model, path: list[str]) -> BoolArray:
-    """Which pieces of host time are of launching threads in `path`."""
+def _own(model: Model, path: list[str]) -> FloatArray:
+    """How much of each piece of host time is of a launching thread in `path`, 0 to 1: it may begin before the range."""
     own: BoolArray = np.isin(model.program.thread[model.pieces.owner], model.launching)
-    return own & _inside(model, path)(model.pieces.spans)
+    return own * (model.pieces.inside(_ranges_of(model, path)) if path else 1.0)
 
 
 def _is_inside(other: Problem, problem: Problem, path: list[str]) -> bool:
@@ -128,8 +137,13 @@ def _inside(model: Model, path: list[str]) -> Where:
     empty."""
     if not path:
         return lambda spans: np.ones(len(spans), dtype=np.bool_)
-    inside = union(model.ranges_of([code for code, name in model.normal_ranges.items() if name == path[-1]]))
+    inside = _ranges_of(model, path)
     return lambda spans: contains(inside, spans.start)
+
+
+def _ranges_of(model: Model, path: list[str]) -> Intervals:
+    """The ranges with the innermost name of a path, as a set on the axis of threads."""
+    return union(model.ranges_of([code for code, name in model.normal_ranges.items() if name == path[-1]]))
 
 
 def _variants_of_pieces(model: Model, cause: str) -> IntArray:

@@ -28,7 +28,9 @@ NAMES = ("steps", "none", "misleading")
 
 
 class Made(SimpleNamespace):
-    """The sizes of a program, all by chance."""
+    """The sizes of a program, all by chance. `first` are steps that are unlike the others."""
+
+    first = 0
 
     def but(self, **changes: object) -> Made:
         """The same with other ones."""
@@ -37,16 +39,14 @@ class Made(SimpleNamespace):
 
 @dataclass(slots=True)
 class Loops(Marks):
-    """Where each repeat of each loop begins: `begun` by level, as the number of operations that its thread has launched
-    before it."""
+    """Where each repeat of each loop begins: `begun` by level, as its thread and the number of operations that this has
+    launched before it."""
 
-    begun: dict[str, list[int]] = field(default_factory=dict)
-    threads: dict[str, Thread] = field(default_factory=dict)
+    begun: dict[str, list[tuple[Thread, int]]] = field(default_factory=dict)
 
     def step(self, t: Thread, level: str = "step") -> None:
         """A repeat of `level` begins with the next operation of the thread."""
-        self.threads[level] = t
-        self.begun.setdefault(level, []).append(len(_of_thread(t)))
+        self.begun.setdefault(level, []).append((t, len(_of_thread(t))))
 
 
 def _of_thread(t: Thread) -> list[Op]:
@@ -122,7 +122,8 @@ def some(chance: random.Random, base: int = 200, spread: float = 0.8) -> int:
 def lengths(loops: Loops, first: int = 0) -> IntArray:
     """How long a step takes, in ns, by which of the steps are measured: from the last end of the `first` ones, or of
     some more, to that of all, or of some fewer, of the thread that takes them."""
-    ops, begun = _of_thread(loops.threads["step"]), loops.begun["step"]
+    thread, _ = loops.begun["step"][0]
+    ops, begun = _of_thread(thread), [at for _, at in loops.begun["step"]]
     ends = np.maximum.accumulate([op.end for op in ops])[np.array([*begun[1:], len(ops)]) - 1]
     spans = [(first + more, len(ends) - fewer) for more in (1, 3, WARM, 2 * WARM) for fewer in (1, 2, WARM)]
     return np.array([(ends[last - 1] - ends[begin - 1]) / (last - begin) for begin, last in spans])
@@ -149,10 +150,8 @@ def account(simulation: Simulation, loops: Loops) -> dict[str, float]:
 
 def starts(loops: Loops) -> dict[str, IntArray]:
     """When each repeat of each level begins on its GPU."""
-    ops = {level: _of_thread(t) for level, t in loops.threads.items()}
-    found = {
-        level: [ops[level][at].start for at in begun if at < len(ops[level])] for level, begun in loops.begun.items()
-    }
+    ops = {t: _of_thread(t) for begun in loops.begun.values() for t, _ in begun}
+    found = {level: [ops[t][at].start for t, at in begun if at < len(ops[t])] for level, begun in loops.begun.items()}
     return {level: np.sort(np.array(each, np.int64)) for level, each in found.items()}
 
 

@@ -245,7 +245,7 @@ def _convoy_fixes(made: Made) -> Sequence[Fix]:
     return [*found, Fix("no sync", {"sync": False}, without("sync"), "sync")] if made.sync else found
 
 
-@programs(_convoy_fixes, _convoy_sizes)
+@programs(_convoy_fixes, _convoy_sizes, levels=("step", "any"))
 def a_convoy_of_launching_threads(sim: Simulation, loops: Loops, made: Made) -> None:
     """Three threads with a stream each launch under one lock."""
     process, mutex = solver(sim), sim.mutex()
@@ -266,6 +266,7 @@ def a_convoy_of_launching_threads(sim: Simulation, loops: Loops, made: Made) -> 
             if first:
                 loops.begin(t)
             for number in range(STEPS):
+                loops.step(t, "any")
                 if first:
                     loops.step(t)
                 name = f"step {number}" if made.names == "steps" else ""

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
 
 from nsysdiag.diagnosis.facts import REPLAY
@@ -91,8 +92,8 @@ def seen(name: str, seed: int) -> Seen:
 
 def _promises(kind: Class, made: Made, fix: Fix, trace: Path, report: Report) -> Iterator[Promise | None]:
     """What is predicted of the transforms, and of the one finding, that describe a fix; None where that is refused."""
-    first = getattr(made, "first", 0)
-    before, after = (lengths(kind.run(each)[1], first) for each in (made, made.but(**fix.change)))
+    runs = [kind.run(each)[1] for each in (made, made.but(**fix.change))]
+    before, after = (np.concatenate([lengths(loops, first) for first in (0, made.first)]) for loops in runs)
     saved = 1 - after / before
     least, most = max(float(saved.min()), 0.0), max(float(saved.max()), 0.0)
     if fix.transforms:
