@@ -228,8 +228,20 @@ def _followers(case: BoundCase) -> Sequence[int]:
     gone = (pieces.end - pieces.start) * (1 - changes.time)
     taken = np.append(np.bincount(pieces.start // axis.stride, gone, len(axis.threads)), 0.0)  # 0 where not replayed
     left = beside.follower_ns - taken[axis.lane(beside.followers)] / changes.model.stretch.count
-    longest = round(float(left.max()))
+    longest = round(
+        max(map(_with_uneven, left.tolist(), beside.follower_ns.tolist(), beside.each_ns, [run.ns] * len(left)))
+    )
     return [min(longest, now.ns)] if longest > run.ns else []
+
+
+def _with_uneven(left: float, works_ns: int, each: IntArray, step_ns: int) -> float:
+    """How long a step is with a thread of which `left` ns of its work in each are left. Where it works for any time
+    from wait to wait, each of its longer turns may be waited for: few results fit between it and the steps."""
+    if not len(each):
+        return left
+    turns = each * (left / max(works_ns, 1))
+    per_step = left / max(float(turns.mean()), 1.0)
+    return max(left, float(np.maximum(turns, step_ns / max(per_step, 1.0)).mean()) * per_step)
 
 
 def _helpers(case: BoundCase) -> Sequence[int]:
