@@ -265,9 +265,12 @@ def goes_on(special: Special, found: RepeatCounts, happened: Happened) -> bool:
 
 
 def takes_turns(special: Special, found: RepeatCounts, happened: Happened) -> bool:
-    """Whether special repeats, at a regular distance that is short, have kernels that no other has, and lack some that
-    all others have: two models in turn, of which each may be stepped, or both together."""
-    own = any(code in happened.kernels and not found.usual[code] for code in special.more)
+    """Whether special repeats, at a regular distance that is short, mostly have kernels that no other has, and lack
+    some that all others have: two models in turn, of which each may be stepped, or both together. A few such kernels
+    are another direction of a sweep."""
+    others_lack = {code for code in special.more if code in happened.kernels and not found.usual[code]}
+    kernels = sum(int(np.median(count[special.at])) for code, count in found.count.items() if code in happened.kernels)
+    own = sum(special.more[code] for code in others_lack) >= max(MANY_OTHERS * kernels, 1)
     others = np.delete(np.arange(found.size - 1), special.at[special.at < found.size - 1])
     lacks = any(
         not count[special.at[:-1]].any() and count[others].all()
