@@ -18,7 +18,8 @@ from tests.docs.pages import DOCS, text
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("docs")
-    shutil.copy(DOCS / "causes.md", made)
+    for name in ("causes.md", "cause-examples.md"):
+        shutil.copy(DOCS / name, made)
     write(made)
     return made
 
@@ -34,7 +35,8 @@ def test_every_rule_has_a_page_and_a_link_to_it(folder: Path) -> None:
 @pytest.mark.parametrize("cause", CAUSES.values(), ids=lambda cause: cause.id)
 def test_a_page_has_all_that_is_asked_of_one(folder: Path, cause: Cause) -> None:
     page = text(folder / "causes" / f"{cause.id}.md")
-    headings = ["On the timeline", "How to confirm it", "What to do", "What it is confused with", "Sources"]
+    headings = ["On the timeline", "How to confirm it", "Before and after a fix"]
+    headings += ["What to do", "What it is confused with", "Sources"]
     assert [each for each in headings if f"\n## {each}\n" not in page] == []
     assert page.startswith(f"# `{cause.id}`: {cause.title}\n")
     assert all(part in page for part in (cause.meaning, cause.picture.strip("\n"), color_of(cause.id), *cause.confirm))
