@@ -19,6 +19,7 @@ LOOKALIKE = re.compile(r"^\* `(\w+)` \(", re.MULTILINE)
 ROW = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
 EXAMPLE = re.compile(r"^<!-- example (\w+): [^\n]* -->\n\n(.*?)\n\n<!-- end -->$", re.DOTALL | re.MULTILINE)
 ADVICE = "\n## What to do\n"
+NO_EXAMPLE = "The tests have no pair of programs that shows `{}` before and after a fix."
 LIST = "\n```{{toctree}}\n:caption: {title}\n:hidden:\n\n{names}\n```\n"
 COLOR = 'A GPU that is idle for this has this colour in reports: <span class="cause" style="background: {}"></span>'
 
@@ -30,7 +31,8 @@ def folder_of(page: RulePage) -> str:
 
 def examples(folder: Path) -> dict[str, str]:
     """By cause or finding: what a program looks like before and after a fix."""
-    return dict(EXAMPLE.findall((folder / "cause-examples.md").read_text(encoding="utf-8")))
+    none = {name: NO_EXAMPLE.format(name) for name in CAUSES}
+    return none | dict(EXAMPLE.findall((folder / "cause-examples.md").read_text(encoding="utf-8")))
 
 
 def content(page: RulePage, example: str | None = None) -> str:

@@ -206,7 +206,7 @@ def test_the_steps_of_contributing_pass_the_tests_of_causes(added: Added) -> Non
     found = re.search(r"```text\n(@fires.*?)```", steps, re.DOTALL)
     assert found is not None
     checkout = added.folder / "site"
-    for name in ("README.md", "pyproject.toml", "docs"):
+    for name in ("README.md", "pyproject.toml", "docs", "scripts"):
         (checkout / name).symlink_to(ROOT / name)
     (checkout / "templates").symlink_to("nsysdiag/templates")
     shutil.copytree(ROOT / "tests", checkout / "tests", ignore=shutil.ignore_patterns("__pycache__", "goldens", "data"))

@@ -23,10 +23,11 @@ ENOUGH, LEFT = 0.1, 0.5
 """The least share of the time before the fix, and the most of it that the fix leaves."""
 
 
-def test_every_cause_has_an_example_or_says_why_not() -> None:
-    assert EXAMPLES.keys() >= CAUSES.keys()
+def test_every_example_is_on_the_page() -> None:
+    """A cause that is added needs none: its own page then says so."""
     assert EXAMPLES.keys() <= CAUSES.keys() | FINDING_RULES.keys()
-    assert len(SHOWN) >= 28
+    assert len(SHOWN) >= 31
+    assert len(EXAMPLES.keys() & CAUSES.keys()) >= 31
     headings = re.findall(r"^### `(\w+)`: (.*)$", page("cause-examples.md"), re.MULTILINE)
     titles = {name: (CAUSES.get(name) or FINDING_RULES[name]).title for name in EXAMPLES}
     assert len(headings) == len(titles)

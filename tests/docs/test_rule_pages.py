@@ -11,7 +11,7 @@ import pytest
 from nsysdiag.causes import CAUSES, color_of
 from nsysdiag.causes.cause import Cause
 from nsysdiag.findings.rules import FINDING_RULES
-from scripts._rule_pages import write
+from scripts._rule_pages import examples, write
 from tests.docs.pages import DOCS, text
 
 
@@ -41,6 +41,15 @@ def test_a_page_has_all_that_is_asked_of_one(folder: Path, cause: Cause) -> None
     assert page.startswith(f"# `{cause.id}`: {cause.title}\n")
     assert all(part in page for part in (cause.meaning, cause.picture.strip("\n"), color_of(cause.id), *cause.confirm))
     assert all(each.difference in page for each in cause.confused_with)
+
+
+def test_a_cause_without_an_example_says_so(tmp_path: Path) -> None:
+    text_of_page = "<!-- example sync: made by x -->\n\nA pair.\n\n<!-- end -->\n"
+    (tmp_path / "cause-examples.md").write_text(text_of_page, encoding="utf-8")
+    found = examples(tmp_path)
+    assert found["sync"] == "A pair."
+    assert found["sleep"] == "The tests have no pair of programs that shows `sleep` before and after a fix."
+    assert found.keys() == CAUSES.keys()
 
 
 @pytest.mark.parametrize("cause", CAUSES.values(), ids=lambda cause: cause.id)
