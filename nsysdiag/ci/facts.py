@@ -198,7 +198,7 @@ class BatchEntry(Record, frozen=True):
 
 
 class BatchSummary(Record, frozen=True):
-    """A batch: its entries by their names. `failed` counts inputs that could not be analysed, `broken` and `warned`
+    """A batch: its entries by their names. `failed` counts inputs that could not be analyzed, `broken` and `warned`
     broken budgets that fail or warn. `unjudged` counts budgets without a value in the trace; `unjudged_failing` of them
     fail the run. `settings` are those that differ from their defaults, as text; `config` names the file that they come
     from."""

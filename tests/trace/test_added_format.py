@@ -115,5 +115,5 @@ def test_a_bundle_has_a_slice_of_it(ran: tuple[Path, dict[str, tuple[int, str]]]
 
 
 def test_a_batch_finds_it(ran: tuple[Path, dict[str, tuple[int, str]]]) -> None:
-    assert "1 analysed" in ran[1]["batch"][1]
+    assert "1 analyzed" in ran[1]["batch"][1]
     assert (ran[0] / "reports" / "run" / "train.kernels.json").is_file()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NAME = "nsysdiag"
 MARK = f"<!-- {NAME} -->"
 CASE = "analysed"
-"""The case of a trace without budgets, and of one that could not be analysed."""
+"""The case of a trace without budgets, and of one that could not be analyzed."""
 LONGEST = 300
 HEAD_BYTES = 200
 _ATTACHMENT = re.compile(r"\[\[(?=attachment\|)", re.IGNORECASE)
@@ -57,7 +57,7 @@ def _suite(entry: BatchEntry, version: str, facts: dict[str, str]) -> ET.Element
     ET.SubElement(properties, "property", {"name": "version", "value": _shown(version)})
     output: list[str] = []
     if entry.status == FAILED:
-        _problem(_case(suite, entry, CASE), "error", NAME, entry.error or "not analysed", entry.hint)
+        _problem(_case(suite, entry, CASE), "error", NAME, entry.error or "not analyzed", entry.hint)
     failing = [each for each in entry.unjudged if each.outcome == FAIL]
     if entry.status != FAILED and not entry.budgets and not failing:
         _case(suite, entry, CASE)
