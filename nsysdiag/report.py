@@ -114,7 +114,7 @@ class DeviceId(Record, frozen=True):
 
 
 class Window(Record, frozen=True):
-    """The analysed time; its length is the sum of `parts`.
+    """The analyzed time; its length is the sum of `parts`.
 
     Time outside is edge, never idle. `outside_ns` is the part of the time from first to last launched operation that
     the chosen parts leave out. `edge_ns` is the capture time before and after that; None if the length of the capture
