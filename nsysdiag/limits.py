@@ -39,7 +39,7 @@ PATH_CHARACTERS = 4_000
 """Characters of the names of one NVTX path together: a path has up to 64 names and is stored in every gap. The longest
 in the traces known to us has under 1,000. Reached: every name of the path is cut to 64 characters with its mark."""
 MOST_GPUS = 128
-"""GPUs of a trace that are analysed, those with most operations; no machine has more. Reached: the report says so."""
+"""GPUs of a trace that are analyzed, those with most operations; no machine has more. Reached: the report says so."""
 MOST_SEEN = 4_000_000
 """Pairs of a moment and a thread examined at once. If all threads of a trace seem to run all the time, there would be
 (moments × threads) pairs. Moments with the fewest threads, the best evidence, come first."""

@@ -196,7 +196,10 @@ def give_back() -> None:
 class _HeapSizes(ctypes.Structure):
     """What glibc says of its heap: `struct mallinfo2`."""
 
-    _fields_ = tuple((name, ctypes.c_size_t) for name in (*"abcdefgh", "free", "top"))
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in ["arena", "parts", "fast", "mapped", "in_maps", "top", "in_fast", "used", "free", "tail"]
+    )
 
 
 def _free_bytes() -> int:

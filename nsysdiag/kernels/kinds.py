@@ -7,7 +7,7 @@ names. Kernels of one kind are named together: their share, and the longest of t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
@@ -30,8 +30,6 @@ from nsysdiag.typed import say
 from nsysdiag.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from nsysdiag.trace.columns import Strings
 
 

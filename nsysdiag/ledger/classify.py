@@ -17,7 +17,7 @@ from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import ThreadAxis, distinct, taken
 from nsysdiag.fields import Sentence
-from nsysdiag.gaps import stream_waits
+from nsysdiag.gaps.gaps import LABELS, OTHER_DEVICE
 from nsysdiag.gaps.launch_frame import DeviceSide, LaunchCase, LaunchFrame
 from nsysdiag.ledger.ledger import SliceCollector, Slices
 from nsysdiag.typed import say
@@ -163,7 +163,7 @@ class _Splitter:
         on_its_way = self._region(frame.call_end, frame.settled, known & ~waits)
         self._give(LAUNCH_LATENCY, on_its_way, text="launch on its way")
         held = self._region(frame.call_end, frame.settled, known & waits)
-        label = self.collector.labels.codes(stream_waits.LABELS)[self.side.waits.label[held.owner]]
+        label = self.collector.labels.codes(LABELS)[self.side.waits.label[held.owner]]
         call = self.collector.texts([typed.api("cudaStreamWaitEvent")], are_calls=True)
         self._give(EVENT_WAIT, held, label=label, text=call)
 
@@ -244,7 +244,7 @@ class _Splitter:
                 claimed, left, source = claim(left, layer.spans)
                 texts = self.collector.texts(layer.names, are_calls=layer.are_calls)
                 elsewhere = layer.device not in (None, self.side.device.number)
-                label = self.collector.labels.code(stream_waits.OTHER_DEVICE if elsewhere else layer.label)
+                label = self.collector.labels.code(OTHER_DEVICE if elsewhere else layer.label)
                 self._give(cause, self._timed(claimed), label=label, text=texts[layer.name[source]])
         return left
 
