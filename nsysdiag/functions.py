@@ -72,8 +72,8 @@ def analyze_batch(
 ) -> BatchSummary:
     """Write a page and a saved report for each trace below `paths`, and a summary of all, into the folder `output`.
 
-    Each is analysed in a process of its own, `jobs` at a time: as many as there are CPUs, unless said. Traces that
-    cannot be analysed are in the summary with their error. Raises UsageError where no trace is found, OutputError for
+    Each is analyzed in a process of its own, `jobs` at a time: as many as there are CPUs, unless said. Traces that
+    cannot be analyzed are in the summary with their error. Raises UsageError where no trace is found, OutputError for
     files that nsysdiag did not write and that need `force`.
     """
     folder, chosen = Path(os.fsdecode(output)).absolute(), settings or Settings()

@@ -114,7 +114,7 @@ class DeviceId(Record, frozen=True):
 
 
 class Window(Record, frozen=True):
-    """The analysed time; its length is the sum of `parts`.
+    """The analyzed time; its length is the sum of `parts`.
 
     Time outside is edge, never idle. `outside_ns` is the part of the time from first to last launched operation that
     the chosen parts leave out. `edge_ns` is the capture time before and after that; None if the length of the capture
@@ -474,9 +474,10 @@ class Report(Result, frozen=True, dict=True):
         `device`, `start_ns`, `end_ns`, `ns`; `phase` and `step` (indices into `phases` and the iterations of the
         device, `pd.NA` outside), `phase_name`; `judged`: the diagnosis is about it; `state` (`compute`, `exposed_comm`,
         `exposed_copy`, `idle`, or `outside`: before the first work of the device). `bottleneck` is what the time is
-        charged to. Of idle time: `cause` is what the launching thread did, `root_cause` what caused that and `call`
-        the same in words. `thread` is its id, `place` its NVTX ranges, `operation` what ended the gap, `waits_for`
-        another device.
+        charged to; that of communication with late devices, and of idle time that a wait loses by replay, is an
+        equal part of each row in question. Of idle time: `cause` is what the launching thread did, `root_cause` what
+        caused that and `call` the same in words. `thread` is its id, `place` its NVTX ranges, `operation` what ended
+        the gap, `waits_for` another device.
 
         Sums of it are the numbers of the report: `report.time.query("judged").groupby("bottleneck").ns.sum()`. Raises
         UsageError for a report that was read from a file.

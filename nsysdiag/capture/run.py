@@ -292,7 +292,7 @@ ENDS_AT_ONCE = 3
 def require_system() -> None:
     """Raise UsageError where nsys cannot record programs in this way."""
     if sys.platform != "linux":
-        raise UsageError("programs can be recorded on Linux only", hint="analyse a report that was recorded there")
+        raise UsageError("programs can be recorded on Linux only", hint="analyze a report that was recorded there")
 
 
 class RecordingResult(Struct, frozen=True):

@@ -171,10 +171,10 @@ class BatchFinding(Record, frozen=True):
 
 class BatchEntry(Record, frozen=True):
     """What became of one input. `input` is its path as found, `/` between its parts, relative to what was named; `name`
-    the path of its outputs within the folder, without a suffix. `status`: analysed, resumed (done before, unchanged) or
-    failed, where `error`, `hint` and `exit_code` say why and the rest is empty. `report` is the path of the page within
-    the folder. `budgets` are those that the trace can tell, `unjudged` the others. `unused_gpus` counts GPUs of
-    the machine that the trace has no work of."""
+    the path of its outputs within the folder, without a suffix. `status`: `analysed`, `resumed` (done before) or
+    `failed`, for which `error`, `hint` and `exit_code` say why and the rest is empty. `report` is the path of the
+    page within the folder. `budgets` are those that the trace can tell, `unjudged` the others. `unused_gpus` counts
+    GPUs of the machine that the trace has no work of."""
 
     input: FileName
     name: FileName
@@ -194,7 +194,7 @@ class BatchEntry(Record, frozen=True):
 
 
 class BatchSummary(Record, frozen=True):
-    """A batch: its entries by their names. `failed` counts inputs that could not be analysed, `broken` and `warned`
+    """A batch: its entries by their names. `failed` counts inputs that could not be analyzed, `broken` and `warned`
     broken budgets that fail or warn. `unjudged` counts budgets without a value in the trace; `unjudged_failing` of them
     fail the run. `settings` are those that differ from their defaults, as text; `config` names the file that they come
     from."""

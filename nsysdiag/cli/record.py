@@ -271,7 +271,7 @@ def record(
 
     Records what this nsys, the kernel and the user's rights permit, says what it leaves out, and asks nothing. The
     program keeps its streams and its environment. Then the report is kept, exported and analyzed: a summary is printed
-    and, without -o, PROGRAM.nsysdiag.html is written into the current folder. Exits with 6 where the program fails,
+    and, without -o, PROGRAM.nsysdiag.html is written into the current folder. Exits with 6 if the program fails,
     after that.
     """
     from msgspec.structs import replace

@@ -45,7 +45,7 @@ def section(device: DeviceReport, context: Context) -> Section | None:
                     Column("Collective", TEXT, "kind", head=True),
                 ),
                 found.kinds,
-                note=f"{exposed} ran with no compute at the same time, {hidden} during compute. Where several kinds "
+                note=f"{exposed} ran with no compute at the same time, {hidden} during compute. If several kinds "
                 "run at once, the time is charged to the kind with most total time.",
             ),
             Table.of(

@@ -210,8 +210,7 @@ def _means(found: GpuMetrics) -> Table:
         MEANS,
         [_metric(row) for row in found.metrics],
         note=f"From a sample every {format_ns(found.period_ns)}. Kernels ran, Compute: of that work alone, "
-        "without the idle parts of samples where the idle level is known. In gaps: samples wholly inside a gap."
-        + clocks,
+        "without the idle parts of samples if the idle level is known. In gaps: samples wholly inside a gap." + clocks,
     )
 
 
@@ -239,7 +238,7 @@ def _by_name(found: GpuMetrics) -> list[Block]:
             "By kernel",
             [*_columns(shown, "Runs"), Column("Kernel", NAME, _kernel, head=True)],
             found.kernels,
-            note="Samples wholly inside the kernels of a name. Where kernels are shorter than a sample: all samples "
+            note="Samples wholly inside the kernels of a name. If kernels are shorter than a sample: all samples "
             "that overlap them, with neighbouring work (mixed).",
             noun="names",
             limit=Limit(ticket=TOP_KERNELS, summary=0, brief=0),

@@ -9,12 +9,12 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.groups import group_totals
+from nsysdiag.arrays.groups import group_totals, summed
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.bottlenecks import BOTTLENECKS
 from nsysdiag.causes import BLOCKED, CAUSES, HOST_CODE, PREEMPTION, bottlenecks_of_cause
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.facts import KERNELS, NO_WORK, OVERHEAD, UNRESOLVED, Diagnosis, Part
+from nsysdiag.diagnosis.facts import KERNELS, NO_WORK, OVERHEAD, UNRESOLVED, WAITS, Diagnosis, Part
 from nsysdiag.diagnosis.focus import Focus, Scope, job_account, judged_parts, working
 from nsysdiag.diagnosis.health import MPI
 from nsysdiag.diagnosis.missing import FEWEST, MOST, Missing
@@ -40,10 +40,11 @@ from nsysdiag.events.rows import distinct
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.rules import KERNELS as KERNEL_TIME
-from nsysdiag.kernels.advice import InOrder
+from nsysdiag.kernels.in_order import InOrder
 from nsysdiag.phases.facts import LEAST_WORK, Phase, PhaseDevice, counted_ns, done, shown_as
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.report import Verdict
+from nsysdiag.time.charged import portions
 from nsysdiag.typed import say
 from nsysdiag.units import format_ns, format_share, listed
 
@@ -107,7 +108,7 @@ def working_processes(activity: DeviceActivity) -> int:
 
 
 def unused_gpus(present: int | None, used: int, processes: int | None, *, mpi: bool) -> str:
-    """A sentence; empty if each GPU has a process, if their number is unknown, or if only chosen GPUs are analysed
+    """A sentence; empty if each GPU has a process, if their number is unknown, or if only chosen GPUs are analyzed
     (`processes` is None). Several processes that share GPUs while others are unused may have selected the wrong GPU.
     For one process, and where all GPUs are used, the sentence only counts. In a trace of one MPI rank, other ranks may
     use the other GPUs."""
@@ -347,17 +348,29 @@ def diagnose(
     return diagnosis, merged, judged
 
 
-def _as_judged(device: PhaseDevice, judged: PhaseDevice) -> PhaseDevice:
-    return replace(device, account=judged.account, returned_ns=judged.returned_ns)
+def _with_returned(phases: list[PhaseDevice], places: Sequence[int], judged: PhaseDevice) -> list[PhaseDevice]:
+    """The phases of a device; of its waits each judged one loses as large a part as all of them together."""
+    accounts = {at: dict(phases[at].account) for at in places}
+    before = summed(accounts.values())
+    for bottleneck, ns in judged.account.items():
+        more = ns - before.get(bottleneck, 0)
+        waits = np.array([account.get(WAITS, 0) for account in accounts.values()])
+        for account, part in zip(accounts.values(), portions(waits, more).tolist() if more > 0 else (), strict=False):
+            account[WAITS] = account.get(WAITS, 0) - part
+            account[bottleneck] = account.get(bottleneck, 0) + part
+    return [_charged(each, accounts.get(at, each.account)) for at, each in enumerate(phases)]
+
+
+def _charged(device: PhaseDevice, account: Mapping[str, int]) -> PhaseDevice:
+    returned_ns = device.account.get(WAITS, 0) - account.get(WAITS, 0)
+    return replace(device, account={name: ns for name, ns in account.items() if ns}, returned_ns=returned_ns)
 
 
 def with_accounts(devices: list[list[PhaseDevice]], focus: Focus, judged: list[PhaseDevice]) -> list[list[PhaseDevice]]:
-    """The phases of devices, with the judged one as it was `judged`."""
-    if focus.phase is None:
-        return devices
-    records = {each.key: each for each in judged}
+    """The phases of devices, charged as in the judged time."""
+    records = {each.key: each for each in judged if each.returned_ns}
     return [
-        [_as_judged(each, records[each.key]) if at == focus.phase else each for at, each in enumerate(its)]
+        _with_returned(its, focus.places, records[its[0].key]) if its and its[0].key in records else its
         for its in devices
     ]
 

@@ -88,7 +88,7 @@ def time_frame(report: Report, tables: Sequence[TimeColumns]) -> pd.DataFrame:
     if not tables and report.devices:
         raise UsageError(
             "this report does not hold the table of time, which is not saved with it",
-            hint="analyse the trace again: nsysdiag.analyze(TRACE).time",
+            hint="analyze the trace again: nsysdiag.analyze(TRACE).time",
         )
     parts = [_time_of(each, report) for each in tables or [TimeColumns.empty()]]
     columns = {name: [part[name] for part in parts] for name in parts[0]}

@@ -68,7 +68,7 @@ def facts(host: HostReport) -> list[str]:
     if host.contention is None:
         lines.append(
             "Scheduling was not captured: it is unknown when and why threads were off a CPU. Times on a CPU are "
-            "estimates from CPU samples, where there are any."
+            "estimates from CPU samples, if there are any."
         )
     else:
         lines.append(contention_sentence(host.contention))

@@ -7,13 +7,15 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, subtract, union
 from nsysdiag.causes import CAUSES, EVENT_WAIT, FALLBACK, IN_LAUNCH_CALL, LAUNCH_LATENCY, UNTRACED_GRAPH, unexplained
 from nsysdiag.causes.call_facts import FIRST_USE
 from nsysdiag.causes.cause import Cause, OwnCall
 from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence
 from nsysdiag.events.host import HostActivity
-from nsysdiag.events.rows import ThreadAxis, taken
+from nsysdiag.events.identity import joint
+from nsysdiag.events.rows import ThreadAxis, distinct, taken
 from nsysdiag.fields import Sentence
 from nsysdiag.gaps.gaps import LABELS, OTHER_DEVICE
 from nsysdiag.gaps.launch_frame import DeviceSide, LaunchCase, LaunchFrame
@@ -202,10 +204,17 @@ class _Splitter:
         shown: list[Sentence] = [typed.api(each) for each in calls.names]
         codes = self.collector.texts(shown, are_calls=True)[calls.rows.name[call]]
         launches = np.flatnonzero(self.nodes[call] > 1)
+        graph = call[launches]
+        kinds, kind = distinct(joint(calls.rows.name[graph], self.nodes[graph], int(self.nodes.max(initial=0)) + 1))
+        first = least_of_each(kind, np.arange(len(graph)), len(kinds))
+        in_order = np.argsort(first)  # texts are numbered as they come
         names = [
-            say("{} of {:,} nodes", shown[calls.rows.name[row]], self.nodes[row]) for row in call[launches].tolist()
+            say("{} of {:,} nodes", shown[calls.rows.name[row]], self.nodes[row])
+            for row in graph[first[in_order]].tolist()
         ]
-        codes[launches] = self.collector.texts(names, are_calls=True)
+        code = np.empty(len(kinds), dtype=codes.dtype)
+        code[in_order] = self.collector.texts(names, are_calls=True)
+        codes[launches] = code[kind]
         return codes
 
     def _region(self, low: IntArray, high: IntArray, chosen: BoolArray) -> Owned:

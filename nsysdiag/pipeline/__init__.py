@@ -17,6 +17,8 @@ from nsysdiag.pipeline.reading import Progress
 from nsysdiag.pipeline.result import TraceResult
 from nsysdiag.report import Report
 from nsysdiag.shortage import Attempt
+from nsysdiag.time.charged import charged_as
+from nsysdiag.time.facts import TimeColumns
 from nsysdiag.trace.trace import Trace, open_trace
 from nsysdiag.utilization.flops import with_flops
 from nsysdiag.utilization.utilization import check_periods
@@ -37,7 +39,7 @@ def analyze(
     memory runs out."""
     settings = settings or Settings()
     with (
-        Attempt(f"analyse '{printable(os.fsdecode(path))}'") as attempt,
+        Attempt(f"analyze '{printable(os.fsdecode(path))}'") as attempt,
         open_trace(path, reader=settings.reader, full_hash=settings.full_hash, nsys=settings.nsys) as trace,
     ):
         return analyze_trace(trace, settings, attempt.noting(progress), keep_time=keep_time, steps=steps)
@@ -58,10 +60,15 @@ def analyze_trace(
     trace.check_unchanged()
     made = with_given(found.report, settings)
     if keep_time:
-        made.keep_time([each.time for each in found.job.reported if each.time is not None])
+        made.keep_time([_charged(each.time, made) for each in found.job.reported if each.time is not None])
     del found
     trim()  # what is written next needs the report alone
     return made
+
+
+def _charged(table: TimeColumns, report: Report) -> TimeColumns:
+    """The table of time of a device, charged as its phases are."""
+    return charged_as(table, [each for phase in report.phases for each in phase.devices if each.key == table.device])
 
 
 def with_given(report: Report, settings: Settings) -> Report:

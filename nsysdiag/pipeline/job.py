@@ -40,7 +40,7 @@ from nsysdiag.host.facts import HostReport
 from nsysdiag.host.report import host_report, over_time, scene_of
 from nsysdiag.host.states import thread_states
 from nsysdiag.host.sync_latency import Working
-from nsysdiag.kernels.advice import InOrder
+from nsysdiag.kernels.in_order import InOrder
 from nsysdiag.phases.facts import LEAST_WORK, told
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.pipeline.host import HostReading

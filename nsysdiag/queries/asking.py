@@ -227,7 +227,7 @@ def ask(
 
 def query_trace(trace: str | os.PathLike[str], sql: str, settings: Settings | None = None) -> pd.DataFrame:
     """The answer to one SELECT over a trace or a saved report, as `nsysdiag sql` gives it, without a limit: `time`, the
-    tables of `frames(report)`, and those of the trace itself. It is analysed only when a table of its report is used.
+    tables of `frames(report)`, and those of the trace itself. It is analyzed only when a table of its report is used.
 
     Raises UsageError for SQL that is wrong or would do anything but read, InputError for a trace that cannot be read.
     """

@@ -55,7 +55,7 @@ class OpenTrace(Struct, frozen=True):
 
 
 class Traces:
-    """The traces below some folders, analysed on first use; the last ones are kept."""
+    """The traces below some folders, analyzed on first use; the last ones are kept."""
 
     def __init__(self, roots: Sequence[Path], *, redact: bool) -> None:
         self._roots = [Path(os.path.realpath(root)) for root in roots]

@@ -185,7 +185,7 @@ def analyze_ranks(
     settings, step = settings or Settings(), progress or (lambda _name, _share: None)
     files = []
     for number, path in enumerate(paths):
-        step(f"analysing {Path(path).name}", number / len(paths))
+        step(f"analyzing {Path(path).name}", number / len(paths))
         files.append(_analyzed(path, settings))
     names = _names(files)
     ranks = _ranks(files, names)
@@ -214,7 +214,7 @@ def analyze_ranks(
 
 
 def _analyzed(path: str | os.PathLike[str], settings: Settings) -> _File:
-    with Attempt(f"analyse '{printable(os.fsdecode(path))}'"), open_trace(path, reader=settings.reader) as trace:
+    with Attempt(f"analyze '{printable(os.fsdecode(path))}'"), open_trace(path, reader=settings.reader) as trace:
         result = analyze_devices(trace, settings)
         starts = trace.read("TARGET_INFO_SESSION_START_TIME", "utcEpochNs")["utcEpochNs"]
         trace.check_unchanged()

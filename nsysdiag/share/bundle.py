@@ -101,7 +101,7 @@ def slice_blocks(report: Report, part: TraceSlice, *, renamed: bool = False) -> 
             "\n".join(f"- {text(d)}" for d in differing),
         ]
     elif part.pairs:
-        blocks.append(text("Analysed by itself it has the verdict of the trace, and the same cause leads."))
+        blocks.append(text("Analyzed by itself it has the verdict of the trace, and the same cause leads."))
     causes = Causes(report.causes)
     rows = [row for pair in part.pairs if pair.full.window_ns for row in _rows(pair, causes)]
     header = ["Device", "Share of the window", "Trace", "Slice"]

@@ -1,4 +1,4 @@
-"""A slice of a trace that analyses again to the same verdict: cut, analysed, compared, and grown until it does."""
+"""A slice of a trace that gives the same verdict: cut, analyzed, compared, and grown until it does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the analysed device to its timeline: levels of detail, lanes, and the threads that are worth drawing."""
+"""From the analyzed device to its timeline: levels of detail, lanes, and the threads that are worth drawing."""
 
 from __future__ import annotations
 

@@ -43,6 +43,32 @@ def test_the_readme_is_short() -> None:
     assert len(text(README).splitlines()) <= 180
 
 
+BY_NAME = re.compile(r"(?:pip install|uv tool install|uvx|pipx (?:install|run))(?: -\S+)* ['\"]?nsysdiag\b")
+
+
+@pytest.mark.checkout
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_no_page_installs_by_the_bare_name(path: Path) -> None:
+    """The name is no one's on any index, and another project may take it."""
+    assert BY_NAME.findall(text(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "by_name"),
+    [
+        ("pip install nsysdiag", True),
+        ("pip install --upgrade 'nsysdiag[parquet]'", True),
+        ("uvx nsysdiag demo", True),
+        ("pipx run nsysdiag", True),
+        ("pip install ./nsysdiag", False),
+        ("uvx --from . nsysdiag demo", False),
+        ("pipx install .", False),
+    ],
+)
+def test_an_installation_by_the_bare_name_is_seen(line: str, by_name: bool) -> None:
+    assert bool(BY_NAME.search(line)) == by_name
+
+
 def test_files_of_a_batch_are_named() -> None:
     assert [name for name in OURS if f"`{name}`" not in page("batches.md")] == []
 

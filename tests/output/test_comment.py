@@ -147,7 +147,7 @@ class TestTooLong:
     def test_many_traces(self) -> None:
         entries = [entry(f"runs/{at:04}", budgets=[budget(sentence="é" * 600)]) for at in range(400)]
         text = checked(render_comment(summary(*entries, *(failed(f"bad/{at}") for at in range(300))), "train"))
-        assert "Budgets broken" in text or "Some not analysed" in text
+        assert "Budgets broken" in text or "Some not analyzed" in text
         assert "All traces, worst first" in text
 
 

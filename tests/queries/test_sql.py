@@ -66,8 +66,7 @@ def test_sums_of_time_are_the_numbers_of_the_report(shared: Shared, name: str) -
         where = f"FROM time WHERE device = '{device.key}' AND judged"
         charged = f"SELECT name, ns FROM time_sums WHERE device = '{device.key}' AND scope = 'judged'"
         assert of.pairs(f"{charged} AND \"column\" = 'bottleneck'") == nonzero(judged.account)
-        if not (judged.late_ns or judged.returned_ns):  # else a part is charged elsewhere
-            assert of.pairs(f"SELECT bottleneck, sum(ns) {where} GROUP BY 1") == nonzero(judged.account)
+        assert of.pairs(f"SELECT bottleneck, sum(ns) {where} GROUP BY 1") == nonzero(judged.account)
         assert of.pairs(f"SELECT cause, sum(ns) {where} AND state = 'idle' GROUP BY 1") == nonzero(judged.ledger)
         steps = of(f"SELECT step, sum(ns) FROM time WHERE device = '{device.key}' AND step >= 0 GROUP BY 1").rows
         assert device.iterations is not None

@@ -52,9 +52,7 @@ def _phases_add_up(report: Report, device: DeviceReport, rows: pd.DataFrame) -> 
         inside = mine[mine.state != "outside"]
         assert by(inside, "state") == _left({name: getattr(found, f"{name}_ns") for name in STATES})
         assert by(inside, "cause") == _left(found.ledger)
-        # Else a part is charged to what made others late, or to what was done behind a wait.
-        if not (found.late_ns or found.returned_ns):
-            assert by(mine if found.account_base == "start" else inside, "bottleneck") == _left(found.account)
+        assert by(mine if found.account_base == "start" else inside, "bottleneck") == _left(found.account)
 
 
 def _steps_add_up(device: DeviceReport, window: pd.DataFrame) -> None:
@@ -94,8 +92,6 @@ def _flames_add_up(device: DeviceReport) -> None:
 def _headline_adds_up(report: Report, judged: pd.DataFrame) -> None:
     """The share of the bottleneck that leads is that of its judged rows."""
     assert report.diagnosis is not None
-    if any(each.returned_ns for phase in report.phases for each in phase.devices):
-        return
     leads = report.diagnosis.bottleneck
     found = by(judged, "bottleneck")
     share = sum(found.get(name, 0) for name in (KERNELS if leads in KERNELS else (leads,))) / judged.ns.sum()

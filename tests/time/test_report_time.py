@@ -38,7 +38,11 @@ def test_rows_say_what_and_where(shared: Shared) -> None:
     report = nsysdiag.analyze(shared.fixture("sim_starved_training.sqlite"))
     rows = report.time
     waited = rows[rows.judged & (rows.bottleneck == "input")]
-    assert set(waited.state) == {"idle"}
+    late = {each.key: each.late_ns for phase in report.phases if phase.judged for each in phase.devices}
+    assert sum(late.values()) > 0
+    charged = rows[rows.judged & (rows.state == "exposed_comm") & (rows.bottleneck != "communication")]
+    assert by(charged, "device") == {key: ns for key, ns in late.items() if ns}
+    waited = waited[waited.state == "idle"]
     assert (waited.groupby("device", observed=True).thread.nunique() == 1).all()
     assert waited.operation.notna().all()
     assert waited.step.notna().any()

@@ -213,7 +213,7 @@ COUNTS = (
     "Less time is better. A change counts if its 95% interval excludes 0 and it exceeds “counts above”, the effect of "
     "chance or drift alone."
 )
-TOGETHER = " Devices are judged together: where only one changed, its interval must exclude 0 by more."
+TOGETHER = " Devices are judged together: if only one changed, its interval must exclude 0 by more."
 BOUNDS = "Bounds are predicted for the whole length only, not for parts and causes."
 ROOTS = (
     "By root cause: each wait is charged to what the thread that ended it did. The same idle time, divided differently"

@@ -201,7 +201,7 @@ def findings(device: DeviceComparison, causes: Causes, *, several: bool) -> Sect
     if not device.findings:
         return None
     hidden = any(row.status == "not_compared" for row in device.findings)
-    note = "Findings of a cause are not compared where some captures lack its evidence." if hidden else ""
+    note = "Findings of a cause are not compared if some captures lack its evidence." if hidden else ""
     caption = "Findings of both sides by their cost for a unit of work"
     blocks = [
         Table(caption, FINDINGS, _findings(device.findings, causes), note, "findings", first=FIRST, limit=ALL),

@@ -1,4 +1,4 @@
-"""What is reported to CI systems: traces that were not analysed, broken budgets, and the findings that weigh most. As
+"""What is reported to CI systems: traces that were not analyzed, broken budgets, and the findings that weigh most. As
 SARIF 2.1.0 for viewers of code scanning."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from nsysdiag.report import CauseInfo, Report
 
 
-NOT_ANALYSED, BUDGET = "not-analysed", "budget"
+NOT_ANALYZED, BUDGET = "not-analysed", "budget"
 ERROR, WARNING, NOTE = "error", "warning", "note"
 LEVELS = (ERROR, WARNING, NOTE)
 SHOWN = {"high": WARNING, "medium": NOTE}
@@ -56,7 +56,7 @@ class Problem(Struct, frozen=True):
 
 
 def problems(summary: BatchSummary) -> list[Problem]:
-    """All of them, errors first; within a level what was not analysed, then budgets, the broken ones first, then
+    """All of them, errors first; within a level what was not analyzed, then budgets, the broken ones first, then
     findings by their share."""
     found = [problem for entry in summary.entries for problem in _problems_of(entry)]
     seen: dict[str, int] = {}
@@ -70,9 +70,9 @@ def problems(summary: BatchSummary) -> list[Problem]:
 
 def _problems_of(entry: BatchEntry) -> Iterator[Problem]:
     if entry.status == FAILED:
-        title = f"Not analysed: {clip(entry.input, TITLE)}"
-        key = _key(NOT_ANALYSED, entry.input)
-        yield Problem(NOT_ANALYSED, ERROR, "", entry, "", title, why_failed(entry), key, _FAILED_WEIGHT)
+        title = f"Not analyzed: {clip(entry.input, TITLE)}"
+        key = _key(NOT_ANALYZED, entry.input)
+        yield Problem(NOT_ANALYZED, ERROR, "", entry, "", title, why_failed(entry), key, _FAILED_WEIGHT)
         return
     for budget in entry.budgets:
         if budget.broken:
@@ -85,7 +85,7 @@ def _problems_of(entry: BatchEntry) -> Iterator[Problem]:
 
 
 def why_failed(entry: BatchEntry) -> str:
-    """Why a trace was not analysed and what to do about it, on one line."""
+    """Why a trace was not analyzed and what to do about it, on one line."""
     return clip("; ".join(part for part in (entry.error, entry.hint) if part) or "No reason is known.", SENTENCE)
 
 
@@ -154,8 +154,8 @@ WHERE = "The report of the trace names the moments, the evidence and what to do.
 
 
 def render_sarif(summary: BatchSummary, causes: Sequence[CauseInfo] = ()) -> bytes:
-    """As UTF-8 JSON, one run. A trace that could not be analysed is a notification of the run, not a result."""
-    found = [problem for problem in problems(summary) if problem.rule != NOT_ANALYSED or problem.severity]
+    """As UTF-8 JSON, one run. A trace that could not be analyzed is a notification of the run, not a result."""
+    found = [problem for problem in problems(summary) if problem.rule != NOT_ANALYZED or problem.severity]
     rules = sorted({_rule_id(problem) for problem in found})
     failed = [entry for entry in summary.entries if entry.status == FAILED]
     notes = [
@@ -259,7 +259,7 @@ def is_sarif(data: bytes) -> bool:
 SUITES = "nsysdiag"
 MARK = f"<!-- {SUITES} -->"
 CASE = "analysed"
-"""The case of a trace without budgets, and of one that could not be analysed."""
+"""The case of a trace without budgets, and of one that could not be analyzed."""
 LONGEST = 300
 HEAD_BYTES = 200
 _ATTACHMENT = re.compile(r"\[\[(?=attachment\|)", re.IGNORECASE)
@@ -290,7 +290,7 @@ def _suite(entry: BatchEntry, version: str, facts: dict[str, str]) -> ET.Element
     ET.SubElement(properties, "property", {"name": "version", "value": _shown(version)})
     output: list[str] = []
     if entry.status == FAILED:
-        _problem(_case(suite, entry, CASE), "error", SUITES, entry.error or "not analysed", entry.hint)
+        _problem(_case(suite, entry, CASE), "error", SUITES, entry.error or "not analyzed", entry.hint)
     failing = [each for each in entry.unjudged if each.outcome == FAIL]
     if entry.status != FAILED and not entry.budgets and not failing:
         _case(suite, entry, CASE)

@@ -120,7 +120,7 @@ def document(summary: BatchSummary, history: Sequence[HistoryLine] = ()) -> Docu
     failed = [entry for entry in summary.entries if entry.status == FAILED]
     sections = [
         Section("overview", "Summary", [Paragraph([mark, f". {headline(summary)}"], "verdict")]),
-        Section("failed", "Not analysed", [Table.of("", FAILURES, failed, limit=MARKDOWN)]),
+        Section("failed", "Not analyzed", [Table.of("", FAILURES, failed, limit=MARKDOWN)]),
         Section("broken", "Broken budgets", [_broken(summary)]),
         Section("unjudged", "Budgets that cannot be judged", [_unjudged(summary)]),
         Section("traces", "All traces, worst first", _traces(summary, history)),

@@ -34,7 +34,7 @@ SHORTCUTS = (
     ("N Shift+N", "the next match and the one before; without a search N is the next gap"),
     ("P", "the gap before"),
     ("J K", "the next, or the one before, of the fewest gaps that hold half of the idle time"),
-    ("I Shift+I", "the longest gap of the analysed time, then the next longest, and back"),
+    ("I Shift+I", "the longest gap of the analyzed time, then the next longest, and back"),
     ("R", "sums of what is selected, else of what is visible; also drag with Shift"),
     ("Shift+← Shift+→", "move the end of the range"),
     ("Enter", "zoom to what is selected; also double-click"),

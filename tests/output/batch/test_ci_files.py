@@ -298,7 +298,7 @@ class TestGithub:
         small = [entry(f"t{at}", findings=[finding(lost_share=at / 100)]) for at in range(20)]
         text = ci.render_github(summary(over, *small, failed("last")), findings=True).decode()
         errors = re.findall(r"^::error title=(.*?)::", text, flags=re.MULTILINE)
-        assert errors[0] == "Not analysed%3A last.sqlite"
+        assert errors[0] == "Not analyzed%3A last.sqlite"
         warnings = re.findall(r"^::warning .*::(t\d+)", text, flags=re.MULTILINE)
         assert warnings == [f"t{at}" for at in range(19, 10, -1)]
 
