@@ -32,6 +32,9 @@ HEAD_CHARACTERS; the full name of a kernel is stored once, in `kernels[].name`. 
 us, and about PATH_MAX of Linux."""
 HEAD_CHARACTERS = 200
 """The part kept of a longer name: enough to recognize it."""
+KEPT_NAMES = 1 << 17
+"""Names whose normal form or family is kept: each is asked for about five times. Traces known to us have under 1,000
+names of kernels. Reached: those asked for longest ago are made again."""
 PATH_CHARACTERS = 4_000
 """Characters of the names of one NVTX path together: a path has up to 64 names and is stored in every gap. The longest
 in the traces known to us has under 1,000. Reached: every name of the path is cut to 64 characters with its mark."""

@@ -6,7 +6,7 @@ nanoseconds in the trace's own clock, intervals are half-open. A field that hold
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -67,8 +67,6 @@ from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.utilization.facts import Utilization
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
 
     from nsysdiag.ci.facts import BudgetResult
@@ -344,8 +342,7 @@ class DeviceReport(Shown, frozen=True):
     copies: Copies
     communication: Communication
     utilization: Annotated[
-        Utilization,
-        WhyNone("the trace does not say what the chip holds: --gpu-metrics-devices=all measures it"),
+        Utilization, WhyNone("the trace does not say what the chip holds: --gpu-metrics-devices=all measures it")
     ]
     notes: list[Sentence]
     root_labels: NsByLabel = {}

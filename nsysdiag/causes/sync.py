@@ -30,7 +30,7 @@ from nsysdiag.causes.evidence import (
     named_rows,
 )
 from nsysdiag.events.rows import NamedRows
-from nsysdiag.gaps.stream_waits import OTHER_DEVICE
+from nsysdiag.gaps.gaps import OTHER_DEVICE
 from nsysdiag.units import format_ns
 
 CALLS = re.compile(r"cuda(Device|Stream|Event|Thread)Synchronize|cu(Ctx|Stream|Event)Synchronize")

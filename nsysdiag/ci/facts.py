@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from nsysdiag.diagnosis.facts import NO_WORK, UNRESOLVED
 from nsysdiag.fields import (
@@ -28,11 +28,7 @@ from nsysdiag.fields import (
 )
 from nsysdiag.phases.facts import LEAST_WORK
 from nsysdiag.record import Record
-from nsysdiag.report import Tool
-
-if TYPE_CHECKING:
-    from nsysdiag.report import DeviceReport, Report
-
+from nsysdiag.report import DeviceReport, Report, Tool
 
 JUDGED, BARELY_USED, UNEXPLAINED, IDLE = "judged", "barely-used", "unexplained", "no-gpu-work"
 """It worked, and the report says what limits it; it did less than LEAST_WORK of the busiest GPU's work; it worked, and

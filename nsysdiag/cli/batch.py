@@ -61,8 +61,7 @@ def batch(
         ),
     ] = None,
     resume: Annotated[
-        bool,
-        typer.Option("--resume", help="Keep what an earlier batch finished, if input and settings are the same."),
+        bool, typer.Option("--resume", help="Keep what an earlier batch finished, if input and settings are the same.")
     ] = False,
     history: Annotated[str | None, options.value("--history", "FILE", "Add the results of this run to FILE.")] = None,
     run: Annotated[

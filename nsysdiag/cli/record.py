@@ -159,13 +159,9 @@ def _run(
     if not refused or basic.options == plan.options:
         return recorded
     if not quiet:
-        note(f"nsys refuses that{_quoted(recorded)}; it records less")
+        note(f"nsys refuses that{f': {recorded.said[0]}' if recorded.said else ''}; it records less")
         _say(nsys, basic)
     return run(nsys, basic.options, words, written, folder, span.environment)
-
-
-def _quoted(recorded: "RecordingResult") -> str:
-    return f": {recorded.said[0]}" if recorded.said else ""
 
 
 def _code_of(recorded: "RecordingResult", span: "RecordedSpan", *, captured: bool) -> int:

@@ -5,19 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nsysdiag.document.blocks import NOT_BRIEF, PAGE, TERMINAL, Column, Lines, Section, Table
-from nsysdiag.document.columns import (
-    BAR,
-    COUNT,
-    NAME,
-    RATE,
-    SHARE,
-    TEXT,
-    TIME,
-    columns,
-    of_devices,
-    part,
-    part_of,
-)
+from nsysdiag.document.columns import BAR, COUNT, NAME, RATE, SHARE, TEXT, TIME, columns, of_devices, part, part_of
 from nsysdiag.kernels.show import kernel_table
 from nsysdiag.units import NS_PER, format_bytes, format_count, format_ns
 

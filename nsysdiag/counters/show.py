@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from nsysdiag.counters.facts import GpuMetric
+from nsysdiag.counters.facts import Clocks, GpuMetric, GpuMetrics, KernelMetrics, RangeMetrics
 from nsysdiag.document.blocks import NOT_BRIEF, PAGE, Block, Cell, Chart, Column, Limit, Lines, Section, Table
 from nsysdiag.document.columns import COUNT, HERTZ, NAME, SHARE, TEXT, TIME, RecordColumn, columns, of_devices
 from nsysdiag.document.drawings import Curve, CurveLayer, CurveStrip, CurveStrips, TimeSeries
@@ -17,7 +17,6 @@ from nsysdiag.document.words import counted, instant
 from nsysdiag.units import format_bytes, format_hertz, format_ns, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.counters.facts import Clocks, GpuMetrics, KernelMetrics, RangeMetrics
     from nsysdiag.document.view import Context
     from nsysdiag.report import DeviceReport
 
@@ -300,10 +299,7 @@ _METRICS = """
 TABLES = (
     of_devices(
         "gpu_metrics",
-        (
-            *columns(GpuMetric, _METRICS),
-            RecordColumn[GpuMetric]("names", "text", lambda row: " + ".join(row.names)),
-        ),
+        (*columns(GpuMetric, _METRICS), RecordColumn[GpuMetric]("names", "text", lambda row: " + ".join(row.names))),
         lambda device: device.gpu_metrics.metrics if device.gpu_metrics else (),
     ),
     of_devices(

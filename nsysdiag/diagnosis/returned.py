@@ -42,7 +42,16 @@ def returned(
     lost = {each.of for each in moved}
     little = [each.id for each in told if is_behind(each, limits) or (each.id in lost and each.share < limits.smallest)]
     kept = [each for each in told if each.id not in little or _saves(each) >= limits.smallest]
-    return accounts, [each for each in kept if not _costs_nothing(each, limits)]
+    return accounts, _parts_of_known([each for each in kept if not _costs_nothing(each, limits)])
+
+
+def _parts_of_known(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings; one that was a part of a finding that is left out stands for itself, without a saving."""
+    known = {each.id for each in findings}
+    return [
+        replace(each, part_of=None, note="") if each.part_of is not None and each.part_of not in known else each
+        for each in findings
+    ]
 
 
 def _costs_nothing(finding: Finding, limits: FindingThresholds) -> bool:

@@ -253,7 +253,8 @@ def sure_share(finding: Finding) -> float:
 def _rank(finding: Finding) -> tuple[float, bool, float, str]:
     """Unknown time is ordered as if all of it could be saved: it may be the first thing to investigate. Profiler
     overhead comes last."""
-    first = finding.share if finding.bottleneck == UNKNOWN else max(sure_share(finding), 0.0)
+    unknown = finding.bottleneck == UNKNOWN and finding.cause != SLOW_ITERATIONS.id
+    first = finding.share if unknown else max(sure_share(finding), 0.0)
     behind = 0.0 if finding.bottleneck == OVERHEAD else finding.share
     return (-first, finding.saves is None, -behind, finding.id)
 
@@ -268,13 +269,14 @@ def _merged(
     """The finding of the device that lost most, with the sums of all devices. A step is as long as on the slowest
     device, so the job's saving is the largest share of a device. `waiting` is the most that is saved if GPUs no longer
     wait for each other's kernels."""
-    time = {each.device: each.share * judged[each.device].window_ns for each in group}
+    time = summed({each.device: round(each.share * judged[each.device].window_ns)} for each in group)
+    ceiling = summed({each.device: each.ceiling_ns} for each in group)  # one device may have it at several places
     first = max(group, key=lambda each: (each.lost_ns, each.ceiling_ns, time[each.device], each.device))
     total = sum(each.account_ns for each in judged.values())
     share = min(sum(time.values()) / total, 1.0)
-    most = max(group, key=lambda each: (each.ceiling_ns / judged[each.device].account_ns, each.device))
+    most = max(group, key=lambda each: (ceiling[each.device] / judged[each.device].account_ns, each.device))
     bound = bound_of(first, judged)
-    saved = min(most.ceiling_ns / judged[most.device].account_ns, bound.share)
+    saved = min(ceiling[most.device] / judged[most.device].account_ns, bound.share)
     saved = min(saved, waiting) if waits_for_kernels(first) else saved
     longest = max(each.account_ns for each in judged.values())
     lost = sum(each.lost_ns for each in group)
@@ -283,10 +285,10 @@ def _merged(
     note = note_of(most, time[most.device] / judged[most.device].account_ns, share, saved, bound)
     return replace(
         first,
-        devices=sorted(each.device for each in group),
+        devices=sorted({each.device for each in group}),
         lost_ns=lost,
         lost_share=round(min(lost / total, 1.0), 6),
-        ceiling_ns=min(max(each.ceiling_ns for each in group), round(saved * longest)),
+        ceiling_ns=min(max(ceiling.values()), round(saved * longest)),
         gaps=sum(each.gaps for each in group),
         share=round(share, 6),
         named=named,

@@ -29,13 +29,7 @@ if TYPE_CHECKING:
 Source = TypeVar("Source")
 MOST_SHOWN = 200
 """Characters of an expression, and of what is wrong with it, in an error."""
-_DTYPES = {
-    "text": "string",
-    "integer": "int64",
-    "integer or none": "Int64",
-    "number": "float64",
-    "truth": "boolean",
-}
+_DTYPES = {"text": "string", "integer": "int64", "integer or none": "Int64", "number": "float64", "truth": "boolean"}
 
 
 def frames(result: Report | RanksReport | Comparison) -> dict[str, pd.DataFrame]:

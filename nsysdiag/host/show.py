@@ -22,12 +22,11 @@ from nsysdiag.document.blocks import (
 from nsysdiag.document.columns import COUNT, NAME, TEXT, TIME, CellKind, RecordColumn, RecordTable, columns, share_of
 from nsysdiag.document.drawings import Curve, CurveLayer, CurveStrip, CurveStrips, TimeSeries
 from nsysdiag.document.words import counted, instant
-from nsysdiag.host.facts import HostThread, HostWindow
+from nsysdiag.host.facts import ChangePoint, Contention, CpuHolder, HostReport, HostThread, HostWindow, SyncLatency
 from nsysdiag.units import capitalized, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.document.view import Context
-    from nsysdiag.host.facts import ChangePoint, Contention, CpuHolder, HostReport, SyncLatency
     from nsysdiag.report import Report
 
 

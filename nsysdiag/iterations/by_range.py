@@ -12,8 +12,8 @@ from nsysdiag.events.device import DeviceTimeline, of_processes
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, distinct_values
-from nsysdiag.iterations.happened import Kinds, stem_of
-from nsysdiag.iterations.loop import LAYER, STEP, Called, Inner, Loop, loop_of, pauses
+from nsysdiag.iterations.happened import Kinds, is_step, stem_of
+from nsysdiag.iterations.loop import LAYER, STEP, Called, Inner, Loop, loop_of, pauses, through
 
 LEAST_COVER = 0.6
 """Ranges that leave more of the time between them to others are not the loop, but something in it."""
@@ -24,6 +24,10 @@ LEAST_WORK = 0.5
 time, and launch little."""
 LEAST_PARTS, LEAST_INNER = 0.25, 0.25
 MOST_LEVELS, MOST_NAMES = 4, 256
+FEWEST_ROUNDS, LONGEST_ROUND = 5, 64
+"""So many times ranges count up to no more than that: a model rarely has more layers."""
+TIMES = 2
+"""Steps that the program counts come so many times as often as ranges next to them."""
 
 
 class _Launched(Struct, frozen=True):
@@ -119,6 +123,7 @@ class _ThreadRanges(Struct, frozen=True):
     level: IntArray
     code: IntArray
     part: IntArray
+    number: IntArray
     kinds: Kinds
 
     @classmethod
@@ -126,7 +131,7 @@ class _ThreadRanges(Struct, frozen=True):
         order = np.argsort(rows.start, kind="stable")
         start, name = rows.start[order], rows.name[order]
         spans = Intervals(start, np.minimum(rows.end[order], np.iinfo(np.int64).max // 2))
-        return cls(spans, levels(spans, MOST_LEVELS + 1), kinds.code[name], kinds.part[name], kinds)
+        return cls(spans, levels(spans, MOST_LEVELS + 1), kinds.code[name], kinds.part[name], kinds.number[name], kinds)
 
 
 class _Family(Struct, frozen=True):
@@ -154,10 +159,27 @@ def _of_thread(work: _Launched, named: _ThreadRanges, whole: Intervals, fewest: 
             loop = _loop(work, named, family, whole, fewest)
             if loop is not None and loop.total_ns >= LEAST_SHARE * whole.total():
                 inner = family.inner or (_inner(named, family.rows) if family.kind == STEP else None)
-                found.append(loop.with_inner(inner))
+                found.append(_counted_again(loop.with_inner(inner), named.number[family.rows]))
                 spans = named.spans[family.rows]
                 taken = union(taken, Intervals(spans.start[:1], spans.end.max(keepdims=True)))
     return found
+
+
+def _counted_again(loop: Loop, number: IntArray) -> Loop:
+    """The loop, in doubt where its ranges count from the first number on again and again, as many each time: these may
+    be steps in epochs, or parts of a step, whatever they are called.
+
+    ```
+    thread   [step 0][step 1][step 2][step 0][step 1][step 2][step 0][step 1][step 2]
+    ```
+    """
+    again = np.flatnonzero(number == number[0])
+    each = int(again[1]) if len(again) >= FEWEST_ROUNDS else 0
+    if not 1 < each <= LONGEST_ROUND or number[0] < 0 or len(loop) != len(number) or loop.kind != STEP:
+        return loop
+    if (number != number[0] + np.arange(len(number)) % each).any():
+        return loop
+    return loop.in_doubt(each, through(loop.called, loop.starts[::each], int(loop.ends[-1])))
 
 
 def _share_of_work(work: _Launched, spans: Intervals) -> float:
@@ -184,7 +206,30 @@ def _families(named: _ThreadRanges, at: IntArray, fewest: int) -> list[_Family]:
         for word, mine in rows.items()
         if (family := _family(named, mine, word, covers[word], fewest)) is not None
     ]
+    found = _counted(named, at, rows, found) or found
     return _of_one_stem(named, at, fewest, max(covers.values(), default=0.0)) or found or _together(named, rows, covers)
+
+
+def _counted(named: _ThreadRanges, at: IntArray, rows: dict[int, IntArray], found: list[_Family]) -> list[_Family]:
+    """The steps that the program counts from the first to the last, next to longer ranges that come less often: these
+    are no steps, however much of the time they cover.
+
+    ```
+    thread   [step 0][step 1][step 2][evaluate          ][step 3][step 4][step 5][evaluate          ]
+    ```
+    """
+    steps = [len(each.rows) for each in found if each.kind == STEP]
+    if not steps or _cover(named.spans[at]) < LEAST_COVER:
+        return []
+    counts = (
+        word for word, mine in rows.items() if len(mine) >= TIMES * min(steps) and is_step(named.kinds.words[word])
+    )
+    return [_Family(rows[word], named.kinds.words[word]) for word in counts if _counts(named.number[rows[word]])]
+
+
+def _counts(number: IntArray) -> bool:
+    """Whether numbers count one by one, none of them twice."""
+    return bool(number[0] >= 0 and (np.diff(number) == 1).all())
 
 
 def _of_one_stem(named: _ThreadRanges, at: IntArray, fewest: int, alone: float) -> list[_Family]:

@@ -28,6 +28,7 @@ from nsysdiag.trace.enums import CopyKind
 _COUNTER = re.compile(
     r"(?<![0-9a-z])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=[a-f]*\d)[0-9a-f]{8,})(?![0-9a-z])|\d+"
 )
+_NUMBER = re.compile(r"(?<!\d)\d{1,18}(?!\d)")
 _LIST = re.compile(r"#(?:[_,; ]+#)+(?=[)\]])")
 # What frameworks write around every operator: one may well be as long as a step, and is none.
 OPERATOR = re.compile(r"(aten|autograd|c10d?|torch|prims)::|.*, (seq|op_id|sizes) = ")
@@ -71,11 +72,13 @@ def stem_of(word: str) -> str:
 
 class Kinds(Struct, frozen=True):
     """For each name of a range: the code of the name without its counters, and whether it is that of an operator.
-    `part` is the code of the name with its counters where these number parts of a model, else -1."""
+    `part` is the code of the name with its counters where these number parts of a model, else -1; `number` is the
+    first number in the name, -1 without one."""
 
     code: IntArray
     operator: BoolArray
     part: IntArray
+    number: IntArray
     words: list[str]
     parts: list[str]
 
@@ -93,7 +96,13 @@ class Kinds(Struct, frozen=True):
             for at, name in zip(code, ranges.names, strict=True)
         ]
         numbered = np.array(part, dtype=np.int64)
-        return cls(codes, operator[codes] & (numbered < 0), numbered, list(words), list(parts))
+        number = np.array([_number(name) for name in ranges.names], dtype=np.int64)
+        return cls(codes, operator[codes] & (numbered < 0), numbered, number, list(words), list(parts))
+
+
+def _number(name: str) -> int:
+    found = _NUMBER.search(name)
+    return int(found[0]) if found is not None else -1
 
 
 def _numbers(word: str) -> bool:

@@ -6,12 +6,14 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct_values
+from nsysdiag.iterations.begins import Sequence as Operations
 from nsysdiag.iterations.begins import with_the_first
 from nsysdiag.iterations.happened import Happened, anchor_of
 from nsysdiag.iterations.loop import STEP, Loop
@@ -105,7 +107,22 @@ def perhaps_layers(
     if _clears(loop, device) or _replays(loop, device) or _calls(loop, device, calls, names) or _pauses(loop, happened):
         return loop
     model = _of_a_model([strings.text(anchor_of(code)) for code in kernels])
-    return with_the_first(loop, happened).in_doubt_of_all(count, model=model)
+    made = with_the_first(loop, happened).in_doubt_of_all(count, model=model)
+    return replace(made, layers=(1,) * layers) if (layers := _layers_in(loop, happened)) > 1 else made
+
+
+def _layers_in(loop: Loop, happened: Happened) -> int:
+    """How many layers of a model are in each repeat: as many as attend, with other kernels between. 0 if not known.
+
+    ```
+    repeats     |a n m q A n m q|a n m q A n m q|      two kinds of attention in turn: two layers in each
+    ```
+    """
+    found = Operations.of(loop, happened) if happened.attention else None
+    if found is None:
+        return 0
+    at = np.flatnonzero(np.isin(found.usual, list(happened.attention)))
+    return int(np.count_nonzero(np.diff(at, prepend=-2) > 1))
 
 
 def _of_a_model(kernels: list[str]) -> bool:

@@ -264,6 +264,22 @@ def goes_on(special: Special, found: RepeatCounts, happened: Happened) -> bool:
     return special.exact and lacks and not any(found.usual.get(code) for code in happened.updates)
 
 
+def takes_turns(special: Special, found: RepeatCounts, happened: Happened) -> bool:
+    """Whether special repeats, at a regular distance that is short, mostly have kernels that no other has, and lack
+    some that all others have: two models in turn, of which each may be stepped, or both together. A few such kernels
+    are another direction of a sweep."""
+    others_lack = {code for code in special.more if code in happened.kernels and not found.usual[code]}
+    kernels = sum(int(np.median(count[special.at])) for code, count in found.count.items() if code in happened.kernels)
+    own = sum(special.more[code] for code in others_lack) >= max(MANY_OTHERS * kernels, 1)
+    others = np.delete(np.arange(found.size - 1), special.at[special.at < found.size - 1])
+    lacks = any(
+        not count[special.at[:-1]].any() and count[others].all()
+        for code, count in found.count.items()
+        if code in happened.kernels
+    )
+    return special.exact and special.each < MANY_INNER and own and lacks
+
+
 MOST_LEVELS = 6
 ALIKE, MOST_TRIED = 0.8, 6
 """Of repeats so many have the same operations. A loop is looked for from so many names of kernels."""
@@ -290,8 +306,10 @@ def around(loop: Loop, happened: Happened, whole_end: int) -> Iterator[OuterLoop
         if outer is not None:
             steps, certain = judged(special, found, happened)
             yield OuterLoop(outer, special.each, steps, certain)
-        elif goes_on(special, found, happened) and (cycle := _cycle(loop, special, whole_end)) is not None:
-            yield OuterLoop(cycle, special.each, steps=True, certain=False, more=False)
+        elif (cycle := _cycle(loop, special, whole_end)) is not None:
+            steps = goes_on(special, found, happened)
+            if steps or takes_turns(special, found, happened):
+                yield OuterLoop(cycle, special.each, steps=steps, certain=False, more=False)
 
 
 def outermost(loop: Loop, happened: Happened, end: int) -> Loop:

@@ -54,8 +54,8 @@ class PhaseSteps(Packed, frozen=True):
 
     `lengths` is the time of each, packed as in `iterations.packed`: of `each` together where there are very many. It is
     empty of few steps, and in a job of one loop, whose iterations have it. `operations` is the median number in a step,
-    over all devices; None where not counted. `layers` is how many layers of each kind are in a step, empty where all
-    are alike or none are known."""
+    over all devices; None where not counted. `layers` is how many layers of each kind are in a step, or in a repeat
+    that may be several layers; empty where all are alike or none are known."""
 
     count: Count
     median_ns: Period
@@ -103,6 +103,7 @@ class PhaseSteps(Packed, frozen=True):
             return f"one pass{self._layers} (no steady state)"
         if not self.of_the_program:
             what = "probably layers of one pass" if self.model else "layers of one pass, or steps"
+            what = f"probably {self._several} layers of one pass each" if self.layers else what
             each = f"{format_count(self.kernels or 0)} kernels"
             return f"{format_count(self.count)} repeats of {each} ({what}: see --step), {self.length}"
         steps = f"{format_count(self.count)} step{'' if self.count == 1 else 's'}"
@@ -134,7 +135,15 @@ class PhaseSteps(Packed, frozen=True):
         count = format_count(self.parts)
         if self.certain:
             return f" of {count} layers"
-        return f": {count} repeats of {format_count(self.kernels or 0)} kernels, {'probably ' * self.model}its layers"
+        what = (
+            f"each probably {self._several} of its layers" if self.layers else f"{'probably ' * self.model}its layers"
+        )
+        return f": {count} repeats of {format_count(self.kernels or 0)} kernels, {what}"
+
+    @property
+    def _several(self) -> str:
+        """How many layers of a pass are in each repeat."""
+        return format_count(sum(self.layers))
 
     @property
     def length(self) -> str:

@@ -69,6 +69,7 @@ def _steps_of(spans: Intervals, layers: list[StepLoop], named: int) -> PhaseStep
         kind=STEP if len(spans) > 1 else PASS,
         kernels=next((loop.kernels for loop in layers if loop.kernels), None),
         model=any(loop.model for loop in layers),
+        layers=next((list(loop.layers) for loop in layers if loop.kernels), []),
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 from msgspec import Struct
 
@@ -164,14 +162,16 @@ def _full_of_steps(borders: IntArray, loops: list[StepLoop]) -> BoolArray:
 
 
 def _warm_ups(borders: IntArray, mix: FloatArray, repeats: IntArray, steady: BoolArray) -> BoolArray:
-    """The steady parts that are a warm-up of the next one: most of their kernels are the same, but run far less often
-    in the warm-up, and take longer each time."""
+    """The steady parts that are a warm-up of the next one that is none: most of their kernels are the same, but run far
+    less often in the warm-up, and take longer each time."""
     found = np.zeros(len(steady), np.bool_)
     slowness = np.diff(borders) / np.maximum(repeats, 1)
-    for at, after in pairwise(np.flatnonzero(steady).tolist()):
+    after = -1
+    for at in np.flatnonzero(steady).tolist()[::-1]:
         shared = max(_share_in(mix[after], mix[at]), _share_in(mix[at], mix[after])) >= REPEATED_SHARE
         few = repeats[at] <= WARM_UP_REPEATS * repeats[after]
-        found[at] = shared and few and slowness[at] >= WARM_UP_SLOWER * slowness[after]
+        found[at] = after >= 0 and shared and few and slowness[at] >= WARM_UP_SLOWER * slowness[after]
+        after = after if found[at] else at
     return found
 
 

@@ -8,7 +8,6 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
@@ -29,7 +28,7 @@ from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phrases import finished
 from nsysdiag.pipeline import analyze_devices
 from nsysdiag.pipeline.reading import Progress
-from nsysdiag.pipeline.result import TraceResult
+from nsysdiag.pipeline.result import DeviceResult, TraceResult
 from nsysdiag.ranks.clocks import RankTimeline, meet_by_mpi, rank_timeline
 from nsysdiag.ranks.comparison import compare_ranks
 from nsysdiag.ranks.facts import RankComparison
@@ -39,9 +38,6 @@ from nsysdiag.shortage import Attempt
 from nsysdiag.trace.formats import stem_of
 from nsysdiag.trace.trace import open_trace
 from nsysdiag.version import __version__
-
-if TYPE_CHECKING:
-    from nsysdiag.pipeline.result import DeviceResult
 
 
 class RankJob(Struct, frozen=True):
@@ -196,8 +192,7 @@ def analyze_ranks(
     if len(ranks) < 2:
         found = f"{ranks[0].rank} is the only GPU with work" if ranks else "no GPU did any work"
         raise UsageError(
-            f"there is nothing to compare: {found}",
-            hint="name the traces of all ranks, or one that holds several GPUs",
+            f"there is nothing to compare: {found}", hint="name the traces of all ranks, or one that holds several GPUs"
         )
     comparison = compare_ranks(ranks)
     if not comparison.groups:

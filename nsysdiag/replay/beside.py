@@ -24,6 +24,8 @@ OUTSIDE = re.compile(rf".*sleep\w*|{MESSAGES.pattern}|_*(readv?(_chk)?|accept4?|
 """Calls that wait for a time, a device, a file, or other computers."""
 
 
+MOST_WAITING = 0.05
+"""Of the replayed time: who waits for less is busy all the time."""
 LEAST_SPAN = 1 / 3
 """Of the steps: who waits in the first of them only is no thread that follows them."""
 ANSWER_NS = 100_000
@@ -46,6 +48,7 @@ class Beside(Struct, frozen=True):
     naps: int = 0
     followers: IntArray = np.empty(0, dtype=np.int64)
     follower_ns: IntArray = np.empty(0, dtype=np.int64)
+    each_ns: tuple[IntArray, ...] = ()
 
     @classmethod
     def of(
@@ -61,10 +64,14 @@ class Beside(Struct, frozen=True):
         others = np.setdiff1d(every, np.union1d(launching, host_trace.nsys_threads))
         kin = others[np.isin(process_of(others), process_of(held))]
         naps = _naps(calls, np.flatnonzero(inside & np.isin(calls.thread, kin)))
-        followers, works = _followers(calls, kin, stretch)
+        followers, works, each = _followers(calls, kin, stretch)
+        busy = _always_busy(calls, np.setdiff1d(kin, np.union1d(followers, wakers)), launching, stretch)
+        followers = np.append(followers, busy)
+        works = np.append(works, np.full(len(busy), (stretch.end - stretch.begin) // stretch.count))
         makers, makes = _makers(host_trace.ranges.rows, np.setdiff1d(kin, np.union1d(followers, wakers)), stretch)
         found = np.concatenate((followers, makers)), np.concatenate((works, makes))
-        return cls(threads, int((sends[calls.name] & inside).sum()), naps, *found)
+        unknown = (np.empty(0, dtype=np.int64),) * (len(found[0]) - len(each))
+        return cls(threads, int((sends[calls.name] & inside).sum()), naps, *found, (*each, *unknown))
 
 
 def _naps(calls: CallTable, rows: IntArray) -> int:
@@ -75,22 +82,66 @@ def _naps(calls: CallTable, rows: IntArray) -> int:
     return int(np.bincount(distinct(calls.thread[rows[long]])[1]).max(initial=0))
 
 
-def _followers(calls: CallTable, threads: IntArray, stretch: Stretch) -> tuple[IntArray, IntArray]:
-    """Those of the threads that follow the steps, and how long in one each works, in ns."""
-    names = np.array([LOCKS.fullmatch(each) is None for each in calls.names], dtype=np.bool_)
-    answered = np.isin(ends_of(calls.names), (Ends.SIGNAL, Ends.RELEASE)) & (is_timed(calls.names) == 0) & names
+def _followers(
+    calls: CallTable, threads: IntArray, stretch: Stretch
+) -> tuple[IntArray, IntArray, tuple[IntArray, ...]]:
+    """Those of the threads that follow the steps, and how long in one each works, in ns; and between its waits."""
     begin, end = (np.clip(each, stretch.begin, stretch.end) for each in (calls.start, calls.end))
-    rows = np.flatnonzero(np.append(answered, False)[calls.name] & (end - begin >= WAITED_NS))
-    rows = rows[np.isin(calls.thread[rows], threads)]
+    inside = (calls.start < stretch.end) & (calls.end > stretch.begin)
+    every = np.flatnonzero(_answered(calls) & inside & np.isin(calls.thread, threads))
+    long = end[every] - begin[every] >= WAITED_NS
+    rows = every[long]
     if len(rows) == 0:
-        return rows, rows
+        return rows, rows, ()
     found, thread = distinct(calls.thread[rows])
     if stretch.stepwise:
         follows = _in_each_step(thread, begin[rows], len(found), stretch)
+        # Who works for any time comes to some of its waits too late to wait.
+        asks = every[np.isin(calls.thread[every], found)]
+        of_asks = np.searchsorted(found, calls.thread[asks])
+        mostly = 2 * np.bincount(thread) >= np.bincount(of_asks, minlength=len(found))
+        follows |= _in_each_step(of_asks, begin[asks], len(found), stretch) & mostly
     else:
         follows = np.bincount(thread) >= FEWEST_ANSWERED
-    works = [_works_ns(begin[rows[thread == each]], end[rows[thread == each]], stretch) for each in range(len(found))]
-    return found[follows], np.array(works)[follows]
+    rows_of = [rows[thread == each] for each in np.flatnonzero(follows).tolist()]
+    asks_of = [every[calls.thread[every] == each] for each in found[follows].tolist()]
+    works = [_works_ns(begin[mine], end[mine], stretch) for mine in rows_of]
+    return found[follows], np.array(works, dtype=np.int64), tuple(_between(begin[each], end[each]) for each in asks_of)
+
+
+def _between(begin: IntArray, end: IntArray) -> IntArray:
+    """How long a thread works between waits that begin and end then."""
+    order = np.argsort(begin, kind="stable")
+    return np.maximum(begin[order][1:] - end[order][:-1], 0)
+
+
+def _answered(calls: CallTable) -> BoolArray:
+    """Which calls wait for another thread of the program, and for no lock."""
+    names = np.array([*(LOCKS.fullmatch(each) is None for each in calls.names), False], dtype=np.bool_)
+    ends = np.append(np.isin(ends_of(calls.names), (Ends.SIGNAL, Ends.RELEASE)) & (is_timed(calls.names) == 0), False)
+    found: BoolArray = (ends & names)[calls.name]
+    return found
+
+
+def _always_busy(calls: CallTable, threads: IntArray, launching: IntArray, stretch: Stretch) -> IntArray:
+    """Those of the threads that take what others hand over, and hardly ever wait for more: with shorter steps these may
+    have to wait for them, as soon as no more fits between them.
+
+    ```
+    solver   [step 0](hands over)[step 1][step 2](hands over)[step 3][step 4](hands over)
+    writer   (takes)[writes ...............](takes)[writes .................](takes)[writes ...
+    ```
+    """
+    begin, end = (np.clip(each, stretch.begin, stretch.end) for each in (calls.start, calls.end))
+    rows = np.flatnonzero(_answered(calls) & (calls.start >= stretch.begin) & (calls.start < stretch.end))
+    of_steps = np.count_nonzero(np.isin(calls.thread[rows], launching))
+    rows = rows[np.isin(calls.thread[rows], threads)]
+    if not stretch.stepwise or of_steps < FEWEST_ANSWERED or not len(rows):
+        return rows[:0]
+    found, thread = distinct(calls.thread[rows])
+    waited = np.bincount(thread, (end - begin)[rows])
+    often = np.bincount(thread) >= FEWEST_ANSWERED
+    return found[often & (waited < MOST_WAITING * (stretch.end - stretch.begin))]
 
 
 def _works_ns(begin: IntArray, end: IntArray, stretch: Stretch) -> int:

@@ -228,8 +228,20 @@ def _followers(case: BoundCase) -> Sequence[int]:
     gone = (pieces.end - pieces.start) * (1 - changes.time)
     taken = np.append(np.bincount(pieces.start // axis.stride, gone, len(axis.threads)), 0.0)  # 0 where not replayed
     left = beside.follower_ns - taken[axis.lane(beside.followers)] / changes.model.stretch.count
-    longest = round(float(left.max()))
+    longest = round(
+        max(map(_with_uneven, left.tolist(), beside.follower_ns.tolist(), beside.each_ns, [run.ns] * len(left)))
+    )
     return [min(longest, now.ns)] if longest > run.ns else []
+
+
+def _with_uneven(left: float, works_ns: int, each: IntArray, step_ns: int) -> float:
+    """How long a step is with a thread of which `left` ns of its work in each are left. Where it works for any time
+    from wait to wait, each of its longer turns may be waited for: few results fit between it and the steps."""
+    if not len(each):
+        return left
+    turns = each * (left / max(works_ns, 1))
+    per_step = left / max(float(turns.mean()), 1.0)
+    return max(left, float(np.maximum(turns, step_ns / max(per_step, 1.0)).mean()) * per_step)
 
 
 def _helpers(case: BoundCase) -> Sequence[int]:
@@ -357,6 +369,35 @@ def _staged(case: BoundCase) -> Sequence[int]:
     return [max(run_of(replace(changes, more=changes.more + more)).ns, case.run.ns)] if more.any() else []
 
 
+def _staged_behind(case: BoundCase) -> Sequence[int]:
+    """Uploads from pageable memory were staged while their stream was busy, which no row shows: for as long, next to
+    the copy itself, as others were that are seen; all of that time, where none is.
+
+    ```
+    thread   [launch][cudaMemcpy: staging? ..... ]      a shorter kernel leaves less of the call
+    stream           [== k ==============)[= copy =)
+    ```
+    """
+    changes, model = case.changes, case.changes.model
+    hidden = hidden_staging(model)
+    held = np.isin(model.work.launch, model.threads.held.call[changes.held])
+    if not (hidden[held] > 0).any():
+        return []
+    cost = np.where(held, np.maximum(changes.cost, hidden), changes.cost)
+    longer = run_of(replace(changes, cost=cost)).ns
+    return [min(max(longer, case.run.ns), case.now.ns)] if longer > case.run.ns else []
+
+
+def hidden_staging(model: Model) -> IntArray:
+    """For how long each upload from pageable memory may have been staged while its stream was busy, in ns."""
+    work, cost = model.work, model.cost
+    seen = model.uploads & (cost > 0) & ~model.staged
+    usual = float(np.median(cost[seen] / np.maximum(work.length[seen], 1))) if seen.any() else np.inf
+    busy = np.where(model.uploads & (cost == 0) & ~model.staged, np.maximum(work.start - work.issued, 0), 0)
+    found: IntArray = np.minimum(busy, usual * np.maximum(work.length, 1)).astype(np.int64)
+    return found
+
+
 def _explained(case: BoundCase) -> Sequence[int]:
     """Operations do not start late where other rows explain why they did; or all pages move only once what is before
     them in their stream has ended.
@@ -447,6 +488,7 @@ RULES = (
     BoundRule("A thread asks for the device and sleeps between: it notices later that the work is done.", _polls),
     BoundRule("Hardly any operation was queued: how soon queued ones follow each other is not known.", _gaps),
     BoundRule("Uploads from pageable memory may be staged once their stream is empty.", _staged),
+    BoundRule("Uploads from pageable memory may have been staged while their stream was busy.", _staged_behind),
     BoundRule("Recording operators and functions slows the host: how much of its time this takes is unknown.", _slowed),
     BoundRule("Some operations start late for a reason that other rows show.", _explained),
     BoundRule("Some operations and threads wait for something that is not in the trace.", _followed),

@@ -38,7 +38,7 @@ from nsysdiag.replay.model import Model
 from nsysdiag.replay.places import LATE_RANK, Problem, others, part_of, problems_of
 from nsysdiag.replay.rank_like import like_the_median
 from nsysdiag.replay.sources import asks_others
-from nsysdiag.replay.transforms import FixScope, overlap, take_out, without_on_devices
+from nsysdiag.replay.transforms import FixScope, handed_over_ns, overlap, take_out, without_on_devices
 from nsysdiag.replay.work import Class
 
 # Waits in a row, which are for the same work: a value that is read back, and the synchronization behind the copy.
@@ -115,7 +115,7 @@ def _reads(model: Model) -> BoolArray:
     return found
 
 
-BEFORE_WORK, STARTUP, HOST = "before_work", "startup", "host"
+BEFORE_WORK, STARTUP, HOST, EXPOSED_COPY = "before_work", "startup", "host", "exposed_copy"
 POLLS = 1.2
 """Sleeps a step, at least, of a thread that may be polling: what a program does on purpose, it mostly does once."""
 BUSY = 0.9
@@ -241,7 +241,10 @@ def _of_start(model: Model, finding: Finding) -> Intervals | None:
 
 def taken_out(model: Model, finding: Finding) -> int | None:
     """For how long, in ns, any thread does what the fix of a start takes out: no more can be saved, as nothing runs
-    in another order if that gets shorter. None for other findings, and where nothing is known of it."""
+    in another order if that gets shorter. Nor do copies that hand over data save more than their time. None for other
+    findings, and where nothing is known of it."""
+    if finding.cause == EXPOSED_COPY:
+        return handed_over_ns(model)
     spans = _of_start(model, finding) if finding.cause == BEFORE_WORK else None
     if spans is None:
         return None
@@ -334,7 +337,7 @@ def _host_functions(changes: Changes, its: FixScope) -> bool:
 
 
 RULES: dict[str, Callable[[Changes, FixScope], bool]] = {
-    "exposed_copy": _exposed_copy,
+    EXPOSED_COPY: _exposed_copy,
     "exposed_comm": _exposed_communication,
     IN_MPI: _exposed_mpi,
     HOST_FUNCTION.id: _host_functions,

@@ -89,6 +89,11 @@ pace."""
 _OFF_CPU = PLACE[PREEMPTION]
 _HELD = re.compile(r"_*(readv?|recv\w*|p?poll|p?select6?|epoll_p?wait2?|accept4?|ioctl|mq_\w*receive|msgrcv)(_chk)?")
 """Calls that wait until another process, a device or a peer has something."""
+UNTIL_TIME = re.compile(r"clock_nanosleep")
+"""Calls that may sleep until a time. If it has passed, they are as short as their return: whoever catches up with a
+clock, and is faster then, sleeps."""
+BACK_NS = 80_000
+"""The longest return of a sleep that was none."""
 MESSAGES = re.compile(r"_*(recv\w*|p?poll|p?select6?|epoll_p?wait2?|mq_\w*receive|msgrcv)(_chk)?")
 """Calls that wait for others, and never read a file."""
 
@@ -112,7 +117,7 @@ def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: S
     much = total >= LEAST_ERROR * (stretch.end - stretch.begin)
     found = [Timed.empty()]
     of_kind = RowsOf(kind, among=np.flatnonzero(much))
-    by_message = names.calls_like(MESSAGES)
+    by_message, until_times = names.calls_like(MESSAGES), names.calls_like(UNTIL_TIME)
     for each in of_kind.values():
         rows = of_kind[each][np.argsort(axis.time(waits.start[of_kind[each]]), kind="stable")]
         works = bool(np.isin(waits.cause[rows[0]], MAY_WORK))
@@ -121,6 +126,8 @@ def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: S
             begin, end = axis.time(waits.start[mine]), axis.time(waits.start[mine]) + length[mine]
             by_clock = waits.cause[rows[0]] == PLACE[SLEEP.id]
             sure, period = _judged(begin, end, np.searchsorted(stretch.borders, begin), by_clock=bool(by_clock))
+            if sure is None and until_times[waits.call[rows[0]]] and float(np.quantile(end - begin, MANY)) <= BACK_NS:
+                sure = False
             # A message comes when it was sent: nothing else makes the wait for it as long as ever.
             sure = bool(sure) if by_message[waits.call[rows[0]]] else sure
             # What is seen in few steps, or a few times in a window without steps, paces no loop.

@@ -6,8 +6,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, nearest_before, union
+from nsysdiag.arrays.intervals import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Intervals,
+    contains,
+    coverage,
+    nearest_before,
+    union,
+)
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, INPUT_WAIT, PLACE, SYNCHRONIZATION, blocking_copy, sync, variant_of
 from nsysdiag.causes.cause import HINTS
 from nsysdiag.causes.thread_waits import SLEEP
@@ -42,10 +52,44 @@ def part_of(model: Model, problem: Problem, rest: Sequence[Problem], its: FixSco
     paths = [problem.nvtx[:depth] for depth in range(len(problem.nvtx), -1, -1)]
     found = ((path, every.within(_part(model, problem, path))) for path in paths)
     path, part = next(((path, part) for path, part in found if part.anything), (None, None))
+    if part is None or path is None:
+        return None
     for each in rest:
-        if part is not None and path is not None and _is_inside(each, problem, path):
+        if _is_inside(each, problem, path):
             part = part.without(_part(model, each, each.nvtx))
+    return _without_others(model, problem, path, part, rest)
+
+
+def _without_others(
+    model: Model, problem: Problem, path: list[str], part: FixScope, rest: Sequence[Problem]
+) -> FixScope:
+    """The part without what another thread did behind its waits, if a finding at another place is about that and its
+    own time is as long as it takes itself: then it is not charged for the other thread's.
+
+    ```
+    trainer   <step [prepare][launch][waits for the server   ]>     host code in step: what it prepares
+    server                           <apply [computes       ]>      host code in apply: a finding of its own
+    ```
+    """
+    mine = (_own(model, path) > 0) & (part.pieces > 0)
+    length = model.pieces.end - model.pieces.start
+    explained = float(length[mine] @ part.pieces[mine]) >= _taken(problem) * (model.stretch.end - model.stretch.begin)
+    elsewhere = (each for each in rest if each.cause == problem.cause and each.nvtx and each.nvtx[-1] not in path)
+    for each in elsewhere if explained and path else ():
+        theirs = (_own(model, each.nvtx) > 0) & ~mine
+        part = replace(part, pieces=np.where(theirs, 0.0, part.pieces))
     return part
+
+
+def _taken(problem: Problem) -> float:
+    """The share of the judged time that a problem takes."""
+    return problem.share if isinstance(problem, Finding) else 0.0
+
+
+def _own(model: Model, path: list[str]) -> FloatArray:
+    """How much of each piece of host time is of a launching thread in `path`, 0 to 1: it may begin before the range."""
+    own: BoolArray = np.isin(model.program.thread[model.pieces.owner], model.launching)
+    return own * (model.pieces.inside(_ranges_of(model, path)) if path else 1.0)
 
 
 def _is_inside(other: Problem, problem: Problem, path: list[str]) -> bool:
@@ -72,9 +116,8 @@ def _part(model: Model, problem: Problem, path: list[str]) -> FixScope:
     loads = (threads.woken.loader > 0) & (problem.cause != INPUT_WAIT)
     # Time in which others hold the interpreter lock is charged to the wait for it, whatever they do.
     behind = time_behind(model, woken & (threads.woken.interpreter == 0) & ~loads, ~loads)
-    own = np.isin(model.program.thread[model.pieces.owner], model.launching)
     part = FixScope(
-        pieces=np.maximum(where(model.pieces.spans) & own, model.pieces.inside(behind)),
+        pieces=np.maximum(_own(model, path), model.pieces.inside(behind)),
         held=where(model.on_axis(threads.held.thread, threads.held.begin, threads.held.end)),
         full=where(model.on_axis(threads.full.thread, threads.full.begin, threads.full.end)),
         woken=woken,
@@ -94,8 +137,13 @@ def _inside(model: Model, path: list[str]) -> Where:
     empty."""
     if not path:
         return lambda spans: np.ones(len(spans), dtype=np.bool_)
-    inside = union(model.ranges_of([code for code, name in model.normal_ranges.items() if name == path[-1]]))
+    inside = _ranges_of(model, path)
     return lambda spans: contains(inside, spans.start)
+
+
+def _ranges_of(model: Model, path: list[str]) -> Intervals:
+    """The ranges with the innermost name of a path, as a set on the axis of threads."""
+    return union(model.ranges_of([code for code, name in model.normal_ranges.items() if name == path[-1]]))
 
 
 def _variants_of_pieces(model: Model, cause: str) -> IntArray:
@@ -135,4 +183,4 @@ def _after_copies(model: Model) -> IntArray:
     if len(calls) == 0:
         return np.zeros(len(before), dtype=np.int64)
     near: BoolArray = (before >= 0) & (spans.start - calls.spans.end[row] <= sync.READ_BACK_NS)
-    return np.where(near, model.host.facts.copied[calls.row[row]], 0)
+    return np.where(near, model.host.facts.copied(calls.row[row]), 0)

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from nsysdiag.causes import PLACE
 from nsysdiag.diagnosis.facts import LIKELY_BELOW, REPLAY, Predicted
-from nsysdiag.events.rows import distinct_values
 from nsysdiag.findings.facts import Finding
 from nsysdiag.messages import UsageError
 from nsysdiag.replay.bounds import BoundCase, bounds_of, computing, spread_of_mean
@@ -24,7 +23,7 @@ from nsysdiag.replay.model import Model
 from nsysdiag.replay.reshaped import with_edges
 from nsysdiag.replay.run import Run, as_run, four_parts, run_of, step_idle
 from nsysdiag.replay.step_work import StepWork
-from nsysdiag.replay.transforms import MOST_NEAR, SHAPES, apply, edges_of
+from nsysdiag.replay.transforms import MOST_NEAR, SHAPES, apply, edges_of, handed_over_ns
 from nsysdiag.report import Outlook
 
 MOST_ERROR = 0.02
@@ -59,16 +58,15 @@ class Prediction(Struct, frozen=True):
         return self.high_ns - self.low_ns > MOST_APART * self.now.ns
 
     def saving(self, most: float, taken_ns: int | None = None) -> Prediction:
-        """The same, but no more than this share is saved; what is entangled may save more. Kernels of one thread in
-        several streams may run at the same time then, where they did not. Nor is more saved than `taken_ns`, if it is
+        """The same, but no more than this share is saved; what is entangled may save more. Kernels in several
+        streams may run at the same time then, where they did not. Nor is more saved than `taken_ns`, if it is
         given. The share is of all judged time: where others work on the device, too, it is none of the steps, and the
         replayed steps may differ from the rest by their spread."""
         model = self.changes.model
         if (model.step_work < StepWork.OWN).any() and taken_ns is None:
             return self
         least = math.ceil((1 - most) * self.now.ns)
-        if len(distinct_values(model.launched_by)) == 1:
-            least -= max(round(computing(model, self.now) - computing(model, self.run)), 0)
+        least -= max(round(computing(model, self.now) - computing(model, self.run)), 0)
         least = least if taken_ns is None else max(least, self.now.ns - taken_ns)
         run = replace(self.run, longer=max(least - self.run.ns, 0))
         differs = spread_of_mean(self.now.steps, self.run.steps // self.run.each) if self.now.count > 1 else 0.0
@@ -131,7 +129,10 @@ def predict(
                 apply(changes, transform)
             else:
                 _fix(changes, transform.of, known)
-    return prediction_of(likely, identity, others)
+    made = prediction_of(likely, identity, others)
+    alone = len(transforms) == 1 and (transforms[0].option, transforms[0].of) == ("overlap", "copies")
+    most = handed_over_ns(model) if alone else None
+    return made if most is None else made.saving(1.0, most)
 
 
 def _fix(changes: Changes, finding: str, findings: Mapping[str, Finding]) -> None:

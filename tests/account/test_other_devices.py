@@ -17,7 +17,7 @@ from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import CAUSES, EVENT_WAIT, SYNCHRONIZATION
 from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.rows import ThreadAxis
-from nsysdiag.gaps.stream_waits import OTHER_DEVICE
+from nsysdiag.gaps.gaps import OTHER_DEVICE
 from nsysdiag.ledger.ledger import SliceCollector
 from nsysdiag.time.table import IDLE, TimeTable
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import nsysdiag
+from nsysdiag.batch.results import OURS
 from nsysdiag.bottlenecks import BOTTLENECKS
 from nsysdiag.cli.console import BROKEN_BUDGET, BUG
-from nsysdiag.formats.batch.registry import OURS
 from nsysdiag.functions import bundled_trace
 from nsysdiag.messages import NsysdiagError
 from nsysdiag.signals import Ended

@@ -240,6 +240,22 @@ class TestLayers:
         assert steps is not None
         assert steps.words.startswith(f"10 steps of {said}, median ")
 
+    def test_two_kinds_in_turn_are_two_layers_of_a_pass(self, tmp_path: Path) -> None:
+        """Nothing but the attention shows that a repeat is more than a layer."""
+
+        def script(t: Thread, loops: Loops) -> Body:
+            yield from t.copy("HtoD", 1 << 14, 5 * US)
+            yield from kernels(t, ("embedding", 15))
+            for layer in range(24):
+                attention = SLIDING if layer % 2 else GLOBAL
+                yield from kernels(t, ("rms_norm", 8), ("gemm", 50), *attention, ("gemm", 40), ("silu_gemm", 90))
+            yield from kernels(t, ("head", 90))
+            yield from t.blocking_copy("DtoH", 4000, 3 * US)
+
+        steps = steps_of(report_of(script, tmp_path))
+        assert steps is not None
+        assert steps.words.startswith("12 repeats of 10 kernels (probably 2 layers of one pass each: see --step)")
+
     def test_layers_of_one_kind_have_none(self, tmp_path: Path) -> None:
         steps = steps_of(report_of(passes(DENSE), tmp_path))
         assert steps is not None
@@ -279,6 +295,57 @@ class TestLayers:
                 yield from t.compute(170 * MS)
 
         assert "teardown" not in [each.name for each in report_of(script, tmp_path).phases]
+
+
+class TestCounters:
+    """What a program counts from its first step to its last is a step, and what it counts again and again may not be
+    one."""
+
+    def test_counted_steps_are_steps_next_to_longer_ranges(self, tmp_path: Path) -> None:
+        def script(t: Thread, loops: Loops) -> Body:
+            for number in range(40):
+                t.push(f"step {number}")
+                yield from kernels(t, ("forward", 100), ("backward", 150))
+                t.pop()
+                if number % 5 == 4:
+                    t.push("evaluate")
+                    for _ in range(10):
+                        yield from kernels(t, ("infer", 300))
+                        yield from t.blocking_copy("DtoH", 4096, 3 * US)
+                    t.pop()
+
+        steps = steps_of(report_of(script, tmp_path))
+        assert steps is not None
+        assert (steps.count, steps.certain) == (40, True)
+
+    @pytest.mark.parametrize(("each", "certain"), [(4, False), (100, True)])
+    def test_steps_that_are_counted_again_may_be_parts_of_one(self, each: int, certain: bool, tmp_path: Path) -> None:
+        """Not where these are more than a model has layers: then they are rounds, or epochs."""
+
+        def script(t: Thread, loops: Loops) -> Body:
+            for number in range(400):
+                t.push(f"step {number % each}")
+                yield from kernels(t, ("gemm", 50), ("norm", 10))
+                t.pop()
+
+        steps = steps_of(report_of(script, tmp_path))
+        assert steps is not None
+        assert (steps.count, steps.certain, steps.group) == (400, certain, None if certain else each)
+
+
+class TestTurns:
+    @pytest.mark.parametrize(("own", "certain"), [(3, False), (1, True)])
+    def test_repeats_that_take_turns_may_be_one_step(self, own: int, certain: bool, tmp_path: Path) -> None:
+        """Two models; but a kernel of many that differs is another direction of the same sweep."""
+
+        def script(t: Thread, loops: Loops) -> Body:
+            for number in range(40):
+                yield from kernels(t, ("embed", 30), *(((f"model_{number % 2}", 100),) * own), *((("same", 60),) * 2))
+                yield from t.blocking_copy("DtoH", 4, 2 * US)
+
+        steps = steps_of(report_of(script, tmp_path))
+        assert steps is not None
+        assert (steps.count, steps.certain) == (40, certain)
 
 
 class TestNames:

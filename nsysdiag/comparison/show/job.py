@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from nsysdiag.comparison.facts import BYTES, THREADS
+from nsysdiag.comparison.facts import (
+    BYTES,
+    THREADS,
+    Change,
+    Comparison,
+    DeviceComparison,
+    JobComparison,
+    PartChange,
+    PhaseChange,
+)
 from nsysdiag.comparison.show import words
 from nsysdiag.comparison.show.views import entry, has_roots, split, title
 from nsysdiag.comparison.show.why import why
@@ -27,12 +36,6 @@ from nsysdiag.document.blocks import (
 from nsysdiag.document.columns import FIGURE, KEY, MARK, NAME, SIDE, SIGNED, TEXT, StatusMark
 from nsysdiag.document.view import Causes
 from nsysdiag.units import format_bytes, format_signed_share
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from nsysdiag.comparison.facts import Change, Comparison, DeviceComparison, JobComparison, PartChange, PhaseChange
-
 
 # Cells and limits that the tables of a comparison share.
 

@@ -21,6 +21,8 @@ from nsysdiag.ci.facts import (
     BatchEntry,
     BatchFinding,
     BatchSummary,
+    BudgetResult,
+    UnjudgedBudget,
     states,
     unused_gpus,
 )
@@ -31,15 +33,13 @@ from nsysdiag.document.text import text_document
 from nsysdiag.document.view import as_read, by_time, severity_rank
 from nsysdiag.document.words import counted
 from nsysdiag.fields import SettingValue
-from nsysdiag.report import Tool
+from nsysdiag.report import Report, Tool
 from nsysdiag.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.ci.facts import BudgetResult, UnjudgedBudget
     from nsysdiag.formats.format import RenderOptions
-    from nsysdiag.report import Report
 
 
 # The rows of a batch, one a trace and GPU with the state of this GPU, the worst first.

@@ -11,7 +11,7 @@ from nsysdiag.document import words
 from nsysdiag.document.blocks import Chart, SectionScope
 from nsysdiag.document.drawings import DrawnLanes, LaneGroup, LegendEntry, by_bottleneck, entry_of
 from nsysdiag.document.view import WORK, Context
-from nsysdiag.formats.html.section import View, report_section
+from nsysdiag.formats.html.section import ReportSection, View, report_section
 from nsysdiag.formats.html.timeline_data import timeline_data, timelines
 from nsysdiag.formats.html.timeline_lanes import LABELS, DrawnGaps, drawn_gaps, still_lanes
 from nsysdiag.units import format_count, format_exact_ns, format_ns, format_share
@@ -19,7 +19,6 @@ from nsysdiag.units import format_count, format_exact_ns, format_ns, format_shar
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nsysdiag.formats.html.section import ReportSection
     from nsysdiag.report import DeviceReport
     from nsysdiag.timeline.facts import TimelineLevels
 

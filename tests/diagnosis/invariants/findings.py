@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from nsysdiag.account.bottlenecks import WAITING_FOR_A_SYNC
-from nsysdiag.diagnosis.one_problem import ABOUT
+from nsysdiag.diagnosis.one_problem import ABOUT, BEFORE_EACH
 from tests.diagnosis.invariants.registry import invariant
 from tests.diagnosis.report_json import (
     BOTTLENECKS,
@@ -74,7 +74,8 @@ def weighed_share(finding: Json) -> float | None:
 def _place(finding: Json) -> tuple[float, float] | None:
     """Between which shares a finding is ordered: what it saves, of an unknown one its share of the time. An upper bound
     stands behind a prediction of about its size, and so may what a thread did behind a wait. What slow iterations take
-    counts half. That a GPU is late stands before the wait by which it is."""
+    counts half, and so does a bound on what comes before each operation. That a GPU is late stands before the wait by
+    which it is."""
     share, saves = weighed_share(finding), finding["saves"]
     if share is None:
         own = float(finding.get("share", finding["lost_share"]))
@@ -85,6 +86,8 @@ def _place(finding: Json) -> tuple[float, float] | None:
         return share, share
     if finding["cause"] == "late_rank" and saves["method"] == "replay":
         return share + ABOUT, share + ABOUT
+    if finding["cause"] in BEFORE_EACH and saves["method"] != "replay":
+        return share / 2, share / 2
     behind = finding["bottleneck"] in WAITING_FOR_A_SYNC and finding["lost_share"] > finding.get("share", 0.0)
     least = max(share - ABOUT, 0.0)
     return (least, least) if saves["method"] != "replay" else (least if behind else share, share)

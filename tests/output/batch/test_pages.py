@@ -11,12 +11,12 @@ from urllib.parse import unquote
 import pytest
 from msgspec.structs import replace
 
+from nsysdiag.batch.results import OURS, write_all
 from nsysdiag.document.names import visible
 from nsysdiag.document.svg import curve_plot, spark_line
 from nsysdiag.formats.batch import summary as history
 from nsysdiag.formats.batch import trend
 from nsysdiag.formats.batch.entries import headline, result, rows
-from nsysdiag.formats.batch.registry import OURS, write_all
 from nsysdiag.formats.batch.summary import link, render_page
 from nsysdiag.formats.html.assets import content_hash
 from tests.output.batch_samples import (

@@ -1,0 +1,158 @@
+"""A program made by chance of a class: how it runs, its loops, its fixes, and what is true of it."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nsysdiag.causes import CAUSES
+from nsysdiag.replay.facts import Transform
+from tests.diagnosis.programs.registry import US, Marks
+from tests.replay.pairs.pair import varied
+from tests.simulator import EVERYTHING, Capture, Simulation
+
+if TYPE_CHECKING:
+    from nsysdiag.arrays.intervals import IntArray
+    from tests.simulator.actions import Thread
+    from tests.simulator.device import Op
+
+STEPS, WARM = 40, 4
+NAMES = ("steps", "none", "misleading")
+"""What ranges a program has: one for each step; none; or some that say `step` of what is none."""
+
+
+class Made(SimpleNamespace):
+    """The sizes of a program, all by chance. `first` are steps that are unlike the others."""
+
+    first = 0
+
+    def but(self, **changes: object) -> Made:
+        """The same with other ones."""
+        return Made(**{**vars(self), **changes})
+
+
+@dataclass(slots=True)
+class Loops(Marks):
+    """Where each repeat of each loop begins: `begun` by level, as its thread and the number of operations that this has
+    launched before it."""
+
+    begun: dict[str, list[tuple[Thread, int]]] = field(default_factory=dict)
+
+    def step(self, t: Thread, level: str = "step") -> None:
+        """A repeat of `level` begins with the next operation of the thread."""
+        self.begun.setdefault(level, []).append((t, len(_of_thread(t))))
+
+
+def _of_thread(t: Thread) -> list[Op]:
+    ops = [op for context in t.process.contexts for op in context.gpu.ops]
+    return sorted((op for op in ops if op.call is not None and op.call.owner is t), key=lambda op: op.enqueued)
+
+
+Build = Callable[[Simulation, Loops, Made], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """What is fixed: the sizes that change, and the transforms that describe it, or the largest finding of a cause."""
+
+    name: str
+    change: dict[str, object]
+    transforms: tuple[Transform, ...] = ()
+    finding: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """A class of programs. `levels` are the loops that may be called its steps; `leads` what may lead besides what most
+    time truly goes to."""
+
+    name: str
+    sizes: Callable[[random.Random], Made]
+    build: Build
+    fixes: Callable[[Made], Sequence[Fix]]
+    levels: tuple[str, ...] = ("step",)
+    gpus: int = 1
+    capture: Capture = EVERYTHING
+    leads: frozenset[str] = frozenset()
+
+    def made(self, seed: int, salt: str = "") -> Made:
+        """The sizes of a seed."""
+        return self.sizes(random.Random(f"{self.name} {seed}{salt}"))
+
+    def run(self, made: Made) -> tuple[Simulation, Loops]:
+        """The program with these sizes has run."""
+        simulation, loops = Simulation(self.gpus), Loops()
+        simulation.capture = self.capture
+        self.build(simulation, loops, made)
+        return simulation.run(), loops
+
+
+CLASSES: dict[str, Class] = {}
+
+
+def programs(
+    fixes: Callable[[Made], Sequence[Fix]],
+    sizes: Callable[[random.Random], Made],
+    levels: tuple[str, ...] = ("step",),
+    gpus: int = 1,
+    capture: Capture = EVERYTHING,
+    leads: tuple[str, ...] = (),
+) -> Callable[[Build], Build]:
+    """A class of its build."""
+
+    def add(build: Build) -> Build:
+        name = build.__name__
+        CLASSES[name] = Class(name, sizes, build, fixes, levels, gpus, capture, frozenset(leads))
+        return build
+
+    return add
+
+
+def some(chance: random.Random, base: int = 200, spread: float = 0.8) -> int:
+    """A time of about `base` µs, in ns."""
+    return round(chance.lognormvariate(0, spread) * base) * US + 5 * US
+
+
+def lengths(loops: Loops, first: int = 0) -> IntArray:
+    """How long a step takes, in ns, by which of the steps are measured: from the last end of the `first` ones, or of
+    some more, to that of all, or of some fewer, of the thread that takes them."""
+    thread, _ = loops.begun["step"][0]
+    ops, begun = _of_thread(thread), [at for _, at in loops.begun["step"]]
+    ends = np.maximum.accumulate([op.end for op in ops])[np.array([*begun[1:], len(ops)]) - 1]
+    spans = [(first + more, len(ends) - fewer) for more in (1, 3, WARM, 2 * WARM) for fewer in (1, 2, WARM)]
+    return np.array([(ends[last - 1] - ends[begin - 1]) / (last - begin) for begin, last in spans])
+
+
+OF_WRITES = {"io_wait": "host"}
+"""Bottlenecks of causes in these programs, where they are not those of the causes: threads that launch only write."""
+
+
+def account(simulation: Simulation, loops: Loops) -> dict[str, float]:
+    """The true share of the time since the loop began that goes to each bottleneck, a mean over the GPUs: idle time by
+    its roots. What else is no copy is in kernels."""
+    assert loops.start_ns is not None
+    shares: dict[str, float] = defaultdict(float)
+    truths = simulation.truth(simulation.capture).values()
+    for truth in truths:
+        length = len(truths) * (truth.window[1] - max(loops.start_ns, truth.window[0]))
+        gaps = (gap for gap in truth.gaps if gap.start >= loops.start_ns)
+        for cause, ns in (root for gap in gaps for root in gap.root_ledger.items()):
+            shares[OF_WRITES.get(cause, CAUSES[cause].bottleneck)] += ns / length
+        shares["copies"] += truth.exposed_copy / (len(truths) * (truth.window[1] - truth.window[0]))
+    return {**shares, "kernels": max(1 - sum(shares.values()), 0.0)}
+
+
+def starts(loops: Loops) -> dict[str, IntArray]:
+    """When each repeat of each level begins on its GPU."""
+    ops = {t: _of_thread(t) for begun in loops.begun.values() for t, _ in begun}
+    found = {level: [ops[t][at].start for t, at in begun if at < len(ops[t])] for level, begun in loops.begun.items()}
+    return {level: np.sort(np.array(each, np.int64)) for level, each in found.items()}
+
+
+__all__ = ["CLASSES", "Class", "Fix", "Loops", "Made", "account", "lengths", "programs", "some", "starts", "varied"]

@@ -1,0 +1,170 @@
+"""Programs of classes that the rules were not made with: what is said of each is true, or said to be unsure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+
+from nsysdiag.diagnosis.facts import REPLAY
+from nsysdiag.findings.facts import Finding
+from nsysdiag.messages import UsageError
+from nsysdiag.pipeline.changes import replayed, whatif
+from nsysdiag.replay.predict import MOST_APART
+from nsysdiag.report import Report
+from nsysdiag.trace.trace import open_trace
+from tests.diagnosis.invariants import broken
+from tests.diagnosis.report_json import as_json
+from tests.iterations.known_loops.verdict import Verdict, judged
+from tests.replay.pairs.prediction import ANY, SETTINGS
+from tests.unlike import CLASSES, Class, Fix, Made
+from tests.unlike.made import account, lengths, starts
+
+SEEDS = range(6)
+SLACK = 0.01
+"""Of a step: how far outside of its bounds a truth may be."""
+APART = 0.1
+"""Of the time: how far the leading bottleneck may be behind the largest one."""
+OF_THE_HOST = ("host", "sync", "launch")
+"""What the same host code is charged to, by whether it is behind a wait."""
+SEVERAL = ("asynchronous_checkpoints", "streams_of_two_priorities", "a_convoy_of_launching_threads")
+"""Classes in which several threads launch: without a wait of one, the work of both may overlap more."""
+OF_ONE_THREAD = ("a_synchronization_saves_idle_time_at_most", "no_saving_shortens_the_kernels")
+"""Invariants that hold where one thread launches all work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What is promised of a fix, as shares of a step: between `low` and `high`. The truth is between `least` and
+    `most`, by which steps are measured; nothing is promised that a fix which makes a program slower saves."""
+
+    name: str
+    low: float
+    high: float
+    least: float
+    most: float
+
+    @property
+    def holds(self) -> bool:
+        return self.most >= self.low - SLACK and self.least <= self.high + SLACK
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is said of a program, held against its truth. `refused` is how many fixes are not predicted."""
+
+    verdict: Verdict
+    lead: str
+    account: Mapping[str, float]
+    broken: Sequence[str]
+    promises: Sequence[Promise]
+    refused: int
+
+
+@cache
+def seen(name: str, seed: int) -> Seen:
+    """The report about the program of a class and a seed, and its predictions."""
+    kind = CLASSES[name]
+    made = kind.made(seed)
+    simulation, loops = kind.run(made)
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        trace = simulation.write(Path(folder) / "trace.sqlite", kind.capture)
+        with open_trace(trace) as opened:
+            found = replayed(opened, SETTINGS, transforms=ANY)
+        patch.setattr("nsysdiag.pipeline.changes.replayed", lambda *_: found)
+        promises = [each for fix in kind.fixes(made) for each in _promises(kind, made, fix, trace, found.report)]
+    made_known = [each for each in promises if each is not None]
+    return Seen(
+        verdict=judged(found.report, starts(loops), kind.levels),
+        lead=found.report.diagnosis.bottleneck,
+        account=account(simulation, loops),
+        broken=broken(as_json(found.report)),
+        promises=made_known,
+        refused=len(promises) - len(made_known),
+    )
+
+
+def _promises(kind: Class, made: Made, fix: Fix, trace: Path, report: Report) -> Iterator[Promise | None]:
+    """What is predicted of the transforms, and of the one finding, that describe a fix; None where that is refused."""
+    runs = [kind.run(each)[1] for each in (made, made.but(**fix.change))]
+    before, after = (np.concatenate([lengths(loops, first) for first in (0, made.first)]) for loops in runs)
+    saved = 1 - after / before
+    least, most = max(float(saved.min()), 0.0), max(float(saved.max()), 0.0)
+    if fix.transforms:
+        try:
+            told = whatif(trace, fix.transforms, SETTINGS)
+        except UsageError:
+            yield None
+        else:
+            low, high = (1 - ns / told.now_ns for ns in (told.high_ns, told.low_ns))
+            yield None if told.refused else Promise(fix.name, low, high, least, most)
+    for finding in _about(fix, report):
+        saves = finding.saves
+        if saves is not None and saves.method == REPLAY:
+            low, high = (ns / saves.of_ns for ns in (saves.low_ns, saves.high_ns))
+            yield Promise(f"{fix.name}: finding", low, high, least, most)
+
+
+def _about(fix: Fix, report: Report) -> Sequence[Finding]:
+    """The only finding that is about all that a fix changes."""
+    cause, _, place = fix.finding.partition(":")
+    found = [each for each in report.findings if each.cause == cause]
+    return found if len(found) == 1 and found[0].nvtx[-1:] == [place] * bool(place) else []
+
+
+every_program = pytest.mark.parametrize(("name", "seed"), [(name, seed) for seed in SEEDS for name in CLASSES])
+
+
+@pytest.mark.sampled(quick=9, normal=2)
+@every_program
+def test_what_is_promised_holds(name: str, seed: int) -> None:
+    assert [each for each in seen(name, seed).promises if not each.holds] == []
+
+
+@pytest.mark.sampled(quick=9, normal=2)
+@every_program
+def test_steps_are_those_of_the_program(name: str, seed: int) -> None:
+    assert not seen(name, seed).verdict.confidently_wrong
+
+
+@pytest.mark.sampled(quick=9, normal=2)
+@every_program
+def test_what_leads_takes_most_time(name: str, seed: int) -> None:
+    """Host code may be charged to a wait before it in part: a lead of another kind is compared with half of it."""
+    found = seen(name, seed)
+    account = dict(found.account)
+    of_host = sum(account.pop(each, 0.0) for each in OF_THE_HOST)
+    said = of_host if found.lead in OF_THE_HOST else account.get(found.lead, 0.0)
+    largest = max(*account.values(), of_host if found.lead in OF_THE_HOST else of_host / 2)
+    assert found.lead in CLASSES[name].leads or said >= largest - APART, (found.lead, account, of_host)
+
+
+@pytest.mark.sampled(quick=9, normal=2)
+@every_program
+def test_nothing_contradicts_the_rest(name: str, seed: int) -> None:
+    told = seen(name, seed).broken
+    assert [each for each in told if name not in SEVERAL or not each.startswith(OF_ONE_THREAD)] == []
+
+
+FEWEST_PREDICTED, MOST_VAGUE, WIDEST = 0.9, 0.2, 0.05
+"""Of all fixes so many are predicted; of these so many may have bounds more than a fourth of a step apart; and the
+median distance of the bounds is no larger."""
+
+
+@pytest.mark.thorough
+def test_most_is_predicted_and_narrow() -> None:
+    every = [seen(name, seed) for name in CLASSES for seed in SEEDS]
+    widths = sorted(each.high - each.low for one in every for each in one.promises)
+    assert len(widths) >= FEWEST_PREDICTED * (len(widths) + sum(each.refused for each in every))
+    assert sum(each > MOST_APART for each in widths) <= MOST_VAGUE * len(widths)
+    assert statistics.median(widths) <= WIDEST
+
+
+def test_chance_makes_the_same_program_again() -> None:
+    assert all(kind.made(3) == kind.made(3) != kind.made(4) for kind in CLASSES.values())
