@@ -270,7 +270,7 @@ def overlap(changes: Changes, kind: Class) -> bool:
 
 def handed_over_ns(model: Model) -> int | None:
     """For how long in a step, or in the window, copies run if some hand over data from one GPU to another, and none
-    blocks: to run them beside kernels saves no more, as the other GPU needs the data. None otherwise."""
+    blocks. To overlap them saves no more, as the other GPU needs the data. None otherwise."""
     edges, held, copies = model.graph.edges, model.threads.held, model.work.kind == Class.COPY
     target = np.full(len(model.graph.time), -1)
     target[model.places.operation] = np.arange(len(model.work))
