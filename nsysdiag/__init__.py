@@ -14,15 +14,7 @@ if TYPE_CHECKING:
     from nsysdiag.findings.facts import Finding
     from nsysdiag.formats.figures import figures, gap_chart, ledger_chart, queue_depth_chart
     from nsysdiag.formats.frames import all_gaps, frames
-    from nsysdiag.functions import (
-        add_to_baseline,
-        analyze_batch,
-        baseline,
-        bundle,
-        check_report,
-        demo_trace,
-        info,
-    )
+    from nsysdiag.functions import add_to_baseline, analyze_batch, baseline, bundle, check_report, demo_trace, info
     from nsysdiag.messages import InputError, NotComparableError, NsysdiagError, OutputError, UsageError
     from nsysdiag.pipeline.changes import compare, whatif
     from nsysdiag.pipeline.loading import analyze, load

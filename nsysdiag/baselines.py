@@ -141,7 +141,7 @@ def add(folder: Path, reports: Sequence[Report], keep: int, *, anew: bool = Fals
 
 
 def _hash(report: Report) -> str:
-    """What the run is known by: its trace, so that one that was analysed again is the same."""
+    """What the run is known by: its trace, so that one that was analyzed again is the same."""
     content = report.trace.fingerprint.encode("utf-8", "backslashreplace") or to_json(replace(report, timeline=UNSET))
     return hashlib.sha256(content).hexdigest()[:16]
 

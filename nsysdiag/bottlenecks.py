@@ -223,9 +223,7 @@ IN_UNTRACED_GRAPHS, IN_UNTRACED_CALLS = "in_untraced_graphs", "in_untraced_calls
 these."""
 _SHOWN: dict[str, Bottleneck] = BOTTLENECKS | {
     IN_GRAPHS: replace(
-        BOTTLENECKS["kernels"],
-        noun="CUDA graphs, recorded as a whole",
-        takes="CUDA graphs, recorded as a whole, take",
+        BOTTLENECKS["kernels"], noun="CUDA graphs, recorded as a whole", takes="CUDA graphs, recorded as a whole, take"
     ),
     WITH_GRAPHS: replace(
         BOTTLENECKS["kernels"],

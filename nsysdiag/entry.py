@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 UTF8 = "utf8"
+BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 GARBAGE_SEARCHED = 200_000
 """Python looks for cycles among new objects once there are so many: more than imports make, which drop none."""
 
@@ -22,6 +23,7 @@ def main() -> NoReturn:
     try:
         raise_ended()
         _in_utf8()
+        _with_one_thread_of_blas()
         gc.set_threshold(GARBAGE_SEARCHED)
         from nsysdiag.cli.app import main as run
 
@@ -42,6 +44,13 @@ def _said(ended: Ended) -> int:
     if sys.stderr is not None:
         print(f"nsysdiag: {ended.sentence}", file=sys.stderr)
     return ended.exit_code
+
+
+def _with_one_thread_of_blas() -> None:
+    """Let OpenBLAS multiply in the thread that asks. Its other threads wait for the next product at full load, and the
+    products here are short. Programs that are recorded get `os.environ`, which does not change."""
+    if BLAS_THREADS not in os.environ:
+        os.putenv(BLAS_THREADS, "1")
 
 
 def _in_utf8() -> None:

@@ -16,23 +16,20 @@ from nsysdiag.batch.pool import run_locally
 from nsysdiag.batch.results import check_targets, entries_of, write_results
 from nsysdiag.batch.task import Limits, Shared, check_budgets, usable_cpus
 from nsysdiag.ci.budgets import check, parse_budgets, refuse_changes
-from nsysdiag.ci.facts import FAIL
+from nsysdiag.ci.facts import FAIL, BatchSummary, BudgetResult
 from nsysdiag.config.settings import BaselineSettings, Settings
 from nsysdiag.document.one_line import command_of
 from nsysdiag.formats.batch.entries import summary_of
 from nsysdiag.formats.documents import write
-from nsysdiag.formats.format import RenderOptions
 from nsysdiag.messages import OutputError
 from nsysdiag.pipeline.loading import analyze
-from nsysdiag.process import make_folder, private_folder
+from nsysdiag.process import make_folder
 from nsysdiag.share.bundle import bundle_of
 from nsysdiag.share.bundle import is_ours as is_bundle
-from nsysdiag.share.names import Names
 from nsysdiag.trace.info import TraceFacts, gather
 from nsysdiag.trace.trace import open_trace
 
 if TYPE_CHECKING:
-    from nsysdiag.ci.facts import BatchSummary, BudgetResult
     from nsysdiag.report import Report
 
 AnyPath = str | os.PathLike[str]
@@ -59,15 +56,7 @@ def bundle(
     """Write a zip for a ticket: the report, a summary, findings, and a slice of the trace. With `redact` it holds no
     names. Raises OutputError for a file that nsysdiag did not write and that needs `force`."""
     target = Path(os.fsdecode(output))
-    with private_folder() as folder, open_trace(trace) as opened:
-        names = Names() if redact else None
-        made = bundle_of(
-            opened,
-            settings or Settings(),
-            folder,
-            lambda report: RenderOptions(command=command_of(report)),
-            names=names,
-        )
+    made = bundle_of(trace, settings or Settings(), redact=redact)
     write(target, made.data, force=force, is_ours=is_bundle)
     return target
 
@@ -83,8 +72,8 @@ def analyze_batch(
 ) -> BatchSummary:
     """Write a page and a saved report for each trace below `paths`, and a summary of all, into the folder `output`.
 
-    Each is analysed in a process of its own, `jobs` at a time: as many as there are CPUs, unless said. Traces that
-    cannot be analysed are in the summary with their error. Raises UsageError where no trace is found, OutputError for
+    Each is analyzed in a process of its own, `jobs` at a time: as many as there are CPUs, unless said. Traces that
+    cannot be analyzed are in the summary with their error. Raises UsageError where no trace is found, OutputError for
     files that nsysdiag did not write and that need `force`.
     """
     folder, chosen = Path(os.fsdecode(output)).absolute(), settings or Settings()

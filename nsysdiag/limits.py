@@ -32,11 +32,14 @@ HEAD_CHARACTERS; the full name of a kernel is stored once, in `kernels[].name`. 
 us, and about PATH_MAX of Linux."""
 HEAD_CHARACTERS = 200
 """The part kept of a longer name: enough to recognize it."""
+KEPT_NAMES = 1 << 17
+"""Names whose normal form or family is kept: each is asked for about five times. Traces known to us have under 1,000
+names of kernels. Reached: those asked for longest ago are made again."""
 PATH_CHARACTERS = 4_000
 """Characters of the names of one NVTX path together: a path has up to 64 names and is stored in every gap. The longest
 in the traces known to us has under 1,000. Reached: every name of the path is cut to 64 characters with its mark."""
 MOST_GPUS = 128
-"""GPUs of a trace that are analysed, those with most operations; no machine has more. Reached: the report says so."""
+"""GPUs of a trace that are analyzed, those with most operations; no machine has more. Reached: the report says so."""
 MOST_SEEN = 4_000_000
 """Pairs of a moment and a thread examined at once. If all threads of a trace seem to run all the time, there would be
 (moments × threads) pairs. Moments with the fewest threads, the best evidence, come first."""

@@ -60,7 +60,7 @@ class MemoryShortError(NsysdiagError, MemoryError):
 
 
 class IncompleteError(NsysdiagError):
-    """Some inputs of a batch could not be analysed. The others were, and their reports exist."""
+    """Some inputs of a batch could not be analyzed. The others were, and their reports exist."""
 
     exit_code = 4
 
@@ -72,7 +72,7 @@ class NotComparableError(NsysdiagError):
 
 
 class ProgramFailedError(NsysdiagError):
-    """The program that was recorded failed. What was captured is analysed first."""
+    """The program that was recorded failed. What was captured is analyzed first."""
 
     exit_code = 6
 

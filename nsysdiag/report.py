@@ -6,7 +6,7 @@ nanoseconds in the trace's own clock, intervals are half-open. A field that hold
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -67,8 +67,6 @@ from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.utilization.facts import Utilization
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
 
     from nsysdiag.ci.facts import BudgetResult
@@ -116,7 +114,7 @@ class DeviceId(Record, frozen=True):
 
 
 class Window(Record, frozen=True):
-    """The analysed time; its length is the sum of `parts`.
+    """The analyzed time; its length is the sum of `parts`.
 
     Time outside is edge, never idle. `outside_ns` is the part of the time from first to last launched operation that
     the chosen parts leave out. `edge_ns` is the capture time before and after that; None if the length of the capture
@@ -344,8 +342,7 @@ class DeviceReport(Shown, frozen=True):
     copies: Copies
     communication: Communication
     utilization: Annotated[
-        Utilization,
-        WhyNone("the trace does not say what the chip holds: --gpu-metrics-devices=all measures it"),
+        Utilization, WhyNone("the trace does not say what the chip holds: --gpu-metrics-devices=all measures it")
     ]
     notes: list[Sentence]
     root_labels: NsByLabel = {}

@@ -161,7 +161,7 @@ def _version_of(path: Path, data: bytes, versions: tuple[str, ...]) -> str:
     if head.schema_version not in versions:
         raise InputError(
             f"{path} has schema version {head.schema_version}; this nsysdiag reads {' and '.join(versions)}",
-            hint=f"nsysdiag {head.tool.get('version', '?')} wrote it: read it with that, or analyse again",
+            hint=f"nsysdiag {head.tool.get('version', '?')} wrote it: read it with that, or analyze again",
         )
     return head.schema_version
 

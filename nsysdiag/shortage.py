@@ -64,8 +64,8 @@ class Attempt:
     """A context within which memory that runs out is a MemoryShortError about what was tried. The outermost one wins.
 
     ```
-    with Attempt("analyse 'a.sqlite'") as attempt:
-        analyse(progress=attempt.noting(progress))
+    with Attempt("analyze 'a.sqlite'") as attempt:
+        analyze(progress=attempt.noting(progress))
     ```
     """
 

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 RUNNER = """
 import contextlib, io, json, sys
@@ -25,6 +27,11 @@ for name, line in json.load(sys.stdin).items():
 json.dump(told, sys.stdout)
 """
 """Runs command lines one after the other, in one process."""
+
+
+def not_yet_added(added: bool) -> pytest.MarkDecorator:
+    """Skips tests that add what this checkout has already: those of a reader who follows CONTRIBUTING.md by hand."""
+    return pytest.mark.skipif(added, reason="the example of CONTRIBUTING.md is in this checkout")
 
 
 def copied_package(folder: Path) -> Path:

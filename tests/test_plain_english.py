@@ -49,6 +49,8 @@ RETIRED = {
     r"(?:go|goes|went|going) by": "pass; `by`",
     r"dries|dried": "drains",
     r"wherein|thereby|hence": "so",
+    r"analys(?:e|ed|ing)": "analyze, analyzed",
+    r"repair(?:s|ed|ing)?": "fix, fixed",
 }
 RETIRED_WORD = re.compile(rf"(?<![\w-])(?:{'|'.join(RETIRED)})(?![\w-])", re.IGNORECASE)
 MICROSECONDS = re.compile(r"(?:\d|\})\s+(?:us|usecs?|(?:micro|milli|nano)seconds?)\b|\bmicroseconds?\b", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Real captures of a small server of a language model, with one thing wrong in each, and repaired.
+"""Real captures of a small server of a language model, with one thing wrong in each, and fixed.
 
 The host is real under the real nsys: scheduler, tables, texts and the process that makes them. The device is the one
 that the program reckoned with (see `tests/grafting.py`).
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.fixtures, pytest.mark.slow]
 
-REPAIRED = "ahead"
+FIXED = "ahead"
 CAUSES = {
     "detokenizing": {"blocking_copy", "host_compute"},
     "eager": {"host_compute", "launch_call"},
@@ -28,7 +28,7 @@ CAUSES = {
 """Of each broken server the causes that its first two findings are among: texts are made behind a read-back, kernels
 launched one by one by the interpreter, and each step waits for its own tokens."""
 LESS = {"detokenizing": "host code", "eager": "launch overhead", "synchronizing": "synchronization"}
-"""What compare says that the repaired server has less of."""
+"""What compare says that the fixed server has less of."""
 LEAST_SAVED = {"detokenizing": 0.4, "eager": 0.1, "synchronizing": 0.1}
 
 
@@ -48,9 +48,9 @@ class TestBroken:
         assert first.saves is not None
         assert LEAST_SAVED[name] <= first.saves.ns / first.saves.of_ns
 
-    def test_the_repair_brings_about_what_it_promised(self, shared: Shared, name: str) -> None:
-        broken, repaired = report_of(shared, name), report_of(shared, REPAIRED)
-        before, after = (each.devices[0].iterations for each in (broken, repaired))
+    def test_the_fix_brings_about_what_it_promised(self, shared: Shared, name: str) -> None:
+        broken, fixed = report_of(shared, name), report_of(shared, FIXED)
+        before, after = (each.devices[0].iterations for each in (broken, fixed))
         assert before is not None
         assert after is not None
         brought = 1 - after.p50_ns / before.p50_ns
@@ -59,7 +59,7 @@ class TestBroken:
         assert brought == pytest.approx(saves.ns / saves.of_ns, abs=0.15)
 
     def test_compare_says_so(self, shared: Shared, name: str) -> None:
-        found = compare([report_of(shared, name)], [report_of(shared, REPAIRED)])
+        found = compare([report_of(shared, name)], [report_of(shared, FIXED)])
         assert "faster" in found.headline
         assert f"{LESS[name]} -" in found.headline.lower()
 
@@ -70,8 +70,8 @@ class TestBroken:
         assert {each.shown_by for each in iterations.serving} <= {"attention", ""}
 
 
-def test_the_repaired_server_keeps_its_gpu_busy(shared: Shared) -> None:
-    report = report_of(shared, REPAIRED)
+def test_the_fixed_server_keeps_its_gpu_busy(shared: Shared) -> None:
+    report = report_of(shared, FIXED)
     assert report.diagnosis is not None
     assert report.diagnosis.bottleneck == "kernels"
     (phase,) = [each for each in report.phases if each.judged and each.steps and each.steps.count > 20]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nsysdiag.config.settings import Settings
 from nsysdiag.pipeline import analyze
 from tests.levels import crossed
 from tests.simulator import EVERYTHING
@@ -66,7 +67,8 @@ def reported(name: str, shared: Shared, capture: Capture | None = None) -> tuple
 
 
 def reported_on(simulation: Simulation, path: Path, capture: Capture | None) -> tuple[Report, list[DeviceTruth]]:
-    return with_truths(analyze(simulation.write(path / "trace.sqlite", capture)), simulation, capture)
+    report = analyze(simulation.write(path / "trace.sqlite", capture), Settings(timeline=False, replay=False))
+    return with_truths(report, simulation, capture)
 
 
 def with_truths(report: Report, simulation: Simulation, capture: Capture | None) -> tuple[Report, list[DeviceTruth]]:

@@ -45,13 +45,21 @@ BLURRED = 0.93
 INVENTED = 0.03
 """How much of the idle time may have a cause that it did not have, a few samples being what they are; what nothing
 explains is no cause."""
+LEDGERS = Settings(timeline=False, replay=False)
+"""What ledgers need."""
 
 
 def analyze(
-    simulation: Simulation, path: Path, capture: Capture, *, shuffle_seed: int | None = None, lazy: bool = True
+    simulation: Simulation,
+    path: Path,
+    capture: Capture,
+    settings: Settings = LEDGERS,
+    *,
+    shuffle_seed: int | None = None,
+    lazy: bool = True,
 ) -> Report:
     simulation.write(path, capture, shuffle_seed=shuffle_seed, lazy=lazy)
-    report: Report = pipeline.analyze(path)
+    report: Report = pipeline.analyze(path, settings)
     return report
 
 
@@ -105,7 +113,7 @@ def test_the_ledger_is_true(name: str, shared: Shared) -> None:
 @pytest.mark.parametrize("name", some(list(SCENARIOS), 10))
 def test_the_order_of_rows_means_nothing(name: str, shared: Shared, tmp_path: Path) -> None:
     plain = shared.report(shared.trace(name))
-    shuffled = analyze(scenario(name), tmp_path / "trace.sqlite", SCENARIOS[name].capture, shuffle_seed=7)
+    shuffled = analyze(scenario(name), tmp_path / "trace.sqlite", SCENARIOS[name].capture, Settings(), shuffle_seed=7)
     assert replace(shuffled, trace=plain.trace) == plain
 
 

@@ -214,7 +214,7 @@ def test_every_cause_has_a_scenario() -> None:
 
 def test_the_same_program_gives_the_same_rows(tmp_path: Path) -> None:
     for number in range(2):
-        scenario("many_causes").write(tmp_path / f"{number}.sqlite")
+        SCENARIOS["many_causes"].run().write(tmp_path / f"{number}.sqlite")
     assert (tmp_path / "0.sqlite").read_bytes() == (tmp_path / "1.sqlite").read_bytes()
 
 

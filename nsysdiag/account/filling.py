@@ -27,7 +27,7 @@ from nsysdiag.counters.counters import Measured
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import ThreadAxis
-from nsysdiag.gaps.stream_waits import OTHER_DEVICE
+from nsysdiag.gaps.gaps import OTHER_DEVICE
 from nsysdiag.kernels.shapes import Residency
 from nsysdiag.ledger.ledger import Slices, WindowSplit
 from nsysdiag.time.table import TimeTable

@@ -246,12 +246,7 @@ def _bottleneck(cause: Cause, layer: EvidenceLayer, text: str) -> str:
 
 
 def device_phases(
-    found: JobPhases,
-    key: str,
-    time: TimeTable,
-    start: Start | None,
-    keys: list[str],
-    graphs: Intervals,
+    found: JobPhases, key: str, time: TimeTable, start: Start | None, keys: list[str], graphs: Intervals
 ) -> list[PhaseDevice]:
     """One record a phase, in their order. `graphs` is the set of time with nothing but whole graphs.
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
 
@@ -114,9 +115,89 @@ def enclosing(intervals: Intervals, times: IntArray, limit: int = 64) -> Iterato
     ```
     """
     for members in _by_level(intervals, limit):
-        at = nearest_before(intervals.start[members], times)
-        last_begun = members[at]
-        yield np.where((at >= 0) & (intervals.end[last_begun] > times), last_begun, last_begun.dtype.type(-1))
+        yield _open_at(intervals, members, times)
+
+
+def _open_at(intervals: Intervals, members: IntArray, times: IntArray) -> IntArray:
+    """The one of `members`, disjoint and sorted by start, that is open at each time, -1 for none."""
+    at = nearest_before(intervals.start[members], times)
+    last_begun = members[at]
+    return np.where((at >= 0) & (intervals.end[last_begun] > times), last_begun, last_begun.dtype.type(-1))
+
+
+class Nesting(Struct, frozen=True):
+    """Intervals and how they nest, for many questions: each costs a look-up, not one for each level.
+
+    `members` are the indices of the intervals of each of the outer levels, sorted by start. `order` are those of all,
+    sorted by start, outer ones first; None if they are in that order. `above` is the parent of each, -1 for none; None
+    if some are deeper than the limit, or end behind the end of their parent: then levels are looked at one by one.
+    """
+
+    intervals: Intervals
+    members: tuple[IntArray, ...]
+    order: IntArray | None
+    above: IntArray | None
+
+    @classmethod
+    def of(cls, intervals: Intervals, limit: int = 64) -> Nesting:
+        """Peels off a level at a time, as `levels` does."""
+        order = _outer_first(intervals).astype(np.int32)
+        rest = order
+        members: list[IntArray] = []
+        above = np.full(len(intervals), -1, dtype=np.int32)
+        while len(rest) and len(members) < limit:
+            reach = np.maximum.accumulate(intervals.end[rest])
+            top = np.append(True, reach[:-1] <= intervals.start[rest[1:]])
+            members.append(rest[top])
+            if len(members[-1]) == len(rest):
+                rest = rest[:0]
+                break
+            inside = ~top
+            parent = members[-1][(np.cumsum(top) - 1)[inside]]
+            rest = rest[inside]
+            above[rest] = parent
+        whole = not len(rest) and _all_inside(intervals, above)
+        sorted_already = bool(np.all(order[1:] > order[:-1]))
+        return cls(intervals, tuple(members), None if sorted_already else order, above if whole else None)
+
+    def open_at(self, times: IntArray) -> Iterator[IntArray]:
+        """As `enclosing`."""
+        for members in self.members:
+            yield _open_at(self.intervals, members, times)
+
+    def innermost(self, times: IntArray) -> IntArray:
+        """The interval of the deepest level that is open at each time, -1 for none."""
+        if self.above is None:
+            inner = np.full(len(times), -1, dtype=np.int64)
+            for level in self.open_at(times):
+                inner = np.where(level >= 0, level, inner)
+            return inner
+        start, end = self.intervals.start, self.intervals.end
+        inner = nearest_before(start if self.order is None else start[self.order], times)
+        if self.order is not None:
+            inner = np.append(self.order, -1)[inner].astype(np.int64)
+        ended = np.flatnonzero(inner >= 0)
+        while len(ended := ended[(inner[ended] >= 0)]) and len(ended := ended[end[inner[ended]] <= times[ended]]):
+            inner[ended] = self.above[inner[ended]]
+        return inner
+
+    def parents(self) -> IntArray:
+        """The innermost interval of an outer level that is open at the start of each, -1 for none; of what is deeper
+        than the limit, or empty, any."""
+        if self.above is not None:
+            return self.above
+        found, inner = (np.full(len(self.intervals), -1, dtype=np.int64) for _ in range(2))
+        for members, level in zip(self.members, self.open_at(self.intervals.start), strict=True):
+            found[members] = inner[members]
+            inner = np.where(level >= 0, level, inner)
+        return found
+
+
+def _all_inside(intervals: Intervals, above: IntArray) -> bool:
+    """Is each interval inside its parent, which is open at its start?"""
+    inner = np.flatnonzero(above >= 0)
+    outer_end = intervals.end[above[inner]]
+    return bool(np.all((outer_end >= intervals.end[inner]) & (outer_end > intervals.start[inner])))
 
 
 def _by_level(intervals: Intervals, limit: int) -> Iterator[IntArray]:

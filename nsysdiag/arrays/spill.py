@@ -160,19 +160,23 @@ def _is_plain(array: npt.NDArray[Any]) -> bool:
 
 # Settings of glibc malloc for nsysdiag's own processes.
 
-_M_MMAP_MAX, _M_ARENA_MAX = -4, -8
+_M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8
+_KEPT_BYTES = 1 << 30
+_WORTH_BYTES = 128 << 20
+"""Less free memory is not given back: to clear its pages for the next arrays costs more than they are worth."""
 _library = ctypes.CDLL(None) if sys.platform != "win32" else None
 
 
 def share_one_heap() -> None:
     """Let all threads share one malloc arena, so that memory freed by one thread can be reused by another.
 
-    Large arrays are allocated in it too, which avoids clearing new pages for each. Only for nsysdiag's own processes;
-    does nothing without glibc."""
+    Large arrays are allocated in it too. What is freed stays in it until `give_back`, which avoids clearing new pages
+    for each. Only for nsysdiag's own processes; does nothing without glibc."""
     mallopt = getattr(_library, "mallopt", None)
     if mallopt is not None:
         mallopt(_M_ARENA_MAX, 1)
         mallopt(_M_MMAP_MAX, 0)
+        mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
 
 
 def trim() -> None:
@@ -183,7 +187,26 @@ def trim() -> None:
 
 
 def give_back() -> None:
-    """Return freed memory to the system; does nothing without glibc."""
+    """Return much freed memory to the system; does nothing without glibc."""
     malloc_trim = getattr(_library, "malloc_trim", None)
-    if malloc_trim is not None:
+    if malloc_trim is not None and _free_bytes() >= _WORTH_BYTES:
         malloc_trim(0)
+
+
+class _HeapSizes(ctypes.Structure):
+    """What glibc says of its heap: `struct mallinfo2`."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in ["arena", "parts", "fast", "mapped", "in_maps", "top", "in_fast", "used", "free", "tail"]
+    )
+
+
+def _free_bytes() -> int:
+    """How much of the heap is free; all that can be counted if glibc, before 2.33, does not say."""
+    mallinfo = getattr(_library, "mallinfo2", None)
+    if mallinfo is None:
+        return sys.maxsize
+    mallinfo.restype = _HeapSizes
+    free: int = mallinfo().free
+    return free

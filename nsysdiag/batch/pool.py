@@ -170,7 +170,7 @@ def _death(task: Task, code: int | None) -> NsysdiagError:
     shown = task.input.shown
     if code is not None and code < 0 and -code == getattr(signal, "SIGKILL", 9):
         return InputError(
-            f"the process that analysed '{shown}' was killed, as happens where memory runs out",
+            f"the process that analyzed '{shown}' was killed, as happens if memory runs out",
             hint="fewer --jobs or a --memory-limit leave each more memory",
         )
     if code == OUT_OF_MEMORY:
@@ -179,7 +179,7 @@ def _death(task: Task, code: int | None) -> NsysdiagError:
     if code is not None and code < 0:
         with contextlib.suppress(ValueError):
             how = f"crashed ({signal.Signals(-code).name})"
-    return NsysdiagError(f"the process that analysed '{shown}' {how}", hint="try it alone: nsysdiag analyze")
+    return NsysdiagError(f"the process that analyzed '{shown}' {how}", hint="try it alone: nsysdiag analyze")
 
 
 _CODE = "import sys; sys.path[:] = {path!r}; from nsysdiag.batch.worker import main; main({pipe}, {scratch!r})"
@@ -253,7 +253,7 @@ def run_on_cluster(tasks: list[Task], address: str, watch: Watch) -> Generator[O
         for suspect in suspects:
             for task, outcome in _round(client, [suspect], watch):
                 died = InputError(
-                    f"every Dask worker that analysed '{task.input.shown}' died, as happens where memory runs out",
+                    f"every Dask worker that analyzed '{task.input.shown}' died, as happens if memory runs out",
                     hint="give the workers more memory, and one thread each",
                 )
                 yield outcome or failed(task.input, died)
@@ -325,7 +325,7 @@ def _round(client: Any, tasks: list[Task], watch: Watch) -> Iterator[tuple[Task,
             yield _taken(left, future)
             watch(len(left), [])
         for task in left.values():
-            yield task, failed(task.input, NsysdiagError(f"no Dask worker was left to analyse '{task.input.shown}'"))
+            yield task, failed(task.input, NsysdiagError(f"no Dask worker was left to analyze '{task.input.shown}'"))
     except KeyboardInterrupt:  # what has come to an end is reported first
         while not done.empty():
             yield _taken(left, done.get())
@@ -344,5 +344,5 @@ def _taken(left: dict[Any, Task], future: Any) -> tuple[Task, Outcome | None]:
     except KilledWorker:
         return task, None
     except Exception as error:
-        why = f"Dask could not have '{task.input.shown}' analysed: {type(error).__name__}: {error}"
+        why = f"Dask could not have '{task.input.shown}' analyzed: {type(error).__name__}: {error}"
         return task, failed(task.input, NsysdiagError(why))

@@ -20,18 +20,29 @@ from nsysdiag.batch.task import MARKS as REPORT_MARKS
 from nsysdiag.batch.task import Outcome, Shared, Task, targets
 from nsysdiag.ci.facts import BatchEntry, BatchSummary, HistoryLine
 from nsysdiag.findings.rules import cause_infos
-from nsysdiag.formats import json_, markdown
-from nsysdiag.formats.batch.registry import OURS, write_all
-from nsysdiag.formats.batch.summary import render_comment
+from nsysdiag.formats import json_, prose
+from nsysdiag.formats.batch import ci, trend
+from nsysdiag.formats.batch.summary import render_comment, render_markdown, render_page
 from nsysdiag.formats.documents import IsOurs, check, write
+from nsysdiag.formats.html import page
 from nsysdiag.limits import SAVED_BYTES
 from nsysdiag.messages import OutputError, printable
 from nsysdiag.record import UNREADABLE, to_json
+from nsysdiag.report import CauseInfo
 from nsysdiag.saved import from_json
 from nsysdiag.units import format_bytes
 
 SUMMARY, COMMENT = "summary.json", "comment.md"
-MARKS: dict[str, IsOurs] = {SUMMARY: json_.is_ours, COMMENT: markdown.is_ours, FILE: is_journal, **OURS}
+OURS: dict[str, IsOurs] = {
+    "index.html": page.is_ours,
+    "trend.html": page.is_ours,
+    "summary.md": prose.is_markdown,
+    "junit.xml": ci.is_junit,
+    "nsysdiag.sarif": ci.is_sarif,
+    "github.txt": prose.is_text,
+}
+"""Every file that a batch may have, with what tells whether the content of an existing one was written by us."""
+MARKS: dict[str, IsOurs] = {SUMMARY: json_.is_ours, COMMENT: prose.is_markdown, FILE: is_journal, **OURS}
 """Every file of a batch as a whole, with what tells whether one that exists is ours."""
 TEMPORARY = ".nsysdiag-*.tmp"
 Run = Callable[[list[Task]], Generator[Outcome, None, None]]
@@ -75,18 +86,33 @@ def write_results(
 ) -> None:
     """Write the summary and all that is made of it, with a comment of this key that links to `report_url`. Raises
     OutputError."""
-    contents = {SUMMARY: to_json(summary), **further_files(summary, history, annotate_findings=annotate_findings)}
+    contents = {
+        SUMMARY: to_json(summary),
+        **write_all(summary, history, cause_infos(), annotate_findings=annotate_findings),
+    }
     if comment:
         contents[COMMENT] = render_comment(summary, comment, report_url)
     for name, data in contents.items():
         write(folder / name, data, force=force, is_ours=MARKS[name])
 
 
-def further_files(
-    summary: BatchSummary, history: list[HistoryLine], *, annotate_findings: bool = False
+def write_all(
+    summary: BatchSummary,
+    history: Sequence[HistoryLine],
+    causes: Sequence[CauseInfo] = (),
+    *,
+    annotate_findings: bool = False,
 ) -> dict[str, bytes]:
-    """The pages and the files for CI, by their names within the folder."""
-    return write_all(summary, history, cause_infos(), annotate_findings=annotate_findings)
+    """The content of every file by its name. `history` are the runs of all devices, this one among them; without it
+    there is no trend. `causes` gives causes their titles and colours; missing ones are shown by id."""
+    return {
+        "index.html": render_page(summary, history),
+        **({"trend.html": trend.render(summary, history, causes)} if history else {}),
+        "summary.md": render_markdown(summary),
+        "junit.xml": ci.render_junit(summary),
+        "nsysdiag.sarif": ci.render_sarif(summary, causes),
+        "github.txt": ci.render_github(summary, findings=annotate_findings),
+    }
 
 
 def check_targets(folder: Path, inputs: list[Input], history: Path | None, *, force: bool) -> None:

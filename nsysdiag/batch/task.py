@@ -16,7 +16,7 @@ from nsysdiag.batch.journal import Done, key_of, sha256
 from nsysdiag.ci.budgets import Budget, Judgement, check, judge
 from nsysdiag.ci.facts import FAIL, BatchEntry
 from nsysdiag.config.settings import Settings
-from nsysdiag.formats.batch.entries import ANALYSED, FAILED, RESUMED, entry_of
+from nsysdiag.formats.batch.entries import ANALYZED, FAILED, RESUMED, entry_of
 from nsysdiag.formats.documents import write
 from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.messages import InputError, MemoryShortError, NsysdiagError, UsageError, printable
@@ -86,7 +86,7 @@ def work(task: Task) -> Outcome:
 def out_of_memory(each: Input, error: Exception) -> Outcome:
     """The outcome of an input for which memory ran out, or no process could be started."""
     step = error.message if isinstance(error, MemoryShortError) else ""
-    short = MemoryShortError(step, hint=LESS) if step else memory_short(error, f"analyse '{each.shown}'", LESS)
+    short = MemoryShortError(step, hint=LESS) if step else memory_short(error, f"analyze '{each.shown}'", LESS)
     return failed(each, short)
 
 
@@ -131,7 +131,7 @@ def _reported(task: Task) -> Outcome:
         status, done = RESUMED, task.before
     else:
         report = shared.load(each.path, shared.settings)
-        status, done = ANALYSED, _written(task, report, key)
+        status, done = ANALYZED, _written(task, report, key)
     judged = shared.check(report, each.shown)
     page = f"{each.name}.html"
     return Outcome(entry_of(report, each.shown, each.name, status, page, judged.results, judged.unjudged), done)

@@ -7,16 +7,12 @@ import os
 import re
 import secrets
 import socket
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nsysdiag.capture.plan import is_interpreter
 from nsysdiag.messages import OutputError, UsageError, printable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 
 _UNFIT = re.compile(r"[^\w.+-]+")
 

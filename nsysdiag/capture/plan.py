@@ -5,19 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from nsysdiag.capture.run import Host, against_gpu_metrics, against_samples, against_scheduling
+from nsysdiag.capture.run import Host, Nsys, against_gpu_metrics, against_samples, against_scheduling
 from nsysdiag.messages import UsageError, printable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from nsysdiag.capture.run import Nsys
-
 
 TRACED = ("cuda", "nvtx", "osrt")
 LIBRARIES = ("cublas", "cudnn")

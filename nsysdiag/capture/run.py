@@ -12,6 +12,7 @@ signals to all processes of a session, and nsys aborts at the second one. In a s
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import shlex
@@ -19,19 +20,106 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import Self
 
 from msgspec import Struct
 
-from nsysdiag.capture.offspring import Offspring
 from nsysdiag.messages import UsageError, printable
 from nsysdiag.signals import HandedOn
 from nsysdiag.trace.export import nsys_on_path
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+# The processes that a recording begins, and their end with it.
+
+
+SET_CHILD_SUBREAPER = 36
+"""Of prctl, since Linux 3.4."""
+KILL_AFTER_S = 5
+"""For what was asked to end, before it is killed."""
+LOOK_S = 0.02
+
+
+class Offspring:
+    """Within, this process gets the orphans of those that it starts."""
+
+    def __enter__(self) -> Self:
+        self._before = descendants(os.getpid())
+        _adopt(True)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is not None:
+            self.end()
+        self._running()
+        _adopt(False)
+
+    def wait_for(self, process: int) -> int:
+        """The exit code of a child, negative if a signal ended it. Orphans that end meanwhile leave no zombies."""
+        while True:
+            ended, status = os.waitpid(-1, 0)
+            if ended == process:
+                return os.waitstatus_to_exitcode(status)
+
+    def end(self, name: bytes = b"") -> bool:
+        """End all that was started within, still runs and has a name that begins so: by SIGTERM, and what is left after
+        some seconds by SIGKILL. Whether there was any."""
+        found = bool(self._running(name))
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            until = time.monotonic() + KILL_AFTER_S
+            asked: set[int] = set()
+            while (running := self._running(name)) and time.monotonic() < until:
+                for process in running - asked:
+                    with suppress(ProcessLookupError, PermissionError):
+                        os.kill(process, number)
+                asked |= running
+                time.sleep(LOOK_S)
+        return found
+
+    def _running(self, name: bytes = b"") -> set[int]:
+        """Those that have ended are reaped and not among them."""
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        return {each for each in descendants(os.getpid()) - self._before if _name_of(each).startswith(name)}
+
+
+def _adopt(wanted: bool) -> None:
+    """Ask for orphans, or no longer."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):  # a C library without prctl
+            ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, int(wanted), 0, 0, 0)
+
+
+def _name_of(process: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{process}/comm").read_bytes()
+    return b""
+
+
+def descendants(process: int) -> set[int]:
+    """The children of a process, their children and so on, without those that have ended."""
+    parents = _parents()
+    found: set[int] = set()
+    added = {process}
+    while added:
+        added = {child for child, parent in parents.items() if parent in added} - found
+        found |= added
+    return found
+
+
+def _parents() -> dict[int, int]:
+    """The parent of each running process."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, parent = path.read_bytes().rpartition(b")")[2].split()[:2]
+            if state not in (b"Z", b"X"):
+                parents[int(path.parent.name)] = int(parent)
+    return parents
 
 
 # The nsys program: where it is, which version, and what it says that it can do here.
@@ -204,7 +292,7 @@ ENDS_AT_ONCE = 3
 def require_system() -> None:
     """Raise UsageError where nsys cannot record programs in this way."""
     if sys.platform != "linux":
-        raise UsageError("programs can be recorded on Linux only", hint="analyse a report that was recorded there")
+        raise UsageError("programs can be recorded on Linux only", hint="analyze a report that was recorded there")
 
 
 class RecordingResult(Struct, frozen=True):

@@ -116,7 +116,7 @@ PIN_UPLOADS = advice(
     ),
 )
 KEEP_ON_DEVICE = advice(
-    "Keep the value on the device and let a kernel use it there. Where the host needs it, copy it to pinned memory with cudaMemcpyAsync. Read it a step later, or only every n steps.",
+    "Keep the value on the device and let a kernel use it there. If the host needs it, copy it to pinned memory with cudaMemcpyAsync. Read it a step later, or only every n steps.",
     pytorch=words(
         "Keep the value on the device: no .item(), .cpu(), float() or print of a tensor in the step. Collect on "
         "the device and read every n steps. Or copy to pinned memory with non_blocking=True and read it a step "

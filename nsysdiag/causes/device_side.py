@@ -60,7 +60,7 @@ thread [B]                       B was launched before A ended
         Threshold(
             "floor",
             format_ns(gaps.DEFAULT_NS),
-            "default dispatch floor, used where the trace has too few cases to calibrate it",
+            "default dispatch floor, used if the trace has too few cases to calibrate it",
         ),
         Threshold("floor_samples", str(gaps.FLOOR_SAMPLES), "gaps between queued operations needed to calibrate it"),
         Threshold("floor_percentile", f"{gaps.FLOOR_PERCENTILE}%", "percentile of those gaps that is the floor"),

@@ -57,10 +57,9 @@ class CallFacts(Struct, frozen=True):
     synchronized: IntArray
     held: HeldCalls
 
-    @property
-    def copied(self) -> IntArray:
-        """What a wait right behind each call is for, as a place in HINTS."""
-        found: IntArray = np.where(self.read_back, 1, np.where(self.upload, 2, 0))
+    def copied(self, row: IntArray) -> IntArray:
+        """What a wait right behind each of these calls is for, as a place in HINTS."""
+        found: IntArray = np.where(self.read_back[row], 1, np.where(self.upload[row], 2, 0))
         return found
 
 

@@ -93,7 +93,7 @@ thread         ~~ computes ~~[launch]
     confused_with=(
         Lookalike("cuda_api", "Many short CUDA calls look like a busy thread, too: their rows are filled."),
         Lookalike("lock_wait", "A spinning wait runs on a CPU. Samples in a spin loop show it."),
-        Lookalike("os_memory", "Time in OS calls looks like host code where these were not captured."),
+        Lookalike("os_memory", "Time in OS calls looks like host code if these were not captured."),
     ),
     variants=(
         Variant(

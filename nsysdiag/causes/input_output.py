@@ -190,7 +190,7 @@ DATA_LOADING = Cause(
             fix="more reading ahead, and device_put the next batch",
         ),
         tensorflow=words(
-            "tf.data: num_parallel_calls=tf.data.AUTOTUNE in map and interleave, cache() where it fits, prefetch(tf.data.AUTOTUNE) last.",
+            "tf.data: num_parallel_calls=tf.data.AUTOTUNE in map and interleave, cache() if it fits, prefetch(tf.data.AUTOTUNE) last.",
             source="tf_data",
             fix="tf.data: parallel map and interleave, prefetch",
         ),
@@ -242,7 +242,7 @@ worker    [read a file             ][put]
                     source="data_loader",
                 ),
                 tensorflow=words(
-                    "The worker decodes or augments: map(num_parallel_calls=tf.data.AUTOTUNE), batch before map where it vectorizes, cache() what does not change.",
+                    "The worker decodes or augments: map(num_parallel_calls=tf.data.AUTOTUNE), batch before map if it vectorizes, cache() what does not change.",
                     source="tf_data",
                 ),
             ),

@@ -161,7 +161,7 @@ thread     [launch]
         Threshold(
             "latency",
             format_ns(gaps.DEFAULT_NS),
-            "default launch latency, used where the trace has too few cases to calibrate it",
+            "default launch latency, used if the trace has too few cases to calibrate it",
         ),
         Threshold("latency_samples", str(gaps.LATENCY_SAMPLES), "launches to an idle device needed to calibrate it"),
         Threshold(

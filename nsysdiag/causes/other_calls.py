@@ -169,7 +169,7 @@ thread     [MPI_Sendrecv        ][launch]
     variants=(Variant("other", "", "exchange boundaries while the interior computes"),),
     confirm=(
         "The MPI row, or the NVTX row of the domain MPI, shows the launching thread inside a call for all of the gap.",
-        "Compare the ranks: where one enters the call last, and the others leave when it does, that one is late.",
+        "Compare the ranks: if one enters the call last, and the others leave when it does, that one is late.",
     ),
     confused_with=(
         Lookalike("host_compute", "MPI libraries poll, so the thread runs on a CPU inside the call, too."),

@@ -169,7 +169,7 @@ thread         [launch, loads its code     ]
         Threshold(
             "few_launches", str(call_facts.FEW_LAUNCHES), "an API with fewer launches has no median to compare with"
         ),
-        Threshold("long", format_ns(call_facts.LONG_NS), "limit used there, and where most launches are first ones"),
+        Threshold("long", format_ns(call_facts.LONG_NS), "limit used there, and if most launches are first ones"),
     ),
     rows=(EvidenceRows.OVERHEAD, EvidenceRows.CALL),
     confirm=(
@@ -291,7 +291,7 @@ thread         [capture][instantiate][launch]
             "a graph is instantiated",
             "update the graph in place: cudaGraphExecUpdate",
             advice(
-                "Instantiate once and use cudaGraphExecUpdate where only parameters change; cudaGraphUpload ahead of the launch."
+                "Instantiate once and use cudaGraphExecUpdate if only parameters change; cudaGraphUpload ahead of the launch."
             ),
             call=matching(r"Instantiate"),
         ),

@@ -9,9 +9,9 @@ from nsysdiag.causes.cause import Cause, Lookalike, Variant, advice, words
 from nsysdiag.causes.evidence import LATENCY_LIMIT, EvidenceLayer, HostEvidence, Threshold, plain_layer
 from nsysdiag.events.host_functions import HOST_FUNCTIONS, SLACK_NS
 from nsysdiag.events.rows import NamedRows
-from nsysdiag.gaps import stream_waits
+from nsysdiag.gaps import gaps
+from nsysdiag.gaps.gaps import LABELS, OTHER_DEVICE, WAITS_FOR_COMMUNICATION, WAITS_FOR_COPY
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained
-from nsysdiag.gaps.stream_waits import LABELS, OTHER_DEVICE, WAITS_FOR_COMMUNICATION, WAITS_FOR_COPY
 from nsysdiag.units import format_ns
 
 
@@ -37,7 +37,7 @@ stream 9  (wait event)       [==next==)
     shade=1,
     sources=("stream_sync", "asynchronous"),
     thresholds=(
-        Threshold("slack", format_ns(stream_waits.SLACK_NS), "the producer may end this long before the gap begins"),
+        Threshold("slack", format_ns(gaps.SLACK_NS), "the producer may end this long before the gap begins"),
         LATENCY_LIMIT,
     ),
     confirm=(

@@ -30,7 +30,7 @@ from nsysdiag.causes.evidence import (
     named_rows,
 )
 from nsysdiag.events.rows import NamedRows
-from nsysdiag.gaps.stream_waits import OTHER_DEVICE
+from nsysdiag.gaps.gaps import OTHER_DEVICE
 from nsysdiag.units import format_ns
 
 CALLS = re.compile(r"cuda(Device|Stream|Event|Thread)Synchronize|cu(Ctx|Stream|Event)Synchronize")
@@ -155,12 +155,12 @@ CAUSE = Cause(
             source="cupy_speed",
         ),
         openacc=words(
-            "A compute construct without async waits for its kernels: add async to constructs and updates, and one wait where the host needs the result.",
+            "A compute construct without async waits for its kernels: add async to constructs and updates, and one wait before the host needs the result.",
             source="openacc",
             fix="add async to compute constructs, and wait once",
         ),
         openmp_target=words(
-            "A target construct without nowait waits for its kernels. Add nowait and depend to target constructs and updates, and one taskwait where the host needs the result.",
+            "A target construct without nowait waits for its kernels. Add nowait and depend to target constructs and updates, and one taskwait before the host needs the result.",
             source="openmp",
             fix="add nowait to target constructs, and one taskwait",
         ),
@@ -265,7 +265,7 @@ thread    [cudaStreamSynchronize] [launch]
             "take cudaDeviceSynchronize out of the step",
             advice(
                 "Take cudaDeviceSynchronize out of the step: work on one stream is in order without it. Measure time with CUDA events, which do not stop the host.",
-                "Where the wait must stay, cudaDeviceScheduleBlockingSync frees its CPU for other threads.",
+                "If the wait must stay, cudaDeviceScheduleBlockingSync frees its CPU for other threads.",
                 pytorch=words(
                     "Take torch.cuda.synchronize (cudaDeviceSynchronize) out of the step; measure time with CUDA events (torch.cuda.Event(enable_timing=True)), which do not stop the host.",
                     source="cuda_semantics",

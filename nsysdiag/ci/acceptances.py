@@ -95,7 +95,7 @@ def _of(comparison: Comparison, device: DeviceComparison, measure: Measure) -> C
 def _change_of(comparison: Comparison, device: DeviceComparison, measure: Measure) -> Change:
     """The change of a measure, whatever is known of chance. Raises UnmeasurableError where a side cannot tell."""
     if measure.cause in comparison.not_compared:
-        raise UnmeasurableError(f"not all captures can tell {measure.cause}: capture and analyse both sides alike")
+        raise UnmeasurableError(f"not all captures can tell {measure.cause}: capture and analyze both sides alike")
     if device.unit.kind == PHASES and measure.path[0] == "root_ledger":
         raise UnmeasurableError("root causes are not known of steady phases: put NVTX ranges around the steps")
     if measure.name == ITERATION_LENGTH:

@@ -127,7 +127,7 @@ class Budget(Struct, frozen=True):
 
 
 def unused(budgets: Sequence[Budget], entries: Sequence[BatchEntry]) -> list[Budget]:
-    """Those whose pattern fits no trace of a batch. One that could not be analysed is known by its path alone."""
+    """Those whose pattern fits no trace of a batch. One that could not be analyzed is known by its path alone."""
     judged = {each.id for entry in entries for each in entry.budgets}
     judged |= {each.id for entry in entries for each in entry.unjudged}
     inputs = [entry.input for entry in entries]

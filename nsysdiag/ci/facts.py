@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from nsysdiag.diagnosis.facts import NO_WORK, UNRESOLVED
 from nsysdiag.fields import (
@@ -28,11 +28,7 @@ from nsysdiag.fields import (
 )
 from nsysdiag.phases.facts import LEAST_WORK
 from nsysdiag.record import Record
-from nsysdiag.report import Tool
-
-if TYPE_CHECKING:
-    from nsysdiag.report import DeviceReport, Report
-
+from nsysdiag.report import DeviceReport, Report, Tool
 
 JUDGED, BARELY_USED, UNEXPLAINED, IDLE = "judged", "barely-used", "unexplained", "no-gpu-work"
 """It worked, and the report says what limits it; it did less than LEAST_WORK of the busiest GPU's work; it worked, and
@@ -175,10 +171,10 @@ class BatchFinding(Record, frozen=True):
 
 class BatchEntry(Record, frozen=True):
     """What became of one input. `input` is its path as found, `/` between its parts, relative to what was named; `name`
-    the path of its outputs within the folder, without a suffix. `status`: analysed, resumed (done before, unchanged) or
-    failed, where `error`, `hint` and `exit_code` say why and the rest is empty. `report` is the path of the page within
-    the folder. `budgets` are those that the trace can tell, `unjudged` the others. `unused_gpus` counts GPUs of
-    the machine that the trace has no work of."""
+    the path of its outputs within the folder, without a suffix. `status`: `analysed`, `resumed` (done before) or
+    `failed`, for which `error`, `hint` and `exit_code` say why and the rest is empty. `report` is the path of the
+    page within the folder. `budgets` are those that the trace can tell, `unjudged` the others. `unused_gpus` counts
+    GPUs of the machine that the trace has no work of."""
 
     input: FileName
     name: FileName
@@ -198,7 +194,7 @@ class BatchEntry(Record, frozen=True):
 
 
 class BatchSummary(Record, frozen=True):
-    """A batch: its entries by their names. `failed` counts inputs that could not be analysed, `broken` and `warned`
+    """A batch: its entries by their names. `failed` counts inputs that could not be analyzed, `broken` and `warned`
     broken budgets that fail or warn. `unjudged` counts budgets without a value in the trace; `unjudged_failing` of them
     fail the run. `settings` are those that differ from their defaults, as text; `config` names the file that they come
     from."""

@@ -264,7 +264,7 @@ def require_evidence(report: Report | WhatIf, measure: Measure) -> None:
     nothing."""
     cause = measure.cause
     if cause is not None and cause in disabled_causes(report.settings):
-        raise UnmeasurableError(f"the cause {cause} was disabled: analyse it without --disable {cause}")
+        raise UnmeasurableError(f"the cause {cause} was disabled: analyze it without --disable {cause}")
     needed = {each.kind for each in _markers(measure.path[0]) if isinstance(each, Needs)}
     tables = set(CAUSES[cause].tables) if cause is not None else set()
     needed |= {kind for kind in BY_OPTION if tables & set(KINDS[kind].tables)}

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from nsysdiag.cli import analyze, baseline, batch, compare, help, queries, record, rules, traces, trying, whatif
+from nsysdiag.cli import analyze, baseline, batch, compare, help, record, rules, traces, trying, whatif
 from nsysdiag.cli.console import run
 from nsysdiag.cli.help import WIDEST, GroupedCommand
 from nsysdiag.cli.record import RecordCommand
@@ -59,8 +59,8 @@ app.command(cls=GroupedCommand, epilog=compare.RANKS_EXAMPLES)(compare.ranks)
 app.command(cls=GroupedCommand, epilog=whatif.EPILOG)(whatif.whatif)
 app.command(cls=GroupedCommand, epilog=traces.BUNDLE_EXAMPLES)(traces.bundle)
 app.command(cls=GroupedCommand, epilog=traces.INFO_EXAMPLES)(traces.info)
-app.command(cls=GroupedCommand, epilog=queries.EPILOG)(queries.sql)
-app.command(cls=GroupedCommand, epilog=queries.MCP_EXAMPLES)(queries.mcp)
+app.command(cls=GroupedCommand, epilog=traces.EPILOG)(traces.sql)
+app.command(cls=GroupedCommand, epilog=traces.MCP_EXAMPLES)(traces.mcp)
 app.command(cls=GroupedCommand, epilog=rules.EPILOG)(rules.rules)
 app.command(cls=GroupedCommand, epilog=analyze.RENDER_EXAMPLES)(analyze.render)
 app.command(cls=GroupedCommand, epilog=analyze.DEMO_EXAMPLES)(analyze.demo)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.cli.console import emit_text, note
+from nsysdiag.cli.console import aligned, emit_text, note
 from nsysdiag.messages import UsageError, printable
 
 if TYPE_CHECKING:
+    from nsysdiag.baselines import BaselineRun
     from nsysdiag.cli.settings import FromFile
     from nsysdiag.report import Report
 
@@ -181,16 +182,54 @@ def _day(text: str) -> date:
     return day
 
 
+UNKNOWN = "–"
+OF_ALL = ("name", "runs", "latest run", "accepted")
+OF_RUNS = ("run", "added (UTC)", "trace", "step", "GPUs")
+OF_ACCEPTED = ("accepted up to", "until", "state", "reason")
+
+
 def _listed(baselines: Path, name: str | None) -> str:
     """One baseline with its runs, or a row for each of all."""
-    from nsysdiag.baselines import folder_of, names_in
-    from nsysdiag.cli.tables import all_listed, one_listed
+    from nsysdiag.baselines import folder_of, names_in, read_accepted, runs_in
+    from nsysdiag.ci.acceptances import today
 
-    if name is None:
-        names = names_in(baselines)
-        hint = "there are none: nsysdiag baseline add main report.json"
-        return all_listed(baselines, names) if names else f"Baselines in {printable(baselines)}: {hint}\n"
-    folder = folder_of(baselines, name)
-    if not folder.is_dir():
-        raise UsageError(f"there is no baseline {name} in {baselines}", hint="'nsysdiag baseline list' shows all")
-    return one_listed(folder)
+    if name is not None:
+        folder = folder_of(baselines, name)
+        if not folder.is_dir():
+            raise UsageError(f"there is no baseline {name} in {baselines}", hint="'nsysdiag baseline list' shows all")
+        return _one_listed(folder)
+    rows = []
+    for each in names_in(baselines):
+        runs = runs_in(folder_of(baselines, each))
+        accepted = sum(one.until >= today() for one in read_accepted(folder_of(baselines, each)))
+        rows.append((each, f"{len(runs):,}", _added(runs[-1]) if runs else UNKNOWN, f"{accepted:,}"))
+    hint = "there are none: nsysdiag baseline add main report.json"
+    return aligned(OF_ALL, rows) if rows else f"Baselines in {printable(baselines)}: {hint}\n"
+
+
+def _one_listed(folder: Path) -> str:
+    """A row for each run, the oldest first, and one for each accepted regression; and what cannot be read."""
+    from nsysdiag.baselines import held_in, read_accepted
+    from nsysdiag.ci.acceptances import today
+
+    held, accepted = held_in(folder), read_accepted(folder)
+    text = aligned(OF_RUNS, [_run(*each) for each in held.runs]) if held.runs else "No run.\n"
+    text += "".join(f"Damaged: {printable(name)}\n" for name in held.damaged)
+    rows = []
+    for each in accepted:
+        state = "accepted" if each.until >= today() else "expired"
+        rows.append((each.expression.text, each.until.isoformat(), state, each.reason))
+    return f"{text}\n{aligned(OF_ACCEPTED, rows)}" if rows else text
+
+
+def _run(run: "BaselineRun", report: "Report") -> tuple[str, ...]:
+    from nsysdiag.units import format_ns
+
+    steps = [device.iterations.p50_ns for device in report.devices if device.iterations and device.iterations.steady]
+    names = dict.fromkeys(device.name for device in report.devices)
+    gpus = f"{len(report.devices)} × {', '.join(names)}"
+    return run.path.name, _added(run), report.trace.file, format_ns(max(steps)) if steps else UNKNOWN, gpus
+
+
+def _added(run: "BaselineRun") -> str:
+    return run.added.strftime("%Y-%m-%d %H:%M:%S") if run.added else UNKNOWN

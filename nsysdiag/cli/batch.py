@@ -26,6 +26,8 @@ Examples:
   nsysdiag batch runs -o reports --resume
   nsysdiag batch runs -o reports --history trend.jsonl --run v1.2
   nsysdiag batch /shared/runs -o /shared/reports --scheduler tcp://head:8786"""
+STATUSES = {"analysed": "analyzed", "resumed": "resumed", "failed": "failed"}
+"""In words, in the order in which they are said."""
 
 
 @options.spread
@@ -59,8 +61,7 @@ def batch(
         ),
     ] = None,
     resume: Annotated[
-        bool,
-        typer.Option("--resume", help="Keep what an earlier batch finished, if input and settings are the same."),
+        bool, typer.Option("--resume", help="Keep what an earlier batch finished, if input and settings are the same.")
     ] = False,
     history: Annotated[str | None, options.value("--history", "FILE", "Add the results of this run to FILE.")] = None,
     run: Annotated[
@@ -194,13 +195,11 @@ def _show(summary: "BatchSummary") -> None:
 
 
 def _written(summary: "BatchSummary", output: str) -> str:
-    """`wrote reports: 60 analysed, 2 resumed, 2 failed`."""
+    """`wrote reports: 60 analyzed, 2 resumed, 2 failed`."""
     from collections import Counter
 
     counts = Counter(entry.status for entry in summary.entries)
-    return f"wrote {output}: " + ", ".join(
-        f"{counts[each]} {each}" for each in ("analysed", "resumed", "failed") if counts[each]
-    )
+    return f"wrote {output}: " + ", ".join(f"{counts[each]} {STATUSES[each]}" for each in STATUSES if counts[each])
 
 
 def _conclude(summary: "BatchSummary", *, quiet: bool) -> None:

@@ -66,7 +66,7 @@ def compare(
         options.value(
             "--if-no-baseline",
             "WHAT",
-            "Where the baseline has no run yet: 'fail' (exit code 2), or 'pass', which says so and compares nothing.",
+            "If the baseline has no run yet: 'fail' (exit code 2), or 'pass', which says so and compares nothing.",
         ),
     ] = IfNoBaseline.FAIL,
     across_gpus: Annotated[bool, typer.Option("--across-gpus", help="Compare GPUs of different models.")] = False,
@@ -78,7 +78,7 @@ def compare(
 ) -> None:
     """Say what changed between two captures, and whether it is more than chance.
 
-    Compares iterations where there are some, else whole windows for the same work, with a 95% interval over the
+    Compares iterations if there are some, else whole windows for the same work, with a 95% interval over the
     iterations. Prints a summary and, without -o, writes compare.nsysdiag.html into the current folder.
     """
     from msgspec.structs import replace

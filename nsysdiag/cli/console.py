@@ -6,6 +6,7 @@ Either may be the log of a CI job, so neither holds a workflow command.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import sys
@@ -36,7 +37,18 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-__all__ = ["abandon_stdout", "batch_bar", "complain", "emit", "emit_text", "note", "progress_bar"]
+__all__ = [
+    "abandon_stdout",
+    "aligned",
+    "as_json",
+    "batch_bar",
+    "complain",
+    "emit",
+    "emit_text",
+    "markdown",
+    "note",
+    "progress_bar",
+]
 
 
 def complain(message: str, hint: str | None = None, shown: tuple[str, ...] = ()) -> None:
@@ -119,6 +131,29 @@ def _bar() -> Progress:
 
     columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
     return Progress(*columns, console=Console(stderr=True), transient=True)
+
+
+# Small tables as text, Markdown and JSON.
+
+
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], indent: str = "") -> str:
+    """Columns padded to their widest cell, a space of two between; names are made safe for a terminal."""
+    cells = [[printable(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
+    return "".join(f"{indent}{line.rstrip()}\n" for line in lines)
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A GitHub table; a pipe inside a cell is escaped."""
+    cells = [[printable(cell).replace("|", "\\|") for cell in row] for row in rows]
+    lines = [header, ["---"] * len(header), *cells]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def as_json(value: object) -> str:
+    """Indented JSON, keys sorted, one final newline: same value, same text."""
+    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 # Runs a command and turns whatever it raises into one clear sentence and an exit code.

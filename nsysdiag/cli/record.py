@@ -159,13 +159,9 @@ def _run(
     if not refused or basic.options == plan.options:
         return recorded
     if not quiet:
-        note(f"nsys refuses that{_quoted(recorded)}; it records less")
+        note(f"nsys refuses that{f': {recorded.said[0]}' if recorded.said else ''}; it records less")
         _say(nsys, basic)
     return run(nsys, basic.options, words, written, folder, span.environment)
-
-
-def _quoted(recorded: "RecordingResult") -> str:
-    return f": {recorded.said[0]}" if recorded.said else ""
 
 
 def _code_of(recorded: "RecordingResult", span: "RecordedSpan", *, captured: bool) -> int:
@@ -275,7 +271,7 @@ def record(
 
     Records what this nsys, the kernel and the user's rights permit, says what it leaves out, and asks nothing. The
     program keeps its streams and its environment. Then the report is kept, exported and analyzed: a summary is printed
-    and, without -o, PROGRAM.nsysdiag.html is written into the current folder. Exits with 6 where the program fails,
+    and, without -o, PROGRAM.nsysdiag.html is written into the current folder. Exits with 6 if the program fails,
     after that.
     """
     from msgspec.structs import replace

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from nsysdiag.bottlenecks import BOTTLENECKS, title_of
 from nsysdiag.causes import CAUSES, color_of
 from nsysdiag.causes.evidence import setting
-from nsysdiag.cli.tables import aligned, as_json, markdown
+from nsysdiag.cli.console import aligned, as_json, markdown
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.findings.rules import FINDING_RULES, sources_of, thresholds_of
 from nsysdiag.programs.facts import TITLES

@@ -1,5 +1,6 @@
 """`nsysdiag info`: what a trace is and what it can tell, without an analysis. `nsysdiag bundle`: a zip for a ticket."""
 
+import sys
 from collections import Counter
 from enum import StrEnum
 from pathlib import Path
@@ -8,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.cli.console import emit_text, note, progress_bar
+from nsysdiag.cli.console import aligned, as_json, emit, emit_text, note, progress_bar
 from nsysdiag.messages import JSON, UsageError, printable
 from nsysdiag.shortage import Attempt
 from nsysdiag.trace.formats import named, stem_of
 
 if TYPE_CHECKING:
-    from nsysdiag.config.settings import Settings
-    from nsysdiag.share.bundle import Bundle
+    from nsysdiag.queries.asking import Answer
+    from nsysdiag.report import Report
     from nsysdiag.trace.info import TraceFacts
 
 
@@ -44,7 +45,6 @@ def info(
     """
     import msgspec
 
-    from nsysdiag.cli.tables import as_json
     from nsysdiag.trace.info import gather
     from nsysdiag.trace.trace import open_trace
 
@@ -57,7 +57,6 @@ def info(
 
 
 def _text(facts: "TraceFacts") -> str:
-    from nsysdiag.cli.tables import aligned
 
     tables = [(name, str(rows)) for name, rows in facts.tables.items() if not name.startswith("ENUM_")]
     evidence = [
@@ -125,7 +124,7 @@ def bundle(
     from nsysdiag.config.settings import Settings
     from nsysdiag.formats.documents import write
     from nsysdiag.saved import is_saved_report
-    from nsysdiag.share.bundle import LEFT_OUT, coverage, differences, is_ours
+    from nsysdiag.share.bundle import LEFT_OUT, bundle_of, coverage, differences, is_ours
     from nsysdiag.units import format_bytes
 
     source = named(Path(trace))
@@ -137,7 +136,8 @@ def bundle(
         )
     check_file(target, source, force=out.force, is_ours=is_ours)
     settings = Settings(device=device, same_gpu=same_gpu)
-    made = _bundle(source, settings, redact=redact, quiet=out.quiet)
+    with Attempt(f"bundle '{printable(source)}'") as attempt, progress_bar(quiet=out.quiet) as progress:
+        made = bundle_of(source, settings, attempt.noting(progress), redact=redact)
     write(target, made.data, force=out.force, is_ours=is_ours)
     size = made.slice_bytes
     missing = LEFT_OUT if size is None else "the slice does not show what the trace shows"
@@ -156,26 +156,137 @@ def _target(stem: str, output: str | None) -> Path:
     return Path(output)
 
 
-def _bundle(source: Path, settings: "Settings", *, redact: bool, quiet: bool) -> "Bundle":
-    from nsysdiag.document.one_line import command_of
-    from nsysdiag.formats.format import RenderOptions
-    from nsysdiag.process import private_folder
-    from nsysdiag.share.bundle import bundle_of
-    from nsysdiag.share.names import Names
-    from nsysdiag.trace.trace import open_trace
+EPILOG = """\b
+Examples:
+  nsysdiag sql train.sqlite "SELECT bottleneck, sum(ns) AS ns FROM time WHERE judged GROUP BY 1 ORDER BY 2 DESC"
+  nsysdiag sql train.sqlite "SELECT title, lost_ns FROM findings" --format json
+  nsysdiag sql train.sqlite "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"
+  nsysdiag sql train.sqlite - --format csv
+  nsysdiag sql train.sqlite --schema"""
+MOST_SQL = 1_000_000
+"""Characters of a query."""
 
-    with (
-        Attempt(f"bundle '{printable(source)}'") as attempt,
-        private_folder() as folder,
-        progress_bar(quiet=quiet) as progress,
-        open_trace(source) as trace,
-    ):
-        names = Names() if redact else None
-        return bundle_of(
-            trace,
-            settings,
-            folder,
-            lambda report: RenderOptions(command=command_of(report)),
-            attempt.noting(progress),
-            names,
-        )
+
+class SqlFormat(StrEnum):
+    """How rows are shown."""
+
+    TEXT = "text"
+    CSV = "csv"
+    JSON = "json"
+
+
+@options.spread
+def sql(
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help=f"{options.A_TRACE} or a saved report JSON.")],
+    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="One SELECT; '-' reads it from stdin.")] = None,
+    *,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="List tables, columns and units instead of running a query.")
+    ] = False,
+    limit: Annotated[
+        int | None, options.value("--limit", "N", "Give at most N rows, 1000 by default; 0 gives all.", min=0)
+    ] = None,
+    part: options.AnalyzedPart,
+    file: options.SettingsFile,
+    format_name: Annotated[
+        SqlFormat, typer.Option("--format", metavar="F", help="text, csv or json.")
+    ] = SqlFormat.TEXT,
+    out: options.Verbosity,
+) -> None:
+    """Ask the time, findings, phases and steps of a trace, and its own tables, in SQL.
+
+    The table time has a row for each stretch of time of each GPU: its state, bottleneck, cause, phase and step. Sums of
+    it are the numbers of the report. Other tables are those of the CSV output, and those of the trace.
+    Nothing can be changed. A query about tables of the trace alone needs no analysis.
+    """
+    from nsysdiag.queries.asking import MOST_ROWS, ask
+    from nsysdiag.saved import is_saved_report
+
+    path = named(Path(trace))
+    if schema == (query is not None):
+        raise UsageError("give a query, or --schema", hint='nsysdiag sql TRACE "SELECT count(*) FROM time"')
+    of_trace = None if is_saved_report(path) else path
+    with Attempt(f"query '{printable(trace)}'"):
+        if query is None:
+            _emit_schema(of_trace, format_name)
+            return
+        most = MOST_ROWS if limit is None else limit or None
+        answer = ask(of_trace, _read(query), lambda: _report(path, part, file, quiet=out.quiet), most)
+    _emit(answer, format_name)
+    if answer.truncated and not out.quiet:
+        note(f"nsysdiag: the first {len(answer.rows):,} rows; --limit 0 gives all")
+
+
+def _read(query: str) -> str:
+    if query != "-":
+        return query
+    text = sys.stdin.read(MOST_SQL + 1)
+    if len(text) > MOST_SQL:
+        raise UsageError(f"a query has at most {MOST_SQL:,} characters")
+    return text
+
+
+def _report(path: Path, part: options.AnalyzedPart, file: options.SettingsFile, *, quiet: bool) -> "Report":
+    from nsysdiag.cli.settings import settings_of_file
+    from nsysdiag.pipeline.loading import analyze
+    from nsysdiag.saved import is_saved_report
+
+    of_file = settings_of_file(file, saved=is_saved_report(path), quiet=quiet).settings
+    with progress_bar(quiet=quiet) as progress:
+        return analyze(path, part.of(of_file), progress)
+
+
+def _emit(answer: "Answer", format_name: SqlFormat) -> None:
+    from nsysdiag.formats.tables import csv_of
+    from nsysdiag.messages import JSON, TEXT
+
+    if format_name is SqlFormat.CSV:
+        emit(csv_of(answer.columns, map(list, answer.rows)), TEXT)
+    elif format_name is SqlFormat.JSON:
+        emit_text(as_json({"columns": answer.columns, "rows": answer.rows, "truncated": answer.truncated}), JSON)
+    else:
+        emit_text(aligned(answer.columns, [["" if cell is None else str(cell) for cell in row] for row in answer.rows]))
+
+
+def _emit_schema(trace: Path | None, format_name: SqlFormat) -> None:
+    from nsysdiag.queries.asking import Answer, sql_tables, trace_columns
+
+    rows = [
+        (table.name, column.name, column.type, column.unit, table.about)
+        for table in sql_tables()
+        for column in table.columns
+    ]
+    if trace is not None:
+        rows += [
+            (table, *column, "", "of the trace") for table, found in trace_columns(trace).items() for column in found
+        ]
+    _emit(Answer(["table", "column", "type", "unit", "about"], list(rows), truncated=False), format_name)
+
+
+MCP_EXAMPLES = """\b
+Examples:
+  nsysdiag mcp --root traces
+  nsysdiag mcp --root /data/traces --root . --redact"""
+
+
+def mcp(
+    *,
+    root: Annotated[
+        list[str] | None,
+        options.value("--root", "DIR", "Traces below this folder can be read, by default the current one; repeatable."),
+    ] = None,
+    redact: options.RedactOption = False,
+    debug: options.DebugOption = False,
+) -> None:
+    """Answer agents: a server of the Model Context Protocol on stdin and stdout.
+
+    Six tools: open, diagnosis, query (SQL), explain, whatif and compare. They read traces below the folders of
+    --root, and write nothing. Needs the extra `mcp`: pip install '.[mcp]' in a copy of the repository.
+    """
+    from nsysdiag.queries.server import Traces, server
+
+    folders = [Path(each) for each in root or ["."]]
+    for folder in folders:
+        if not folder.is_dir():
+            raise UsageError(f"'{folder}' is no folder", hint="name one that holds traces")
+    server(Traces(folders, redact=redact)).run("stdio")

@@ -10,16 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nsysdiag.arrays.groups import group_durations
-from nsysdiag.arrays.intervals import (
-    BoolArray,
-    IntArray,
-    Intervals,
-    contains,
-    coverage,
-    intersect,
-    subtract,
-    union,
-)
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, intersect, subtract, union
 from nsysdiag.communication.facts import CollectiveKind, MpiCall
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.collectives import KINDS, MEETINGS, SEND_RECEIVE, Collectives, kind_of

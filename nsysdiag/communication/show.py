@@ -5,19 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nsysdiag.document.blocks import NOT_BRIEF, PAGE, TERMINAL, Column, Lines, Section, Table
-from nsysdiag.document.columns import (
-    BAR,
-    COUNT,
-    NAME,
-    RATE,
-    SHARE,
-    TEXT,
-    TIME,
-    columns,
-    of_devices,
-    part,
-    part_of,
-)
+from nsysdiag.document.columns import BAR, COUNT, NAME, RATE, SHARE, TEXT, TIME, columns, of_devices, part, part_of
 from nsysdiag.kernels.show import kernel_table
 from nsysdiag.units import NS_PER, format_bytes, format_count, format_ns
 
@@ -57,7 +45,7 @@ def section(device: DeviceReport, context: Context) -> Section | None:
                     Column("Collective", TEXT, "kind", head=True),
                 ),
                 found.kinds,
-                note=f"{exposed} ran with no compute at the same time, {hidden} during compute. Where several kinds "
+                note=f"{exposed} ran with no compute at the same time, {hidden} during compute. If several kinds "
                 "run at once, the time is charged to the kind with most total time.",
             ),
             Table.of(

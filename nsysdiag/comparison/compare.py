@@ -9,7 +9,6 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from nsysdiag import typed
-from nsysdiag.comparison.accounts import with_accounts
 from nsysdiag.comparison.facts import (
     COMPARISON_SCHEMA_VERSION,
     KIND,
@@ -25,7 +24,15 @@ from nsysdiag.comparison.facts import (
 )
 from nsysdiag.comparison.gap_groups import GapGroupTable, cut_notes, gap_group_changes, gap_times, gaps_of, recaused
 from nsysdiag.comparison.headline import headline
-from nsysdiag.comparison.job import Compared, StepChange, job_comparison, loop_notes, step_change, verdict_of
+from nsysdiag.comparison.job import (
+    Compared,
+    StepChange,
+    job_comparison,
+    loop_notes,
+    step_change,
+    verdict_of,
+    with_accounts,
+)
 from nsysdiag.comparison.matching import (
     GRAPH,
     MOST_KERNELS,
@@ -265,12 +272,7 @@ def _strip(capture: Capture) -> Strip | None:
     return Strip(start_ns=mine.start_ns, end_ns=mine.end_ns, cause_ids=mine.cause_ids, level=mine.levels[-1])
 
 
-def outcome_sentence(
-    unit: Unit,
-    length: Change,
-    step: StepChange | None,
-    work: Sequence[WorkChange],
-) -> str:
+def outcome_sentence(unit: Unit, length: Change, step: StepChange | None, work: Sequence[WorkChange]) -> str:
     """What became of a device: of its work and its time, and what the slow steps do to that."""
     said = device_sentence(unit, length)
     if any(row.differs for row in work):

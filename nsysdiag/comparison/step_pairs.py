@@ -136,7 +136,7 @@ NEAR = 0.05
 _EFFORT = 9
 OTHER_UNITS = "No single steps are compared, so none are drawn below each other."
 OTHER_WORK = "A step after does other work than one before, so none are drawn below each other."
-NOT_HELD = "A report does not hold the operations of its typical step: analyse the trace itself to see both steps."
+NOT_HELD = "A report does not hold the operations of its typical step: analyze the trace itself to see both steps."
 TOO_MANY = "The typical steps have more operations than a page can draw: see them in Nsight Systems."
 
 

@@ -350,7 +350,7 @@ def _why_windows(reports: Sequence[On], why: Sentence, compared: str) -> Sentenc
     if unpacked:
         return (
             f"The report of {' and '.join(dict.fromkeys(unpacked))} does not hold its iterations one by one: "
-            f"{compared}. Analyse the trace again."
+            f"{compared}. Analyze the trace again."
         )
     return f"No steps were found on both sides: {compared}."
 

@@ -352,13 +352,7 @@ def renaming(
             if verdict == "none"
             else f"{sentence} {unknown}"
         )
-    return Renaming(
-        lost_ns=lost_ns,
-        removed_ns=removed_ns,
-        renamed_ns=renamed_ns,
-        verdict=verdict,
-        sentence=sentence,
-    )
+    return Renaming(lost_ns=lost_ns, removed_ns=removed_ns, renamed_ns=renamed_ns, verdict=verdict, sentence=sentence)
 
 
 def _counts(change: Change, verdict: str) -> bool:

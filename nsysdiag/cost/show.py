@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from nsysdiag.cost.facts import Amount, Cost
+from nsysdiag.cost.facts import Amount, Cost, TotalCost
 from nsysdiag.document.blocks import TERMINAL, TICKET, Cell, Column, Lines, Section, SectionScope, Table
 from nsysdiag.document.columns import TEXT, columns, money, of_devices
 from nsysdiag.document.names import clip
-from nsysdiag.document.view import WORK
+from nsysdiag.document.view import WORK, Context
 from nsysdiag.document.words import counted
 from nsysdiag.units import capitalized, format_money, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.cost.facts import TotalCost
-    from nsysdiag.document.view import Context
     from nsysdiag.report import DeviceReport, Report
 
 

@@ -400,10 +400,7 @@ class Joins:
         rows = zip(self._rows, self._iterations, strict=True)
         return [
             IterationMetrics(
-                index=row.index,
-                length_ns=row.end_ns - row.start_ns,
-                samples=cells.samples,
-                means=cells.means,
+                index=row.index, length_ns=row.end_ns - row.start_ns, samples=cells.samples, means=cells.means
             )
             for row, cells in rows
             if cells.means

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from nsysdiag.counters.facts import GpuMetric
+from nsysdiag.counters.facts import Clocks, GpuMetric, GpuMetrics, KernelMetrics, RangeMetrics
 from nsysdiag.document.blocks import NOT_BRIEF, PAGE, Block, Cell, Chart, Column, Limit, Lines, Section, Table
 from nsysdiag.document.columns import COUNT, HERTZ, NAME, SHARE, TEXT, TIME, RecordColumn, columns, of_devices
 from nsysdiag.document.drawings import Curve, CurveLayer, CurveStrip, CurveStrips, TimeSeries
@@ -17,7 +17,6 @@ from nsysdiag.document.words import counted, instant
 from nsysdiag.units import format_bytes, format_hertz, format_ns, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.counters.facts import Clocks, GpuMetrics, KernelMetrics, RangeMetrics
     from nsysdiag.document.view import Context
     from nsysdiag.report import DeviceReport
 
@@ -211,8 +210,7 @@ def _means(found: GpuMetrics) -> Table:
         MEANS,
         [_metric(row) for row in found.metrics],
         note=f"From a sample every {format_ns(found.period_ns)}. Kernels ran, Compute: of that work alone, "
-        "without the idle parts of samples where the idle level is known. In gaps: samples wholly inside a gap."
-        + clocks,
+        "without the idle parts of samples if the idle level is known. In gaps: samples wholly inside a gap." + clocks,
     )
 
 
@@ -240,7 +238,7 @@ def _by_name(found: GpuMetrics) -> list[Block]:
             "By kernel",
             [*_columns(shown, "Runs"), Column("Kernel", NAME, _kernel, head=True)],
             found.kernels,
-            note="Samples wholly inside the kernels of a name. Where kernels are shorter than a sample: all samples "
+            note="Samples wholly inside the kernels of a name. If kernels are shorter than a sample: all samples "
             "that overlap them, with neighbouring work (mixed).",
             noun="names",
             limit=Limit(ticket=TOP_KERNELS, summary=0, brief=0),
@@ -301,10 +299,7 @@ _METRICS = """
 TABLES = (
     of_devices(
         "gpu_metrics",
-        (
-            *columns(GpuMetric, _METRICS),
-            RecordColumn[GpuMetric]("names", "text", lambda row: " + ".join(row.names)),
-        ),
+        (*columns(GpuMetric, _METRICS), RecordColumn[GpuMetric]("names", "text", lambda row: " + ".join(row.names))),
         lambda device: device.gpu_metrics.metrics if device.gpu_metrics else (),
     ),
     of_devices(

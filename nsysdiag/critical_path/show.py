@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nsysdiag.bottlenecks import OF_WORK, noun_of
-from nsysdiag.critical_path.facts import PathPart, PathWork
+from nsysdiag.critical_path.facts import CriticalPath, PathPart, PathWork
 from nsysdiag.document.blocks import Block, Column, Limit, Lines, Section, SectionScope, Table
 from nsysdiag.document.columns import COUNT, SHARE, TEXT, TIME, RecordTable, columns, part, part_of
 from nsysdiag.document.names import clip
@@ -15,7 +15,6 @@ from nsysdiag.units import capitalized, format_ns, format_share, uncapitalized
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nsysdiag.critical_path.facts import CriticalPath
     from nsysdiag.document.view import Context
     from nsysdiag.report import Report
 

@@ -69,12 +69,12 @@ def device_notes(
 
 
 def left_out_gpus(activity: DeviceActivity) -> list[str]:
-    """A sentence where there were too many GPUs to analyse them all."""
+    """A sentence where there were too many GPUs to analyze them all."""
     if not activity.left_out_gpus:
         return []
     way = ": --same-gpu takes one device number of several processes for one GPU" if activity.assumed_apart else ""
     total = format_count(activity.left_out_gpus + len(activity.devices))
-    return [f"work on {total} GPUs: only the {len(activity.devices)} with most operations were analysed{way}"]
+    return [f"work on {total} GPUs: only the {len(activity.devices)} with most operations were analyzed{way}"]
 
 
 def malformed_warnings(malformed: dict[str, int]) -> list[str]:

@@ -108,7 +108,7 @@ def working_processes(activity: DeviceActivity) -> int:
 
 
 def unused_gpus(present: int | None, used: int, processes: int | None, *, mpi: bool) -> str:
-    """A sentence; empty if each GPU has a process, if their number is unknown, or if only chosen GPUs are analysed
+    """A sentence; empty if each GPU has a process, if their number is unknown, or if only chosen GPUs are analyzed
     (`processes` is None). Several processes that share GPUs while others are unused may have selected the wrong GPU.
     For one process, and where all GPUs are used, the sentence only counts. In a trace of one MPI rank, other ranks may
     use the other GPUs."""

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from nsysdiag.document.columns import TIME
-from nsysdiag.document.drawings import BarChart
+from nsysdiag.document.columns import TIME, CellKind
+from nsysdiag.document.drawings import Bar, BarChart
 from nsysdiag.document.svg import Mark, percent
 from nsysdiag.units import NS_PER, format_count
-
-if TYPE_CHECKING:
-    from nsysdiag.document.columns import CellKind
-    from nsysdiag.document.drawings import Bar
 
 # Templates and figures get finished labels from here. The timeline, which zooms, follows the same rules in
 # `templates/assets/timeline/scale.js`.

@@ -7,24 +7,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
 from nsysdiag.bottlenecks import BOTTLENECKS, shown, title_of
-from nsysdiag.document.columns import TIME
-from nsysdiag.document.view import PARTS, UNKNOWN_COLOR, WORK, share_of
+from nsysdiag.document.columns import TIME, CellKind
+from nsysdiag.document.view import PARTS, UNKNOWN_COLOR, WORK, Causes, Share, share_of
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     import numpy as np
     import numpy.typing as npt
 
-    from nsysdiag.document.columns import CellKind
-    from nsysdiag.document.view import Causes, Share
 
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 

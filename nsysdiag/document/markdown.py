@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,10 +15,6 @@ from nsysdiag.document.columns import BAR, CODE, MARK, MISSING, NAME, TEXT, Cell
 from nsysdiag.document.drawings import LegendEntry, StackedBar
 from nsysdiag.document.names import MARKER, code, fenced, table, text, visible
 from nsysdiag.units import format_share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 TONES = {"strong": "**{}**", "verdict": "**{}**", "note": "> {}"}
 MOST_NAME = 300

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,6 @@ from nsysdiag.messages import printable
 from nsysdiag.units import format_count, format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nsysdiag.report import CallSite, CodeFrame, CodeShare
 
 

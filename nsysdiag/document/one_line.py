@@ -13,7 +13,7 @@ from nsysdiag.document.view import slices_by_time
 from nsysdiag.document.words import counted
 from nsysdiag.findings.facts import Finding
 from nsysdiag.ranks.report import RanksReport
-from nsysdiag.replay.facts import WhatIf
+from nsysdiag.replay.facts import Transform, WhatIf
 from nsysdiag.replay.options import words_of
 from nsysdiag.report import DeviceReport, Gap, Report
 from nsysdiag.units import format_ns, format_share
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from nsysdiag.diagnosis.facts import Diagnosis
     from nsysdiag.fields import SettingValue
     from nsysdiag.record import Shown
-    from nsysdiag.replay.facts import Transform
 
 LONGEST = 120
 NAME, TITLE = 30, 50

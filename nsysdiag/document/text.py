@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -13,16 +13,10 @@ from rich.text import Text
 from nsysdiag.document import blocks as b
 from nsysdiag.document.blocks import Detail, as_cell, columns_of, cut, left_out, shown, written_out
 from nsysdiag.document.columns import BAR, CODE, FIGURE, KEY, MARK, MISSING, NAME, TEXT
-from nsysdiag.document.drawings import LegendEntry, StackedBar, Waterfall
+from nsysdiag.document.drawings import LegendEntry, StackedBar, Waterfall, WaterfallBar
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.words import counted
 from nsysdiag.units import format_ns, format_share, format_signed_ns
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from nsysdiag.document.drawings import WaterfallBar
-
 
 # Blocks of text for the terminal: headings, tables without lines, and how they are printed.
 

@@ -14,7 +14,7 @@ from nsysdiag.fields import TextKind
 from nsysdiag.phases.facts import is_mostly_graphs
 from nsysdiag.phrases import Phrases
 from nsysdiag.record import Record, rewritten
-from nsysdiag.report import CauseInfo
+from nsysdiag.report import CauseInfo, DeviceReport, Gap, Report, SignatureRow, Slice
 from nsysdiag.units import format_count, format_share
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from nsysdiag.findings.facts import Finding
     from nsysdiag.iterations.facts import Iteration, SlowIteration
-    from nsysdiag.report import DeviceReport, Gap, Report, SignatureRow, Slice
 
 
 UNKNOWN_COLOR = "#8a8f98"

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 from nsysdiag.causes.ids import BLOCKING_COPY, GRAPH_BUILD, SYNCHRONIZATION, UNCOVERED
 from nsysdiag.diagnosis.facts import LIKELY_BELOW, WAITS
 from nsysdiag.document.names import brief, clip
-from nsysdiag.document.view import more_shares
+from nsysdiag.document.view import Causes, RootRow, more_shares
 from nsysdiag.units import NS_PER, every_nth, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.document.view import Causes, RootRow
     from nsysdiag.findings.facts import EvidenceRow, Finding
     from nsysdiag.iterations.facts import IterationReport, ServingPhase, SlowIteration
     from nsysdiag.phases.facts import Phase
@@ -210,11 +209,7 @@ def kinds_sentence(found: IterationReport) -> str:
     return f"Iterations of several kinds take turns: {', '.join(said)}"
 
 
-SHOWN_BY = {
-    "nvtx": "NVTX ranges",
-    "attention": "attention kernels",
-    "graphs": "graphs next to steps without them",
-}
+SHOWN_BY = {"nvtx": "NVTX ranges", "attention": "attention kernels", "graphs": "graphs next to steps without them"}
 """What shows the phase of a step."""
 
 

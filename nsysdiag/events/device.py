@@ -97,7 +97,7 @@ class DeviceActivity(Struct, frozen=True):
     copy. `streams` is by stream code.
     `synchronized` is the number of the device that each call waited for, -1 where unknown or where there is one device
     only; `synchronized_streams` the same of streams and events. `host_functions` hold streams. `left_out_gpus` is how
-    many GPUs were too many to be analysed."""
+    many GPUs were too many to be analyzed."""
 
     devices: list[DeviceTimeline]
     api_calls: ApiCalls

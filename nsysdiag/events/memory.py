@@ -200,11 +200,11 @@ SHARE_IN_FILES = 0.6
 """... and each row needs about so much of the above: 400 bytes a kernel and what comes with it were measured."""
 SAMPLE_ROWS = 2_000
 MARGIN_NS = 1_000_000_000
-"""How long before the analysed part rows are read: what was launched in it may have been called before."""
+"""How long before the analyzed part rows are read: what was launched in it may have been called before."""
 
 
 class FittingSpan(Struct, frozen=True):
-    """Rows of the time [`read_from`, `end`) in ns are read, and `start` to `end` is analysed; `reason` says why."""
+    """Rows of the time [`read_from`, `end`) in ns are read, and `start` to `end` is analyzed; `reason` says why."""
 
     read_from: int
     start: int
@@ -272,7 +272,7 @@ def _middle(time: IntArray, held: FloatArray, room: float, limit: int, needed: i
     start = read_from + min(MARGIN_NS, (end - read_from) // 4)
     reason = (
         f"the trace needs about {format_bytes(needed)}, more than the memory limit of {format_bytes(limit)}: "
-        f"only the time from {format_exact_ns(start)} to {format_exact_ns(end)} is analysed, "
+        f"only the time from {format_exact_ns(start)} to {format_exact_ns(end)} is analyzed, "
         f"{format_share(end - start, int(time[-1] - time[0]))} of it"
     )
     return FittingSpan(read_from, start, end, reason)

@@ -15,7 +15,6 @@ from nsysdiag.arrays.nesting import constant, enclosing
 from nsysdiag.events.calls import coded_names
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.rows import Rows, ThreadAxis, distinct, picked, taken
-from nsysdiag.limits import short_path
 from nsysdiag.trace.enums import NvtxEvent
 
 if TYPE_CHECKING:
@@ -223,28 +222,6 @@ def _names(trace: Trace, text: IntArray, values: list[str], ids: IntArray) -> tu
     names = [*values, *known, UNNAMED]
     code = np.where(text >= 0, text, coded + len(values))
     return np.where((text < 0) & (ids < 0), len(names) - 1, code), names
-
-
-def path_codes(
-    ranges: NvtxRanges, axis: ThreadAxis, rank: IntArray, time: IntArray
-) -> tuple[IntArray, list[list[str]]]:
-    """The ranges open on lane `rank` at each `time`: the code of each time's path, and the path of each code. A path
-    has the names of its ranges, outermost first, cut if long together (limits.short_path). Code 0 is the empty path;
-    lane -1 always has it."""
-    rows = ranges.rows
-    lane = axis.lane(rows.thread)
-    rows, lane = rows.take(lane >= 0), lane[lane >= 0]
-    spans = axis.place(lane, Intervals(rows.start, rows.end))
-    position = np.where(rank >= 0, axis.position(np.maximum(rank, 0), time), -1)
-    code = np.zeros(len(time), dtype=np.int32)
-    paths: list[list[str]] = [[]]
-    for level in enclosing(spans, position):
-        inside = np.flatnonzero(level >= 0)
-        width = len(ranges.names) + 1
-        unique, inverse = distinct(joint(code[inside], rows.name[level[inside]], width))
-        code[inside] = len(paths) + inverse
-        paths += [[*paths[int(key) // width], ranges.names[int(key) % width]] for key in unique]
-    return code, [short_path(path) for path in paths]
 
 
 MOST_NAMES = 8

@@ -101,6 +101,14 @@ def _seen(values: IntArray) -> tuple[int, BoolArray]:
     return low, seen
 
 
+def narrowed(values: IntArray) -> IntArray:
+    """The values from the lowest on in 16 bits if they fit: these NumPy sorts without comparing."""
+    if not len(values):
+        return values
+    low, high = int(values.min()), int(values.max())
+    return (values - low).astype(np.uint16) if high - low < 1 << 16 else values
+
+
 class RowsOf:
     """The rows of each distinct value of a column, or of those `among` them: one sort for any number of values, no sort
     for one value."""
@@ -110,16 +118,16 @@ class RowsOf:
         rows = every if among is None else every[np.isin(column, among)]
         values = taken(column, rows)
         if len(values) and values.min() != values.max():
-            order = np.argsort(values, kind="stable")
+            order = np.argsort(narrowed(values), kind="stable")
             rows, values = rows[order], values[order]
-        borders = np.flatnonzero(values[1:] != values[:-1]) + 1
-        self._rows = np.split(rows, borders) if len(rows) else []
-        self._at = {int(column[rows[0]]): at for at, rows in enumerate(self._rows)}
+        first = np.append(0, np.flatnonzero(values[1:] != values[:-1]) + 1)[: len(values)]
+        self._rows, self._borders = rows, [*first.tolist(), len(rows)]
+        self._at = {value: at for at, value in enumerate(values[first].tolist())}
 
     def __getitem__(self, value: int) -> IntArray:
         """The rows in their order; none where the column does not hold the value."""
         at = self._at.get(value)
-        return np.empty(0, dtype=np.int32) if at is None else self._rows[at]
+        return self._rows[:0] if at is None else self._rows[self._borders[at] : self._borders[at + 1]]
 
     def values(self) -> list[int]:
         """The distinct values, sorted."""
@@ -188,6 +196,8 @@ class ThreadAxis(Struct, frozen=True):
         return rank
 
     def _found(self, threads: IntArray) -> IntArray:
+        if len(self.threads) == 1:
+            return np.where(threads == self.threads[0], 0, -1)
         at = np.minimum(np.searchsorted(self.threads, threads), len(self.threads) - 1)
         return np.where(self.threads[at] == threads, at, -1)
 
@@ -342,7 +352,7 @@ def _tuples(table: Columns, *names: str) -> list[tuple[int, ...]]:
 
 def previous_on_stream(code: IntArray) -> IntArray:
     """For each operation, in order of start, the one before it on its stream; -1 for a stream's first."""
-    order = np.argsort(code, kind="stable")
+    order = np.argsort(narrowed(code), kind="stable")
     follows = code[order][1:] == code[order][:-1]
     previous = np.full(len(code), -1, dtype=np.int64)
     previous[order[1:][follows]] = order[:-1][follows]

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, coverage, union
 from nsysdiag.events.identity import pid_of, tid_of
-from nsysdiag.events.rows import Rows, ThreadAxis, picked
+from nsysdiag.events.rows import Rows, ThreadAxis, narrowed, picked
 from nsysdiag.trace.enums import ThreadState
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class Cpus(Struct, frozen=True):
 
     def _by_cpu(self, cpu: IntArray) -> Iterator[tuple[slice, IntArray]]:
         """For each CPU that occurs in `cpu` its stretches, and the rows of it."""
-        order = np.argsort(_small(cpu), kind="stable")
+        order = np.argsort(narrowed(cpu), kind="stable")
         ordered = cpu[order]
         for at, number in enumerate(self.numbers.tolist()):
             rows = order[np.searchsorted(ordered, number) : np.searchsorted(ordered, number, side="right")]
@@ -223,15 +223,9 @@ def _open_until(times: IntArray, start: IntArray, end: IntArray) -> IntArray:
 def sorted_order(group: IntArray, time: IntArray, comes_in: BoolArray) -> IntArray:
     """The order of events by group, then time; of events at the same time the one that goes out first."""
     if ascending(time):
-        order = np.argsort(_small(group), kind="stable")
+        order = np.argsort(narrowed(group), kind="stable")
         ordered, moment, enters = group[order], time[order], comes_in[order]
         tied = (ordered[1:] == ordered[:-1]) & (moment[1:] == moment[:-1])
         if not np.any(tied & (enters[1:] < enters[:-1])):
             return order
     return np.lexsort((comes_in, time, group))
-
-
-def _small(numbers: IntArray) -> IntArray:
-    """The numbers as 16 bits where they fit: those are sorted without comparisons."""
-    few = len(numbers) and numbers.min() >= 0 and numbers.max() <= np.iinfo(np.int16).max
-    return numbers.astype(np.int16) if few else numbers

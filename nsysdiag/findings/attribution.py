@@ -163,7 +163,7 @@ class _CallsAt(Struct, frozen=True):
         start, ended = self.calls.spans.start[at], self.calls.spans.end[before]
         near = (start - ended <= READ_BACK_NS) & (start // self.stride == ended // self.stride)
         waits = (self.at > 0) & near & named(self.calls, sync.CALLS)[at]
-        return np.where(waits, self.facts.copied[self.calls.row[before]], 0)
+        return np.where(waits, self.facts.copied(self.calls.row[before]), 0)
 
 
 def calls_around(context: GapContext, host: HostActivity, slices: IntArray) -> tuple[IntArray, IntArray, list[str]]:

@@ -47,7 +47,7 @@ PREFETCHED = "Prefetched pages of unified memory move while no kernel runs"
 EARLIER = (
     "Prefetch earlier, on a stream of its own: cudaMemPrefetchAsync while kernels run that do not need these pages. "
     "Prefetch only what the next kernels touch.",
-    "Where data stays on the device, allocate it there: cudaMalloc and explicit copies.",
+    "If data stays on the device, allocate it there: cudaMalloc and explicit copies.",
 )
 TWICE = "Pages are prefetched to the GPU ({}), but the host uses them again before the kernels do, so they move twice. "
 

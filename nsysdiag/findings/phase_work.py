@@ -18,9 +18,9 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect,
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import CAUSES, HOST_CODE, input_output
 from nsysdiag.events.callchains import CallChains
-from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import ThreadAxis, distinct
+from nsysdiag.events.placed import PlacedRanges
+from nsysdiag.events.rows import distinct
 from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.findings.hotspots import code_in
 from nsysdiag.gap_groups.details import GapContext
@@ -162,38 +162,38 @@ class JudgedTime(Struct, frozen=True):
 
 
 class RangeSets(Struct, frozen=True):
-    """The ranges of a trace by their names without counters: `row` are those with a thread on the axis, name by name.
-    `names` has the place of each name, whose rows begin at `first`."""
+    """The ranges of a trace by their names without counters: `place` are those with a thread on the axis, name by name.
+    `names` has the place of each name, whose ranges begin at `first`; `known` is the time inside paths that was asked
+    for before."""
 
-    ranges: NvtxRanges
-    axis: ThreadAxis
-    row: IntArray
+    placed: PlacedRanges
+    place: IntArray
     first: IntArray
     names: dict[str, int]
+    known: dict[tuple[str, ...], Intervals]
 
     @classmethod
-    def of(cls, ranges: NvtxRanges, axis: ThreadAxis) -> RangeSets:
+    def of(cls, placed: PlacedRanges) -> RangeSets:
         """Each name is read once."""
         names: dict[str, int] = {}
-        known = [names.setdefault(normal_range(name), len(names)) for name in ranges.names]
-        row = np.flatnonzero(axis.lane(ranges.rows.thread) >= 0).astype(np.int32)
-        code = np.array(known, dtype=np.int32)[ranges.rows.name[row]]
+        known = [names.setdefault(normal_range(name), len(names)) for name in placed.ranges.names]
+        code = np.array(known, dtype=np.int32 if len(names) > np.iinfo(np.int16).max else np.int16)[placed.name]
         first = np.append(0, np.cumsum(np.bincount(code, minlength=len(names))))
-        return cls(ranges, axis, row[np.argsort(code, kind="stable")], first, names)
+        return cls(placed, np.argsort(code, kind="stable").astype(np.int32), first, names, {})
 
     def inside(self, path: list[str]) -> Intervals:
         """The time inside ranges of all names of `path`, a set on the axis. Names that were cut are left out."""
-        found: Intervals | None = None
-        for name in path:
-            if name in self.names:
-                spans = self._of(self.names[name])
-                found = spans if found is None else intersect(found, spans)
-        return Intervals.empty() if found is None else found
+        wanted = tuple(path)
+        if wanted not in self.known:
+            self.known[wanted] = self._inside([self.names[name] for name in path if name in self.names])
+        return self.known[wanted]
 
-    def _of(self, code: int) -> Intervals:
-        rows = self.row[self.first[code] : self.first[code + 1]]
-        lane = self.axis.lane(self.ranges.rows.thread[rows])
-        return union(self.axis.place(lane, Intervals(self.ranges.rows.start[rows], self.ranges.rows.end[rows])))
+    def _inside(self, codes: list[int]) -> Intervals:
+        found: Intervals | None = None
+        for code in dict.fromkeys(codes):
+            spans = union(self.placed.spans[self.place[self.first[code] : self.first[code + 1]]])
+            found = spans if found is None else intersect(found, spans)
+        return Intervals.empty() if found is None else found
 
 
 def host_time(

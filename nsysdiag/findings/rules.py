@@ -160,7 +160,7 @@ stream 9         [=copy==)          no kernel runs meanwhile
 )
 GRADIENTS = advice(
     pytorch=words(
-        "Where these are gradients, overlap them with the backward pass: buckets of another size (DistributedDataParallel bucket_cap_mb).",
+        "If these are gradients, overlap them with the backward pass: buckets of another size (DistributedDataParallel bucket_cap_mb).",
         source="tuning_guide",
     )
 )
@@ -226,7 +226,7 @@ migrations       [p][p][p][p][p]
     fix="prefetch the pages after the host's last access",
     advice=advice(
         "Prefetch the pages before the launch, after the host's last access: cudaMemPrefetchAsync. Prefetch results back the same way.",
-        "Where data stays on the device, allocate it there: cudaMalloc and explicit copies.",
+        "If data stays on the device, allocate it there: cudaMalloc and explicit copies.",
     ),
 )
 LATE_RANK = FindingRule(
@@ -253,7 +253,7 @@ JITTER = advice(
 )
 """The same, where it is not compute that makes them late."""
 MICRO_BATCHES = (
-    "Where one needs the other's results, divide the batch into micro-batches, so that each works on one of them."
+    "If one needs the other's results, divide the batch into micro-batches, so that each works on one of them."
 )
 DIVIDE_EVENLY = advice("Divide the work so that each GPU takes as long.", MICRO_BATCHES)
 """Where events order the GPUs already."""
@@ -278,7 +278,7 @@ thread  [launch][wait for gpu 0][launch][wait for gpu 1]
         "by events (cudaStreamWaitEvent), not by host synchronizations. Divide the work so that each takes equally "
         "long.",
         MICRO_BATCHES,
-        "Where the GPUs need nothing of each other, feed each from a thread of its own.",
+        "If the GPUs need nothing of each other, feed each from a thread of its own.",
     ),
     special=(DIVIDE_EVENLY, SEE_THE_OTHER),
 )
@@ -357,7 +357,7 @@ device  [==A: 2 blocks on 108 SMs==)
     fix="launch more blocks, or run kernels concurrently",
     advice=advice(
         "Launch more blocks: at least one per SM, better several per SM.",
-        "Where the work is too small for that, run independent kernels concurrently, on several streams or from several processes.",
+        "If the work is too small for that, run independent kernels concurrently, on several streams or from several processes.",
     ),
 )
 SLOW_ITERATIONS = FindingRule(
@@ -397,7 +397,7 @@ launches   |  |                    |  |                     steps 2 and 4 launch
     fix="give the device work in them, or share it with another job",
     advice=advice(
         "Check whether the device should work in each of them. Reasons are a rank without data, a pipeline stage that waits, or work sent to another device.",
-        "Where a program uses the device only now and then, batch its work, or share the device with another job.",
+        "If a program uses the device only now and then, batch its work, or share the device with another job.",
     ),
 )
 FINDING_RULES = {

@@ -116,7 +116,8 @@ class _Facts(Struct, frozen=True):
     """Facts about a hotspot before its text is made. `naming` are the texts that may name it, `call_of` the calls that
     texts name. `code` is what samples were in, for host code: of all `codes` the one that tells most. `sampled` is the
     share of it that they stand for; `waits` is the idle time that each wait caused. `alone`: almost all of it is of one
-    `kind`. `placed`: it has one place, `path`; `whole`: almost all of its time is inside the ranges of that."""
+    `kind`. `placed`: it has one place, `path`; `inside` is the counted time inside the ranges of that, `whole`: it is
+    almost all."""
 
     spot: Hotspot
     gaps: SpotGaps
@@ -134,6 +135,7 @@ class _Facts(Struct, frozen=True):
     root: Root | None
     waits: GroupTotals
     placed: bool
+    inside: int
     whole: bool
 
 
@@ -219,7 +221,7 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
     python, told = python_in(context.gaps, own) if of_host else (NO_CODE, 0.0)
     code, known = (python, told) if python.count else (native, known)
     calls = _calls(context, shares, slices, ns)
-    path, whole = _place(context, shares, spot)
+    path, inside = _place(context, shares, spot)
     # What a worker computes is in samples alone: calls are those in which others wait for it.
     naming = {} if kind.id == WORKER_COMPUTES else _calls(context, shares, own, ns[mine]) if loads else calls
     rows = context.gaps.slices
@@ -240,12 +242,13 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
         root=_root(device, context, gaps),
         waits=group_totals(shares.wait[~explained], shares.made[~explained]),
         placed=_leading(shares.path, shares.lost + shares.made)[1] >= ALMOST_ALL,
-        whole=whole,
+        inside=inside,
+        whole=inside >= ALMOST_ALL * spot.counted_ns,
     )
 
 
-def _place(context: FindingContext, shares: Shares, spot: Hotspot) -> tuple[list[str], bool]:
-    """The NVTX path that most of the hotspot's time is inside, and whether that is almost all of it.
+def _place(context: FindingContext, shares: Shares, spot: Hotspot) -> tuple[list[str], int]:
+    """The NVTX path that most of the hotspot's time is inside, and its counted time there.
 
     ```
     path of the gaps     compile › nvrtc                 time      [= compile ===================)
@@ -257,7 +260,7 @@ def _place(context: FindingContext, shares: Shares, spot: Hotspot) -> tuple[list
     while path and total and not _is_most(context, shares, spot, path, inside):
         path = path[:-1]
         inside = _inside(context, shares, path, spot.bottleneck)
-    return path, inside >= ALMOST_ALL * total
+    return path, inside
 
 
 def _is_most(context: FindingContext, shares: Shares, spot: Hotspot, path: list[str], inside: int) -> bool:
@@ -271,6 +274,8 @@ def _is_most(context: FindingContext, shares: Shares, spot: Hotspot, path: list[
 
 def _inside(context: FindingContext, shares: Shares, path: list[str], bottleneck: str) -> int:
     """The counted time of these rows inside the ranges of `path`; what a wait caused is where the wait is."""
+    if not path:
+        return int(shares.counted[shares.slice < 0].sum())
     slices = shares.slice[(shares.slice >= 0) & (shares.counted > 0)]
     time = host_time(context.gaps, context.time, context.judged, slices, bottleneck)
     inside = intersect(time, context.ranges.inside(path)).total()
@@ -462,7 +467,8 @@ def _named(
     bottleneck = facts.spot.bottleneck
     path = [] if CAUSES[facts.spot.cause].overlapped else facts.path  # one fix for all places
     mine = _of_call(context, shares, call or "")
-    at_place, both = (_inside(context, each, path, bottleneck) if path else 0 for each in (shares, shares.take(mine)))
+    at_place = facts.inside if path else 0
+    both = at_place if mine.all() else _inside(context, shares.take(mine), path, bottleneck) if path else 0
     in_call, caller = int(counted[mine].sum()), ""
     if not in_call and facts.code.count:
         sampled = next((name for name in facts.code.functions if typed.symbol(name) == call), "")

@@ -8,7 +8,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -27,8 +27,6 @@ from nsysdiag.replay.facts import WhatIf
 from nsysdiag.shortage import Attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nsysdiag.report import Report
 
     Document = Report | RanksReport | Comparison | WhatIf

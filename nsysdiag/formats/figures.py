@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, count, cycle
 from typing import TYPE_CHECKING, Any
 
@@ -44,8 +44,6 @@ from nsysdiag.replay.facts import WhatIf
 from nsysdiag.replay.show import blocks as of_prediction
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nsysdiag.report import DeviceReport, Report
 
 DEVICE_COLORS = ("#2b6cb8", "#9c640c", "#1c7444", "#7d55b5", "#b3261e", "#0e7490")

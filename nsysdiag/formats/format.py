@@ -41,9 +41,9 @@ class RenderOptions(Struct, frozen=True):
 
 class Format(Struct, frozen=True):
     """One way to write a report. Its `module`, by its place in this package, is imported when it is first asked: a run
-    needs few of them. It has `is_ours`, and the `function` that writes. `syntax` is one of those of
-    `workflow_commands`: how a command in it is broken where the result goes to stdout. One that another package `added`
-    names its module in full."""
+    needs few of them. Of its functions `function` writes, and `marker` tells whether the content of a file is ours.
+    `syntax` is one of those of `workflow_commands`: how a command in it is broken where the result goes to stdout. One
+    that another package `added` names its module in full."""
 
     name: str
     suffix: str
@@ -51,6 +51,7 @@ class Format(Struct, frozen=True):
     module: str
     syntax: str
     function: str = "render"
+    marker: str = "is_ours"
     added: bool = False
 
     def render(self, report: Report, options: RenderOptions) -> bytes:
@@ -60,7 +61,7 @@ class Format(Struct, frozen=True):
 
     def is_ours(self, data: bytes) -> bool:
         """Does the content of a file carry this format's marker?"""
-        ours: bool = self._writer().is_ours(data)
+        ours: bool = getattr(self._writer(), self.marker)(data)
         return ours
 
     def _writer(self) -> ModuleType:
@@ -72,15 +73,15 @@ class Format(Struct, frozen=True):
 _KNOWN = (
     Format("html", ".html", "HTML report in one file", "html.page", MARKUP),
     Format("json", ".json", "JSON, the saved report", "json_", JSON),
-    Format("md", ".md", "Markdown for tickets", "markdown", TEXT),
-    Format("txt", ".txt", "text summary", "text_", TEXT),
+    Format("md", ".md", "Markdown for tickets", "prose", TEXT, "render_markdown", "is_markdown"),
+    Format("txt", ".txt", "text summary", "prose", TEXT, "render_text", "is_text"),
     Format("csv", ".csv", "CSV, the gaps, and one more file for every other table", "tables", TEXT),
     Format("prom", ".prom", "OpenMetrics gauges for a Prometheus textfile collector", "openmetrics", TEXT),
     Format("perfetto", ".perfetto.json", "trace events of the gaps, for ui.perfetto.dev", "perfetto", JSON),
     Format("folded", ".folded", "collapsed stacks of idle time and waits, for flame graphs", "flames", TEXT, "folded"),
     Format("speedscope", ".speedscope.json", "the same for speedscope.app", "flames", JSON, "speedscope"),
-    Format("junit", ".junit.xml", "JUnit XML, one test case a budget", "batch.junit", MARKUP, "render_report"),
-    Format("sarif", ".sarif", "SARIF 2.1.0 for code scanning", "batch.sarif", JSON, "render_report"),
+    Format("junit", ".junit.xml", "JUnit XML, one test case a budget", "batch.ci", MARKUP, "junit_report", "is_junit"),
+    Format("sarif", ".sarif", "SARIF 2.1.0 for code scanning", "batch.ci", JSON, "sarif_report", "is_sarif"),
 )
 
 

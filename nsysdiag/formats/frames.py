@@ -29,13 +29,7 @@ if TYPE_CHECKING:
 Source = TypeVar("Source")
 MOST_SHOWN = 200
 """Characters of an expression, and of what is wrong with it, in an error."""
-_DTYPES = {
-    "text": "string",
-    "integer": "int64",
-    "integer or none": "Int64",
-    "number": "float64",
-    "truth": "boolean",
-}
+_DTYPES = {"text": "string", "integer": "int64", "integer or none": "Int64", "number": "float64", "truth": "boolean"}
 
 
 def frames(result: Report | RanksReport | Comparison) -> dict[str, pd.DataFrame]:
@@ -94,7 +88,7 @@ def time_frame(report: Report, tables: Sequence[TimeColumns]) -> pd.DataFrame:
     if not tables and report.devices:
         raise UsageError(
             "this report does not hold the table of time, which is not saved with it",
-            hint="analyse the trace again: nsysdiag.analyze(TRACE).time",
+            hint="analyze the trace again: nsysdiag.analyze(TRACE).time",
         )
     parts = [_time_of(each, report) for each in tables or [TimeColumns.empty()]]
     columns = {name: [part[name] for part in parts] for name in parts[0]}

@@ -6,9 +6,9 @@ made visible and escaped.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import singledispatch
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from markdown_it import MarkdownIt
 
@@ -31,9 +31,6 @@ from nsysdiag.replay.show import blocks as whatif
 from nsysdiag.replay.show import outlooks as whatif_words
 from nsysdiag.report import Report
 from nsysdiag.trace.show import source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 MOST_FINDINGS, MOST_DEVICES, MOST_FILES = 7, 8, 3
 

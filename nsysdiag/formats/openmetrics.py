@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -16,12 +15,8 @@ from nsysdiag.document.columns import part
 from nsysdiag.document.view import SEVERITIES
 from nsysdiag.fields import NS, SUM, NumberUnit, leaves_at, value_at
 from nsysdiag.formats.format import RenderOptions
-from nsysdiag.report import DeviceReport
+from nsysdiag.report import DeviceReport, Report
 from nsysdiag.units import NS_PER
-
-if TYPE_CHECKING:
-    from nsysdiag.report import Report
-
 
 # Text that Prometheus and OpenMetrics parsers both read: gauges with labels, without features of only one of them.
 #
@@ -219,11 +214,7 @@ GAUGES = (
     _of_window("busy_ns", "Share of the window in which anything ran.", "busy_ratio"),
     _of_window("idle_ns", "Share of the window in which nothing ran.", "idle_ratio"),
     _of_window("compute_ns", "Share of the window with kernels that are not communication.", "compute_ratio"),
-    _of_window(
-        "exposed_comm_ns",
-        "Share of the window with exposed communication.",
-        "exposed_communication_ratio",
-    ),
+    _of_window("exposed_comm_ns", "Share of the window with exposed communication.", "exposed_communication_ratio"),
     _of_window("exposed_copy_ns", "Share of the window with exposed copies.", "exposed_copy_ratio"),
     Gauge(
         "utilization_ratio",

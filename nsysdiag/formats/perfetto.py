@@ -26,14 +26,13 @@ from nsysdiag.document.words import path_label, thread_label, window_sentence
 from nsysdiag.findings.words import told
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.record import UNREADABLE
-from nsysdiag.report import Report
+from nsysdiag.report import DeviceReport, Gap, Operation, Report
 from nsysdiag.saved import unpack
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from nsysdiag.findings.facts import Finding
-    from nsysdiag.report import DeviceReport, Gap, Operation
 
     Packed = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
 

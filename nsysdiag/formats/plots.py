@@ -5,9 +5,10 @@ Text is text. What the pointer shows is exact, and `customdata` of each trace ho
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from html import unescape
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import plotly.graph_objects as go
 from msgspec import Struct
@@ -19,9 +20,6 @@ from nsysdiag.document.drawings import FULL, legend_entry, safe_color, shown_lev
 from nsysdiag.document.names import plain, visible
 from nsysdiag.document.svg import ink_on
 from nsysdiag.units import format_exact_ns, format_ns, format_share, format_signed_ns
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 PART_COLORS = {
     "compute": "#2b6cb8",
@@ -370,10 +368,7 @@ def lanes(drawing: d.DrawnLanes, title: str, said: str) -> go.Figure:
             edges = [begin + span * at // lane.buckets for at in range(lane.buckets + 1)]
             layers = [
                 d.CurveLayer(
-                    area.label,
-                    "area",
-                    d.TimeSeries(edges, (area.heights / FULL).tolist()),
-                    fill(area.part, area.color),
+                    area.label, "area", d.TimeSeries(edges, (area.heights / FULL).tolist()), fill(area.part, area.color)
                 )
                 for area in lane.areas
             ]

@@ -6,8 +6,9 @@ Tables about devices begin with the device. The unit of a number is in the name 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from nsysdiag.communication import show as communication
 from nsysdiag.communication.facts import CollectiveKind, MpiCall
@@ -32,11 +33,6 @@ from nsysdiag.ranks.show.words import RANK_COLUMNS
 from nsysdiag.report import CauseInfo, DeviceReport, Gap, Report, SignatureRow, Slice
 from nsysdiag.time.facts import STATES
 from nsysdiag.utilization import show as utilization
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
 
 # All tables of a report, in the order in which they are written: the one source of CSV files and data frames.
 #

@@ -13,7 +13,8 @@ from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import CAUSES, FALLBACK, places
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import pid_of, tid_of
-from nsysdiag.events.nvtx import NvtxRanges, path_codes, ranges_elsewhere
+from nsysdiag.events.nvtx import ranges_elsewhere
+from nsysdiag.events.placed import PlacedRanges
 from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.events.samples import Samples
 from nsysdiag.fields import Sentence
@@ -44,7 +45,7 @@ class GapContext(Struct, frozen=True):
     drained: Drained
     lane: IntArray
     axis: ThreadAxis
-    ranges: NvtxRanges
+    ranges: PlacedRanges
     strings: Strings
     thread_names: dict[int, str]
     samples: Samples
@@ -73,8 +74,8 @@ def describe_gaps(context: GapContext, chosen: IntArray) -> list[Gap]:
     before = describe_operations(context.device, gaps.previous[chosen], context.strings)
     after = describe_operations(context.device, gaps.next[chosen], context.strings)
     moments = gap_moments(frame.take(chosen))
-    path, paths = path_codes(context.ranges, context.axis, context.lane[chosen], moments)
-    elsewhere = ranges_elsewhere(context.ranges, _threads(context, chosen), moments)
+    path, paths = context.ranges.path_codes(context.lane[chosen], moments)
+    elsewhere = ranges_elsewhere(context.ranges.ranges, _threads(context, chosen), moments)
     number = np.full(len(gaps), -1, dtype=np.int32)
     number[chosen] = np.arange(len(chosen))
     slices = _slices_by_gap(context, number, [paths[code] for code in path.tolist()])

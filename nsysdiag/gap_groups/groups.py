@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 from itertools import chain
 
 import numpy as np
@@ -14,13 +15,12 @@ from nsysdiag.arrays.groups import Groups, group_durations, least_of_each, to_pl
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.identity import joint, tid_of
-from nsysdiag.events.nvtx import path_codes
 from nsysdiag.events.rows import distinct
 from nsysdiag.gap_groups.details import GapContext, gap_moments
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.iterations.report import KindsOfGaps
 from nsysdiag.kernels.names import normal_operation_names
-from nsysdiag.limits import PLACES_CHARACTERS, mark_of
+from nsysdiag.limits import KEPT_NAMES, PLACES_CHARACTERS, mark_of
 from nsysdiag.names import pseudonym
 from nsysdiag.report import SignatureRow
 from nsysdiag.stacks.call_sites import Place, places_of
@@ -82,6 +82,7 @@ def signature_id(previous: str, following: str, path: list[str], cause: str) -> 
     return "s-" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:10]
 
 
+@lru_cache(KEPT_NAMES)
 def normal_range(name: str) -> str:
     """The name of a range without its counters: `step 17` and `step 18` are one place, `conv2d` keeps its digit, and
     all calls of a PyTorch operator have one name."""
@@ -97,7 +98,7 @@ def without_ids(name: str) -> str:
 
 def normal_paths(context: GapContext, lane: IntArray, time: IntArray) -> tuple[IntArray, list[list[str]]]:
     """The NVTX path of each lane (-1: none) at a time, with counters out of the way: codes, and the path of each."""
-    code, paths = path_codes(context.ranges, context.axis, lane, time)
+    code, paths = context.ranges.path_codes(lane, time)
     normal = [tuple(normal_range(name) for name in path) for path in paths]
     distinct_paths = sorted(set(normal))
     place = {path: at for at, path in enumerate(distinct_paths)}

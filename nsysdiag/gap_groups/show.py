@@ -28,10 +28,10 @@ from nsysdiag.document.blocks import (
     Table,
     named,
 )
-from nsysdiag.document.columns import COUNT, MOMENT, NAME, SHARE, STACK, TEXT, TIME, share_of
+from nsysdiag.document.columns import COUNT, MOMENT, NAME, SHARE, STACK, TEXT, TIME, CellKind, share_of
 from nsysdiag.document.drawings import Bar, Histogram, StackedBar, entry_of, stack
 from nsysdiag.document.names import brief, call_site_label, clip
-from nsysdiag.document.view import by_length, by_time, by_total, evidence, flags, slices_by_time
+from nsysdiag.document.view import Causes, Context, by_length, by_time, by_total, evidence, flags, slices_by_time
 from nsysdiag.document.view import share_of as some
 from nsysdiag.saved import unpack
 from nsysdiag.units import NS_PER, format_ns, format_share
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from nsysdiag.document.columns import CellKind
-    from nsysdiag.document.view import Causes, Context
     from nsysdiag.report import DeviceReport, Gap, Operation, SignatureRow, Slice
 
 

@@ -11,8 +11,7 @@ from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.rows import distinct, picked
-from nsysdiag.gaps.gaps import Calibration, Gaps
-from nsysdiag.gaps.stream_waits import EventWaits
+from nsysdiag.gaps.gaps import Calibration, EventWaits, Gaps
 
 
 class LaunchCase(IntEnum):

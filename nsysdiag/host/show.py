@@ -22,12 +22,11 @@ from nsysdiag.document.blocks import (
 from nsysdiag.document.columns import COUNT, NAME, TEXT, TIME, CellKind, RecordColumn, RecordTable, columns, share_of
 from nsysdiag.document.drawings import Curve, CurveLayer, CurveStrip, CurveStrips, TimeSeries
 from nsysdiag.document.words import counted, instant
-from nsysdiag.host.facts import HostThread, HostWindow
+from nsysdiag.host.facts import ChangePoint, Contention, CpuHolder, HostReport, HostThread, HostWindow, SyncLatency
 from nsysdiag.units import capitalized, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.document.view import Context
-    from nsysdiag.host.facts import ChangePoint, Contention, CpuHolder, HostReport, SyncLatency
     from nsysdiag.report import Report
 
 
@@ -69,7 +68,7 @@ def facts(host: HostReport) -> list[str]:
     if host.contention is None:
         lines.append(
             "Scheduling was not captured: it is unknown when and why threads were off a CPU. Times on a CPU are "
-            "estimates from CPU samples, where there are any."
+            "estimates from CPU samples, if there are any."
         )
     else:
         lines.append(contention_sentence(host.contention))

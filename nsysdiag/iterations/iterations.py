@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import permutations
+
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,18 +15,50 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import RowsOf, distinct_values
 from nsysdiag.iterations.alike import as_shown, perhaps_several
-from nsysdiag.iterations.begins import before_other_work, from_the_first
+from nsysdiag.iterations.begins import Sequence, before_other_work, from_the_first
 from nsysdiag.iterations.by_anchor import Closing, anchored_loops
 from nsysdiag.iterations.by_range import apart, named_loops
 from nsysdiag.iterations.by_wait import by_wait
 from nsysdiag.iterations.happened import Happened, Kinds
 from nsysdiag.iterations.kinds import by_exchange
-from nsysdiag.iterations.layers import with_layers
 from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, Called, Loop, loop_of, median_of, spread_of, through
 from nsysdiag.iterations.no_steps import FEW, by_chance, parts_of_one_pass, perhaps_layers
 from nsysdiag.iterations.outer import LIGHT_KERNELS, REGULAR, RepeatCounts, around, by_sequence, outermost
 from nsysdiag.iterations.replays import Replays
 from nsysdiag.trace.columns import Strings
+
+FEWEST_LAYERS, MOST_KINDS = 4, 3
+OF_NEXT = 3
+"""Of the operations from one attention to the next, a third at most are of the next layer."""
+
+Kernels = tuple[int, ...]
+
+
+def with_layers(loop: Loop, happened: Happened) -> Loop:
+    """The loop with the number of layers of each kind in a step, where there are several."""
+    found = Sequence.of(loop, happened) if loop.closed and happened.attention else None
+    return loop if found is None else replace(loop, layers=_by_kind(found.usual, happened.attention))
+
+
+def _by_kind(usual: IntArray, attention: frozenset[int]) -> tuple[int, ...]:
+    """How many layers are of each kind, in the order of the first of each; empty where all are of one kind, or not all
+    are layers of one pass. What has the kernels of another kind and more is the end of a pass, such as a head."""
+    at = np.flatnonzero(np.isin(usual, list(attention)))
+    first = at[np.diff(at, prepend=-2) > 1]
+    if len(first) < FEWEST_LAYERS:
+        return ()
+    before, *layers, last = (tuple(each.tolist()) for each in np.split(usual, first))
+    own = [each[: len(each) - min(len(before), len(each) // OF_NEXT)] for each in layers]
+    kinds, whole = Counter(own), dict(zip(own, map(Counter, layers), strict=True))
+    kinds[max(kinds, key=lambda each: _common(each, last))] += 1
+    ends = any(one <= other for one, other in permutations(whole.values(), 2))
+    return tuple(kinds.values()) if 1 < len(kinds) <= MOST_KINDS and not ends else ()
+
+
+def _common(one: Kernels, other: Kernels) -> int:
+    """How many are equal from the first on."""
+    return next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), len(one))
+
 
 # Repeats that do a part of what others do, in runs between these: evaluations between the steps of a training.
 #

@@ -108,7 +108,7 @@ LEAST_FUSED, LEAST_ATTENTION, LEAST_GRAPHS = 0.1, 0.1, 0.1
 
 REDUCED_PRECISION = advice(
     "Matrix products run in single precision without tensor cores: allow TF32 (CUBLAS_COMPUTE_32F_FAST_TF32, or "
-    "cublasSetMathMode(CUBLAS_TF32_TENSOR_OP_MATH)) or use half precision, where its accuracy is enough.",
+    "cublasSetMathMode(CUBLAS_TF32_TENSOR_OP_MATH)) or use half precision, if its accuracy is enough.",
     pytorch=words(
         "Matrix products run in single precision without tensor cores: torch.set_float32_matmul_precision('high') "
         "allows TF32, torch.autocast uses bf16.",
@@ -131,10 +131,10 @@ REDUCED_PRECISION = advice(
 )
 HALF_PRECISION = advice(
     "Matrix products run in single precision without tensor cores: use half precision (FP16, or BF16 where the GPU "
-    "has it), where its accuracy is enough. TF32 is no faster on this GPU.",
+    "has it), if its accuracy is enough. TF32 is no faster on this GPU.",
     pytorch=words(
         "Matrix products run in single precision without tensor cores: use torch.autocast with torch.float16 (or "
-        "bfloat16, where the GPU has it). TF32 is no faster on this GPU.",
+        "bfloat16, if the GPU has it). TF32 is no faster on this GPU.",
         source="tuning_guide",
     ),
     jax=words(

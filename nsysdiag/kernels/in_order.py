@@ -7,12 +7,13 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import Intervals, intersect, pieces, union
+from nsysdiag.arrays.groups import sum_of_each
+from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, pieces, union
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import distinct
+from nsysdiag.events.rows import distinct, distinct_values, narrowed
 
 REAL_WORK = 0.1
 """Of a device's kernel time: a thread that launches less takes no steps of its own."""
@@ -89,8 +90,20 @@ def in_order_ns(device: DeviceTimeline, calls: CallRows, parts: Intervals) -> in
     lanes, lane = distinct(joint(code, device.stream_code[rows], streams))
     if len(lanes) < 2:
         return None
-    spans = Intervals(operations.start[rows], operations.end[rows])
-    ns = np.array([intersect(union(spans[lane == each]), parts).total() for each in range(len(lanes))])
+    ns = _ns_of_lanes(Intervals(operations.start[rows], operations.end[rows]), lane, len(lanes), parts)
     longest, whole = np.zeros(len(threads), np.int64), np.bincount(lanes // streams, ns, len(threads))
     np.maximum.at(longest, lanes // streams, ns)
     return int(longest[whole >= min(REAL_WORK * whole.sum(), whole.max())].min())
+
+
+def _ns_of_lanes(spans: Intervals, lane: IntArray, count: int, parts: Intervals) -> IntArray:
+    """How much of `parts` the spans of each lane cover together. Those of most lanes do not overlap, and need no
+    union."""
+    order = np.argsort(narrowed(lane), kind="stable")
+    lane, spans = lane[order], spans[order]
+    ns = sum_of_each(lane, coverage(parts, spans), count)
+    meet = (lane[1:] == lane[:-1]) & (spans.start[1:] < spans.end[:-1])
+    for each in distinct_values(lane[1:][meet]).tolist():
+        first, behind = np.searchsorted(lane, (each, each + 1))
+        ns[each] = intersect(union(spans[first:behind]), parts).total()
+    return ns

@@ -7,8 +7,9 @@ names. Kernels of one kind are named together: their share, and the longest of t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,13 +24,12 @@ from nsysdiag.events.rows import distinct
 from nsysdiag.fields import Sentence
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
 from nsysdiag.kernels.names import is_single_precision, whole_names
+from nsysdiag.limits import KEPT_NAMES
 from nsysdiag.names import readable
 from nsysdiag.typed import say
 from nsysdiag.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from nsysdiag.trace.columns import Strings
 
 
@@ -115,6 +115,7 @@ _PRODUCT = re.compile(
 )
 
 
+@lru_cache(KEPT_NAMES)
 def family_of(name: str, short_name: str = "") -> KernelFamily:
     """The family of a kernel by its full name and its short name (empty: the same). Communication kernels are
     recognized elsewhere, by more than their names."""
@@ -314,7 +315,12 @@ def _cores(name: str, *, single: bool) -> str:
 
 
 def _first(words: Iterable[tuple[str, str]], name: str) -> str:
-    return next((word for pattern, word in words if re.search(pattern, name, re.IGNORECASE)), "")
+    return next((word for pattern, word in words if _pattern(pattern).search(name)), "")
+
+
+@cache
+def _pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
 
 
 class NamedTime(Struct, frozen=True):

@@ -22,6 +22,7 @@ ampere_sgemm_128x64_tn       as it is
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +31,7 @@ from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category, copy_name
 from nsysdiag.events.rows import distinct, taken
-from nsysdiag.limits import mark_of, short_name
+from nsysdiag.limits import KEPT_NAMES, mark_of, short_name
 from nsysdiag.names import CUT as COLLAPSED
 from nsysdiag.names import is_mangled, pseudonym, readable
 from nsysdiag.report import Operation
@@ -63,6 +64,7 @@ _DOTTED = re.compile(r"\.\d+(?=\.|_|$)")
 _REPEATED = re.compile(rf"{COUNTER}(_{COUNTER})+")
 
 
+@lru_cache(KEPT_NAMES)
 def normal_kernel(name: str) -> str:
     """The common name of all builds and instances of a kernel. A name that does not parse is unchanged; one longer than
     limits.NAME_CHARACTERS becomes its short name."""

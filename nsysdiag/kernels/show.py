@@ -22,12 +22,11 @@ from nsysdiag.document.blocks import (
 )
 from nsysdiag.document.columns import BAR, COUNT, DEPTH, NAME, SHARE, TEXT, TIME, part_of
 from nsysdiag.document.drawings import Bar, Histogram
-from nsysdiag.document.view import Share, graphs_ns
+from nsysdiag.document.view import Context, Share, graphs_ns
 from nsysdiag.document.words import counted
 from nsysdiag.units import format_count, format_ns, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.document.view import Context
     from nsysdiag.kernels.facts import KernelRow
     from nsysdiag.launches.facts import Distribution
     from nsysdiag.report import DeviceReport

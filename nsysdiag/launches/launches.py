@@ -123,7 +123,7 @@ def _launches(device: DeviceTimeline, calls: CallRows, rows: IntArray, gaps: Gap
     nodes = np.add.reduceat((node > 0).astype(np.int64), begin)
     recorded = np.add.reduceat(np.where(node > 0, duration, 0), begin)
     executable = np.maximum.reduceat(operations.graph[rows], begin)
-    lowest = np.minimum.reduceat(np.where(node > 0, node, np.iinfo(np.int64).max), begin)
+    lowest = np.minimum.reduceat(np.where(node > 0, node, np.iinfo(node.dtype).max), begin)
     between, between_gaps = _between(device, gaps, call)
     return _Launches(
         call=call,

@@ -21,7 +21,6 @@ from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.config.settings import Thresholds
 from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.nvtx import path_codes
 from nsysdiag.events.rows import Rows, ThreadAxis
 from nsysdiag.fields import Sentence
 from nsysdiag.gap_groups.details import GapContext
@@ -342,11 +341,7 @@ def _paths(top: LaunchBoundPhases, context: GapContext, calls: CallRows) -> list
     """For each phase the ranges around both its first and its last launch; numbers in which they differ are `#`."""
     call = context.device.launch[np.concatenate((top.first_op, top.last_op))]
     time, rank = calls.start[call], context.axis.lane(calls.thread[call])
-    # Only the ranges that are open at one of these few times: a trace may hold a million others.
-    ordered, rows = np.sort(time), context.ranges.rows
-    covers = np.searchsorted(ordered, rows.start) < np.searchsorted(ordered, rows.end)
-    ranges = replace(context.ranges, rows=rows.take(covers))
-    code, paths = path_codes(ranges, context.axis, rank, time)
+    code, paths = context.ranges.path_codes(rank, time)
     first, last = code[: len(top)].tolist(), code[len(top) :].tolist()
     return [_common(paths[one], paths[other]) for one, other in zip(first, last, strict=True)]
 

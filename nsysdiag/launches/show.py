@@ -63,7 +63,7 @@ SIDE_BY_SIDE = ("kernel", "call", "interval")
 """The distributions that a histogram compares: launches are too slow where the last is above the first."""
 HEALTHY = "A long time in the queue is good: the host runs ahead of the GPU."
 DEPTH_HELP = (
-    "on a logarithmic scale. High is good. Where the band touches the floor, the queue is empty. A mean of about one "
+    "on a logarithmic scale. High is good. If the band touches the floor, the queue is empty. A mean of about one "
     "means that launches come just in time or late."
 )
 BUBBLES = (
@@ -227,7 +227,7 @@ def _distributions(device: DeviceReport) -> list[Block]:
     ]
     note = "Each value occurs in the trace."
     side = (
-        "Each bar is relative to the largest of its column. Where launches are further apart than kernels are long, "
+        "Each bar is relative to the largest of its column. If launches are further apart than kernels are long, "
         "the GPU waits for launches."
     )
     return [

@@ -10,13 +10,22 @@ from nsysdiag.document.columns import RecordColumn, columns, of_devices
 from nsysdiag.document.packed import unpack_series
 from nsysdiag.document.words import counted, path_label
 from nsysdiag.fields import Sentence
-from nsysdiag.launches.facts import ApiRow, Distribution, GraphRow, LaunchBoundPhase, QueueDrains
+from nsysdiag.launches.facts import (
+    ApiRow,
+    Distribution,
+    GraphLaunches,
+    GraphRow,
+    Launch,
+    LaunchBound,
+    LaunchBoundPhase,
+    QueueDepth,
+    QueueDrains,
+)
 from nsysdiag.typed import listed, say
 from nsysdiag.units import NS_PER, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.document.view import Causes
-    from nsysdiag.launches.facts import GraphLaunches, Launch, LaunchBound, QueueDepth
     from nsysdiag.report import DeviceReport
 
 
@@ -236,9 +245,5 @@ TABLES = (
         ),
         lambda device: device.launch.launch_bound.rows if device.launch.launch_bound else (),
     ),
-    of_devices(
-        "graphs",
-        columns(GraphRow),
-        lambda device: device.launch.graphs.rows if device.launch.graphs else (),
-    ),
+    of_devices("graphs", columns(GraphRow), lambda device: device.launch.graphs.rows if device.launch.graphs else ()),
 )

@@ -7,15 +7,17 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, subtract, union
 from nsysdiag.causes import CAUSES, EVENT_WAIT, FALLBACK, IN_LAUNCH_CALL, LAUNCH_LATENCY, UNTRACED_GRAPH, unexplained
 from nsysdiag.causes.call_facts import FIRST_USE
 from nsysdiag.causes.cause import Cause, OwnCall
 from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence
 from nsysdiag.events.host import HostActivity
-from nsysdiag.events.rows import ThreadAxis, taken
+from nsysdiag.events.identity import joint
+from nsysdiag.events.rows import ThreadAxis, distinct, taken
 from nsysdiag.fields import Sentence
-from nsysdiag.gaps import stream_waits
+from nsysdiag.gaps.gaps import LABELS, OTHER_DEVICE
 from nsysdiag.gaps.launch_frame import DeviceSide, LaunchCase, LaunchFrame
 from nsysdiag.ledger.ledger import SliceCollector, Slices
 from nsysdiag.typed import say
@@ -161,7 +163,7 @@ class _Splitter:
         on_its_way = self._region(frame.call_end, frame.settled, known & ~waits)
         self._give(LAUNCH_LATENCY, on_its_way, text="launch on its way")
         held = self._region(frame.call_end, frame.settled, known & waits)
-        label = self.collector.labels.codes(stream_waits.LABELS)[self.side.waits.label[held.owner]]
+        label = self.collector.labels.codes(LABELS)[self.side.waits.label[held.owner]]
         call = self.collector.texts([typed.api("cudaStreamWaitEvent")], are_calls=True)
         self._give(EVENT_WAIT, held, label=label, text=call)
 
@@ -202,10 +204,17 @@ class _Splitter:
         shown: list[Sentence] = [typed.api(each) for each in calls.names]
         codes = self.collector.texts(shown, are_calls=True)[calls.rows.name[call]]
         launches = np.flatnonzero(self.nodes[call] > 1)
+        graph = call[launches]
+        kinds, kind = distinct(joint(calls.rows.name[graph], self.nodes[graph], int(self.nodes.max(initial=0)) + 1))
+        first = least_of_each(kind, np.arange(len(graph)), len(kinds))
+        in_order = np.argsort(first)  # texts are numbered as they come
         names = [
-            say("{} of {:,} nodes", shown[calls.rows.name[row]], self.nodes[row]) for row in call[launches].tolist()
+            say("{} of {:,} nodes", shown[calls.rows.name[row]], self.nodes[row])
+            for row in graph[first[in_order]].tolist()
         ]
-        codes[launches] = self.collector.texts(names, are_calls=True)
+        code = np.empty(len(kinds), dtype=codes.dtype)
+        code[in_order] = self.collector.texts(names, are_calls=True)
+        codes[launches] = code[kind]
         return codes
 
     def _region(self, low: IntArray, high: IntArray, chosen: BoolArray) -> Owned:
@@ -235,7 +244,7 @@ class _Splitter:
                 claimed, left, source = claim(left, layer.spans)
                 texts = self.collector.texts(layer.names, are_calls=layer.are_calls)
                 elsewhere = layer.device not in (None, self.side.device.number)
-                label = self.collector.labels.code(stream_waits.OTHER_DEVICE if elsewhere else layer.label)
+                label = self.collector.labels.code(OTHER_DEVICE if elsewhere else layer.label)
                 self._give(cause, self._timed(claimed), label=label, text=texts[layer.name[source]])
         return left
 

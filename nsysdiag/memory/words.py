@@ -141,7 +141,7 @@ def exposed_advice(row: ExposedCopies) -> str:
     if row.host_memory == "pageable" or row.call == "blocking":
         return "Pin the memory and copy asynchronously (cudaMemcpyAsync) on a copy stream, a step ahead."
     if row.ordered is not False:
-        return "Where the kernels do not need it yet, a copy stream and double buffering hide it."
+        return "If the kernels do not need it yet, a copy stream and double buffering hide it."
     return "It has a separate stream: start it earlier, while kernels run (prefetch, double buffering)."
 
 

@@ -177,7 +177,7 @@ def numbered(names: Sequence[str]) -> list[str]:
 
 class Waited(Record, frozen=True):
     """Idle time of a device that waited for the stream or an event of another one, `device`: `ns` that are charged to
-    `bottleneck`, which is what that device did meanwhile; `sync` where that device was not analysed."""
+    `bottleneck`, which is what that device did meanwhile; `sync` where that device was not analyzed."""
 
     device: OwnText
     bottleneck: CauseId

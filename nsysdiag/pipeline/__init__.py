@@ -39,7 +39,7 @@ def analyze(
     memory runs out."""
     settings = settings or Settings()
     with (
-        Attempt(f"analyse '{printable(os.fsdecode(path))}'") as attempt,
+        Attempt(f"analyze '{printable(os.fsdecode(path))}'") as attempt,
         open_trace(path, reader=settings.reader, full_hash=settings.full_hash, nsys=settings.nsys) as trace,
     ):
         return analyze_trace(trace, settings, attempt.noting(progress), keep_time=keep_time, steps=steps)

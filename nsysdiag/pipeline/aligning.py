@@ -36,7 +36,7 @@ from nsysdiag.trace.trace import open_trace
 
 SAVED = (
     "The steps of one side are not looked for in the other: that takes all operations, which a saved report does not "
-    "hold. Compare the traces themselves, or analyse both with the same --step."
+    "hold. Compare the traces themselves, or analyze both with the same --step."
 )
 FEW_STEPS = (
     "The sides have too few steps for an interval. Whether both did the same operations in them is not in a saved "
@@ -46,7 +46,7 @@ SEVERAL_LOOPS = (
     "The steps of one side are not looked for in the other, as one has several loops: --phase or --step chooses one."
 )
 Analysis = Callable[[int, CarriedSteps], Report]
-"""Analyses the trace of a capture, by its place among all, again with these steps."""
+"""Analyzes the trace of a capture, by its place among all, again with these steps."""
 
 
 class Given(Struct, frozen=True):

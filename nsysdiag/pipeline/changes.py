@@ -39,7 +39,7 @@ Side = Capture | Sequence[Capture]
 
 def compare(before: Side, after: Side, *, across_gpus: bool = False) -> Comparison:
     """Compare one or several captures before with one or several after: reports, saved reports, or traces, which are
-    analysed with default settings. A side may also be a prediction, saved or not. Raises NotComparableError if there is
+    analyzed with default settings. A side may also be a prediction, saved or not. Raises NotComparableError if there is
     no common unit of work, GPU models differ, redacted names do not match, or a prediction was refused. Raises
     UsageError for a prediction that changes nothing or is not alone, and InputError for other files."""
     (left, left_files), (right, right_files) = _reports(before), _reports(after)
@@ -48,7 +48,7 @@ def compare(before: Side, after: Side, *, across_gpus: bool = False) -> Comparis
 
     def again(at: int, steps: CarriedSteps) -> Report:
         path = [*sides[0], *sides[1]][at].trace
-        assert path is not None  # only traces are analysed again
+        assert path is not None  # only traces are analyzed again
         return analyze(path, steps=steps)
 
     cut = cut_alike(*sides, [Settings()] * (len(left) + len(right)), again)

@@ -201,7 +201,6 @@ def _ranges(of: _Inputs) -> RangeTree | None:
     return range_tree(
         found.device,
         reading.activity.api_calls.rows,
-        reading.ranges,
         of.roots.root_context,
         of.time,
         found.split,

@@ -34,7 +34,7 @@ from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.findings import IdleFindings, findings_of
 from nsysdiag.findings.kernels import KernelWork, kernel_findings
-from nsysdiag.findings.phase_work import JudgedTime, RangeSets
+from nsysdiag.findings.phase_work import JudgedTime
 from nsysdiag.findings.pointers import pointers_of
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.findings.unfused import single_precision_findings, unfused_findings
@@ -127,7 +127,7 @@ def _context(
         drained=drained,
         lane=lane,
         axis=host.host.axis,
-        ranges=reading.ranges,
+        ranges=host.placed,
         strings=reading.strings,
         thread_names=host.traced.thread_names,
         samples=host.host.samples,
@@ -305,7 +305,7 @@ def _idle_findings(
         time,
         batches,
         paths,
-        RangeSets.of(root_context.ranges, root_context.axis),
+        host.range_sets(),
         judged,
         reading.settings.findings,
         tuple(ids_of(host.frameworks)),

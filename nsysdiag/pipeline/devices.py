@@ -21,7 +21,7 @@ from nsysdiag.account.outside import (
 from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.arrays.spill import evict, laid, trim
-from nsysdiag.counters.families import with_limits
+from nsysdiag.counters.counters import with_limits
 from nsysdiag.diagnosis.focus import Focus, focus_of
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.findings.facts import Finding

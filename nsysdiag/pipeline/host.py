@@ -25,9 +25,11 @@ from nsysdiag.events.host import (
 )
 from nsysdiag.events.identity import nsys_threads, process_names, thread_names
 from nsysdiag.events.memory import Memory, read_memory
+from nsysdiag.events.placed import PlacedRanges
 from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.events.samples import PythonStacks, chain_symbols, leaf_symbols
 from nsysdiag.events.sharing import Sharing, sharing_of
+from nsysdiag.findings.phase_work import RangeSets
 from nsysdiag.iterations.happened import HostLoop, host_loop
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.ledger.ledger import draining_calls
@@ -48,7 +50,8 @@ NEVER = np.iinfo(np.int64).max
 
 class HostReading(Struct, frozen=True):
     """What the threads of a trace did. `host` is that of the threads that launched work, on an axis of their own;
-    `layered` what the host-side rules of all causes make of their calls; `draining` the calls that drain a device.
+    `placed` are the ranges on it, and `range_sets` their time by name. `layered` is what the host-side rules of all
+    causes make of the calls of these threads; `draining` are the calls that drain a device.
 
     `untraced` is the time of graphs whose nodes were not recorded, by launching thread; `partial_graphs` are launches
     of graphs of which some nodes were not. `runs` tells when each thread ran: most traces hold no wait that cost GPU
@@ -60,6 +63,8 @@ class HostReading(Struct, frozen=True):
     frameworks: list[Framework]
     loop: HostLoop | None
     host: HostActivity
+    placed: PlacedRanges
+    range_sets: Callable[[], RangeSets]
     facts: CallFacts
     layered: LayeredEvidence
     draining: list[EvidenceLayer]
@@ -96,6 +101,7 @@ def look_at_host(reading: Reading, progress: Progress) -> HostReading:
     span = recorded_time(tables, activity, ranges)
     frameworks = frameworks_of(names_of(trace, activity, ranges, tables.samples))
     host = _host(reading, tables)
+    placed = laid(PlacedRanges.of(ranges, host.axis), ranges)
     progress("classifying gaps", 0.6)
     facts = laid(call_facts(activity))
     evidence = HostEvidence.of(host, facts)
@@ -107,6 +113,8 @@ def look_at_host(reading: Reading, progress: Progress) -> HostReading:
         frameworks=frameworks,
         loop=None if activity.devices else host_loop(ranges),
         host=host,
+        placed=placed,
+        range_sets=cache(partial(RangeSets.of, placed)),
         facts=facts,
         layered=layered,
         draining=draining_calls(evidence),

@@ -21,7 +21,7 @@ def load(path: str | os.PathLike[str]) -> Report:
     """The report of a trace or of a saved report, distinguished by their content.
 
     A report written by `save` or `-o x.json` is read. A trace (an SQLite file, a folder of Parquet files or a
-    .nsys-rep) is analysed with default settings: use `analyze` for others. Raises InputError for other files, for saved
+    .nsys-rep) is analyzed with default settings: use `analyze` for others. Raises InputError for other files, for saved
     documents other than a report of one trace, and for a damaged report. Raises MemoryShortError if memory runs out.
     """
     return analyze(path)
@@ -46,8 +46,8 @@ def analyze(path: str | os.PathLike[str], settings: Settings | None = None, prog
     ]
     if asked:
         raise UsageError(
-            f"{', '.join(asked)} cannot be used with '{printable(found)}': it is a saved report, already analysed",
-            hint="analyse the trace itself again",
+            f"{', '.join(asked)} cannot be used with '{printable(found)}': it is a saved report, already analyzed",
+            hint="analyze the trace itself again",
         )
     return priced_again(report, settings)
 

@@ -44,7 +44,7 @@ HOST_TABLES = ("OSRT_API", "SCHED_EVENTS", "COMPOSITE_EVENTS")
 class Reading(Struct, frozen=True):
     """What was read of a trace. `chosen` are the steps that the user names, by the key of the device, empty where they
     are found; `windows` the time under analysis of each device, by its key. `shown` are the keys of the devices that
-    are reported; what one of them waits for may be another one, so all are analysed."""
+    are reported; what one of them waits for may be another one, so all are analyzed."""
 
     trace: Trace
     settings: Settings

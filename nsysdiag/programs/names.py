@@ -102,10 +102,7 @@ RULES: dict[FrameworkId, FrameworkRule] = {
         domain=re.compile(r"^tensorflow(-\w+)?$"),
         module=re.compile(r"^(lib|_pywrap_)tensorflow"),
     ),
-    "cupy": FrameworkRule(
-        kernel=re.compile(r"^cupyx?_\w"),
-        module=re.compile(r"^cupyx?[_.]"),
-    ),
+    "cupy": FrameworkRule(kernel=re.compile(r"^cupyx?_\w"), module=re.compile(r"^cupyx?[_.]")),
     "triton": FrameworkRule(
         kernel=re.compile(r"^triton_(poi|red|per|tem|unk|mm|bmm|split_scan)_|^\w+_0d1d2(d|e|c|$)"),
         module=re.compile(r"^libtriton(\.|-)|^__triton_launcher"),
@@ -126,19 +123,14 @@ RULES: dict[FrameworkId, FrameworkRule] = {
         module=re.compile(r"^libomptarget"),
     ),
     "kokkos": FrameworkRule(
-        kernel=re.compile(r"\bKokkos::"),
-        range=re.compile(r"^Kokkos::"),
-        module=re.compile(r"^libkokkos"),
+        kernel=re.compile(r"\bKokkos::"), range=re.compile(r"^Kokkos::"), module=re.compile(r"^libkokkos")
     ),
     "julia": FrameworkRule(
         kernel=re.compile(r"^julia_\w+_\d+$|CuKernelContext|CuDeviceArray"),
         module=re.compile(r"^libjulia"),
         process=re.compile(r"^julia(\.exe)?$"),
     ),
-    "rocm": FrameworkRule(
-        kernel=re.compile(r"^Cijk_[A-Z]"),
-        call=re.compile(r"^hip[A-Z]"),
-    ),
+    "rocm": FrameworkRule(kernel=re.compile(r"^Cijk_[A-Z]"), call=re.compile(r"^hip[A-Z]")),
     "mpi": FrameworkRule(
         domain=re.compile(r"^MPI$"),
         module=re.compile(r"^lib(p?mpi(ch|cxx|fort|\w*_\w+)?|open-(rte|pal))([-.]|$)|^h?mca_|^msmpi\.dll"),

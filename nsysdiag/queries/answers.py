@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nsysdiag.bottlenecks import BOTTLENECKS, UNKNOWN
-from nsysdiag.diagnosis.facts import REPLAY
+from nsysdiag.diagnosis.facts import REPLAY, Saves
 from nsysdiag.formats.tables import BY_NAME
 from nsysdiag.messages import UsageError
 from nsysdiag.version import __version__
 
 if TYPE_CHECKING:
-    from nsysdiag.diagnosis.facts import Saves
     from nsysdiag.findings.facts import Finding
     from nsysdiag.report import Report
 
@@ -114,11 +113,6 @@ def _finding(finding: Finding) -> Data:
     }
 
 
-def _findings(report: Report, limit: int) -> Data:
-    """In the order of the page: the first saves most."""
-    return listed(map(_finding, report.findings), limit)
-
-
 def _phases(report: Report, limit: int) -> Data:
     return listed(
         (
@@ -172,7 +166,7 @@ def _summary(report: Report, limit: int) -> Data:
 SUBJECTS: dict[str, Callable[[Report, int], Any]] = {
     "summary": _summary,
     "diagnosis": _diagnosis,
-    "findings": _findings,
+    "findings": lambda report, limit: listed(map(_finding, report.findings), limit),
     "phases": _phases,
     "time": _time,
     "trace": _trace,

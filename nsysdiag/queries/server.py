@@ -19,20 +19,18 @@ from nsysdiag.pipeline.changes import compare as compare_captures
 from nsysdiag.pipeline.changes import whatif as predict
 from nsysdiag.pipeline.loading import analyze
 from nsysdiag.queries.answers import LIMIT, Data, answer, listed, short
-from nsysdiag.queries.asking import ask
-from nsysdiag.queries.tables import sql_tables
+from nsysdiag.queries.asking import ask, sql_tables
 from nsysdiag.replay.options import read
 from nsysdiag.replay.show.outlooks import headline as of_prediction
 from nsysdiag.saved import is_saved_report
 from nsysdiag.share.redaction import redacted
-from nsysdiag.time.facts import hidden_names
+from nsysdiag.time.facts import TimeColumns, hidden_names
 from nsysdiag.version import __version__
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
 
     from nsysdiag.report import DeviceReport, Report
-    from nsysdiag.time.facts import TimeColumns
 
 MOST_OPEN = 4
 """Reports that are kept: each has a table of time with it."""
@@ -57,7 +55,7 @@ class OpenTrace(Struct, frozen=True):
 
 
 class Traces:
-    """The traces below some folders, analysed on first use; the last ones are kept."""
+    """The traces below some folders, analyzed on first use; the last ones are kept."""
 
     def __init__(self, roots: Sequence[Path], *, redact: bool) -> None:
         self._roots = [Path(os.path.realpath(root)) for root in roots]

@@ -10,14 +10,13 @@ from nsysdiag.document.blocks import PAGE, Block, Chart, Column, Limit, Section,
 from nsysdiag.document.columns import COUNT, NAME, STACK, TIME, RecordColumn, RecordTable, columns, share_of
 from nsysdiag.document.drawings import Icicle, LegendEntry, StackedBar, TreeRow, by_bottleneck, entry_of, stack
 from nsysdiag.document.names import short
-from nsysdiag.document.view import by_time
+from nsysdiag.document.view import Causes, Context, by_time
 from nsysdiag.ranges.facts import FlameStack, RangePath
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from nsysdiag.document.view import Causes, Context
     from nsysdiag.report import DeviceReport, Report
 
 
@@ -194,13 +193,10 @@ def _stack_rows(stacks: Sequence[FlameStack], causes: Causes, most: int) -> Iter
             of_cause.setdefault(path[:depth], Counter())[each.cause] += each.ns
     chosen = sorted(total, key=lambda path: (-total[path], len(path)))[:most]
     for path in sorted(chosen, key=lambda path: [(-total[path[:at]], path[at - 1]) for at in range(1, len(path) + 1)]):
-        parts = stack((_entry(cause, causes), ns) for cause, ns in of_cause[path].most_common())
+        parts = stack(
+            (entry_of(cause, causes) if cause else WORK_ENTRY, ns) for cause, ns in of_cause[path].most_common()
+        )
         yield TreeRow(path, total[path], parts)
-
-
-def _entry(cause: str, causes: Causes) -> LegendEntry:
-    """The colour of a cause, and of time without one that of work."""
-    return entry_of(cause, causes) if cause else WORK_ENTRY
 
 
 def rows_of(report: Report) -> Iterator[tuple[str, str, FlameStack]]:

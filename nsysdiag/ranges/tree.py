@@ -20,12 +20,11 @@ from msgspec import Struct
 
 from nsysdiag.arrays.groups import sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage
-from nsysdiag.arrays.nesting import enclosing
+from nsysdiag.arrays.nesting import Nesting
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline, project
 from nsysdiag.events.identity import joint
-from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import ThreadAxis, distinct, taken
 from nsysdiag.gap_groups.details import GapContext, gap_moments
@@ -41,21 +40,18 @@ MOST_PATHS, ALIKE = 200, 100
 
 class Nodes(Struct, frozen=True):
     """The nodes of a tree: node 0, without a name, holds all, and `levels` are slices of nodes with a parent in one of
-    the slices before. `of_range` is the node of each row of `spans`, -1 for a range that holds no time or is nested too
+    the slices before. `of_range` is the node of each range, -1 for a range that holds no time or is nested too
     deeply."""
 
     parent: IntArray
     levels: list[slice]
     names: list[str]
-    spans: Intervals
+    nesting: Nesting
     of_range: IntArray
 
     def at(self, position: IntArray) -> IntArray:
         """The node of the innermost range that is open at each position; 0 without any."""
-        inner = np.full(len(position), -1, dtype=np.int64)
-        for level in enclosing(self.spans, position):
-            inner = np.where(level >= 0, level, inner)
-        return np.append(self.of_range, 0)[inner]
+        return np.append(self.of_range, 0)[self.nesting.innermost(position)]
 
     def added_up(self, own: IntArray) -> IntArray:
         """What each node and all nodes inside it have: `own` has a row for each node."""
@@ -73,26 +69,26 @@ class Nodes(Struct, frozen=True):
         return short_path(found[::-1])
 
 
-def nodes_of(spans: Intervals, name: IntArray, names: list[str], steps: str = "") -> Nodes:
-    """The tree of ranges `spans` on an axis of threads; `name` is an index into `names`. Ranges that are the `steps`
-    are one node whatever their counters."""
+def nodes_of(nesting: Nesting, name: IntArray, names: list[str], steps: str = "") -> Nodes:
+    """The tree of ranges on an axis of threads; `name` is an index into `names`. Ranges that are the `steps` are one
+    node whatever their counters."""
     used, code = distinct(name)
     exact = _numbered([without_ids(names[each]) for each in used.tolist()])
     normal = _numbered([normal_range(names[each]) for each in used.tolist()])
     always = np.array([each == steps for each in normal[1]], dtype=np.bool_)
     naming = _Naming(exact[0][code], exact[1], normal[0][code], normal[1], always)
-    inner, node = np.full(len(spans), -1, dtype=np.int64), np.full(len(spans), -1, dtype=np.int64)
-    parents, labels, place = [np.array([-1])], [""], np.arange(len(spans))
+    spans, outer = nesting.intervals, nesting.parents()
+    node = np.full(len(name), -1, dtype=np.int64)
+    parents, labels = [np.array([-1])], [""]
     levels = []
-    for level in enclosing(spans, spans.start):
-        rows = np.flatnonzero(level == place)
-        parent, found, of_row = naming.children(rows, np.append(node, 0)[inner[rows]])
+    for members in nesting.members:
+        rows = members[spans.end[members] > spans.start[members]]
+        parent, found, of_row = naming.children(rows, np.append(node, 0)[outer[rows]])
         node[rows] = len(labels) + of_row
         parents.append(parent)
         levels.append(slice(len(labels), len(labels) + len(found)))
         labels += found
-        inner = np.where((node < 0) & (level >= 0), level, inner)
-    return Nodes(np.concatenate(parents), levels, labels, spans, node)
+    return Nodes(np.concatenate(parents), levels, labels, nesting, node)
 
 
 def _numbered(texts: list[str]) -> tuple[IntArray, list[str]]:
@@ -159,7 +155,6 @@ def own_work(device: DeviceTimeline, split: WindowSplit) -> IntArray:
 def range_tree(
     device: DeviceTimeline,
     calls: CallRows,
-    ranges: NvtxRanges,
     gaps: GapContext,
     time: TimeTable,
     split: WindowSplit,
@@ -168,14 +163,12 @@ def range_tree(
 ) -> RangeTree | None:
     """The tree of a device; None where its threads have no ranges. `gaps` has the slices of `time`, `inside` marks the
     operations of the window, and `steps` is the name of the ranges that are its steps."""
-    lane = gaps.axis.lane(ranges.rows.thread)
-    row = np.flatnonzero(lane >= 0)
-    if len(row) == 0:
+    placed = gaps.ranges
+    if len(placed.row) == 0:
         return None
-    spans = gaps.axis.place(lane[row], Intervals(ranges.rows.start[row], ranges.rows.end[row]))
-    nodes = nodes_of(spans, ranges.rows.name[row], ranges.names, steps)
+    nodes = nodes_of(placed.nesting, placed.name, placed.ranges.names, steps)
     count = len(nodes.names)
-    instance, projected = project(device, calls, ranges.rows.take(row), inside)
+    instance, projected = project(device, calls, placed.ranges.rows.take(placed.row), inside)
     node, length = nodes.of_range[instance], projected.end - projected.start
     node, length = node[node >= 0], length[node >= 0]
     launched = _launched_in(nodes, device, calls, gaps.axis)

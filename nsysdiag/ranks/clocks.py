@@ -52,7 +52,7 @@ class RankTimeline(Struct, frozen=True):
 def rank_timeline(
     rank: str, file: str, clock: int, epoch_ns: int | None, result: DeviceResult, *, by_mpi: bool
 ) -> RankTimeline:
-    """The timeline of a device that was analysed; `by_mpi`: its collectives are calls of the host."""
+    """The timeline of a device that was analyzed; `by_mpi`: its collectives are calls of the host."""
     rows, report = result.slices.rows, result.report
     parts = dict(zip(WORK, result.split.parts, strict=True))
     for number, cause in enumerate(CAUSES):

@@ -256,11 +256,7 @@ def _confidence(delays: list[_Delays], times: Times) -> float:
 COMPARED = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns", "wait_ns")
 EVEN, WORTH_SAYING = 0.01, 0.05
 COLLECTIVES, ITERATIONS, WINDOW = "collectives", "iterations", "window"
-WORK_TITLES = {
-    COMPUTE: "compute",
-    "exposed_comm": "exposed communication",
-    "exposed_copy": "exposed copies",
-}
+WORK_TITLES = {COMPUTE: "compute", "exposed_comm": "exposed communication", "exposed_copy": "exposed copies"}
 
 
 def compare_ranks(ranks: list[RankTimeline]) -> RankComparison:

@@ -8,7 +8,6 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
@@ -29,7 +28,7 @@ from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phrases import finished
 from nsysdiag.pipeline import analyze_devices
 from nsysdiag.pipeline.reading import Progress
-from nsysdiag.pipeline.result import TraceResult
+from nsysdiag.pipeline.result import DeviceResult, TraceResult
 from nsysdiag.ranks.clocks import RankTimeline, meet_by_mpi, rank_timeline
 from nsysdiag.ranks.comparison import compare_ranks
 from nsysdiag.ranks.facts import RankComparison
@@ -39,9 +38,6 @@ from nsysdiag.shortage import Attempt
 from nsysdiag.trace.formats import stem_of
 from nsysdiag.trace.trace import open_trace
 from nsysdiag.version import __version__
-
-if TYPE_CHECKING:
-    from nsysdiag.pipeline.result import DeviceResult
 
 
 class RankJob(Struct, frozen=True):
@@ -189,15 +185,14 @@ def analyze_ranks(
     settings, step = settings or Settings(), progress or (lambda _name, _share: None)
     files = []
     for number, path in enumerate(paths):
-        step(f"analysing {Path(path).name}", number / len(paths))
+        step(f"analyzing {Path(path).name}", number / len(paths))
         files.append(_analyzed(path, settings))
     names = _names(files)
     ranks = _ranks(files, names)
     if len(ranks) < 2:
         found = f"{ranks[0].rank} is the only GPU with work" if ranks else "no GPU did any work"
         raise UsageError(
-            f"there is nothing to compare: {found}",
-            hint="name the traces of all ranks, or one that holds several GPUs",
+            f"there is nothing to compare: {found}", hint="name the traces of all ranks, or one that holds several GPUs"
         )
     comparison = compare_ranks(ranks)
     if not comparison.groups:
@@ -219,7 +214,7 @@ def analyze_ranks(
 
 
 def _analyzed(path: str | os.PathLike[str], settings: Settings) -> _File:
-    with Attempt(f"analyse '{printable(os.fsdecode(path))}'"), open_trace(path, reader=settings.reader) as trace:
+    with Attempt(f"analyze '{printable(os.fsdecode(path))}'"), open_trace(path, reader=settings.reader) as trace:
         result = analyze_devices(trace, settings)
         starts = trace.read("TARGET_INFO_SESSION_START_TIME", "utcEpochNs")["utcEpochNs"]
         trace.check_unchanged()

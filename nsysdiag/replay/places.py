@@ -185,4 +185,4 @@ def _after_copies(model: Model) -> IntArray:
     if len(calls) == 0:
         return np.zeros(len(before), dtype=np.int64)
     near: BoolArray = (before >= 0) & (spans.start - calls.spans.end[row] <= sync.READ_BACK_NS)
-    return np.where(near, model.host.facts.copied[calls.row[row]], 0)
+    return np.where(near, model.host.facts.copied(calls.row[row]), 0)

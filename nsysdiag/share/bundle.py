@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import stat
 import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,24 +17,18 @@ from nsysdiag import pipeline
 from nsysdiag.config.settings import Settings
 from nsysdiag.document import words
 from nsysdiag.document.names import table, text
+from nsysdiag.document.one_line import command_of
 from nsysdiag.document.view import Causes, window_parts
 from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.pipeline.reading import Progress
-from nsysdiag.process import source_date_epoch
-from nsysdiag.report import Report
+from nsysdiag.process import private_folder, source_date_epoch
+from nsysdiag.report import CauseInfo, DeviceReport, Report
 from nsysdiag.share.names import Names
 from nsysdiag.share.redaction import redacted_by
 from nsysdiag.share.slice.names import SliceNames
-from nsysdiag.share.slicing import TraceSlice, slice_of
-from nsysdiag.trace.trace import Trace
+from nsysdiag.share.slicing import SlicePair, TraceSlice, slice_of
+from nsysdiag.trace.trace import open_trace
 from nsysdiag.units import format_ns, format_share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from nsysdiag.report import CauseInfo, DeviceReport
-    from nsysdiag.share.slicing import SlicePair
-
 
 # The zip itself: the same bytes for the same contents, and a mark by which a later run recognizes its own file.
 
@@ -107,7 +101,7 @@ def slice_blocks(report: Report, part: TraceSlice, *, renamed: bool = False) -> 
             "\n".join(f"- {text(d)}" for d in differing),
         ]
     elif part.pairs:
-        blocks.append(text("Analysed by itself it has the verdict of the trace, and the same cause leads."))
+        blocks.append(text("Analyzed by itself it has the verdict of the trace, and the same cause leads."))
     causes = Causes(report.causes)
     rows = [row for pair in part.pairs if pair.full.window_ns for row in _rows(pair, causes)]
     header = ["Device", "Share of the window", "Trace", "Slice"]
@@ -207,35 +201,29 @@ class Bundle(msgspec.Struct, frozen=True):
 
 
 def bundle_of(
-    trace: Trace,
-    settings: Settings,
-    folder: Path,
-    options: Callable[[Report], RenderOptions],
-    progress: Progress | None = None,
-    names: Names | None = None,
+    source: str | os.PathLike[str], settings: Settings, progress: Progress | None = None, *, redact: bool = False
 ) -> Bundle:
-    """The bundle of an open trace; `folder` is an empty one for temporary files.
-
-    With `names`, which must be new, all files hold pseudonyms; a slice that shows other results without its names is
-    left out.
+    """The bundle of a trace. With `redact`, all files hold pseudonyms; a slice that shows other results without its
+    names is left out.
 
     Raises UsageError for settings that do not fit, InputError if the trace cannot be read."""
-    report = pipeline.analyze_trace(trace, settings, progress)
-    if progress:
-        progress("cutting a slice", 0.97)
-    shown = redacted_by(report, names) if names else report  # before the slice: numbers follow the report
-    part = slice_of(trace, report, settings, folder, SliceNames(names).of if names else None)
-    kept = part.alike or names is None
-    blocks = slice_blocks(report, part, renamed=names is not None) if kept else absent_blocks(part)
-    chosen = options(shown)
-    contents: dict[str, bytes | Path] = {
-        REPORT: FORMATS["html"].render(shown, chosen),
-        SUMMARY: FORMATS["md"].render(shown, chosen) + ("\n" + "\n\n".join(blocks) + "\n").encode(),
-        FINDINGS: findings_json(shown),
-    }
-    if kept:
-        contents[SLICE] = part.path
-    return Bundle(packed(contents), part, part.path.stat().st_size if kept else None)
+    names = Names() if redact else None
+    with private_folder() as folder, open_trace(source) as trace:
+        report = pipeline.analyze_trace(trace, settings, progress)
+        if progress:
+            progress("cutting a slice", 0.97)
+        shown = redacted_by(report, names) if names else report  # before the slice: numbers follow the report
+        part = slice_of(trace, report, settings, folder, SliceNames(names).of if names else None)
+        kept = part.alike or not redact
+        blocks = slice_blocks(report, part, renamed=redact) if kept else absent_blocks(part)
+        options = RenderOptions(command=command_of(shown))
+        contents: dict[str, bytes | Path] = {
+            REPORT: FORMATS["html"].render(shown, options),
+            SUMMARY: FORMATS["md"].render(shown, options) + ("\n" + "\n\n".join(blocks) + "\n").encode(),
+            FINDINGS: findings_json(shown),
+            **({SLICE: part.path} if kept else {}),
+        }
+        return Bundle(packed(contents), part, part.path.stat().st_size if kept else None)
 
 
 def findings_json(report: Report) -> bytes:

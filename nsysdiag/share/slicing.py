@@ -1,4 +1,4 @@
-"""A slice of a trace that analyses again to the same verdict: cut, analysed, compared, and grown until it does."""
+"""A slice of a trace that gives the same verdict: cut, analyzed, compared, and grown until it does."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def _try(
     # An operation that starts where an iteration ends closes its last gap.
     start, end = (span.start_ns, span.end_ns + 1) if span else (None, None)
     write_cut(trace, path, SliceCut(start, end, lean=attempt.lean, rename=rename))
-    plain = Settings(same_gpu=settings.same_gpu, timeline=False, reader=settings.reader)
+    plain = Settings(same_gpu=settings.same_gpu, timeline=False, replay=False, reader=settings.reader)
     pairs = _pairs(report, pipeline.analyze(path, plain))
     if settings.device is not None and len(pairs) == 1 and pairs[0].part is not None:
         # A verdict depends on the devices that it waits for: the report is of this one alone, so the slice's is, too.

@@ -136,11 +136,9 @@ def _counts(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSymbol
 
 
 def _text(counts: Counter[str]) -> Sentence:
-    return joined(", ", (_name(name) + (f" × {count}" if count > 1 else "") for name, count in _commonest(counts)))
-
-
-def _commonest(counts: Counter[str]) -> list[tuple[str, int]]:
-    return _ranked(counts)[:MOST_NAMES]
+    return joined(
+        ", ", (_name(name) + (f" × {count}" if count > 1 else "") for name, count in _ranked(counts)[:MOST_NAMES])
+    )
 
 
 def _ranked(counts: Counter[str]) -> list[tuple[str, int]]:

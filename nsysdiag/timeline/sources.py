@@ -21,11 +21,7 @@ from nsysdiag.iterations.steps import Steps
 from nsysdiag.kernels.names import normal_operation_names
 from nsysdiag.ledger.ledger import Slices
 from nsysdiag.timeline.facts import OFF_CPU
-from nsysdiag.timeline.levels import (
-    LaneSource,
-    codes_of,
-    reach_of,
-)
+from nsysdiag.timeline.levels import LaneSource, codes_of, reach_of
 from nsysdiag.typed import NO_WORDS
 from nsysdiag.units import format_count
 

@@ -1,4 +1,4 @@
-"""From the analysed device to its timeline: levels of detail, lanes, and the threads that are worth drawing."""
+"""From the analyzed device to its timeline: levels of detail, lanes, and the threads that are worth drawing."""
 
 from __future__ import annotations
 
@@ -19,16 +19,7 @@ from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.iterations.steps import Steps, steady_steps
 from nsysdiag.report import DeviceReport, Gap
 from nsysdiag.timeline.facts import TimelineLevels, TimelineThread
-from nsysdiag.timeline.levels import (
-    LaneSource,
-    NameTable,
-    Packing,
-    Room,
-    exact_size,
-    fitted,
-    launch_column,
-    rows_in,
-)
+from nsysdiag.timeline.levels import LaneSource, NameTable, Packing, Room, exact_size, fitted, launch_column, rows_in
 from nsysdiag.timeline.sources import (
     NamedSpans,
     cause_source,

@@ -21,15 +21,13 @@ from nsysdiag.document.blocks import (
 )
 from nsysdiag.document.columns import BYTES, COUNT, NAME, RATIO, SHARE, TEXT, TIME, columns, of_devices
 from nsysdiag.document.drawings import Curve, CurveLayer, TimeSeries
-from nsysdiag.document.view import mostly_graphs
+from nsysdiag.document.view import Context, mostly_graphs
 from nsysdiag.document.words import instant
 from nsysdiag.units import capitalized, format_count, format_ns, format_share
-from nsysdiag.utilization.facts import KernelShape, Utilization
+from nsysdiag.utilization.facts import KernelShape, Utilization, UtilizationSeries
 
 if TYPE_CHECKING:
-    from nsysdiag.document.view import Context
     from nsysdiag.report import DeviceReport
-    from nsysdiag.utilization.facts import UtilizationSeries
 
 
 MOST_STEPS = 500

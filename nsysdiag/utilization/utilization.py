@@ -363,11 +363,7 @@ def utilization(
 
 
 def _input(
-    split: WindowSplit,
-    shown: Dashboard | None,
-    estimated: SmEstimate,
-    measured: MeasuredSm | None,
-    settings: Settings,
+    split: WindowSplit, shown: Dashboard | None, estimated: SmEstimate, measured: MeasuredSm | None, settings: Settings
 ) -> UtilizationInput:
     active, most = estimated.sm_active_share, estimated.sm_active_at_most
     source = None if active is None else ESTIMATE

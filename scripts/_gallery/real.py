@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SECTION = """
 ## Real exports
 
-Exports of real captures on real GPUs, published by others under the licences named here, and analysed as they are.
+Exports of real captures on real GPUs, published by others under the licences named here, and analyzed as they are.
 
 | report | headline | from, licence |
 | --- | --- | --- |

@@ -17,7 +17,7 @@ from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import CAUSES, EVENT_WAIT, SYNCHRONIZATION
 from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.rows import ThreadAxis
-from nsysdiag.gaps.stream_waits import OTHER_DEVICE
+from nsysdiag.gaps.gaps import OTHER_DEVICE
 from nsysdiag.ledger.ledger import SliceCollector
 from nsysdiag.time.table import IDLE, TimeTable
 
@@ -87,14 +87,14 @@ def test_devices_that_wait_for_each_other_wait() -> None:
     assert read(followed(SECOND, every)) == [(0, 4, "sync", -1), (4, 7, "copies", FIRST), (7, 10, "kernels", ME)]
 
 
-def test_a_device_that_is_not_analysed_explains_nothing() -> None:
+def test_a_device_that_is_not_analyzed_explains_nothing() -> None:
     me = device(Piece(0, 10, "sync", SECOND), Piece(10, 20, "sync", FIRST))
     first = device(Piece(0, 20, "kernels"))
     assert read(followed(ME, {ME: me, FIRST: first})) == [(0, 10, "sync", SECOND), (10, 20, "kernels", FIRST)]
     assert read(followed(ME, {ME: me})) == [(0, 10, "sync", SECOND), (10, 20, "sync", FIRST)]
 
 
-def test_a_chain_leads_to_a_device_that_is_not_analysed() -> None:
+def test_a_chain_leads_to_a_device_that_is_not_analyzed() -> None:
     me = device(Piece(0, 10, "sync", FIRST), Piece(10, 20, "kernels"))
     first = device(Piece(0, 6, "sync", SECOND), Piece(6, 10, "copies"))
     assert read(followed(ME, {ME: me, FIRST: first})) == [
@@ -123,7 +123,7 @@ def devices(draw: st.DrawFn) -> dict[int, TimeTable]:
 
 
 def answer(every: dict[int, list[tuple[int, int, str, int]]], number: int, at: int) -> tuple[str, int]:
-    """What one ns of a device is charged to, step by step; one of the devices is not analysed."""
+    """What one ns of a device is charged to, step by step; one of the devices is not analyzed."""
     asked, own = number, True
     for _ in range(COUNT + 1):
         if asked not in every:

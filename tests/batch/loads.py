@@ -97,7 +97,7 @@ def loading(tasks: list[Task], by: object) -> list[Task]:
 
 
 def many_runs(folder: Path, count: int = 64) -> int:
-    """So many runs, of which one is empty, one torn and one may not be read; how many of them cannot be analysed:
+    """So many runs, of which one is empty, one torn and one may not be read; how many of them cannot be analyzed:
     whoever may read everything can read the last one too."""
     for rank in range(count):
         path = folder / f"rank{rank}" / "report.sqlite"

@@ -87,7 +87,7 @@ class TestCluster:
         made = [outcome.entry for outcome in run_on_cluster(tasks, cluster.scheduler_address, silent)]
         assert len(made) == len(tasks)
         assert [entry.error for entry in made if entry.status == "failed"] == [
-            "every Dask worker that analysed 'killed.json' died, as happens where memory runs out"
+            "every Dask worker that analyzed 'killed.json' died, as happens if memory runs out"
         ]
 
     @pytest.mark.thorough

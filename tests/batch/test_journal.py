@@ -15,7 +15,7 @@ from tests.batch.loads import tasks_of
 
 @pytest.fixture
 def done(tmp_path: Path) -> Done:
-    """What a batch wrote down of an input that it analysed."""
+    """What a batch wrote down of an input that it analyzed."""
     (task,) = tasks_of(tmp_path, "a")
     found = work(replace(task, shared=replace(task.shared, resume=True))).done
     assert found is not None

@@ -69,9 +69,9 @@ class TestDeaths:
         assert {name: entry.error for name, entry in entries.items()} == {
             "good1": "",
             "good2": "",
-            "killed": "the process that analysed 'killed.json' was killed, as happens where memory runs out",
-            "crashed": "the process that analysed 'crashed.json' crashed (SIGSEGV)",
-            "ended": "the process that analysed 'ended.json' ended with code 3",
+            "killed": "the process that analyzed 'killed.json' was killed, as happens if memory runs out",
+            "crashed": "the process that analyzed 'crashed.json' crashed (SIGSEGV)",
+            "ended": "the process that analyzed 'ended.json' ended with code 3",
         }
         assert [name for name, entry in entries.items() if entry.exit_code] == [
             name for name, entry in entries.items() if entry.status == "failed"
@@ -169,7 +169,7 @@ class TestErrorsAreEntries:
     def test_bugs_and_too_little_memory(self, tmp_path: Path) -> None:
         bug, full = (work(task).entry for task in tasks_of(tmp_path, "bug", "full"))
         assert (bug.exit_code, bug.error) == (70, "this is a bug in nsysdiag: ZeroDivisionError: division by zero")
-        assert full.error == "not enough memory to analyse 'full.json'"
+        assert full.error == "not enough memory to analyze 'full.json'"
 
     def test_a_report_that_cannot_be_written(self, tmp_path: Path) -> None:
         (task,) = tasks_of(tmp_path, "x")
@@ -185,10 +185,10 @@ class TestErrorsAreEntries:
         (None, "ended with code None"),
         (3, "ended with code 3"),
         (-signal.SIGSEGV, "crashed (SIGSEGV)"),
-        (-signal.SIGKILL, "was killed, as happens where memory runs out"),
+        (-signal.SIGKILL, "was killed, as happens if memory runs out"),
         (-999, "ended with code -999"),
     ],
 )
 def test_how_a_process_ended_is_told(tmp_path: Path, code: int | None, told: str) -> None:
     (task,) = tasks_of(tmp_path, "x")
-    assert pool._death(task, code).message == f"the process that analysed 'x.json' {told}"
+    assert pool._death(task, code).message == f"the process that analyzed 'x.json' {told}"

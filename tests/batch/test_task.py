@@ -36,5 +36,5 @@ def test_each_of_them_says_what_it_was(tmp_path: Path) -> None:
         "full": "failed",
         "bug": "failed",
     }
-    assert found["full"].error == "not enough memory to analyse 'full.json'"
+    assert found["full"].error == "not enough memory to analyze 'full.json'"
     assert found["bug"].error == "this is a bug in nsysdiag: ZeroDivisionError: division by zero"

@@ -7,8 +7,7 @@ Distances are CIEDE2000. The thresholds are what a search over palettes reached,
 from __future__ import annotations
 
 from collections import Counter
-from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 
 import pytest
 from coloraide import Color
@@ -18,31 +17,13 @@ from nsysdiag import causes
 from nsysdiag.bottlenecks import BOTTLENECKS, BottleneckId
 from nsysdiag.causes import CAUSES, color_of
 from nsysdiag.findings.rules import FINDING_RULES, cause_infos
-from tests.output.test_assets import contrast, themes
+from scripts import _colour
+from scripts._colour import LEAST, LEAST_LIGHTNESS, LEAST_OF_SHADES, contrast, distance, lightness, shades_of
+from tests.output.test_assets import themes
 
-LEAST = {"normal": 11.5, "protan": 5.9, "deutan": 5.9, "tritan": 5.9}
-"""Between any two bottlenecks."""
-LEAST_OF_SHADES = {"normal": 7.5, "protan": 3.8, "deutan": 3.8, "tritan": 3.8}
-"""Between a shade of one bottleneck and any colour of another."""
-LEAST_LIGHTNESS = 5.5
-"""In L*, of 0 to 100: causes of one bottleneck differ in grey."""
-LEAST_ON_PAGE, LEAST_EDGE = 2.0, 3.0
+LEAST_ON_PAGE, LEAST_EDGE = _colour.LEAST_OF_SHADE_ON_PAGE, 3.0
 GREYISH = 0.035
 """Chroma in Oklch; the most in sRGB is 0.32."""
-
-
-@cache
-def seen(color: str, sight: str) -> Color:
-    """As a person with this sight sees it."""
-    return Color(color) if sight == "normal" else Color(color).filter(sight).clip()
-
-
-def distance(first: str, second: str, sight: str) -> float:
-    return seen(first, sight).delta_e(seen(second, sight), method="2000")
-
-
-def lightness(color: str) -> float:
-    return float(Color(color).convert("lab-d65")["lightness"])
 
 
 def test_the_measure_knows_red_from_green() -> None:
@@ -52,7 +33,7 @@ def test_the_measure_knows_red_from_green() -> None:
     assert distance("#000000", "#ffffff", "tritan") == pytest.approx(100, abs=0.1)
 
 
-SHADES = [(each.id, each.shade(number)) for each in BOTTLENECKS.values() for number in range(each.shades)]
+SHADES = [(each.id, shade) for each in BOTTLENECKS.values() for shade in shades_of(each)]
 """All shades that a cause can have, of causes that are added too."""
 
 
@@ -131,3 +112,53 @@ def test_a_cause_that_is_added_changes_no_declared_colour(
 def test_the_first_shade_is_the_colour_itself() -> None:
     assert BOTTLENECKS["sync"].shade(0) == BOTTLENECKS["sync"].color
     assert BOTTLENECKS["kernels"].shade(0) != BOTTLENECKS["kernels"].color, "work has it"
+
+
+class TestProposals:
+    """`scripts/colour`."""
+
+    def test_each_keeps_the_distances_and_contrasts(self) -> None:
+        proposed = _colour.proposals(5)
+        assert proposed
+        for each in proposed:
+            assert min(contrast(each.color, ground) for ground in _colour.pages().values()) >= 3
+            for other, sight in product(_colour.used(), LEAST):
+                least = (LEAST if other.is_own else LEAST_OF_SHADES)[sight]
+                assert distance(each.color, other.color, sight) >= least, (each.color, other, sight)
+
+    def test_pages_are_those_of_both_themes(self) -> None:
+        light, dark = list(themes().values())[:2]
+        assert set(_colour.pages().values()) == {each[name] for each in (light, dark) for name in ("surface", "ground")}
+
+    def test_a_color_in_use_is_none(self) -> None:
+        for each in _colour.used():
+            assert _colour.margin(each.color, _colour.used()).times < 1
+
+    def test_what_only_color_blind_readers_mistake_is_none(self) -> None:
+        red = _colour.Used("host", "#b05a30", True)
+        found = _colour.margin("#7d7a30", [red])
+        assert found.times < 1
+        assert found.sight == "deutan"
+        assert distance("#7d7a30", red.color) >= LEAST["normal"]
+
+    def test_a_crowded_palette_has_no_room(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        taken = [_colour.Used("taken", color, True) for color in _colour.candidates()]
+        monkeypatch.setattr(_colour, "used", lambda: taken)
+        assert _colour.main(["bottleneck"]) == 1
+        assert "no colour keeps all distances" in capsys.readouterr().err
+
+    def test_shades_of_a_bottleneck_say_who_has_them(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert _colour.main(["cause", "host"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert len(lines) == BOTTLENECKS["host"].shades + 1
+        for cause in ("lock_wait", "sleep", "off_cpu", "host_compute"):
+            assert sum(color_of(cause) in line and cause in line for line in lines) == 1
+
+    def test_a_further_shade_is_free_only_if_it_fits(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        fewer = replace(BOTTLENECKS["sync"], shades=2)
+        monkeypatch.setitem(BOTTLENECKS, "sync", fewer)
+        assert _colour.one_more(fewer).startswith(f"shade=2  {replace(fewer, shades=3).shade(2)}  ")
+        full = replace(fewer, shades=9)
+        assert _colour.one_more(full).startswith("no further shade")

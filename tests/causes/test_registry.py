@@ -26,7 +26,7 @@ from nsysdiag.causes import (
     variant_of,
 )
 from nsysdiag.causes.cause import Cause
-from nsysdiag.gaps.stream_waits import OTHER_DEVICE
+from nsysdiag.gaps.gaps import OTHER_DEVICE
 from nsysdiag.trace.capabilities import KINDS
 
 ROOT = Path(__file__).parents[2]

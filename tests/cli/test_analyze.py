@@ -132,7 +132,7 @@ class TestRefusedBeforeTheWork:
     """A long analysis is not wasted on an output that cannot be written."""
 
     @pytest.fixture(autouse=True)
-    def _nothing_is_analysed(self, analysis: FakeAnalysis) -> object:
+    def _nothing_is_analyzed(self, analysis: FakeAnalysis) -> object:
         yield
         assert analysis.calls == []
 

@@ -65,7 +65,7 @@ class TestAdd:
         assert len(list((runs / ".nsysdiag" / "baselines" / "main").iterdir())) == 1
 
     @pytest.mark.slow
-    def test_a_trace_is_analysed(self, cli: Cli, folder: Path) -> None:
+    def test_a_trace_is_analyzed(self, cli: Cli, folder: Path) -> None:
         STEADY.write(folder / "train.sqlite")
         assert cli("baseline", "add", "main", "train.sqlite").code == 0
         assert b"train.sqlite" in cli("baseline", "list", "main").stdout

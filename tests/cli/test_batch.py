@@ -80,7 +80,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 class TestOutputs:
     def test_a_page_and_a_saved_report_each_and_a_summary(self, cli: Cli, folder: Path) -> None:
         result = cli("batch", "runs", "-o", "out")
-        assert (result.code, result.stderr) == (0, "wrote out: 2 analysed\n")
+        assert (result.code, result.stderr) == (0, "wrote out: 2 analyzed\n")
         names = [f"runs/rank{rank}/report.{suffix}" for rank in (0, 1) for suffix in ("html", "json")]
         assert {*names, "summary.json", "summary.md", "index.html", "junit.xml"} <= tree(folder / "out").keys()
         made = summary(folder / "out")
@@ -181,7 +181,7 @@ class TestReportsOfNsys:
             "runs/b c": "nsys export --type sqlite --output 'runs/b c.sqlite' 'runs/b c.nsys-rep'",
         }
         assert found["runs/rank0/report"].status == "analysed"
-        assert b"Not analysed" in result.stdout
+        assert b"Not analyzed" in result.stdout
         assert "no `nsys` on the PATH" in result.stderr
 
 

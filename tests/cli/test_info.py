@@ -1,4 +1,4 @@
-"""`nsysdiag info`: what a trace is, without analysing it."""
+"""`nsysdiag info`: what a trace is, without analyzing it."""
 
 from __future__ import annotations
 

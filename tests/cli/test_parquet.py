@@ -169,15 +169,15 @@ class TestBatch:
     @pytest.mark.parametrize("named", ["runs", "runs/*", "runs/**", "runs/**/*", "r*/*", "."])
     def test_each_trace_once_and_none_searched(self, cli: Cli, folder: Path, named: str) -> None:
         result = cli("batch", named, "-o", "out")
-        assert (result.code, result.stderr) == (0, f"{LEFT_OUT}wrote out: 2 analysed\n")
+        assert (result.code, result.stderr) == (0, f"{LEFT_OUT}wrote out: 2 analyzed\n")
         expected = {"runs/a.sqlite": ("runs/a", "analysed"), "runs/b_pqtdir": ("runs/b", "analysed")}
         assert statuses(folder / "out") == expected
 
     @pytest.mark.parametrize("named", [["runs/*_pqtdir"], ["runs/a_pqtdir/", "runs/b_pqtdir"]])
     def test_folders_that_are_asked_for(self, cli: Cli, folder: Path, named: list[str]) -> None:
-        assert cli("batch", *named, "-o", "out").stderr == "wrote out: 2 analysed\n"
+        assert cli("batch", *named, "-o", "out").stderr == "wrote out: 2 analyzed\n"
         assert [*statuses(folder / "out")] == ["runs/a_pqtdir", "runs/b_pqtdir"]
-        assert cli("batch", "runs", "runs/a_pqtdir", "-o", "all").stderr == "wrote all: 3 analysed\n"
+        assert cli("batch", "runs", "runs/a_pqtdir", "-o", "all").stderr == "wrote all: 3 analyzed\n"
 
     @pytest.mark.parametrize("named", [".", "../b_pqtdir"])
     def test_the_current_folder(self, cli: Cli, folder: Path, named: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +188,7 @@ class TestBatch:
     def test_a_name_with_a_dot_is_no_twin(self, cli: Cli, folder: Path, runs: Path) -> None:
         (runs / "a_pqtdir").rename(runs / "a.0")
         (runs / "b_pqtdir").rename(runs / "a.1")
-        assert cli("batch", "runs", "-o", "out").stderr == "wrote out: 3 analysed\n"
+        assert cli("batch", "runs", "-o", "out").stderr == "wrote out: 3 analyzed\n"
         assert [name for name, _ in statuses(folder / "out").values()] == ["runs/a", "runs/a.0", "runs/a.1"]
 
     def test_resume(self, cli: Cli, folder: Path, runs: Path) -> None:

@@ -289,7 +289,7 @@ class TestNsysDies:
     def test_all_ends_with_it(
         self, record: Record, nsys: StandIn, monkeypatch: pytest.MonkeyPatch, number: int, said: str
     ) -> None:
-        monkeypatch.setattr("nsysdiag.capture.offspring.PATIENCE_S", 0.5)
+        monkeypatch.setattr("nsysdiag.capture.run.PATIENCE_S", 0.5)
         nsys.says(dies=number)
         result = record("-q", *SH, "sleep 77 & echo $! > child; echo $$ > running; sleep 77; echo never")
         assert result.code == 3

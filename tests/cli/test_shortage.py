@@ -53,14 +53,14 @@ INJECTED = {
     "analyze": (
         ["analyze", TRACE, "-o", "o.html"],
         A_STEP,
-        f"analyse '{TRACE}'",
+        f"analyze '{TRACE}'",
     ),
     "compare": (
         ["compare", TRACE, OTHER, "-o", "o.html"],
         A_STEP,
-        f"analyse '{TRACE}'",
+        f"analyze '{TRACE}'",
     ),
-    "ranks": (["ranks", TRACE, OTHER, "-o", "o.html"], "nsysdiag.ranks.pipeline.analyze_devices", f"analyse '{TRACE}'"),
+    "ranks": (["ranks", TRACE, OTHER, "-o", "o.html"], "nsysdiag.ranks.pipeline.analyze_devices", f"analyze '{TRACE}'"),
     "bundle": (["bundle", TRACE, "-o", "o.zip"], "nsysdiag.share.bundle.slice_of", f"bundle '{TRACE}'"),
     "info": (["info", TRACE], "nsysdiag.trace.info.gather", f"read '{TRACE}'"),
     "render": (["render", SAVED, "-o", "o.html"], "nsysdiag.saved.from_json", f"read '{SAVED}'"),
@@ -142,7 +142,7 @@ class TestBatch:
         (task,) = loading(tasks_of(tmp_path, "large"), partial(no_memory, kind=kind))
         entry = work(task).entry
         assert entry.exit_code == 2
-        assert entry.error.startswith("not enough memory to analyse 'large.json'")
+        assert entry.error.startswith("not enough memory to analyze 'large.json'")
         assert "--memory-limit" in entry.hint
 
     @pytest.mark.parametrize("kind", ["python", "system"])
@@ -157,8 +157,8 @@ class TestBatch:
         monkeypatch.setattr("nsysdiag.batch.pool.start_worker", partial(fail, SHORTAGES[kind]))
         result = cli("batch", TRACE, OTHER, "-o", "out")
         assert result.code == 4
-        assert f"failed: {TRACE}: not enough memory to analyse '{TRACE}'" in result.stderr
-        assert f"failed: {OTHER}: not enough memory to analyse '{OTHER}'" in result.stderr
+        assert f"failed: {TRACE}: not enough memory to analyze '{TRACE}'" in result.stderr
+        assert f"failed: {OTHER}: not enough memory to analyze '{OTHER}'" in result.stderr
         assert json.loads((folder / "out" / "summary.json").read_bytes())["failed"] == 2
         assert not list((folder / "tmp").iterdir())
 
@@ -166,7 +166,7 @@ class TestBatch:
 def test_the_error_of_the_library(inputs: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """It is a MemoryError, too."""
     monkeypatch.setattr(A_STEP, partial(fail, SHORTAGES["numpy"]))
-    words = r"analyse 'a\.sqlite' \(reading device activity\): 3.00 GiB could not be allocated"
+    words = r"analyze 'a\.sqlite' \(reading device activity\): 3.00 GiB could not be allocated"
     with pytest.raises(MemoryError, match=words) as caught:
         analyze(TRACE)
     assert isinstance(caught.value, MemoryShortError)

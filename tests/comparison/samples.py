@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.comparison.programs import Program
     from tests.simulator.capture import Capture
 
-WITHOUT_TIMELINE = Settings(timeline=False)
+WITHOUT_TIMELINE = Settings(timeline=False, replay=False)
 
 
 @cache

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.comparison.accounts import _differs
 from nsysdiag.comparison.compare import compare_reports
 from nsysdiag.comparison.facts import AccountChange
+from nsysdiag.comparison.job import _differs
 from nsysdiag.comparison.matching import workload
 from nsysdiag.comparison.show import words
 from nsysdiag.comparison.show.job import card

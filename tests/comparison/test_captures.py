@@ -1,4 +1,4 @@
-"""Captures that were not made, or not analysed, alike: what is compared as one, and what is said."""
+"""Captures that were not made, or not analyzed, alike: what is compared as one, and what is said."""
 
 from __future__ import annotations
 

@@ -9,10 +9,9 @@ import pytest
 from msgspec.structs import replace as replaced
 
 from nsysdiag.bottlenecks import noun_of
-from nsysdiag.comparison.accounts import reasons
 from nsysdiag.comparison.compare import compare_reports
 from nsysdiag.comparison.facts import AccountChange, Comparison, KernelChange, Unit, WorkChange
-from nsysdiag.comparison.job import of_this_work
+from nsysdiag.comparison.job import of_this_work, reasons
 from nsysdiag.comparison.show.why import why
 from nsysdiag.comparison.work import family_changes
 from nsysdiag.document.blocks import Heading, Lines, written_out

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.arrays.intervals import Intervals, union
-from nsysdiag.counters.families import FEW, ISSUE, LATENCY, MEMORY, TENSOR, _alone, _limit, _mean
+from nsysdiag.counters.counters import BANDWIDTH, FEW, ISSUE, LATENCY, TENSOR, _alone, _limit, _mean
 from nsysdiag.counters.joins import Parted
 from nsysdiag.events.gpu_metrics import Grid
 from nsysdiag.formats import FORMATS, RenderOptions
@@ -56,7 +56,7 @@ def by_family(report: Report) -> dict[str, FamilyTime]:
 def test_each_family_while_nothing_else_runs(tmp_path: Path) -> None:
     found = by_family(report_of(program(), tmp_path))
     gemm, silu = found["BF16 matrix products"], found["elementwise"]
-    assert (gemm.limit, silu.limit) == (TENSOR, MEMORY)
+    assert (gemm.limit, silu.limit) == (TENSOR, BANDWIDTH)
     assert (gemm.tensor_active, gemm.sm_active) == (pytest.approx(0.8), pytest.approx(0.95))
     assert gemm.dram_active == pytest.approx(0.25)
     assert silu.dram_active == pytest.approx(0.88)
@@ -78,19 +78,19 @@ def test_every_format_says_it(name: str, tmp_path: Path) -> None:
     assert "memory bandwidth" in text
     cells = [dict(zip(BY_NAME["kernel_families"].header, row, strict=True)) for row in
              BY_NAME["kernel_families"].cells(report)]  # fmt: skip
-    assert {row["limit"] for row in cells} == {TENSOR, MEMORY}
+    assert {row["limit"] for row in cells} == {TENSOR, BANDWIDTH}
 
 
 @pytest.mark.parametrize(
     ("active", "issue", "tensor", "memory", "limit"),
     [
         (0.9, 0.2, 0.7, 0.65, TENSOR),
-        (0.9, 0.2, 0.3, 0.65, MEMORY),
+        (0.9, 0.2, 0.3, 0.65, BANDWIDTH),
         (0.9, 0.7, 0.3, 0.4, ISSUE),
         (0.3, 0.1, 0.1, 0.1, FEW),
         (0.9, 0.1, 0.1, 0.1, LATENCY),
         (0.9, 0.1, None, 0.1, ""),
-        (None, None, None, 0.8, MEMORY),
+        (None, None, None, 0.8, BANDWIDTH),
         (None, None, None, None, ""),
     ],
 )

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import nsysdiag
+from nsysdiag.batch.results import OURS
 from nsysdiag.bottlenecks import BOTTLENECKS
 from nsysdiag.cli.console import BROKEN_BUDGET, BUG
-from nsysdiag.formats.batch.registry import OURS
 from nsysdiag.functions import bundled_trace
 from nsysdiag.messages import NsysdiagError
 from nsysdiag.signals import Ended
@@ -41,6 +41,32 @@ FOLDERS = ("nsysdiag", "docs", "templates", "tests", "scripts", ".ci", ".assets"
 
 def test_the_readme_is_short() -> None:
     assert len(text(README).splitlines()) <= 180
+
+
+BY_NAME = re.compile(r"(?:pip install|uv tool install|uvx|pipx (?:install|run))(?: -\S+)* ['\"]?nsysdiag\b")
+
+
+@pytest.mark.checkout
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_no_page_installs_by_the_bare_name(path: Path) -> None:
+    """The name is no one's on any index, and another project may take it."""
+    assert BY_NAME.findall(text(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "by_name"),
+    [
+        ("pip install nsysdiag", True),
+        ("pip install --upgrade 'nsysdiag[parquet]'", True),
+        ("uvx nsysdiag demo", True),
+        ("pipx run nsysdiag", True),
+        ("pip install ./nsysdiag", False),
+        ("uvx --from . nsysdiag demo", False),
+        ("pipx install .", False),
+    ],
+)
+def test_an_installation_by_the_bare_name_is_seen(line: str, by_name: bool) -> None:
+    assert bool(BY_NAME.search(line)) == by_name
 
 
 def test_files_of_a_batch_are_named() -> None:

@@ -30,6 +30,7 @@ from scripts._gallery.entries import ENTRIES, Entry
 from scripts._gallery.page import table as entries_table
 from tests.causes.test_added import SOURCE
 from tests.comparison.programs import Program
+from tests.docs import cause_examples
 from tests.docs.pages import CONTRIBUTING, DOCS, README, ROOT, page, text
 from tests.simulator import CUDA_ONLY, EVERYTHING
 from tests.simulator.engine import MS
@@ -233,6 +234,10 @@ SECTIONS = {
 } | {
     f"gallery {entry.name}": Section(DOCS / "gallery.md", partial(gallery_entry, entry), SLOW if at % 4 == 0 else LONG)
     for at, entry in enumerate(ENTRIES)
+}
+SECTIONS |= {
+    f"example {name}": Section(DOCS / "cause-examples.md", partial(cause_examples.section, name), SLOW)
+    for name in cause_examples.EXAMPLES
 }
 
 

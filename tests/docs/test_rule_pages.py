@@ -11,14 +11,15 @@ import pytest
 from nsysdiag.causes import CAUSES, color_of
 from nsysdiag.causes.cause import Cause
 from nsysdiag.findings.rules import FINDING_RULES
-from scripts._rule_pages import write
+from scripts._rule_pages import examples, write
 from tests.docs.pages import DOCS, text
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("docs")
-    shutil.copy(DOCS / "causes.md", made)
+    for name in ("causes.md", "cause-examples.md"):
+        shutil.copy(DOCS / name, made)
     write(made)
     return made
 
@@ -34,11 +35,21 @@ def test_every_rule_has_a_page_and_a_link_to_it(folder: Path) -> None:
 @pytest.mark.parametrize("cause", CAUSES.values(), ids=lambda cause: cause.id)
 def test_a_page_has_all_that_is_asked_of_one(folder: Path, cause: Cause) -> None:
     page = text(folder / "causes" / f"{cause.id}.md")
-    headings = ["On the timeline", "How to confirm it", "What to do", "What it is confused with", "Sources"]
+    headings = ["On the timeline", "How to confirm it", "Before and after a fix"]
+    headings += ["What to do", "What it is confused with", "Sources"]
     assert [each for each in headings if f"\n## {each}\n" not in page] == []
     assert page.startswith(f"# `{cause.id}`: {cause.title}\n")
     assert all(part in page for part in (cause.meaning, cause.picture.strip("\n"), color_of(cause.id), *cause.confirm))
     assert all(each.difference in page for each in cause.confused_with)
+
+
+def test_a_cause_without_an_example_says_so(tmp_path: Path) -> None:
+    text_of_page = "<!-- example sync: made by x -->\n\nA pair.\n\n<!-- end -->\n"
+    (tmp_path / "cause-examples.md").write_text(text_of_page, encoding="utf-8")
+    found = examples(tmp_path)
+    assert found["sync"] == "A pair."
+    assert found["sleep"] == "The tests have no pair of programs that shows `sleep` before and after a fix."
+    assert found.keys() == CAUSES.keys()
 
 
 @pytest.mark.parametrize("cause", CAUSES.values(), ids=lambda cause: cause.id)

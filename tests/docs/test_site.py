@@ -155,6 +155,14 @@ def found(browser: Browser, site: Path, words: str) -> list[str]:
         ("perf_event_paranoid", "capturing.html"),
         ("redact", "sharing.html"),
         ("uncovered", "causes/uncovered.html"),
+        ("slurm", "guide-slurm.html"),
+        ("jax", "guide-jax.html"),
+        ("cmake", "guide-cpp.html"),
+        ("openacc", "guide-cpp.html"),
+        ("kubernetes", "guide-kubernetes.html"),
+        ("HTA", "beside-nsys.html"),
+        ("accuracy", "accuracy.html"),
+        ("cost", "settings.html"),
     ],
 )
 def test_a_search_leads_to_the_page(site: Path, browser: Browser, words: str, page: str) -> None:

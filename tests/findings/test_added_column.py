@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.additions import ROOT, copied_package, edited, printed
+from nsysdiag.findings.facts import Finding
+from tests.additions import ROOT, copied_package, edited, not_yet_added, printed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, not_yet_added("per_gap_ns" in Finding.__struct_fields__)]
 
 FIELD = "    per_gap_ns: Ns | None = None\n"
 VALUE = "        per_gap_ns=spot.lost_ns // story.gaps if story.gaps else None,\n"

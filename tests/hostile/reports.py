@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsysdiag import all_gaps, compare, frames
 from nsysdiag.arrays.groups import to_text
-from nsysdiag.batch.results import further_files, lines_of
+from nsysdiag.batch.results import lines_of, write_all
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show.registry import RENDERERS as OF_COMPARISONS
 from nsysdiag.document.one_line import command_of
@@ -127,4 +127,4 @@ def _compared(before: Report | WhatIf, after: Report | WhatIf) -> None:
 def _summed_up(report: Report) -> None:
     entry = entry_of(report, "x.json", "x", "analysed", "x.html", [], [])
     summary = summary_of([entry])
-    further_files(summary, lines_of(summary, "run", 1))
+    write_all(summary, lines_of(summary, "run", 1))

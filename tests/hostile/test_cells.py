@@ -30,7 +30,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_the_undamaged_one_is_analysed_in_full(whole: Path) -> None:
+def test_the_undamaged_one_is_analyzed_in_full(whole: Path) -> None:
     report = outcome(whole, ALL)
     assert isinstance(report, Report)
     assert [device.ops.kernel for device in report.devices] == [24, 24]

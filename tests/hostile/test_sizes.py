@@ -1,4 +1,4 @@
-"""Traces of absurd shapes are analysed and drawn whole, with work that grows no faster than they do."""
+"""Traces of absurd shapes are analyzed and drawn whole, with work that grows no faster than they do."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def spent(trace: Path) -> tuple[float, Report]:
 @pytest.mark.thorough
 @pytest.mark.parametrize("mapped", some([True, False], 2))
 def test_more_gpus_than_any_machine_has(mapped: bool, tmp_path: Path) -> None:
-    """By their numbers, or as one number of many processes: those with most work are analysed, and that is said."""
+    """By their numbers, or as one number of many processes: those with most work are analyzed, and that is said."""
     path, count = tmp_path / "trace.sqlite", 3 * MOST_GPUS
     report = outcome(write_devices(path, count) if mapped else write_processes(path, count, mapped=False))
     assert isinstance(report, Report)
     assert len(report.devices) == MOST_GPUS
     (told,) = [warning for warning in report.trace.warnings if warning.startswith("work on")]
-    assert f"only the {MOST_GPUS} with most operations were analysed" in told
+    assert f"only the {MOST_GPUS} with most operations were analyzed" in told
     assert ("--same-gpu" in told) == (not mapped)
 
 

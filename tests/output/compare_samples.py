@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from nsysdiag.comparison.accounts import reasons
 from nsysdiag.comparison.facts import (
     COMPARISON_SCHEMA_VERSION,
     KIND,
@@ -45,6 +44,7 @@ from nsysdiag.comparison.facts import (
     Unit,
     WorkChange,
 )
+from nsysdiag.comparison.job import reasons
 from nsysdiag.report import CauseInfo, Tool
 from tests.output.samples import HOSTILE
 from tests.output.step_samples import aligned

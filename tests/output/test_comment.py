@@ -16,7 +16,7 @@ from nsysdiag.document.columns import TEXT
 from nsysdiag.document.markdown import KEY, MOST_BYTES, Piece, comment, comment_marker
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.batch.summary import render_comment
-from nsysdiag.formats.markdown import is_ours
+from nsysdiag.formats.prose import is_markdown
 from tests.output.batch_samples import BATCHES, budget, entry, failed, summary, unjudged
 from tests.output.compare_samples import COMPARISONS
 from tests.output.rendered import EVERY_SAMPLE
@@ -48,7 +48,7 @@ def checked(data: bytes, key: str = "train") -> str:
     assert len(data) <= MOST_BYTES < 65_536
     assert text.splitlines()[:2] == ["<!-- nsysdiag report -->", f"<!-- nsysdiag comment: {key} -->"]
     assert text.count(comment_marker(key)) == 1
-    assert is_ours(data)
+    assert is_markdown(data)
     shape_of(data)
     return text
 
@@ -147,7 +147,7 @@ class TestTooLong:
     def test_many_traces(self) -> None:
         entries = [entry(f"runs/{at:04}", budgets=[budget(sentence="é" * 600)]) for at in range(400)]
         text = checked(render_comment(summary(*entries, *(failed(f"bad/{at}") for at in range(300))), "train"))
-        assert "Budgets broken" in text or "Some not analysed" in text
+        assert "Budgets broken" in text or "Some not analyzed" in text
         assert "All traces, worst first" in text
 
 

@@ -11,7 +11,7 @@ from nsysdiag.comparison.compare import compare_reports
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show.registry import RENDERERS as COMPARISONS
 from nsysdiag.document.view import as_read, read_name
-from nsysdiag.formats.batch.entries import ANALYSED, entry_of
+from nsysdiag.formats.batch.entries import ANALYZED, entry_of
 from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.saved import from_json
 
@@ -38,7 +38,7 @@ def test_counters_read_as_a_letter(saved: str, read: str) -> None:
 def test_what_other_tools_show_reads_the_same(shared: Shared) -> None:
     report = shared.report(shared.trace("starved_training"))
     assert b"step #" not in FORMATS["perfetto"].render(report, RenderOptions())
-    entry = entry_of(report, "a.sqlite", "a", ANALYSED, "a.html", [], [])
+    entry = entry_of(report, "a.sqlite", "a", ANALYZED, "a.html", [], [])
     titles = [each.title for each in entry.findings]
     assert any("step N" in each for each in titles)
     assert not any("step #" in each for each in titles)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from nsysdiag.batch.results import OURS, write_all
 from nsysdiag.comparison.show.registry import RENDERERS
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.batch.registry import OURS, write_all
 from nsysdiag.formats.tables import tables
 from nsysdiag.replay.show.registry import RENDERERS as PREDICTIONS
 from tests.output.batch_samples import BATCHES, CAUSES, HISTORIES

@@ -177,7 +177,7 @@ class TestLoad:
         assert nsysdiag.load(path) == nsysdiag.load(str(path)) == report
 
     @pytest.mark.thorough
-    def test_trace_is_analysed(self, demo_trace: Path) -> None:
+    def test_trace_is_analyzed(self, demo_trace: Path) -> None:
         assert nsysdiag.load(demo_trace) == nsysdiag.analyze(demo_trace)
 
     @pytest.mark.parametrize("document", ["ranks", "comparison", "prediction"])
@@ -236,7 +236,7 @@ class TestAnalyzeASavedReport:
         assert priced.settings["cost"] == {"gpu_hour_cost": 2.0}
 
     def test_no_other_setting(self, saved: Path) -> None:
-        with pytest.raises(UsageError, match=r"nvtx, gaps cannot be used with .* a saved report, already analysed"):
+        with pytest.raises(UsageError, match=r"nvtx, gaps cannot be used with .* a saved report, already analyzed"):
             nsysdiag.analyze(saved, nsysdiag.Settings(gaps=3, nvtx="step"))
 
     def test_settings_that_it_was_made_with(self, tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ class TestAnalyzeASavedReport:
 
 @pytest.mark.thorough
 def test_python_loads_neither_pandas_nor_plotly(demo_trace: Path, tmp_path: Path) -> None:
-    """To analyse, show and save a report; importing the package loads nothing of it all."""
+    """To analyze, show and save a report; importing the package loads nothing of it all."""
     code = """
 import json, sys
 import nsysdiag

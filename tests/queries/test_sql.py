@@ -15,8 +15,7 @@ import pytest
 import nsysdiag
 from nsysdiag.formats.tables import BY_NAME
 from nsysdiag.messages import UsageError
-from nsysdiag.queries.asking import Answer, ask, query_trace, trace_columns
-from nsysdiag.queries.tables import ABOUT, TIME, sql_tables, unit_of
+from nsysdiag.queries.asking import ABOUT, TIME, Answer, ask, query_trace, sql_tables, trace_columns, unit_of
 from tests.shared import Shared
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nsysdiag.arrays.intervals import Intervals
+from nsysdiag.arrays.nesting import Nesting
 from nsysdiag.config.settings import Settings
 from nsysdiag.pipeline import analyze
 from nsysdiag.ranges.tree import ALIKE, nodes_of
@@ -116,7 +117,7 @@ def test_a_trace_without_ranges_has_no_tree(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("count", "names"), [(ALIKE, ALIKE), (ALIKE + 1, 1)])
 def test_many_siblings_that_differ_in_a_counter_are_one(count: int, names: int) -> None:
     start = np.arange(count, dtype=np.int64) * 10
-    nodes = nodes_of(Intervals(start, start + 5), np.arange(count), [f"layer {at}" for at in range(count)])
+    nodes = nodes_of(Nesting.of(Intervals(start, start + 5)), np.arange(count), [f"layer {at}" for at in range(count)])
     assert len(nodes.names) - 1 == names
     assert nodes.names[1] == ("layer 0" if names > 1 else "layer #")
 
@@ -126,7 +127,7 @@ def test_steps_are_one_and_layers_keep_their_names() -> None:
     start = np.array([0, 1, 5, 10, 11, 15], dtype=np.int64)
     end = np.array([9, 4, 8, 19, 14, 18], dtype=np.int64)
     names = ["step 0", "step 1", "layer 0", "layer 1"]
-    nodes = nodes_of(Intervals(start, end), np.array([0, 2, 3, 1, 2, 3]), names, "step #")
+    nodes = nodes_of(Nesting.of(Intervals(start, end)), np.array([0, 2, 3, 1, 2, 3]), names, "step #")
     assert nodes.names == ["", "step #", "layer 0", "layer 1"]
     assert nodes.of_range.tolist() == [1, 2, 3, 1, 2, 3]
     assert nodes.added_up(np.array([1, 10, 100, 1_000])).tolist() == [1_111, 1_110, 100, 1_000]
@@ -135,7 +136,7 @@ def test_steps_are_one_and_layers_keep_their_names() -> None:
 def test_calls_of_an_operator_of_pytorch_are_one() -> None:
     names = [f"aten::mul, seq = {at}, op_id = {3 * at}" for at in range(3)]
     start = np.arange(3, dtype=np.int64) * 10
-    assert nodes_of(Intervals(start, start + 5), np.arange(3), names).names == ["", "aten::mul"]
+    assert nodes_of(Nesting.of(Intervals(start, start + 5)), np.arange(3), names).names == ["", "aten::mul"]
 
 
 # The oracle: moment by moment, range by range.

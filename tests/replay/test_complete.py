@@ -15,12 +15,12 @@ from tests.output.whatif_samples import listing, whatif
 TITLE = "Synchronization in " + typed.nvtx("acme " * 20, 60)
 
 
-def analysed() -> Report:
+def analyzed() -> Report:
     return finished(report([device(0)], [finding("f-sync-0a1b2c", title=TITLE)]))
 
 
 def test_titles_causes_settings_and_models_of_gpus() -> None:
-    of = replace(analysed(), settings={"gaps": 10})
+    of = replace(analyzed(), settings={"gaps": 10})
     bare = replace(listing(), causes=[], savings=[replace(each, title="") for each in listing().savings])
     made = complete(bare, of)
     assert [each.title for each in made.savings] == [of.findings[0].title, "", "", ""]
@@ -30,7 +30,7 @@ def test_titles_causes_settings_and_models_of_gpus() -> None:
 
 
 def test_names_in_them_stay_names() -> None:
-    made = complete(replace(listing(), savings=[replace(listing().savings[0], title="")]), analysed())
+    made = complete(replace(listing(), savings=[replace(listing().savings[0], title="")]), analyzed())
     assert made.savings[0].title == f"Synchronization in {('acme ' * 20)[:60]}"
     assert redacted(made).savings[0].title == "Synchronization in range 1"
 

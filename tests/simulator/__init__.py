@@ -1,6 +1,6 @@
 """A simulator of host threads and GPU streams that knows what every idle nanosecond was waiting for.
 
-It is written from how threads and streams run, not from how a trace is analysed: the analysis is held to it.
+It is written from how threads and streams run, not from how a trace is analyzed: the analysis is held to it.
 """
 
 from tests.simulator.capture import CUDA_ONLY, EVERYTHING, Capture

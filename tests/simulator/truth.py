@@ -9,8 +9,10 @@ that evidence could show into `blocked` or `uncovered`. The root ledger is the s
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from tests.simulator.evidence import cause_of
@@ -217,7 +219,9 @@ def _before_the_capture(row: Row, rows: list[Row], capture: Capture) -> bool:
 
 
 def _host_parts(start: int, end: int, call: Call, capture: Capture) -> list[Part]:
-    spans = [span for span in call.owner.spans if span.end > start and span.start < end]
+    spans = call.owner.spans
+    first = bisect_right(spans, start, key=attrgetter("end"))
+    spans = spans[first : bisect_left(spans, end, lo=first, key=attrgetter("start"))]
     return [(max(start, span.start), min(end, span.end), cause_of(span, call, capture)) for span in spans]
 
 

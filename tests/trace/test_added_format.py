@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.additions import copied_package, edited, printed
+from nsysdiag.trace.formats import INPUT_FORMATS
+from tests.additions import copied_package, edited, not_yet_added, printed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, not_yet_added("kernel-list" in {each.id for each in INPUT_FORMATS})]
 
 SOURCE = '''"""Lists of kernels, as a simulator of GPUs writes them: lines of `start_ns,end_ns,kernel`."""
 
@@ -96,7 +97,7 @@ def test_every_command_takes_it(ran: tuple[Path, dict[str, tuple[int, str]]]) ->
     assert "a list of kernels" in " ".join(ran[1]["help"][1].split())
 
 
-def test_its_kernels_are_analysed(ran: tuple[Path, dict[str, tuple[int, str]]]) -> None:
+def test_its_kernels_are_analyzed(ran: tuple[Path, dict[str, tuple[int, str]]]) -> None:
     report = json.loads((ran[0] / "plain.json").read_text(encoding="utf-8"))
     (device,) = report["devices"]
     assert (device["busy_ns"], device["ops"]["kernel"]) == (200 * 60_000, 200)
@@ -114,5 +115,5 @@ def test_a_bundle_has_a_slice_of_it(ran: tuple[Path, dict[str, tuple[int, str]]]
 
 
 def test_a_batch_finds_it(ran: tuple[Path, dict[str, tuple[int, str]]]) -> None:
-    assert "1 analysed" in ran[1]["batch"][1]
+    assert "1 analyzed" in ran[1]["batch"][1]
     assert (ran[0] / "reports" / "run" / "train.kernels.json").is_file()

@@ -55,7 +55,7 @@ KINDS = [pytest.param(f"real_wait_{name}", kind, id=f"{name}-{kind}") for name, 
 
 @dataclass(frozen=True)
 class Analyzed:
-    """A capture with a made-up GPU, analysed: each logged wait with the gap that it caused."""
+    """A capture with a made-up GPU, analyzed: each logged wait with the gap that it caused."""
 
     device: DeviceReport
     pairs: list[tuple[dict[str, Any], Gap]]

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from nsysdiag.comparison.facts import BYTES, THREADS
+from nsysdiag.comparison.facts import (
+    BYTES,
+    THREADS,
+    Change,
+    Comparison,
+    DeviceComparison,
+    JobComparison,
+    PartChange,
+    PhaseChange,
+)
 from nsysdiag.comparison.show import words
 from nsysdiag.comparison.show.views import entry, has_roots, split, title
 from nsysdiag.comparison.show.why import why
@@ -27,12 +36,6 @@ from nsysdiag.document.blocks import (
 from nsysdiag.document.columns import FIGURE, KEY, MARK, NAME, SIDE, SIGNED, TEXT, StatusMark
 from nsysdiag.document.view import Causes
 from nsysdiag.units import format_bytes, format_signed_share
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from nsysdiag.comparison.facts import Change, Comparison, DeviceComparison, JobComparison, PartChange, PhaseChange
-
 
 # Cells and limits that the tables of a comparison share.
 
@@ -210,7 +213,7 @@ COUNTS = (
     "Less time is better. A change counts if its 95% interval excludes 0 and it exceeds “counts above”, the effect of "
     "chance or drift alone."
 )
-TOGETHER = " Devices are judged together: where only one changed, its interval must exclude 0 by more."
+TOGETHER = " Devices are judged together: if only one changed, its interval must exclude 0 by more."
 BOUNDS = "Bounds are predicted for the whole length only, not for parts and causes."
 ROOTS = (
     "By root cause: each wait is charged to what the thread that ended it did. The same idle time, divided differently"

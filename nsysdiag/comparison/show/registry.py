@@ -19,7 +19,7 @@ from nsysdiag.document.names import text
 from nsysdiag.document.text import heading, text_of, text_page, wide_enough
 from nsysdiag.document.view import Causes, as_read
 from nsysdiag.document.words import path_label
-from nsysdiag.formats import markdown as failures
+from nsysdiag.formats import prose as failures
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.html.assets import page_script, page_style, steps_script
 from nsysdiag.formats.html.page import environment, framed
@@ -27,9 +27,6 @@ from nsysdiag.record import to_json
 from nsysdiag.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from markupsafe import Markup
     from rich.console import RenderableType
 
 
@@ -73,12 +70,10 @@ def render(comparison: facts.Comparison, options: RenderOptions) -> bytes:
         traces=DrawnSection("traces", sections.traces(comparison)),
         files=(words.files_label(comparison.before), words.files_label(comparison.after)),
         several=several,
-        html_of=_html,
+        html_of=lambda drawn, level, values: html_of(
+            drawn.section.blocks, environment(), level, {**values, "section": drawn}
+        ),
     )
-
-
-def _html(drawn: DrawnSection, level: int, values: Mapping[str, object]) -> Markup:
-    return html_of(drawn.section.blocks, environment(), level, {**values, "section": drawn})
 
 
 def _device(anchor: str, device: facts.DeviceComparison, causes: Causes, several: bool) -> DrawnDevice:

@@ -12,21 +12,15 @@ from nsysdiag.comparison.show.views import changed_gap_groups, changed_kernels, 
 from nsysdiag.document.blocks import PAGE, TICKET, Block, Cell, Column, Entry, Limit, Name, Paragraph, Section, Table
 from nsysdiag.document.columns import BYTES, FIGURE, KEY, KEYS, MARK, NAME, SIDE, SIGNED, TEXT, CellKind
 from nsysdiag.document.names import brief
-from nsysdiag.document.view import severity_rank
+from nsysdiag.document.view import Causes, severity_rank
 from nsysdiag.document.words import SEVERITY_ICONS, path_label
 from nsysdiag.units import format_signed_ns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.comparison.facts import (
-        DeviceComparison,
-        FindingChange,
-        KernelChange,
-        SignatureChange,
-    )
+    from nsysdiag.comparison.facts import DeviceComparison, FindingChange, KernelChange, SignatureChange
     from nsysdiag.document.drawings import LegendEntry
-    from nsysdiag.document.view import Causes
 
 RUNS = CellKind("runs", words.count_label)
 FIRST = 15
@@ -207,7 +201,7 @@ def findings(device: DeviceComparison, causes: Causes, *, several: bool) -> Sect
     if not device.findings:
         return None
     hidden = any(row.status == "not_compared" for row in device.findings)
-    note = "Findings of a cause are not compared where some captures lack its evidence." if hidden else ""
+    note = "Findings of a cause are not compared if some captures lack its evidence." if hidden else ""
     caption = "Findings of both sides by their cost for a unit of work"
     blocks = [
         Table(caption, FINDINGS, _findings(device.findings, causes), note, "findings", first=FIRST, limit=ALL),

@@ -8,7 +8,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.bottlenecks import OF_WORK
-from nsysdiag.comparison.facts import Step
+from nsysdiag.comparison.facts import (
+    DeviceComparison,
+    FindingChange,
+    KernelChange,
+    Move,
+    PartChange,
+    SignatureChange,
+    Step,
+    Strip,
+)
 from nsysdiag.comparison.show import words
 from nsysdiag.document.axis import MOST_LEVELS, round_step, time_label, time_ticks
 from nsysdiag.document.blocks import Chart
@@ -31,15 +40,6 @@ from nsysdiag.units import format_ns, format_signed_share
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.comparison.facts import (
-        DeviceComparison,
-        FindingChange,
-        KernelChange,
-        Move,
-        PartChange,
-        SignatureChange,
-        Strip,
-    )
     from nsysdiag.document.view import Causes
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.bottlenecks import OF_WORK
-from nsysdiag.comparison.facts import LAUNCHES
+from nsysdiag.comparison.facts import LAUNCHES, Comparison, DeviceComparison, FamilyChange, PartChange, Reason
 from nsysdiag.comparison.show.views import least, title
 from nsysdiag.comparison.show.words import unit_name
 from nsysdiag.diagnosis.entries import label
@@ -20,7 +20,6 @@ from nsysdiag.document.names import brief
 from nsysdiag.units import format_ns, format_signed_ns, format_two_ns, uncapitalized
 
 if TYPE_CHECKING:
-    from nsysdiag.comparison.facts import Comparison, DeviceComparison, FamilyChange, PartChange, Reason
     from nsysdiag.document.view import Causes
 
 MOST_FAMILIES, MOST_CAUSES = 2, 2

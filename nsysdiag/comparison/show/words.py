@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from nsysdiag.comparison.facts import BYTES, KERNELS, LAUNCHES, THREADS
+from nsysdiag.comparison.facts import (
+    BYTES,
+    KERNELS,
+    LAUNCHES,
+    THREADS,
+    Change,
+    Comparison,
+    DeviceComparison,
+    MetricChange,
+    SideTrace,
+    Unit,
+)
 from nsysdiag.document.blocks import Tone
 from nsysdiag.document.columns import StatusMark
 from nsysdiag.document.names import brief, clip
 from nsysdiag.document.words import counted
 from nsysdiag.units import format_ns, format_share, format_signed_ns, format_signed_share
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from nsysdiag.comparison.facts import (
-        Change,
-        Comparison,
-        DeviceComparison,
-        MetricChange,
-        SideTrace,
-        Unit,
-    )
 
 UNIT_NAME, MOST_FILES = 60, 3
 GONE, NEW, NOTHING = "gone", "new", "–"

@@ -21,6 +21,8 @@ from nsysdiag.ci.facts import (
     BatchEntry,
     BatchFinding,
     BatchSummary,
+    BudgetResult,
+    UnjudgedBudget,
     states,
     unused_gpus,
 )
@@ -31,22 +33,20 @@ from nsysdiag.document.text import text_document
 from nsysdiag.document.view import as_read, by_time, severity_rank
 from nsysdiag.document.words import counted
 from nsysdiag.fields import SettingValue
-from nsysdiag.report import Tool
+from nsysdiag.report import Report, Tool
 from nsysdiag.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.ci.facts import BudgetResult, UnjudgedBudget
     from nsysdiag.formats.format import RenderOptions
-    from nsysdiag.report import Report
 
 
 # The rows of a batch, one a trace and GPU with the state of this GPU, the worst first.
 
 FAILED = "failed"
 _FAILED, _BROKEN, _UNJUDGED, _WARNED, _UNEXPLAINED, _IDLE, _BARELY_USED, _KEPT, _PLAIN, _UNUSED = (
-    StatusMark("✕", "Not analysed", "worse"),
+    StatusMark("✕", "Not analyzed", "worse"),
     StatusMark("▲", "Budget broken", "worse"),
     StatusMark("✕", "Budget not judged", "worse"),
     StatusMark("◆", "Warning", "mixed"),
@@ -64,7 +64,7 @@ _OF_STATE = {UNEXPLAINED: _UNEXPLAINED, IDLE: _IDLE, BARELY_USED: _BARELY_USED}
 
 
 class BatchRow(Struct, frozen=True):
-    """A device of a trace; `device` is None where the trace could not be analysed or has no GPU work, and for the
+    """A device of a trace; `device` is None where the trace could not be analyzed or has no GPU work, and for the
     `unused` GPUs of its machine together. `broken` are the budgets that this device breaks, or the whole trace;
     `unjudged` are those that cannot be judged on it and are not ignored; `top` is its first finding."""
 
@@ -144,7 +144,7 @@ def result(summary: BatchSummary) -> StatusMark:
     """The worst that became of any trace."""
     if summary.failed:
         return StatusMark(
-            _FAILED.icon, "Some not analysed" if summary.failed < len(summary.entries) else "None analysed", "worse"
+            _FAILED.icon, "Some not analyzed" if summary.failed < len(summary.entries) else "None analyzed", "worse"
         )
     if summary.broken:
         return StatusMark(_BROKEN.icon, "Budgets broken", "worse")
@@ -164,7 +164,7 @@ def headline(summary: BatchSummary) -> str:
     devices = sum(len(entry.devices) for entry in entries)
     resumed = sum(entry.status == "resumed" for entry in entries)
     size = counted(len(entries), "trace") + (f" with {counted(devices, 'GPU')}" if devices else "")
-    facts = [f"{summary.failed:,} not analysed"]
+    facts = [f"{summary.failed:,} not analyzed"]
     unjudged = sum(len(shown_unjudged(entry)) for entry in entries)
     if unjudged:
         facts += [counted(unjudged, "budget") + " not judged"]
@@ -178,21 +178,21 @@ def headline(summary: BatchSummary) -> str:
     return f"{size}: {', '.join(facts)}{unchanged}."
 
 
-ANALYSED, RESUMED = "analysed", "resumed"
+ANALYZED, RESUMED = "analysed", "resumed"
 THIS = Tool(name="nsysdiag", version=__version__)
 
 
 def batch_of_one(report: Report, options: RenderOptions) -> BatchSummary:
     """The report as the only entry, with the budgets of `options` as judged there."""
     file = report.trace.file
-    entry = entry_of(report, file, PurePath(file).stem, ANALYSED, "", options.budgets, options.unjudged)
+    entry = entry_of(report, file, PurePath(file).stem, ANALYZED, "", options.budgets, options.unjudged)
     return summary_of([entry], tool=report.tool)
 
 
 def summary_of(
     entries: list[BatchEntry], settings: dict[str, SettingValue] | None = None, tool: Tool = THIS
 ) -> BatchSummary:
-    """The summary of a batch; `settings` are those that its traces were analysed with, where they differ from the
+    """The summary of a batch; `settings` are those that its traces were analyzed with, where they differ from the
     defaults."""
     broken = [budget.level for entry in entries for budget in entry.budgets if budget.broken]
     unjudged = [budget.outcome for entry in entries for budget in entry.unjudged]

@@ -3,11 +3,11 @@ Markdown for the summary of a CI job."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from nsysdiag.ci.facts import FAIL
+from nsysdiag.ci.facts import FAIL, BatchDevice, BatchFinding, BatchSummary, HistoryLine
 from nsysdiag.document.blocks import (
     PAGE,
     Block,
@@ -30,17 +30,10 @@ from nsysdiag.document.markdown import Piece, comment, markdown_document
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import PARTS
 from nsysdiag.document.words import NO_GPU_WORK, SEVERITY_ICONS, counted
-from nsysdiag.formats.batch.entries import FAILED, headline, result, rows, shown_name, shown_unjudged
+from nsysdiag.formats.batch.entries import FAILED, BatchRow, headline, result, rows, shown_name, shown_unjudged
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.html import page
 from nsysdiag.units import format_exact_ns, format_ns, format_share
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from nsysdiag.ci.facts import BatchDevice, BatchFinding, BatchSummary, HistoryLine
-    from nsysdiag.formats.batch.entries import BatchRow
-
 
 SENTENCE, TITLE, NAME_LENGTH, MOST_WARNINGS = 400, 160, 120, 200
 MARKDOWN = Limit(page=0, summary=0, brief=0)
@@ -127,7 +120,7 @@ def document(summary: BatchSummary, history: Sequence[HistoryLine] = ()) -> Docu
     failed = [entry for entry in summary.entries if entry.status == FAILED]
     sections = [
         Section("overview", "Summary", [Paragraph([mark, f". {headline(summary)}"], "verdict")]),
-        Section("failed", "Not analysed", [Table.of("", FAILURES, failed, limit=MARKDOWN)]),
+        Section("failed", "Not analyzed", [Table.of("", FAILURES, failed, limit=MARKDOWN)]),
         Section("broken", "Broken budgets", [_broken(summary)]),
         Section("unjudged", "Budgets that cannot be judged", [_unjudged(summary)]),
         Section("traces", "All traces, worst first", _traces(summary, history)),

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from nsysdiag.document.axis import MOST_TICKS, time_levels
 from nsysdiag.document.blocks import Block, Chart, Column, Details, Document, Heading, Name, Paragraph, Section, Table
-from nsysdiag.document.columns import CODE, COUNT, FIGURE, NAME, SHARE, TEXT, TIME, share_of
+from nsysdiag.document.columns import CODE, COUNT, FIGURE, NAME, SHARE, TEXT, TIME, CellKind, share_of
 from nsysdiag.document.drawings import Bar, BarChart, Curve, CurveLayer, TimeSeries
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.svg import FEWEST_NAMES
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsysdiag.ci.facts import BatchSummary, HistoryLine
-    from nsysdiag.document.columns import CellKind
     from nsysdiag.report import CauseInfo
 
 MOST_SERIES, MOST_POINTS, MOST_OF_ALL, FEWEST_POINTS = 100, 300, 3000, 20

@@ -113,6 +113,7 @@ class _Reading:
 
     def __init__(self) -> None:
         self._open = dict.fromkeys((*_SILENT, *_UNREACHED), 0)
+        self._silent = 0
         self._in_name = False
         self._section: set[str] = set()
         self._reached: set[str] = set()
@@ -123,7 +124,7 @@ class _Reading:
         for at, part in enumerate(parts):
             if at % 2:
                 self._pass(part)
-            elif not self._in_name and not any(self._open[tag] for tag in _SILENT):
+            elif part and not self._in_name and not self._silent:
                 parts[at] = _TERM.sub(self._mark, part)
         return "".join(parts)
 
@@ -135,7 +136,9 @@ class _Reading:
         if name == "li":
             self._open[name] = int(tag.startswith(_ENTRY))
         elif name in self._open:
-            self._open[name] += -1 if is_end else 1
+            step = -1 if is_end else 1
+            self._open[name] += step
+            self._silent += step if name in _SILENT else 0
 
     def _mark(self, found: re.Match[str]) -> str:
         term = found[0].lower()

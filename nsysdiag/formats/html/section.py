@@ -1,11 +1,12 @@
-"""Sections that the page draws with templates of their own: the ledger, gap groups and the longest gaps."""
+"""Sections that the page draws with templates of their own: the ledger, gap groups, the longest gaps and findings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from markupsafe import Markup, escape
 from msgspec import Struct
 
 from nsysdiag.document import words
@@ -15,30 +16,33 @@ from nsysdiag.document.drawings import StackedBar, Stacks, entry_of, safe_color,
 from nsysdiag.document.names import call_site_label, host_code_label
 from nsysdiag.document.svg import percent
 from nsysdiag.document.view import (
+    SEVERITIES,
     Causes,
     Context,
     LedgerRow,
     by_length,
     by_total,
+    device_label,
     evidence,
     flags,
     follows_wakes,
     ledger_rows,
     moved,
+    namesake,
     slices_by_time,
 )
+from nsysdiag.findings import show as findings_show
+from nsysdiag.findings.facts import Finding
+from nsysdiag.findings.show import anchors, finding_markdown, in_order, where
+from nsysdiag.findings.words import takes, told
 from nsysdiag.formats.html.timeline_data import gap_key
 from nsysdiag.gap_groups.show import gaps_gist, groups, groups_gist, longest
-from nsysdiag.ledger.show import blocks
+from nsysdiag.ledger import show as ledger
+from nsysdiag.report import DeviceReport, Gap, Operation, Root, Slice
 from nsysdiag.units import format_ns, format_share
 
-if TYPE_CHECKING:
-    from nsysdiag.report import DeviceReport, Gap, Operation, Root, Slice
-
-    DeviceSection = Callable[[DeviceReport, Context], Section | None]
-    ReportSection = Callable[[Context], Section | None]
-
-
+DeviceSection = Callable[[DeviceReport, Context], Section | None]
+ReportSection = Callable[[Context], Section | None]
 View = dict[str, Any]
 
 
@@ -112,14 +116,14 @@ def _charts(context: Context, device: DeviceReport) -> list[Chart]:
     return [Chart(Stacks(bars), DIVIDES)]
 
 
-def view(context: Context, device: DeviceReport) -> View:
+def ledger_view(context: Context, device: DeviceReport) -> View:
     """The ledger as rows and as one bar."""
     rows = ledger_rows(device, context.causes)
     roots = moved(device, context.causes)
     places = {row.cause.id: place for place, row in enumerate(rows, start=1)}
     longest = max((row.ns for row in rows), default=0)
     return {
-        "rows": [_draw(row, longest) for row in rows],
+        "rows": [_draw_row(row, longest) for row in rows],
         "charts": _charts(context, device),
         "axis": time_ticks(device.idle_ns),
         "wakes": follows_wakes(device),
@@ -130,7 +134,7 @@ def view(context: Context, device: DeviceReport) -> View:
     }
 
 
-def _draw(row: LedgerRow, longest: int) -> CauseRow:
+def _draw_row(row: LedgerRow, longest: int) -> CauseRow:
     hidden = row.labels[MAX_LABELS:]
     return CauseRow(
         row=row,
@@ -142,8 +146,8 @@ def _draw(row: LedgerRow, longest: int) -> CauseRow:
     )
 
 
-section: DeviceSection = device_section(
-    "ledger", "What the GPU waited for", lambda device: device.idle_ns, view, blocks
+ledger_section: DeviceSection = device_section(
+    "ledger", "What the GPU waited for", lambda device: device.idle_ns, ledger_view, ledger.blocks
 )
 
 
@@ -277,4 +281,135 @@ def _when(operation: Operation | None) -> str:
 
 longest_section: DeviceSection = device_section(
     "gaps", "Longest gaps", lambda device: device.gaps, longest_view, longest, gaps_gist
+)
+
+
+# Findings: what is worth doing something about, the worst first.
+
+
+OPEN = 2
+"""So many findings of high severity show their evidence at once; the others fold it, so that the timeline comes
+sooner."""
+
+
+class CardFact(Struct, frozen=True):
+    """A fact on the card of a finding. `color` is the swatch before it, `anchor` the finding that it links to."""
+
+    label: str
+    text: str
+    is_name: bool = False
+    color: str | None = None
+    anchor: str = ""
+
+
+class FindingView(Struct, frozen=True):
+    """One finding as drawn. `anchor` stays the same from report to report, like the finding's id. `color` is that of
+    its cause, None if its title does not begin with it. `saves` is `of` a step or the judged time, empty if unknown.
+    `share` is of the `whole`. `queries` hold a description of each row of the trace, and the SELECT that finds it. The
+    timeline shows `gap`, or else `span` around its first row: `START-END` in ns. `folded`: its evidence opens on
+    demand. `again`: a finding on another device, above, has the same advice."""
+
+    finding: Finding
+    anchor: str
+    kind: str
+    icon: str
+    color: str | None
+    saves: str
+    of: str
+    share: str
+    whole: str
+    facts: list[CardFact]
+    queries: list[tuple[str, str]]
+    markdown: Markup
+    gap: str
+    span: str
+    folded: bool
+    again: bool
+
+
+def findings_view(context: Context) -> View:
+    """The findings; left out without a device."""
+    findings = in_order(context.report)
+    names = dict(zip(map(id, context.report.findings), anchors(context.report.findings), strict=True))
+    return {
+        "findings": [_draw_finding(context, finding, findings, names) for finding in findings],
+        "note": words.overlap_note(context.report.findings),
+    }
+
+
+def _draw_finding(context: Context, finding: Finding, findings: list[Finding], names: dict[int, str]) -> FindingView:
+    """One of the `findings`; `names` has the anchor of each by its identity."""
+    # The finding of another device that is shown already and asks for the same.
+    first = namesake(finding, findings)
+    twin = first if first and first.advice == finding.advice else None
+    cause = _cause(context, finding)
+    titled = finding.title.startswith(cause.text)
+    share, whole = takes(finding)
+    facts = [
+        CardFact("Where", _device(context, finding)),
+        *([] if titled else [cause]),
+        *(CardFact(fact.label, said, fact.is_name) for fact, said in told(finding, "card")),
+        *([CardFact("Same as", f"on {twin.device}, above", anchor=names[id(twin)])] if twin else []),
+    ]
+    return FindingView(
+        finding=finding,
+        anchor=names[id(finding)],
+        kind=finding.severity if finding.severity in SEVERITIES else "info",
+        icon=words.SEVERITY_ICONS.get(finding.severity, "○"),
+        color=cause.color if titled else None,
+        saves=finding.saves.figure if finding.saves else "",
+        of=finding.saves.of if finding.saves else "",
+        share=share,
+        whole=whole,
+        facts=[each for each in facts if each.text],
+        queries=[(f"{row.name}, {format_ns(row.ns)}", words.row_query(row)) for row in finding.rows],
+        gap=_gap_of(context, finding),
+        span=_span_of(context, finding),
+        folded=twin is not None or not _is_open(finding, findings),
+        again=twin is not None,
+        markdown=escape(finding_markdown(context.report, finding)),  # its line ends are meant
+    )
+
+
+def _cause(context: Context, finding: Finding) -> CardFact:
+    cause, known = context.causes[finding.cause], context.causes.knows(finding.cause)
+    return CardFact("Cause", cause.title, color=safe_color(cause.color) if known else None)
+
+
+def _is_open(finding: Finding, findings: list[Finding]) -> bool:
+    """Is it the first of all, or one of the first of high severity?"""
+    high = [each for each in findings if each.severity == "high"][:OPEN]
+    return any(each is finding for each in high or findings[:1])
+
+
+def _device(context: Context, finding: Finding) -> str:
+    """Its devices; the only one of several with its name where that tells devices apart."""
+    devices = context.report.devices
+    if len(devices) < 2 or len(finding.devices) > 1:
+        return where(finding, len(context.report.devices))
+    same = len({device.name for device in devices}) == 1
+    return f"on {finding.device if same else device_label(context.report, finding.device)}"
+
+
+def _gap_of(context: Context, finding: Finding) -> str:
+    """The longest gap of the finding's kind, empty where there is none or no timeline."""
+    devices = [device for device in context.report.devices if device.key == finding.device]
+    rows = [row for device in devices for row in device.signatures if row.id == finding.signature]
+    return gap_key(context.report, finding.device, rows[0].representative_start_ns) if rows else ""
+
+
+def _span_of(context: Context, finding: Finding) -> str:
+    """The time of the row that shows the finding best, with as much again on either side."""
+    if not finding.rows or not gap_key(context.report, finding.device, 0):
+        return ""
+    row = finding.rows[0]
+    return f"{max(row.start_ns - row.ns, 0)}-{row.start_ns + 2 * max(row.ns, 1)}"
+
+
+findings_section: ReportSection = report_section(
+    "findings",
+    "Findings",
+    lambda context: context.report.devices or context.report.findings,
+    findings_view,
+    lambda context: findings_show.blocks(context.report),
 )

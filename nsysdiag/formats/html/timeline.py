@@ -11,7 +11,7 @@ from nsysdiag.document import words
 from nsysdiag.document.blocks import Chart, SectionScope
 from nsysdiag.document.drawings import DrawnLanes, LaneGroup, LegendEntry, by_bottleneck, entry_of
 from nsysdiag.document.view import WORK, Context
-from nsysdiag.formats.html.section import View, report_section
+from nsysdiag.formats.html.section import ReportSection, View, report_section
 from nsysdiag.formats.html.timeline_data import timeline_data, timelines
 from nsysdiag.formats.html.timeline_lanes import LABELS, DrawnGaps, drawn_gaps, still_lanes
 from nsysdiag.units import format_count, format_exact_ns, format_ns, format_share
@@ -19,7 +19,6 @@ from nsysdiag.units import format_count, format_exact_ns, format_ns, format_shar
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nsysdiag.formats.html.section import ReportSection
     from nsysdiag.report import DeviceReport
     from nsysdiag.timeline.facts import TimelineLevels
 
@@ -35,7 +34,7 @@ SHORTCUTS = (
     ("N Shift+N", "the next match and the one before; without a search N is the next gap"),
     ("P", "the gap before"),
     ("J K", "the next, or the one before, of the fewest gaps that hold half of the idle time"),
-    ("I Shift+I", "the longest gap of the analysed time, then the next longest, and back"),
+    ("I Shift+I", "the longest gap of the analyzed time, then the next longest, and back"),
     ("R", "sums of what is selected, else of what is visible; also drag with Shift"),
     ("Shift+← Shift+→", "move the end of the range"),
     ("Enter", "zoom to what is selected; also double-click"),

@@ -23,7 +23,7 @@ from nsysdiag.formats.html.assets import Blob, Place, unpacked
 from nsysdiag.formats.html.timeline_lanes import DrawnGaps, drawn_gaps
 from nsysdiag.limits import MOST_BUCKETS, MOST_NAMES_BYTES
 from nsysdiag.messages import InputError
-from nsysdiag.report import Thread
+from nsysdiag.report import DeviceReport, Report, Thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from nsysdiag.document.view import Causes
-    from nsysdiag.report import DeviceReport, Report
     from nsysdiag.timeline.facts import TimelineLane, TimelineLevel, TimelineLevels, TimelineThread
 
     IntArray = npt.NDArray[np.int64]
@@ -313,10 +312,7 @@ class _LaneWriter:
         written: Value = {}
         if not between(streams, gaps.start, gaps.length):
             starts = np.diff(gaps.start, prepend=np.int64(self._origin))
-            written = {
-                "starts": self._blob.add(to_planes(starts)),
-                "lengths": self._blob.add(to_planes(gaps.length)),
-            }
+            written = {"starts": self._blob.add(to_planes(starts)), "lengths": self._blob.add(to_planes(gaps.length))}
         return {
             "count": gaps.count,
             "total": gaps.total,

@@ -29,7 +29,7 @@ from nsysdiag.document.blocks import (
 )
 from nsysdiag.document.columns import BAR, BYTES, CODE, COUNT, NAME, SHARE, STACK, TEXT, TIME, TIMES, part_of, share_of
 from nsysdiag.document.drawings import LegendEntry, StackedBar, legend_entry, window_stack
-from nsysdiag.document.view import PARTS, Causes, as_read, by_time
+from nsysdiag.document.view import PARTS, Causes, Context, as_read, by_time
 from nsysdiag.document.view import share_of as some
 from nsysdiag.document.words import confidence_word, instant
 from nsysdiag.findings.first import brief_of
@@ -38,7 +38,6 @@ from nsysdiag.ranks.show import words
 from nsysdiag.units import format_bytes, format_ns, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.document.view import Context
     from nsysdiag.ranks.facts import RankComparison, RankRow
     from nsysdiag.ranks.report import RanksReport
 

@@ -63,13 +63,9 @@ def render_text(report: RanksReport, options: RenderOptions) -> bytes:
     return text_document(head, sections(report), options.width, options.command, color=options.color)
 
 
-def _json(report: RanksReport, _options: RenderOptions) -> bytes:
-    return to_json(report)
-
-
 RENDERERS: dict[str, Callable[[RanksReport, RenderOptions], bytes]] = {
     "html": render_html,
-    "json": _json,
+    "json": lambda report, _options: to_json(report),
     "md": render_markdown,
     "txt": render_text,
     "csv": render_csv,

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nsysdiag.document.columns import RecordColumn, RecordTable, columns
-from nsysdiag.document.view import by_time, share_of
+from nsysdiag.document.view import Causes, by_time, share_of
 from nsysdiag.document.words import confidence_word, counted, instant
 from nsysdiag.ranks.facts import CollectiveGroup, RankComparison, RankRow, RankWait, Straggler
 from nsysdiag.units import format_ns, format_share
-
-if TYPE_CHECKING:
-    from nsysdiag.document.view import Causes
-
 
 MOST_REASONS, LEAST_REASON, MOST_RANKS = 3, 0.01, 6
 TITLE = "Rank comparison"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -22,18 +22,12 @@ from nsysdiag.share.slice.sql import (
     touching,
     whole_sql,
 )
-from nsysdiag.share.slice.target import target_of
+from nsysdiag.share.slice.target import SliceTarget, target_of
 from nsysdiag.trace.catalog import decode
 from nsysdiag.trace.enums import Severity
 from nsysdiag.trace.formats import INPUT_FORMATS
 from nsysdiag.trace.tables import TABLES, table_spec
 from nsysdiag.trace.trace import SLICE, Trace
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from nsysdiag.share.slice.target import SliceTarget
-
 
 # Whose rows they are: the processes of the captured program, and the threads of it that occur.
 
@@ -201,10 +195,7 @@ def copy_session(target: SliceTarget, *, slice_of: bool) -> None:
     facts = target.fill(table_spec("META_DATA_EXPORT"), f"name IN ({_MARKS})")
     if facts is not None and slice_of:
         target.execute(f"INSERT INTO {copied(facts)} (name, value) VALUES (?, ?)", (SLICE, "1"))
-    target.fill(
-        table_spec("DIAGNOSTIC_EVENT"),
-        f"severity IN ({int(Severity.WARNING)}, {int(Severity.ERROR)})",
-    )
+    target.fill(table_spec("DIAGNOSTIC_EVENT"), f"severity IN ({int(Severity.WARNING)}, {int(Severity.ERROR)})")
     for table in target.trace.ordinary_tables():
         if _ENUMERATION.fullmatch(table.name):
             target.copy_enumeration(table)

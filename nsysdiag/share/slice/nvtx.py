@@ -9,14 +9,7 @@ import numpy as np
 
 from nsysdiag.events.host_functions import HOST_FUNCTIONS
 from nsysdiag.events.identity import process_of
-from nsysdiag.events.nvtx import (
-    COMMUNICATION_DOMAIN,
-    FORMATS,
-    PYTHON_DOMAIN,
-    RANGE_TYPES,
-    bare_payload,
-    payload_fields,
-)
+from nsysdiag.events.nvtx import COMMUNICATION_DOMAIN, FORMATS, PYTHON_DOMAIN, RANGE_TYPES, bare_payload, payload_fields
 from nsysdiag.events.samples import named_in, renumbered
 from nsysdiag.share.slice.sql import (
     ALL,

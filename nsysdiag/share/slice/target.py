@@ -15,6 +15,7 @@ from nsysdiag.share.slice.sql import (
     REFERENCES,
     SOURCE,
     TEXTS,
+    Rename,
     Role,
     coded_sql,
     keys_of,
@@ -26,14 +27,12 @@ from nsysdiag.share.slice.sql import (
 )
 from nsysdiag.trace.catalog import FoundTable, quoted
 from nsysdiag.trace.reader import to_integer
-from nsysdiag.trace.tables import ColumnType
+from nsysdiag.trace.tables import ColumnSpec, ColumnType, TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from nsysdiag.share.slice.sql import Rename
-    from nsysdiag.trace.tables import ColumnSpec, TableSpec
     from nsysdiag.trace.trace import Trace
 
 

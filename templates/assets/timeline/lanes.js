@@ -76,7 +76,7 @@ const makeLanePainter = (brush, view, causes) => {
     off_cpu: (item) => host(item, brush.theme["off-cpu"]),
   };
 
-  /** Time outside of the window that was analysed is faint. */
+  /** Time outside of the window that was analyzed is faint. */
   const outside = (item) => {
     const { parts } = item.device;
     if (!parts.count) return;

@@ -84,7 +84,7 @@ const launchedBy = (device, thread, from, to) => {
   }).filter(({ places }) => places.length);
 };
 
-/** The places of gaps by length, longest first: those of the time that was analysed. */
+/** The places of gaps by length, longest first: those of the time that was analyzed. */
 const gapsByLength = ({ gaps, parts }) => {
   const judged = (at) => {
     const part = firstAbove(parts.end, gaps.start[at]);

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.formats.batch.registry import write_all
+from nsysdiag.batch.results import write_all
 from tests.conftest import AXE
 from tests.levels import some
 from tests.output.batch_samples import BATCHES, CAUSES, HISTORIES

@@ -16,9 +16,8 @@ from jsonschema import Draft4Validator, Draft202012Validator
 from msgspec.structs import replace
 
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.batch import junit, sarif
-from nsysdiag.formats.batch import registry as github
-from nsysdiag.formats.batch.sarif import problems
+from nsysdiag.formats.batch import ci
+from nsysdiag.formats.batch.ci import problems
 from nsysdiag.formats.batch.summary import render_markdown
 from nsysdiag.messages import JOINER
 from tests.conftest import NODE_MODULES
@@ -71,7 +70,7 @@ class TestJunit:
     @pytest.mark.sampled(quick=3)
     @every_sample
     def test_fits_its_schema_and_counts_right(self, sample: str) -> None:
-        root = suites(junit.render(BATCHES[sample]()))
+        root = suites(ci.render_junit(BATCHES[sample]()))
         for element in root.iter("testsuite"):
             found = list(element.iter("testcase"))
             assert int(element.attrib["tests"]) == len(found)
@@ -81,14 +80,14 @@ class TestJunit:
     @every_sample
     def test_counts_are_those_of_the_batch(self, sample: str) -> None:
         made = BATCHES[sample]()
-        root = suites(junit.render(made))
+        root = suites(ci.render_junit(made))
         assert sum(int(suite.attrib["failures"]) for suite in root) == made.broken
         assert sum(int(suite.attrib["errors"]) for suite in root) == made.failed + made.unjudged_failing
         assert len(root) == len(made.entries)
 
     def test_one_that_cannot_be_judged_is_an_error_beside_the_others(self) -> None:
         made = summary(entry(budgets=[budget(broken=False)], unjudged=[unjudged(), unjudged("x > 1", level="warn")]))
-        data = junit.render(made)
+        data = ci.render_junit(made)
         assert cases(data) == {
             ("runs/train", "idle_share > 25%"): [],
             ("runs/train", "iterations.p50_ns > 10ms"): ["error"],
@@ -98,14 +97,14 @@ class TestJunit:
 
     @pytest.mark.parametrize(("outcome", "begins"), [("warn", "Warning: iter"), ("ignore", "iter")])
     def test_one_that_cannot_be_judged_and_does_not_fail_is_no_case(self, outcome: str, begins: str) -> None:
-        data = junit.render(summary(entry(unjudged=[unjudged(outcome=outcome)])))
+        data = ci.render_junit(summary(entry(unjudged=[unjudged(outcome=outcome)])))
         assert cases(data) == {("runs/train", "analysed"): []}
         output = [each.text or "" for each in suites(data).iter("system-out")]
         assert f"\n{begins}ations.p50_ns > 10ms: It cannot be judged: nothing repeats in it (--fail-on)" in output[0]
 
     def test_two_budgets_that_read_the_same_are_two_cases(self) -> None:
         made = summary(entry(budgets=[budget(id="one"), budget(id="two", broken=False)]))
-        assert list(cases(junit.render(made))) == [
+        assert list(cases(ci.render_junit(made))) == [
             ("runs/train", "idle_share > 25%"),
             ("runs/train", "idle_share > 25% (2)"),
         ]
@@ -113,7 +112,7 @@ class TestJunit:
     def test_no_name_attaches_a_file(self) -> None:
         name = "[[ATTACHMENT|/etc/passwd]] [[[attachment|a]]"
         warned = entry(name, budgets=[budget(name, broken=True, level="warn", sentence=name)])
-        data = junit.render(summary(warned, entry(name, devices=[device(name, sentence=name)])))
+        data = ci.render_junit(summary(warned, entry(name, devices=[device(name, sentence=name)])))
         written = [each.text or "" for each in suites(data).iter("system-out")]
         assert all(f"[{JOINER}[ATTACHMENT|/etc/passwd]]" in text for text in written)
         assert not re.search(r"\[\[attachment", "".join(written), re.IGNORECASE)
@@ -126,7 +125,7 @@ class TestJunit:
             entry(name, devices=[device(name, sentence=name)]),
             failed(name, error=name, hint=name),
         )
-        data = junit.render(made)
+        data = ci.render_junit(made)
         assert not XML_FORBIDS.search(data.decode())
         suites(data)
 
@@ -137,7 +136,7 @@ class TestJunit:
     def test_the_moment_is_given(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for text, shown in (("86400", "1970-01-02T00:00:00"), ("soon", "1970-01-01T00:00:00"), ("", "1970-01-01")):
             monkeypatch.setenv("SOURCE_DATE_EPOCH", text)
-            assert f'timestamp="{shown}'.encode() in junit.render(BATCHES["good"]())
+            assert f'timestamp="{shown}'.encode() in ci.render_junit(BATCHES["good"]())
 
     def test_the_schema_can_refuse(self) -> None:
         with pytest.raises(xmlschema.XMLSchemaValidationError):
@@ -147,7 +146,7 @@ class TestJunit:
 class TestSarif:
     @every_sample
     def test_fits_its_schema(self, sample: str) -> None:
-        (run,) = valid(SARIF, sarif.render(BATCHES[sample](), CAUSES))["runs"]
+        (run,) = valid(SARIF, ci.render_sarif(BATCHES[sample](), CAUSES))["runs"]
         rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
         assert len(set(rules)) == len(rules)
         assert all(rules[each["ruleIndex"]] == each["ruleId"] for each in run["results"])
@@ -159,14 +158,14 @@ class TestSarif:
     def test_fits_the_official_schema(self, sample: str) -> None:
         schema = json.loads(OFFICIAL_SARIF.read_bytes())
         reader = Draft4Validator(schema, format_checker=Draft4Validator.FORMAT_CHECKER)
-        log = json.loads(sarif.render(BATCHES[sample](), CAUSES))
+        log = json.loads(ci.render_sarif(BATCHES[sample](), CAUSES))
         reader.validate(log)
         log["runs"][0]["results"] = [{"message": {}}]  # a message without text: the schema can refuse
         assert not reader.is_valid(log)
 
     @every_sample
     def test_fingerprints_are_unique(self, sample: str) -> None:
-        results = valid(SARIF, sarif.render(BATCHES[sample]()))["runs"][0]["results"]
+        results = valid(SARIF, ci.render_sarif(BATCHES[sample]()))["runs"][0]["results"]
         assert len({each["partialFingerprints"]["nsysdiag/v1"] for each in results}) == len(results)
 
     def test_levels_follow_severities_and_budgets(self) -> None:
@@ -176,7 +175,7 @@ class TestSarif:
                 budgets=[budget(), budget("a > 1", level="warn"), budget("b > 1", broken=False)],
             )
         )
-        results = valid(SARIF, sarif.render(made))["runs"][0]["results"]
+        results = valid(SARIF, ci.render_sarif(made))["runs"][0]["results"]
         assert sorted((each["ruleId"], each["level"]) for each in results) == [
             ("budget", "error"),
             ("budget", "warning"),
@@ -186,12 +185,12 @@ class TestSarif:
 
     def test_a_budget_that_cannot_be_judged_is_an_error(self) -> None:
         made = summary(entry(findings=[], unjudged=[unjudged(level="warn")]))
-        (result,) = valid(SARIF, sarif.render(made))["runs"][0]["results"]
+        (result,) = valid(SARIF, ci.render_sarif(made))["runs"][0]["results"]
         assert (result["ruleId"], result["level"]) == ("budget", "error")
         assert "nothing repeats in it" in result["message"]["text"]
 
     def test_rules_have_the_titles_of_causes(self) -> None:
-        (run,) = valid(SARIF, sarif.render(summary(entry()), CAUSES))["runs"]
+        (run,) = valid(SARIF, ci.render_sarif(summary(entry()), CAUSES))["runs"]
         titles = {cause.id: cause.title for cause in CAUSES}
         told = {rule["id"]: rule["shortDescription"]["text"] for rule in run["tool"]["driver"]["rules"]}
         assert told["finding/sync"] == f"Lost GPU time: {titles['sync']}"
@@ -208,18 +207,18 @@ class TestSarif:
         ],
     )
     def test_a_path_is_an_address_without_a_host(self, path: str, uri: str) -> None:
-        results = valid(SARIF, sarif.render(summary(entry(input=path))))["runs"][0]["results"]
+        results = valid(SARIF, ci.render_sarif(summary(entry(input=path))))["runs"][0]["results"]
         assert results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
 
     @pytest.mark.parametrize(("lost", "said"), [(0, False), (1, True)])
     def test_messages_say_what_is_lost_if_anything_is(self, lost: int, said: bool) -> None:
         made = summary(entry(findings=[finding(lost_ns=lost, title="Kernel time: solve")]))
-        (result,) = valid(SARIF, sarif.render(made))["runs"][0]["results"]
+        (result,) = valid(SARIF, ci.render_sarif(made))["runs"][0]["results"]
         assert ("Lost: " in result["message"]["text"]) == said
 
     def test_messages_hold_no_links_and_no_placeholders(self) -> None:
         made = summary(entry(findings=[finding(title="see [this](https://example.com) {0} {x}")]))
-        (result,) = valid(SARIF, sarif.render(made))["runs"][0]["results"]
+        (result,) = valid(SARIF, ci.render_sarif(made))["runs"][0]["results"]
         assert "see [this] (https://example.com) {{0}} {{x}}" in result["message"]["text"]
 
     @given(anything)
@@ -229,7 +228,7 @@ class TestSarif:
             failed(name, input=name, error=name, hint=""),
             version=name or "0",
         )
-        valid(SARIF, sarif.render(made))
+        valid(SARIF, ci.render_sarif(made))
 
 
 PROBLEMS_OF_BUDGETS = (("budgets", budget), ("unjudged", unjudged))
@@ -271,7 +270,7 @@ class TestGithub:
 
     @every_sample
     def test_every_line_is_one_command_of_ours(self, sample: str) -> None:
-        head, *lines = github.render(BATCHES[sample]()).decode().split("\n")
+        head, *lines = ci.render_github(BATCHES[sample]()).decode().split("\n")
         assert head.startswith("nsysdiag ")
         assert lines.pop() == ""
         for line in lines:
@@ -280,7 +279,7 @@ class TestGithub:
 
     @every_sample
     def test_at_most_ten_of_each_kind(self, sample: str) -> None:
-        text = github.render(BATCHES[sample](), findings=True).decode()
+        text = ci.render_github(BATCHES[sample](), findings=True).decode()
         for level, command in (("error", "error"), ("warning", "warning"), ("note", "notice")):
             count = sum(each.level == level for each in problems(BATCHES[sample]()))
             shown = re.findall(rf"^::{command} .*$", text, flags=re.MULTILINE)
@@ -290,34 +289,34 @@ class TestGithub:
 
     @every_sample
     def test_findings_only_where_asked(self, sample: str) -> None:
-        lines = [line for line in github.render(BATCHES[sample]()).decode().splitlines() if line.startswith("::")]
+        lines = [line for line in ci.render_github(BATCHES[sample]()).decode().splitlines() if line.startswith("::")]
         others = [each for each in problems(BATCHES[sample]()) if not each.severity]
         assert len(lines) == sum(min(sum(each.level == level for each in others), 10) for level in ("error", "warning"))
 
     def test_what_weighs_most_is_not_among_the_rest(self) -> None:
         over = entry("over", findings=[], budgets=[budget(str(at)) for at in range(20)])
         small = [entry(f"t{at}", findings=[finding(lost_share=at / 100)]) for at in range(20)]
-        text = github.render(summary(over, *small, failed("last")), findings=True).decode()
+        text = ci.render_github(summary(over, *small, failed("last")), findings=True).decode()
         errors = re.findall(r"^::error title=(.*?)::", text, flags=re.MULTILINE)
-        assert errors[0] == "Not analysed%3A last.sqlite"
+        assert errors[0] == "Not analyzed%3A last.sqlite"
         warnings = re.findall(r"^::warning .*::(t\d+)", text, flags=re.MULTILINE)
         assert warnings == [f"t{at}" for at in range(19, 10, -1)]
 
     def test_a_budget_that_cannot_be_judged_is_an_error(self) -> None:
-        text = github.render(summary(entry(findings=[], unjudged=[unjudged(level="warn")]))).decode()
+        text = ci.render_github(summary(entry(findings=[], unjudged=[unjudged(level="warn")]))).decode()
         assert "::error title=Budget not judged%3A iterations.p50_ns > 10ms::runs/train.sqlite: " in text
 
     def test_broken_budgets_come_before_those_that_cannot_be_judged(self) -> None:
         unknown = [entry(f"t{at}", findings=[], unjudged=[unjudged()]) for at in range(20)]
-        text = github.render(summary(*unknown, entry("z", findings=[], budgets=[budget()]))).decode()
+        text = ci.render_github(summary(*unknown, entry("z", findings=[], budgets=[budget()]))).decode()
         assert text.splitlines()[1].startswith("::error title=Budget broken")
 
     def test_ten_are_all_shown(self) -> None:
         made = summary(*(failed(f"t{at}") for at in range(10)))
-        assert "more" not in github.render(made).decode()
+        assert "more" not in ci.render_github(made).decode()
 
     def test_signs_are_escaped_as_documented(self) -> None:
-        made = github.annotation("error", "a:b,c%\r\n", "50%: a,b\r\n::error::x")
+        made = ci.annotation("error", "a:b,c%\r\n", "50%: a,b\r\n::error::x")
         assert made == r"::error title=a%3Ab%2Cc%25\r\n::50%25: a,b\r\n::error::x"
 
     @given(anything)
@@ -325,7 +324,7 @@ class TestGithub:
         made = summary(
             failed(name, error=name, hint=name), entry(name, budgets=[budget(name, sentence=name)]), version=name
         )
-        head, *lines = github.render(made).decode().splitlines()
+        head, *lines = ci.render_github(made).decode().splitlines()
         assert head.startswith("nsysdiag ")
         assert all(self.COMMAND.fullmatch(line) for line in lines)
 
@@ -383,9 +382,9 @@ class TestWhatUnjudgedBudgetsDo:
         self, outcome: str, sarif_level: str | None, command: str | None, state: str | None
     ) -> None:
         made = summary(entry(findings=[], unjudged=[unjudged(outcome=outcome)]))
-        results = valid(SARIF, sarif.render(made))["runs"][0]["results"]
+        results = valid(SARIF, ci.render_sarif(made))["runs"][0]["results"]
         assert [each["level"] for each in results] == ([sarif_level] if sarif_level else [])
-        lines = github.render(made).decode().splitlines()[1:]
+        lines = ci.render_github(made).decode().splitlines()[1:]
         assert [line.partition(" ")[0] for line in lines] == ([command] if command else [])
         text = render_markdown(made).decode()
         assert (state is None) == ("cannot be judged" not in text)

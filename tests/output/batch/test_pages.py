@@ -11,12 +11,12 @@ from urllib.parse import unquote
 import pytest
 from msgspec.structs import replace
 
+from nsysdiag.batch.results import OURS, write_all
 from nsysdiag.document.names import visible
 from nsysdiag.document.svg import curve_plot, spark_line
 from nsysdiag.formats.batch import summary as history
 from nsysdiag.formats.batch import trend
 from nsysdiag.formats.batch.entries import headline, result, rows
-from nsysdiag.formats.batch.registry import OURS, write_all
 from nsysdiag.formats.batch.summary import link, render_page
 from nsysdiag.formats.html.assets import content_hash
 from tests.output.batch_samples import (
@@ -128,7 +128,7 @@ def test_a_budget_that_cannot_be_judged_is_better_than_a_broken_one_and_worse_th
         ("unknown", "Budget not judged"),
         ("warns", "Warning"),
     ]
-    assert headline(made) == "3 traces with 3 GPUs: 0 not analysed, 2 budgets not judged, 1 budget broken, 2 warnings."
+    assert headline(made) == "3 traces with 3 GPUs: 0 not analyzed, 2 budgets not judged, 1 budget broken, 2 warnings."
     cells = [" ".join(row.whole_text().split()) for row in parse(render_page(made, [])).all("tbody")]
     assert ["nothing repeats in it" in cell for cell in cells] == [True, True, False]
     links = [each for row in parse(render_page(made, [])).all("tbody") for each in row.all("a")]
@@ -207,9 +207,9 @@ def test_hostile_names_are_text() -> None:
 
 def test_headline_counts() -> None:
     said = headline(BATCHES["good"]())
-    assert said == "7 traces with 6 GPUs: 1 not analysed, 2 budgets broken, 2 warnings; 1 unchanged since the last run."
-    assert headline(summary(entry())) == "1 trace with 1 GPU: 0 not analysed, no budgets."
-    assert headline(summary(failed())) == "1 trace: 1 not analysed, no budgets."
+    assert said == "7 traces with 6 GPUs: 1 not analyzed, 2 budgets broken, 2 warnings; 1 unchanged since the last run."
+    assert headline(summary(entry())) == "1 trace with 1 GPU: 0 not analyzed, no budgets."
+    assert headline(summary(failed())) == "1 trace: 1 not analyzed, no budgets."
 
 
 class TestHistory:

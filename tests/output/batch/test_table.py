@@ -43,7 +43,7 @@ def test_what_is_known_of_a_gpu() -> None:
     (over,) = [line for line in lines("good") if line.startswith("  runs/over")]
     assert over.split() == ["runs/over", "gpu0", "▲", "Budget", "broken", "sync", "70.0%", "30.0%", "0/3"]
     (bad,) = [line for line in lines("good") if "runs/broken" in line]
-    assert bad.split() == ["runs/broken", "–", "✕", "Not", "analysed", "–", "–", "–", "–"]
+    assert bad.split() == ["runs/broken", "–", "✕", "Not", "analyzed", "–", "–", "–", "–"]
     assert headline(BATCHES["good"]()) in " ".join(line.strip() for line in lines("good"))
 
 
@@ -66,7 +66,7 @@ def test_a_shared_folder_is_named_once() -> None:
 @pytest.mark.slow
 def test_rows_beyond_the_first_are_counted() -> None:
     shown = lines("many")
-    assert sum(" gpu" in line for line in shown) + sum("Not analysed" in line for line in shown) == MOST_ROWS
+    assert sum(" gpu" in line for line in shown) + sum("Not analyzed" in line for line in shown) == MOST_ROWS
     assert f"  {MOST_ROWS} of {len(rows(BATCHES['many']()))} rows, those that come first here." in shown
 
 

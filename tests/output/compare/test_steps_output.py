@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.groups import from_planes
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show.registry import RENDERERS
-from nsysdiag.comparison.show.steps import MOST_ROWS, differences, steps_data
+from nsysdiag.comparison.show.sections import MOST_ROWS, differences, steps_data
 from nsysdiag.comparison.step_facts import AlignedSteps
 from nsysdiag.document.blocks import Cell, Table
 from nsysdiag.document.view import Causes

@@ -165,7 +165,7 @@ def kernels_of(report: Report) -> set[str]:
 
 
 def test_names_are_those_of_the_report(tmp_path: Path) -> None:
-    """Analysed again the slice shows the report's names, each with a dot in it."""
+    """Analyzed again the slice shows the report's names, each with a dot in it."""
     trace = scenario("starved_training").write(tmp_path / "trace.sqlite", SCENARIOS["starved_training"].capture)
     shown, part = redacted_slice(trace, tmp_path / "slices")
     again = analyze(part.path)

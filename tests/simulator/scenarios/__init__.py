@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tests.simulator.scenarios import (
@@ -57,6 +58,7 @@ def _marks(not_yet: str) -> list[MarkDecorator]:
     return [pytest.mark.xfail(reason=not_yet, strict=False)] if not_yet else []
 
 
+@lru_cache(maxsize=4)
 def scenario(name: str) -> Simulation:
-    """Run a scenario afresh."""
+    """A scenario that was run, which nobody changes: a test writes its trace and looks at its truth."""
     return SCENARIOS[name].run()

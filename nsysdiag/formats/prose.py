@@ -1,21 +1,26 @@
-"""The report as Markdown for a ticket: what a reviewer must see, in tables that GitHub and GitLab draw."""
+"""The report as Markdown for a ticket, and as text: what a reviewer must see, in tables that GitHub and GitLab draw."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich.console import Group, RenderableType
+from rich.text import Text
+
 from nsysdiag.ci.facts import FAIL, IGNORE
 from nsysdiag.diagnosis import show as diagnosis
-from nsysdiag.document.blocks import EVERYWHERE, Block, Column, Command, Paragraph, Part, Section, Table, named
+from nsysdiag.document.blocks import EVERYWHERE, Block, Column, Command, Detail, Paragraph, Part, Section, Table, named
 from nsysdiag.document.columns import CODE, MARK, TEXT, StatusMark
 from nsysdiag.document.markdown import Piece, comment, markdown_blocks, markdown_of
-from nsysdiag.document.names import MARKER, code, text
+from nsysdiag.document.names import MARKER, code, text, visible
+from nsysdiag.document.text import heading, printed, text_of, wide_enough
 from nsysdiag.document.view import Context
 from nsysdiag.findings import show as findings
 from nsysdiag.formats import sections
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.replay.show import outlooks
 from nsysdiag.trace.show import source
+from nsysdiag.units import format_bytes
 
 if TYPE_CHECKING:
     from nsysdiag.report import Report
@@ -25,11 +30,7 @@ if TYPE_CHECKING:
 
 MOST_COMMANDS = 10
 FAILS, WARNS = StatusMark("▲", "fails", "worse"), StatusMark("◆", "warns", "mixed")
-COLUMNS = (
-    Column("Budget", CODE, head=True, length=120),
-    Column("State", MARK),
-    Column("What", TEXT, length=400),
-)
+COLUMNS = (Column("Budget", CODE, head=True, length=120), Column("State", MARK), Column("What", TEXT, length=400))
 
 
 def section(options: RenderOptions) -> Section:
@@ -48,7 +49,7 @@ def section(options: RenderOptions) -> Section:
     return Section("budgets", "Budgets" if rows else "", blocks)
 
 
-def render(report: Report, options: RenderOptions) -> bytes:
+def render_markdown(report: Report, options: RenderOptions) -> bytes:
     """The first screen and the findings, or with `details` all sections, under a marker comment by which a later run
     finds its own file again."""
     context = Context.of(report)
@@ -103,6 +104,57 @@ def _in_full(context: Context) -> list[str]:
     return blocks
 
 
-def is_ours(data: bytes) -> bool:
+def is_markdown(data: bytes) -> bool:
     """Does the document begin with our marker?"""
     return data.lstrip().startswith(MARKER.encode())
+
+
+# The summary that a person reads first, in the terminal or as a text file.
+
+
+def render_text(report: Report, options: RenderOptions) -> bytes:
+    """The first screen, or with `details` all sections, as plain text of `options.width` columns, with colours only if
+    requested."""
+    width = wide_enough(options.width)
+    context = Context.of(report)
+    in_full = options.details or report.diagnosis is None
+    blocks = _all_sections(context, width) if in_full else _first_screen(context, width)
+    facts = [fact for fact in (options.source, options.command, options.created) if fact]
+    origin = [Text(f"\n{visible(' · '.join(facts))}", "dim")] if facts else []
+    return printed(Group(_head(report), *blocks), origin, width, color=options.color)
+
+
+def _first_screen(context: Context, width: int) -> list[RenderableType]:
+    """What a person needs first."""
+    shown = [
+        Section("diagnosis", "", diagnosis.opening(context)),
+        findings.brief(context.report),
+        Section("gpus", "", diagnosis.each_gpu(context)),
+        Section("unknown", "", diagnosis.closing(context)),
+    ]
+    return [line for section in shown for line in text_of(section, Detail.SUMMARY, width)]
+
+
+def _all_sections(context: Context, width: int) -> list[RenderableType]:
+    several = len(context.report.devices) > 1
+    blocks: list[RenderableType] = []
+    for group in sections.groups(context):
+        nested = several and group.device is not None
+        if group.device and nested:
+            key = group.device.key
+            blocks.append(heading(f"Details of {key}", f"more of it: --device {key}, and the other formats"))
+        detail = Detail.BRIEF if nested else Detail.SUMMARY
+        blocks += [line for section in group.sections for line in text_of(section, detail, width)]
+    return blocks
+
+
+def _head(report: Report) -> Text:
+    trace = report.trace
+    facts = [trace.file, format_bytes(trace.size_bytes)]
+    facts += [f"nsys {trace.nsys_version}"] if trace.nsys_version else []
+    return Text(f"{report.tool.name} {visible(report.tool.version)} · " + " · ".join(visible(fact) for fact in facts))
+
+
+def is_text(data: bytes) -> bool:
+    """Does the first line begin with our name?"""
+    return data.startswith(b"nsysdiag ")
