@@ -45,7 +45,7 @@ def rules(
 ) -> None:
     """List the causes of idle time and the rules of findings, or explain one.
 
-    The order is that of precedence: each takes what those before it left."""
+    Causes are checked in this order; each takes only the time that earlier ones left."""
     from nsysdiag.cli import rule_pages
 
     syntax = JSON if format_name is RulesFormat.JSON else TEXT

@@ -124,7 +124,7 @@ def whatif(
     """Predict how long a step is after a fix.
 
     Replays the trace's own dependencies with the changes that the options ask for, all together. Without any, lists
-    what each finding would bring. Prints a summary, and writes files only if -o names them.
+    what each finding would save. Prints a summary, and writes files only if -o names them.
     """
     from msgspec.structs import replace
 

@@ -1,4 +1,4 @@
-"""What a change brought, by captures before and after it, and what a fix would bring: reads a trace, analyses it, and
+"""What a change brought, by captures before and after it, and what a fix would bring: reads a trace, analyzes it, and
 replays its judged time with something changed."""
 
 from __future__ import annotations
