@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.arrays.nesting import enclosing, levels, outermost
+from nsysdiag.arrays.nesting import Nesting, enclosing, levels, outermost
 from tests.arrays.oracle import HI, LO, Pairs, forward_pairs, stack_depths, times
 
 FAR = 2**62
@@ -193,6 +193,50 @@ class TestEnclosing:
         rows = [(LO, 0), (-8, 12), (4, HI)]
         found = list(enclosing(Intervals.of(rows), np.arange(LO, HI)))
         assert (np.max(np.stack(found), axis=0) >= 0).all()
+
+
+nested_pairs = st.lists(
+    st.tuples(st.integers(0, 4), st.integers(0, 15)).map(
+        lambda cell: (cell[1] % 2 ** cell[0] << 4 - cell[0], cell[1] % 2 ** cell[0] + 1 << 4 - cell[0])
+    ),
+    max_size=12,
+)
+"""Cells of a grid that is halved again and again: each is in another one, or has no time in common with it."""
+
+
+class TestNesting:
+    @pytest.mark.parametrize("pairs", [forward_pairs, nested_pairs])
+    @given(data=st.data(), limit=st.sampled_from([2, 64]))
+    def test_the_innermost_is_that_of_the_deepest_level(
+        self, pairs: st.SearchStrategy[Pairs], data: st.DataObject, limit: int
+    ) -> None:
+        intervals, asked = Intervals.of(data.draw(pairs)), int64(data.draw(st.lists(times)))
+        nesting = Nesting.of(intervals, limit)
+        found = [level.tolist() for level in nesting.open_at(asked)]
+        assert found == [level.tolist() for level in enclosing(intervals, asked, limit)]
+        deepest = [
+            max((at for at in column if at >= 0), key=column.index, default=-1) for column in zip(*found, strict=True)
+        ]
+        assert nesting.innermost(asked).tolist() == (deepest if found else [-1] * len(asked))
+
+    @pytest.mark.parametrize("pairs", [forward_pairs, nested_pairs])
+    @given(data=st.data())
+    def test_a_parent_is_open_at_the_start_on_an_outer_level(
+        self, pairs: st.SearchStrategy[Pairs], data: st.DataObject
+    ) -> None:
+        rows = data.draw(pairs)
+        nesting, depth = Nesting.of(Intervals.of(rows)), stack_depths(rows)
+        for at, parent in enumerate(nesting.parents().tolist()):
+            begin, end = rows[at]
+            outer = [i for i, row in enumerate(rows) if depth[i] < depth[at] and row[0] <= begin < row[1]]
+            assert begin == end or parent == max(outer, key=lambda each: depth[each], default=-1)
+
+    def test_ranges_that_nest_are_known_as_such(self) -> None:
+        above = Nesting.of(Intervals.of([(4, 6), (0, 9), (4, 5)])).above
+        assert above is not None
+        assert above.tolist() == [1, -1, 0]
+        assert Nesting.of(Intervals.of([(0, 5), (3, 8)])).above is None
+        assert Nesting.of(Intervals.of([(0, 9), (1, 8), (2, 7)]), limit=2).above is None
 
 
 class TestManyLevels:
