@@ -60,10 +60,9 @@ def _settled(schema: Any) -> Any:
         return [_settled(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    settled = {
-        key: cleandoc(value) if key == "description" and isinstance(value, str) else _settled(value)
-        for key, value in schema.items()
-    }
+    settled: dict[str, Any] = {key: _settled(value) for key, value in schema.items()}
+    if isinstance(settled.get("description"), str):
+        settled["description"] = cleandoc(settled["description"])
     if "anyOf" in settled:
         settled["anyOf"].sort(key=lambda each: each == {"type": "null"})
     return settled

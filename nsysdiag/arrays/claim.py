@@ -25,7 +25,8 @@ class Owned(Struct, frozen=True):
         """Sorted by start; empty and reversed intervals are dropped."""
         kept = spans.end > spans.start
         if not kept.all():
-            spans, owner = spans[kept], owner[kept]
+            rows = np.flatnonzero(kept)
+            spans, owner = spans[rows], owner[rows]
         if ascending(spans.start):
             return cls(spans, owner)
         order = np.argsort(spans.start, kind="stable")
@@ -76,16 +77,17 @@ def _near(s: Intervals, spans: Intervals) -> slice:
 
 def _without(left: Owned, target: IntArray, taken: Intervals) -> Owned:
     """`left` minus the pieces `taken`, sorted, each out of the interval `target` of `left`."""
-    touched = np.zeros(len(left), dtype=np.bool_)
-    touched[target] = True
-    new_target = np.append(True, target[1:] != target[:-1])
-    last_of_target = np.append(target[1:] != target[:-1], True)
+    untouched = np.ones(len(left), dtype=np.bool_)
+    untouched[target] = False
+    whole, changes = np.flatnonzero(untouched), np.flatnonzero(target[1:] != target[:-1])
+    first, last = np.append(0, changes + 1), np.append(changes, len(target) - 1)
     before_end = taken.start
-    before_start = np.where(new_target, left.spans.start[target], np.append(0, taken.end[:-1]))
-    tail = target[last_of_target]
-    start = np.concatenate((left.spans.start[~touched], before_start, taken.end[last_of_target]))
-    end = np.concatenate((left.spans.end[~touched], before_end, left.spans.end[tail]))
-    owner = np.concatenate((left.owner[~touched], left.owner[target], left.owner[tail]))
+    before_start = np.append(0, taken.end[:-1])
+    before_start[first] = left.spans.start[target[first]]
+    tail = target[last]
+    start = np.concatenate((left.spans.start[whole], before_start, taken.end[last]))
+    end = np.concatenate((left.spans.end[whole], before_end, left.spans.end[tail]))
+    owner = np.concatenate((left.owner[whole], left.owner[target], left.owner[tail]))
     return Owned.of(Intervals(start, end), owner)
 
 

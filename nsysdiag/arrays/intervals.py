@@ -47,8 +47,11 @@ class Intervals(Struct, frozen=True, eq=False):
 
     def __getitem__(self, index: slice | Sequence[int] | npt.NDArray[np.integer] | BoolArray) -> Intervals:
         """The intervals that a slice, a mask or an array of positions picks; a mask of all of them copies nothing."""
-        if isinstance(index, np.ndarray) and index.dtype == np.bool_ and index.all() and len(index) == len(self):
-            return self
+        if isinstance(index, np.ndarray) and index.dtype == np.bool_:
+            # Positions pick from both arrays: under an irregular mask the processor guesses wrong at every other row.
+            index = np.flatnonzero(index)
+            if len(index) == len(self):
+                return self
         return Intervals(self.start[index], self.end[index])
 
     @classmethod
@@ -96,8 +99,8 @@ def union(*parts: Intervals) -> Intervals:
         # A stable sort merges runs that are sorted already, as joined sets and rows of one stream are.
         every = every[np.argsort(every.start, kind="stable")]
     reach = np.maximum.accumulate(every.end)
-    opens = every.start[1:] > reach[:-1]
-    return Intervals(every.start[np.append(True, opens)], reach[np.append(opens, True)])
+    last = np.flatnonzero(every.start[1:] > reach[:-1])
+    return Intervals(every.start[np.append(0, last + 1)], reach[np.append(last, len(reach) - 1)])
 
 
 def _without_empty(intervals: Intervals) -> Intervals:

@@ -162,7 +162,7 @@ def _is_plain(array: npt.NDArray[Any]) -> bool:
 
 _M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8
 _KEPT_BYTES = 1 << 30
-_WORTH_BYTES = 128 << 20
+_WORTH_BYTES = 64 << 20
 """Less free memory is not given back: to clear its pages for the next arrays costs more than they are worth."""
 _library = ctypes.CDLL(None) if sys.platform != "win32" else None
 

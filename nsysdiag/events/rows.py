@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 def picked(mask: npt.NDArray[Any] | slice) -> npt.NDArray[Any] | slice:
-    """The index itself; for consecutive rows, under a mask or one by one, the slice that picks them, which copies
-    nothing."""
+    """The positions that an index or a mask picks, in the type that NumPy looks up fastest; for consecutive rows the
+    slice that picks them, which copies nothing."""
     if isinstance(mask, slice):
         return mask
     if mask.dtype != np.bool_:
-        return slice(int(mask[0]), int(mask[-1]) + 1) if _follow(mask) else mask
+        return slice(int(mask[0]), int(mask[-1]) + 1) if _follow(mask) else mask.astype(np.intp, copy=False)
     first = int(mask.argmax()) if len(mask) else 0
     count = int(np.count_nonzero(mask))
-    return slice(first, first + count) if mask[first : first + count].all() else mask
+    return slice(first, first + count) if mask[first : first + count].all() else np.flatnonzero(mask)
 
 
 def _follow(rows: npt.NDArray[Any]) -> bool:

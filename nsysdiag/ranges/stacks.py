@@ -157,7 +157,11 @@ class _StackGroups(Struct, frozen=True):
     def code(
         self, mine: BoolArray, lane: IntArray, time: Intervals, host: HostActivity, side: HostSide
     ) -> list[Counter[Code]]:
-        """The functions of the time of rows that are `mine`, on lanes of a host, by group."""
+        """The functions of the time of rows that are `mine`, on lanes of a host, by group; none where no function was
+        recorded."""
+        calls = sum(len(side.chains.ids(each)) for each in ("cuda", "osrt"))
+        if not calls + len(host.samples.position) + len(side.python.marks):
+            return [Counter[Code]() for _ in self.first]
         rows = np.flatnonzero(mine)
         spans = host.axis.place(lane[rows], time[rows])
         return code_of(Owned.of(spans, self.of_row[rows]), len(self.first), host, side.chains, side.python)

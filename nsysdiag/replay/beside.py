@@ -112,7 +112,8 @@ def _followers(
 def _between(begin: IntArray, end: IntArray) -> IntArray:
     """How long a thread works between waits that begin and end then."""
     order = np.argsort(begin, kind="stable")
-    return np.maximum(begin[order][1:] - end[order][:-1], 0)
+    works: IntArray = np.maximum(begin[order][1:] - end[order][:-1], 0)
+    return works
 
 
 def _answered(calls: CallTable) -> BoolArray:
@@ -141,7 +142,8 @@ def _always_busy(calls: CallTable, threads: IntArray, launching: IntArray, stret
     found, thread = distinct(calls.thread[rows])
     waited = np.bincount(thread, (end - begin)[rows])
     often = np.bincount(thread) >= FEWEST_ANSWERED
-    return found[often & (waited < MOST_WAITING * (stretch.end - stretch.begin))]
+    busy: IntArray = found[often & (waited < MOST_WAITING * (stretch.end - stretch.begin))]
+    return busy
 
 
 def _works_ns(begin: IntArray, end: IntArray, stretch: Stretch) -> int:

@@ -26,13 +26,16 @@ from nsysdiag.replay.shared_cpus import off_cpu_ns
 from nsysdiag.replay.sources import of_devices, source_may_limit
 from nsysdiag.replay.step_work import StepWork
 from nsysdiag.replay.stretch import LEAST_ERROR
-from nsysdiag.replay.work import Class
+from nsysdiag.replay.wakes import LOCKS
+from nsysdiag.replay.work import LATENCY_NS, Class
 
 SAMPLES, SEED, SPREAD = 200, 1, (2.5, 97.5)
 
 
 LATE_NS = 70_000
 """Threads that were woken went on up to 70 µs later in captured programs."""
+MOSTLY = 0.9
+"""Of the uploads that are seen to be staged: so many take no longer, next to their copy."""
 NO_GRID = np.iinfo(np.int64).max
 
 
@@ -322,7 +325,7 @@ def _turns(case: BoundCase) -> Sequence[int]:
     model = case.changes.model
     if case.free is None:
         # Who is faster may wait for a lock more often.
-        turns = case.turns and met_by_chance(model).any()
+        turns = case.turns and (met_by_chance(model).any() or (model.unknown_waits & model.in_calls(LOCKS)).any())
         return [min(case.now.ns, case.run.ns + others_work_ns(model))] if turns else []
     held = min(case.now.ns, max(case.run.ns, case.free.ns + others_work_ns(model)))
     return [held, round(max(case.now.ns - taken_out(case.changes), case.free.ns))]
@@ -378,23 +381,29 @@ def _staged_behind(case: BoundCase) -> Sequence[int]:
     stream           [== k ==============)[= copy =)
     ```
     """
-    changes, model = case.changes, case.changes.model
-    hidden = hidden_staging(model)
+    changes, model, now = case.changes, case.changes.model, case.now
     held = np.isin(model.work.launch, model.threads.held.call[changes.held])
-    if not (hidden[held] > 0).any():
-        return []
-    cost = np.where(held, np.maximum(changes.cost, hidden), changes.cost)
-    longer = run_of(replace(changes, cost=cost)).ns
-    return [min(max(longer, case.run.ns), case.now.ns)] if longer > case.run.ns else []
+    hidden = np.where(held, hidden_staging(model), 0)
+    # One that was late may have been staged from its call on, not only once the stream was empty.
+    late = held & model.staged
+    since = np.where(late, np.maximum(model.work.start - model.work.issued, 0), 0)
+    found = []
+    if hidden.any():
+        longer = run_of(replace(changes, cost=np.maximum(changes.cost, hidden))).ns
+        found += [min(max(longer, case.run.ns), now.ns)]
+    if late.any():
+        early = replace(changes, cost=np.maximum(changes.cost, since), prompt=changes.prompt | late)
+        found += [min(run_of(early).ns, max(now.ns, case.run.ns))]
+    return found
 
 
 def hidden_staging(model: Model) -> IntArray:
     """For how long each upload from pageable memory may have been staged while its stream was busy, in ns."""
     work, cost = model.work, model.cost
     seen = model.uploads & (cost > 0) & ~model.staged
-    usual = float(np.median(cost[seen] / np.maximum(work.length[seen], 1))) if seen.any() else np.inf
+    usual = float(np.quantile(cost[seen] / np.maximum(work.length[seen], 1), MOSTLY)) if seen.any() else np.inf
     busy = np.where(model.uploads & (cost == 0) & ~model.staged, np.maximum(work.start - work.issued, 0), 0)
-    found: IntArray = np.minimum(busy, usual * np.maximum(work.length, 1)).astype(np.int64)
+    found: IntArray = np.minimum(busy, usual * np.maximum(work.length, 1) + LATENCY_NS).astype(np.int64)
     return found
 
 

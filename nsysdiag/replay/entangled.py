@@ -25,7 +25,7 @@ from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.pacing import WAITED_NS
 from nsysdiag.replay.sources import answers
 from nsysdiag.replay.step_work import REGULAR, StepWork
-from nsysdiag.replay.wakes import SEMAPHORE
+from nsysdiag.replay.wakes import LOCKS, SEMAPHORE
 from nsysdiag.wakeups.waits import is_timed
 
 # How much changes can save where it is not known what threads waited for.
@@ -175,6 +175,8 @@ def _holding_ns(model: Model) -> int:
     turns, unknown = met_by_chance(model), model.unknown_waits
     pieces = Intervals(model.pieces.start[unknown], model.pieces.end[unknown])
     threads = np.concatenate((woken.waker[turns], woken.thread[turns], axis.threads[pieces.start // axis.stride]))
+    if (unknown & model.in_calls(LOCKS)).any():  # any of those that launch may have held it
+        threads = np.concatenate((threads, model.launched_by[model.launched_by >= 0]))
     launching = process_of(model.launched_by)
     threads = distinct_values(threads[np.isin(process_of(threads), launching)])
     begin, end = (np.full(len(threads), each) for each in (stretch.begin, stretch.end))

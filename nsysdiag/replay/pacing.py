@@ -90,8 +90,7 @@ _OFF_CPU = PLACE[PREEMPTION]
 _HELD = re.compile(r"_*(readv?|recv\w*|p?poll|p?select6?|epoll_p?wait2?|accept4?|ioctl|mq_\w*receive|msgrcv)(_chk)?")
 """Calls that wait until another process, a device or a peer has something."""
 UNTIL_TIME = re.compile(r"clock_nanosleep")
-"""Calls that may sleep until a time. If it has passed, they are as short as their return: whoever catches up with a
-clock, and is faster then, sleeps."""
+"""Calls that may sleep until a time. If it has passed, they are as short as their return: a faster loop would sleep."""
 BACK_NS = 80_000
 """The longest return of a sleep that was none."""
 MESSAGES = re.compile(r"_*(recv\w*|p?poll|p?select6?|epoll_p?wait2?|mq_\w*receive|msgrcv)(_chk)?")

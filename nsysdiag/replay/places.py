@@ -63,8 +63,8 @@ def part_of(model: Model, problem: Problem, rest: Sequence[Problem], its: FixSco
 def _without_others(
     model: Model, problem: Problem, path: list[str], part: FixScope, rest: Sequence[Problem]
 ) -> FixScope:
-    """The part without what another thread did behind its waits, if a finding at another place is about that and its
-    own time is as long as it takes itself: then it is not charged for the other thread's.
+    """The part without what another thread did behind its waits, where a finding at another place is about that. So if
+    the part's own time is as long as what its finding takes: none of that is the other thread's.
 
     ```
     trainer   <step [prepare][launch][waits for the server   ]>     host code in step: what it prepares
@@ -89,7 +89,9 @@ def _taken(problem: Problem) -> float:
 def _own(model: Model, path: list[str]) -> FloatArray:
     """How much of each piece of host time is of a launching thread in `path`, 0 to 1: it may begin before the range."""
     own: BoolArray = np.isin(model.program.thread[model.pieces.owner], model.launching)
-    return own * (model.pieces.inside(_ranges_of(model, path)) if path else 1.0)
+    inside = model.pieces.inside(_ranges_of(model, path)) if path else np.ones(len(own))
+    found: FloatArray = np.where(own, inside, 0.0)
+    return found
 
 
 def _is_inside(other: Problem, problem: Problem, path: list[str]) -> bool:

@@ -242,8 +242,7 @@ def overlap(changes: Changes, kind: Class) -> bool:
     communication still waits for the kernels before it, which may make its data. Kernels wait for the communication
     before them, whose data they may use. A call that waits for one of them still waits for the kernels before that,
     unless it is an upload from pageable memory.
-    In doubt, too, a copy that operations of another device wait for hands over data of the kernels before it. And
-    kernels wait for the copies that they are behind: data may not be there a step ahead."""
+    In doubt, too, a copy that operations of another device wait for hands over data of the kernels before it."""
     model, edges = changes.model, changes.model.graph.edges
     mine = model.work.kind == kind
     of_device = np.isin(edges.kind, (EdgeKind.STREAM, EdgeKind.EVENT, EdgeKind.BARRIER)) & (edges.row >= 0)
@@ -254,8 +253,7 @@ def overlap(changes: Changes, kind: Class) -> bool:
     before, after = mine[first], mine[second]
     handed = _handed_over(model, first, second)
     changes.dropped[rows[before != after]] = True
-    used_next = (kind == Class.COPY) & before & ~after
-    doubted = (kind == Class.COMMUNICATION) | handed | used_next
+    doubted = (kind == Class.COMMUNICATION) | handed
     changes.doubted[rows[before != after]] = doubted[before != after]
     if kind == Class.COPY:
         held = model.threads.held
@@ -270,7 +268,7 @@ def overlap(changes: Changes, kind: Class) -> bool:
 
 def handed_over_ns(model: Model) -> int | None:
     """For how long in a step, or in the window, copies run if some hand over data from one GPU to another, and none
-    blocks: to run them beside kernels saves no more, as the other GPU needs the data. None otherwise."""
+    blocks. To overlap them saves no more, as the other GPU needs the data. None otherwise."""
     edges, held, copies = model.graph.edges, model.threads.held, model.work.kind == Class.COPY
     target = np.full(len(model.graph.time), -1)
     target[model.places.operation] = np.arange(len(model.work))

@@ -54,8 +54,8 @@ def by_chance(number: int) -> tuple[Program, Program]:
     "numbers",
     [
         pytest.param(range(2), id="few"),
-        pytest.param(range(2, 10), id="more", marks=pytest.mark.slow),
-        pytest.param(range(10, 226), id="many", marks=pytest.mark.thorough),
+        pytest.param(range(2, 7), id="more", marks=pytest.mark.slow),
+        pytest.param(range(7, 226), id="many", marks=pytest.mark.thorough),
     ],
 )
 def test_programs_by_chance_do_not_change(numbers: range, tmp_path: Path) -> None:
@@ -77,8 +77,8 @@ def test_programs_by_chance_do_not_change(numbers: range, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "numbers",
     [
-        pytest.param(range(8), id="some", marks=pytest.mark.slow),
-        pytest.param(range(8, 116), id="many", marks=pytest.mark.thorough),
+        pytest.param(range(4), id="some", marks=pytest.mark.slow),
+        pytest.param(range(4, 116), id="many", marks=pytest.mark.thorough),
     ],
 )
 def test_few_steps_do_not_change_by_chance(numbers: range, tmp_path: Path) -> None:

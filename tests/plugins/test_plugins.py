@@ -133,7 +133,7 @@ FILES = {
 def test_a_broken_one_is_one_sentence(tmp_path: Path, value: str, said: str) -> None:
     site = installed(tmp_path / "site", "acme", FILES, f"[nsysdiag.formats]\nbad = {value}\n")
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "nsysdiag", "rules", "sync"],
+        [sys.executable, "-P", "-m", "nsysdiag", "baseline", "list"],
         env={**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}"},
         cwd=tmp_path,
         capture_output=True,

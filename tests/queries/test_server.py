@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from mcp import StdioServerParameters
-from mcp.client import Client
 
 from nsysdiag.queries.asking import ask
 from nsysdiag.queries.server import INSTRUCTIONS, TOOLS, Traces, call, explain, open_trace, query, server
@@ -42,12 +40,19 @@ def run(talk: Coroutine[Any, Any, Any]) -> Any:
         return thread.submit(asyncio.run, talk).result()
 
 
+def client(of: Any) -> Any:
+    """A client of a server. Imported here, for each worker collects this file, and one of them runs it."""
+    from mcp.client import Client
+
+    return Client(of)
+
+
 def asked(traces: Traces, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
     """The results of calls through the protocol, in memory."""
 
     async def talk() -> list[Any]:
-        async with Client(server(traces)) as client:
-            return [await client.call_tool(name, given) for name, given in calls]
+        async with client(server(traces)) as opened:
+            return [await opened.call_tool(name, given) for name, given in calls]
 
     return run(talk())
 
@@ -64,8 +69,8 @@ def traces(folder: Path) -> Traces:
 
 def test_six_tools_that_only_read(traces: Traces) -> None:
     async def listed() -> Any:
-        async with Client(server(traces)) as client:
-            return (await client.list_tools()).tools
+        async with client(server(traces)) as opened:
+            return (await opened.list_tools()).tools
 
     tools = run(listed())
     assert [each.name for each in tools] == [*TOOLS]
@@ -209,9 +214,11 @@ def keys_of(data: Any) -> set[str]:
 @pytest.mark.slow
 def test_on_stdin_and_stdout(folder: Path) -> None:
     async def talk() -> Any:
+        from mcp import StdioServerParameters
+
         arguments = ["-m", "nsysdiag", "mcp", "--root", str(folder)]
-        async with Client(StdioServerParameters(command=sys.executable, args=arguments)) as client:
-            return await client.call_tool("query", {"path": TRACE, "sql": "SELECT 40 + 2 AS answer"})
+        async with client(StdioServerParameters(command=sys.executable, args=arguments)) as opened:
+            return await opened.call_tool("query", {"path": TRACE, "sql": "SELECT 40 + 2 AS answer"})
 
     assert run(talk()).structured_content["rows"] == [[42]]
 

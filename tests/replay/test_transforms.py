@@ -138,9 +138,8 @@ def test_copies_that_overlap_wait_for_copies_only() -> None:
     ):
         across = copies[edges.row[at]] != copies[operation[int(edges.target[at])]]
         assert changes.dropped[at] == across
-        behind = across and copies[edges.row[at]]
-        assert changes.doubted[at] == behind, "a kernel may need the copy that it is behind"
     assert set(edges.kind[changes.dropped].tolist()) == {EdgeKind.STREAM}
+    assert not changes.doubted.any()
 
 
 @pytest.mark.slow

@@ -60,6 +60,7 @@ class Seen:
     """What is said of a program, held against its truth. `refused` is how many fixes are not predicted."""
 
     verdict: Verdict
+    certain: bool
     lead: str
     account: Mapping[str, float]
     broken: Sequence[str]
@@ -82,6 +83,7 @@ def seen(name: str, seed: int) -> Seen:
     made_known = [each for each in promises if each is not None]
     return Seen(
         verdict=judged(found.report, starts(loops), kind.levels),
+        certain=all(each.steps is None or each.steps.certain for each in found.report.phases if each.judged),
         lead=found.report.diagnosis.bottleneck,
         account=account(simulation, loops),
         broken=broken(as_json(found.report)),
@@ -130,7 +132,9 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
 @pytest.mark.sampled(quick=9, normal=2)
 @every_program
 def test_steps_are_those_of_the_program(name: str, seed: int) -> None:
-    assert not seen(name, seed).verdict.confidently_wrong
+    """Or it is said that others may be the steps."""
+    found = seen(name, seed)
+    assert not (found.verdict.confidently_wrong and found.certain)
 
 
 @pytest.mark.sampled(quick=9, normal=2)

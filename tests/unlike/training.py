@@ -55,21 +55,28 @@ def _uneven_fixes(made: Made) -> Sequence[Fix]:
 def uneven_accumulation(sim: Simulation, loops: Loops, made: Made) -> None:
     """Micro batches of uneven lengths, then one update."""
     process = solver(sim)
-    side = process.stream()
+    side, copied = process.stream(), []
+
+    def upload(t: Thread) -> Body:
+        yield from t.copy("HtoD", SIZE, 40 * US, side)
+        copied.append(t.event())
+        yield from t.record(copied[-1], side)
 
     def micro(t: Thread, number: int, part: int) -> Body:
         key = ("micro", number, part)
         yield from ranged(t, "collate", t.compute(varied(made.host, *key, "h", spread=made.spread), "collate"))
-        yield from t.copy("HtoD", SIZE, 40 * US, side if made.apart else None)
-        if made.apart:
-            event = t.event()
-            yield from t.record(event, side)
-            yield from t.wait_event(process.null, event)
+        if made.apart:  # the batch of the next one is copied while this one is computed
+            yield from t.wait_event(process.null, copied[-1])
+            yield from upload(t)
+        else:
+            yield from t.copy("HtoD", SIZE, 40 * US)
         yield from t.launch("forward_gemm", varied(made.kernel, *key, spread=made.spread))
         yield from t.launch("backward_act", varied(60 * US, *key, "b", spread=made.spread))
 
     def main(t: Thread) -> Body:
         loops.begin(t)
+        if made.apart:
+            yield from upload(t)
         for number in range(STEPS):
             loops.step(t)
             if made.names == "steps":
