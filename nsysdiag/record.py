@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib import import_module
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeVar, cast, overload
 
 import msgspec
@@ -54,12 +55,14 @@ def json_schema(kind: type[Record]) -> bytes:
 
 
 def _settled(schema: Any) -> Any:
-    """With null as the last of alternatives: versions of msgspec differ in where they put it."""
+    """Null is the last of alternatives, as versions of msgspec differ, and docstrings are as Python 3.13 has them."""
     if isinstance(schema, list):
         return [_settled(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    settled = {key: _settled(value) for key, value in schema.items()}
+    settled: dict[str, Any] = {key: _settled(value) for key, value in schema.items()}
+    if isinstance(settled.get("description"), str):
+        settled["description"] = cleandoc(settled["description"])
     if "anyOf" in settled:
         settled["anyOf"].sort(key=lambda each: each == {"type": "null"})
     return settled

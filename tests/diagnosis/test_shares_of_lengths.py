@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +36,7 @@ def _write(name: str, path: Path) -> Path:
 
 def computed(trace: Path, start: int, end: int) -> float:
     """The share of the time [start, end) with any kernel in it."""
-    with sqlite3.connect(trace) as file:
+    with closing(sqlite3.connect(trace)) as file, file:
         try:
             rows = file.execute("SELECT start, end FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchall()
         except sqlite3.OperationalError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -42,6 +43,6 @@ def test_the_rows_are_the_calls_with_most_idle_time(name: str, shared: Shared) -
 
 
 def _length(trace: Path, table: str, start: int) -> int:
-    with sqlite3.connect(trace) as base:
+    with closing(sqlite3.connect(trace)) as base, base:
         ((length,),) = base.execute(f"SELECT end - start FROM {table} WHERE start = ?", (start,)).fetchall()
     return int(length)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -150,7 +151,7 @@ def run(script: Script, folder: Path) -> tuple[Report, IntArray]:
     simulation = Simulation(1)
     simulation.thread(simulation.process(), script)
     trace = simulation.run().write(folder / "trace.sqlite")
-    with sqlite3.connect(trace) as database:
+    with closing(sqlite3.connect(trace)) as database, database:
         tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         kinds = [f"CUPTI_ACTIVITY_KIND_{kind}" for kind in ("KERNEL", "MEMCPY", "MEMSET")]
         rows = [database.execute(f"SELECT start FROM {kind}").fetchall() for kind in kinds if kind in tables]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -33,7 +34,7 @@ def report_of(script: Script, folder: Path, seed: int = 1, *, lost: str = "0", s
     simulation, _ = Known("program", script, ("step",), seed).run()
     folder.mkdir(exist_ok=True)
     path = simulation.write(folder / "trace.sqlite")
-    with sqlite3.connect(path) as trace:
+    with closing(sqlite3.connect(path)) as trace, trace:
         trace.execute(f"DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE {lost}")
     return analyze(path, msgspec.structs.replace(QUICK, step=step))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def counted(path: Path) -> None:
 def attacked(path: Path, *, whole: bool) -> int:
     """Puts an attack into each text of the trace, behind what stands there or, where `whole`, in its place."""
     changed = 0
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         for table in (name for name in tables if not name.startswith(STRUCTURE)):
             for row in connection.execute(f'PRAGMA table_info("{table}")').fetchall():

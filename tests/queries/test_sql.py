@@ -6,6 +6,7 @@ import hashlib
 import html
 import re
 import sqlite3
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -154,7 +155,7 @@ def test_nothing_but_reading(opened: Opened, sql: str, tmp_path: Path, monkeypat
 def test_views_and_virtual_tables_of_a_trace_are_hidden(opened: Opened, tmp_path: Path) -> None:
     path = tmp_path / "views.sqlite"
     path.write_bytes(opened.path.read_bytes())
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE VIEW trap AS SELECT * FROM StringIds")
         connection.execute("CREATE VIRTUAL TABLE words USING fts5(text)")
     connection.close()
@@ -231,7 +232,7 @@ def test_in_python(opened: Opened, tmp_path: Path) -> None:
 def test_broken_text_is_written_out(opened: Opened, tmp_path: Path) -> None:
     path = tmp_path / "broken.sqlite"
     path.write_bytes(opened.path.read_bytes())
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(
             "UPDATE StringIds SET value = CAST(x'ff41' AS TEXT) WHERE id = (SELECT min(id) FROM StringIds)"
         )
