@@ -40,6 +40,8 @@ SET_CHILD_SUBREAPER = 36
 """Of prctl, since Linux 3.4."""
 KILL_AFTER_S = 5
 """For what was asked to end, before it is killed."""
+ENDING_S = 2
+"""For what ends by itself. The agent of nsys 2023.4.4 outlives it by less than 0.1 s where nothing was recorded."""
 LOOK_S = 0.02
 
 
@@ -64,10 +66,12 @@ class Offspring:
             if ended == process:
                 return os.waitstatus_to_exitcode(status)
 
-    def end(self, name: bytes = b"") -> bool:
-        """End all that was started within, still runs and has a name that begins so: by SIGTERM, and what is left after
-        some seconds by SIGKILL. Whether there was any."""
-        found = bool(self._running(name))
+    def end(self, name: bytes = b"", *, after: float = 0) -> bool:
+        """End all that was started within, still runs `after` these seconds and has a name that begins so: by SIGTERM,
+        and what is left after some seconds by SIGKILL. Whether there was any."""
+        until = time.monotonic() + after
+        while (found := bool(self._running(name))) and time.monotonic() < until:
+            time.sleep(LOOK_S)
         for number in (signal.SIGTERM, signal.SIGKILL):
             until = time.monotonic() + KILL_AFTER_S
             asked: set[int] = set()
@@ -338,7 +342,7 @@ def run(
         signals.belong_to(process)
         code = offspring.wait_for(process)
         signals.belong_to(None)
-        ended = (code < 0 or not report.exists()) and offspring.end()
+        ended = (code < 0 or not report.exists()) and offspring.end(after=0 if code < 0 else ENDING_S)
         offspring.end(OWN_NAME)  # an agent outlives nsys too if its launcher is killed
     return RecordingResult(code, marker.exists(), signals.first, _last_lines(log), ended)
 
