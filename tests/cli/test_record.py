@@ -516,7 +516,7 @@ class TestSignals:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"
             for _ in range(2):
-                answered = []
+                answered: list[object] = []
                 while not answered:  # one that comes while the one before is handled is lost, as everywhere
                     process.send_signal(signal.SIGINT)
                     answered, _, _ = select.select([process.stdout], [], [], 5)
