@@ -161,9 +161,9 @@ def _is_plain(array: npt.NDArray[Any]) -> bool:
 # Settings of glibc malloc for nsysdiag's own processes.
 
 _M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8
-_KEPT_BYTES = 64 << 20
-"""Free memory at the end of the heap that stays there. All of 1 GiB costs as much time, and 3% more memory."""
-_WORTH_BYTES = 64 << 20
+_KEPT_BYTES = 16 << 20
+"""Free memory at the end of the heap that stays there. 64 MiB take as much time, and 4% more memory of 64 MB traces."""
+_WORTH_BYTES = 16 << 20
 """Less free memory is not given back: to clear its pages for the next arrays costs more than they are worth."""
 _library = ctypes.CDLL(None) if sys.platform != "win32" else None
 

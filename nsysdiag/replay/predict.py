@@ -12,6 +12,8 @@ from msgspec.structs import replace
 
 from nsysdiag.causes import PLACE
 from nsysdiag.diagnosis.facts import LIKELY_BELOW, REPLAY, Predicted
+from nsysdiag.events.identity import process_of
+from nsysdiag.events.rows import distinct_values
 from nsysdiag.findings.facts import Finding
 from nsysdiag.messages import UsageError
 from nsysdiag.replay.bounds import BoundCase, bounds_of, computing, spread_of_mean
@@ -58,15 +60,16 @@ class Prediction(Struct, frozen=True):
         return self.high_ns - self.low_ns > MOST_APART * self.now.ns
 
     def saving(self, most: float, taken_ns: int | None = None) -> Prediction:
-        """The same, but no more than this share is saved; what is entangled may save more. Kernels in several
-        streams may run at the same time then, where they did not. Nor is more saved than `taken_ns`, if it is
-        given. The share is of all judged time: where others work on the device, too, it is none of the steps, and the
-        replayed steps may differ from the rest by their spread."""
+        """The same, but no more than this share is saved; what is entangled may save more. Kernels in several streams
+        of one process may run at the same time then, where they did not; those of several take turns. Nor is more saved
+        than `taken_ns`, if it is given. The share is of all judged time: where others work on the device, too, it is
+        none of the steps, and the replayed steps may differ from the rest by their spread."""
         model = self.changes.model
         if (model.step_work < StepWork.OWN).any() and taken_ns is None:
             return self
         least = math.ceil((1 - most) * self.now.ns)
-        least -= max(round(computing(model, self.now) - computing(model, self.run)), 0)
+        if len(distinct_values(process_of(model.launched_by))) == 1:
+            least -= max(round(computing(model, self.now) - computing(model, self.run)), 0)
         least = least if taken_ns is None else max(least, self.now.ns - taken_ns)
         run = replace(self.run, longer=max(least - self.run.ns, 0))
         differs = spread_of_mean(self.now.steps, self.run.steps // self.run.each) if self.now.count > 1 else 0.0
