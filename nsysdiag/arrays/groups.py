@@ -170,6 +170,15 @@ _FARTHEST = 2.0**62
 """The time between two points this side of it fits into 64 bits."""
 
 
+def portions(ns: IntArray, part: int) -> IntArray:
+    """`part` of the sum of `ns`, above 0, divided among them in proportion; exact, and none is above its own."""
+    reached, total = np.cumsum(ns), int(ns.sum())
+    about = (reached * (part / total)).astype(np.int64)
+    # Both products may pass 64 bits, and wrap around; what they differ by is small, and exact.
+    about += (reached * np.int64(part) - about * np.int64(total)) // total
+    return np.diff(about, prepend=0)
+
+
 def to_planes(values: IntArray) -> bytes:
     """The lowest byte of every value, then the next one of each, as many as the largest needs; values from 0 up.
 

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.groups import group_totals, summed
+from nsysdiag.arrays.groups import group_totals, portions, summed
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.bottlenecks import BOTTLENECKS
 from nsysdiag.causes import BLOCKED, CAUSES, HOST_CODE, PREEMPTION, bottlenecks_of_cause
@@ -44,7 +44,6 @@ from nsysdiag.kernels.in_order import InOrder
 from nsysdiag.phases.facts import LEAST_WORK, Phase, PhaseDevice, counted_ns, done, shown_as
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.report import Verdict
-from nsysdiag.time.charged import portions
 from nsysdiag.typed import say
 from nsysdiag.units import format_ns, format_share, listed
 
@@ -352,10 +351,10 @@ def _with_returned(phases: list[PhaseDevice], places: Sequence[int], judged: Pha
     """The phases of a device; of its waits each judged one loses as large a part as all of them together."""
     accounts = {at: dict(phases[at].account) for at in places}
     before = summed(accounts.values())
-    for bottleneck, ns in judged.account.items():
-        more = ns - before.get(bottleneck, 0)
+    more = {name: ns - before.get(name, 0) for name, ns in judged.account.items() if ns > before.get(name, 0)}
+    for bottleneck, ns in more.items():
         waits = np.array([account.get(WAITS, 0) for account in accounts.values()])
-        for account, part in zip(accounts.values(), portions(waits, more).tolist() if more > 0 else (), strict=False):
+        for account, part in zip(accounts.values(), portions(waits, ns).tolist(), strict=True):
             account[WAITS] = account.get(WAITS, 0) - part
             account[bottleneck] = account.get(bottleneck, 0) + part
     return [_charged(each, accounts.get(at, each.account)) for at, each in enumerate(phases)]

@@ -61,6 +61,11 @@ class Sequence(Struct, frozen=True):
         """The operations of a repeat."""
         return len(self.usual)
 
+    def attends(self, attention: frozenset[int]) -> IntArray:
+        """Where attention begins in the usual repeat, once for each layer: its operations in one follow each other."""
+        at = np.flatnonzero(np.isin(self.usual, list(attention)))
+        return at[np.diff(at, prepend=-2) > 1]
+
     def begins(self) -> IntArray | None:
         """The operations with which the repeats begin that are whole at their start; None where the ends of the trace
         show none, or other operations come between."""

@@ -37,14 +37,12 @@ Kernels = tuple[int, ...]
 def with_layers(loop: Loop, happened: Happened) -> Loop:
     """The loop with the number of layers of each kind in a step, where there are several."""
     found = Sequence.of(loop, happened) if loop.closed and happened.attention else None
-    return loop if found is None else replace(loop, layers=_by_kind(found.usual, happened.attention))
+    return loop if found is None else replace(loop, layers=_by_kind(found.usual, found.attends(happened.attention)))
 
 
-def _by_kind(usual: IntArray, attention: frozenset[int]) -> tuple[int, ...]:
+def _by_kind(usual: IntArray, first: IntArray) -> tuple[int, ...]:
     """How many layers are of each kind, in the order of the first of each; empty where all are of one kind, or not all
     are layers of one pass. What has the kernels of another kind and more is the end of a pass, such as a head."""
-    at = np.flatnonzero(np.isin(usual, list(attention)))
-    first = at[np.diff(at, prepend=-2) > 1]
     if len(first) < FEWEST_LAYERS:
         return ()
     before, *layers, last = (tuple(each.tolist()) for each in np.split(usual, first))

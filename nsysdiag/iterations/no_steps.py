@@ -119,10 +119,7 @@ def _layers_in(loop: Loop, happened: Happened) -> int:
     ```
     """
     found = Operations.of(loop, happened) if happened.attention else None
-    if found is None:
-        return 0
-    at = np.flatnonzero(np.isin(found.usual, list(happened.attention)))
-    return int(np.count_nonzero(np.diff(at, prepend=-2) > 1))
+    return 0 if found is None else len(found.attends(happened.attention))
 
 
 def _of_a_model(kernels: list[str]) -> bool:

@@ -243,13 +243,9 @@ def overlap(changes: Changes, kind: Class) -> bool:
     before them, whose data they may use. A call that waits for one of them still waits for the kernels before that,
     unless it is an upload from pageable memory.
     In doubt, too, a copy that operations of another device wait for hands over data of the kernels before it."""
-    model, edges = changes.model, changes.model.graph.edges
+    model = changes.model
     mine = model.work.kind == kind
-    of_device = np.isin(edges.kind, (EdgeKind.STREAM, EdgeKind.EVENT, EdgeKind.BARRIER)) & (edges.row >= 0)
-    target = np.full(len(model.graph.time), -1)
-    target[model.places.operation] = np.arange(len(model.work))
-    rows = np.flatnonzero(of_device)
-    first, second = edges.row[rows], target[edges.target[rows]]
+    rows, first, second = _orders(model, EdgeKind.STREAM, EdgeKind.EVENT, EdgeKind.BARRIER)
     before, after = mine[first], mine[second]
     handed = _handed_over(model, first, second)
     changes.dropped[rows[before != after]] = True
@@ -269,15 +265,21 @@ def overlap(changes: Changes, kind: Class) -> bool:
 def handed_over_ns(model: Model) -> int | None:
     """For how long in a step, or in the window, copies run if some hand over data from one GPU to another, and none
     blocks. To overlap them saves no more, as the other GPU needs the data. None otherwise."""
-    edges, held, copies = model.graph.edges, model.threads.held, model.work.kind == Class.COPY
-    target = np.full(len(model.graph.time), -1)
-    target[model.places.operation] = np.arange(len(model.work))
-    rows = np.flatnonzero(np.isin(edges.kind, (EdgeKind.EVENT, EdgeKind.BARRIER)) & (edges.row >= 0))
-    first, second = edges.row[rows], target[edges.target[rows]]
+    held, copies = model.threads.held, model.work.kind == Class.COPY
+    _, first, second = _orders(model, EdgeKind.EVENT, EdgeKind.BARRIER)
     over = copies[first] & (second >= 0) & (model.work.device[first] != model.work.device[second])
     if not over.any() or (held.cause == PLACE[BLOCKING_COPY]).any():
         return None
     return int(model.work.length[copies].sum()) // model.stretch.count
+
+
+def _orders(model: Model, *kinds: EdgeKind) -> tuple[IntArray, IntArray, IntArray]:
+    """The edges of these kinds that begin at operations: their rows, these operations, and those that wait for them, -1
+    if something else does."""
+    edges, operation = model.graph.edges, np.full(len(model.graph.time), -1)
+    operation[model.places.operation] = np.arange(len(model.work))
+    rows = np.flatnonzero(np.isin(edges.kind, kinds) & (edges.row >= 0))
+    return rows, edges.row[rows], operation[edges.target[rows]]
 
 
 def _handed_over(model: Model, before: IntArray, after: IntArray) -> BoolArray:

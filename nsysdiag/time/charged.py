@@ -1,8 +1,9 @@
 """Rows of the table of time, charged as the accounts of the phases are.
 
-Some time is charged by what is known of the whole job. Communication in which a device waited for a late one counts to
-what made that one late. Idle time that would stay without a wait, by replay, counts to what the thread did behind it.
-An account knows how much that is, not when it was; so it gets an equal part of each row in question.
+The accounts attribute some time by evidence from the whole job. Communication time in which a device waited for a
+straggler is attributed to the cause that delayed the straggler. Idle time that replay predicts to remain without a
+synchronization is attributed to what the thread did after it. An account gives the amount, not the moments, so an equal
+part of each row in question is reattributed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.groups import portions
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECK_NUMBER
 from nsysdiag.causes import CAUSES
@@ -49,8 +51,8 @@ def charged_as(table: TimeColumns, phases: Sequence[PhaseDevice]) -> TimeColumns
 
 
 def _taken(table: TimeColumns, rows: IntArray, account: Mapping[str, int], left: IntArray) -> list[_Piece]:
-    """What other bottlenecks get of the rows of a phase, and is no longer in `left`. Time behind a wait goes to what
-    its own root cause counts to, as far as there is such time."""
+    """The parts of the rows of a phase that are reattributed; they are subtracted from `left`. Idle time after a
+    synchronization is attributed to the bottleneck of its own root cause first."""
     code = table.named["bottleneck"].code[rows]
     behind = _OF_ROOT_CAUSE[table.named["root_cause"].code[rows]]
     sums = np.zeros(len(BOTTLENECK_IDS), dtype=np.int64)
@@ -69,15 +71,6 @@ def _taken(table: TimeColumns, rows: IntArray, account: Mapping[str, int], left:
                     more[source] += part
                     pieces.append(piece)
     return pieces
-
-
-def portions(ns: IntArray, part: int) -> IntArray:
-    """`part` of the sum of `ns`, above 0, divided among them in proportion; exact, and none is above its own."""
-    reached, total = np.cumsum(ns), int(ns.sum())
-    about = (reached * (part / total)).astype(np.int64)
-    # Both products may pass 64 bits, and wrap around; what they differ by is small, and exact.
-    about += (reached * np.int64(part) - about * np.int64(total)) // total
-    return np.diff(about, prepend=0)
 
 
 def _split(table: TimeColumns, left: IntArray, pieces: Sequence[_Piece]) -> TimeColumns:

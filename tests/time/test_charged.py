@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nsysdiag.arrays.groups import portions
 from nsysdiag.bottlenecks import BOTTLENECK_IDS
 from nsysdiag.causes import CAUSES, HOST_CODE
 from nsysdiag.diagnosis.focus import Focus
 from nsysdiag.diagnosis.judge import NO_FOCUS, with_accounts
 from nsysdiag.phases.facts import AccountBase, PhaseDevice
-from nsysdiag.time.charged import charged_as, portions
+from nsysdiag.time.charged import charged_as
 from nsysdiag.time.facts import EVERY_STATE, NAMED, NameColumn, TimeColumns
 from tests.diagnosis.test_focus import did
 

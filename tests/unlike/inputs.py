@@ -11,8 +11,8 @@ from tests.replay.pairs.pair import ranged, waking, without
 from tests.simulator import Simulation
 from tests.simulator.actions import Node, Thread
 from tests.simulator.host import Body
-from tests.unlike.made import STEPS, Fix, Loops, Made, programs, some, varied
-from tests.unlike.training import SIZE, gone, halved
+from tests.unlike.made import STEPS, Fix, Loops, Made, in_steps, programs, some, varied
+from tests.unlike.training import SIZE, gone, halved, no_read_back
 
 
 def _lengths_sizes(chance: random.Random) -> Made:
@@ -29,11 +29,7 @@ def _lengths_sizes(chance: random.Random) -> Made:
 
 def _lengths_fixes(made: Made) -> Sequence[Fix]:
     found = [halved(made, "attention", "kernel", "kernel"), halved(made, "pad", "pad"), gone("pad", "pad")]
-    return (
-        [*found, Fix("no read-back", {"waits": False}, without("blocking_copy"), "blocking_copy")]
-        if made.waits
-        else found
-    )
+    return [*found, *no_read_back(made)]
 
 
 @programs(_lengths_fixes, _lengths_sizes)
@@ -51,15 +47,7 @@ def mixed_lengths(sim: Simulation, loops: Loops, made: Made) -> None:
         if made.waits:
             yield from t.blocking_copy("DtoH", 64, 2 * US)
 
-    def main(t: Thread) -> Body:
-        loops.begin(t)
-        for number in range(STEPS):
-            loops.step(t)
-            yield from ranged(t, f"step {number}" if made.names == "steps" else "", step(t, number))
-        loops.end(t)
-        yield from t.synchronize()
-
-    sim.thread(process, main, name="runner")
+    in_steps(sim, process, loops, made, step)
 
 
 def _prefetch_sizes(chance: random.Random) -> Made:
@@ -158,15 +146,7 @@ def _first_steps(sim: Simulation, loops: Loops, made: Made, *, compiles: bool) -
         if made.waits:
             yield from t.synchronize()
 
-    def main(t: Thread) -> Body:
-        loops.begin(t)
-        for number in range(STEPS):
-            loops.step(t)
-            yield from ranged(t, f"step {number}" if made.names == "steps" else "", step(t, number))
-        loops.end(t)
-        yield from t.synchronize()
-
-    sim.thread(process, main, name="runner")
+    in_steps(sim, process, loops, made, step)
 
 
 @programs(_first_fixes, _first_sizes, leads=("startup",))
@@ -220,15 +200,7 @@ def copies_from_far_memory(sim: Simulation, loops: Loops, made: Made) -> None:
         if made.back:
             yield from t.synchronize()
 
-    def main(t: Thread) -> Body:
-        loops.begin(t)
-        for number in range(STEPS):
-            loops.step(t)
-            yield from ranged(t, f"step {number}" if made.names == "steps" else "", step(t, number))
-        loops.end(t)
-        yield from t.synchronize()
-
-    sim.thread(process, main, name="runner")
+    in_steps(sim, process, loops, made, step)
 
 
 def _graph_sizes(chance: random.Random) -> Made:
@@ -245,11 +217,7 @@ def _graph_sizes(chance: random.Random) -> Made:
 
 def _graph_fixes(made: Made) -> Sequence[Fix]:
     found = [halved(made, "node_gemm", "kernel", "kernel"), halved(made, "sample", "host"), gone("sample", "host")]
-    return (
-        [*found, Fix("no read-back", {"waits": False}, without("blocking_copy"), "blocking_copy")]
-        if made.waits
-        else found
-    )
+    return [*found, *no_read_back(made)]
 
 
 @programs(_graph_fixes, _graph_sizes)
@@ -270,12 +238,4 @@ def graphs_in_some_steps(sim: Simulation, loops: Loops, made: Made) -> None:
         if made.waits:
             yield from t.blocking_copy("DtoH", 64, 2 * US)
 
-    def main(t: Thread) -> Body:
-        loops.begin(t)
-        for number in range(STEPS):
-            loops.step(t)
-            yield from ranged(t, f"step {number}" if made.names == "steps" else "", step(t, number))
-        loops.end(t)
-        yield from t.synchronize()
-
-    sim.thread(process, main, name="runner")
+    in_steps(sim, process, loops, made, step)

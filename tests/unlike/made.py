@@ -14,13 +14,14 @@ import numpy as np
 from nsysdiag.causes import CAUSES
 from nsysdiag.replay.facts import Transform
 from tests.diagnosis.programs.registry import US, Marks
-from tests.replay.pairs.pair import varied
+from tests.replay.pairs.pair import ranged, varied
 from tests.simulator import EVERYTHING, Capture, Simulation
 
 if TYPE_CHECKING:
     from nsysdiag.arrays.intervals import IntArray
     from tests.simulator.actions import Thread
     from tests.simulator.device import Op
+    from tests.simulator.host import Body, Process
 
 STEPS, WARM = 40, 4
 NAMES = ("steps", "none", "misleading")
@@ -114,6 +115,20 @@ def programs(
     return add
 
 
+def in_steps(sim: Simulation, process: Process, loops: Loops, made: Made, step: Callable[[Thread, int], Body]) -> None:
+    """A thread takes all steps, each in a range if the program has such, and waits for the last one."""
+
+    def main(t: Thread) -> Body:
+        loops.begin(t)
+        for number in range(STEPS):
+            loops.step(t)
+            yield from ranged(t, f"step {number}" if made.names == "steps" else "", step(t, number))
+        loops.end(t)
+        yield from t.synchronize()
+
+    sim.thread(process, main, name="runner")
+
+
 def some(chance: random.Random, base: int = 200, spread: float = 0.8) -> int:
     """A time of about `base` µs, in ns."""
     return round(chance.lognormvariate(0, spread) * base) * US + 5 * US
@@ -155,4 +170,17 @@ def starts(loops: Loops) -> dict[str, IntArray]:
     return {level: np.sort(np.array(each, np.int64)) for level, each in found.items()}
 
 
-__all__ = ["CLASSES", "Class", "Fix", "Loops", "Made", "account", "lengths", "programs", "some", "starts", "varied"]
+__all__ = [
+    "CLASSES",
+    "Class",
+    "Fix",
+    "Loops",
+    "Made",
+    "account",
+    "in_steps",
+    "lengths",
+    "programs",
+    "some",
+    "starts",
+    "varied",
+]

@@ -12,8 +12,8 @@ from tests.simulator import EVERYTHING, Simulation
 from tests.simulator.actions import Thread
 from tests.simulator.device import CudaEvent, Stream
 from tests.simulator.host import Body
-from tests.unlike.made import STEPS, Fix, Loops, Made, programs, some, varied
-from tests.unlike.training import SIZE, gone, halved
+from tests.unlike.made import STEPS, Fix, Loops, Made, in_steps, programs, some, varied
+from tests.unlike.training import SIZE, gone, halved, no_read_back
 
 
 def _shared_sizes(chance: random.Random) -> Made:
@@ -56,15 +56,7 @@ def a_gpu_shared_with_an_untraced_process(sim: Simulation, loops: Loops, made: M
         if made.sync:
             yield from t.synchronize()
 
-    def main(t: Thread) -> Body:
-        loops.begin(t)
-        for number in range(STEPS):
-            loops.step(t)
-            yield from ranged(t, f"step {number}" if made.names == "steps" else "", step(t, number))
-        loops.end(t)
-        yield from t.synchronize()
-
-    sim.thread(process, main, name="runner")
+    in_steps(sim, process, loops, made, step)
 
 
 def _priority_sizes(chance: random.Random) -> Made:
@@ -216,15 +208,7 @@ def queries_that_yield(sim: Simulation, loops: Loops, made: Made) -> None:
                 break
             yield from t.os_call("sched_yield", made.look, "lock_wait")
 
-    def main(t: Thread) -> Body:
-        loops.begin(t)
-        for number in range(STEPS):
-            loops.step(t)
-            yield from ranged(t, f"step {number}" if made.names == "steps" else "", step(t, number))
-        loops.end(t)
-        yield from t.synchronize()
-
-    sim.thread(process, main, name="runner")
+    in_steps(sim, process, loops, made, step)
 
 
 def _convoy_sizes(chance: random.Random) -> Made:
@@ -294,11 +278,7 @@ def _recursion_sizes(chance: random.Random) -> Made:
 
 def _recursion_fixes(made: Made) -> Sequence[Fix]:
     found = [halved(made, "merge", "kernel", "kernel"), halved(made, "sort_leaf", "leaf", "kernel")]
-    return (
-        [*found, Fix("no read-back", {"waits": False}, without("blocking_copy"), "blocking_copy")]
-        if made.waits
-        else found
-    )
+    return [*found, *no_read_back(made)]
 
 
 @programs(_recursion_fixes, _recursion_sizes)
@@ -342,11 +322,7 @@ def _names_sizes(chance: random.Random) -> Made:
 
 def _names_fixes(made: Made) -> Sequence[Fix]:
     found = [halved(made, "layer_gemm", "kernel", "kernel"), halved(made, "prepare", "host"), gone("prepare", "host")]
-    return (
-        [*found, Fix("no read-back", {"waits": False}, without("blocking_copy"), "blocking_copy")]
-        if made.waits
-        else found
-    )
+    return [*found, *no_read_back(made)]
 
 
 @programs(_names_fixes, _names_sizes)

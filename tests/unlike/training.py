@@ -26,6 +26,11 @@ def gone(name: str, size: str) -> Fix:
     return Fix(f"{size} gone", {size: 0}, finding=f"host_compute:{name}")
 
 
+def no_read_back(made: Made) -> list[Fix]:
+    """The loss is read no more, if it was."""
+    return [Fix("no read-back", {"waits": False}, without("blocking_copy"), "blocking_copy")] if made.waits else []
+
+
 def _uneven_sizes(chance: random.Random) -> Made:
     return Made(
         micro=chance.choice((3, 4, 6)),
@@ -44,11 +49,7 @@ def _uneven_fixes(made: Made) -> Sequence[Fix]:
     found = [halved(made, "forward_gemm", "kernel", "kernel"), halved(made, "adam", "update", "kernel")]
     found += [halved(made, "collate", "host"), gone("collate", "host")]
     found += [Fix("copies apart", {"apart": True}, (Transform("overlap", "copies"),), "exposed_copy")]
-    return (
-        [*found, Fix("no read-back", {"waits": False}, without("blocking_copy"), "blocking_copy")]
-        if made.waits
-        else found
-    )
+    return [*found, *no_read_back(made)]
 
 
 @programs(_uneven_fixes, _uneven_sizes)
@@ -113,11 +114,7 @@ def _gan_sizes(chance: random.Random) -> Made:
 def _gan_fixes(made: Made) -> Sequence[Fix]:
     found = [halved(made, "discriminate", "critic", "kernel"), halved(made, "generate", "kernel", "kernel")]
     found += [halved(made, "sample_noise", "host"), gone("sample_noise", "host")]
-    return (
-        [*found, Fix("no read-back", {"waits": False}, without("blocking_copy"), "blocking_copy")]
-        if made.waits
-        else found
-    )
+    return [*found, *no_read_back(made)]
 
 
 @programs(_gan_fixes, _gan_sizes)
