@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, coverage, union
 from nsysdiag.events.identity import pid_of, process_of, tid_of
@@ -15,51 +16,73 @@ from nsysdiag.trace.enums import ThreadState
 
 MOST_THREADS = 50
 NOTHING = -1
+_Columns = dict[str, tuple[IntArray, BoolArray]]
+"""Fields of a row by name: the value of each lane, and whether it is known."""
 
 
-class ThreadTotals(Struct, frozen=True):
-    """Sums for each lane, in ns or counts; `estimate` and `voluntary` are -1 where nothing tells. `stall` is the row of
-    the longest stretch off the CPU, -1 without one."""
-
-    on_cpu: IntArray
-    off_cpu: IntArray
-    preempted: IntArray
-    preemptions: IntArray
-    switches: IntArray
-    voluntary: IntArray
-    involuntary: IntArray
-    cpus: IntArray
-    stall: IntArray
-    estimate: IntArray
-
-
-def _thread_totals(scene: HostScene, states: ThreadStates) -> ThreadTotals:
-    """What the states of each lane come to."""
-    count, running, away = len(scene.axis.threads), states.running, states.away
-    lost = away.take(states.preempted)
-    voluntary, involuntary = _by_state(states, count)
-    return ThreadTotals(
-        on_cpu=summed(running.lane, running.end - running.start, count),
-        off_cpu=summed(away.lane, away.end - away.start, count),
-        preempted=summed(lost.lane, lost.end - lost.start, count),
-        preemptions=np.bincount(lost.lane, minlength=count),
-        switches=np.bincount(states.left_lane, minlength=count),
-        voluntary=voluntary,
-        involuntary=involuntary,
-        cpus=_cpus(running, count),
-        stall=_longest(away.lane, away.end - away.start, count),
-        estimate=_estimates(scene, states.known),
-    )
+def thread_rows(scene: HostScene, states: ThreadStates) -> list[HostThread]:
+    """The threads that matter most: first those that launch, then by time on a CPU, then by the longest stall."""
+    columns, away = _columns(scene, states), states.away
+    length = away.end - away.start
+    stall = _longest(away.lane, length, len(states.known))
+    ran = np.maximum(columns["on_cpu_ns"][0], columns["on_cpu_estimate_ns"][0])
+    order = np.lexsort((-np.append(length, 0)[stall], -ran, ~scene.launching))
+    caller = scene.host_trace.activity.api_calls.rows.thread
+    launches = {
+        device.key: np.bincount(scene.axis.lane(caller[rows]), minlength=len(states.known))
+        for device, rows in zip(scene.devices, scene.launched, strict=True)
+    }
+    return [_row(scene, states, columns, launches, int(stall[lane]), lane) for lane in order[:MOST_THREADS].tolist()]
 
 
-def _by_state(states: ThreadStates, count: int) -> tuple[IntArray, IntArray]:
-    """How often each lane left a CPU of its own will, and how often not; -1 unless the scheduler noted why nearly each
-    time."""
-    noted = np.isin(states.state, NOTED)
-    pushed = np.bincount(states.left_lane[states.state == ThreadState.RUNNING], minlength=count)
-    noted_left = np.bincount(states.left_lane[noted], minlength=count)
-    enough = (noted_left > 0) & (10 * noted_left >= 9 * np.bincount(states.left_lane, minlength=count))
-    return np.where(enough, noted_left - pushed, NOTHING), np.where(enough, pushed, NOTHING)
+def _columns(scene: HostScene, states: ThreadStates) -> _Columns:
+    """What the states and the calls of each lane come to, in ns or counts."""
+    known, running, away = states.known, states.running, states.away
+    count, lost = len(known), away.take(states.preempted)
+    on_cpu, off_cpu = (summed(each.lane, each.end - each.start, count) for each in (running, away))
+    voluntary, involuntary, noted = _by_state(states, count)
+    estimate = _estimates(scene, known)
+    api_ns, api_calls = _api(scene)
+    sync = union(scene.axis.place(scene.sync.lane, scene.sync.spans))
+    every, traced = np.full((2, count), [[True], [len(scene.host_trace.activity.api_calls.rows) > 0]])
+    return {
+        "api_calls": (api_calls, every),
+        "sync_calls": (np.bincount(scene.sync.lane, minlength=count), every),
+        "on_cpu_ns": (on_cpu, known),
+        "off_cpu_ns": (off_cpu, known),
+        "unknown_ns": (scene.span - on_cpu - off_cpu, known),
+        "preempted_ns": (summed(lost.lane, lost.end - lost.start, count), known),
+        "preemptions": (np.bincount(lost.lane, minlength=count), known),
+        "on_cpu_estimate_ns": (estimate, ~known & (estimate != NOTHING)),
+        "switches": (np.bincount(states.left_lane, minlength=count), known),
+        "voluntary": (voluntary, known & noted),
+        "involuntary": (involuntary, known & noted),
+        "cpus": (_cpus(running, count), known),
+        "migrations": (states.moved, known),
+        "api_ns": (api_ns, traced),
+        "sync_ns": (coverage(sync, scene.os_calls.lanes(scene.low, scene.high)), traced),
+        "os_ns": (scene.os_calls.ns(scene.low, scene.high), scene.os_traced),
+    }
+
+
+def _api(scene: HostScene) -> tuple[IntArray, IntArray]:
+    """The time of each lane in CUDA calls, and the number of these."""
+    found = np.zeros((2, len(scene.axis.threads)), dtype=np.int64)
+    for calls in scene.api:
+        lane = scene.axis.lane(calls.axis.threads)
+        mine = lane >= 0
+        found[0, lane[mine]] = calls.ns(scene.low, scene.high)[mine]
+        found[1, lane[mine]] = calls.count(scene.low, scene.high)[mine]
+    return found[0], found[1]
+
+
+def _by_state(states: ThreadStates, count: int) -> tuple[IntArray, IntArray, BoolArray]:
+    """How often each lane left a CPU of its own will, and how often not; and whether the scheduler noted why nearly
+    each time."""
+    left, state = states.left_lane, states.state
+    pushed = np.bincount(left[state == ThreadState.RUNNING], minlength=count)
+    noted = np.bincount(left[np.isin(state, NOTED)], minlength=count)
+    return noted - pushed, pushed, (noted > 0) & (10 * noted >= 9 * np.bincount(left, minlength=count))
 
 
 def _cpus(running: CpuStretches, count: int) -> IntArray:
@@ -97,82 +120,23 @@ def _estimates(scene: HostScene, known: BoolArray) -> IntArray:
     return result
 
 
-class CallTotals(Struct, frozen=True):
-    """The calls of each lane in the range: their number, and the time inside them; `launches` is how many of them
-    launched work on each device, by key."""
-
-    api_ns: IntArray
-    api_calls: IntArray
-    sync_ns: IntArray
-    sync_calls: IntArray
-    os_ns: IntArray
-    launches: dict[str, IntArray]
-
-
-def thread_rows(scene: HostScene, states: ThreadStates) -> list[HostThread]:
-    """The threads that matter most: first those that launch, then by time on a CPU, then by the longest stall."""
-    totals, calls = _thread_totals(scene, states), _call_totals(scene)
-    length = np.append(states.away.end - states.away.start, 0)
-    ran = np.maximum(totals.on_cpu, totals.estimate)
-    order = np.lexsort((-length[totals.stall], -ran, ~scene.launching))
-    return [_row(scene, states, totals, calls, lane) for lane in order[:MOST_THREADS].tolist()]
-
-
-def _call_totals(scene: HostScene) -> CallTotals:
-    count = len(scene.axis.threads)
-    api_ns, api_calls = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    for calls in scene.api:
-        lane = scene.axis.lane(calls.axis.threads)
-        mine = lane >= 0
-        api_ns[lane[mine]] = calls.ns(scene.low, scene.high)[mine]
-        api_calls[lane[mine]] = calls.count(scene.low, scene.high)[mine]
-    sync = union(scene.axis.place(scene.sync.lane, scene.sync.spans))
-    thread = scene.host_trace.activity.api_calls.rows.thread
-    return CallTotals(
-        api_ns=api_ns,
-        api_calls=api_calls,
-        sync_ns=coverage(sync, scene.os_calls.lanes(scene.low, scene.high)),
-        sync_calls=np.bincount(scene.sync.lane, minlength=count),
-        os_ns=scene.os_calls.ns(scene.low, scene.high),
-        launches={
-            device.key: np.bincount(scene.axis.lane(thread[rows]), minlength=count)
-            for device, rows in zip(scene.devices, scene.launched, strict=True)
-        },
-    )
-
-
-def _row(scene: HostScene, states: ThreadStates, totals: ThreadTotals, calls: CallTotals, lane: int) -> HostThread:
-    """One lane; what is not known of it is None."""
-    thread, known = int(scene.axis.threads[lane]), bool(states.known[lane])
-    traced = len(scene.host_trace.activity.api_calls.rows) > 0
+def _row(
+    scene: HostScene, states: ThreadStates, columns: _Columns, launches: dict[str, IntArray], stall: int, lane: int
+) -> HostThread:
+    """One lane; what is not known of it is None. `launches` is how many calls of each launched work on a device."""
+    thread = int(scene.axis.threads[lane])
+    told: dict[str, Any] = {
+        name: int(values[lane]) if known[lane] else None for name, (values, known) in columns.items()
+    }
     return HostThread(
         pid=pid_of(thread),
         tid=tid_of(thread),
         name=scene.host_trace.thread_names.get(thread),
         process=scene.host_trace.program(process_of(thread)),
-        launches={key: int(times[lane]) for key, times in calls.launches.items() if times[lane]},
-        api_calls=int(calls.api_calls[lane]),
-        sync_calls=int(calls.sync_calls[lane]),
-        on_cpu_ns=_told(totals.on_cpu, lane, known),
-        off_cpu_ns=_told(totals.off_cpu, lane, known),
-        unknown_ns=scene.span - int(totals.on_cpu[lane] + totals.off_cpu[lane]) if known else None,
-        preempted_ns=_told(totals.preempted, lane, known),
-        preemptions=_told(totals.preemptions, lane, known),
-        on_cpu_estimate_ns=_told(totals.estimate, lane, not known),
-        switches=_told(totals.switches, lane, known),
-        voluntary=_told(totals.voluntary, lane, known),
-        involuntary=_told(totals.involuntary, lane, known),
-        cpus=_told(totals.cpus, lane, known),
-        migrations=_told(states.moved, lane, known),
-        worst_stall=_stall(scene, states, int(totals.stall[lane])),
-        api_ns=_told(calls.api_ns, lane, traced),
-        sync_ns=_told(calls.sync_ns, lane, traced),
-        os_ns=_told(calls.os_ns, lane, bool(scene.os_traced[lane])),
+        launches={key: int(times[lane]) for key, times in launches.items() if times[lane]},
+        worst_stall=_stall(scene, states, stall),
+        **told,
     )
-
-
-def _told(values: IntArray, lane: int, known: bool) -> int | None:
-    return int(values[lane]) if known and values[lane] != NOTHING else None
 
 
 def _stall(scene: HostScene, states: ThreadStates, row: int) -> Stall | None:
