@@ -9,7 +9,6 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.communication.facts import CollectiveKind
 from nsysdiag.comparison.facts import (
     Change,
     CollectiveChange,
@@ -24,7 +23,7 @@ from nsysdiag.comparison.side import LENGTH, Capture, Quantity, holds, mean_coun
 from nsysdiag.comparison.waterfall import LEAST_CHANGE, UNKNOWN
 from nsysdiag.diagnosis.facts import KERNELS as OF_KERNELS
 from nsysdiag.findings.facts import Finding
-from nsysdiag.kernels.facts import KernelRow
+from nsysdiag.kernels.facts import CollectiveKind, KernelRow
 from nsysdiag.memory.facts import CopyRow
 from nsysdiag.report import DeviceReport
 
