@@ -13,6 +13,7 @@ from nsysdiag.events.device import DeviceTimeline, of_processes
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, distinct_values
+from nsysdiag.iterations.happened import Happened
 from nsysdiag.iterations.loop import FEWEST, LAYER, STEP, Called, Inner, Loop, loop_of, pauses, through
 from nsysdiag.iterations.named import Kinds, is_step, stem_of
 
@@ -52,9 +53,7 @@ class _Launched(Struct, frozen=True):
         return cls(issued, start, end, (issued[on_main], start[on_main]))
 
 
-def named_loops(
-    device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, kinds: Kinds, whole: Intervals
-) -> list[Loop]:
+def named_loops(happened: Happened) -> list[Loop]:
     """The outermost ranges of one name that repeat and cover most of the time from the first to the last of them; loops
     that share no time, the longest first.
 
@@ -65,6 +64,7 @@ def named_loops(
     copies       [c]   [c]   [c]                           those of a stream that runs ahead begin no step
     ```
     """
+    device, calls, ranges, kinds = happened.device, happened.api.rows, happened.ranges, happened.kinds
     launched = np.flatnonzero(device.running & (device.launch >= 0))
     if len(launched) == 0 or len(ranges.rows) < FEWEST:
         return []
@@ -78,7 +78,7 @@ def named_loops(
         rows = ranges.rows.take(mine[chosen[mine]])
         if len(rows) >= FEWEST:
             work = _Launched.of(device, calls, launched[issued_by[thread]])
-            found += _of_thread(work, _ThreadRanges.of(rows, kinds), whole)
+            found += _of_thread(work, _ThreadRanges.of(rows, kinds), happened.whole)
     return apart(found)
 
 
