@@ -46,8 +46,8 @@ HOST = 1 << 40
 class Happened(Struct, frozen=True):
     """What shows levels of a device, in order of time: its operations, and the calls and ranges of the threads that
     launch them. `code` is that of the name. Operations have their time on the device, the others on the host. Nodes of
-    graphs that the trace lost are there, and take no time. Behind these columns is what they are made of: the span `whole`
-    of a device, its calls and ranges."""
+    graphs that the trace lost are there, and take no time. Behind these columns is what they are made of: the span
+    `whole` of a device, its calls and ranges."""
 
     time: IntArray
     end: IntArray
