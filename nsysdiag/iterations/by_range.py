@@ -180,7 +180,7 @@ def _counted_again(loop: Loop, number: IntArray) -> Loop:
         return loop
     if (number != number[0] + np.arange(len(number)) % each).any():
         return loop
-    return loop.in_doubt(each, through(loop.called, loop.starts[::each], int(loop.ends[-1])))
+    return loop.in_doubt(through(loop.called, loop.starts[::each], int(loop.ends[-1])), each)
 
 
 def _share_of_work(work: _Launched, spans: Intervals) -> float:
@@ -219,15 +219,15 @@ def _counted(named: _ThreadRanges, at: IntArray, rows: dict[int, IntArray], foun
     steps = [len(each.rows) for each in found if each.kind == STEP]
     if not steps or _cover(named.spans[at]) < LEAST_COVER:
         return []
-    counts = (
+    often = [
         word for word, mine in rows.items() if len(mine) >= TIMES * min(steps) and is_step(named.kinds.words[word])
-    )
-    return [_Family(rows[word], named.kinds.words[word]) for word in counts if _counts(named.number[rows[word]])]
-
-
-def _counts(number: IntArray) -> bool:
-    """Whether numbers count one by one, none of them twice."""
-    return bool(number[0] >= 0 and (np.diff(number) == 1).all())
+    ]
+    number = {word: named.number[rows[word]] for word in often}
+    return [
+        _Family(rows[word], named.kinds.words[word])
+        for word, its in number.items()
+        if its[0] >= 0 and (np.diff(its) == 1).all()  # one by one, none of them twice
+    ]
 
 
 def _of_one_stem(named: _ThreadRanges, at: IntArray, alone: float) -> list[_Family]:

@@ -96,24 +96,22 @@ def as_shown(loop: Loop, happened: Happened, *, evaluates: bool) -> Loop:
     if evaluates and any(found.usual.get(code) for code in happened.uploads | happened.updates):
         return loop
     longer = _longer(loop, found, happened)
-    return loop if longer is None else loop.in_doubt(max(round(len(loop) / len(longer)), 2), longer)
+    return loop if longer is None else loop.in_doubt(longer)
 
 
 def _shown(found: RepeatCounts, happened: Happened) -> bool:
     """Whether repeats exchange data with the host, or update weights, or do the same, several operations: else they may
     be one by chance."""
     whole = slice(found.size - (found.size > FEWEST_OUTER))  # the last one may be cut
-    often = {code for code, usual in found.usual.items() if usual and _regular(found.count[code][whole], usual)}
+    often = {
+        code for code, usual in found.usual.items() if usual and (found.count[code][whole] == usual).mean() >= IN_MOST
+    }
     if often & (happened.uploads | happened.downloads | happened.updates):
         return True
     if found.size >= FEW_REPEATS and len(often & happened.kernels) >= FEWEST_REGULAR:
         return True
     several = float(np.median(found.operations())) > 1
     return several and float(_same(found)[whole].mean()) >= IN_MOST
-
-
-def _regular(count: IntArray, usual: int) -> bool:
-    return float((count == usual).mean()) >= IN_MOST
 
 
 def _same(found: RepeatCounts) -> BoolArray:
@@ -130,16 +128,12 @@ def _same(found: RepeatCounts) -> BoolArray:
 def _longer(loop: Loop, found: RepeatCounts, happened: Happened) -> Loop | None:
     """The loop from behind one repeat with more work to the next such, where the trace does not show that these repeats
     are the steps."""
-    rarer = (special for special in _rarer(loop, happened) if not _is_step(special, found, happened))
+    rarer = (special for special in _rarer(loop, happened) if judged(special, found, happened) != (False, True))
     special = min(rarer, key=lambda each: (not each.exact, len(each.at)), default=None)
     if special is None:
         return None
     starts = np.append(loop.starts[:1], loop.starts[special.at + 1])
     return loop_of(loop.called, starts, np.zeros(len(starts) - 1, np.bool_), None, int(loop.ends[-1]))
-
-
-def _is_step(special: Special, found: RepeatCounts, happened: Happened) -> bool:
-    return judged(special, found, happened) == (False, True)
 
 
 def _rarer(loop: Loop, happened: Happened) -> list[Special]:
@@ -251,7 +245,7 @@ def perhaps_layers(loop: Loop, happened: Happened) -> Loop:
     if loop.called.range or loop.kind != STEP or not loop.certain or len(loop) >= MOST_LAYERS:
         return loop
     device = happened.device
-    if _exchanges(loop, device) > MOST_EXCHANGES:
+    if np.count_nonzero(_with_host(device) & (_place(loop, device.operations.start) >= 0)) > MOST_EXCHANGES:
         return loop
     usual = RepeatCounts.of(happened, loop.starts, int(loop.ends[-1])).usual
     inside = {code: count for code, count in usual.items() if count}
@@ -284,11 +278,6 @@ def _of_a_model(kernels: list[str]) -> bool:
     """Whether these are the kernels of a transformer's layer."""
     attention, product, norm = (any(map(each.search, kernels)) for each in (_ATTENTION, _PRODUCT, _NORM))
     return attention or (product and norm)
-
-
-def _exchanges(loop: Loop, device: DeviceTimeline) -> int:
-    """How many copies from or to the host begin while the loop runs."""
-    return int(np.count_nonzero(_with_host(device) & (_place(loop, device.operations.start) >= 0)))
 
 
 def _with_host(device: DeviceTimeline) -> BoolArray:

@@ -227,14 +227,9 @@ def judged(special: Special, found: RepeatCounts, happened: Happened) -> tuple[b
         logs = all(code >= HOST or code in happened.downloads for code in extra)
         return bool(added) and special.each < MANY_INNER, not added and (feeds or (reads and logs))
     if extra & happened.kernels and not _light(special, found, happened):
-        return _judged_by_kernels(special, network=bool(inner & happened.networks))
+        parts = bool(inner & happened.networks) or special.each <= FEW_PARTS
+        return parts or special.each % ROUND > 0, parts
     return not _shifted(special, found) and special.each % ROUND > 0, False
-
-
-def _judged_by_kernels(special: Special, *, network: bool) -> tuple[bool, bool]:
-    """Where neither level touches the host, and the outer one has kernels of its own."""
-    parts = network or special.each <= FEW_PARTS
-    return parts or special.each % ROUND > 0, parts
 
 
 def _shifted(special: Special, found: RepeatCounts) -> bool:
@@ -326,14 +321,9 @@ def outermost(loop: Loop, happened: Happened) -> Loop:
         steps = next((each for each in every if each.steps), None)
         if steps is None:
             doubted = next((each for each in every if not each.certain), None)
-            return loop if doubted is None else loop.in_doubt(_in_each(loop, doubted), doubted.loop)
+            return loop if doubted is None else loop.in_doubt(doubted.loop)
         loop = replace(steps.loop, certain=steps.certain)
     return loop
-
-
-def _in_each(loop: Loop, outer: OuterLoop) -> int:
-    """How many repeats are in each of a longer loop, two at least: the mean, as their number may vary."""
-    return max(round(len(loop) / len(outer.loop)), 2)
 
 
 def by_sequence(happened: Happened, known: list[Loop]) -> Loop | None:
