@@ -18,8 +18,7 @@ from nsysdiag.comparison.units import STEP
 from nsysdiag.comparison.waterfall import adding_up
 from nsysdiag.fields import Sentence
 from nsysdiag.messages import NotComparableError, UsageError
-from nsysdiag.replay.facts import FourParts, WhatIf, WhatIfDevice
-from nsysdiag.replay.options import text_of
+from nsysdiag.replay.facts import FourParts, WhatIf, WhatIfDevice, text_of
 from nsysdiag.report import CauseInfo, DeviceReport, Report
 from nsysdiag.units import format_ns, format_share
 

@@ -11,18 +11,11 @@ from nsysdiag.arrays.groups import summed
 from nsysdiag.fields import TextKind
 from nsysdiag.phrases import finished
 from nsysdiag.record import Record, rewritten
+from nsysdiag.replay.bounds import Prediction
 from nsysdiag.replay.changes import Changes
-from nsysdiag.replay.facts import (
-    KIND,
-    WHATIF_SCHEMA_VERSION,
-    CauseChange,
-    Identity,
-    Transform,
-    WhatIf,
-    WhatIfDevice,
-)
+from nsysdiag.replay.facts import KIND, WHATIF_SCHEMA_VERSION, CauseChange, Identity, Transform, WhatIf, WhatIfDevice
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.predict import Prediction, Told, floor_of, predict, savings_of
+from nsysdiag.replay.predict import Told, floor_of, predict, savings_of
 from nsysdiag.replay.reshaped import mostly_read
 from nsysdiag.replay.run import Run, four_parts, step_idle
 from nsysdiag.replay.sources import of_unknown_sources

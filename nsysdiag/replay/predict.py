@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from nsysdiag.causes import PLACE
 from nsysdiag.diagnosis.facts import LIKELY_BELOW, REPLAY, Predicted
-from nsysdiag.events.identity import process_of
-from nsysdiag.events.rows import distinct_values
 from nsysdiag.findings.facts import Finding
 from nsysdiag.messages import UsageError
-from nsysdiag.replay.bounds import BoundCase, bounds_of, computing, spread_of_mean
+from nsysdiag.replay.bounds import Prediction, prediction_of
 from nsysdiag.replay.changes import Changes, View
-from nsysdiag.replay.edges import NEVER_NS, EdgeKind, Edges, replay
 from nsysdiag.replay.facts import Identity, Saving, Transform
 from nsysdiag.replay.fixes import apply_fix, may_differ, taken_out
 from nsysdiag.replay.model import Model
+from nsysdiag.replay.moments import NEVER_NS, EdgeKind, Edges, replay
 from nsysdiag.replay.reshaped import with_edges
 from nsysdiag.replay.run import Run, as_run, four_parts, run_of, step_idle
-from nsysdiag.replay.step_work import StepWork
 from nsysdiag.replay.transforms import MOST_NEAR, SHAPES, apply, edges_of, handed_over_ns
 from nsysdiag.report import Outlook
 
@@ -33,52 +28,6 @@ MOST_ERROR = 0.02
 MOST_OUTLIVED = 0.2
 """Of the replayed time: a model with synchronizations that outlast what they are known to wait for by more predicts
 nothing."""
-MOST_APART = 0.25
-"""Of the length: a prediction whose bounds are further apart says only that it cannot tell."""
-
-UNPROVEN = "Most of the idle time has no evidence of what the host did: that may take the time as well."
-
-
-class Prediction(Struct, frozen=True):
-    """The length of a step or of the window as it was, as predicted with `changes`, and the bounds of that, in ns.
-    `why` says why the bounds are apart, `shorter` why it may be shortest. `entangled`: more may be saved than the fixed
-    part takes. Where processes run at once on a GPU, more may run at once; where ranks wait for each other, one may
-    hold up another."""
-
-    changes: Changes
-    now: Run
-    run: Run
-    low_ns: int
-    high_ns: int
-    why: Sequence[str] = ()
-    entangled: bool = False
-    shorter: str = ""
-
-    @property
-    def cannot_tell(self) -> bool:
-        """Whether the bounds are too far apart for the predicted length to say anything."""
-        return self.high_ns - self.low_ns > MOST_APART * self.now.ns
-
-    def saving(self, most: float, taken_ns: int | None = None) -> Prediction:
-        """The same, but no more than this share is saved; what is entangled may save more. Kernels in several streams
-        of one process may run at the same time then, where they did not; those of several take turns. Nor is more saved
-        than `taken_ns`, if it is given. The share is of all judged time: where others work on the device, too, it is
-        none of the steps, and the replayed steps may differ from the rest by their spread."""
-        model = self.changes.model
-        if (model.step_work < StepWork.OWN).any() and taken_ns is None:
-            return self
-        least = math.ceil((1 - most) * self.now.ns)
-        if len(distinct_values(process_of(model.launched_by))) == 1:
-            least -= max(round(computing(model, self.now) - computing(model, self.run)), 0)
-        least = least if taken_ns is None else max(least, self.now.ns - taken_ns)
-        run = replace(self.run, longer=max(least - self.run.ns, 0))
-        differs = spread_of_mean(self.now.steps, self.run.steps // self.run.each) if self.now.count > 1 else 0.0
-        low_ns = min(self.low_ns, run.ns) if self.entangled else max(self.low_ns, least - round(differs))
-        return replace(self, run=run, low_ns=low_ns, high_ns=max(self.high_ns, least))
-
-    def unproven(self) -> Prediction:
-        """The same, but nothing may be saved: what the host did around it has no evidence, and may take the time."""
-        return replace(self, high_ns=max(self.high_ns, self.now.ns), why=[*self.why, UNPROVEN])
 
 
 def identity_of(model: Model) -> Identity:
@@ -132,7 +81,7 @@ def predict(
                 apply(changes, transform)
             else:
                 _fix(changes, transform.of, known)
-    made = prediction_of(likely, identity, others)
+    made = prediction_of(likely, identity.length_error, others)
     alone = len(transforms) == 1 and (transforms[0].option, transforms[0].of) == ("overlap", "copies")
     most = handed_over_ns(model) if alone else None
     return made if most is None else made.saving(1.0, most)
@@ -146,14 +95,6 @@ def _fix(changes: Changes, finding: str, findings: Mapping[str, Finding]) -> Non
         raise UsageError(
             f"the fix of finding '{finding}' cannot be replayed: {reason}", hint="the report has a bound instead"
         )
-
-
-def prediction_of(changes: Changes, identity: Identity, others: Sequence[Changes] = ()) -> Prediction:
-    """The prediction of changes. The lengths of the same changes made in other ways (`others`) are bounds, too."""
-    case = BoundCase.of(changes, others)
-    found = bounds_of(case, identity.length_error)
-    bounds = (found.low_ns, found.high_ns, found.why, found.entangled, found.shorter)
-    return Prediction(changes, case.now, case.run, *bounds)
 
 
 # What each finding would bring, the findings that pay together, and what stays when nothing but the GPUs is left.
@@ -248,7 +189,7 @@ def predicted(
         for finding in findings:
             if reason := apply_fix(changes, finding, among):
                 return reason
-    return prediction_of(likely, identity, others)
+    return prediction_of(likely, identity.length_error, others)
 
 
 def _waits_before_mpi(model: Model, finding: Finding) -> bool:

@@ -6,10 +6,10 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, union
 from nsysdiag.events.rows import distinct
+from nsysdiag.replay.beside import REGULAR
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.pacing import NORMAL
-from nsysdiag.replay.step_work import REGULAR
 from nsysdiag.replay.work import Class
 
 LATE = 1.02
@@ -41,7 +41,7 @@ def _shorten_host(changes: Changes) -> None:
     part = (
         np.zeros(len(pieces), dtype=np.int64) if changes.view == View.LEAST else _launches_before(model, device, step)
     )
-    changes.time[:] *= _factors(model, device, step, part, pieces.end - pieces.start)
+    changes.time[:] *= _factors(model, device, step, part, pieces.length)
     _take_out_waits(changes)
 
 
@@ -95,8 +95,7 @@ def _median_rank(ns: FloatArray) -> FloatArray:
     """The times in each step (the last axis) of the rank (the first axis) that is the median over all; of two the
     other rank. What is usual in a step alone would vary less than any rank does."""
     order = np.argsort(ns.sum(axis=-1), axis=0)[(len(ns) - 1) // 2]
-    found: FloatArray = np.take_along_axis(ns, order[None, :, None], axis=0)
-    return found
+    return np.take_along_axis(ns, order[None, :, None], axis=0)
 
 
 def _late(ns: FloatArray) -> BoolArray:
@@ -145,7 +144,7 @@ def _kernels_before(model: Model, device: IntArray, step: IntArray) -> IntArray:
 
 def _step_of(model: Model, device: IntArray, time: IntArray) -> IntArray:
     """The step of the rank of a device at each time, counted from 1; of what belongs to none (-1), that of all."""
-    step = np.searchsorted(model.stretch.borders, time, side="right")
+    step = model.stretch.step(time) + 1
     for each, borders in zip(model.devices, _borders(model), strict=True):
         mine = device == each
         step[mine] = np.searchsorted(borders, time[mine], side="right")

@@ -20,10 +20,12 @@ from nsysdiag.arrays.intervals import (
     union,
 )
 from nsysdiag.causes.thread_waits import SWITCH_INTERVAL_NS, TIMED_WAIT
+from nsysdiag.events.calls import named_like
 from nsysdiag.events.host import place_api_calls
-from nsysdiag.events.identity import joint, pid_of, process_of, tid_of
+from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.rows import CallTable, Rows, ThreadAxis, distinct, distinct_values, place_calls
 from nsysdiag.replay.pacing import WAITED_NS
+from nsysdiag.replay.work import keyed
 from nsysdiag.wakeups.levels import MOST_HOPS
 from nsysdiag.wakeups.loaders import Finder, HostTrace, Loaders, WaitingThreads
 from nsysdiag.wakeups.waits import Ends, Waits, wakes_another
@@ -95,9 +97,7 @@ def _matched(thread: IntArray, begun: IntArray, calls: CallTable, rows: IntArray
     if len(rows) == 0 or len(thread) == 0:
         return Births.empty()
     owner, kin = (process_of(each) * (not alone) for each in (calls.thread[rows], thread))
-    _, code = distinct(np.concatenate((owner, kin)))
-    moments, rank = distinct(np.concatenate((calls.start[rows], begun)))
-    called, asked = np.split(joint(code, rank, len(moments)), [len(rows)])
+    called, asked = keyed((owner, calls.start[rows]), (kin, begun))
     order, kids = np.argsort(called, kind="stable"), np.argsort(asked, kind="stable")
     last = nearest_before(called[order], asked[kids])
     same = np.searchsorted(last, last, side="right") - 1 - np.arange(len(last))
@@ -208,10 +208,9 @@ def _told_apart(woken: Wakes) -> Wakes:
 def _rest(posted: Wakes, waiting: IntArray, waking: IntArray) -> IntArray:
     """For each wait, how long its waker goes on in ns after it woke the thread, until it waits in turn: 0 where it
     waits already. `waiting` and `waking` are numbers of the threads."""
-    moments, rank = distinct(np.concatenate((posted.begin, posted.at)))
-    begin, at = np.split(rank, 2)
-    order = np.lexsort((begin, waiting))
-    last = nearest_before(joint(waiting[order], begin[order], len(moments)), joint(waking, at, len(moments)))
+    begin, at = keyed((waiting, posted.begin), (waking, posted.at))
+    order = np.argsort(begin, kind="stable")
+    last = nearest_before(begin[order], at)
     row = order[np.maximum(last, 0)]
     inside = (last >= 0) & (waiting[row] == waking) & (posted.end[row] > posted.at)
     following = order[np.minimum(last + 1, len(order) - 1)]
@@ -249,7 +248,7 @@ def _of_threads(
     loads = loaders.by_waker(waits, found.thread, found.at)
     loads |= loaders.in_range(waits.thread, Intervals(waits.start, waits.end))
     loader, held = loads.astype(np.int64), interpreter[sure].astype(np.int64)
-    names = np.array([LOCKS.fullmatch(name) is not None for name in [*view.host.os_calls.names, ""]], dtype=np.int64)
+    names = np.append(named_like(view.host.os_calls.names, LOCKS), False)
     lock = np.maximum(names[waits.name], held) * SURE_LOCK
     lock = np.where((lock == 0) & _may_be_interpreter(host_trace, view, waits), MAYBE_LOCK, lock)
     lock = np.where((lock == 0) & (waits.ends == Ends.RELEASE) & ~loads, SEMAPHORE, lock)
@@ -264,8 +263,8 @@ def _may_be_interpreter(host_trace: HostTrace, view: WaitingThreads, waits: Wait
     ones alone `gil_waits` cannot tell."""
     processes, code = distinct(process_of(waits.thread))
     python = [PYTHON.fullmatch(host_trace.program(each) or "") is not None for each in processes.tolist()]
-    timed = [TIMED_WAIT.fullmatch(name) is not None for name in [*view.host.os_calls.names, ""]]
-    alike = np.array([*python, False])[code] & np.array(timed)[waits.name]
+    timed = np.append(named_like(view.host.os_calls.names, TIMED_WAIT), False)
+    alike = np.array([*python, False])[code] & timed[waits.name]
     found: BoolArray = alike & (waits.end - waits.start <= SWITCH_INTERVAL_NS[1])
     return found
 
@@ -339,3 +338,16 @@ class CallsOf(Struct, frozen=True):
 
     def _place(self, thread: IntArray, at: IntArray) -> IntArray:
         return self.axis.position(self.axis.lane(thread), at)
+
+
+def loaders(woken: Wakes) -> IntArray:
+    """The threads that load data: those that end waits for input, and those that they wait for in turn, such as the
+    worker behind the thread that feeds its queue. A thread that only waits for input is none, though it may tell the
+    worker what to load."""
+    found = np.unique(woken.waker[woken.loader > 0])
+    served = np.setdiff1d(woken.thread[woken.loader > 0], found)
+    behind = found
+    while len(behind):
+        behind = np.setdiff1d(woken.waker[np.isin(woken.thread, behind)], np.union1d(found, served))
+        found = np.union1d(found, behind)
+    return found

@@ -10,9 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import astuple
 
-from nsysdiag.replay.edges import EdgeKind, begun_before, launch_cost, of_devices, program_order
-from nsysdiag.replay.moments import DEVICE, NEVER, Meetings, Moments, What, moments_of
-from nsysdiag.replay.work import Before, Class, Pace, Work, pace_of
+from nsysdiag.replay.device_waits import Behind
+from nsysdiag.replay.edges import KnownOrder, launch_cost, program_order
+from nsysdiag.replay.meetings import Meetings
+from nsysdiag.replay.moments import DEVICE, NEVER, EdgeKind, Edges, Moments, What, moments_of
+from nsysdiag.replay.orders import Before, Pace, pace_of
+from nsysdiag.replay.work import Class, Work
 from tests.replay.making import VARIED, calls_of, model_of_pair, threads_of, work_of, works
 
 THREAD = 7
@@ -28,6 +31,28 @@ def pace(work: Work) -> Pace:
     return pace_of(Work.empty(), Work.empty().issued, Before.empty(), Work.empty().issued, 2)
 
 
+def order_of(work: Work, begin: int = 0) -> KnownOrder:
+    """What is known of operations that threads launch and do not wait for."""
+    threads, calls, meetings, none = threads_of(work), calls_of(work), alone(work), Before.empty()
+    moments, places = moments_of(work, threads, calls, meetings)
+    return KnownOrder(
+        begin=begin,
+        work=work,
+        calls=calls,
+        threads=threads,
+        meetings=meetings,
+        moments=moments,
+        places=places,
+        in_order=Edges.empty(),
+        length=work.length,
+        cost=np.zeros(len(work), dtype=np.int64),
+        awaited=none,
+        barred=none,
+        pace=pace(work),
+        behind=Behind.empty(),
+    )
+
+
 @given(works())
 def test_moments_are_in_order(work: Work) -> None:
     moments, places = moments_of(work, threads_of(work), calls_of(work), alone(work))
@@ -40,18 +65,17 @@ def test_moments_are_in_order(work: Work) -> None:
 @given(works())
 def test_edges_of_devices_go_forward(work: Work) -> None:
     """Whatever overlaps, takes no time, or starts at once."""
-    _, places = moments_of(work, threads_of(work), calls_of(work), alone(work))
-    edges = of_devices(work, places, Before.empty(), Before.empty(), pace(work), work.length)
+    order = order_of(work)
+    edges = Edges.concatenate(order.on_devices())
     assert (edges.source < edges.target).all()
-    into = np.isin(places.operation, edges.target[edges.kind == EdgeKind.STREAM])
+    into = np.isin(order.places.operation, edges.target[edges.kind == EdgeKind.STREAM])
     assert into.tolist() == [bool((work.stream[:at] == work.stream[at]).any()) for at in range(len(work))]
 
 
 @given(works(), st.integers(-10, 20))
 def test_what_was_launched_before_starts_when_it_did(work: Work, begin: int) -> None:
-    moments, places = moments_of(work, threads_of(work), calls_of(work), alone(work))
-    time = np.append(min([begin, *moments.time.tolist()]), moments.time)
-    edges = begun_before(work, places, begin, time)
+    order = order_of(work, begin)
+    edges, time = order.begun_before(), order.time
     assert (time[edges.source] + edges.ns == time[edges.target]).all()
     assert len(edges) <= len(np.unique(work.stream))
 
@@ -101,8 +125,7 @@ def test_a_point_was_never_released() -> None:
 
 def test_nodes_of_a_graph_that_overlap_are_in_order_of_their_starts() -> None:
     work = work_of([(0, 0, 9, 0, Class.COMPUTE, 0), (0, 4, 9, 0, Class.COMPUTE, 4)])
-    _, places = moments_of(work, threads_of(work), calls_of(work), alone(work))
-    edges = of_devices(work, places, Before.empty(), Before.empty(), pace(work), work.length)
+    edges = Edges.concatenate(order_of(work).on_devices())
     assert (edges.ns.tolist(), edges.row.tolist()) == ([4], [-1])
 
 

@@ -13,9 +13,9 @@ from nsysdiag.messages import UsageError
 from nsysdiag.pipeline.changes import Replayed
 from nsysdiag.replay.answer import answered
 from nsysdiag.replay.changes import Changes
-from nsysdiag.replay.edges import replay
 from nsysdiag.replay.facts import Identity, Transform
 from nsysdiag.replay.model import Model
+from nsysdiag.replay.moments import replay
 from nsysdiag.replay.predict import MOST_ERROR, floor_of, identity_of, predict
 from nsysdiag.replay.run import run_of
 from nsysdiag.replay.transforms import apply, causes_of

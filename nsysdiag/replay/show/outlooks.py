@@ -23,8 +23,7 @@ from nsysdiag.document.one_line import whatif_command
 from nsysdiag.document.view import WORK, share_of
 from nsysdiag.document.words import counted
 from nsysdiag.findings.show import where
-from nsysdiag.replay.facts import Transform
-from nsysdiag.replay.options import text_of
+from nsysdiag.replay.facts import Transform, text_of
 from nsysdiag.units import capitalized, format_ns, format_share, format_speedup, format_two_ns
 
 if TYPE_CHECKING:
