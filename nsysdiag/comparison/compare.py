@@ -22,7 +22,6 @@ from nsysdiag.comparison.facts import (
     Unit,
     WorkChange,
 )
-from nsysdiag.comparison.gap_groups import GapGroupTable, cut_notes, gap_group_changes, gap_times, gaps_of, recaused
 from nsysdiag.comparison.headline import headline
 from nsysdiag.comparison.job import (
     Compared,
@@ -33,20 +32,33 @@ from nsysdiag.comparison.job import (
     verdict_of,
     with_accounts,
 )
-from nsysdiag.comparison.matching import (
+from nsysdiag.comparison.rows import (
     GRAPH,
     MOST_KERNELS,
+    GapGroupTable,
     collective_changes,
     copy_changes,
+    cut_notes,
     finding_changes,
+    gap_group_changes,
+    gap_times,
+    gaps_of,
     kernel_changes,
     kernel_times,
     launch_metrics,
+    recaused,
     utilization_metrics,
     workload,
 )
-from nsysdiag.comparison.pairing import NOT_COMPARED, capture_notes, paired, settings_notes, uncompared, window_notes
-from nsysdiag.comparison.side import Capture
+from nsysdiag.comparison.sides import (
+    NOT_COMPARED,
+    Capture,
+    capture_notes,
+    paired,
+    settings_notes,
+    uncompared,
+    window_notes,
+)
 from nsysdiag.comparison.step_pairs import aligned_steps
 from nsysdiag.comparison.units import ITERATIONS, DeviceSides, OneRun, in_units
 from nsysdiag.comparison.waterfall import (

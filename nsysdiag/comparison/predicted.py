@@ -18,9 +18,8 @@ from nsysdiag.comparison.facts import (
     Unit,
 )
 from nsysdiag.comparison.job import DIFFER, MEAN, speedup, top_changes
-from nsysdiag.comparison.pairing import UNNAMED, refuse_models
 from nsysdiag.comparison.predicted_sides import DeviceLength, Length, OneSide, of_captures, of_prediction, replayed
-from nsysdiag.comparison.side import IDLE, WORK
+from nsysdiag.comparison.sides import IDLE, UNNAMED, WORK, refuse_models
 from nsysdiag.comparison.units import STEP, OneRun
 from nsysdiag.comparison.waterfall import (
     IMPROVED,

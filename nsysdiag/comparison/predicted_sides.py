@@ -13,7 +13,7 @@ from nsysdiag import typed
 from nsysdiag.comparison.compare import side_trace
 from nsysdiag.comparison.facts import SideTrace
 from nsysdiag.comparison.job import DIFFER, SLOW
-from nsysdiag.comparison.side import IDLE, LENGTH, WORK, Capture, by_iterations, by_phase, by_window, column
+from nsysdiag.comparison.sides import IDLE, LENGTH, WORK, Capture, by_iterations, by_phase, by_window, column
 from nsysdiag.comparison.units import STEP
 from nsysdiag.comparison.waterfall import adding_up
 from nsysdiag.fields import Sentence

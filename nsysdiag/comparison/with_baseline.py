@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from nsysdiag.comparison.compare import compare_reports
 from nsysdiag.comparison.facts import BaselineUse, Comparison
-from nsysdiag.comparison.pairing import paired, read_from
-from nsysdiag.comparison.side import LENGTH, Capture
+from nsysdiag.comparison.sides import LENGTH, Capture, paired, read_from
 from nsysdiag.comparison.significance import FEWEST_RUNS, student
 from nsysdiag.comparison.units import in_units
 from nsysdiag.comparison.waterfall import LEAST_CHANGE

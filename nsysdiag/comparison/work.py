@@ -20,8 +20,8 @@ from nsysdiag.comparison.facts import (
     Unit,
     WorkChange,
 )
-from nsysdiag.comparison.matching import ADDED, BOTH, GONE
-from nsysdiag.comparison.side import COMPUTE, COPIED, Capture, column, mean_count, total
+from nsysdiag.comparison.rows import ADDED, BOTH, GONE
+from nsysdiag.comparison.sides import COMPUTE, COPIED, Capture, column, mean_count, total
 from nsysdiag.comparison.units import ITERATIONS, DeviceSides, weighted_median
 from nsysdiag.comparison.waterfall import DECIDED, LEAST_CHANGE, UNKNOWN
 from nsysdiag.kernels.kinds import BOUND_BY_MEMORY, KernelFamily, family_of
