@@ -22,7 +22,8 @@ from nsysdiag.comparison.facts import (
     SignatureChange,
 )
 from nsysdiag.comparison.sides import LENGTH, NOT_COMPARED, Capture, Columns, holds, mean_count, mean_operations
-from nsysdiag.comparison.waterfall import LEAST_CHANGE, UNKNOWN
+from nsysdiag.comparison.significance import LEAST_CHANGE
+from nsysdiag.comparison.waterfall import UNKNOWN
 from nsysdiag.diagnosis.facts import KERNELS as OF_KERNELS
 from nsysdiag.fields import value_at
 from nsysdiag.findings.facts import Finding

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from nsysdiag.comparison.facts import Change, Move, PartChange, Renaming, Step
 from nsysdiag.comparison.sides import IDLE, LENGTH, NOT_COMPARED, WORK, Capture, Columns, column
-from nsysdiag.comparison.significance import LEVEL, Values, drawn_means, drift, freedom, interval, student
+from nsysdiag.comparison.significance import LEAST_CHANGE, LEVEL, Values, drawn_means, drift, freedom, interval, student
 from nsysdiag.units import format_ns, format_share, listed
 
 # The change of each part of a unit of work, with its interval and verdict.
@@ -20,7 +20,6 @@ from nsysdiag.units import format_ns, format_share, listed
 # Where several devices are compared, one comparison in twenty may be wrong, not one device in twenty: `corrected`
 # judges all of them by Hochberg's procedure.
 
-LEAST_CHANGE = 0.02
 LEAST_OF_LENGTH = 0.005
 LEAST_OF_RUN = 0.05
 """Of the total time of one run: what one and the same program may take more or less when it is run again."""
