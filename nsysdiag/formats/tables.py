@@ -28,8 +28,8 @@ from nsysdiag.launches import words as launches
 from nsysdiag.memory import show as memory
 from nsysdiag.phases.facts import Phase, PhaseDevice
 from nsysdiag.ranges import show as ranges
-from nsysdiag.ranks.show.words import BY_NAME as RANK_TABLES
-from nsysdiag.ranks.show.words import RANK_COLUMNS
+from nsysdiag.ranks.show.blocks import BY_NAME as RANK_TABLES
+from nsysdiag.ranks.show.blocks import RANK_COLUMNS
 from nsysdiag.report import CauseInfo, DeviceReport, Gap, Report, SignatureRow, Slice
 from nsysdiag.time.facts import STATES
 from nsysdiag.utilization import show as utilization
