@@ -19,8 +19,10 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.intervals import equal_edges
+from nsysdiag.document.drawings import FULL
 from nsysdiag.document.names import call_site_label, clip, visible, whole
-from nsysdiag.document.packed import FULL, LANES, unpack_lanes
+from nsysdiag.document.packed import LANES, unpack_lanes
 from nsysdiag.document.view import Causes, as_read, by_rank, slices_by_time, window_parts
 from nsysdiag.document.words import path_label, thread_label, window_sentence
 from nsysdiag.findings.words import told
@@ -288,18 +290,21 @@ def _arguments(finding: Finding, causes: Causes) -> Event:
 def counters(report: Report, device: DeviceReport, process: int) -> list[Event]:
     """The shares of compute, communication, copies and idle time, in per cent of each bucket: an event at each change,
     and zeros at the end. Nothing in a report without a timeline."""
-    timelines = {} if isinstance(report.timeline, msgspec.UnsetType) else report.timeline
-    found = unpack_lanes(timelines[device.key], MOST_BUCKETS) if device.key in timelines else None
-    if found is None:
+    timeline = None if report.timeline is msgspec.UNSET else report.timeline.get(device.key)
+    fitting = [each for each in timeline.levels if 0 < each.buckets <= MOST_BUCKETS] if timeline else []
+    if timeline is None or not fitting:
         return []
-    values = np.stack([found.lanes[name] for name in LANES], axis=1)
+    level = max(fitting, key=lambda each: each.buckets)
+    columns = unpack_lanes(level)
+    values = np.stack([columns[name] for name in LANES], axis=1)
+    edges = equal_edges(timeline.start_ns, timeline.end_ns, level.buckets).tolist()
     changed = np.flatnonzero(np.any(values[1:] != values[:-1], axis=1)) + 1
     events = []
     for at in [0, *changed.tolist()]:
         percent = {name: round(100 * share / FULL, 1) for name, share in zip(LANES, values[at].tolist(), strict=True)}
         busy = round(100 - percent["idle"], 1)
-        events.append(counter(process, COUNTER, found.edges[at], {"busy": busy, **percent}))
-    return [*events, counter(process, COUNTER, found.edges[-1], dict.fromkeys(("busy", *LANES), 0.0))]
+        events.append(counter(process, COUNTER, edges[at], {"busy": busy, **percent}))
+    return [*events, counter(process, COUNTER, edges[-1], dict.fromkeys(("busy", *LANES), 0.0))]
 
 
 GENERATOR = "nsysdiag"
