@@ -13,6 +13,7 @@ from nsysdiag.document.names import visible
 from nsysdiag.messages import JSON, MARKUP, TEXT, UsageError
 from nsysdiag.plugins import FORMATS as FORMATS_GROUP
 from nsysdiag.plugins import plugins
+from nsysdiag.record import to_json, value_in
 from nsysdiag.report import Report
 
 
@@ -72,14 +73,14 @@ class Format(Struct, frozen=True):
 
 _KNOWN = (
     Format("html", ".html", "HTML report in one file", "html.page", MARKUP),
-    Format("json", ".json", "JSON, the saved report", "json_", JSON),
+    Format("json", ".json", "JSON, the saved report", "format", JSON, "render_json", "is_json"),
     Format("md", ".md", "Markdown for tickets", "prose", TEXT, "render_markdown", "is_markdown"),
     Format("txt", ".txt", "text summary", "prose", TEXT, "render_text", "is_text"),
     Format("csv", ".csv", "CSV, the gaps, and one more file for every other table", "tables", TEXT),
     Format("prom", ".prom", "OpenMetrics gauges for a Prometheus textfile collector", "openmetrics", TEXT),
-    Format("perfetto", ".perfetto.json", "trace events of the gaps, for ui.perfetto.dev", "perfetto", JSON),
-    Format("folded", ".folded", "collapsed stacks of idle time and waits, for flame graphs", "flames", TEXT, "folded"),
-    Format("speedscope", ".speedscope.json", "the same for speedscope.app", "flames", JSON, "speedscope"),
+    Format("perfetto", ".perfetto.json", "trace events of the gaps, for ui.perfetto.dev", "viewers", JSON, "perfetto"),
+    Format("folded", ".folded", "collapsed stacks of idle time and waits, for flame graphs", "viewers", TEXT, "folded"),
+    Format("speedscope", ".speedscope.json", "the same for speedscope.app", "viewers", JSON, "speedscope"),
     Format("junit", ".junit.xml", "JUnit XML, one test case a budget", "batch.ci", MARKUP, "junit_report", "is_junit"),
     Format("sarif", ".sarif", "SARIF 2.1.0 for code scanning", "batch.ci", JSON, "sarif_report", "is_sarif"),
 )
@@ -105,3 +106,13 @@ def format_for(path: str, possible: Collection[str] = FORMATS.keys()) -> str:
         return max(fitting, key=lambda known: len(known.suffix)).name
     suffixes = ", ".join(known.suffix for known in FORMATS.values() if known.name in possible)
     raise UsageError(f"no format has the suffix of '{visible(path)}'", hint=f"the suffixes are: {suffixes}")
+
+
+def render_json(report: Report, _options: RenderOptions) -> bytes:
+    """The report as UTF-8 JSON: the saved form, from which every other one can be made."""
+    return to_json(report)
+
+
+def is_json(data: bytes) -> bool:
+    """Does the document name us as its tool?"""
+    return bool(value_in(data, "tool", "name") == "nsysdiag")
