@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from nsysdiag.ci.facts import FAIL, IGNORE
 from nsysdiag.diagnosis import show as diagnosis
 from nsysdiag.document.blocks import EVERYWHERE, Block, Column, Command, Detail, Paragraph, Part, Section, Table, named
-from nsysdiag.document.columns import CODE, MARK, TEXT, StatusMark
+from nsysdiag.document.columns import CODE, MARK, TEXT
 from nsysdiag.document.markdown import Piece, comment, markdown_blocks, markdown_of
 from nsysdiag.document.names import MARKER, code, text, visible
 from nsysdiag.document.text import heading, printed, text_of, wide_enough
 from nsysdiag.document.view import Context
 from nsysdiag.findings import show as findings
 from nsysdiag.formats import sections
+from nsysdiag.formats.batch import entries
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.replay.show import outlooks
 from nsysdiag.trace.show import source
@@ -29,20 +29,16 @@ if TYPE_CHECKING:
 # Budgets in a comment on a pull request: what is broken, what is not known, and the command that accepts it.
 
 MOST_COMMANDS = 10
-FAILS, WARNS = StatusMark("▲", "fails", "worse"), StatusMark("◆", "warns", "mixed")
 COLUMNS = (Column("Budget", CODE, head=True, length=120), Column("State", MARK), Column("What", TEXT, length=400))
 
 
 def section(options: RenderOptions) -> Section:
     """Broken budgets, those that fail first, then those that cannot be judged; without blocks where there is none."""
-    broken = sorted((each for each in options.budgets if each.broken), key=lambda each: each.level != FAIL)
-    rows = [(each.budget, FAILS if each.level == FAIL else WARNS, each.sentence) for each in broken]
-    rows += [
-        (each.budget, FAILS if each.outcome == FAIL else WARNS, f"It cannot be judged: {each.why}")
-        for each in options.unjudged
-        if each.outcome != IGNORE
-    ]
-    commands = [command for each in broken if each.level == FAIL and (command := options.accept.get(each.id))]
+    broken = entries.failing_first(each for each in options.budgets if each.broken)
+    rows = [(each.budget, entries.budget_mark(each), each.sentence) for each in broken]
+    unjudged = entries.shown_unjudged(options.unjudged)
+    rows += [(each.budget, entries.budget_mark(each), entries.not_judged(each)) for each in unjudged]
+    commands = [command for each in broken if entries.fails(each) and (command := options.accept.get(each.id))]
     blocks: list[Block] = [Table("", COLUMNS, rows, sortable=False, noun="budgets", limit=EVERYWHERE)]
     if commands:
         blocks += [Paragraph("To accept it:"), *map(Command, commands[:MOST_COMMANDS])]
