@@ -20,11 +20,10 @@ from nsysdiag.batch.task import MARKS as REPORT_MARKS
 from nsysdiag.batch.task import Outcome, Shared, Task, targets
 from nsysdiag.ci.facts import BatchEntry, BatchSummary, HistoryLine
 from nsysdiag.findings.rules import cause_infos
-from nsysdiag.formats import prose
+from nsysdiag.formats import is_json, prose
 from nsysdiag.formats.batch import ci, trend
 from nsysdiag.formats.batch.summary import render_comment, render_markdown, render_page
 from nsysdiag.formats.documents import IsOurs, check, write
-from nsysdiag.formats.format import is_json
 from nsysdiag.formats.html import page
 from nsysdiag.limits import SAVED_BYTES
 from nsysdiag.messages import OutputError, printable

@@ -234,8 +234,8 @@ class _Trial:
             return recorded(found, self.words, self.span, target, private, self.out.but(force=True))
 
     def _keep(self, documents: "dict[str, Record]") -> None:
+        from nsysdiag.formats import is_json
         from nsysdiag.formats.documents import write
-        from nsysdiag.formats.format import is_json
         from nsysdiag.process import make_folder
         from nsysdiag.record import to_json
 

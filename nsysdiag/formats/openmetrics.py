@@ -14,7 +14,7 @@ from msgspec import Struct
 from nsysdiag.document.columns import part
 from nsysdiag.document.view import SEVERITIES
 from nsysdiag.fields import NS, SUM, NumberUnit, leaves_at, value_at
-from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats import RenderOptions
 from nsysdiag.report import DeviceReport, Report
 from nsysdiag.units import NS_PER
 

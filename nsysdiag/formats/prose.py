@@ -15,9 +15,8 @@ from nsysdiag.document.names import MARKER, code, text, visible
 from nsysdiag.document.text import heading, printed, text_of, wide_enough
 from nsysdiag.document.view import Context
 from nsysdiag.findings import show as findings
-from nsysdiag.formats import sections
+from nsysdiag.formats import RenderOptions, sections
 from nsysdiag.formats.batch import entries
-from nsysdiag.formats.format import RenderOptions
 from nsysdiag.replay.show import outlooks
 from nsysdiag.trace.show import source
 from nsysdiag.units import format_bytes
@@ -77,9 +76,8 @@ def _comment(context: Context, key: str, options: RenderOptions) -> bytes:
         if section is not None
     ]
     if options.details or report.diagnosis is None:
-        several = len(report.devices) > 1
         for group in sections.groups(context):
-            where = f"{group.device.key}: " if several and group.device else ""
+            where = f"{group.device.key}: " if group.nested and group.device else ""
             pieces += [Piece(each, 4, folded=True, title=f"{where}{each.title}") for each in group.sections]
     return comment(key, report.trace.file, pieces, _origin(report, options), options.report_url)
 
@@ -90,13 +88,11 @@ def _origin(report: Report, options: RenderOptions) -> list[Part]:
 
 
 def _in_full(context: Context) -> list[str]:
-    several = len(context.report.devices) > 1
     blocks = []
     for group in sections.groups(context):
-        nested = several and group.device is not None
-        if group.device and nested:
+        if group.device and group.nested:
             blocks.append(f"## {text(group.device.name)} ({text(group.device.key)})")
-        blocks += [line for section in group.sections for line in markdown_of(section, 3 if nested else 2)]
+        blocks += [line for section in group.sections for line in markdown_of(section, 3 if group.nested else 2)]
     return blocks
 
 
@@ -132,14 +128,12 @@ def _first_screen(context: Context, width: int) -> list[RenderableType]:
 
 
 def _all_sections(context: Context, width: int) -> list[RenderableType]:
-    several = len(context.report.devices) > 1
     blocks: list[RenderableType] = []
     for group in sections.groups(context):
-        nested = several and group.device is not None
-        if group.device and nested:
+        if group.device and group.nested:
             key = group.device.key
             blocks.append(heading(f"Details of {key}", f"more of it: --device {key}, and the other formats"))
-        detail = Detail.BRIEF if nested else Detail.SUMMARY
+        detail = Detail.BRIEF if group.nested else Detail.SUMMARY
         blocks += [line for section in group.sections for line in text_of(section, detail, width)]
     return blocks
 

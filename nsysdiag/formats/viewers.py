@@ -26,7 +26,7 @@ from nsysdiag.document.packed import LANES, unpack_lanes
 from nsysdiag.document.view import Causes, as_read, by_rank, slices_by_time, window_parts
 from nsysdiag.document.words import path_label, thread_label, window_sentence
 from nsysdiag.findings.words import told
-from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats import RenderOptions
 from nsysdiag.ranges.show import IDLE, SAMPLES, WAITS, rows_of
 from nsysdiag.record import value_in
 from nsysdiag.report import DeviceReport, Gap, Operation, Report

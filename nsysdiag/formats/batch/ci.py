@@ -38,7 +38,7 @@ from nsysdiag.units import format_ns, format_share
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from nsysdiag.formats.format import RenderOptions
+    from nsysdiag.formats import RenderOptions
     from nsysdiag.report import CauseInfo, Report
 
 

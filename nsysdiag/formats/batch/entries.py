@@ -33,7 +33,7 @@ from nsysdiag.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from nsysdiag.formats.format import RenderOptions
+    from nsysdiag.formats import RenderOptions
 
 
 # The rows of a batch, one a trace and GPU with the state of this GPU, the worst first.

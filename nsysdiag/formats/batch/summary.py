@@ -16,9 +16,9 @@ from nsysdiag.document.markdown import Piece, comment, markdown_document
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import PARTS
 from nsysdiag.document.words import NO_GPU_WORK, SEVERITY_ICONS, counted
+from nsysdiag.formats import RenderOptions
 from nsysdiag.formats.batch import entries
 from nsysdiag.formats.batch.entries import FAILED, BatchRow, budget_mark, fails, rows, shown_name, shown_unjudged, told
-from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.html import page
 from nsysdiag.units import format_exact_ns, format_ns, format_share
 

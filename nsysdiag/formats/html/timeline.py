@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.document import words
-from nsysdiag.document.blocks import Chart, SectionScope
+from nsysdiag.document.blocks import Chart, Section, SectionScope
 from nsysdiag.document.drawings import (
     Area,
     DrawnLane,
@@ -22,7 +22,7 @@ from nsysdiag.document.drawings import (
 )
 from nsysdiag.document.packed import unpack_lanes
 from nsysdiag.document.view import WORK, Causes, Context
-from nsysdiag.formats.html.section import ReportSection, View, report_section
+from nsysdiag.formats.html.section import View, drawn_section
 from nsysdiag.formats.html.timeline_data import DrawnGaps, drawn_gaps, timeline_data, timelines
 from nsysdiag.units import format_count, format_exact_ns, format_ns, format_share
 
@@ -160,13 +160,11 @@ def _lane_sentences(levels: TimelineLevels) -> Iterator[str]:
         yield f"{words.counted(levels.threads_left_out, 'more launching thread')} not drawn."
 
 
-def _run(context: Context) -> SectionScope:
-    """From the first to the last operation of all devices."""
+def section(context: Context) -> Section | None:
+    """From the first to the last operation of all devices; None without a timeline."""
     drawn = [levels for _device, levels in timelines(context.report)]
+    if not drawn:
+        return None
     start, end = min(each.start_ns for each in drawn), max(each.end_ns for each in drawn)
-    return SectionScope("run", f"{format_ns(end - start)} from {words.instant(start)} to {words.instant(end)}")
-
-
-section: ReportSection = report_section(
-    "timeline", "Timeline", lambda context: timelines(context.report), view, scope=_run
-)
+    run = SectionScope("run", f"{format_ns(end - start)} from {words.instant(start)} to {words.instant(end)}")
+    return drawn_section("timeline", "Timeline", partial(view, context), scope=run)
