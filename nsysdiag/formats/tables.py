@@ -20,7 +20,7 @@ from nsysdiag.document.names import call_site_label, host_code_label, visible, w
 from nsysdiag.document.view import Causes, by_length, by_time, ledger_rows, slices_by_time
 from nsysdiag.document.words import path_label
 from nsysdiag.findings.words import FACTS, JUDGED
-from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats import RenderOptions
 from nsysdiag.host import show as host
 from nsysdiag.iterations.facts import Iteration, ServingPhase
 from nsysdiag.kernels.facts import FamilyTime, KernelRow

@@ -18,8 +18,8 @@ from nsysdiag.document.names import text
 from nsysdiag.document.text import heading, text_of, text_page, wide_enough
 from nsysdiag.document.view import Causes, as_read
 from nsysdiag.document.words import path_label
+from nsysdiag.formats import RenderOptions
 from nsysdiag.formats import prose as failures
-from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.html.assets import page_script, page_style, steps_script
 from nsysdiag.formats.html.page import PlacedSection, environment, framed
 from nsysdiag.record import to_json

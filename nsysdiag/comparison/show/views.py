@@ -35,7 +35,7 @@ from nsysdiag.document.drawings import (
     stack,
 )
 from nsysdiag.document.words import counted
-from nsysdiag.formats.html.timeline_lanes import level_lanes
+from nsysdiag.formats.html.timeline import level_lanes
 from nsysdiag.units import format_ns, format_signed_share
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The report as a separate trace for ui.perfetto.dev: gaps with their causes, and other results.
+"""The report for other viewers: trace events for ui.perfetto.dev, and flame graphs.
 
 ```
   gpu0   verdict     |The GPU is idle 51.6% of the time ...        |
@@ -8,33 +8,34 @@
          time % idle ▁▁█▁▁▁▁█████████████████████████▁▁▁▁▁▁
 ```
 
-It can be shown with the capture itself: the times are those of the trace.
+The events can be shown with the capture itself: the times are those of the trace.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
-from msgspec import Struct
 
+from nsysdiag.arrays.intervals import IntArray, equal_edges
+from nsysdiag.document.drawings import FULL
 from nsysdiag.document.names import call_site_label, clip, visible, whole
-from nsysdiag.document.packed import FULL, LANES, unpack_lanes
+from nsysdiag.document.packed import LANES, unpack_lanes
 from nsysdiag.document.view import Causes, as_read, by_rank, slices_by_time, window_parts
 from nsysdiag.document.words import path_label, thread_label, window_sentence
 from nsysdiag.findings.words import told
-from nsysdiag.formats.format import RenderOptions
-from nsysdiag.record import UNREADABLE
+from nsysdiag.formats import RenderOptions
+from nsysdiag.ranges.show import IDLE, SAMPLES, WAITS, rows_of
+from nsysdiag.record import value_in
 from nsysdiag.report import DeviceReport, Gap, Operation, Report
 from nsysdiag.saved import unpack
+from nsysdiag.units import decimal
+from nsysdiag.version import __version__
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from nsysdiag.findings.facts import Finding
-
-    Packed = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 
 # Events of the Chrome trace-event format, which ui.perfetto.dev and chrome://tracing open.
@@ -43,69 +44,28 @@ if TYPE_CHECKING:
 
 LONGEST_NAME, LONGEST_TEXT = 200, 500
 Event = dict[str, object]
-
-
-class Track(msgspec.Struct, frozen=True):
-    """A row of events: a thread of a process, by the numbers that events name it with."""
-
-    process: int
-    thread: int
+Track = dict[str, int]
+"""A row of events: a thread of a process, by the numbers that events name it with."""
 
 
 def micros(ns: int) -> msgspec.Raw:
     """Nanoseconds as an exact JSON number in µs: `1234567` is `1234.567`."""
-    sign, size = ("-", -ns) if ns < 0 else ("", ns)
-    return msgspec.Raw(f"{sign}{size // 1000}.{size % 1000:03d}".encode())
+    return msgspec.Raw(decimal(ns, 3).encode())
 
 
 def span(track: Track, category: str, name: str, start_ns: int, length_ns: int, args: Event) -> Event:
     """A complete event: something that lasts."""
-    return {
-        "ph": "X",
-        "pid": track.process,
-        "tid": track.thread,
-        "ts": micros(start_ns),
-        "dur": micros(length_ns),
-        "cat": category,
-        "name": clip(name, LONGEST_NAME),
-        "args": safe(args),
-    }
+    return _event("X", track, start_ns, {"dur": micros(length_ns)}, category, name, args)
 
 
-def instant(track: Track, category: str, name: str, at_ns: int, args: Event) -> Event:
-    """Something at a moment, on its track alone."""
-    return {
-        "ph": "i",
-        "pid": track.process,
-        "tid": track.thread,
-        "ts": micros(at_ns),
-        "s": "t",
-        "cat": category,
-        "name": clip(name, LONGEST_NAME),
-        "args": safe(args),
-    }
+def _event(phase: str, track: Track, at_ns: int, own: Event, category: str, name: str, args: Event) -> Event:
+    named: Event = {"cat": category, "name": clip(name, LONGEST_NAME), "args": safe(args)}
+    return {"ph": phase, **track, "ts": micros(at_ns), **own, **named}
 
 
-def counter(process: int, name: str, at_ns: int, values: dict[str, float]) -> Event:
-    """The values of some series from a moment on."""
-    return {"ph": "C", "pid": process, "ts": micros(at_ns), "name": name, "args": values}
-
-
-def process_names(process: int, name: str, place: int) -> list[Event]:
-    """What a process is called, and where it stands among the others."""
-    return [
-        {"ph": "M", "pid": process, "name": "process_name", "args": {"name": clip(name, LONGEST_NAME)}},
-        {"ph": "M", "pid": process, "name": "process_sort_index", "args": {"sort_index": place}},
-    ]
-
-
-def track_names(track: Track, name: str, place: int) -> list[Event]:
-    """The name of a track, and its position in its process."""
-    where: Event = {"ph": "M", "pid": track.process, "tid": track.thread}
-    return [
-        {**where, "name": "thread_name", "args": {"name": name}},
-        {**where, "name": "thread_sort_index", "args": {"sort_index": place}},
-    ]
+def _described(track: Track, what: str, **args: object) -> Event:
+    """What a process or a track is called, or where it stands among the others."""
+    return {"ph": "M", **track, "name": what, "args": args}
 
 
 def safe(value: object) -> object:
@@ -122,37 +82,28 @@ def safe(value: object) -> object:
 # Gaps as trace events: those that the report describes in full, all others with their cause.
 
 
-class GapEvents(Struct, frozen=True):
-    """The events of each device in order of time, and what of all gaps they leave out."""
-
-    events: list[list[Event]]
-    shown: int
-    left_out: int
-    left_out_ns: int
-    left_out_longest_ns: int
-
-
-def gap_events(report: Report, most: int, tracks: list[Track]) -> GapEvents:
-    """A span for each gap; of more than `most` gaps of all devices together the longest."""
+def gap_events(report: Report, most: int, tracks: list[Track]) -> tuple[list[list[Event]], Event]:
+    """A span for each gap of each device in order of time, and what of all gaps that leaves out; of more than `most`
+    gaps of all devices together the longest are kept."""
     packed = [unpack(device.gaps_packed) for device in report.devices]
     kept = _longest([lengths for _starts, lengths, _causes in packed], most)
     causes = Causes(report.causes)
     events = [
-        _of_device(device, causes, track, (starts[chosen], lengths[chosen], codes[chosen]))
+        _of_device(device, causes, track, starts[chosen], lengths[chosen], codes[chosen])
         for device, track, (starts, lengths, codes), chosen in zip(report.devices, tracks, packed, kept, strict=True)
     ]
-    left = [lengths[~chosen] for (_starts, lengths, _codes), chosen in zip(packed, kept, strict=True)]
-    return GapEvents(
-        events,
-        shown=sum(len(each) for each in events),
-        left_out=sum(len(lengths) for lengths in left),
-        left_out_ns=sum(int(lengths.sum()) for lengths in left),
-        left_out_longest_ns=max((int(lengths.max()) for lengths in left if len(lengths)), default=0),
-    )
+    parts = [lengths[~chosen] for (_starts, lengths, _codes), chosen in zip(packed, kept, strict=True)]
+    left = np.concatenate([np.empty(0, dtype=np.int64), *parts])
+    return events, {
+        "gaps": sum(map(len, events)),
+        "gaps_left_out": len(left),
+        "gaps_left_out_ns": int(left.sum()),
+        "gaps_left_out_longest_ns": int(left.max(initial=0)),
+    }
 
 
-def _longest(lengths: list[npt.NDArray[np.int64]], most: int) -> list[npt.NDArray[np.bool_]]:
-    """Which gaps of each device are among the `most` longest of all; of equal ones those that come first."""
+def _longest(lengths: list[IntArray], most: int) -> list[IntArray]:
+    """True for the gaps of each device that are among the `most` longest of all; of equal ones the first."""
     every = np.concatenate([np.empty(0, dtype=np.int64), *lengths])
     kept = np.zeros(len(every), dtype=np.bool_)
     kept[np.argsort(-every, kind="stable")[:most]] = True
@@ -160,11 +111,12 @@ def _longest(lengths: list[npt.NDArray[np.int64]], most: int) -> list[npt.NDArra
     return np.split(kept, ends[:-1]) if lengths else []
 
 
-def _of_device(device: DeviceReport, causes: Causes, track: Track, packed: Packed) -> list[Event]:
+def _of_device(
+    device: DeviceReport, causes: Causes, track: Track, starts: IntArray, lengths: IntArray, codes: IntArray
+) -> list[Event]:
     described = {gap.start_ns: gap for gap in device.gaps}
     ids = device.gaps_packed.cause_ids
     titles = [causes.title(each) for each in ids]
-    starts, lengths, codes = packed
     order = np.argsort(starts, kind="stable")
     rows = zip(starts[order].tolist(), lengths[order].tolist(), codes[order].tolist(), strict=True)
     return [
@@ -203,10 +155,9 @@ def _operation(operation: Operation | None) -> Event | None:
 # The trace events in addition to gaps: verdict, iterations, findings, and the split of the time as counters.
 
 MOST_BUCKETS = 4096
-COUNTER = "time %"
 
 
-def verdict_events(device: DeviceReport, track: Track) -> list[Event]:
+def _verdict(device: DeviceReport, track: Track) -> Event:
     """The verdict over the window of the device."""
     window = device.window
     args: Event = {
@@ -217,10 +168,10 @@ def verdict_events(device: DeviceReport, track: Track) -> list[Event]:
         "coverage": device.coverage,
         "notes": device.notes,
     }
-    return [span(track, "verdict", device.verdict.sentence, window.start_ns, window.end_ns - window.start_ns, args)]
+    return span(track, "verdict", device.verdict.sentence, window.start_ns, window.end_ns - window.start_ns, args)
 
 
-def iteration_events(device: DeviceReport, causes: Causes, track: Track) -> list[Event]:
+def _iterations(device: DeviceReport, causes: Causes, track: Track) -> list[Event]:
     """The iterations that the report lists."""
     rows = sorted(device.iterations.rows, key=lambda row: row.start_ns) if device.iterations else []
     events = []
@@ -237,7 +188,7 @@ def iteration_events(device: DeviceReport, causes: Causes, track: Track) -> list
     return events
 
 
-def finding_events(report: Report, device: DeviceReport, causes: Causes, track: Track) -> list[Event]:
+def _findings(report: Report, device: DeviceReport, causes: Causes, track: Track) -> list[Event]:
     """Each finding over its representative gap; without a gap at its first row of evidence, else at the start of the
     window."""
     gaps = _representatives(device)
@@ -249,22 +200,16 @@ def finding_events(report: Report, device: DeviceReport, causes: Causes, track: 
             events.append((start, span(track, "finding", finding.title, start, length, arguments)))
         else:
             at = finding.rows[0].start_ns if finding.rows else device.window.start_ns
-            events.append((at, instant(track, "finding", finding.title, at, arguments)))
+            events.append((at, _event("i", track, at, {"s": "t"}, "finding", finding.title, arguments)))
     return [event for _start, event in sorted(events, key=lambda pair: pair[0])]
 
 
 def _representatives(device: DeviceReport) -> dict[str | None, tuple[int, int]]:
     """Start and length of the gap that stands for a signature, by its id."""
     starts, lengths, _codes = unpack(device.gaps_packed)
-    order = np.argsort(starts, kind="stable")
-    starts, lengths = starts[order], lengths[order]
-    wanted = np.array([row.representative_start_ns for row in device.signatures], dtype=np.int64)
-    places = np.searchsorted(starts, wanted).tolist()
-    return {
-        row.id: (row.representative_start_ns, int(lengths[at]))
-        for row, at in zip(device.signatures, places, strict=True)
-        if at < len(starts) and starts[at] == row.representative_start_ns
-    }
+    length_of = dict(zip(starts.tolist(), lengths.tolist(), strict=True))
+    moments = {row.id: row.representative_start_ns for row in device.signatures}
+    return {id: (start, length_of[start]) for id, start in moments.items() if start in length_of}
 
 
 def _arguments(finding: Finding, causes: Causes) -> Event:
@@ -285,21 +230,26 @@ def _arguments(finding: Finding, causes: Causes) -> Event:
     }
 
 
-def counters(report: Report, device: DeviceReport, process: int) -> list[Event]:
+def _counters(report: Report, device: DeviceReport, process: int) -> list[Event]:
     """The shares of compute, communication, copies and idle time, in per cent of each bucket: an event at each change,
     and zeros at the end. Nothing in a report without a timeline."""
-    timelines = {} if isinstance(report.timeline, msgspec.UnsetType) else report.timeline
-    found = unpack_lanes(timelines[device.key], MOST_BUCKETS) if device.key in timelines else None
-    if found is None:
+    timeline = None if report.timeline is msgspec.UNSET else report.timeline.get(device.key)
+    fitting = [each for each in timeline.levels if 0 < each.buckets <= MOST_BUCKETS] if timeline else []
+    if timeline is None or not fitting:
         return []
-    values = np.stack([found.lanes[name] for name in LANES], axis=1)
-    changed = np.flatnonzero(np.any(values[1:] != values[:-1], axis=1)) + 1
-    events = []
-    for at in [0, *changed.tolist()]:
-        percent = {name: round(100 * share / FULL, 1) for name, share in zip(LANES, values[at].tolist(), strict=True)}
-        busy = round(100 - percent["idle"], 1)
-        events.append(counter(process, COUNTER, found.edges[at], {"busy": busy, **percent}))
-    return [*events, counter(process, COUNTER, found.edges[-1], dict.fromkeys(("busy", *LANES), 0.0))]
+    level = max(fitting, key=lambda each: each.buckets)
+    columns = unpack_lanes(level)
+    values = np.stack([columns[name] for name in LANES], axis=1)
+    changed = [0, *(np.flatnonzero(np.any(values[1:] != values[:-1], axis=1)) + 1).tolist()]
+    shown = []
+    for shares in values[changed].tolist():
+        percent = {name: round(100 * share / FULL, 1) for name, share in zip(LANES, shares, strict=True)}
+        shown.append({"busy": round(100 - percent["idle"], 1), **percent})
+    edges = equal_edges(timeline.start_ns, timeline.end_ns, level.buckets)[[*changed, -1]].tolist()
+    return [
+        {"ph": "C", "pid": process, "ts": micros(at), "name": "time %", "args": args}
+        for at, args in zip(edges, [*shown, dict.fromkeys(("busy", *LANES), 0.0)], strict=True)
+    ]
 
 
 GENERATOR = "nsysdiag"
@@ -310,20 +260,18 @@ NUMBERS = 10
 """Numbers for each device: that of its process, then those of its tracks, all different."""
 
 
-def render(report: Report, _options: RenderOptions) -> bytes:
+def perfetto(report: Report, _options: RenderOptions) -> bytes:
     """The events of each device, one a line: names first, then each track in order of time."""
     report = as_read(report)
-    gaps = gap_events(report, MOST_GAPS, [_track(place, "gaps") for place in range(len(report.devices))])
-    events = [event for place in range(len(report.devices)) for event in _device(report, place, gaps)]
+    places = range(len(report.devices))
+    gaps, left_out = gap_events(report, MOST_GAPS, [_track(place, "gaps") for place in places])
+    events = [event for place in places for event in _events(report, place, gaps[place])]
     about = {
         "generator": GENERATOR,
         "version": visible(report.tool.version),
         "trace": visible(report.trace.file),
         "fingerprint": visible(report.trace.fingerprint),
-        "gaps": gaps.shown,
-        "gaps_left_out": gaps.left_out,
-        "gaps_left_out_ns": gaps.left_out_ns,
-        "gaps_left_out_longest_ns": gaps.left_out_longest_ns,
+        **left_out,
     }
     encoder = msgspec.json.Encoder()
     lines = b",\n".join(encoder.encode(event) for event in events)
@@ -333,34 +281,92 @@ def render(report: Report, _options: RenderOptions) -> bytes:
 
 def _track(place: int, name: str) -> Track:
     process = NUMBERS * (place + 1)
-    return Track(process, process + 1 + TRACKS.index(name))
+    return {"pid": process, "tid": process + 1 + TRACKS.index(name)}
 
 
-def _device(report: Report, place: int, gaps: GapEvents) -> list[Event]:
+def _events(report: Report, place: int, gaps: list[Event]) -> list[Event]:
     device, causes = report.devices[place], Causes(report.causes)
     tracks = {name: _track(place, name) for name in TRACKS}
-    process = tracks["gaps"].process
-    events = process_names(process, f"{device.key} {device.name}", place)
+    process = NUMBERS * (place + 1)
+    title = clip(f"{device.key} {device.name}", LONGEST_NAME)
+    events = [
+        _described({"pid": process}, "process_name", name=title),
+        _described({"pid": process}, "process_sort_index", sort_index=place),
+    ]
     for at, (name, track) in enumerate(tracks.items()):
-        events += track_names(track, name, at)
-    events += verdict_events(device, tracks["verdict"])
-    events += iteration_events(device, causes, tracks["iterations"])
-    events += finding_events(report, device, causes, tracks["findings"])
-    events += gaps.events[place]
-    return events + counters(report, device, process)
+        events += [_described(track, "thread_name", name=name), _described(track, "thread_sort_index", sort_index=at)]
+    return [
+        *events,
+        _verdict(device, tracks["verdict"]),
+        *_iterations(device, causes, tracks["iterations"]),
+        *_findings(report, device, causes, tracks["findings"]),
+        *gaps,
+        *_counters(report, device, process),
+    ]
 
 
-class _About(msgspec.Struct):
-    generator: str
+# Flame graphs: collapsed stacks, and the JSON of speedscope.
+#
+# ```
+# gpu0 idle;Host code;step #;on a CPU;main;load 5300000      a line a stack, ns behind it
+# ```
+#
+# flamegraph.pl, inferno and speedscope read the lines. Speedscope's own file has a graph for each device and kind:
+#
+# ```
+# {"shared": {"frames": [{"name": "Host code"}, ...]},
+#  "profiles": [{"type": "sampled", "name": "gpu0 idle", "unit": "nanoseconds", "samples": [[0, 3]], "weights": [53]}]}
+# ```
+
+SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+_FIRST_LINE = re.compile(rb"[^;\n]*\b(%s|%s|%s)(;[^\n]*)? [0-9]+\n" % (IDLE.encode(), WAITS.encode(), SAMPLES.encode()))
 
 
-class _PerfettoMark(msgspec.Struct):
-    otherData: _About  # noqa: N815 - the format calls it so
+def folded(report: Report, _options: RenderOptions) -> bytes:
+    """A line for each stack, the longest of each graph first. In a name, `;` would begin another frame. Without any,
+    one of no time."""
+    lines = [
+        f"{';'.join(_frame(each) for each in (name, *frames))} {ns}\n"
+        for name, stacks in _graphs(report).items()
+        for frames, ns in stacks
+    ]
+    return "".join(lines or [f"{IDLE} 0\n"]).encode()
+
+
+def _frame(name: str) -> str:
+    return " ".join(visible(name).replace(";", ":").split()) or "?"
+
+
+def speedscope(report: Report, _options: RenderOptions) -> bytes:
+    """All graphs as sampled profiles with weights in ns."""
+    number: dict[str, int] = {}
+    profiles = []
+    for name, stacks in _graphs(report).items():
+        samples = [[number.setdefault(visible(each), len(number)) for each in frames] for frames, _ in stacks]
+        weights = [ns for _, ns in stacks]
+        fixed = {"type": "sampled", "name": name, "unit": "nanoseconds", "startValue": 0, "endValue": sum(weights)}
+        profiles.append(fixed | {"samples": samples, "weights": weights})
+    made = {
+        "$schema": SCHEMA,
+        "shared": {"frames": [{"name": each} for each in number]},
+        "profiles": profiles,
+        "name": visible(report.trace.file),
+        "activeProfileIndex": 0,
+        "exporter": f"{GENERATOR}@{__version__}",
+    }
+    return msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n"
+
+
+def _graphs(report: Report) -> dict[str, list[tuple[list[str], int]]]:
+    """The stacks with their ns, by device and kind."""
+    found: dict[str, list[tuple[list[str], int]]] = {}
+    for device, kind, each in rows_of(as_read(report)):
+        found.setdefault(f"{device} {kind}".strip(), []).append((each.frames, each.ns))
+    return found
 
 
 def is_ours(data: bytes) -> bool:
-    """Does the metadata name us as the generator?"""
-    try:
-        return msgspec.json.decode(data, type=_PerfettoMark).otherData.generator == GENERATOR
-    except UNREADABLE:
-        return False
+    """Whether we wrote this file: trace events by their metadata, flame graphs by their first line or their ends."""
+    if value_in(data, "otherData", "generator") == GENERATOR or _FIRST_LINE.match(data):
+        return True
+    return SCHEMA.encode() in data[:200] and f'"exporter": "{GENERATOR}@'.encode() in data[-200:]
