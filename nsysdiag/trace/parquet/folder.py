@@ -25,8 +25,7 @@ from nsysdiag.process import private_folder
 from nsysdiag.shortage import has_room, is_shortage, memory_short
 from nsysdiag.trace.capabilities import add_ends, has_changed, sha256_of
 from nsysdiag.trace.catalog import decode, immutable_uri, quoted
-from nsysdiag.trace.formats import named
-from nsysdiag.trace.parquet.names import SUFFIX, table_paths
+from nsysdiag.trace.formats import SUFFIX, named, table_paths
 from nsysdiag.trace.parquet.reader import ParquetDatabase, found_tables, key_of
 from nsysdiag.trace.parquet.values import filtered, integers, is_bytes, is_foreign, nulls, plain, reals, release
 
