@@ -25,8 +25,7 @@ from nsysdiag.record import UNREADABLE, to_json
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json
 from nsysdiag.shortage import is_shortage, memory_short
-from nsysdiag.trace.formats import named_format
-from nsysdiag.trace.nsys_files import REPORT, SQLITE
+from nsysdiag.trace.formats import REPORT, SQLITE, named_format
 from nsysdiag.units import format_bytes
 
 Load = Callable[[Path, Settings], Report]
