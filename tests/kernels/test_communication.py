@@ -13,7 +13,7 @@ from tests.ledger.traces import only_device
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.communication.facts import Communication
+    from nsysdiag.kernels.facts import Communication
 
 REDUCE, GATHER = "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "ncclDevKernel_AllGather_RING_LL"
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.communication.communication import _rates
-from nsysdiag.communication.facts import CollectiveKind
-from nsysdiag.communication.show import bandwidth, bandwidth_rows
 from nsysdiag.document.view import Context
 from nsysdiag.events.collectives import Collectives
 from nsysdiag.events.nvtx import FIELD, MESSAGE, RANKS
+from nsysdiag.kernels.communication import _rates
+from nsysdiag.kernels.facts import CollectiveKind
+from nsysdiag.kernels.show import bandwidth, bandwidth_rows
 from nsysdiag.peaks import PRECISIONS, dense_peak, host_link_of, link_of, memory_of, peer_link_of
 from tests.builder import TraceBuilder, global_tid
 from tests.ledger.traces import only_device

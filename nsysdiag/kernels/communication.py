@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from nsysdiag.arrays.groups import group_durations
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, intersect, subtract, union
-from nsysdiag.communication.facts import CollectiveKind, MpiCall
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.collectives import KINDS, MEETINGS, SEND_RECEIVE, Collectives, kind_of
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import NamedRows, ThreadAxis, distinct, distinct_values
 from nsysdiag.gaps.gaps import Gaps
+from nsysdiag.kernels.facts import CollectiveKind, MpiCall
 from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.peaks import link_of, switch_adds
 from nsysdiag.units import format_bytes
