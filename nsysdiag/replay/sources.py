@@ -17,10 +17,10 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, coverage, union
 from nsysdiag.causes import BLOCKED, PLACE
 from nsysdiag.causes.input_output import IO_WAIT
 from nsysdiag.causes.thread_waits import SLEEP
-from nsysdiag.communication.communication import steady_sends
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import NamedRows, distinct
+from nsysdiag.kernels.communication import steady_sends
 from nsysdiag.replay.beside import StepWork, answered
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.model import Model

@@ -30,7 +30,7 @@ from nsysdiag.document.markdown import markdown_of, markdown_page
 from nsysdiag.document.text import text_of as terminal_text
 from nsysdiag.document.text import text_page, wide_enough
 from nsysdiag.document.view import PARTS, Causes, as_read, share_of
-from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats import RenderOptions
 from nsysdiag.formats.html.page import document
 from nsysdiag.record import to_json
 from nsysdiag.replay.facts import WhatIf, text_of
