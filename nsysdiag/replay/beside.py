@@ -171,15 +171,10 @@ def _makers(ranges: RangeRows, threads: IntArray, stretch: Stretch) -> tuple[Int
         return rows[:0], rows[:0]
     found, thread = distinct(ranges.thread[rows])
     makes = _in_each_step(thread, ranges.start[rows], len(found), stretch)
-    works = [_in_ranges(ranges.take(rows[thread == each]), stretch) for each in range(len(found))]
+    its = [ranges.take(rows[thread == each]) for each in range(len(found))]
+    spans = [union(Intervals(each.start, each.end)) for each in its]
+    works = [max(round(len(each) / stretch.count), 1) * each.total() // len(each) for each in spans]
     return found[makes], np.array(works)[makes]
-
-
-def _in_ranges(ranges: RangeRows, stretch: Stretch) -> int:
-    """How long in a step a thread is in these ranges, in ns."""
-    spans = union(Intervals(ranges.start, ranges.end))
-    each = max(round(len(spans) / stretch.count), 1)
-    return int(each * spans.total()) // len(spans)
 
 
 def _in_each_step(thread: IntArray, begin: IntArray, count: int, stretch: Stretch) -> BoolArray:

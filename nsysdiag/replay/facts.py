@@ -30,6 +30,9 @@ from nsysdiag.report import CauseInfo, Tool, TraceInfo
 
 WHATIF_SCHEMA_VERSION = "2"
 KIND = "whatif"
+CAVEAT = (
+    "Not predicted: contention for clocks, memory bandwidth and SMs; data dependencies that the trace does not show."
+)
 Per = Literal["step", "window"]
 
 

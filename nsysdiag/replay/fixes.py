@@ -171,16 +171,11 @@ def may_only_move(model: Model, finding: Finding) -> bool:
     longer have it. What the host does once before the first work may have no part that another thread can do."""
     starts = finding.bottleneck == STARTUP and finding.variant != COMPILING
     starts |= finding.cause == BEFORE_WORK and finding.bottleneck == HOST
-    return (starts and not model.stretch.stepwise) or _polls(model, finding) or _disk_is_busy(model, finding)
-
-
-def _disk_is_busy(model: Model, finding: Finding) -> bool:
-    """Whether workers that read wait for a disk that is busy all the time: more of them read no faster if they share
-    it."""
+    # Workers that read may wait for a disk that is busy all the time.
     reads = finding.cause == INPUT_WAIT and finding.variant == WORKER_READS
-    return reads and reads_ns(Changes.none(model)) * model.stretch.count >= BUSY * (
-        model.stretch.end - model.stretch.begin
-    )
+    least = BUSY * (model.stretch.end - model.stretch.begin)
+    busy = reads and reads_ns(Changes.none(model)) * model.stretch.count >= least
+    return (starts and not model.stretch.stepwise) or _polls(model, finding) or busy
 
 
 def _polls(model: Model, finding: Finding) -> bool:

@@ -108,8 +108,13 @@ def exchanges(device: IntArray, start: IntArray, end: IntArray) -> Met:
     for period in range(1, min(MOST_GROUPS, start.shape[1] // FEWEST) + 1):
         turns = [slice(turn, None, period) for turn in range(period)]
         linked = [_linked(start[:, turn], end[:, turn]) for turn in turns]
-        if all(each is not None for each in linked):
-            return _left_alone(device, start, [each for each in linked if each is not None])
+        known = [each for each in linked if each is not None]
+        if len(known) == period:
+            # A meeting for each kernel, which it leaves, and to which those come that it exchanges with.
+            members, groups = start.shape
+            links = np.stack([known[group % period] for group in range(groups)])
+            group, leaving, coming = np.nonzero(links)
+            return Met(group * members + leaving, device[coming], start[coming, group], leaving == coming)
     return Met.empty()
 
 
@@ -121,14 +126,6 @@ def _linked(start: IntArray, end: IntArray) -> BoolArray | None:
     apart = np.ptp(end - came, axis=0)
     explained = np.mean((apart <= ENDS_APART_NS) & ((end - came).min(axis=0) >= 0)) >= 1 - RARE
     return found if explained and (found.sum(axis=1) > 1).all() else None
-
-
-def _left_alone(device: IntArray, start: IntArray, linked: list[BoolArray]) -> Met:
-    """A meeting for each kernel, which it leaves, and to which those come that it exchanges with."""
-    members, groups = start.shape
-    links = np.stack([linked[group % len(linked)] for group in range(groups)])
-    group, leaving, coming = np.nonzero(links)
-    return Met(group * members + leaving, device[coming], start[coming, group], leaving == coming)
 
 
 class Transfers(Rows, frozen=True):

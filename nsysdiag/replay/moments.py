@@ -20,7 +20,7 @@ from nsysdiag.replay.meetings import Meetings, MpiCalls
 from nsysdiag.replay.orders import NONE
 from nsysdiag.replay.pacing import Timed
 from nsysdiag.replay.wakes import Wakes
-from nsysdiag.replay.work import Work
+from nsysdiag.replay.work import Work, keyed
 
 DEVICE = 0
 """In place of a thread: the moment is an operation's."""
@@ -52,15 +52,15 @@ class Moments(Rows, frozen=True):
     cause: IntArray
 
     @classmethod
-    def points(cls, time: IntArray, what: What, thread: IntArray) -> Moments:
-        """Moments that end no wait."""
-        none = np.full(len(time), -1)
-        return cls(time, np.full(len(time), what), thread, time, np.full(len(time), NEVER), none)
+    def points(cls, time: IntArray, what: What, thread: IntArray | int) -> Moments:
+        """Moments that end no wait, of one thread or of many."""
+        what_of, owner, never, none = (np.full(len(time), each) for each in (what, thread, NEVER, -1))
+        return cls(time, what_of, owner, time, never, none)
 
     @classmethod
-    def returns(cls, begin: IntArray, end: IntArray, thread: IntArray, released: IntArray, cause: IntArray) -> Moments:
+    def returns(cls, waits: DeviceWaits | Wakes | MpiCalls, released: IntArray, cause: IntArray) -> Moments:
         """The ends of waits."""
-        return cls(end, np.full(len(end), What.RETURN), thread, begin, released, cause)
+        return cls(waits.end, np.full(len(waits), What.RETURN), waits.thread, waits.begin, released, cause)
 
 
 class ThreadActions(Struct, frozen=True):
@@ -123,45 +123,36 @@ def moments_of(
     finished = threads.waited.ended(work)
     in_order = threads.waited.in_order
     some = in_order[finished[in_order] != NEVER]
-    parts = [
-        Moments.points(work.start, What.OPERATION, np.full(len(work), DEVICE)),
-        Moments.points(calls.start[threads.launches], What.LAUNCH, calls.thread[threads.launches].astype(np.int64)),
-        Moments.returns(held.begin, held.end, held.thread, threads.released(work), held.cause),
-        Moments.returns(full.begin, full.end, full.thread, work.start[full.target], full.cause),
-        Moments.returns(woken.begin, woken.end, woken.thread, woken.at, threads.woken_cause),
-        Moments.points(_behind_own_waits(threads), What.WAKE, woken.waker),
-        Moments.points(meetings.time, What.MEETING, np.full(len(meetings.time), DEVICE)),
-        Moments.points(mpi.begin, What.ARRIVAL, mpi.thread),
-        Moments.points(mpi.came[first], What.MEETING, np.full(len(first), DEVICE)),
-        Moments.returns(left.begin, left.end, left.thread, left.came, np.full(len(left), PLACE[HOST_CODE])),
-        Moments.points(finished[some], What.FINISHED, np.full(len(some), DEVICE)),
-        Moments.points(threads.timed.end, What.RETURN, threads.timed.thread),
-    ]
-    parts.append(_borders(threads, calls, begin))
-    every = Moments.concatenate(parts)
+    parts = {
+        "operation": Moments.points(work.start, What.OPERATION, DEVICE),
+        "launch": Moments.points(calls.start[threads.launches], What.LAUNCH, calls.thread[threads.launches]),
+        "held": Moments.returns(held, threads.released(work), held.cause),
+        "full": Moments.returns(full, work.start[full.target], full.cause),
+        "woken": Moments.returns(woken, woken.at, threads.woken_cause),
+        "wake": Moments.points(_behind_own_waits(threads), What.WAKE, woken.waker),
+        "meeting": Moments.points(meetings.time, What.MEETING, DEVICE),
+        "mpi_arrival": Moments.points(mpi.begin, What.ARRIVAL, mpi.thread),
+        "mpi_meeting": Moments.points(mpi.came[first], What.MEETING, DEVICE),
+        "mpi_return": Moments.returns(left, left.came, np.full(len(left), PLACE[HOST_CODE])),
+        "finished": Moments.points(finished[some], What.FINISHED, DEVICE),
+        "timed": Moments.points(threads.timed.end, What.RETURN, threads.timed.thread),
+    }
+    every = Moments.concatenate([*parts.values(), _borders(threads, calls, begin)])
     order = np.lexsort((every.thread, every.what, every.time))
     place = np.empty(len(every), dtype=np.int64)
     place[order] = np.arange(1, len(every) + 1)
-    operation, launch, held_at, full_at, woken_at, wake, meeting, come, met, back, finished_at, timed, _ = np.split(
-        place, np.cumsum([len(part) for part in parts])[:-1]
-    )
-    end = np.where(meetings.of >= 0, np.append(meeting, 0)[meetings.of], operation)
+    at = dict(zip(parts, np.split(place, np.cumsum([len(part) for part in parts.values()])), strict=False))
     of_waits = np.full(len(held), NONE)
-    of_waits[some] = finished_at
-    places = MomentPlaces(
-        operation, launch, held_at, full_at, woken_at, wake, meeting, end, come, met, back, of_waits, timed
-    )
-    return every.take(order), places
+    of_waits[some] = at["finished"]
+    end = np.where(meetings.of >= 0, np.append(at["meeting"], 0)[meetings.of], at["operation"])
+    return every.take(order), MomentPlaces(**{**at, "finished": of_waits, "end": end})
 
 
 def _behind_own_waits(threads: ThreadActions) -> IntArray:
     """When each thread is woken, in ns: by a thread that had a wait of its own until that very time, 1 ns later."""
     woken, own = threads.woken, (threads.held, threads.full, threads.woken)
-    ended = np.unique(np.concatenate([np.stack((each.thread, each.end), axis=1) for each in own]), axis=0)
-    asked = np.stack((woken.waker, woken.at), axis=1)
-    _, code = np.unique(np.concatenate((ended, asked)), axis=0, return_inverse=True)
-    known, code = np.split(code.reshape(-1), [len(ended)])
-    return np.minimum(woken.at + np.isin(code, known), woken.end)
+    asked, *ended = keyed((woken.waker, woken.at), *((each.thread, each.end) for each in own))
+    return np.minimum(woken.at + np.isin(asked, np.concatenate(ended)), woken.end)
 
 
 def _borders(threads: ThreadActions, calls: CallRows, begin: int | None) -> Moments:
@@ -178,7 +169,7 @@ def _borders(threads: ThreadActions, calls: CallRows, begin: int | None) -> Mome
     # A call that launches is a moment of its own.
     earlier = ~np.isin(first, calls.start[threads.launches])
     time = np.concatenate((np.maximum(first, begin)[earlier], last))
-    return Moments.points(time, What.BORDER, np.concatenate((launching[earlier], launching)).astype(np.int64))
+    return Moments.points(time, What.BORDER, np.concatenate((launching[earlier], launching)))
 
 
 # A graph of dependencies: moments that happen a given time after others, at the latest of what they wait for.

@@ -293,7 +293,9 @@ def targets(operations: Issued, waits: HostWaits) -> IntArray:
     found = _last_to_end(operations, waits)
     runs = found >= 0
     runs[runs] = operations.end[found[runs]] > waits.end[runs]
-    found[runs] = _last_ended(operations, waits.take(runs))
+    those = waits.take(runs)
+    row = last_before(operations.group, operations.end, those.group, those.end)
+    found[runs] = np.where(np.append(operations.issued, 0)[row] < those.begin, row, NONE)
     return found
 
 
@@ -349,9 +351,3 @@ def _last_to_end(operations: Issued, waits: HostWaits) -> IntArray:
     at = nearest_before(theirs[order], asked - 1)
     row = by_end[latest[np.maximum(at, 0)] % len(operations)]
     return np.where((at >= 0) & (operations.group[row] == waits.group), row, NONE)
-
-
-def _last_ended(operations: Issued, waits: HostWaits) -> IntArray:
-    """Of all that had ended when the wait did; NONE where that one was issued later."""
-    row = last_before(operations.group, operations.end, waits.group, waits.end)
-    return np.where(np.append(operations.issued, 0)[row] < waits.begin, row, NONE)

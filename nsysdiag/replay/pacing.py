@@ -95,19 +95,10 @@ MESSAGES = re.compile(r"_*(recv\w*|p?poll|p?select6?|epoll_p?wait2?|mq_\w*receiv
 """Calls that wait for others, and never read a file."""
 
 
-class _Waits(Rows, frozen=True):
-    """Pieces that follow each other, of one cause and call, as one: positions on the axis of threads."""
-
-    start: IntArray
-    end: IntArray
-    cause: IntArray
-    call: IntArray
-
-
 def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: Stretch) -> Timed:
     """Those among pieces of host time that are no known work; what surely is as long as ever is left out."""
     waits = _joined(pieces, names)
-    length, lane = waits.end - waits.start, waits.start // axis.stride
+    length, lane = waits.length, waits.start // axis.stride
     least = LEAST_PART * (stretch.end - stretch.begin) / stretch.count if stretch.stepwise else 5 * WAITED_NS
     kind = _kinds(waits, lane, len(names.calls), stretch)
     total = np.bincount(kind, length)
@@ -149,11 +140,11 @@ def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: S
     return Timed.concatenate(found)
 
 
-def _kinds(waits: _Waits, lane: IntArray, calls: int, stretch: Stretch) -> IntArray:
+def _kinds(waits: HostTime, lane: IntArray, calls: int, stretch: Stretch) -> IntArray:
     """A number for the waits of each thread, by cause and call. Of a kind that each thread has in few steps, all are
     one: workers that take turns may wait for the same source."""
     of_all = waits.cause * (calls + 1) + waits.call + 1
-    long = waits.end - waits.start >= WAITED_NS
+    long = waits.length >= WAITED_NS
     kind = distinct(lane * len(PLACE) * (calls + 1) + of_all)[1]
     seldom = np.bincount(kind, long)[kind] < _often(stretch) if len(kind) else kind > 0
     shared = np.where(seldom & np.isin(waits.cause, FROM_OUTSIDE), -1, lane) + 1
@@ -165,19 +156,20 @@ def _often(stretch: Stretch) -> int:
     return (stretch.count + 1) // 2 if stretch.stepwise else FEWEST + 1
 
 
-def _joined(pieces: HostTime, names: HostNames) -> _Waits:
+def _joined(pieces: HostTime, names: HostNames) -> HostTime:
+    """Pieces that follow each other, of one cause and call, as one."""
     waits = np.isin(pieces.cause, MAY_WAIT) | np.isin(pieces.cause, ON_CPU)
     waits |= (pieces.cause == _OFF_CPU) & (pieces.label == untraced_code(names.labels))
     # No source outside of the program holds a read of a file.
     other_end = names.calls_like(_HELD, without=True)
     waits &= (pieces.cause != PLACE[IO_WAIT.id]) | other_end[pieces.call]
     rows = np.flatnonzero(waits)
-    rows = rows[np.argsort(pieces.start[rows], kind="stable")]
-    start, end, cause, call = (each[rows] for each in (pieces.start, pieces.end, pieces.cause, pieces.call))
-    again = (start[1:] == end[:-1]) & (cause[1:] == cause[:-1]) & (call[1:] == call[:-1])
+    found = pieces.take(rows[np.argsort(pieces.start[rows], kind="stable")])
+    again = (found.start[1:] == found.end[:-1]) & (found.cause[1:] == found.cause[:-1])
+    again &= found.call[1:] == found.call[:-1]
     first = np.flatnonzero(np.append(True, ~again)[: len(rows)])
     last = np.append(first[1:] - 1, len(rows) - 1)[: len(first)]
-    found = _Waits(start[first], end[last], cause[first], call[first])
+    found = replace(found.take(first), end=found.end[last])
     # Who asks for the time again and again goes on with the program; a time slice of a busy CPU just ends.
     off = pieces.cause == _OFF_CPU
     slices = np.isin(found.start, pieces.end[off]) | np.isin(found.end, pieces.start[off])

@@ -73,17 +73,13 @@ def _without_others(
     """
     mine = (_own(model, path) > 0) & (part.pieces > 0)
     length = model.pieces.length
-    explained = float(length[mine] @ part.pieces[mine]) >= _taken(problem) * (model.stretch.end - model.stretch.begin)
+    taken = problem.share if isinstance(problem, Finding) else 0.0  # of the judged time
+    explained = float(length[mine] @ part.pieces[mine]) >= taken * (model.stretch.end - model.stretch.begin)
     elsewhere = (each for each in rest if each.cause == problem.cause and each.nvtx and each.nvtx[-1] not in path)
     for each in elsewhere if explained and path else ():
         theirs = (_own(model, each.nvtx) > 0) & ~mine
         part = replace(part, pieces=np.where(theirs, 0.0, part.pieces))
     return part
-
-
-def _taken(problem: Problem) -> float:
-    """The share of the judged time that a problem takes."""
-    return problem.share if isinstance(problem, Finding) else 0.0
 
 
 def _own(model: Model, path: list[str]) -> FloatArray:

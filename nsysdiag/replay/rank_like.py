@@ -10,7 +10,7 @@ from nsysdiag.replay.beside import REGULAR
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.pacing import NORMAL
-from nsysdiag.replay.work import Class
+from nsysdiag.replay.work import Class, row_of
 
 LATE = 1.02
 """Times the median of all ranks: one that takes longer over all steps is late."""
@@ -36,7 +36,8 @@ def _shorten_host(changes: Changes) -> None:
     """The host time of the threads that launch on a device, except for calls of MPI, in which they wait for other
     ranks; and what they wait for other threads."""
     model, pieces = changes.model, changes.model.pieces
-    device = np.where(pieces.inside(union(model.host.host.mpi.spans)) > 0, -1, _device_of_piece(model))
+    owner = _device_of_thread(model, model.program.thread)[pieces.owner]
+    device = np.where(pieces.inside(union(model.host.host.mpi.spans)) > 0, -1, owner)
     step = _step_of(model, device, model.host.host.axis.time(pieces.start))
     part = (
         np.zeros(len(pieces), dtype=np.int64) if changes.view == View.LEAST else _launches_before(model, device, step)
@@ -220,14 +221,7 @@ def _device_of_thread(model: Model, thread: IntArray) -> IntArray:
     """The device that a thread launches most on, -1 for one that launches nothing."""
     calls, rows = model.host.host.api_calls.rows, np.flatnonzero(model.work.launch >= 0)
     launching = calls.thread[model.work.launch[rows]]
-    threads = np.unique(launching)
-    if len(threads) == 0:
-        return np.full(len(thread), -1)
+    threads, place = distinct(launching)
     count = np.zeros((len(threads), len(model.names.keys)), dtype=np.int64)
-    np.add.at(count, (np.searchsorted(threads, launching), model.work.device[rows]), 1)
-    at = np.minimum(np.searchsorted(threads, thread), len(threads) - 1)
-    return np.where(threads[at] == thread, count.argmax(axis=1)[at], -1)
-
-
-def _device_of_piece(model: Model) -> IntArray:
-    return _device_of_thread(model, model.program.thread)[model.pieces.owner]
+    np.add.at(count, (place, model.work.device[rows]), 1)
+    return np.append(count.argmax(axis=1), -1)[row_of(thread, threads)]

@@ -59,20 +59,19 @@ def births(host_trace: HostTrace, lo: int, hi: int) -> Births:
     """Those of the threads that were started in [lo, hi)."""
     calls = host_trace.tables.os_calls
     inside = (calls.start >= lo) & (calls.start < hi)
-    started = [(_by_calls(calls, inside, pattern), pattern is PROCESSES) for pattern in (THREADS, PROCESSES)]
-    if not any(len(rows) for rows, _ in started):
+    called = [np.append(named_like(map(typed.plain, calls.names), pattern), False) for pattern in (THREADS, PROCESSES)]
+    started = [np.flatnonzero(inside & each[calls.name]) for each in called]
+    if not any(map(len, started)):
         return Births.empty()
     thread, begun = _first_activity(host_trace)
     fresh = (begun >= lo) & (begun < hi + SOON_NS) & ~np.isin(thread, host_trace.nsys_threads)
     thread, begun = thread[fresh], begun[fresh]
     main = tid_of(thread) == pid_of(thread)
-    parts = [_matched(thread[main == alone], begun[main == alone], calls, rows, alone=alone) for rows, alone in started]
+    parts = [
+        _matched(thread[main == alone], begun[main == alone], calls, rows, alone=alone)
+        for rows, alone in zip(started, (False, True), strict=True)
+    ]
     return Births.concatenate(parts)
-
-
-def _by_calls(calls: CallTable, inside: BoolArray, pattern: re.Pattern[str]) -> IntArray:
-    names = [at for at, name in enumerate(calls.names) if pattern.fullmatch(typed.plain(name))]
-    return np.flatnonzero(inside & np.isin(calls.name, names)) if names else np.empty(0, dtype=np.int64)
 
 
 def _first_activity(host_trace: HostTrace) -> tuple[IntArray, IntArray]:
@@ -162,7 +161,10 @@ def wakes(
     view = launching
     while len(threads) and len(parts) <= MOST_HOPS:
         waited = _of_threads(view, threads, loaders, finder, host_trace, lo, hi, floor)
-        found = Wakes.concatenate([waited, _begun(born.take(np.isin(born.thread, threads)))])
+        begun = born.take(np.isin(born.thread, threads))
+        none, sure = np.zeros(len(begun), dtype=np.int64), np.full(len(begun), STARTED)
+        starts = Wakes(begun.thread, begun.at, begun.begun, begun.creator, begun.at, sure, none, none, none, none + 1)
+        found = Wakes.concatenate([waited, starts])
         parts.append(found)
         threads = np.setdiff1d(found.waker, known)
         known = np.union1d(known, threads)
@@ -216,12 +218,6 @@ def _rest(posted: Wakes, waiting: IntArray, waking: IntArray) -> IntArray:
     following = order[np.minimum(last + 1, len(order) - 1)]
     known = (last + 1 < len(order)) & (waiting[following] == waking) & ~inside
     return np.where(known, posted.begin[following] - posted.at, 0)
-
-
-def _begun(born: Births) -> Wakes:
-    none = np.zeros(len(born), dtype=np.int64)
-    sure = np.full(len(born), STARTED)
-    return Wakes(born.thread, born.at, born.begun, born.creator, born.at, sure, none, none, none, none + 1)
 
 
 def _of_threads(

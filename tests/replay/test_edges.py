@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import astuple
 
-from nsysdiag.replay.device_waits import Behind
+from nsysdiag.replay.device_waits import Behind, DeviceWaits
 from nsysdiag.replay.edges import KnownOrder, launch_cost, program_order
 from nsysdiag.replay.meetings import Meetings
 from nsysdiag.replay.moments import DEVICE, NEVER, EdgeKind, Edges, Moments, What, moments_of
@@ -29,6 +29,11 @@ def alone(work: Work) -> Meetings:
 
 def pace(work: Work) -> Pace:
     return pace_of(Work.empty(), Work.empty().issued, Before.empty(), Work.empty().issued, 2)
+
+
+def wait_of(begin: int, end: int) -> DeviceWaits:
+    """One wait [begin, end)."""
+    return DeviceWaits(*(np.array([each]) for each in (THREAD, begin, end, 3, -1, 0)))
 
 
 def order_of(work: Work, begin: int = 0) -> KnownOrder:
@@ -94,7 +99,7 @@ def test_host_time_and_lag_are_no_longer_than_the_time_between(rows: list[tuple[
         end = np.array([begin + length])
         released = np.minimum(np.array([begin + length - left]), end)
         if waits:
-            parts.append(Moments.returns(np.array([begin]), end, np.array([THREAD]), released, np.array([3])))
+            parts.append(Moments.returns(wait_of(begin, begin + length), released, np.array([3])))
         else:
             parts.append(Moments.points(end, What.LAUNCH, np.array([THREAD])))
     every = Moments.concatenate(parts)
@@ -110,7 +115,7 @@ def test_host_time_and_lag_are_no_longer_than_the_time_between(rows: list[tuple[
 def test_the_lag_of_a_wait() -> None:
     """The wait from 10 to 50 is released at 30; host time from 0 to 10, and a lag of 20."""
     launch = Moments.points(np.array([0, 60]), What.LAUNCH, np.array([THREAD, THREAD]))
-    wait = Moments.returns(np.array([10]), np.array([50]), np.array([THREAD]), np.array([30]), np.array([3]))
+    wait = Moments.returns(wait_of(10, 50), np.array([30]), np.array([3]))
     other = Moments.points(np.array([20]), What.OPERATION, np.array([DEVICE]))
     every = Moments.concatenate([launch, wait, other])
     program, edges = program_order(every.take(np.argsort(every.time)))

@@ -182,7 +182,7 @@ def _savings(found: WhatIf) -> list[Block]:
         if each.refused is not None
     ]
     apart = [
-        f"{numbers.get(each.finding or '', 'Together')}: anywhere between {_between(each, ' and ')}: {CANNOT_TELL}"
+        f"{numbers.get(each.finding or '', 'Together')}: anywhere between {_between(each)}: {CANNOT_TELL}"
         for each in found.savings
         if each.cannot_tell
     ]
@@ -207,14 +207,14 @@ def _saving(saving: Saving, found: WhatIf, numbers: dict[str, str]) -> tuple[obj
         name,
         None if saving.cannot_tell else saving.predicted_ns,
         apart if saving.cannot_tell else saves,
-        _between(saving, " and "),
+        _between(saving),
         short,
         option,
     )
 
 
-def _between(saving: Saving, word: str) -> str:
-    return format_two_ns(saving.low_ns, saving.high_ns, word)
+def _between(saving: Saving) -> str:
+    return format_two_ns(saving.low_ns, saving.high_ns, " and ")
 
 
 # A prediction in every format: text for the terminal, Markdown for a ticket, JSON, and the page. Formats have the
