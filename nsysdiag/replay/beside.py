@@ -179,21 +179,31 @@ def _makers(ranges: RangeRows, threads: IntArray, stretch: Stretch) -> tuple[Int
 
 def _in_each_step(thread: IntArray, begin: IntArray, count: int, stretch: Stretch) -> BoolArray:
     """Which of so many threads have as many waits, which `begin` in order, in nearly each step."""
-    waits = np.zeros((count, stretch.count), dtype=np.int64)
-    np.add.at(waits, (thread, stretch.step(begin)), 1)
-    return np.array([_regular(each) for each in waits], dtype=np.bool_)
+    return np.array([_regular(each) for each in counts_in_steps(stretch, thread, begin, count)], dtype=np.bool_)
+
+
+def counts_in_steps(stretch: Stretch, kind: IntArray, time: IntArray, count: int) -> IntArray:
+    """How many times of each kind, 0 to `count` - 1, are in each step: a row for each kind."""
+    found = np.zeros((count, stretch.count), dtype=np.int64)
+    np.add.at(found, (kind, np.clip(stretch.step(time), 0, stretch.count - 1)), 1)
+    return found
+
+
+def as_often(counts: IntArray) -> BoolArray:
+    """Whether there are as many in most steps (the last axis), at least one. One near the border of two steps may be
+    charged to either."""
+    usual = np.round(counts.mean(axis=-1, keepdims=True))
+    ahead = np.cumsum(counts - usual, axis=-1)
+    near = np.abs(ahead - np.median(ahead, axis=-1, keepdims=True)) <= 1
+    found: BoolArray = (near.mean(axis=-1) >= REGULAR) & (usual[..., 0] > 0)
+    return found
 
 
 def _regular(waits: IntArray) -> bool:
     """Whether there are as many of these numbers of waits in each step. Who works ahead is done before the last steps,
     and waits in none of them."""
     last = int(np.flatnonzero(waits)[-1]) + 1
-    if last < max(LEAST_SPAN * len(waits), 2):
-        return False
-    usual = round(waits[:last].mean())
-    # A wait near the border of two steps may be charged to either.
-    ahead = np.cumsum(waits[:last] - usual)
-    return bool(np.mean(np.abs(ahead - np.median(ahead)) <= 1) >= REGULAR) and usual > 0
+    return last >= max(LEAST_SPAN * len(waits), 2) and bool(as_often(waits[:last]))
 
 
 # Which operations are work of the steps, and which run at a pace of their own meanwhile.

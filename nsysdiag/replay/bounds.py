@@ -324,7 +324,8 @@ def _prompt_peers(changes: Changes, run: Run) -> int | None:
 
 def _unsure_messages(case: BoundCase) -> Sequence[int]:
     """Calls that exchange messages do not wait for calls of which it is not known whether they have to."""
-    unsure = case.model.unsure_arrivals
+    edges = case.model.graph.edges
+    unsure = (edges.kind == EdgeKind.MEETING) & (edges.row >= 0)
     return [case.ns(dropped=case.changes.dropped | unsure)] if unsure.any() else []
 
 

@@ -90,19 +90,8 @@ class DeviceWaitTable(Struct, frozen=True):
         return ended
 
 
-def asked_at_once(evidence: HostEvidence, work: Work, activity: DeviceActivity, lo: int, hi: int) -> DeviceWaits:
-    """Queries that begin in [lo, hi) and found at once that their target was done, as waits."""
-    spans = sync.queries_at_once(evidence)
-    every = _placed(evidence, spans, np.full(len(spans), -1), PLACE[SYNCHRONIZATION])
-    return _with_targets(evidence, every.take((every.begin >= lo) & (every.begin < hi)), work, activity).held
-
-
-def device_waits(evidence: HostEvidence, work: Work, activity: DeviceActivity, lo: int, hi: int) -> DeviceWaitTable:
-    """Those that begin in [lo, hi) and have a target."""
-    return _with_targets(evidence, _asked(evidence, activity, lo, hi), work, activity)
-
-
-def _with_targets(evidence: HostEvidence, asked: DeviceWaits, work: Work, activity: DeviceActivity) -> DeviceWaitTable:
+def device_waits(evidence: HostEvidence, asked: DeviceWaits, work: Work, activity: DeviceActivity) -> DeviceWaitTable:
+    """Those that have a target, of the waits that threads `asked` for."""
     groups = _Groups.of(work, activity)
     streams = activity.synchronized_streams
     stream, until, device = (
@@ -180,9 +169,9 @@ def _finished(
     return Finished(wait, found, work.stream[found] == work.stream[held.target[wait]])
 
 
-def _asked(evidence: HostEvidence, activity: DeviceActivity, lo: int, hi: int) -> DeviceWaits:
-    """All calls that may wait for a device, and spins on a query, whose `call` is -1. The cause of those that sleep
-    between queries is that they return late."""
+def asked_in(evidence: HostEvidence, lo: int, hi: int) -> DeviceWaits:
+    """Calls that begin in [lo, hi) and may wait for a device, and spins on a query, whose `call` is -1. The cause of
+    those that sleep between queries is that they return late."""
     copies = evidence.calls(blocking_copy.COPIES)
     lanes = (
         (SYNCHRONIZATION, evidence.calls(sync.CALLS)),
@@ -194,6 +183,13 @@ def _asked(evidence: HostEvidence, activity: DeviceActivity, lo: int, hi: int) -
     for asked, cause in ((spins[~polls], SYNCHRONIZATION), (spins[polls], SLEEP.id)):
         parts.append(_placed(evidence, asked, np.full(len(asked), -1), PLACE[cause]))
     every = DeviceWaits.concatenate(parts)
+    return every.take((every.begin >= lo) & (every.begin < hi))
+
+
+def asked_at_once(evidence: HostEvidence, lo: int, hi: int) -> DeviceWaits:
+    """Queries that begin in [lo, hi) and found at once that their target was done, as waits."""
+    spans = sync.queries_at_once(evidence)
+    every = _placed(evidence, spans, np.full(len(spans), -1), PLACE[SYNCHRONIZATION])
     return every.take((every.begin >= lo) & (every.begin < hi))
 
 

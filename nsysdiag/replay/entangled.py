@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, union
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import distinct, distinct_values
-from nsysdiag.replay.beside import REGULAR, StepWork
+from nsysdiag.replay.beside import StepWork, as_often, counts_in_steps
 from nsysdiag.replay.changes import OF_OPERATIONS, SURE, Changes
 from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.moments import EdgeKind
@@ -137,16 +137,9 @@ def _now_and_then(model: Model, pair: IntArray) -> BoolArray:
     """Which waits are of a `pair` of threads that does not wait as often in each step. Of a thread that ends waits in
     one step only, as of one that is born for it, nothing is known."""
     stretch, woken = model.stretch, model.threads.woken
-    steps = len(stretch.borders) - 1
-    step = np.clip(stretch.step(woken.end), 0, steps - 1)
-    count = np.zeros((int(pair.max(initial=-1)) + 1, steps), dtype=np.int64)
-    np.add.at(count, (pair, step), 1)
-    usual = np.round(count.mean(axis=1, keepdims=True))
-    # A wait near the border of two steps may be charged to either.
-    ahead = np.cumsum(count - usual, axis=1)
-    regular = (np.abs(ahead - np.median(ahead, axis=1, keepdims=True)) <= 1).mean(axis=1) >= REGULAR
-    found: BoolArray = (~(regular & (usual[:, 0] > 0)) & ((count > 0).sum(axis=1) > 1))[pair]
-    return found & stretch.stepwise
+    count = counts_in_steps(stretch, pair, woken.end, int(pair.max(initial=-1)) + 1)
+    found: BoolArray = (~as_often(count) & ((count > 0).sum(axis=1) > 1))[pair] & stretch.stepwise
+    return found
 
 
 @once

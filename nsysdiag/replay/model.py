@@ -162,13 +162,6 @@ class Model(Struct, frozen=True, dict=True):
         return np.where(row >= 0, thread[row], -1) if len(thread) else row
 
     @cached_property
-    def unsure_arrivals(self) -> BoolArray:
-        """The edges by which calls of MPI wait for others, where it is not known that they have to."""
-        edges = self.graph.edges
-        found: BoolArray = (edges.kind == EdgeKind.MEETING) & (edges.row >= 0)
-        return found
-
-    @cached_property
     def unseen(self) -> IntArray:
         """The host time of each row of `program` that no piece holds, in ns: what is outside the time of `host`."""
         seen = np.bincount(self.pieces.owner, self.pieces.length, len(self.program))

@@ -51,6 +51,11 @@ class Moments(Rows, frozen=True):
     released: IntArray
     cause: IntArray
 
+    def lag(self, place: IntArray) -> IntArray:
+        """For moments that end waits, what of each is left once it was released, or began, in ns."""
+        row = place - 1
+        return self.time[row] - np.maximum(self.begin[row], self.released[row])
+
     @classmethod
     def points(cls, time: IntArray, what: What, thread: IntArray | int) -> Moments:
         """Moments that end no wait, of one thread or of many."""

@@ -34,8 +34,8 @@ from nsysdiag.replay.facts import (
 )
 from nsysdiag.replay.fixes import apply_fix, may_differ, taken_out
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.moments import NEVER_NS, EdgeKind, Edges, replay
-from nsysdiag.replay.reshaped import mostly_read, with_edges
+from nsysdiag.replay.moments import NEVER_NS, EdgeKind, Edges, extended, replay
+from nsysdiag.replay.reshaped import mostly_read
 from nsysdiag.replay.run import Run, as_run, four_parts, run_of, step_idle
 from nsysdiag.replay.sources import of_unknown_sources
 from nsysdiag.replay.transforms import MOST_NEAR, SHAPES, apply, edges_of, handed_over_ns
@@ -54,10 +54,9 @@ def identity_of(model: Model) -> Identity:
     now = as_run(model, graph.time, model.length)
     same = run_of(Changes.none(model))
     exact = np.array_equal(same.start, now.start) and np.array_equal(same.end, now.end)
-    kept = np.ones(len(graph.time), dtype=np.bool_)
-    kept[model.places.operation[~(model.explained | model.staged)]] = False
-    late = np.zeros(len(graph.time), dtype=np.bool_)
-    late[model.places.operation[model.explained]] = True
+    operation = model.places.operation
+    kept = graph.at(operation[~(model.explained | model.staged)], False, True)
+    late = graph.at(operation[model.explained], True, False)
     asked = np.where(late[graph.edges.target], graph.edges.ns, graph.asked)
     ns = np.where(np.isin(graph.edges.kind, (EdgeKind.OBSERVED, EdgeKind.HIDDEN, EdgeKind.POSSIBLE)), NEVER_NS, asked)
     residual = np.where(kept, graph.residual, 0)
@@ -86,7 +85,8 @@ def predict(
     unsure = any(each.option in SHAPES for each in transforms) or any(may_differ(model, each) for each in fixed)
     unsure |= bool(model.waits_before_mpi.any())
     views = [View.LIKELY, *([View.LEAST, View.MOST] if unsure else [])]
-    rewired = with_edges(model, Edges.concatenate([Edges.empty(), *(edges_of(model, each) for each in transforms)]))
+    more = Edges.concatenate([Edges.empty(), *(edges_of(model, each) for each in transforms)])
+    rewired = replace(model, graph=extended(model.graph, more))
     likely, *others = [Changes.none(rewired, view) for view in views]
     for changes in (likely, *others):
         for transform in transforms:
