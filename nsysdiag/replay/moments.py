@@ -100,7 +100,7 @@ class ThreadActions(Struct, frozen=True):
 class MomentPlaces(Struct, frozen=True):
     """The number of each row's moment, from 1 on: 0 is the ORIGIN. `end` is the moment from which the length of each
     operation counts: its start, or its meeting. `mpi_return` is by the calls of MPI that leave a meeting; `finished` by
-    waits for devices, NONE where there is none."""
+    waits for devices, NONE if there is none."""
 
     operation: IntArray
     launch: IntArray
@@ -120,7 +120,7 @@ class MomentPlaces(Struct, frozen=True):
 def moments_of(
     work: Work, threads: ThreadActions, calls: CallRows, meetings: Meetings, begin: int | None = None
 ) -> tuple[Moments, MomentPlaces]:
-    """All moments in order, and where each row's is. Where a window is replayed, what threads did from its `begin` on,
+    """All moments in order, and where each row's is. If a window is replayed, what threads did from its `begin` on,
     in ns, is in the replay, too."""
     held, full, woken, mpi = threads.held, threads.full, threads.woken, threads.mpi
     _, first = np.unique(mpi.meeting, return_index=True)
@@ -341,7 +341,7 @@ def _slots(count: int, edges: Edges) -> Slots:
     edge = np.full((2, total), -1)
     at, column = base + np.maximum(place - 1, 0), np.minimum(place, 1)
     source[column, at], edge[column, at] = node[edges.source], np.arange(len(edges))
-    # Where there is one edge only, both are the same.
+    # If there is one edge only, both are the same.
     single = node[each == 1]
     source[1, single], edge[1, single] = source[0, single], edge[0, single]
     source[:, ORIGIN] = ORIGIN

@@ -65,7 +65,7 @@ def identity_of(model: Model) -> Identity:
 
 
 def reason_against(model: Model, identity: Identity) -> str:
-    """Why a model predicts nothing; empty where it does."""
+    """Why a model predicts nothing; empty if it does."""
     if identity.length_error > MOST_ERROR:
         error, most = f"{100 * identity.length_error:.1f}%", f"{100 * MOST_ERROR:.0f}%"
         return f"the model is {error} off the recorded length with nothing changed; more than {most} is too much"
@@ -78,7 +78,7 @@ def reason_against(model: Model, identity: Identity) -> str:
 def predict(
     model: Model, transforms: Sequence[Transform], identity: Identity, findings: Mapping[str, Finding] | None = None
 ) -> Prediction:
-    """With all these transforms together; `findings` are those of the report by id. Raises UsageError where one matches
+    """With all these transforms together; `findings` are those of the report by id. Raises UsageError if one matches
     nothing."""
     known = findings or {}
     fixed = [known[each.of] for each in transforms if each.option == "finding" and each.of in known]
@@ -125,7 +125,7 @@ class Predictions(Struct, frozen=True):
 
     @classmethod
     def of(cls, model: Model) -> Predictions | str:
-        """Says why where the model is too far off what was recorded."""
+        """Says why if the model is too far off what was recorded."""
         identity = identity_of(model)
         return reason_against(model, identity) or cls(model, identity)
 
@@ -323,7 +323,7 @@ def answered(
     report: Report, model: Model, transforms: Sequence[Transform], identity: Identity, told: Told | None = None
 ) -> WhatIf:
     """The prediction of some transforms; of none, what each finding would bring. What the report was `told` of a
-    finding is said again. Raises UsageError where one matches nothing."""
+    finding is said again. Raises UsageError if one matches nothing."""
     told = told or {}
     known = told.get(transforms[0].of) if [each.option for each in transforms] == ["finding"] else None
     findings = {each.id: each for each in report.findings}

@@ -180,7 +180,7 @@ def _host_step(model: Model, thread: IntArray, time: IntArray) -> IntArray:
 def workers(changes: Changes, count: int) -> bool:
     """So many threads or processes load data: together they are that much faster. In the bound that saves least there
     are no more CPUs than the trace shows, and files are read no faster. Nothing is saved if they load on demand. In the
-    one that saves most, waits for unknown threads are for them. Where all of them wait for each other, it is not known
+    one that saves most, waits for unknown threads are for them. If all of them wait for each other, it is not known
     how many of them there are."""
     model, woken = changes.model, changes.model.threads.woken
     every = loaders(woken)
@@ -256,7 +256,7 @@ def _lag(model: Model, waits: IntArray) -> IntArray:
 
 
 def _last_of_the_other(stream: IntArray, chosen: BoolArray) -> IntArray:
-    """For each operation the last one before it in its stream that is chosen where it is not, or the other way round;
+    """For each operation the last one before it in its stream that is chosen if it is not, or the other way round;
     -1 for none."""
     order = np.argsort(stream, kind="stable")
     place = np.arange(len(order))
