@@ -34,7 +34,7 @@ from nsysdiag.document.drawings import (
     entry_of,
     stack,
 )
-from nsysdiag.formats.html.timeline import level_lanes
+from nsysdiag.formats.html.section import level_lanes
 from nsysdiag.units import format_ns, format_signed_share
 
 if TYPE_CHECKING:

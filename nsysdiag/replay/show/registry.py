@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nsysdiag.document.blocks import Detail, Document, Name, Paragraph, Part, Section
-from nsysdiag.document.markdown import markdown_of, markdown_page
+from nsysdiag.document.markup import markdown_of, markdown_page
 from nsysdiag.document.text import text_of, text_page, wide_enough
 from nsysdiag.formats import RenderOptions
 from nsysdiag.formats.html.page import document
