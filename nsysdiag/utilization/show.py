@@ -72,13 +72,11 @@ def _steps(device: DeviceReport) -> Iterator[_Step]:
                 yield _Step(name, start, min(start + series.step_ns, device.window.end_ns), share)
 
 
-_SHARES = """
+_UTILIZATION = """
     util_time_share util_period_share busy_share compute_share exposed_comm_share exposed_copy_share idle_share
     sm_active_share efficiency estimated_sm_active_share=estimate.sm_active_share
     estimated_sm_active_at_most=estimate.sm_active_at_most estimated_resident_share=estimate.resident_share
-    estimate_covered_share=estimate.covered_share
-"""
-_FLOPS = """
+    estimate_covered_share=estimate.covered_share sm_source sentence
     flops_per_step=flops.flops_per_step flops_per_second=flops.flops_per_second precision=flops.precision
     peak_flops_per_second=flops.peak_flops_per_second flop_share=flops.share
 """
@@ -87,16 +85,7 @@ _SHAPES = """
     resident_share limit
 """
 TABLES = (
-    of_devices(
-        "utilization",
-        (
-            *columns(Utilization, _SHARES),
-            *columns(Utilization, "sm_source"),
-            *columns(Utilization, "sentence"),
-            *columns(Utilization, _FLOPS),
-        ),
-        lambda device: [device.utilization],
-    ),
+    of_devices("utilization", columns(Utilization, _UTILIZATION), lambda device: [device.utilization]),
     of_devices("utilization_series", columns(_Step), _steps),
     of_devices("kernel_shapes", columns(KernelShape, _SHAPES), lambda device: device.utilization.kernels),
 )

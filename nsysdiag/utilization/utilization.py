@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field, structs
@@ -56,9 +57,8 @@ def check_periods(settings: UtilizationThresholds) -> None:
     for name in ("sample_ns", "poll_ns"):
         ns = getattr(settings, name)
         if not SHORTEST_NS <= ns <= LONGEST_NS:
-            hint = (
-                f"give a period from {format_ns(SHORTEST_NS)} to {format_ns(LONGEST_NS)}; NVML samples 1 to 6 a second"
-            )
+            possible = f"give a period from {format_ns(SHORTEST_NS)} to {format_ns(LONGEST_NS)}"
+            hint = f"{possible}; NVML samples 1 to 6 a second"
             raise UsageError(f"a utilization period of {format_ns(ns)} ({name}) cannot be", hint=hint)
 
 
@@ -114,7 +114,7 @@ def _notes(samples: Periods, asked_ns: int) -> list[Sentence]:
     return notes
 
 
-# The one sentence about utilization: small rules in order, the first that holds.
+# The one sentence about utilization.
 
 ESTIMATE, MEASURED = "estimate", "gpu-metrics"
 
@@ -131,91 +131,47 @@ class UtilizationInput(Struct, frozen=True):
     settings: UtilizationThresholds = field(default_factory=UtilizationThresholds)
     thresholds: Thresholds = field(default_factory=Thresholds)
 
-    @property
-    def utilization(self) -> float:
-        """The share of the window in which a kernel ran, as the report has it; only where there is a window."""
-        return round(self.split.kernel_ns / self.split.window_ns, 6)
 
-    @property
-    def shown(self) -> str:
-        """The same as text."""
-        return format_share(self.split.kernel_ns, self.split.window_ns)
+def headline(given: UtilizationInput) -> str:
+    """What a dashboard shows, and the truth that matters most."""
+    return next(_truths(given)) if given.split.window_ns else "No GPU work in this window."
 
-    def share(self, ns: int) -> str:
-        """Some of the window as text."""
-        return format_share(ns, self.split.window_ns)
+
+def _truths(given: UtilizationInput) -> Iterator[str]:
+    """What holds of a window in which work ran, what matters most first."""
+    split, limits, polled = given.split, given.settings, given.dashboard.period_share if given.dashboard else 0.0
+    shown, compute, comm, copies, idle = (
+        format_share(ns, split.window_ns)
+        for ns in (split.kernel_ns, split.compute_ns, split.exposed_comm_ns, split.exposed_copy_ns, split.idle_ns)
+    )
+    window, would = split.window_ns, f"In this window a dashboard would show {shown}"
+    utilization = round(split.kernel_ns / window, 6)
+    if split.exposed_copy_ns >= max(split.idle_ns, given.thresholds.copies * window):
+        yield f"nvidia-smi would show {shown}; copies alone keep the GPU busy {copies} of the time."
+    if split.exposed_comm_ns >= given.thresholds.communication * window:
+        yield f"{shown} on a dashboard, but the GPU computes {compute} of the time: {comm} is exposed communication."
+    # The most that may have been counts: the part of the kernels that is not known may have filled the chip.
+    if (
+        given.at_most is not None
+        and utilization >= limits.hollow_utilization
+        and given.at_most < limits.hollow_activity
+    ):
+        yield f"{shown} on a dashboard, but {_sms(given, given.at_most)} have work."
+    above = polled - utilization >= limits.poll_difference and polled >= limits.poll_factor * utilization
+    if given.dashboard is not None and above:
+        every = format_ns(given.dashboard.by_period.period_ns)
+        yield f"{format_share(polled, 1)} by polling every {every}, {shown} of the time."
+    if split.idle_ns >= given.thresholds.busy * window:
+        yield f"{would}; the GPU is idle {idle} of the time."
+    if given.active is not None and given.at_most is not None:
+        least = f"{format_share(given.active, 1)} to " if given.at_most != given.active else ""
+        yield f"{would}, with work on {_sms(given, given.at_most, least)} on average."
+    yield f"{would}; this trace cannot tell how many SMs had work."
 
 
 def _sms(given: UtilizationInput, active: float, least: str = "") -> str:
     estimated = "an estimated " if given.source == ESTIMATE else ""
     return f"{estimated}{least}{format_share(active, 1)} of the SMs"
-
-
-def headline(given: UtilizationInput) -> str:
-    """What a dashboard shows, and the truth that matters most: the first that holds of the rules, in this order."""
-    for rule in (_nothing, _copies, _communication, _few_sms, _polled, _idle, _known):
-        found = rule(given)
-        if found is not None:
-            return found
-    return f"In this window a dashboard would show {given.shown}; this trace cannot tell how many SMs had work."
-
-
-def _nothing(given: UtilizationInput) -> str | None:
-    return None if given.split.window_ns else "No GPU work in this window."
-
-
-def _copies(given: UtilizationInput) -> str | None:
-    split = given.split
-    if split.exposed_copy_ns < split.idle_ns or split.exposed_copy_ns < given.thresholds.copies * split.window_ns:
-        return None
-    copies = given.share(split.exposed_copy_ns)
-    return f"nvidia-smi would show {given.shown}; copies alone keep the GPU busy {copies} of the time."
-
-
-def _communication(given: UtilizationInput) -> str | None:
-    split = given.split
-    if split.exposed_comm_ns < given.thresholds.communication * split.window_ns:
-        return None
-    waits, computes = given.share(split.exposed_comm_ns), given.share(split.compute_ns)
-    return (
-        f"{given.shown} on a dashboard, but the GPU computes {computes} of the time: {waits} is exposed communication."
-    )
-
-
-def _few_sms(given: UtilizationInput) -> str | None:
-    """The most that may have been counts: where part of the kernels is not known, that may have filled the chip."""
-    limits = given.settings
-    if given.at_most is None or given.utilization < limits.hollow_utilization:
-        return None
-    if given.at_most >= limits.hollow_activity:
-        return None
-    return f"{given.shown} on a dashboard, but {_sms(given, given.at_most)} have work."
-
-
-def _polled(given: UtilizationInput) -> str | None:
-    if given.dashboard is None:
-        return None
-    polled = given.dashboard.period_share
-    limits = given.settings
-    if polled - given.utilization < limits.poll_difference or polled < limits.poll_factor * given.utilization:
-        return None
-    every = format_ns(given.dashboard.by_period.period_ns)
-    return f"{format_share(polled, 1)} by polling every {every}, {given.shown} of the time."
-
-
-def _idle(given: UtilizationInput) -> str | None:
-    idle = given.split.idle_ns
-    if idle < given.thresholds.busy * given.split.window_ns:
-        return None
-    return f"In this window a dashboard would show {given.shown}; the GPU is idle {given.share(idle)} of the time."
-
-
-def _known(given: UtilizationInput) -> str | None:
-    if given.active is None or given.at_most is None:
-        return None
-    least = f"{format_share(given.active, 1)} to " if given.at_most != given.active else ""
-    sms = _sms(given, given.at_most, least)
-    return f"In this window a dashboard would show {given.shown}, with work on {sms} on average."
 
 
 # How many of the SMs had work, over time: an estimate from the launch shapes of the kernels.
@@ -348,24 +304,22 @@ def utilization(
         computing = while_computing(device, parts, found)
     estimated = structs.replace(estimated, sm_active_computing=computing)
     given = _input(split, shown, estimated, measured, settings)
-    return Utilization(
-        util_time_share=_share(split.kernel_ns, split),
-        busy_share=_share(split.busy_ns, split),
-        compute_share=_share(split.compute_ns, split),
-        exposed_comm_share=_share(split.exposed_comm_ns, split),
-        exposed_copy_share=_share(split.exposed_copy_ns, split),
-        idle_share=_share(split.idle_ns, split),
-        util_period_share=None if shown is None else shown.period_share,
-        by_time=None if shown is None else shown.by_time,
-        by_period=None if shown is None else shown.by_period,
+    times = {"util_time": split.kernel_ns, "busy": split.busy_ns, "idle": split.idle_ns, "compute": split.compute_ns}
+    times |= {"exposed_comm": split.exposed_comm_ns, "exposed_copy": split.exposed_copy_ns}
+    shares: dict[str, Any] = {f"{name}_share": round(ns / max(split.window_ns, 1), 6) for name, ns in times.items()}
+    made = Utilization(
+        **(shares if split.window_ns else {}),
         sm_active_share=given.active,
         sm_source=given.source,
         estimate=estimated,
         efficiency=estimated.sm_active_running if measured is None else _efficiency(measured, split),
         sentence=headline(given),
         kernels=kernel_shapes(device, inside, shapes, found, strings),
-        notes=[] if shown is None else shown.notes,
     )
+    if shown is None:
+        return made
+    series = {"by_time": shown.by_time, "by_period": shown.by_period}
+    return structs.replace(made, **series, util_period_share=shown.period_share, notes=shown.notes)
 
 
 def _input(
@@ -382,10 +336,6 @@ def _input(
 def _efficiency(measured: MeasuredSm, split: WindowSplit) -> float | None:
     """Measured SM activity of each unit of utilization; above 1 where the counter saw what the trace did not."""
     return round(measured.active_share * split.window_ns / split.kernel_ns, 6) if split.kernel_ns else None
-
-
-def _share(ns: int, split: WindowSplit) -> float | None:
-    return round(ns / split.window_ns, 6) if split.window_ns else None
 
 
 # Arithmetic per second of a device, by the operations of a step that the user gives, against the published peak.
