@@ -19,8 +19,8 @@ from nsysdiag.batch.task import MARKS as REPORT_MARKS
 from nsysdiag.ci.facts import BatchEntry, BatchSummary, HistoryLine
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.formats import is_json, prose
-from nsysdiag.formats.batch import ci, trend
-from nsysdiag.formats.batch.summary import render_comment, render_markdown, render_page
+from nsysdiag.formats.batch import ci
+from nsysdiag.formats.batch.summary import render_comment, render_markdown, render_page, render_trend
 from nsysdiag.formats.documents import IsOurs, check, write
 from nsysdiag.formats.html import page
 from nsysdiag.limits import SAVED_BYTES
@@ -105,7 +105,7 @@ def write_all(
     there is no trend. `causes` gives causes their titles and colours; missing ones are shown by id."""
     return {
         "index.html": render_page(summary, history),
-        **({"trend.html": trend.render(summary, history, causes)} if history else {}),
+        **({"trend.html": render_trend(summary, history, causes)} if history else {}),
         "summary.md": render_markdown(summary),
         "junit.xml": ci.render_junit(summary),
         "nsysdiag.sarif": ci.render_sarif(summary, causes),
