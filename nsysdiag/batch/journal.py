@@ -20,7 +20,7 @@ from nsysdiag.messages import InputError, OutputError
 from nsysdiag.record import UNREADABLE, Record
 from nsysdiag.report import SCHEMA_VERSION
 from nsysdiag.trace.formats import check_regular_file, folder_format
-from nsysdiag.trace.journals import journals_of
+from nsysdiag.trace.source import journals_of
 from nsysdiag.version import __version__
 
 FILE = "resume.jsonl"

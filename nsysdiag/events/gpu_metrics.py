@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.gpu_metric_names import METRICS, Combine, MetricUnit, matched
-from nsysdiag.trace.columns import Columns
-from nsysdiag.trace.reader import Pair
+from nsysdiag.trace.columns import Columns, Pair
 
 if TYPE_CHECKING:
     from nsysdiag.trace.trace import Trace
