@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag import Settings, analyze, typed
-from nsysdiag.iterations.passes import layers_named
+from nsysdiag.iterations.named import layers_named
 from nsysdiag.trace.format import MARK
 from tests.builder import TraceBuilder
 
