@@ -20,7 +20,7 @@ from msgspec import Struct
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity
-from nsysdiag.events.host_functions import SLACK_NS, HostFunctions
+from nsysdiag.events.event_waits import SLACK_NS, HostFunctions
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import last_before, previous_on_stream
 from nsysdiag.replay.device_waits import DeviceWaits
