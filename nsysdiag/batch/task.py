@@ -27,7 +27,7 @@ from nsysdiag.report import SCHEMA_VERSION, Report
 from nsysdiag.saved import from_json
 from nsysdiag.shortage import is_shortage, memory_short
 from nsysdiag.trace.formats import REPORT, SQLITE, check_regular_file, folder_format, named_format
-from nsysdiag.trace.journals import journals_of
+from nsysdiag.trace.source import journals_of
 from nsysdiag.units import format_bytes
 from nsysdiag.version import __version__
 

@@ -11,8 +11,8 @@ from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending
 from nsysdiag.arrays.nesting import levels
 from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.event_waits import HostFunctions
 from nsysdiag.events.host import HostActivity
-from nsysdiag.events.host_functions import HostFunctions
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category, LaunchShapes
 from nsysdiag.events.rows import NamedRows, distinct, picked
