@@ -30,7 +30,7 @@ from nsysdiag.document.blocks import (
     named,
 )
 from nsysdiag.document.columns import FIGURE, SHARE, TEXT
-from nsysdiag.document.markdown import markdown_blocks
+from nsysdiag.document.markup import markdown_blocks
 from nsysdiag.document.view import by_rank, device_label, namesake
 from nsysdiag.findings.first import BRIEF, brief_of, of_bottleneck
 from nsysdiag.findings.words import sure, told

@@ -25,7 +25,7 @@ from nsysdiag.events.host import (
 )
 from nsysdiag.events.identity import nsys_threads, process_names, thread_names
 from nsysdiag.events.memory import Memory, read_memory
-from nsysdiag.events.placed import PlacedRanges
+from nsysdiag.events.nvtx import PlacedRanges
 from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.events.samples import PythonStacks, chain_symbols, leaf_symbols
 from nsysdiag.events.sharing import Sharing, sharing_of

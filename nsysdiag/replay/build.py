@@ -15,7 +15,7 @@ from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.causes.thread_waits import LOCK_WAIT
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceActivity
-from nsysdiag.events.host_functions import HostFunctions
+from nsysdiag.events.event_waits import HostFunctions
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.gaps.gaps import LATENCY_HIGHEST_NS

@@ -14,7 +14,7 @@ from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.calls import CallRows, named_like
 from nsysdiag.events.device import DeviceActivity
-from nsysdiag.events.host_functions import SLACK_NS, HostFunctions
+from nsysdiag.events.event_waits import SLACK_NS, HostFunctions
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.rows import Rows, distinct, distinct_values, last_before, previous_on_stream
 from nsysdiag.replay.orders import (
