@@ -15,7 +15,7 @@ from nsysdiag.communication.communication import collective_kinds, mpi_calls
 from nsysdiag.communication.facts import Communication
 from nsysdiag.counters.counters import gap_notes, gpu_metrics, measured_sm_active, with_sm_active
 from nsysdiag.counters.facts import GpuMetrics
-from nsysdiag.diagnosis.health import device_notes
+from nsysdiag.diagnosis.missing import device_notes
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.fields import Sentence

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nsysdiag.causes.host_compute import BY_SCHEDULING
-from nsysdiag.findings.chains import effect, opening
+from nsysdiag.findings.text import effect, opening
 
 MS = 1_000_000
 
