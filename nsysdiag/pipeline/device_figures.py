@@ -13,7 +13,7 @@ from nsysdiag.arrays.spill import evict, trim
 from nsysdiag.causes import ALLOCATION
 from nsysdiag.counters.counters import gap_notes, gpu_metrics, measured_sm_active, with_sm_active
 from nsysdiag.counters.facts import GpuMetrics
-from nsysdiag.diagnosis.health import device_notes
+from nsysdiag.diagnosis.missing import device_notes
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.fields import Sentence

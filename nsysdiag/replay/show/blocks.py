@@ -26,7 +26,7 @@ from nsysdiag.document.blocks import (
 )
 from nsysdiag.document.columns import BAR, CODE, FIGURE, KEY, NAME, SIDE, SIGNED, STACK, TEXT, TIME, part
 from nsysdiag.document.drawings import LegendEntry, StackedBar, legend_entry, window_stack
-from nsysdiag.document.markdown import markdown_of, markdown_page
+from nsysdiag.document.markup import markdown_of, markdown_page
 from nsysdiag.document.text import text_of as terminal_text
 from nsysdiag.document.text import text_page, wide_enough
 from nsysdiag.document.view import PARTS, Causes, as_read, share_of
