@@ -34,7 +34,7 @@ from nsysdiag.fields import Sentence
 from nsysdiag.findings.phase_work import work_outside
 from nsysdiag.host.alone import Alone, host_alone
 from nsysdiag.host.facts import HostReport
-from nsysdiag.host.report import host_report, over_time, scene_of
+from nsysdiag.host.report import host_report, scene_of
 from nsysdiag.host.sync_latency import Working
 from nsysdiag.host.threads import thread_states
 from nsysdiag.kernels.communication import idle_in_steady_sends
@@ -166,7 +166,7 @@ def _threads(reported: list[DeviceResult], reading: Reading, host: HostReading) 
         return None
     states = thread_states(scene)
     working = [Working(each.split.busy, reading.windows[each.report.key].parts) for each in reported]
-    made = host_report(scene, states, over_time(scene, states, working))
+    made = host_report(scene, states, working)
     del scene, states
     trim()
     return made
