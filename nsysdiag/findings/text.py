@@ -12,7 +12,7 @@ from nsysdiag import typed
 from nsysdiag.account.bottlenecks import DeviceWaitCalls
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.groups import GroupTotals, group_totals
-from nsysdiag.arrays.intervals import BoolArray, IntArray, intersect
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, IN_LAUNCH_CALL, INPUT_WAIT, bottlenecks_of_cause, variant_of
 from nsysdiag.causes.cause import Cause, Hint, Variant
 from nsysdiag.causes.device_side import DISPATCH
@@ -256,10 +256,11 @@ def _place(context: FindingContext, shares: Shares, spot: Hotspot) -> tuple[list
     ```
     """
     path, total = path_of(shares, spot, context.paths), spot.counted_ns
-    inside = _inside(context, shares, path, spot.bottleneck)
+    time = _host_time(context, shares, spot.bottleneck) if path else Intervals.empty()
+    inside = _inside(context, shares, path, time)
     while path and total and not _is_most(context, shares, spot, path, inside):
         path = path[:-1]
-        inside = _inside(context, shares, path, spot.bottleneck)
+        inside = _inside(context, shares, path, time)
     return path, inside
 
 
@@ -272,12 +273,17 @@ def _is_most(context: FindingContext, shares: Shares, spot: Hotspot, path: list[
     return 2 * intersect(time, context.ranges.inside(path)).total() > spot.lost_ns
 
 
-def _inside(context: FindingContext, shares: Shares, path: list[str], bottleneck: str) -> int:
-    """The counted time of these rows inside the ranges of `path`; what a wait caused is where the wait is."""
+def _host_time(context: FindingContext, shares: Shares, bottleneck: str) -> Intervals:
+    """The counted time of the slices of these rows."""
+    slices = shares.slice[(shares.slice >= 0) & (shares.counted > 0)]
+    return host_time(context.gaps, context.time, context.judged, slices, bottleneck)
+
+
+def _inside(context: FindingContext, shares: Shares, path: list[str], time: Intervals) -> int:
+    """The counted time of these rows inside the ranges of `path`, `time` that of their slices; what a wait caused is
+    where the wait is."""
     if not path:
         return int(shares.counted[shares.slice < 0].sum())
-    slices = shares.slice[(shares.slice >= 0) & (shares.counted > 0)]
-    time = host_time(context.gaps, context.time, context.judged, slices, bottleneck)
     inside = intersect(time, context.ranges.inside(path)).total()
     there = np.array([each[: len(path)] == path for each in context.paths], dtype=np.bool_)[shares.path]
     return inside + int(shares.counted[(shares.slice < 0) & there].sum())
@@ -468,7 +474,10 @@ def _named(
     path = [] if CAUSES[facts.spot.cause].overlapped else facts.path  # one fix for all places
     mine = _of_call(context, shares, call or "")
     at_place = facts.inside if path else 0
-    both = at_place if mine.all() else _inside(context, shares.take(mine), path, bottleneck) if path else 0
+    both = at_place
+    if path and not mine.all():
+        own = shares.take(mine)
+        both = _inside(context, own, path, _host_time(context, own, bottleneck))
     in_call, caller = int(counted[mine].sum()), ""
     if not in_call and facts.code.count:
         sampled = next((name for name in facts.code.functions if typed.symbol(name) == call), "")
