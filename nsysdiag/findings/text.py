@@ -24,6 +24,7 @@ from nsysdiag.findings.spot_facts import (
     ALMOST_ALL,
     FindingContext,
     SpotFacts,
+    counted_time,
     inside_place,
     leading_code,
     spot_facts,
@@ -275,7 +276,10 @@ def _named(
     path = [] if CAUSES[facts.spot.cause].overlapped else facts.path  # one fix for all places
     mine = _of_call(context, shares, call or "")
     at_place = facts.inside if path else 0
-    both = at_place if mine.all() else inside_place(context, shares.take(mine), path, bottleneck) if path else 0
+    both = at_place
+    if path and not mine.all():
+        own = shares.take(mine)
+        both = inside_place(context, own, path, counted_time(context, own, bottleneck))
     in_call, caller = int(counted[mine].sum()), ""
     if not in_call and facts.code.count:
         sampled = next((name for name in facts.code.functions if typed.symbol(name) == call), "")

@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.claim import Owned, within
 from nsysdiag.arrays.groups import sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, complement, intersect, subtract, union
 from nsysdiag.causes import CAUSES, EVENT_WAIT, FALLBACK, LAUNCH_LATENCY, PLACE
@@ -193,7 +193,7 @@ class ReplayedThreads(Struct, frozen=True):
         row = np.flatnonzero(rank >= 0)
         begin = rank[row] * self.stride - self.origin
         asked = Owned.of(Intervals(begin + time.start[row], begin + time.end[row]), row)
-        told, _, source = claim(asked, self.spans)
+        told, source = within(asked, self.spans)
         return told.owner, self.cause[source], told.spans.end - told.spans.start
 
 
