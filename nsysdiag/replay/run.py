@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.claim import Owned, within
 from nsysdiag.arrays.groups import sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, complement, intersect, subtract, union
 from nsysdiag.causes import CAUSES, EVENT_WAIT, FALLBACK, LAUNCH_LATENCY, PLACE
@@ -207,7 +207,7 @@ def causes_in(
     row = np.flatnonzero(lane >= 0)
     place = lane[row] * stride - origin
     asked = Owned.of(Intervals(place + time.start[row], place + time.end[row]), row)
-    told, _, source = claim(asked, _apart(spans[some]))
+    told, source = within(asked, _apart(spans[some]))
     return told.owner, cause[some][source], told.spans.end - told.spans.start
 
 

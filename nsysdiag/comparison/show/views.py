@@ -207,7 +207,10 @@ WORK = (("compute", "Compute"), ("communication", "Communication"), ("copies", "
 
 
 def _legend(
-    device: facts.DeviceComparison, sides: list[drawings.LaneGroup], strips: tuple[facts.Strip, facts.Strip], causes: Causes
+    device: facts.DeviceComparison,
+    sides: list[drawings.LaneGroup],
+    strips: tuple[facts.Strip, facts.Strip],
+    causes: Causes,
 ) -> list[drawings.LegendEntry]:
     """What ran, then the causes by their time; last those that only begin or end a run."""
     present = {lane.label for side in sides for lane in side.lanes}
@@ -315,5 +318,7 @@ def timelines(device: facts.DeviceComparison, causes: Causes) -> View:
         for label, strip, length in zip(("Before", "After"), (before, after), lengths, strict=True)
     ]
     label = "What the GPU did over time, from the first operation of each capture"
-    chart = Chart(drawings.DrawnLanes(sides, aligned=True), label, legend=_legend(device, sides, (before, after), causes))
+    chart = Chart(
+        drawings.DrawnLanes(sides, aligned=True), label, legend=_legend(device, sides, (before, after), causes)
+    )
     return {"charts": [chart], "ticks": time_ticks(max(lengths))}
