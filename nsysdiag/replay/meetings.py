@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
 from nsysdiag.events.collectives import Does, Messages
 from nsysdiag.events.identity import joint
@@ -67,10 +68,9 @@ class Meetings(Struct, frozen=True):
 def last_to_come(meeting: IntArray, count: int, begin: IntArray, end: IntArray) -> tuple[IntArray, BoolArray]:
     """When the last part of each of `count` meetings began, in ns, and whether none had ended by then; `meeting` is the
     number of each part's."""
-    came, left = np.zeros(count, np.int64), np.full(count, np.iinfo(np.int64).max)
+    came = np.zeros(count, np.int64)
     np.maximum.at(came, meeting, begin)
-    np.minimum.at(left, meeting, end)
-    return came, came <= left
+    return came, came <= least_of_each(meeting, end, count)
 
 
 def meetings_of(work: Work, met: Met) -> Meetings:
@@ -279,10 +279,8 @@ def waits_for_messages(messages: Messages) -> MpiCalls:
 def _exchanged_with_several(calls: Messages) -> BoolArray:
     """Which of calls that send and receive do so with two ranks: of which they receive is not known."""
     call, of = distinct(*keyed((calls.thread, calls.begin)))
-    low, high = np.full(len(call), np.iinfo(np.int64).max), np.full(len(call), -1)
-    np.minimum.at(low, of, calls.remote)
-    np.maximum.at(high, of, calls.remote)
-    return (low < high)[of]
+    several = least_of_each(of, calls.remote, len(call)) < -least_of_each(of, -calls.remote, len(call))
+    return several[of]
 
 
 def _pairs(messages: Messages) -> tuple[_Pairs, int]:
@@ -355,9 +353,8 @@ def _proven(messages: Messages, ends: _Ends, links: int) -> _Ends:
     ends = ends.take(messages.begin[ends.waits] >= 0)
     begin, end, came = messages.begin[ends.waits], messages.end[ends.waits], messages.posted[ends.comes]
     against = np.bincount(ends.link, end < came, links) > 0
-    longest, shortest = np.full(links, -1), np.full(links, np.iinfo(np.int64).max)
+    longest, shortest = np.full(links, -1), least_of_each(ends.link, end - np.maximum(begin, came), links)
     np.maximum.at(longest, ends.link, came - begin)
-    np.minimum.at(shortest, ends.link, end - np.maximum(begin, came))
     sure = ends.sure | (longest > shortest)[ends.link]
     return replace(ends, sure=sure).take(~against[ends.link])
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.causes import HOST_CODE, PLACE
 from nsysdiag.events.calls import CallRows
@@ -168,8 +169,8 @@ def _borders(threads: ThreadActions, calls: CallRows, begin: int | None) -> Mome
         return Moments.empty()
     place = np.minimum(np.searchsorted(launching, calls.thread), len(launching) - 1)
     mine = np.flatnonzero(launching[place] == calls.thread)
-    first, last = np.full(len(launching), np.iinfo(np.int64).max), np.zeros(len(launching), dtype=np.int64)
-    np.minimum.at(first, place[mine], calls.start[mine])
+    first = least_of_each(place[mine], calls.start[mine], len(launching))
+    last = np.zeros(len(launching), dtype=np.int64)
     np.maximum.at(last, place[threads.launches], calls.end[threads.launches])
     # A call that launches is a moment of its own.
     earlier = ~np.isin(first, calls.start[threads.launches])

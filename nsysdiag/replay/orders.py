@@ -143,23 +143,17 @@ EXPLAINED = 0.5
 
 def explained(work: Work, activity: DeviceActivity, late_ns: IntArray) -> BoolArray:
     """Which operations were late by `late_ns` as another process had the device, or pages of unified memory moved."""
-    found = np.zeros(len(work), dtype=np.bool_)
-    slices, operations = activity.time_slices, activity.operations
-    moved = np.flatnonzero(operations.migration)
-    if not len(slices) and not len(moved):
-        return found
-    process = operations.process[work.row]
-    for device in distinct_values(work.device[late_ns > 0]).tolist():
-        pages = moved[activity.device[moved] == device]
-        moved_until = np.sort(operations.end[pages])
-        for owner in distinct_values(process[(work.device == device) & (late_ns > 0)]).tolist():
-            mine = np.flatnonzero((work.device == device) & (process == owner) & (late_ns > 0))
+    late, process, slices = late_ns > 0, activity.operations.process[work.row], activity.time_slices
+    # Between two migrations the driver handles page faults.
+    moved_until = paged_until(work, activity)
+    known = np.where(moved_until >= 0, moved_until - work.start + late_ns, 0)
+    for device in distinct_values(work.device[late]).tolist() if len(slices) else []:
+        for owner in distinct_values(process[(work.device == device) & late]).tolist():
+            mine = np.flatnonzero((work.device == device) & (process == owner) & late)
             others = slices_of_others(slices, activity.devices[device].gpu_id, owner)
-            late = Intervals(work.start[mine] - late_ns[mine], work.start[mine])
-            # Between two migrations the driver handles page faults.
-            last = nearest_before(moved_until, late.end)
-            paging = np.where(last >= 0, np.append(moved_until, 0)[last] - late.start, 0)
-            found[mine] = np.maximum(coverage(others, late), paging) > EXPLAINED * late_ns[mine]
+            taken = coverage(others, Intervals(work.start[mine] - late_ns[mine], work.start[mine]))
+            known[mine] = np.maximum(taken, known[mine])
+    found: BoolArray = late & (known > EXPLAINED * late_ns)
     return found
 
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
+from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import (
     BoolArray,
     FloatArray,
@@ -79,9 +80,8 @@ def _first_activity(host_trace: HostTrace) -> tuple[IntArray, IntArray]:
     tables, api = host_trace.tables, host_trace.activity.api_calls.rows
     rows = (tables.os_calls.thread, api.thread, tables.switches.thread)
     threads, lane = distinct(np.concatenate(rows))
-    first = np.full(len(threads), np.iinfo(np.int64).max)
-    np.minimum.at(first, lane, np.concatenate((tables.os_calls.start, api.start, tables.switches.time)))
-    return threads, first
+    begun = np.concatenate((tables.os_calls.start, api.start, tables.switches.time))
+    return threads, least_of_each(lane, begun, len(threads))
 
 
 def _matched(thread: IntArray, begun: IntArray, calls: CallTable, rows: IntArray, *, alone: bool) -> Births:
