@@ -93,7 +93,7 @@ def _devices(comparison: Comparison, budget: Budget) -> list[DeviceComparison]:
 
 
 def _of(comparison: Comparison, device: DeviceComparison, measure: Measure) -> Change:
-    """The change of a measure. Raises UnmeasurableError where it is not known whether it is chance."""
+    """The change of a measure. Raises UnmeasurableError if it is not known whether it is chance."""
     change = _change_of(comparison, device, measure)
     if change.verdict == UNKNOWN:
         raise UnmeasurableError(_NO_CHANCE)
@@ -101,7 +101,7 @@ def _of(comparison: Comparison, device: DeviceComparison, measure: Measure) -> C
 
 
 def _change_of(comparison: Comparison, device: DeviceComparison, measure: Measure) -> Change:
-    """The change of a measure, whatever is known of chance. Raises UnmeasurableError where a side cannot tell."""
+    """The change of a measure, whatever is known of chance. Raises UnmeasurableError if a side cannot tell."""
     if measure.cause in comparison.not_compared:
         raise UnmeasurableError(f"not all captures can tell {measure.cause}: capture and analyze both sides alike")
     if device.unit.kind == PHASES and measure.path[0] == "root_ledger":
@@ -163,7 +163,7 @@ def _allowed(expression: Expression, before_ns: int) -> float:
 
 
 def anchors(comparison: Comparison, expression: Expression) -> dict[str, int]:
-    """By device the ns that a change is accepted from: the side before. Nothing where they are not known."""
+    """By device the ns that a change is accepted from: the side before. Nothing if they are not known."""
     if not expression.of_change:
         return {}
     try:
@@ -185,7 +185,7 @@ def today() -> date:
 
 class Acceptance(Struct, frozen=True):
     """A regression is accepted as long as `expression`, written like a budget, does not hold for certain, up to and
-    with the day `until`. `before_ns` is what a change was accepted from, by device: where the baseline takes longer by
+    with the day `until`. `before_ns` is what a change was accepted from, by device: if the baseline takes longer by
     now, it is not accepted to grow from there once more."""
 
     expression: Expression
@@ -197,7 +197,7 @@ class Acceptance(Struct, frozen=True):
 def acceptance(
     what: str, reason: str, until: date, where: str, before_ns: Mapping[str, int] | None = None
 ) -> Acceptance:
-    """Raises UsageError, with `where` it stands, for what is no expression, or no regression."""
+    """Raises UsageError, with `where` it stands, for what is not an expression, or not a regression."""
     expression = parse(what, where)
     if expression.operator not in _DIRECTIONS:
         raise UsageError(
@@ -243,7 +243,7 @@ def _is_about(accepted: Expression, budget: Expression) -> bool:
 
 
 def _exceeds(accepted: Acceptance, result: BudgetResult, comparison: Comparison) -> bool:
-    """Is it further than accepted? A change is where that is beyond chance."""
+    """Is it further than accepted? A change is, if that is beyond chance."""
     expression = accepted.expression
     return certainly_exceeds(comparison, accepted) if expression.of_change else expression.holds(result.value)
 

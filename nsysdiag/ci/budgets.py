@@ -45,7 +45,7 @@ def fits_ranges(measure: Measure) -> bool:
 
 
 def require_range(report: Report, name: str) -> None:
-    """Raise UnmeasurableError where no device has a gap inside such a range: the name may be a wrong one."""
+    """Raise UnmeasurableError if no device has a gap inside such a range: the name may be a wrong one."""
     paths = [each for device in report.devices for row in device.signatures for each in row.nvtx]
     if any(_is(each, name) for each in paths):
         return
@@ -147,7 +147,7 @@ def parse_budgets(texts: Sequence[str], level: str, source: str) -> list[Budget]
 
 
 def refuse_changes(budgets: Sequence[Budget]) -> None:
-    """Raise UsageError for an option about a change, where there is one capture alone. Those of a file are left to
+    """Raise UsageError for an option about a change, if there is one capture alone. Those of a file are left to
     `compare`."""
     for budget in budgets:
         if budget.expression.of_change and not budget.shared:
@@ -201,7 +201,7 @@ def judge(
 
 
 def _checked(report: Report, budget: Budget, trace: str) -> BudgetResult:
-    """The result. Raises UnjudgedError where a device cannot be judged; it then holds the result of the others."""
+    """The result. Raises UnjudgedError if a device cannot be judged; it then holds the result of the others."""
     try:
         if budget.expression.measure.of_report:
             return _result(budget, {"": _of_report(report, budget)})
@@ -223,7 +223,7 @@ def _checked(report: Report, budget: Budget, trace: str) -> BudgetResult:
 
 
 class UnjudgedError(UsageError):
-    """A budget is about something that a trace cannot tell: `why`. Where only some `devices` cannot be judged,
+    """A budget is about something that a trace cannot tell: `why`. If only some `devices` cannot be judged,
     `results` has what became of it on the others."""
 
     def __init__(
@@ -239,7 +239,7 @@ class UnjudgedError(UsageError):
 
 
 def _devices(report: Report, budget: Budget) -> list[DeviceReport]:
-    """Those that it is about and that worked. Raises UnmeasurableError where there is none."""
+    """Those that it is about and that worked. Raises UnmeasurableError if there is none."""
     places = called([(device.key, device.name) for device in report.devices], budget.device)
     named = [report.devices[at] for at in places]
     if not named:
@@ -256,7 +256,7 @@ def _devices(report: Report, budget: Budget) -> list[DeviceReport]:
 
 
 def called(devices: Sequence[tuple[str, str]], wanted: str) -> list[int]:
-    """Which of the devices, by key and name, have this key or number; or else by this part of their name. All where
+    """Which of the devices, by key and name, have this key or number; or else by this part of their name. All if
     nothing is wanted."""
     exact = [at for at, (key, _name) in enumerate(devices) if wanted in (key, key.removeprefix("gpu"))]
     return exact or [at for at, (_key, name) in enumerate(devices) if wanted.lower() in name.lower()]

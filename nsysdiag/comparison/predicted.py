@@ -48,7 +48,7 @@ Side = Sequence[Report | WhatIf]
 
 
 class Length(Struct, frozen=True):
-    """A time in ns; of a prediction with its bounds, None where they are not known. If they are too far apart for a
+    """A time in ns; of a prediction with its bounds, None if they are not known. If they are too far apart for a
     figure, it is not `sure`."""
 
     ns: int
@@ -132,8 +132,8 @@ def _parts(parts: FourParts) -> dict[str, int]:
 
 
 def of_captures(reports: Sequence[Report], per: str) -> OneSide:
-    """Captures as what the prediction is of. Raises NotComparableError where they have no GPU work or no steps,
-    InputError where a report is damaged."""
+    """Captures as what the prediction is of. Raises NotComparableError if they have no GPU work or no steps,
+    InputError if a report is damaged."""
     captures: list[list[Capture]] = []
     for devices in in_all(working_devices(reports)):
         found = [_capture(report, device, per) for report, device in zip(reports, devices, strict=True)]
@@ -159,7 +159,7 @@ def of_captures(reports: Sequence[Report], per: str) -> OneSide:
 
 
 def _capture(report: Report, device: DeviceReport, per: str) -> Capture | None:
-    """One device in steps, by its iterations or else by the steps of the judged phases; or its window. None where it
+    """One device in steps, by its iterations or else by the steps of the judged phases; or its window. None if it
     has no steps."""
     if per != facts.STEP:
         return by_window(report, device, 1.0)
@@ -274,14 +274,14 @@ def _paired(before: OneSide, after: OneSide, *, across_gpus: bool) -> tuple[list
 
 
 def _of_devices(side: OneSide, devices: Sequence[DeviceLength]) -> OneSide:
-    """The side with the step of these devices alone, where it was measured."""
+    """The side with the step of these devices alone, if it was measured."""
     return (
         side if side.options else replace(side, step=max((each.length for each in devices), key=lambda each: each.ns))
     )
 
 
 def _doubts(before: OneSide, after: OneSide, predicted: Sequence[WhatIf]) -> list[str]:
-    """Where a promise is compared with another trace than its own, or with other steps of it."""
+    """Notes if a promise is compared with another trace than its own, or with other steps of it."""
     if not after.options or before.options:
         return []
     found = predicted[0]
@@ -296,7 +296,7 @@ def _doubts(before: OneSide, after: OneSide, predicted: Sequence[WhatIf]) -> lis
 
 
 def _change(before: Length, after: Length) -> facts.Change:
-    """The change with the bounds of the sides that are predicted; None where they are not known."""
+    """The change with the bounds of the sides that are predicted; None if they are not known."""
     if before.bounds is None and after.bounds is None:
         return waterfall.change_between(before.ns, after.ns, None)
     (low, high), (least, most) = (each.bounds or (each.ns, each.ns) for each in (before, after))
@@ -386,7 +386,7 @@ def _said(
 
 
 def _bounded(length: Length) -> str:
-    """`18.9 ms (18.5 to 19.6)`; `anywhere between 17.0 and 31.0 ms` where the trace cannot tell."""
+    """`18.9 ms (18.5 to 19.6)`; `anywhere between 17.0 and 31.0 ms` if the trace cannot tell."""
     said = format_ns(length.ns)
     if length.bounds is None:
         return said

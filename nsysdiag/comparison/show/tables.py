@@ -345,7 +345,7 @@ def findings(device: facts.DeviceComparison, causes: Causes, *, several: bool) -
 
 
 def _findings(found: Sequence[facts.FindingChange], causes: Causes) -> list[tuple[object, ...]]:
-    """Titles in the colour of their cause. Both severities with their signs, one where they are the same; in the order
+    """Titles in the colour of their cause. Both severities with their signs, one if they are the same; in the order
     of the worse one."""
     rows: list[tuple[object, ...]] = []
     for row in found:

@@ -153,7 +153,7 @@ def lone_findings(device: facts.DeviceComparison) -> list[facts.FindingChange]:
 # The drawings of the page: the way from the length before to the length after, and both timelines on one scale.
 
 MOST_STEPS = 14
-# An axis begins at 0, but where all lengths lie far from it; so much of the longest is always in view.
+# An axis begins at 0, unless all lengths lie far from it; so much of the longest is always in view.
 FAR, LEAST_VIEW, ROOM = 0.6, 0.1, 3
 
 
@@ -299,7 +299,7 @@ def renaming(device: facts.DeviceComparison, causes: Causes) -> View:
 
 
 def timelines(device: facts.DeviceComparison, causes: Causes) -> View:
-    """Both timelines on one scale; nothing where a side has none. Raises InputError where a saved one is damaged."""
+    """Both timelines on one scale; nothing if a side has none. Raises InputError if a saved one is damaged."""
     before, after = device.strip_before, device.strip_after
     if before is None or after is None:
         return {"charts": []}

@@ -103,7 +103,7 @@ def status_word(status: str) -> str:
 
 
 def interval_ns(change: facts.Change) -> str:
-    """The interval of a change as times: `-527 µs to -515 µs`; a dash where there is none."""
+    """The interval of a change as times: `-527 µs to -515 µs`; a dash if there is none."""
     if change.low_ns is None or change.high_ns is None:
         return NOTHING
     return f"{format_signed_ns(change.low_ns)} to {format_signed_ns(change.high_ns)}"
@@ -133,7 +133,7 @@ def change_of_whole(change_ns: int, whole: int) -> str:
 
 
 def account_mark(change_ns: int, *, decided: bool) -> StatusMark:
-    """More or less time of a part: a gain or a loss where the comparison has `decided` that."""
+    """More or less time of a part: a gain or a loss if the comparison has `decided` that."""
     if change_ns < 0:
         return StatusMark("▼", "less", "better" if decided else "unknown")
     return StatusMark("▲", "more", "worse" if decided else "unknown")
@@ -145,7 +145,7 @@ def work_title(id: str, unit: facts.Unit) -> str:
 
 
 def unit_name(unit: facts.Unit) -> str:
-    """What is compared, inside a sentence: a step alone where there are whole ones."""
+    """What is compared, inside a sentence: a step alone if there are whole ones."""
     if unit.kind in ("iterations", "step") and not unit.part_of_step:
         return "step"
     return "run" if unit.same_work else "window" if unit.kind == "window" else "unit of work"
@@ -185,17 +185,17 @@ def unit_sentence(unit: facts.Unit) -> str:
 
 
 def noise_sentence(device: facts.DeviceComparison) -> str:
-    """How far a side is from itself; empty where chance explains it."""
+    """How far a side is from itself; empty if chance explains it."""
     if not device.noise:
         return ""
     return f"A side drifts by {format_share(device.noise, 1)} from its first half to its second."
 
 
 def workload_sentence(device: facts.DeviceComparison) -> str:
-    """The operations of a unit of work where they are the same on both sides; else a note of the device says so."""
+    """The operations of a unit of work if they are the same on both sides; else a note of the device says so."""
     if not device.workload or any(row.changed for row in device.workload):
         return ""
-    # `18`, or `119 and 117.1` where a few operations more or less change nothing.
+    # `18`, or `119 and 117.1` if a few operations more or less change nothing.
     counts = [
         f"{row.id} {' and '.join(dict.fromkeys(f'{count:,.4g}' for count in (row.before, row.after)))}"
         for row in device.workload
@@ -211,7 +211,7 @@ def count_label(count: float) -> str:
 
 
 def metric_label(row: facts.MetricChange, value: float | None) -> str:
-    """A number in its unit; a dash where a side cannot tell."""
+    """A number in its unit; a dash if a side cannot tell."""
     if value is None:
         return NOTHING
     if row.unit == "ns":
@@ -220,7 +220,7 @@ def metric_label(row: facts.MetricChange, value: float | None) -> str:
 
 
 def metric_change(row: facts.MetricChange) -> str:
-    """The difference of a number, of shares in percentage points; a dash where a side cannot tell."""
+    """The difference of a number, of shares in percentage points; a dash if a side cannot tell."""
     if row.before is None or row.after is None:
         return NOTHING
     change = row.after - row.before
