@@ -17,18 +17,17 @@ from nsysdiag.batch.inputs import SAVED, Input
 from nsysdiag.ci.budgets import Budget, Judgement, check, judge
 from nsysdiag.ci.facts import FAIL, BatchEntry
 from nsysdiag.config.settings import Settings
+from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.batch.entries import ANALYZED, FAILED, RESUMED, entry_of
 from nsysdiag.formats.documents import write
-from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.messages import InputError, MemoryShortError, NsysdiagError, OutputError, UsageError, printable
 from nsysdiag.process import make_folder
 from nsysdiag.record import UNREADABLE, Record, to_json
 from nsysdiag.report import SCHEMA_VERSION, Report
 from nsysdiag.saved import from_json
 from nsysdiag.shortage import is_shortage, memory_short
-from nsysdiag.trace.formats import check_regular_file, folder_format, named_format
-from nsysdiag.trace.journals import journals_of
-from nsysdiag.trace.nsys_files import REPORT, SQLITE
+from nsysdiag.trace.formats import REPORT, SQLITE, check_regular_file, folder_format, named_format
+from nsysdiag.trace.source import journals_of
 from nsysdiag.units import format_bytes
 from nsysdiag.version import __version__
 

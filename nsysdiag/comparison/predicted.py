@@ -17,8 +17,7 @@ from nsysdiag.comparison.units import OneRun
 from nsysdiag.diagnosis.facts import CANNOT_TELL
 from nsysdiag.fields import Sentence
 from nsysdiag.messages import NotComparableError, UsageError
-from nsysdiag.replay.facts import FourParts, WhatIf, WhatIfDevice
-from nsysdiag.replay.options import text_of
+from nsysdiag.replay.facts import FourParts, WhatIf, WhatIfDevice, text_of
 from nsysdiag.report import CauseInfo, DeviceReport, Report, Tool
 from nsysdiag.units import format_ns, format_share, format_speedup, format_two_ns
 from nsysdiag.version import __version__

@@ -14,7 +14,7 @@ from nsysdiag.arrays.intervals import FloatArray
 from nsysdiag.comparison import facts
 from nsysdiag.comparison.sides import Capture, by_iterations, by_phase, by_window, scaled
 from nsysdiag.fields import Sentence
-from nsysdiag.iterations.happened import is_step
+from nsysdiag.iterations.named import is_step
 from nsysdiag.limits import short_name
 from nsysdiag.messages import NotComparableError
 from nsysdiag.replay.facts import WhatIf

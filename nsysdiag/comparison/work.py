@@ -215,8 +215,8 @@ def _family(row: facts.KernelChange) -> str:
     if row.communication:
         return KernelFamily.COMMUNICATION.label
     family = family_of(row.name, row.short_name)
-    if family == KernelFamily.PRODUCT_FP32:  # one that tensor cores compute now is still a product
-        family = KernelFamily.PRODUCT
+    if family == KernelFamily.PRODUCTS_FP32:  # one that tensor cores compute now is still a product
+        family = KernelFamily.PRODUCTS
     return (KernelFamily.ELEMENTWISE if family in BOUND_BY_MEMORY else family).label
 
 

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from nsysdiag.bottlenecks import OF_WORK
 from nsysdiag.comparison import facts
 from nsysdiag.comparison.show import words
-from nsysdiag.document import drawings as d
+from nsysdiag.document import drawings
 from nsysdiag.document.axis import MOST_LEVELS, round_step, time_label, time_ticks
 from nsysdiag.document.blocks import Chart
 from nsysdiag.document.words import counted
-from nsysdiag.formats.html.timeline_lanes import level_lanes
+from nsysdiag.formats.html.section import level_lanes
 from nsysdiag.units import format_ns, format_signed_share
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ class Matrix(Struct, frozen=True):
 OTHERS = ""
 
 
-def entry(id: str, causes: Causes) -> d.LegendEntry:
+def entry(id: str, causes: Causes) -> drawings.LegendEntry:
     """The label and colour of a part of the time or of a cause."""
-    return d.LegendEntry("Idle", IDLE, "") if id == IDLE else d.entry_of(id, causes)
+    return drawings.LegendEntry("Idle", IDLE, "") if id == IDLE else drawings.entry_of(id, causes)
 
 
 def title(id: str, causes: Causes) -> str:
@@ -157,7 +157,7 @@ MOST_STEPS = 14
 FAR, LEAST_VIEW, ROOM = 0.6, 0.1, 3
 
 
-def waterfall(device: facts.DeviceComparison, causes: Causes, most: int = MOST_STEPS) -> d.Waterfall:
+def waterfall(device: facts.DeviceComparison, causes: Causes, most: int = MOST_STEPS) -> drawings.Waterfall:
     """The steps from the length before to the length after, at most so many: small ones are one at the end. By
     bottleneck if the device has an account: then the waterfall of the job has the same parts."""
     before, after = device.length.before_ns, device.length.after_ns
@@ -165,7 +165,7 @@ def waterfall(device: facts.DeviceComparison, causes: Causes, most: int = MOST_S
     small = SMALL * max((abs(ns) for _key, ns in rows), default=0)
     shown = min(sum(abs(ns) >= small for _key, ns in rows), most - 1)
     shown = len(rows) if len(rows) - shown == 1 else shown
-    steps: list[tuple[d.LegendEntry | None, str, int]] = [(key, key.label, ns) for key, ns in rows[:shown]]
+    steps: list[tuple[drawings.LegendEntry | None, str, int]] = [(key, key.label, ns) for key, ns in rows[:shown]]
     if rest := rows[shown:]:
         steps.append((None, counted(len(rest), "smaller step"), sum(ns for _key, ns in rest)))
     ends = list(accumulate((ns for *_key, ns in steps), initial=before))
@@ -173,24 +173,24 @@ def waterfall(device: facts.DeviceComparison, causes: Causes, most: int = MOST_S
     ticks = length_ticks(lengths)
     low, high = ticks[0], max(*lengths, 1)
     bars = [
-        d.WaterfallBar("Before", None, True, 0, before, ""),
+        drawings.WaterfallBar("Before", None, True, 0, before, ""),
         *(
-            d.WaterfallBar(
+            drawings.WaterfallBar(
                 label, key, False, start, start + ns, format_signed_share(ns, before) if before else words.NOTHING
             )
             for (key, label, ns), start in zip(steps, ends, strict=False)
         ),
-        d.WaterfallBar("After", None, True, 0, after, ""),
+        drawings.WaterfallBar("After", None, True, 0, after, ""),
     ]
     cut = f"The axis begins at {time_label(low, high)}." if low else ""
-    return d.Waterfall(bars, low, high, {time_label(ns, high): ns for ns in ticks}, cut)
+    return drawings.Waterfall(bars, low, high, {time_label(ns, high): ns for ns in ticks}, cut)
 
 
-def _steps(device: facts.DeviceComparison, causes: Causes) -> list[tuple[d.LegendEntry, int]]:
+def _steps(device: facts.DeviceComparison, causes: Causes) -> list[tuple[drawings.LegendEntry, int]]:
     """What each part, or each bottleneck, adds in ns, the largest first."""
     if not device.account:
         return [(entry(step.id, causes), step.change_ns) for step in device.waterfall]
-    steps = [(d.bottleneck_entry(row.bottleneck), row.change_ns) for row in device.account if row.change_ns]
+    steps = [(drawings.bottleneck_entry(row.bottleneck), row.change_ns) for row in device.account if row.change_ns]
     return sorted(steps, key=lambda step: -abs(step[1]))
 
 
@@ -207,19 +207,22 @@ WORK = (("compute", "Compute"), ("communication", "Communication"), ("copies", "
 
 
 def _legend(
-    device: facts.DeviceComparison, sides: list[d.LaneGroup], strips: tuple[facts.Strip, facts.Strip], causes: Causes
-) -> list[d.LegendEntry]:
+    device: facts.DeviceComparison,
+    sides: list[drawings.LaneGroup],
+    strips: tuple[facts.Strip, facts.Strip],
+    causes: Causes,
+) -> list[drawings.LegendEntry]:
     """What ran, then the causes by their time; last those that only begin or end a run."""
     present = {lane.label for side in sides for lane in side.lanes}
     drawn = {area.color for side in sides for lane in side.lanes for area in lane.areas}
     ids = [row.id for row in device.ledger if row.change.before_ns or row.change.after_ns]
-    found: dict[str, d.LegendEntry] = {}
+    found: dict[str, drawings.LegendEntry] = {}
     for id in (*ids, *(id for strip in strips for id in strip.cause_ids)):
         key = entry(id, causes)
         if key.color in drawn:
             found.setdefault(key.color, key)
     work = [replace(entry(id, causes), label=label) for id, (_, label) in zip(OF_WORK, WORK, strict=True)]
-    return d.by_bottleneck([*(each for each in work if each.label in present), *found.values()])
+    return drawings.by_bottleneck([*(each for each in work if each.label in present), *found.values()])
 
 
 View = dict[str, Any]
@@ -237,7 +240,7 @@ def _lengths(device: facts.DeviceComparison, causes: Causes) -> Chart:
         for row in split(_divided(device), device)[0]
         if row.change.before_ns or row.change.after_ns
     ]
-    return Chart(d.Stacks([("Before", bars[0]), ("After", bars[1])]), label, legend=d.by_bottleneck(rows))
+    return Chart(drawings.Stacks([("Before", bars[0]), ("After", bars[1])]), label, legend=drawings.by_bottleneck(rows))
 
 
 def _divided(device: facts.DeviceComparison) -> list[facts.PartChange]:
@@ -262,14 +265,14 @@ def length(device: facts.DeviceComparison, causes: Causes) -> View:
     }
 
 
-def _bar(device: facts.DeviceComparison, causes: Causes, *, after: bool) -> d.StackedBar:
+def _bar(device: facts.DeviceComparison, causes: Causes, *, after: bool) -> drawings.StackedBar:
     rows = _divided(device)
     keys = [entry(row.id, causes) for row in rows]
     times = [row.change.after_ns if after else row.change.before_ns for row in rows]
-    segments = d.stack(zip(keys, times, strict=True))
+    segments = drawings.stack(zip(keys, times, strict=True))
     lengths = device.length.before_ns, device.length.after_ns
     label = f"{'After' if after else 'Before'}: how the time divides into work and causes of idle time"
-    return d.StackedBar(label, segments, lengths[after], max(lengths))
+    return drawings.StackedBar(label, segments, lengths[after], max(lengths))
 
 
 def waterfall_view(device: facts.DeviceComparison, causes: Causes) -> View:
@@ -281,17 +284,17 @@ def renaming(device: facts.DeviceComparison, causes: Causes) -> View:
     """The moved time, by its cause before and after; not empty."""
     found = device.renaming
     label = "The idle time that causes lost: how much of it is gone, and how much has another name"
-    entries = d.LegendEntry("Gone", "gone", ""), d.LegendEntry("Under another name", "renamed", "")
-    segments = d.stack(zip(entries, (found.removed_ns, found.renamed_ns), strict=True))
+    entries = drawings.LegendEntry("Gone", "gone", ""), drawings.LegendEntry("Under another name", "renamed", "")
+    segments = drawings.stack(zip(entries, (found.removed_ns, found.renamed_ns), strict=True))
     table = matrix(device, MOST_PARTS)
     moved = flows(device)
     ids = {*table.columns, *(row.id for row in table.rows)}
     return {
         "tone": words.renaming_tone(found.verdict),
-        "charts": [Chart(d.StackedBar(label, segments, found.lost_ns), label)] if segments else [],
+        "charts": [Chart(drawings.StackedBar(label, segments, found.lost_ns), label)] if segments else [],
         "matrix": table,
         "least": least(device),
-        "entries": {id: entry(id, causes) if id else d.LegendEntry("Others", "idle", "") for id in ids},
+        "entries": {id: entry(id, causes) if id else drawings.LegendEntry("Others", "idle", "") for id in ids},
         "flows": moved[:MOST_FLOWS],
         "entry": lambda id: None if id is None else entry(id, causes),
         "more": len(moved) - MOST_FLOWS,
@@ -305,7 +308,7 @@ def timelines(device: facts.DeviceComparison, causes: Causes) -> View:
         return {"charts": []}
     lengths = [max(strip.end_ns - strip.start_ns, 1) for strip in (before, after)]
     sides = [
-        d.LaneGroup(
+        drawings.LaneGroup(
             label,
             strip.start_ns,
             strip.end_ns,
@@ -315,5 +318,7 @@ def timelines(device: facts.DeviceComparison, causes: Causes) -> View:
         for label, strip, length in zip(("Before", "After"), (before, after), lengths, strict=True)
     ]
     label = "What the GPU did over time, from the first operation of each capture"
-    chart = Chart(d.DrawnLanes(sides, aligned=True), label, legend=_legend(device, sides, (before, after), causes))
+    chart = Chart(
+        drawings.DrawnLanes(sides, aligned=True), label, legend=_legend(device, sides, (before, after), causes)
+    )
     return {"charts": [chart], "ticks": time_ticks(max(lengths))}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nsysdiag.document.blocks import Document
-from nsysdiag.document.markdown import markdown_document
+from nsysdiag.document.markup import markdown_document
 from nsysdiag.document.text import text_document
 from nsysdiag.document.words import counted
-from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats import RenderOptions
 from nsysdiag.formats.html.page import document
 from nsysdiag.formats.tables import csv_of
 from nsysdiag.ranks.report import RanksReport
