@@ -41,20 +41,20 @@ IMPROVED, REGRESSED, SAME, UNKNOWN, MIXED = "improved", "regressed", "same", "un
 DECIDED = (IMPROVED, REGRESSED)
 """Verdicts; the decided ones are beyond chance."""
 BOTH, ADDED, GONE, RECAUSED, NOT_COMPARED = "both", "added", "gone", "recaused", "not_compared"
-UNSEEN_BEFORE, UNSEEN_AFTER = "unrecorded_before", "unrecorded_after"
+UNSEEN = UNSEEN_BEFORE, UNSEEN_AFTER = "unrecorded_before", "unrecorded_after"
 """Which side has a row; also the id of causes that are compared as one."""
 ITERATIONS, PHASES, STEP, WINDOW = "iterations", "phases", "step", "window"
-"""Kinds of units; the last two are those of a prediction. The unit of runs of common kernels is of the kind KERNELS."""
+PREDICTED = (STEP, WINDOW)
+"""Kinds of units; the last two are those of a prediction. That of runs of common kernels is KERNELS."""
 
 
 class Change(Record, frozen=True):
     """A time for a unit of work on both sides; `change_ns` is after - before.
 
-    [low_ns, high_ns] is the 95% interval of the change, None if too little repeats to tell. `verdict`:
-    `improved` or `regressed` if the interval leaves 0 out and the change is larger than `least_ns`, what does not
-    count as one; else `same`. If several devices are compared the interval of one alone must leave 0 out by more,
-    see docs/before-and-after.md. Without an interval it is `unknown`.
-    """
+    [low_ns, high_ns] is the 95% interval of the change, None if too little repeats to tell. `verdict`: `improved` or
+    `regressed` if the interval leaves 0 out and the change is larger than `least_ns`, the smallest one that counts;
+    else `same`. If several devices are compared the interval of one alone must leave 0 out by more, see
+    docs/before-and-after.md. Without an interval it is `unknown`."""
 
     before_ns: Ns
     after_ns: Ns
@@ -427,11 +427,10 @@ class BaselineUse(Record, frozen=True):
 
 class Comparison(Result, frozen=True):
     """Two sides compared. `headline` says it in a line, `job` in numbers; None in comparisons of older versions.
-    `verdict` is improved, regressed, same, mixed or unknown, over all devices: if nothing
-    changed on any of them, one in twenty says otherwise. `notes` say what lowers the confidence in it. `not_compared`
-    are the causes that some captures alone could tell, and those behind them; `across_gpus` says that GPUs of different
-    models were to be compared. `baseline` says which baseline is before, None without one. `phrases` are the names in
-    sentences."""
+    `verdict` is improved, regressed, same, mixed or unknown, over all devices: if nothing changed on any of them, one
+    in twenty says otherwise. `notes` say what lowers the confidence in it. `not_compared` are the causes that some
+    captures alone could tell, and those behind them; `across_gpus` says that GPUs of different models were to be
+    compared. `baseline` says which baseline is before, None without one. `phrases` are the names in sentences."""
 
     schema_version: OwnText
     kind: OwnText

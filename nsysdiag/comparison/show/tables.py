@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from nsysdiag.comparison import facts
 from nsysdiag.comparison.show import job, views, words
 from nsysdiag.document import blocks as b
 from nsysdiag.document.columns import BYTES, FIGURE, KEY, KEYS, MARK, NAME, SIDE, SIGNED, TEXT, CellKind
@@ -17,7 +18,6 @@ from nsysdiag.units import format_signed_ns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.comparison import facts
     from nsysdiag.document.drawings import LegendEntry
 
 # What changed: the parts of the time and the idle time by cause, before and after.
@@ -48,7 +48,7 @@ def changes(device: facts.DeviceComparison, causes: Causes, *, several: bool) ->
     parts = _shown_parts(device)
     if not parts and not device.ledger:
         return None
-    predicted = device.unit.kind in words.PREDICTED
+    predicted = device.unit.kind in facts.PREDICTED
     columns = _titled(PER_UNIT, device)
     blocks = [
         b.Table("Time for a unit of work", columns, _overview(device, parts, causes), limit=b.NOT_PAGE),
@@ -68,7 +68,7 @@ def in_brief(comparison: facts.Comparison) -> list[b.Block]:
     """With a prediction, the parts and the largest causes of the slowest device, whose length is above."""
     of_all, causes = comparison.job, Causes(comparison.causes)
     slowest = (of_all.device_before, of_all.device_after) if of_all is not None else ()
-    found = [each for each in comparison.devices if each.unit.kind in words.PREDICTED and each.key in slowest]
+    found = [each for each in comparison.devices if each.unit.kind in facts.PREDICTED and each.key in slowest]
     if not found:
         return []
     device = found[-1]
@@ -240,7 +240,7 @@ def _gap_groups(caption: str, found: Sequence[facts.SignatureChange], causes: Ca
 def _times(row: facts.SignatureChange | facts.KernelChange, *share: object) -> tuple[object, ...]:
     """Both times, the change, its `share` and the verdict; of what a side has not recorded its time alone."""
     cells = (*job.timed(row.change), *share, job.judged(row.change))
-    return (*cells[:2], *(None for _each in cells[2:])) if row.status in words.UNRECORDED else cells
+    return (*cells[:2], *(None for _each in cells[2:])) if row.status in facts.UNSEEN else cells
 
 
 def _causes(row: facts.SignatureChange, causes: Causes) -> list[LegendEntry]:
@@ -266,7 +266,7 @@ def kernels(device: facts.DeviceComparison, *, several: bool) -> b.Section | Non
     if not device.kernels:
         return None
     changed = views.changed_kernels(device)
-    hidden = any(row.status in words.UNRECORDED for row in device.kernels)
+    hidden = any(row.status in facts.UNSEEN for row in device.kernels)
     blocks: list[b.Block] = [
         *([b.Paragraph(UNRECORDED, "quiet")] if hidden else []),
         _kernels("Kernels by name, for a unit of work", device.kernels, job.ALL),
@@ -350,7 +350,7 @@ def _findings(found: Sequence[facts.FindingChange], causes: Causes) -> list[tupl
                 b.Cell(shown or None, order=min(map(severity_rank, severities), default=9)),
                 row.before_ns,
                 row.after_ns,
-                None if row.status in ("not_compared", *words.UNRECORDED) else row.after_ns - row.before_ns,
+                None if row.status in ("not_compared", *facts.UNSEEN) else row.after_ns - row.before_ns,
             )
         )
     return rows

@@ -15,41 +15,26 @@ GONE, NEW, NOTHING = "gone", "new", "–"
 ELSEWHERE = "Kernels, gap groups and findings of each device are in the page."
 RENAMING = "Was the idle time removed, or did only its cause change?"
 
-_VERDICTS = {
-    "improved": StatusMark("▼", "Improved", "better"),
-    "regressed": StatusMark("▲", "Regressed", "worse"),
-    "same": StatusMark("=", "No difference", "same"),
-    "mixed": StatusMark("▲▼", "Mixed", "mixed"),
-}
-_PROMISES = {
-    "improved": StatusMark("▼", "Predicted to improve", "better"),
-    "regressed": StatusMark("▲", "Predicted to regress", "worse"),
-    "same": StatusMark("=", "No difference predicted", "same"),
-}
-_KEPT = {
-    "improved": StatusMark("▼", "Better than predicted", "better"),
-    "regressed": StatusMark("▲", "Worse than predicted", "worse"),
-    "same": StatusMark("=", "As predicted", "same"),
-}
-PREDICTED = ("step", "window")
-"""Units of comparisons with a prediction on a side."""
+
+def _marks(*words: str) -> dict[str, StatusMark]:
+    """The marks of what improved, regressed and stayed the same, in these words."""
+    verdicts, tones = (facts.IMPROVED, facts.REGRESSED, facts.SAME), ("better", "worse", "same")
+    rows = zip(verdicts, "▼▲=", words, tones, strict=True)
+    return {verdict: StatusMark(icon, word, tone) for verdict, icon, word, tone in rows}
+
+
+_VERDICTS = _marks("Improved", "Regressed", "No difference") | {facts.MIXED: StatusMark("▲▼", "Mixed", "mixed")}
+_PROMISES = _marks("Predicted to improve", "Predicted to regress", "No difference predicted")
+_KEPT = _marks("Better than predicted", "Worse than predicted", "As predicted")
+_CHANGES = _marks("better", "worse", "same")
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "mixed": "note", "unknown": "note"}
-_CHANGES = {
-    "improved": StatusMark("▼", "better", "better"),
-    "regressed": StatusMark("▲", "worse", "worse"),
-    "same": StatusMark("=", "same", "same"),
-}
 _STATUSES = {
-    "both": "both",
-    "added": "new",
-    "gone": "gone",
-    "recaused": "other cause",
-    "not_compared": "not compared",
-    "unrecorded_before": "not recorded before",
-    "unrecorded_after": "not recorded after",
+    facts.ADDED: "new",
+    facts.RECAUSED: "other cause",
+    facts.NOT_COMPARED: "not compared",
+    facts.UNSEEN_BEFORE: "not recorded before",
+    facts.UNSEEN_AFTER: "not recorded after",
 }
-UNRECORDED = ("unrecorded_before", "unrecorded_after")
-"""Rows that a side may have in graphs of which it has recorded no kernel."""
 _WORK = {
     facts.KERNELS: "Kernels in a {}",
     facts.LAUNCHES: "Launches in a {}",
@@ -78,12 +63,12 @@ def outcome_mark(comparison: facts.Comparison) -> StatusMark:
 
 def interval_title(unit: facts.Unit | None) -> str:
     """What the interval of a change is: chance, or the bounds of a prediction."""
-    return "Bounds" if unit is not None and unit.kind in PREDICTED else "95% interval"
+    return "Bounds" if unit is not None and unit.kind in facts.PREDICTED else "95% interval"
 
 
 def elsewhere(comparison: facts.Comparison) -> str:
     """Where the rest about each of several devices is; a prediction has no more."""
-    predicted = any(device.unit.kind in PREDICTED for device in comparison.devices)
+    predicted = any(device.unit.kind in facts.PREDICTED for device in comparison.devices)
     return "" if predicted or len(comparison.devices) < 2 else ELSEWHERE
 
 
@@ -151,28 +136,23 @@ def unit_name(unit: facts.Unit) -> str:
     return "run" if unit.same_work else "window" if unit.kind == "window" else "unit of work"
 
 
-def least_label(change: facts.Change) -> str:
-    """The change that must be passed to count."""
-    share = f" ({format_share(change.least_ns, change.before_ns)})" if change.before_ns else ""
-    return f"{format_ns(change.least_ns)}{share}"
-
-
 def length_sentence(device: facts.DeviceComparison) -> str:
     """What became of the length, in numbers."""
     change, interval = device.length, interval_share(device.length)
     times = f"{format_ns(change.before_ns)} before, {format_ns(change.after_ns)} after: {change_label(change)}"
-    if device.unit.kind in PREDICTED:
+    if device.unit.kind in facts.PREDICTED:
         return f"{times}, {f'bounds {interval}' if interval != NOTHING else 'without bounds'}."
     sure = f"95% interval {interval}" if interval != NOTHING else "no interval: too little repeats"
     if change.low_ns is not None and change.low_ns == change.high_ns:
         sure = "no interval: all of a side take equally long"
-    return f"{times}, {sure}; {least_label(change)} or less would not count."
+    share = f" ({format_share(change.least_ns, change.before_ns)})" if change.before_ns else ""
+    return f"{times}, {sure}; {format_ns(change.least_ns)}{share} or less would not count."
 
 
 def unit_sentence(unit: facts.Unit) -> str:
     """What is compared, and how often it repeats on each side."""
     before, after = (clip(brief(name), UNIT_NAME) for name in (unit.name_before, unit.name_after))
-    if unit.kind in PREDICTED:
+    if unit.kind in facts.PREDICTED:
         what, by = ("a step" if unit.kind == "step" else "the whole window, as it is"), ""
     elif unit.kind == "iterations":
         what = "an iteration"
