@@ -199,12 +199,6 @@ LEAST_COVERED = 0.5
 """The share of the kernels' time that must have a known shape: little of it says nothing about the GPU."""
 
 
-class MeasuredSm(Struct, frozen=True):
-    """The mean share of SMs with work inside the window, from GPU metrics."""
-
-    active_share: float
-
-
 def estimate(device: DeviceTimeline, split: WindowSplit, parts: Intervals, found: Residency | None) -> SmEstimate:
     """The SM activity of a device over its window, `parts`; `found` is the residency of each launch shape."""
     if split.window_ns == 0:
@@ -291,10 +285,10 @@ def utilization(
     shapes: LaunchShapes,
     strings: Strings,
     settings: Settings,
-    measured: MeasuredSm | None = None,
+    measured: float | None = None,
 ) -> Utilization:
-    """`parts` is the window, `inside` marks the operations that tables count. Measured values take precedence over the
-    estimate, which is reported too."""
+    """`parts` is the window, `inside` marks the operations that tables count. `measured` is
+    the mean share of SMs with work by GPU metrics: it takes precedence over the estimate, which is reported too."""
     shown = dashboard(split.kernels, parts, settings.utilization)
     found = residency(shapes, device.gpu)
     estimated = estimate(device, split, parts, found)
@@ -323,19 +317,19 @@ def utilization(
 
 
 def _input(
-    split: WindowSplit, shown: Dashboard | None, estimated: SmEstimate, measured: MeasuredSm | None, settings: Settings
+    split: WindowSplit, shown: Dashboard | None, estimated: SmEstimate, measured: float | None, settings: Settings
 ) -> UtilizationInput:
     active, most = estimated.sm_active_share, estimated.sm_active_at_most
     source = None if active is None else ESTIMATE
     if measured is not None:
-        active = most = round(measured.active_share, 6)
+        active = most = round(measured, 6)
         source = MEASURED
     return UtilizationInput(split, shown, active, most, source, settings.utilization, settings.thresholds)
 
 
-def _efficiency(measured: MeasuredSm, split: WindowSplit) -> float | None:
+def _efficiency(measured: float, split: WindowSplit) -> float | None:
     """Measured SM activity of each unit of utilization; above 1 where the counter saw what the trace did not."""
-    return round(measured.active_share * split.window_ns / split.kernel_ns, 6) if split.kernel_ns else None
+    return round(measured * split.window_ns / split.kernel_ns, 6) if split.kernel_ns else None
 
 
 # Arithmetic per second of a device, by the operations of a step that the user gives, against the published peak.
