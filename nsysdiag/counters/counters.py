@@ -18,8 +18,7 @@ from nsysdiag.counters.joins import BusySamples, Lens, Parted, Sampled, SamplesW
 from nsysdiag.events import gpu_metrics as captured
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.gpu_metric_names import METRICS, MetricUnit
-from nsysdiag.events.gpu_metrics import Chip, GpuMetricSamples, Grid, MetricSeries
+from nsysdiag.events.gpu_metrics import METRICS, Chip, GpuMetricSamples, Grid, MetricSeries, MetricUnit
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.iterations.facts import IterationReport

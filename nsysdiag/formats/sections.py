@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.communication import show as communication
 from nsysdiag.cost import show as cost
 from nsysdiag.counters import show as counters
 from nsysdiag.critical_path import show as critical_path
@@ -57,8 +56,8 @@ PER_DEVICE: tuple[Callable[[DeviceReport, Context], Section | None], ...] = (
     memory.copy_section,
     memory.unified_memory,
     memory.device_memory,
-    communication.section,
-    communication.bandwidth,
+    kernels.communication_section,
+    kernels.bandwidth,
     ranges.section,
     ranges.flame_section,
     launches.section,

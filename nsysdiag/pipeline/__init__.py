@@ -10,7 +10,7 @@ from nsysdiag.causes import CAUSES, FALLBACK
 from nsysdiag.config.settings import Settings
 from nsysdiag.cost.cost import priced
 from nsysdiag.iterations.chosen import CarriedSteps
-from nsysdiag.iterations.steps import referenced
+from nsysdiag.iterations.report import referenced
 from nsysdiag.messages import UsageError, printable
 from nsysdiag.pipeline.analysis import analysis_of, devices_of
 from nsysdiag.pipeline.reading import Progress

@@ -11,13 +11,13 @@ from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending
 from nsysdiag.arrays.nesting import levels
 from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.event_waits import HostFunctions
 from nsysdiag.events.host import HostActivity
-from nsysdiag.events.host_functions import HostFunctions
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category, LaunchShapes
 from nsysdiag.events.rows import NamedRows, distinct, picked
 from nsysdiag.fields import Sentence
-from nsysdiag.iterations.steps import Steps
+from nsysdiag.iterations.report import Steps
 from nsysdiag.kernels.names import normal_operation_names
 from nsysdiag.ledger.ledger import Slices
 from nsysdiag.timeline.facts import OFF_CPU

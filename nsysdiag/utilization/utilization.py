@@ -16,9 +16,9 @@ from nsysdiag.config.settings import Settings, Thresholds, UtilizationThresholds
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category, LaunchShapes
 from nsysdiag.fields import Sentence
-from nsysdiag.iterations.steps import median_step
+from nsysdiag.iterations.report import median_step
 from nsysdiag.kernels.facts import FamilyTime
-from nsysdiag.kernels.shapes import Residency, kernel_shapes, residency
+from nsysdiag.kernels.limits import Residency, kernel_shapes, residency
 from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.messages import UsageError
 from nsysdiag.peaks import PRECISIONS, dense_peak

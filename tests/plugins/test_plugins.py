@@ -14,7 +14,7 @@ import pytest
 from nsysdiag import plugins
 from tests.additions import ROOT, printed
 from tests.causes.example import late
-from tests.causes.test_added import SOURCE as CAUSE
+from tests.causes.test_added import SOURCE
 from tests.trace.test_added_format import SOURCE as READER
 
 if TYPE_CHECKING:
@@ -30,6 +30,20 @@ kernel_list = acme_nsysdiag.reader:FORMAT
 [nsysdiag.formats]
 headline = acme_nsysdiag.headline:FORMAT
 """
+IMPORTED, BOTTLENECK = "import Cause, EvidenceRows, Variant\n", '    bottleneck="input",\n'
+WORDS = '''    picture="""
+device  [==A==)..............[==next==)
+thread         [readahead][launch]
+""",
+    sources=("nsight_osrt",),
+    advice=advice("Read ahead on a thread that launches nothing."),
+    confirm=("In the row of OS calls of the launching thread, readahead covers the gap.",),
+    confused_with=(Lookalike("io_wait", "A read whose bytes the thread takes at once."),),
+'''
+CAUSE = SOURCE.replace(IMPORTED, "import Cause, EvidenceRows, Lookalike, Variant, advice\n").replace(
+    BOTTLENECK, BOTTLENECK + WORDS
+)
+"""A cause of a package brings its words with it."""
 EXAMPLE = {
     "__init__.py": "",
     "cause.py": CAUSE

@@ -18,10 +18,11 @@ import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket, BytecodeCache
 from markupsafe import Markup, escape
+from msgspec import Struct
 
 from nsysdiag import units
 from nsysdiag.document import words
-from nsysdiag.document.blocks import Detail, Document, shown
+from nsysdiag.document.blocks import Detail, Document, Section, shown
 from nsysdiag.document.markup import breakable, html_of, width_of
 from nsysdiag.document.names import brief, clip, visible
 from nsysdiag.document.svg import FILTERS
@@ -194,6 +195,13 @@ HEAD_BYTES = 4096
 _KEPT = re.compile(r"(<(?:pre|script|style)\b.*?</(?:pre|script|style)>)", re.DOTALL)
 
 
+class PlacedSection(Struct, frozen=True):
+    """A section with its place on the page."""
+
+    anchor: str
+    section: Section
+
+
 def render(report: Report, options: RenderOptions) -> bytes:
     """The whole page as UTF-8."""
     context = Context.of(report)
@@ -210,7 +218,7 @@ def render(report: Report, options: RenderOptions) -> bytes:
         groups=groups,
         # The section's own templates see `values`.
         html_of=lambda drawn, level, values: html_of(
-            drawn["section"].blocks, environment(), level, {**values, "section": drawn}
+            drawn.section.blocks, environment(), level, {**values, "section": drawn}
         ),
         several=len(report.devices) > 1,
         timeline_script=timeline.packed if timeline else "",
@@ -309,7 +317,7 @@ def _groups(context: Context) -> list[dict[str, Any]]:
         anchor = f"gpu-{next(devices)}" if group.device else ""
         prefix = f"{anchor}-" if group.nested else ""
         drawn = [each for each in group.sections if shown(each.blocks, Detail.PAGE)]
-        placed = [{"anchor": prefix + each.id, "section": each} for each in drawn]
+        placed = [PlacedSection(prefix + each.id, each) for each in drawn]
         found.append({"anchor": anchor, "device": group.device, "sections": placed})
     return found
 
