@@ -5,7 +5,7 @@ Text is text. What the pointer shows is exact, and `customdata` of each trace ho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import unescape
 from textwrap import wrap
 from typing import Any
@@ -458,3 +458,17 @@ def _color(cell: d.IcicleCell) -> str:
         return fill(most.part, most.color)
     idle = sum(part.ns for part in cell.parts if part.part == "idle")
     return PART_COLORS["idle" if 2 * idle > cell.ns else "compute"]
+
+
+FIGURES: dict[type, Callable[[Any, str, str], go.Figure]] = {
+    d.BarChart: columns,
+    d.Histogram: histogram,
+    d.Curve: curve,
+    d.CurveStrips: strips,
+    d.StackedBar: stacked_bar,
+    d.Stacks: stacks,
+    d.Icicle: icicle,
+    d.DrawnLanes: lanes,
+    d.Waterfall: waterfall,
+}
+"""What makes a figure of each drawing, under a title and a sentence."""
