@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field, structs
-from msgspec.structs import replace
 
 from nsysdiag.arrays.buckets import Periods, in_periods, taken
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, intersect, union
@@ -373,19 +372,17 @@ def with_flops(report: Report, given: str | None) -> Report:
     if given is None:
         return report
     flops = parse_flops(given)
-    devices = [_with_rate(device, flops) for device in report.devices]
+    rates = [flop_rate(each, flops, step_ns) if (step_ns := median_step(each)) else None for each in report.devices]
+    devices = [
+        structs.replace(device, utilization=structs.replace(device.utilization, flops=rate))
+        for device, rate in zip(report.devices, rates, strict=True)
+    ]
     if all(each.utilization.flops is None for each in devices):
         raise UsageError(
             f"--flops-per-step {given} has no step to be divided by: no whole steps were found in {report.trace.file}",
             hint="put NVTX ranges around the steps and capture several of them",
         )
-    return replace(report, devices=devices)
-
-
-def _with_rate(device: DeviceReport, given: GivenFlops) -> DeviceReport:
-    step_ns = median_step(device)
-    rate = flop_rate(device, given, step_ns) if step_ns else None
-    return replace(device, utilization=replace(device.utilization, flops=rate))
+    return structs.replace(report, devices=devices)
 
 
 def flop_rate(device: DeviceReport, given: GivenFlops, step_ns: int) -> FlopRate:
