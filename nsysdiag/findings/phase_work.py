@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.account.outside import HOST, UNEXPLAINED, Start, activity_of, done_by
-from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.claim import Owned, within
 from nsysdiag.arrays.groups import group_totals, summed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect, union
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
@@ -209,5 +209,5 @@ def host_time(
     at, lane = at[lane >= 0], lane[lane >= 0]
     pieces = Owned.of(time.spans[at], lane)
     del mine, at, lane  # the most memory of an analysis is held here
-    inside = claim(pieces, judged.parts)[0]
+    inside, _ = within(pieces, judged.parts)
     return union(gaps.axis.place(inside.owner, inside.spans))

@@ -20,8 +20,7 @@ from nsysdiag.shortage import Attempt
 from nsysdiag.time.facts import TimeColumns
 from nsysdiag.time.table import charged_as
 from nsysdiag.trace.trace import Trace, open_trace
-from nsysdiag.utilization.flops import with_flops
-from nsysdiag.utilization.utilization import check_periods
+from nsysdiag.utilization.utilization import check_periods, with_flops
 
 
 def analyze(

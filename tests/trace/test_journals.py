@@ -228,7 +228,7 @@ class TestCopy:
 @pytest.mark.parametrize("change", [lambda log: log.write_bytes(b""), lambda log: log.unlink()])
 def test_a_batch_looks_at_the_journal_that_is_read(tmp_path: Path, change: Callable[[Path], object]) -> None:
     """That of the file itself, where the input is a link."""
-    from nsysdiag.batch.journal import content_of
+    from nsysdiag.batch.task import content_of
 
     path = with_journal(tmp_path, "WAL")
     link = tmp_path / "link.sqlite"
