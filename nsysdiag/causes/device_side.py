@@ -11,7 +11,7 @@ from nsysdiag.events.gpus import slices_of_others
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.gaps import gaps
-from nsysdiag.gaps.launch_frame import DeviceSide, Explained, LaunchCase
+from nsysdiag.gaps.gaps import DeviceSide, Explained, LaunchCase
 from nsysdiag.units import format_ns
 
 DISPATCH = Cause(

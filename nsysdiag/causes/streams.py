@@ -10,8 +10,7 @@ from nsysdiag.causes.evidence import LATENCY_LIMIT, EvidenceLayer, HostEvidence,
 from nsysdiag.events.event_waits import HOST_FUNCTIONS, SLACK_NS
 from nsysdiag.events.rows import NamedRows
 from nsysdiag.gaps import gaps
-from nsysdiag.gaps.gaps import LABELS, OTHER_DEVICE, WAITS_FOR_COMMUNICATION, WAITS_FOR_COPY
-from nsysdiag.gaps.launch_frame import DeviceSide, Explained
+from nsysdiag.gaps.gaps import LABELS, OTHER_DEVICE, WAITS_FOR_COMMUNICATION, WAITS_FOR_COPY, DeviceSide, Explained
 from nsysdiag.units import format_ns
 
 

@@ -6,7 +6,7 @@ from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import union
 from nsysdiag.causes.cause import Cause, EvidenceRows, Variant
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, plain_layer
-from nsysdiag.gaps.launch_frame import LaunchCase
+from nsysdiag.gaps.gaps import LaunchCase
 
 
 def blocked_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
