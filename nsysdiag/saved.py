@@ -17,9 +17,10 @@ from nsysdiag.arrays.groups import MOST_EXPANSION, numbers_from, running_sums
 from nsysdiag.config.settings import Settings
 from nsysdiag.limits import SAVED_BYTES, SAVED_VALUES, UNPACKED_BYTES, UNPACKED_FOR_EACH
 from nsysdiag.messages import InputError, printable
-from nsysdiag.record import Packed, Record
+from nsysdiag.record import UNREADABLE, Packed, Record
 from nsysdiag.shortage import Attempt
 from nsysdiag.trace.formats import HEAD_BYTES, begun
+from nsysdiag.units import format_bytes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,11 +32,11 @@ if TYPE_CHECKING:
 
 
 WHOLE = "a saved report is read whole: give the program more memory"
-Saved = TypeVar("Saved", bound="Record")
+Saved = TypeVar("Saved", bound=Record)
 
 
 def is_saved_report(path: Path) -> bool:
-    """Whether the file starts like JSON, and is no trace."""
+    """Whether the file starts like JSON, and is not a trace."""
     if not path.is_file():  # reading the start of a pipe would eat it
         return False
     try:
@@ -47,7 +48,7 @@ def is_saved_report(path: Path) -> bool:
 
 
 def read_document(path: Path) -> Report | RanksReport | Comparison | WhatIf:
-    """The saved document: a report of one trace or of ranks, a comparison, or a prediction. Raises InputError where it
+    """The saved document: a report of one trace or of ranks, a comparison, or a prediction. Raises InputError if it
     is none of them, or of another schema version."""
     from nsysdiag.comparison import facts as comparison
     from nsysdiag.ranks import report as ranks
@@ -57,29 +58,29 @@ def read_document(path: Path) -> Report | RanksReport | Comparison | WhatIf:
         data = _read_bytes(path)
         kind = _kind(data)
         if kind == ranks.KIND:
-            return _decoded(path, data, (FORMER, ranks.RANKS_SCHEMA_VERSION), ranks.RanksReport)
+            return _decoded(path, data, ranks.RanksReport, (FORMER, ranks.RANKS_SCHEMA_VERSION))
         if kind == comparison.KIND:
-            return _decoded(path, data, (FORMER, comparison.COMPARISON_SCHEMA_VERSION), comparison.Comparison)
+            return _decoded(path, data, comparison.Comparison, (FORMER, comparison.COMPARISON_SCHEMA_VERSION))
         if kind == replay.KIND:
-            return _decoded(path, data, (replay.WHATIF_SCHEMA_VERSION,), replay.WhatIf)
+            return _decoded(path, data, replay.WhatIf, (replay.WHATIF_SCHEMA_VERSION,))
         return _report(path, data)
 
 
 def read_report(path: Path) -> Report:
-    """A report of one trace, saved as JSON. Raises InputError where it is none, or of another schema version."""
+    """A report of one trace, saved as JSON. Raises InputError if it is none, or of another schema version."""
     with Attempt(f"read '{printable(path)}'", WHOLE):
         return _report(path, _read_bytes(path))
 
 
 def read_side(path: Path) -> Report | WhatIf:
-    """One side of a comparison: a report of one trace, or a prediction, saved as JSON. Raises InputError where it is
+    """One side of a comparison: a report of one trace, or a prediction, saved as JSON. Raises InputError if it is
     neither, or of another schema version."""
     from nsysdiag.replay import facts as replay
 
     with Attempt(f"read '{printable(path)}'", WHOLE):
         data = _read_bytes(path)
         if _kind(data) == replay.KIND:
-            return _decoded(path, data, (replay.WHATIF_SCHEMA_VERSION,), replay.WhatIf)
+            return _decoded(path, data, replay.WhatIf, (replay.WHATIF_SCHEMA_VERSION,))
         return _report(path, data)
 
 
@@ -89,14 +90,11 @@ def _report(path: Path, data: bytes) -> Report:
     if kind := _kind(data):
         what = "a prediction, not a report" if kind == "whatif" else f"a report of {kind}, not"
         raise InputError(f"{path} is {what} of one trace", hint="use 'nsysdiag render' to show it")
-    return _decoded(path, data, (FORMER, SCHEMA_VERSION), Report)
+    return _decoded(path, data, Report, (FORMER, SCHEMA_VERSION))
 
 
 def _kind(data: bytes) -> str | None:
     """Subjects of saved reports that are not of one trace."""
-    import msgspec
-
-    from nsysdiag.record import UNREADABLE
 
     class Kind(msgspec.Struct):
         kind: str | None = None
@@ -107,10 +105,8 @@ def _kind(data: bytes) -> str | None:
         return None
 
 
-def _decoded(path: Path, data: bytes, versions: tuple[str, ...], kind: type[Saved]) -> Saved:
-    """The record. Raises InputError where it is not ours, of no schema version that is read, or damaged."""
-    from nsysdiag.record import UNREADABLE
-
+def _decoded(path: Path, data: bytes, kind: type[Saved], versions: tuple[str, ...]) -> Saved:
+    """The record. Raises InputError if it is not ours, of no schema version that is read, or damaged."""
     version = _version_of(path, data, versions)
     try:
         return from_json(as_version_2(data) if version != versions[-1] else data, kind)
@@ -124,9 +120,6 @@ def _decoded(path: Path, data: bytes, versions: tuple[str, ...], kind: type[Save
 def _read_bytes(path: Path) -> bytes:
     """The whole file, which may be a pipe. Raises InputError where it is larger than any saved report, before most of
     it was read."""
-    from nsysdiag.limits import SAVED_BYTES
-    from nsysdiag.units import format_bytes
-
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size or SAVED_BYTES  # that of a pipe is 0
@@ -142,10 +135,7 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _version_of(path: Path, data: bytes, versions: tuple[str, ...]) -> str:
-    """The schema version of a report of ours. Raises InputError where it is none, or not one of `versions`."""
-    import msgspec
-
-    from nsysdiag.record import UNREADABLE
+    """The schema version of a report of ours. Raises InputError if it is none, or not one of `versions`."""
 
     class Head(msgspec.Struct):
         schema_version: str
@@ -172,7 +162,7 @@ def _version_of(path: Path, data: bytes, versions: tuple[str, ...]) -> str:
 def unpack(packed: GapsPacked) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Start and length in ns and the index into `cause_ids` of every gap, one element each; not to be written to.
 
-    Raises InputError where the fields contradict each other or cannot be decoded.
+    Raises InputError if the fields contradict each other or cannot be decoded.
     """
     try:
         starts, lengths, causes = _unpacked(packed.count, packed.starts, packed.lengths, packed.causes)
@@ -201,13 +191,11 @@ def _unpacked(count: int, *columns: str) -> tuple[npt.NDArray[np.int64], npt.NDA
 
 # Reads records from JSON, which may be damaged or hostile: checks its size, numbers and packed columns.
 
-AnyRecord = TypeVar("AnyRecord", bound=Record)
-
 LARGEST_FLOAT = 1e30
 """No share, rate, time or amount of money comes near it, and sums and products of some do not overflow."""
 
 
-def from_json(data: bytes, kind: type[AnyRecord]) -> AnyRecord:
+def from_json(data: bytes, kind: type[Saved]) -> Saved:
     """The record saved as JSON. Raises one of UNREADABLE if `data` is not such a record, is too large, or has
     impossible numbers or packed columns."""
     check_size(data)
@@ -219,7 +207,7 @@ def from_json(data: bytes, kind: type[AnyRecord]) -> AnyRecord:
 
 
 def check_size(data: bytes) -> None:
-    """Raise ValidationError where there is more than is read of a report."""
+    """Raise ValidationError if there is more than is read of a report."""
     if len(data) > SAVED_BYTES:
         raise msgspec.ValidationError(f"it has {len(data):,} bytes; at most {SAVED_BYTES:,} are read")
     if data.count(b",") > SAVED_VALUES:
@@ -244,7 +232,7 @@ def _unpacked_within(name: str, value: object) -> int:
 
 
 def _unpacked_bytes(record: Packed) -> int:
-    """What the columns of a record may take. Raises ValidationError where one is too short for its count."""
+    """What the columns of a record may take. Raises ValidationError if one is too short for its count."""
     total = 0
     for column in record.columns():
         most = len(column.text) * MOST_EXPANSION
@@ -281,7 +269,7 @@ _GONE_SINCE_1: tuple[tuple[str, str], ...] = (("devices.*", "trouble"), ("settin
 
 
 def as_version_2(data: bytes) -> bytes:
-    """The JSON of a report of version 1 with the names of version 2. Raises one of UNREADABLE for what is no JSON, or
+    """The JSON of a report of version 1 with the names of version 2. Raises one of UNREADABLE for what is not JSON, or
     too large."""
     check_size(data)
     report = msgspec.json.decode(data)
@@ -314,7 +302,7 @@ def _records(value: Any, path: list[str]) -> list[dict[str, Any]]:
 
 
 def _setting(name: str, text: str) -> Any:
-    """The value of a setting that was written as text; the text itself where it is no such value."""
+    """The value of a setting that was written as text; the text itself if it is not such a value."""
     default = getattr(Settings(), name, None)
     try:
         if isinstance(default, msgspec.Struct):

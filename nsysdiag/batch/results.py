@@ -14,15 +14,13 @@ from pathlib import Path
 import msgspec
 
 from nsysdiag.batch.inputs import Input
-from nsysdiag.batch.journal import FILE, BatchJournal
-from nsysdiag.batch.journal import is_ours as is_journal
+from nsysdiag.batch.task import JOURNAL, BatchJournal, Outcome, Shared, Task, is_journal, targets
 from nsysdiag.batch.task import MARKS as REPORT_MARKS
-from nsysdiag.batch.task import Outcome, Shared, Task, targets
 from nsysdiag.ci.facts import BatchEntry, BatchSummary, HistoryLine
 from nsysdiag.findings.rules import cause_infos
-from nsysdiag.formats import json_, prose
-from nsysdiag.formats.batch import ci, trend
-from nsysdiag.formats.batch.summary import render_comment, render_markdown, render_page
+from nsysdiag.formats import is_json, prose
+from nsysdiag.formats.batch import ci
+from nsysdiag.formats.batch.summary import render_comment, render_markdown, render_page, render_trend
 from nsysdiag.formats.documents import IsOurs, check, write
 from nsysdiag.formats.html import page
 from nsysdiag.limits import SAVED_BYTES
@@ -42,14 +40,14 @@ OURS: dict[str, IsOurs] = {
     "github.txt": prose.is_text,
 }
 """Every file that a batch may have, with what tells whether the content of an existing one was written by us."""
-MARKS: dict[str, IsOurs] = {SUMMARY: json_.is_ours, COMMENT: prose.is_markdown, FILE: is_journal, **OURS}
+MARKS: dict[str, IsOurs] = {SUMMARY: is_json, COMMENT: prose.is_markdown, JOURNAL: is_journal, **OURS}
 """Every file of a batch as a whole, with what tells whether one that exists is ours."""
 TEMPORARY = ".nsysdiag-*.tmp"
 Run = Callable[[list[Task]], Generator[Outcome, None, None]]
 
 
 def entries_of(inputs: Sequence[Input], shared: Shared, run: Run) -> list[BatchEntry]:
-    """The entries of all inputs by their names; what an earlier batch finished is kept where the batch resumes."""
+    """The entries of all inputs by their names; what an earlier batch finished is kept if the batch resumes."""
     journal = BatchJournal(shared.folder)
     before = journal.read() if shared.resume else {}
     journal.begin(before.values(), force=shared.force)
@@ -107,7 +105,7 @@ def write_all(
     there is no trend. `causes` gives causes their titles and colours; missing ones are shown by id."""
     return {
         "index.html": render_page(summary, history),
-        **({"trend.html": trend.render(summary, history, causes)} if history else {}),
+        **({"trend.html": render_trend(summary, history, causes)} if history else {}),
         "summary.md": render_markdown(summary),
         "junit.xml": ci.render_junit(summary),
         "nsysdiag.sarif": ci.render_sarif(summary, causes),
@@ -188,7 +186,7 @@ def read_history(path: Path, folder: Path) -> History:
     parsed = [(number, text, _line(text)) for number, text in enumerate(texts, 1) if text.strip()]
     lines = [line for _, _, line in parsed if line]
     if parsed and not lines:
-        raise OutputError(f"{printable(path)} is no history of nsysdiag", hint="name another file with --history")
+        raise OutputError(f"{printable(path)} is not a history of nsysdiag", hint="name another file with --history")
     damaged = [number for number, _, line in parsed if line is None]
     notes = [
         f"line {number} of {printable(path)} {'was not written to its end' if number == len(texts) else 'is damaged'}; "
@@ -256,7 +254,7 @@ def _append(descriptor: int, data: bytes) -> None:
         import fcntl
 
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-    except ImportError:  # Windows, where whole lines are all that is promised
+    except ImportError:  # on Windows whole lines are all that is promised
         pass
     size = os.fstat(descriptor).st_size
     os.lseek(descriptor, max(size - 1, 0), os.SEEK_SET)

@@ -12,37 +12,23 @@ from msgspec.structs import replace
 from nsysdiag.arrays.groups import column_from
 from nsysdiag.bottlenecks import OF_WORK
 from nsysdiag.causes import CAUSES
-from nsysdiag.comparison.facts import (
-    AccountChange,
-    Change,
-    DeviceComparison,
-    JobComparison,
-    PartChange,
-    PhaseChange,
-    Reason,
-    Speedup,
+from nsysdiag.comparison import facts, waterfall
+from nsysdiag.comparison.sides import (
+    COMPUTE,
+    IDLE,
+    LENGTH,
+    NARROWING,
+    STEADY,
+    WORK,
+    Capture,
+    DevicePair,
+    judged_phases,
 )
-from nsysdiag.comparison.pairing import NARROWING, DevicePair
-from nsysdiag.comparison.side import COMPUTE, IDLE, LENGTH, STEADY, WORK, Capture, Column, judged_phases
 from nsysdiag.comparison.significance import Values, drawn_means, drawn_medians, freedom, interval
 from nsysdiag.comparison.units import DeviceSides
-from nsysdiag.comparison.waterfall import (
-    DECIDED,
-    LEAST_OF_LENGTH,
-    MIXED,
-    OF_LENGTH,
-    SAME,
-    DeviceChanges,
-    adding_up,
-    change_of_part,
-    change_of_step,
-    changes,
-    corrected,
-    outside,
-)
 from nsysdiag.diagnosis.facts import KERNELS
 from nsysdiag.messages import InputError
-from nsysdiag.phases.facts import PhaseSteps
+from nsysdiag.phases.facts import Phase, PhaseSteps
 from nsysdiag.report import DeviceReport, Report
 from nsysdiag.units import format_two_ns
 
@@ -53,7 +39,7 @@ ALIKE = 0.05
 """Of the length: an account whose kernels differ more from those of the unit is of other work."""
 
 
-def account_changes(pairs: Sequence[DevicePair], mean: Change) -> list[AccountChange]:
+def account_changes(pairs: Sequence[DevicePair], mean: facts.Change) -> list[facts.AccountChange]:
     """The judged time of devices by bottleneck, scaled to their mean step. Not to the median one: time that a few
     steps spend would make all other parts of a step look shorter."""
     sides = [
@@ -66,16 +52,18 @@ def account_changes(pairs: Sequence[DevicePair], mean: Change) -> list[AccountCh
     times = []
     for side, step_ns in zip(sides, (mean.before_ns, mean.after_ns), strict=True):
         total = sum(side.values())
-        times.append(adding_up(np.array([side.get(name, 0) * step_ns / total for name in names]), step_ns))
+        times.append(waterfall.adding_up(np.array([side.get(name, 0) * step_ns / total for name in names]), step_ns))
     rows = [
-        AccountChange(bottleneck=name, before_ns=was, after_ns=now, change_ns=now - was)
+        facts.AccountChange(bottleneck=name, before_ns=was, after_ns=now, change_ns=now - was)
         for name, was, now in zip(names, *times, strict=True)
     ]
     return sorted(rows, key=lambda row: (-max(row.before_ns, row.after_ns), row.bottleneck))
 
 
-def with_accounts(pairs: Sequence[DevicePair], devices: Sequence[DeviceComparison]) -> list[list[AccountChange]]:
-    """The account of each device: of all of them, where that of one differs from its causes, else of none."""
+def with_accounts(
+    pairs: Sequence[DevicePair], devices: Sequence[facts.DeviceComparison]
+) -> list[list[facts.AccountChange]]:
+    """The account of each device: of all of them, if that of one differs from its causes, else of none."""
     found = [account_changes([pair], each.length) for pair, each in zip(pairs, devices, strict=True)]
     both = list(zip(found, devices, strict=True))
     if all(rows and of_this_work(rows, each) for rows, each in both) and any(_differs(*each) for each in both):
@@ -83,13 +71,13 @@ def with_accounts(pairs: Sequence[DevicePair], devices: Sequence[DeviceCompariso
     return [[] for _each in found]
 
 
-def _differs(account: Sequence[AccountChange], device: DeviceComparison) -> bool:
+def _differs(account: Sequence[facts.AccountChange], device: facts.DeviceComparison) -> bool:
     """Does a bottleneck change by another time than the work and the causes that are its own?"""
     left = Counter({row.bottleneck: row.change_ns for row in account})
     left["kernels"] += left.pop("parallelism", 0)
     for row in (*(each for each in device.parts if each.id != IDLE), *device.ledger):
         left[_bottleneck_of(row.id)] -= row.change.change_ns
-    least = LEAST_OF_LENGTH * max(device.length.before_ns, device.length.after_ns)
+    least = waterfall.LEAST_OF_LENGTH * max(device.length.before_ns, device.length.after_ns)
     return any(abs(ns) > least for ns in left.values())
 
 
@@ -97,7 +85,7 @@ def _bottleneck_of(id: str) -> str:
     return OF_WORK.get(id) or (CAUSES[id].bottleneck if id in CAUSES else "")
 
 
-def of_this_work(account: Sequence[AccountChange], device: DeviceComparison) -> bool:
+def of_this_work(account: Sequence[facts.AccountChange], device: facts.DeviceComparison) -> bool:
     """Whether the kernels take about as long in the account as in the unit that is compared: else the judged phases
     hold other work as well."""
     kernels = [row for row in account if row.bottleneck in KERNELS]
@@ -112,7 +100,7 @@ def of_this_work(account: Sequence[AccountChange], device: DeviceComparison) -> 
 
 
 def _judged_time(side: Sequence[tuple[Report, DeviceReport]]) -> dict[str, int]:
-    """ns by bottleneck in the judged steady phases; nothing where a report has none."""
+    """ns by bottleneck in the judged steady phases; nothing if a report has none."""
     found: Counter[str] = Counter()
     for report, device in side:
         if report.diagnosis is None or report.diagnosis.basis not in (*STEADY, "window"):
@@ -129,41 +117,36 @@ PART = 1.1
 
 
 def reasons(
-    account: Sequence[AccountChange], top: Sequence[PartChange], device: DeviceComparison, step: Change
-) -> list[Reason]:
-    """The largest changes of the account, or where there is none of the parts `top`. `device` is the slowest one."""
-    found = [_of_account(row, device) for row in account] or [_of_part(row) for row in top]
+    account: Sequence[facts.AccountChange],
+    top: Sequence[facts.PartChange],
+    device: facts.DeviceComparison,
+    step: facts.Change,
+) -> list[facts.Reason]:
+    """The largest changes of the account, or if there is none of the parts `top`. `device` is the slowest one."""
+    rows: list[tuple[str, str | None, facts.AccountChange | facts.Change, list[facts.PartChange]]] = [
+        (row.bottleneck, None, row, _causes_of(row, device)) for row in account
+    ]
+    rows = rows or [(_bottleneck_of(row.id), row.id, row.change, []) for row in top]
+    found = [
+        facts.Reason(
+            bottleneck=bottleneck,
+            cause=cause,
+            before_ns=change.before_ns,
+            after_ns=change.after_ns,
+            change_ns=change.change_ns,
+            causes=causes,
+        )
+        for bottleneck, cause, change, causes in rows
+    ]
     found.sort(key=lambda each: (-abs(each.change_ns), each.bottleneck))
     most = max((abs(each.change_ns) for each in found), default=0)
-    least = max(LEAST_OF_LENGTH * max(step.before_ns, step.after_ns), LEAST * most)
+    least = max(waterfall.LEAST_OF_LENGTH * max(step.before_ns, step.after_ns), LEAST * most)
     return [each for each in found if abs(each.change_ns) >= least][:MOST]
 
 
-def _of_account(row: AccountChange, device: DeviceComparison) -> Reason:
-    return Reason(
-        bottleneck=row.bottleneck,
-        cause=None,
-        before_ns=row.before_ns,
-        after_ns=row.after_ns,
-        change_ns=row.change_ns,
-        causes=_causes_of(row, device),
-    )
-
-
-def _of_part(row: PartChange) -> Reason:
-    return Reason(
-        bottleneck=_bottleneck_of(row.id),
-        cause=row.id,
-        before_ns=row.change.before_ns,
-        after_ns=row.change.after_ns,
-        change_ns=row.change.change_ns,
-        causes=[],
-    )
-
-
-def _causes_of(row: AccountChange, device: DeviceComparison) -> list[PartChange]:
+def _causes_of(row: facts.AccountChange, device: facts.DeviceComparison) -> list[facts.PartChange]:
     """The root causes whose time is this bottleneck's and that changed with it, the largest change first."""
-    least = LEAST_OF_LENGTH * max(device.length.before_ns, device.length.after_ns)
+    least = waterfall.LEAST_OF_LENGTH * max(device.length.before_ns, device.length.after_ns)
     sign = 1 if row.change_ns > 0 else -1
     found = [
         each
@@ -177,16 +160,16 @@ def _causes_of(row: AccountChange, device: DeviceComparison) -> list[PartChange]
 # The median step before and after: what a program takes step by step, however long a few slow steps last.
 
 SLOW, MOST_SLOW = 2.0, 0.25
-"""Times the median: one step that is longer makes a mean uncertain. Where more of them are, steps are of several kinds,
+"""Times the median: one step that is longer makes a mean uncertain. If more of them are, steps are of several kinds,
 such as those that wait for input and those that find it: no median is typical, and only the mean is judged."""
 MEDIAN, MEAN = "median", "mean"
 
 
 class StepChange(Struct, frozen=True):
-    """The change of the median (or the mean) step, and the degrees of freedom behind its interval. `slow` where a side
+    """The change of the median (or the mean) step, and the degrees of freedom behind its interval. `slow` if a side
     has a few steps far longer than its median one; `typical`: it has no more than a few."""
 
-    change: Change
+    change: facts.Change
     freedom: float | None
     slow: bool
     typical: bool = True
@@ -205,7 +188,7 @@ def step_change(
     one, two = draw(sides[0], int(longer)), draw(sides[1], int(not longer))
     found = interval(one, two)
     bounds = None if found is None else (float(found[0][0]), float(found[1][0]))
-    change = change_of_step(round(float(one.mean[0])), round(float(two.mean[0])), bounds, noise)
+    change = waterfall.change_of_step(round(float(one.mean[0])), round(float(two.mean[0])), bounds, noise)
     slow = max(float((np.concatenate(side) > SLOW * at).mean()) for side, at in zip(sides, middle, strict=True))
     return StepChange(change, freedom(one, two), 0 < slow <= MOST_SLOW, slow <= MOST_SLOW)
 
@@ -219,7 +202,7 @@ def _whole_steps(capture: Capture, fold: float) -> Values:
     return values[: count * together].reshape(count, together).mean(axis=1) if count else values
 
 
-def verdict_of(length: Change, step: StepChange | None) -> str:
+def verdict_of(length: facts.Change, step: StepChange | None) -> str:
     """The verdict on the mean length, or on the median step if slow steps hide its change. The latter must be beyond
     chance at half the level of a length, as two tests are wrong twice as often as one. And the mean may have changed by
     as much: else the slow steps make up for it, as steps that wait for what others found."""
@@ -228,21 +211,21 @@ def verdict_of(length: Change, step: StepChange | None) -> str:
     median = step.change.verdict
     if length.low_ns is None or length.high_ns is None:
         return length.verdict
-    hidden = length.verdict == SAME and length.low_ns <= step.change.change_ns <= length.high_ns
-    if hidden and median in DECIDED and outside(step.change, step.freedom, OF_LENGTH / 2):
+    hidden = length.verdict == facts.SAME and length.low_ns <= step.change.change_ns <= length.high_ns
+    if hidden and median in facts.DECIDED and waterfall.outside(step.change, step.freedom, waterfall.OF_LENGTH / 2):
         return median
-    return MIXED if {length.verdict, median} == {*DECIDED} else length.verdict
+    return facts.MIXED if {length.verdict, median} == {*facts.DECIDED} else length.verdict
 
 
-def speedup(change: Change) -> Speedup | None:
-    """How many times as fast as before, with its interval; None where a side took no time."""
+def speedup(change: facts.Change) -> facts.Speedup | None:
+    """How many times as fast as before, with its interval; None if a side took no time."""
     if change.before_ns <= 0 or change.after_ns <= 0:
         return None
     low = high = None
     ends = [change.before_ns + each for each in (change.low_ns, change.high_ns) if each is not None]
     if len(ends) == 2 and min(ends) > 0:
         high, low = (_rounded(change.before_ns / end) for end in ends)
-    return Speedup(factor=_rounded(change.before_ns / change.after_ns), low=low, high=high)
+    return facts.Speedup(factor=_rounded(change.before_ns / change.after_ns), low=low, high=high)
 
 
 def _rounded(factor: float) -> float:
@@ -260,12 +243,12 @@ class Compared(Struct, frozen=True):
 
     pair: DevicePair
     sides: DeviceSides
-    changes: DeviceChanges
+    changes: waterfall.DeviceChanges
     step: StepChange | None
-    made: DeviceComparison
+    made: facts.DeviceComparison
 
 
-def job_comparison(devices: Sequence[Compared], verdict: str) -> JobComparison:
+def job_comparison(devices: Sequence[Compared], verdict: str) -> facts.JobComparison:
     """The job over all devices that were compared, at least one."""
     statistic = _statistic(devices)
     before = max(devices, key=lambda each: (_shown(each, statistic).before_ns, each.made.key))
@@ -277,7 +260,7 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> JobComparison:
     if len(devices) == 1 and not of_this_work(account, after.made):
         account = []
     top = [] if account else top_changes(after.made, known=after.made.length.low_ns is not None)
-    return JobComparison(
+    return facts.JobComparison(
         statistic=statistic,
         unit=after.sides.unit,
         verdict=verdict,
@@ -291,7 +274,7 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> JobComparison:
         account=account,
         top=top,
         slow_steps=any(each.made.slow_steps for each in devices),
-        why=[] if verdict == SAME else reasons(account, top, after.made, step),
+        why=[] if verdict == facts.SAME else reasons(account, top, after.made, step),
         phases=other_phases(after.sides),
     )
 
@@ -301,16 +284,16 @@ def _statistic(devices: Sequence[Compared]) -> str:
     slow steps changed."""
     if any(each.step is None or not each.step.typical for each in devices):
         return MEAN
-    mean = any(each.made.length.verdict in DECIDED for each in devices)
-    median = any(each.step and each.step.change.verdict in DECIDED for each in devices)
+    mean = any(each.made.length.verdict in facts.DECIDED for each in devices)
+    median = any(each.step and each.step.change.verdict in facts.DECIDED for each in devices)
     return MEAN if mean and not median else MEDIAN
 
 
-def _shown(device: Compared, statistic: str) -> Change:
+def _shown(device: Compared, statistic: str) -> facts.Change:
     return device.step.change if device.step is not None and statistic == MEDIAN else device.made.length
 
 
-def _step(before: Compared, after: Compared, statistic: str) -> Change:
+def _step(before: Compared, after: Compared, statistic: str) -> facts.Change:
     """From the slowest device before to the slowest one after."""
     if before is after:
         return _shown(after, statistic)
@@ -318,14 +301,14 @@ def _step(before: Compared, after: Compared, statistic: str) -> Change:
     return step_change(before.sides.before, after.sides.after, noise, statistic).change
 
 
-def top_changes(device: DeviceComparison, *, known: bool) -> list[PartChange]:
+def top_changes(device: facts.DeviceComparison, *, known: bool) -> list[facts.PartChange]:
     """The kinds of work and the root causes that changed most, at most three: those beyond chance, or, unless chance is
     `known`, those large enough."""
     rows = [*(row for row in device.parts if row.id in WORK), *device.root_ledger]
     counted = [
         row
         for row in rows
-        if (row.change.verdict in DECIDED if known else abs(row.change.change_ns) > row.change.least_ns)
+        if (row.change.verdict in facts.DECIDED if known else abs(row.change.change_ns) > row.change.least_ns)
     ]
     counted.sort(key=lambda row: (-abs(row.change.change_ns), row.id))
     least = LEAST_TOP * abs(counted[0].change.change_ns) if counted else 0
@@ -338,49 +321,51 @@ OTHER_WORK = 0.1
 """Numbers of operations of a step that are further apart, as a share, are not the same work."""
 
 
-class ComparedLoop(Struct, frozen=True):
-    """A phase that repeats: the capture with its steps alone, None where it has none that are surely steps, and how
-    many operations each has; `compared`: the iterations of the device are in it."""
-
-    steps: Capture | None
-    operations: int | None
-    compared: bool
-
-
-def other_phases(sides: DeviceSides) -> list[PhaseChange]:
+def other_phases(sides: DeviceSides) -> list[facts.PhaseChange]:
     """The start-up, and the loops whose steps are known and not compared, which are judged together. Loops are the same
-    by their place among as many. None where a side has several captures."""
+    by their place among as many. None if a side has several captures."""
     captures = [*sides.before, *sides.after]
     if len(captures) > 2:
         return []
-    before, after = map(loops_of, captures)
-    alike = zip(before, after, strict=True) if len(before) == len(after) else ()
-    pairs = {at: (one, two) for at, (one, two) in enumerate(alike, 1) if not (one.compared and two.compared)}
-    known = {at: (one.steps, two.steps) for at, (one, two) in pairs.items() if one.steps and two.steps}
-    found = corrected([changes([one], [two], (), {}) for one, two in known.values()])
-    loops = [
-        PhaseChange(number=at, change=each.length, other_work=_other_work(*pairs[at]))
-        for at, each in zip(known, found, strict=True)
+    before, after = ([phase for phase in each.report.phases if phase.name == "steady"] for each in captures)
+    pairs = list(zip(before, after, strict=True)) if len(before) == len(after) else []
+    loops, steps = {}, []
+    for number, both in enumerate(pairs, 1):
+        known = [_steps(capture, phase.steps) for capture, phase in zip(captures, both, strict=True)]
+        compared = all(_holds_iterations(phase, capture) for capture, phase in zip(captures, both, strict=True))
+        if None not in known and not compared:
+            loops[number] = _other_work(*(phase.steps.operations if phase.steps else None for phase in both))
+            steps.append([each for each in known if each is not None])
+    found = waterfall.corrected([waterfall.changes([one], [two], (), {}) for one, two in steps])
+    changed = [
+        facts.PhaseChange(number=number, change=each.length, other_work=other_work)
+        for (number, other_work), each in zip(loops.items(), found, strict=True)
     ]
     starts = [_start_up(capture) for capture in captures]
-    return [*([PhaseChange(number=0, change=change_of_part(starts[0], starts[1], 0))] if all(starts) else []), *loops]
+    start_up = facts.PhaseChange(number=0, change=waterfall.change_of_part(starts[0], starts[1], 0))
+    return [start_up, *changed] if all(starts) else changed
 
 
-def _other_work(one: ComparedLoop, two: ComparedLoop) -> bool:
-    if one.operations is None or two.operations is None:
-        return False
-    return abs(two.operations - one.operations) > OTHER_WORK * max(one.operations, two.operations)
+def _holds_iterations(phase: Phase, capture: Capture) -> bool:
+    """Are some iterations of the device in the phase?"""
+    found = capture.device.iterations
+    return found is not None and any(phase.start_ns <= row.start_ns < phase.end_ns for row in found.rows)
+
+
+def _other_work(one: int | None, two: int | None) -> bool:
+    """Have the steps different numbers of operations, as far as they are known?"""
+    return one is not None and two is not None and abs(two - one) > OTHER_WORK * max(one, two)
 
 
 def _start_up(capture: Capture) -> int:
-    """Its length in ns from the first CUDA call, 0 where there is none, or where a part of the time was chosen."""
+    """Its length in ns from the first CUDA call, 0 if there is none, or if a part of the time was chosen."""
     if any(name in capture.report.settings for name in NARROWING):
         return 0
     first = capture.report.phases[0] if capture.report.phases else None
     return first.end_ns - first.start_ns if first is not None and first.name == "start-up" else 0
 
 
-def loop_notes(phases: Sequence[PhaseChange]) -> list[str]:
+def loop_notes(phases: Sequence[facts.PhaseChange]) -> list[str]:
     """How to compare a loop that changed."""
     return [
         f"The mean step of another loop (steady {each.number}) is "
@@ -391,32 +376,16 @@ def loop_notes(phases: Sequence[PhaseChange]) -> list[str]:
     ]
 
 
-def loops_of(capture: Capture) -> list[ComparedLoop]:
-    """The phases that repeat, in order."""
-    found = capture.device.iterations
-    starts = [row.start_ns for row in found.rows] if found is not None else []
-    return [
-        ComparedLoop(
-            _steps(capture, phase.steps),
-            phase.steps.operations if phase.steps is not None else None,
-            any(phase.start_ns <= start < phase.end_ns for start in starts),
-        )
-        for phase in capture.report.phases
-        if phase.name == "steady"
-    ]
-
-
 def _steps(capture: Capture, steps: PhaseSteps | None) -> Capture | None:
+    """The capture with the lengths of the steps of a phase alone, or their mean if the report does not hold them; None
+    if they are not surely steps. Raises InputError if they are damaged."""
     if steps is None or not steps.of_the_program or not steps.certain:
         return None
-    return replace(capture, table={LENGTH: _lengths(capture, steps)})
-
-
-def _lengths(capture: Capture, steps: PhaseSteps) -> Column:
-    """Of each step, or the mean alone where the report does not hold them. Raises InputError where it is damaged."""
-    if not steps.lengths:
-        return np.array([float(steps.average_ns)])
-    try:
-        return column_from(steps.lengths, steps.count // steps.each) / steps.each
-    except ValueError as error:
-        raise InputError(f"the phases of {capture.report.trace.file} cannot be read: the report is damaged") from error
+    lengths = np.array([float(steps.average_ns)])
+    if steps.lengths:
+        try:
+            lengths = column_from(steps.lengths, steps.count // steps.each) / steps.each
+        except ValueError as error:
+            file = capture.report.trace.file
+            raise InputError(f"the phases of {file} cannot be read: the report is damaged") from error
+    return replace(capture, table={LENGTH: lengths})

@@ -13,12 +13,11 @@ from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import CAUSES, FALLBACK, places
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import pid_of, tid_of
-from nsysdiag.events.nvtx import ranges_elsewhere
-from nsysdiag.events.placed import PlacedRanges
+from nsysdiag.events.nvtx import PlacedRanges, ranges_elsewhere
 from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.events.samples import Samples
 from nsysdiag.fields import Sentence
-from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame
+from nsysdiag.gaps.gaps import LaunchCase, LaunchFrame
 from nsysdiag.kernels.names import describe_operations
 from nsysdiag.ledger.ledger import Drained, Ledger, Slices
 from nsysdiag.report import Gap, Root, Slice, Thread

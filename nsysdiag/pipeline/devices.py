@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 
 from msgspec import Struct, structs
 from msgspec.structs import replace
@@ -35,7 +36,7 @@ from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phases.phases import JobPhases, find_phases
 from nsysdiag.phases.signal import DeviceSignal
 from nsysdiag.phases.signal import StepLoop as PhaseLoop
-from nsysdiag.pipeline.device_figures import figures_of
+from nsysdiag.pipeline.device_figures import EarlyFigures, figures_of
 from nsysdiag.pipeline.device_findings import (
     DeviceAccount,
     DeviceRoots,
@@ -148,7 +149,8 @@ class _Alone(Struct, frozen=True):
     gaps: DeviceGaps
     roots: DeviceRoots
     account: DeviceAccount
-    flames: FlameGraph
+    early: EarlyFigures
+    flames: Future[FlameGraph]
 
 
 class _Together(Struct, frozen=True):
@@ -185,8 +187,9 @@ def _alone(
 ) -> _Alone:
     gaps = gaps_of(device, reading, host, background)
     roots = roots_of(gaps, reading, host, finder)
+    early = EarlyFigures.of(gaps, roots, reading, host, background)
     account = account_of(gaps, roots, reading, host)
-    return _Alone(gaps, roots, account, _flames(gaps, roots, account))
+    return _Alone(gaps, roots, account, early, background.begin(_flames, gaps, roots, account))
 
 
 def _meet(every: list[_Alone], reading: Reading, host: HostReading) -> list[_Together]:
@@ -215,10 +218,10 @@ def _result(
     """What the steps after the devices need of one."""
     gaps, roots, account, time = met.alone.gaps, met.alone.roots, met.alone.account, met.time
     before, job = met.phases.before, met.job_phases
-    report = figures_of(gaps, roots, time, job, reading, host, background)
+    report = figures_of(gaps, roots, met.alone.early, time, job, reading, host, background)
     judged_before = before if job.judges_before else None
     judged = judged_time(gaps, time, met.focus, judged_before)
-    report = structs.replace(report, kernel_families=_families(gaps, judged, reading), flames=met.alone.flames)
+    report = structs.replace(report, kernel_families=_families(gaps, judged, reading), flames=met.alone.flames.result())
     evict()
     findings = device_findings(gaps, roots, account, time, judged, report, judged_before, reading, host, finder)
     return DeviceResult(
@@ -242,9 +245,7 @@ def _result(
 def _flames(gaps: DeviceGaps, roots: DeviceRoots, account: DeviceAccount) -> FlameGraph:
     """The idle time by root cause, and the waits for the device, as stacks."""
     context, rooted, waits = roots.root_context, roots.root_slices, account.device_waits
-    made = flame_graph(gaps.device, gaps.split, context, roots.keys, rooted, roots.chains, waits)
-    trim()
-    return made
+    return flame_graph(gaps.device, gaps.split, context, roots.keys, rooted, roots.chains, waits)
 
 
 def _families(gaps: DeviceGaps, judged: JudgedTime, reading: Reading) -> list[FamilyTime]:

@@ -12,7 +12,6 @@ from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.arrays.spill import laid, trim
 from nsysdiag.diagnosis.focus import Scope
-from nsysdiag.diagnosis.health import MPI, left_out_gpus, malformed_warnings
 from nsysdiag.diagnosis.judge import (
     NO_FOCUS,
     NO_PHASES,
@@ -24,11 +23,10 @@ from nsysdiag.diagnosis.judge import (
     ranks_elsewhere,
     working_processes,
 )
-from nsysdiag.diagnosis.late import followed, lateness, with_late
-from nsysdiag.diagnosis.missing import unseen_everywhere
+from nsysdiag.diagnosis.late import followed, lateness, with_late, with_shortage
+from nsysdiag.diagnosis.missing import MPI, left_out_gpus, malformed_warnings, unseen_everywhere
 from nsysdiag.diagnosis.savings import predict_of
 from nsysdiag.diagnosis.sentences import unrecorded
-from nsysdiag.diagnosis.shortage import with_shortage
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.gpus import gpus_present
 from nsysdiag.events.identity import mpi_ranks

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 class RankTimeline(Struct, frozen=True):
     """One rank: a device of a file. Ranks of one file have the same `clock`, a number; `epoch_ns` is the UTC of its
-    time 0, None where the file does not say. `parts` is the time in `window` by what the device did and, where it was
+    time 0, None if the file does not say. `parts` is the time in `window` by what the device did and, if it was
     idle, by cause: disjoint sets that cover it. Idle time in calls of MPI is exposed communication."""
 
     rank: str
@@ -82,13 +82,13 @@ def _with_mpi(parts: dict[str, Intervals], mpi: Intervals) -> dict[str, Interval
 
 
 def meet_by_mpi(results: list[DeviceResult]) -> bool:
-    """Whether the ranks meet in MPI calls only: where any runs communication kernels, these tell more."""
+    """Whether the ranks meet in MPI calls only: if any runs communication kernels, these tell more."""
     return not any(len(result.collectives) for result in results)
 
 
 class MatchedCollectives(Struct, frozen=True, eq=False):
     """Collectives of one kind that `members` (indices of ranks) ran together. `start` and `end` are tables of ns with a
-    row a member and a column a collective; `communicator` is 0 where the trace does not name it."""
+    row a member and a column a collective; `communicator` is 0 if the trace does not name it."""
 
     kind: int
     communicator: int
@@ -182,11 +182,11 @@ class RankClocks(Struct, frozen=True, eq=False):
 
     @property
     def largest_error(self) -> int | None:
-        """The largest error of all ranks, None where that of any is unknown."""
+        """The largest error of all ranks, None if that of any is unknown."""
         return None if None in self.error else max(error for error in self.error if error is not None)
 
     def error_between(self, members: list[int]) -> int | None:
-        """How far apart the clocks of these ranks may be, 0 where they have one; None where it is not known."""
+        """How far apart the clocks of these ranks may be, 0 if they have one; None if it is not known."""
         if len({self.clock[member] for member in members}) == 1:
             return 0
         errors = [self.error[member] for member in members]
@@ -205,21 +205,12 @@ class RankClocks(Struct, frozen=True, eq=False):
         return Intervals(self.shift[rank].back(spans.start), self.shift[rank].back(spans.end))
 
 
-class _Link(Struct, frozen=True):
-    """The way from clock `second` to clock `first`, and how sure it is."""
-
-    first: int
-    second: int
-    shift: Shift
-    error: int
-
-
 def bring_together(ranks: list[RankTimeline], groups: list[MatchedCollectives]) -> RankClocks:
     """The offsets to the clock of the first rank."""
     clock = [rank.clock for rank in ranks]
     if len(set(clock)) == 1:
         return RankClocks(clock, [Shift(0)] * len(ranks), [0] * len(ranks), "one file, one clock")
-    first = ranks[0].epoch_ns  # where a file does not say when its time 0 was, its session gives no offset
+    first = ranks[0].epoch_ns  # if a file does not say when its time 0 was, its session gives no offset
     by_sessions = {
         rank.clock: 0 if first is None or rank.epoch_ns is None else rank.epoch_ns - first for rank in reversed(ranks)
     }
@@ -240,8 +231,9 @@ def _how(known: dict[int, tuple[Shift, int]], by_sessions: dict[int, int]) -> st
     return f"aligned by the ends of collectives, {far}{apart}{some}"
 
 
-def _links(ranks: list[RankTimeline], groups: list[MatchedCollectives]) -> list[_Link]:
-    """The surest link between any two clocks. Kinds that all ranks leave together come before the others."""
+def _links(ranks: list[RankTimeline], groups: list[MatchedCollectives]) -> dict[tuple[int, int], tuple[Shift, int]]:
+    """The surest way between any two clocks: the shift from the second clock to the first, and its error. Kinds that
+    all ranks leave together come before the others."""
     best: dict[tuple[int, int], tuple[bool, int, Shift]] = {}
     for group in groups:
         if len(group) < FEWEST:
@@ -254,17 +246,18 @@ def _links(ranks: list[RankTimeline], groups: list[MatchedCollectives]) -> list[
             shift, error = fit(group.end[other], group.end[row])
             if (first, second) not in best or (loose, error) < best[first, second][:2]:
                 best[first, second] = (loose, error, shift)
-    return [_Link(*clocks, shift, error) for clocks, (_, error, shift) in best.items()]
+    return {clocks: (shift, error) for clocks, (_, error, shift) in best.items()}
 
 
-def _along_links(root: int, links: list[_Link]) -> dict[int, tuple[Shift, int]]:
+def _along_links(root: int, links: dict[tuple[int, int], tuple[Shift, int]]) -> dict[int, tuple[Shift, int]]:
     """The shift of every clock that links lead to, with its error; errors add up along the way."""
     known = {root: (Shift(0), 0)}
-    both = [*links, *(_Link(link.second, link.first, link.shift.inverse(), link.error) for link in links)]
-    while True:
-        next_ones = [link for link in both if link.first in known and link.second not in known]
-        if not next_ones:
-            return known
-        link = min(next_ones, key=lambda each: (known[each.first][1] + each.error, each.second, each.first))
-        shift, error = known[link.first]
-        known[link.second] = (link.shift.then(shift), error + link.error)
+    both = links | {(second, first): (shift.inverse(), error) for (first, second), (shift, error) in links.items()}
+    while ways := [
+        (known[first][1] + error, second, first, shift)
+        for (first, second), (shift, error) in both.items()
+        if first in known and second not in known
+    ]:
+        error, second, first, shift = min(ways, key=lambda way: way[:3])
+        known[second] = (shift.then(known[first][0]), error)
+    return known

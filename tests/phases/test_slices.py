@@ -10,7 +10,7 @@ import pytest
 
 from nsysdiag import Settings, analyze, typed
 from nsysdiag.iterations.named import layers_named
-from nsysdiag.trace.kineto.file import MARK
+from nsysdiag.trace.format import MARK
 from tests.builder import TraceBuilder
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import re
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 import msgspec
@@ -23,27 +23,19 @@ from msgspec import Struct
 from nsysdiag import units
 from nsysdiag.document import words
 from nsysdiag.document.blocks import Detail, Document, Section, shown
-from nsysdiag.document.html import breakable, html_of, width_of
+from nsysdiag.document.markup import breakable, html_of, width_of
 from nsysdiag.document.names import brief, clip, visible
 from nsysdiag.document.svg import FILTERS
 from nsysdiag.document.view import Context
-from nsysdiag.formats import sections
-from nsysdiag.formats.format import RenderOptions
-from nsysdiag.formats.html.assets import (
-    BLANKS,
-    asset,
-    content_hash,
-    page_script,
-    page_style,
-    templates_folder,
-    timeline_script,
-)
+from nsysdiag.formats import RenderOptions, sections
+from nsysdiag.formats.html import assets
+from nsysdiag.formats.html.assets import asset
 from nsysdiag.formats.html.timeline_data import timelines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nsysdiag.report import DeviceReport, Report, Tool
+    from nsysdiag.report import Report, Tool
 
 
 # The terms of the field that reports use, each explained in a sentence: a page of the documentation has them, and the
@@ -203,24 +195,16 @@ class PlacedSection(Struct, frozen=True):
     section: Section
 
 
-class PlacedGroup(Struct, frozen=True):
-    """Sections that belong together: those of the whole report, or those of one device."""
-
-    anchor: str
-    device: DeviceReport | None
-    sections: list[PlacedSection]
-
-
 def render(report: Report, options: RenderOptions) -> bytes:
     """The whole page as UTF-8."""
     context = Context.of(report)
     report, groups = context.report, _groups(context)
-    timeline = timeline_script() if timelines(report) else None
+    timeline = assets.timeline_script() if timelines(report) else None
     return framed(
         "report.html",
         report.tool,
-        page_style(),
-        page_script(),
+        assets.page_style(),
+        assets.page_script(),
         [timeline.source] if timeline else [],
         report=report,
         options=options,
@@ -262,8 +246,8 @@ def document(
     return framed(
         "document.html",
         tool,
-        page_style(*sheets),
-        page_script(),
+        assets.page_style(*sheets),
+        assets.page_script(),
         document=found,
         sections=[section for section in found.sections if shown(section.blocks, Detail.PAGE)],
         html_of=lambda blocks, level: html_of(blocks, environment(), level, {}),
@@ -276,14 +260,14 @@ def document(
 def squeezed(html: str) -> str:
     """The page without indentation and empty lines: a tenth of a large one. Where blanks count they stay."""
     parts = _KEPT.split(html)
-    return "".join(part if at % 2 else BLANKS.sub("\n", part) for at, part in enumerate(parts))
+    return "".join(part if at % 2 else assets.BLANKS.sub("\n", part) for at, part in enumerate(parts))
 
 
 def policy(style: str, *scripts: str) -> str:
     """A content security policy that allows this style and these scripts, images from data, and nothing else."""
-    hashes = " ".join(content_hash(script) for script in scripts)
+    hashes = " ".join(assets.content_hash(script) for script in scripts)
     return (
-        f"default-src 'none'; style-src {content_hash(style)}; script-src {hashes}; img-src data:; "
+        f"default-src 'none'; style-src {assets.content_hash(style)}; script-src {hashes}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
 
@@ -292,7 +276,7 @@ def policy(style: str, *scripts: str) -> str:
 def environment() -> Environment:
     """The template engine: everything escaped, control characters made visible, unknown names an error."""
     made = Environment(
-        loader=FileSystemLoader(templates_folder()),
+        loader=FileSystemLoader(assets.templates_folder()),
         bytecode_cache=AheadOfTime(),
         autoescape=True,
         finalize=lambda value: visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
@@ -318,14 +302,16 @@ def environment() -> Environment:
     return made
 
 
-def _groups(context: Context) -> list[PlacedGroup]:
-    """Anchors are numbered where there are several devices; their keys come from the trace and stay out of them."""
-    several, found, devices = len(context.report.devices) > 1, [], count()
+def _groups(context: Context) -> list[dict[str, Any]]:
+    """The groups of sections with their places on the page. Anchors are numbered if there are several devices; the keys
+    of these come from the trace and stay out of them."""
+    found, devices = [], count()
     for group in sections.groups(context):
         anchor = f"gpu-{next(devices)}" if group.device else ""
-        prefix = f"{anchor}-" if several and group.device else ""
-        drawn = [PlacedSection(prefix + each.id, each) for each in group.sections if shown(each.blocks, Detail.PAGE)]
-        found.append(PlacedGroup(anchor, group.device, drawn))
+        prefix = f"{anchor}-" if group.nested else ""
+        drawn = [each for each in group.sections if shown(each.blocks, Detail.PAGE)]
+        placed = [PlacedSection(prefix + each.id, each) for each in drawn]
+        found.append({"anchor": anchor, "device": group.device, "sections": placed})
     return found
 
 
