@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from nsysdiag.report import Report
 
 
-# What is to be said about the host's threads and CPUs, in sentences; nothing where nothing stands out.
+# What is to be said about the host's threads and CPUs, in sentences; nothing if nothing stands out.
 
 TITLE = "Host: threads and CPUs"
 SPAN = "from the start of the first to the end of the last window of a device"
@@ -115,7 +115,7 @@ def stall_label(row: HostThread) -> str:
 
 
 def share(ns: int | None, span: int) -> str:
-    """A share of the range, a dash where unknown."""
+    """A share of the range, a dash if unknown."""
     return "–" if ns is None else format_share(ns, span)
 
 
@@ -144,7 +144,7 @@ def metric_value(metric: str, value: float) -> str:
 
 
 def _unseen(host: HostReport) -> list[str]:
-    """Launching threads that lost time, where the trace does not show to whom."""
+    """Launching threads that lost time, if the trace does not show to whom."""
     span = host.end_ns - host.start_ns
     return [
         f"{thread_name(row)}, which {role(row)}, was ready and had no CPU for {format_ns(row.preempted_ns or 0)} "
@@ -228,7 +228,7 @@ HOLDERS = (Column("Thread or process", NAME, head=True), Column("Time", TIME, st
 
 
 def section(context: Context) -> Section | None:
-    """None where no thread of a process with GPU work is known."""
+    """None if no thread of a process with GPU work is known."""
     host = context.report.host
     if host is None or not host.threads:
         return None
@@ -256,7 +256,7 @@ def section(context: Context) -> Section | None:
 
 
 def _gist(host: HostReport) -> str:
-    """How many threads there are, and how long they waited for a CPU where that is known."""
+    """How many threads there are, and how long they waited for a CPU if that is known."""
     threads, found = counted(host.thread_count, "thread"), host.contention
     return threads if found is None else f"{threads}, waited {format_ns(found.preempted_ns)} for a CPU"
 

@@ -35,7 +35,7 @@ LASTS = "Each iteration lasts from its first operation on the device to that of 
 
 
 def section(device: DeviceReport, context: Context) -> Section | None:
-    """None where no step of the program was found."""
+    """None if no step of the program was found."""
     found, causes = device.iterations, context.causes
     if found is None:
         return None
@@ -72,7 +72,7 @@ def section(device: DeviceReport, context: Context) -> Section | None:
 
 
 def _serving(found: IterationReport) -> list[Block]:
-    """The steps of a server by phase, and by size; none where no phase shows."""
+    """The steps of a server by phase, and by size; none if no phase shows."""
     if not found.serving:
         return []
     columns = (

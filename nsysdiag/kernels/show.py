@@ -81,7 +81,7 @@ LARGEST = (
 
 
 def section(device: DeviceReport, context: Context) -> Section | None:
-    """None where no kernel ran, alone or in a graph."""
+    """None if no kernel ran, alone or in a graph."""
     unseen = whole_graphs(device)
     if not device.kernels:
         return Section("kernels", "Kernels", [Paragraph(unseen)]) if unseen else None
@@ -160,7 +160,7 @@ def _name(row: KernelRow) -> Cell:
 
 
 def _durations(found: Distribution | None) -> list[Block]:
-    """A histogram of how long single kernels ran; nothing where the report does not say, or all are alike."""
+    """A histogram of how long single kernels ran; nothing if the report does not say, or all are alike."""
     if found is None or sum(count > 0 for _start, count in found.bins) < 2:
         return []
     starts, counts = [start for start, _count in found.bins], [count for _start, count in found.bins]
@@ -191,7 +191,7 @@ LEAST = 100
 
 
 def communication_section(device: DeviceReport, context: Context) -> Section | None:
-    """None where no communication was captured."""
+    """None if no communication was captured."""
     found = device.communication
     if not found.kernels and not found.mpi:
         return None
@@ -331,7 +331,7 @@ BANDWIDTH = (
 
 
 def bandwidth(device: DeviceReport, _context: Context) -> Section | None:
-    """What links carried; None where nothing was copied or sent."""
+    """What links carried; None if nothing was copied or sent."""
     rows, kinds = bandwidth_rows(device), device.communication.kinds
     if not rows and not kinds:
         return None

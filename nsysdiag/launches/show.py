@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 
 def queue_depth(ahead: QueueDepth, hovers: int) -> Curve | None:
-    """How far the host ran ahead over time, on a logarithmic scale; None where nothing was ever outstanding. Raises
-    InputError where the report is damaged."""
+    """How far the host ran ahead over time, on a logarithmic scale; None if nothing was ever outstanding. Raises
+    InputError if the report is damaged."""
     series = unpack_series(ahead)
     top, edges = int(series.highest.max()), series.edges.tolist()
     if top <= 0:
@@ -60,7 +60,7 @@ def queue_depth(ahead: QueueDepth, hovers: int) -> Curve | None:
 MAX_HOVERS, MAX_CALLS, TOP_ROWS = 125, 60, 5
 TOP = Limit(ticket=TOP_ROWS, summary=0, brief=0)
 SIDE_BY_SIDE = ("kernel", "call", "interval")
-"""The distributions that a histogram compares: launches are too slow where the last is above the first."""
+"""The distributions that a histogram compares: launches are too slow if the last is above the first."""
 HEALTHY = "A long time in the queue is good: the host runs ahead of the GPU."
 DEPTH_HELP = (
     "on a logarithmic scale. High is good. If the band touches the floor, the queue is empty. A mean of about one "
@@ -103,7 +103,7 @@ LENGTHS = (
 
 
 def section(device: DeviceReport, context: Context) -> Section | None:
-    """None where nothing was launched."""
+    """None if nothing was launched."""
     launch = device.launch
     if not launch.launched_ops:
         return None
@@ -254,7 +254,7 @@ def _histogram(found: dict[str, Distribution]) -> list[list[object]]:
 
 
 def calls(device: DeviceReport, context: Context) -> Section | None:
-    """The CUDA calls with most time; None where none was captured."""
+    """The CUDA calls with most time; None if none was captured."""
     found = sorted(device.launch.api, key=lambda row: (-row.total_ns, row.name))
     if not found:
         return None

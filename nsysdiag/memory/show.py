@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 FEWEST_LEVELS = 3
 NEAR = 2
-"""The limit is drawn where the peak is at least this fraction of it."""
+"""The limit is drawn if the peak is at least this fraction of it."""
 
 
 def memory_level(memory: DeviceMemory, hovers: int) -> Curve | None:
-    """The level of device memory over time, with the limit unless it is far above; None where nothing was ever given
-    out. Raises InputError where the report is damaged."""
+    """The level of device memory over time, with the limit unless it is far above; None if nothing was ever given
+    out. Raises InputError if the report is damaged."""
     level = unpack_level(memory)
     peak = max(int(level.highest.max()), memory.peak_bytes)
     if peak <= 0:
@@ -74,7 +74,7 @@ MAX_HOVERS, MOST_LINES = 125, 2
 
 
 def unified_memory(device: DeviceReport, _context: Context) -> Section | None:
-    """None where nothing moved and no fault was seen."""
+    """None if nothing moved and no fault was seen."""
     found = device.unified_memory
     if found is None:
         return None
@@ -101,7 +101,7 @@ def unified_memory(device: DeviceReport, _context: Context) -> Section | None:
 
 
 def device_memory(device: DeviceReport, context: Context) -> Section | None:
-    """None where no allocation on the device was captured."""
+    """None if no allocation on the device was captured."""
     memory = device.memory
     if memory is None:
         return None
@@ -217,7 +217,7 @@ PINNING = (
 
 
 def copy_section(device: DeviceReport, _context: Context) -> Section | None:
-    """None where nothing was copied."""
+    """None if nothing was copied."""
     copies = device.copies
     if not copies.rows:
         return None

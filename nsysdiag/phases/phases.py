@@ -116,7 +116,7 @@ class JobPhases(Struct, frozen=True):
 
     @property
     def judges_before(self) -> bool:
-        """Whether time before the work of a device is judged with it: in a start, and where the user chose it."""
+        """Whether time before the work of a device is judged with it: in a start, and if the user chose it."""
         return self.basis == "cold" or self.reason == CHOSEN
 
     def basis_of(self, phase: int) -> Basis:
@@ -129,8 +129,8 @@ class JobPhases(Struct, frozen=True):
 def find_phases(signals: list[DeviceSignal], first_call_ns: int | None, *, narrowed: bool) -> JobPhases:
     """The phases of the job that the devices of `signals` worked for.
 
-    `first_call_ns` is the time of the first CUDA call of its processes, None where it is not known; `narrowed` says
-    that the user chose the time, which is then judged as it is: from `first_call_ns` on, where that is before it."""
+    `first_call_ns` is the time of the first CUDA call of its processes, None if it is not known; `narrowed` says
+    that the user chose the time, which is then judged as it is: from `first_call_ns` on, if that is before it."""
     window, active = job_window(signals), working(signals)
     if window is None or not active:
         return JobPhases(0, 0, [], "none", "no GPU work was recorded", [])
@@ -206,7 +206,7 @@ def _inside_run(found: JobPhases) -> JobPhases:
 
 
 def _chosen(lo: int, hi: int, signals: list[DeviceSignal], first: int) -> JobPhases:
-    """The time that the user chose, from `first` on. It has steps only where the user names them."""
+    """The time that the user chose, from `first` on. It has steps only if the user names them."""
     chosen = _whole(lo, hi, loops_of(signals, lo, hi), signals, CHOSEN)
     (phase,) = chosen.phases
     basis: Basis = "window"
@@ -276,7 +276,7 @@ def _whole(lo: int, hi: int, loops: list[StepLoop], signals: list[DeviceSignal],
 
 
 def _runs_once(found: JobParts, phases: list[FoundPhase], signals: list[DeviceSignal]) -> str:
-    """Why what repeats is not what the job does; empty where it may be."""
+    """Why what repeats is not what the job does; empty if it may be."""
     if not found.steady.any():
         return ONCE
     if _is_short(phases):
@@ -290,7 +290,7 @@ def _runs_once(found: JobParts, phases: list[FoundPhase], signals: list[DeviceSi
 
 
 def _is_short(phases: list[FoundPhase]) -> bool:
-    """Whether all that repeats is over soon after a far longer start, and is no loop of many steps that the program
+    """Whether all that repeats is over soon after a far longer start, and is not a loop of many steps that the program
     names."""
     steps = [phase.steps for phase in phases if phase.name == "steady" and phase.steps is not None]
     if any(each.source != "anchor" and each.count >= MANY_NAMED for each in steps):
@@ -300,7 +300,7 @@ def _is_short(phases: list[FoundPhase]) -> bool:
 
 
 def _cold(found: JobParts, phases: list[FoundPhase], signals: list[DeviceSignal], once: str, since_start: int) -> str:
-    """Why the trace holds no more than the start of a program; empty where it does. `once` says why what repeats is not
+    """Why the trace holds no more than the start of a program; empty if it does. `once` says why what repeats is not
     what the job does, `since_start` is the time since the first CUDA call in ns. A loop that goes on for long enough is
     no start, however little it works."""
     if _length(phases, "steady") >= SHORT_STEADY * since_start:
@@ -326,8 +326,8 @@ def _judged_places(phases: list[FoundPhase]) -> list[int]:
 
 
 def _with_unjudged_work(phases: list[FoundPhase], signals: list[DeviceSignal]) -> list[FoundPhase]:
-    """The phases; what does the work of the steady phase before it is no pause and no teardown, but steady. Such a part
-    is too short to be judged."""
+    """The phases; what does the work of the steady phase before it is not a pause or a teardown, but steady. Such a
+    part is too short to be judged."""
     most = JUDGED_SHARE * _length(phases, "steady")
     named = list(phases)
     for at, phase in enumerate(phases):
@@ -341,7 +341,7 @@ def _with_unjudged_work(phases: list[FoundPhase], signals: list[DeviceSignal]) -
 def _with_work_of_one(
     phases: list[FoundPhase], lo: int, loops: list[StepLoop], signals: list[DeviceSignal]
 ) -> list[FoundPhase]:
-    """The phases; where one of several devices goes on with its work, or begins earlier than the others, the job does
+    """The phases; if one of several devices goes on with its work, or begins earlier than the others, the job does
     not start, pause or end. What is as short as a step may be a slow one.
 
     ```
@@ -371,7 +371,7 @@ def _with_work_of_one(
 def _named(found: JobParts, loops: list[StepLoop], signals: list[DeviceSignal], first: int) -> list[FoundPhase]:
     """The phases: steady ones, and all that is between two of them, before the first or after the last as one.
 
-    A start-up begins at `first`, the first CUDA call. Where the window begins with a steady phase, the time before it
+    A start-up begins at `first`, the first CUDA call. If the window begins with a steady phase, the time before it
     is a start-up of its own, unless it is shorter than any phase."""
     lo, hi = int(found.borders[0]), int(found.borders[-1])
     phases: list[FoundPhase] = []
@@ -434,7 +434,7 @@ def _with_steps(phase: FoundPhase, loops: list[StepLoop], signals: list[DeviceSi
 
 
 def _with_few_repeats(phase: FoundPhase, since: int, signals: list[DeviceSignal]) -> FoundPhase:
-    """The phase with the repeats of the same operations as steps, where it is about those. The first one may begin
+    """The phase with the repeats of the same operations as steps, if it is about those. The first one may begin
     before it, but not before `since`; a phase begins behind a first one that is a warm-up."""
     busiest = max(signals, key=lambda signal: (signal.split.busy_ns, -signal.device.number))
     borders = same_sequences(busiest.device, since, phase.end)
@@ -459,6 +459,6 @@ def _steps_of(length: IntArray, source: str, warm_up_ns: int | None = None) -> P
 
 
 def _without_cut_steps(phase: FoundPhase, cut: Cut) -> FoundPhase:
-    """The phase from the first to the last step that has all of its work, where what is cut takes a good part of it."""
+    """The phase from the first to the last step that has all of its work, if what is cut takes a good part of it."""
     before, behind = (each if each > CUT_SHARE * (phase.end - phase.start) else 0 for each in cut)
     return replace(phase, start=phase.start + before, end=phase.end - behind)

@@ -35,7 +35,7 @@ Span = tuple[int, int]
 
 def does_the_work_of(part: Span, steady: Span, signals: list[DeviceSignal]) -> bool:
     """Whether the devices work for about as much of `part` as of `steady`, mostly in operations of the same names.
-    About as much of it is in kernels, of several names where there are several: neither a copy of the result nor a
+    About as much of it is in kernels, of several names if there are several: neither a copy of the result nor a
     last collective shows that work goes on."""
     share, usual = (_busy_share(each, signals) for each in (part, steady))
     if not usual or share < SAME_WORK * usual:
@@ -71,7 +71,7 @@ def _of_names(part: Span, steady: Span, signal: DeviceSignal) -> IntArray:
     return np.array([time[named].sum(), time[same].sum(), time.sum(), *names], np.int64)
 
 
-# Where the user names the steps, only these are judged.
+# If the user names the steps, only these are judged.
 #
 # ```
 # ranges   |iter 1|iter 2|iter 3|iter 4|.......|iter 5|iter 6|      the steps are `iter 3` and `iter 5`
@@ -79,7 +79,7 @@ def _of_names(part: Span, steady: Span, signal: DeviceSignal) -> IntArray:
 # ```
 
 NEARLY_ALL = 0.95
-"""Of a phase: where steps take so much of it, what is left is a part of it."""
+"""Of a phase: if steps take so much of it, what is left is a part of it."""
 
 
 def is_like(part: Span, steps: list[Span], signals: list[DeviceSignal]) -> bool:
@@ -90,8 +90,8 @@ def is_like(part: Span, steps: list[Span], signals: list[DeviceSignal]) -> bool:
 
 
 def named_spans(steady: list[Span], loops: list[StepLoop]) -> list[Span]:
-    """The time of the steps that the user named in each steady phase, or of all of them where none holds any: the
-    phase itself where they are nearly all of it."""
+    """The time of the steps that the user named in each steady phase, or of all of them if none holds any: the
+    phase itself if they are nearly all of it."""
     found: list[Span] = []
     for start, end in steady:
         inside = [loop.starts[(loop.starts >= start) & (loop.starts <= end)] for loop in loops]
@@ -114,7 +114,7 @@ def with_kinds(loops: list[StepLoop], work: JobWork) -> list[StepLoop]:
 
 def kinds_of(starts: IntArray, work: JobWork) -> IntArray:
     """The kind of each step, from one of `starts` to the next: the code of the kernel that takes most of its time, 0
-    where none does. Graphs that a trace holds as wholes are one kind, whichever was launched."""
+    if none does. Graphs that a trace holds as wholes are one kind, whichever was launched."""
     name = np.concatenate([device.name for device in work.devices])
     spans = Intervals.concatenate(device.spans for device in work.devices)
     kernel = work.kernel[name]
@@ -122,7 +122,7 @@ def kinds_of(starts: IntArray, work: JobWork) -> IntArray:
 
 
 def named_kinds(steps: Intervals, device: DeviceTimeline, strings: Strings) -> tuple[IntArray, list[str]] | None:
-    """The kinds of steps of a device that take turns: the place of that of each step among the names of all. None where
+    """The kinds of steps of a device that take turns: the place of that of each step among the names of all. None if
     all do the same work."""
     work = job_work([device], int(steps.start[0]), int(steps.end[-1]))
     kinds = kinds_of(np.append(steps.start, steps.end[-1:]), work)

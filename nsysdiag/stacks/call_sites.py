@@ -234,7 +234,7 @@ def claimed_calls(time: Owned, lane: NamedRows, ids: IntArray) -> tuple[Owned, O
     chain = ids[lane.row]
     known = np.flatnonzero((chain > NO_CHAIN) & (lane.spans.end > lane.spans.start))
     known = known[outermost(lane.spans[known])]
-    # A set is asked for: what begins before the call in front of it has ended is no call of the same thread.
+    # A set is asked for: what begins before the call in front of it has ended is not a call of the same thread.
     reach = np.maximum.accumulate(lane.spans.end[known])
     known = known[np.append(True, lane.spans.start[known][1:] >= reach[:-1])[: len(known)]]
     claimed, rest, call = claim(time, lane.spans[known])
