@@ -14,11 +14,11 @@ from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.bottlenecks import BOTTLENECKS
 from nsysdiag.causes import BLOCKED, CAUSES, HOST_CODE, PREEMPTION, bottlenecks_of_cause
 from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.diagnosis.behind import Behind, returned
 from nsysdiag.diagnosis.facts import KERNELS, NO_WORK, OVERHEAD, UNRESOLVED, WAITS, Diagnosis, Part
 from nsysdiag.diagnosis.focus import Focus, Scope, job_account, judged_parts, working
 from nsysdiag.diagnosis.missing import FEWEST, MOST, MPI, Missing
 from nsysdiag.diagnosis.one_problem import Judged, limited, waits_for_kernels
-from nsysdiag.diagnosis.returned import Behind, returned
 from nsysdiag.diagnosis.savings import Predict, job_findings, saved_share, sure_share
 from nsysdiag.diagnosis.sentences import (
     SHOWN,

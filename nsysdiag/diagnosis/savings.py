@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.groups import summed
 from nsysdiag.bottlenecks import UNKNOWN
 from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.diagnosis.behind import counts_before, is_behind
 from nsysdiag.diagnosis.facts import KERNELS, OVERHEAD, REPLAY, AtMost, Predicted, Saves, TooMany
 from nsysdiag.diagnosis.one_problem import (
     ABOUT,
@@ -26,7 +27,6 @@ from nsysdiag.diagnosis.one_problem import (
     touched_share,
     waits_for_kernels,
 )
-from nsysdiag.diagnosis.returned import counts_before, is_behind
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.facts import Finding, Named
 from nsysdiag.findings.kernels import kinds_in_words

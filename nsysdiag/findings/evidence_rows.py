@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import IntArray, Intervals
-from nsysdiag.causes import CAUSES, host_compute
+from nsysdiag.causes import CAUSES, thread_states
 from nsysdiag.causes.cause import EvidenceRows
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.host import COMPILED, MPI_TABLES, OVERHEAD_OF_NSYS
@@ -93,7 +93,7 @@ class Sightings(Struct, frozen=True):
             EvidenceRows.OS_CALL: lambda: self._os_call(gap, start, text, ns),
             EvidenceRows.MPI_CALL: lambda: self._mpi_call(gap, start, text, ns),
             EvidenceRows.SCHEDULING: lambda: self._scheduled(
-                gap, start, int(rows.end[each]), ns, on_cpu=cause is host_compute.CAUSE
+                gap, start, int(rows.end[each]), ns, on_cpu=cause is thread_states.HOST_COMPUTE
             ),
         }
         found = (finders[place]() for place in cause.rows)

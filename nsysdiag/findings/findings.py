@@ -13,8 +13,6 @@ gpu    [page]..[page]..[page]..[==kernel==)
 
 from __future__ import annotations
 
-import hashlib
-
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,7 +30,7 @@ from nsysdiag.findings.facts import Finding, Named
 from nsysdiag.findings.hotspots import Hotspot, behind_waits, spot_of, spots_of
 from nsysdiag.findings.rules import EXPOSED_COPY, OTHER_GPU, PAGING, severity, wait_id
 from nsysdiag.findings.spot_facts import FindingContext
-from nsysdiag.findings.text import Story, story_of
+from nsysdiag.findings.text import told_of
 from nsysdiag.kernels.kernels import runs_in
 from nsysdiag.memory.copies import is_pageable, longest_kind
 from nsysdiag.memory.facts import MigrationRow
@@ -122,7 +120,7 @@ def _finding(
     device: DeviceReport, context: FindingContext, shares: Shares, other: str, bottleneck: BottleneckId
 ) -> Finding:
     spot, judged = _spot(shares, bottleneck), context.judged
-    story = story_of(device, context, shares, spot)
+    told = told_of(device, context, shares, spot).finding
     what = f"{BOTTLENECKS[bottleneck].running}{other}"
     advice, fix = _advice(spot)
     return replace(
@@ -133,16 +131,16 @@ def _finding(
         lost_ns=spot.lost_ns,
         lost_share=round(judged.share(spot.lost_ns), 6),
         ceiling_ns=spot.lost_ns if promised(bottleneck) else 0,
-        confidence=story.confidence,
-        nvtx=story.path,
-        evidence=story.evidence,
-        measured=story.measured,
+        confidence=told.confidence,
+        nvtx=told.nvtx,
+        evidence=told.evidence,
+        measured=told.measured,
         advice=list(advice.plain),
-        signature=story.signature,
-        call=story.call,
-        gaps=story.gaps,
-        chain=[*story.chain[:-1], fix],
-        rows=story.rows,
+        signature=told.signature,
+        call=told.call,
+        gaps=told.gaps,
+        chain=[*told.chain[:-1], fix],
+        rows=told.rows,
         bottleneck=bottleneck,
         summary=f"{device.key} waits for {what}",
     )
@@ -250,55 +248,10 @@ def findings_of(
     own = shares.take(shares.other < 0)
     spots = spots_of(own, judged.ns, thresholds)
     spots = [*spots[: thresholds.most], *[spot for spot in spots[thresholds.most :] if spot.behind]]
-    stories = [story_of(device, context, own.take(spot.rows), spot) for spot in spots]
-    found = [_of_spot(device, context, *each) for each in zip(spots, stories, strict=True)]
+    told = [told_of(device, context, own.take(spot.rows), spot) for spot in spots]
+    found = [each.finding for each in told]
     exposed = exposed_findings(device, context, work)
     behind = behind_waits(own, spots, found)
-    found = copies_as_one(found, [story.kind for story in stories], exposed, context, work)
+    found = copies_as_one(found, [each.kind for each in told], exposed, context, work)
     found = pages_as_one(found, device, context)
     return IdleFindings([*found, *waits_for_others(device, context, shares.take(shares.other >= 0), gpus)], behind)
-
-
-def _of_spot(device: DeviceReport, context: FindingContext, spot: Hotspot, story: Story) -> Finding:
-    rule, judged = CAUSES[spot.cause], context.judged
-    ceiling = min(spot.ceiling_ns, judged.compute_ns) if rule.overlapped else spot.ceiling_ns
-    return Finding(
-        id=_id(spot, story),
-        cause=spot.cause,
-        device=device.key,
-        severity=severity(judged.share(spot.ceiling_ns), context.thresholds, unresolved=rule.unresolved),
-        title=story.title,
-        lost_ns=spot.lost_ns,
-        lost_share=round(judged.share(spot.lost_ns), 6),
-        ceiling_ns=ceiling if promised(spot.bottleneck) else 0,
-        confidence=story.confidence,
-        nvtx=story.path,
-        evidence=story.evidence,
-        measured=story.measured,
-        advice=story.advice,
-        signature=story.signature,
-        call=story.call,
-        gaps=story.gaps,
-        chain=story.chain,
-        rows=story.rows,
-        devices=[device.key],
-        bottleneck=spot.bottleneck,
-        share=round(judged.share(spot.counted_ns), 6),
-        variant=story.variant,
-        kind=story.finding_kind,
-        summary=story.summary,
-        named=[replace(each, share=round(judged.share(ns), 6)) for each, ns in story.named],
-    )
-
-
-def _id(spot: Hotspot, story: Story) -> str:
-    """An id that is the same in every trace of the program and on every device: by cause, bottleneck, variant and
-    place."""
-    bottleneck = "" if spot.bottleneck == CAUSES[spot.cause].bottleneck else f"-{spot.bottleneck}"
-    if spot.rest:
-        return f"f-{spot.cause}{bottleneck}-rest"
-    if spot.kind is None:
-        return f"f-{spot.cause}{bottleneck}"
-    text = "\x1f".join((story.kind, *story.path))
-    place = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:6]
-    return f"f-{spot.cause}{bottleneck}-{place}"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.causes import PLACE, PREEMPTION
-from nsysdiag.causes.off_cpu import untraced_code
+from nsysdiag.causes.thread_states import untraced_code
 from nsysdiag.replay.changes import Changes
 
 
