@@ -294,8 +294,7 @@ def diagnose(
     shares = {name: ns / max(sum(account.values()), 1) for name, ns in account.items()}
     judged_ns = max((sum(each.account.values()) for each in active), default=0)
     said = Said(
-        basis=scope.basis,
-        phase=scope.phase,
+        scope=scope,
         judged_ns=judged_ns,
         details=details_of(merged, shares, scheduled=job.scheduled),
         host_unseen=job.host_unseen,
@@ -305,16 +304,11 @@ def diagnose(
         or one_gpu(job.in_turns)
         or unused_gpus(job.gpus_present, max(len(active), job.gpus_worked), job.processes, mpi=MPI in job.frameworks),
         duration_ns=job.duration_ns,
-        which=scope.which,
         work_ns=sum(each.compute_ns + each.exposed_comm_ns + each.exposed_copy_ns for each in active),
-        later=scope.later,
         ranks=job.ranks,
         recorded_ns=run[1] - run[0],
         rest=rest_of_capture(scope, run, judged_ns, sliced=sliced),
         sliced=sliced,
-        inside_step=scope.inside_step,
-        seen_ns=scope.phases_ns,
-        steady_ns=scope.steady_ns,
         waiting=waiting_sentence([each for each in merged if waits_for_kernels(each)], SECOND)
         or late_sentence(active, shares, merged),
         limit=limit_sentence(merged),
