@@ -62,7 +62,6 @@ ABOUT = 0.01
 """Shares closer than that are the same here: a prediction is not exact."""
 EXPLAINED = 0.0025
 """A difference of shares that a reader sees."""
-ONLY = "kernels can hide only {}"
 TOO_SHORT = "kernels hide {} or more"
 """Where bounds of a replay reach above the time of kernels: peers may be sooner, too."""
 LEFT = "at most all that kernels leave"

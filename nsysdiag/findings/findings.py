@@ -67,19 +67,24 @@ def pages_as_one(found: list[Finding], device: DeviceReport, context: FindingCon
 def _joined(paging: Finding, between: list[Finding], context: FindingContext) -> Finding:
     if not between:
         return paging
-    lost, judged = sum(each.lost_ns for each in (paging, *between)), context.judged
+    nvtx = between[0].nvtx if len(between) == 1 else []
+    return replace(_together(paging, between, context), nvtx=nvtx, signature=between[0].signature)
+
+
+def _together(first: Finding, others: list[Finding], context: FindingContext) -> Finding:
+    """The first finding with the figures and the evidence of all: their times add up."""
+    every = (first, *others)
+    lost = sum(each.lost_ns for each in every)
     return replace(
-        paging,
+        first,
         lost_ns=lost,
-        lost_share=round(min(judged.share(lost), 1.0), 6),
-        ceiling_ns=sum(each.ceiling_ns for each in (paging, *between)),
-        share=round(min(sum(each.share for each in (paging, *between)), 1.0), 6),
-        nvtx=between[0].nvtx if len(between) == 1 else [],
-        evidence=[*paging.evidence, *(text for each in between for text in each.evidence)],
-        measured=[*paging.measured, *(fact for each in between for fact in each.measured)],
-        gaps=sum(each.gaps for each in between),
-        signature=between[0].signature,
-        rows=[*paging.rows, *(row for each in between for row in each.rows)][: context.thresholds.rows],
+        lost_share=round(min(context.judged.share(lost), 1.0), 6),
+        ceiling_ns=sum(each.ceiling_ns for each in every),
+        share=round(min(sum(each.share for each in every), 1.0), 6),
+        evidence=[text for each in every for text in each.evidence],
+        measured=[fact for each in every for fact in each.measured],
+        gaps=sum(each.gaps for each in every),
+        rows=[row for each in every for row in each.rows][: context.thresholds.rows],
     )
 
 
@@ -191,29 +196,24 @@ def copies_as_one(
 def _as_one(copies: Finding, calls: Finding, context: FindingContext, work: TimeTable) -> Finding:
     """The finding on exposed copies with the time of both: one is busy time, the other idle time. It has the advice of
     the larger. Asynchronous copies free the thread for the time of the calls, and overlap with compute."""
-    judged, lost = context.judged, copies.lost_ns + calls.lost_ns
+    judged = context.judged
     device, exposed = context.gaps.device, intersect(judged.parts, work.work_of("copies"))
     pageable = np.flatnonzero(is_pageable(device) & runs_in(device, judged.parts))
     larger, inside = copies if copies.lost_ns > calls.lost_ns else calls, _in_calls(context, pageable)
     of_kind = _in_calls(context, longest_kind(device, pageable, exposed)) / max(inside, 1)
     named = [replace(each, share=round(each.share + of_kind * calls.share, 6)) for each in copies.named]
+    both = _together(copies, [calls], context)
     return replace(
-        copies,
+        both,
         title=say("{} and their blocking calls{}", EXPOSED_COPY.title, _kind(named, copies.share + calls.share)),
-        lost_ns=lost,
-        lost_share=round(judged.share(lost), 6),
-        ceiling_ns=max(copies.ceiling_ns, min(copies.ceiling_ns + calls.ceiling_ns, inside)),
-        share=round(min(copies.share + calls.share, 1.0), 6),
+        ceiling_ns=max(copies.ceiling_ns, min(both.ceiling_ns, inside)),
         confidence=min(copies.confidence, calls.confidence),
         nvtx=calls.nvtx,
-        evidence=[*copies.evidence, *calls.evidence, f"bound: threads are in these calls for {format_ns(inside)}"],
-        measured=[*copies.measured, *calls.measured],
+        evidence=[*both.evidence, f"bound: threads are in these calls for {format_ns(inside)}"],
         advice=larger.advice,
         signature=calls.signature,
         call=calls.call,
-        gaps=calls.gaps,
         chain=[*copies.chain[:-1], *calls.chain[:-1], larger.chain[-1]],
-        rows=[*copies.rows, *calls.rows][: context.thresholds.rows],
         named=named,
     )
 
