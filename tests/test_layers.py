@@ -8,7 +8,7 @@ import grimp
 import pytest
 
 SUBJECTS = (
-    "launches counters timeline wakeups kernels memory communication utilization host diagnosis cost ranks "
+    "launches counters timeline wakeups kernels memory utilization host diagnosis cost ranks "
     "iterations gap_groups phases programs ranges time critical_path"
 )
 PRESENTATION = "words rows markdown chart entries show"
@@ -24,7 +24,7 @@ LAYERS = [
     "arrays config.settings causes.ids",
     files_of_subjects("facts") + " comparison.step_facts findings.facts",
     "phrases",
-    "report findings.first ranks.report comparison.facts ci.facts ci.states replay.facts replay.options",
+    "report ranks.report comparison.facts ci.facts ci.states replay.facts",
     "trace config cost",
     "saved",
     "events",
@@ -35,7 +35,7 @@ LAYERS = [
     "time",
     "stacks",
     "iterations",
-    "wakeups kernels memory communication utilization host programs",
+    "wakeups kernels memory utilization host programs",
     "gap_groups",
     "launches counters ranges timeline",
     "phases",
@@ -43,7 +43,6 @@ LAYERS = [
     "ranges.stacks",
     "replay",
     "critical_path",
-    "diagnosis.cut_ends",
     "diagnosis.focus diagnosis.missing",
     "pipeline.result",
     "diagnosis findings ranks",
@@ -52,7 +51,7 @@ LAYERS = [
     "ranks.pipeline",
     "ci",
     "document",
-    files_of_subjects(PRESENTATION) + " trace.show ledger.show findings.show findings.words",
+    files_of_subjects(PRESENTATION) + " trace.show ledger.show findings.show",
     "formats comparison.show ranks.show replay.show",
     "share batch capture baselines queries",
     "functions",

@@ -17,7 +17,7 @@ from nsysdiag.bottlenecks import BottleneckId
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold
 from nsysdiag.events.calls import cuda_name
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained, LaunchCase
-from nsysdiag.programs.facts import FRAMEWORKS, FrameworkId
+from nsysdiag.programs.facts import FRAMEWORKS
 
 
 class FrameworkAdvice(Struct, frozen=True):
@@ -70,7 +70,7 @@ class Advice(Struct, frozen=True):
         words = self.words(frameworks)
         return "" if words is None else words.fix
 
-    def others(self) -> Iterator[tuple[FrameworkId, FrameworkAdvice]]:
+    def others(self) -> Iterator[tuple[str, FrameworkAdvice]]:
         """The frameworks with a text of their own, in the order of FRAMEWORKS."""
         for framework in FRAMEWORKS:
             words = getattr(self, framework.replace("-", "_"), None)

@@ -9,8 +9,8 @@ from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.causes import blocking_copy, sync
 from nsysdiag.causes.cause import Cause, Variant
 from nsysdiag.causes.evidence import LATENCY_LIMIT, EvidenceLayer, HostEvidence, Threshold, plain_layer
+from nsysdiag.events.event_waits import HOST_FUNCTIONS, SLACK_NS
 from nsysdiag.events.gpus import slices_of_others
-from nsysdiag.events.host_functions import HOST_FUNCTIONS, SLACK_NS
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import NamedRows, distinct_values
 from nsysdiag.gaps import gaps

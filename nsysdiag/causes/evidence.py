@@ -15,8 +15,8 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending,
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity
+from nsysdiag.events.event_waits import HeldCalls, held_calls
 from nsysdiag.events.host import HostActivity
-from nsysdiag.events.host_functions import HeldCalls, held_calls
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import NamedRows, distinct, picked, taken

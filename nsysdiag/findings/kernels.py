@@ -294,7 +294,7 @@ def single_precision_findings(device: DeviceReport, context: FindingContext) -> 
     """One finding, where matrix products without tensor cores take enough of the compute time to be worth advice, and
     the GPU may have tensor cores. Its bound is that of the GPU's peak rates; none where these are unknown."""
     gpu = context.gaps.device.gpu
-    mine = _kernels_of_kind(context, lambda name, short: family_of(name, short) == KernelFamily.PRODUCT_FP32)
+    mine = _kernels_of_kind(context, lambda name, short: family_of(name, short) == KernelFamily.PRODUCTS_FP32)
     alone = 0 if lacks_tensor_cores(gpu) else _alone(context, mine, LEAST_FP32)
     if not alone:
         return []

@@ -32,7 +32,7 @@ from nsysdiag.document.blocks import (
     named,
 )
 from nsysdiag.document.columns import FIGURE, SHARE, TEXT, RecordColumn, columns
-from nsysdiag.document.markdown import markdown_blocks
+from nsysdiag.document.markup import markdown_blocks
 from nsysdiag.document.view import by_rank, device_label, namesake
 from nsysdiag.fields import NumberUnit, leaves_at
 from nsysdiag.findings.facts import BRIEF, Finding, brief_of, of_bottleneck

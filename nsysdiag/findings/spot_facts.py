@@ -11,7 +11,7 @@ from nsysdiag import typed
 from nsysdiag.account.bottlenecks import DeviceWaitCalls
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.groups import GroupTotals, group_totals
-from nsysdiag.arrays.intervals import BoolArray, IntArray, intersect
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, INPUT_WAIT, variant_of
 from nsysdiag.causes.cause import Hint, Variant
 from nsysdiag.causes.input_output import WORKER_COMPUTES
@@ -143,10 +143,11 @@ def _place(context: FindingContext, shares: Shares, spot: Hotspot) -> tuple[list
     ```
     """
     path, total = path_of(shares, spot, context.paths), spot.counted_ns
-    inside = inside_place(context, shares, path, spot.bottleneck)
+    time = counted_time(context, shares, spot.bottleneck) if path else Intervals.empty()
+    inside = inside_place(context, shares, path, time)
     while path and total and not _is_most(context, shares, spot, path, inside):
         path = path[:-1]
-        inside = inside_place(context, shares, path, spot.bottleneck)
+        inside = inside_place(context, shares, path, time)
     return path, inside
 
 
@@ -159,12 +160,17 @@ def _is_most(context: FindingContext, shares: Shares, spot: Hotspot, path: list[
     return 2 * intersect(time, context.ranges.inside(path)).total() > spot.lost_ns
 
 
-def inside_place(context: FindingContext, shares: Shares, path: list[str], bottleneck: str) -> int:
-    """The counted time of these rows inside the ranges of `path`; what a wait caused is where the wait is."""
+def counted_time(context: FindingContext, shares: Shares, bottleneck: str) -> Intervals:
+    """The counted time of the slices of these rows."""
+    slices = shares.slice[(shares.slice >= 0) & (shares.counted > 0)]
+    return host_time(context.gaps, context.time, context.judged, slices, bottleneck)
+
+
+def inside_place(context: FindingContext, shares: Shares, path: list[str], time: Intervals) -> int:
+    """The counted time of these rows inside the ranges of `path`, `time` that of their slices, in ns; what a wait
+    caused is where the wait is."""
     if not path:
         return int(shares.counted[shares.slice < 0].sum())
-    slices = shares.slice[(shares.slice >= 0) & (shares.counted > 0)]
-    time = host_time(context.gaps, context.time, context.judged, slices, bottleneck)
     inside = intersect(time, context.ranges.inside(path)).total()
     there = np.array([each[: len(path)] == path for each in context.paths], dtype=np.bool_)[shares.path]
     return inside + int(shares.counted[(shares.slice < 0) & there].sum())
@@ -278,7 +284,10 @@ def named_parts(
     path = [] if CAUSES[facts.spot.cause].overlapped else facts.path  # one fix for all places
     mine = _of_call(context, shares, call or "")
     at_place = facts.inside if path else 0
-    both = at_place if mine.all() else inside_place(context, shares.take(mine), path, bottleneck) if path else 0
+    both = at_place
+    if path and not mine.all():
+        own = shares.take(mine)
+        both = inside_place(context, own, path, counted_time(context, own, bottleneck))
     in_call, caller = int(counted[mine].sum()), ""
     if not in_call and facts.code.count:
         sampled = next((name for name in facts.code.functions if typed.symbol(name) == call), "")

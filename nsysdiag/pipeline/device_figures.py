@@ -11,8 +11,6 @@ from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import BoolArray, Intervals, intersect, union
 from nsysdiag.arrays.spill import evict, trim
 from nsysdiag.causes import ALLOCATION
-from nsysdiag.communication.communication import collective_kinds, mpi_calls
-from nsysdiag.communication.facts import Communication
 from nsysdiag.counters.counters import gap_notes, gpu_metrics, measured_sm_active, with_sm_active
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.diagnosis.missing import device_notes
@@ -25,18 +23,18 @@ from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.iterations.facts import IterationReport
 from nsysdiag.iterations.loop import NVTX, Loop
 from nsysdiag.iterations.report import DeviceIterations, device_iterations, pack_iterations
-from nsysdiag.kernels.facts import KernelRow
+from nsysdiag.kernels.communication import collective_kinds, mpi_calls
+from nsysdiag.kernels.facts import Communication, KernelRow
 from nsysdiag.launches.facts import Launch
 from nsysdiag.launches.launches import depth_of_queue, launch_report
 from nsysdiag.ledger.ledger import WindowSplit, coverage, pack_gaps
 from nsysdiag.memory.copies import copy_report
-from nsysdiag.memory.device import device_memory
+from nsysdiag.memory.device import device_memory, unified_memory
 from nsysdiag.memory.facts import Copies, DeviceMemory, UnifiedMemory
-from nsysdiag.memory.unified import unified_memory
 from nsysdiag.peaks import link_of
-from nsysdiag.phases.kinds import named_kinds
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.phases.serving import served_steps, serving_phases
+from nsysdiag.phases.steps import named_kinds
 from nsysdiag.pipeline.device_findings import DeviceRoots
 from nsysdiag.pipeline.device_gaps import DeviceGaps
 from nsysdiag.pipeline.host import HostReading
@@ -60,9 +58,24 @@ class _Inputs(Struct, frozen=True):
     host: HostReading
 
 
+class EarlyFigures(Struct, frozen=True):
+    """What the second thread makes of the gaps and their root causes, before the devices meet."""
+
+    launch: Future[Launch]
+    packed_gaps: Future[GapsPacked]
+
+    @classmethod
+    def of(
+        cls, found: DeviceGaps, roots: DeviceRoots, reading: Reading, host: HostReading, background: Background
+    ) -> EarlyFigures:
+        """Begins them."""
+        return cls(background.begin(_launch, found, roots, reading, host), background.begin(_packed_gaps, found, roots))
+
+
 def figures_of(
     found: DeviceGaps,
     roots: DeviceRoots,
+    early: EarlyFigures,
     time: TimeTable,
     job_phases: JobPhases,
     reading: Reading,
@@ -74,9 +87,7 @@ def figures_of(
     of = _Inputs(found, roots, time, iterations, reading, host)
     metrics = background.begin(_metrics, of)
     used = background.begin(_utilization, of, metrics)
-    launch = background.begin(_launch, of)
     ranges = background.begin(_ranges, of)
-    packed_gaps = background.begin(_packed_gaps, of)
     signatures = signature_rows(roots.context, roots.keys, iterations.steady)
     packed_iterations = background.begin(_packed_iterations, of, signatures)
     evict()
@@ -111,10 +122,10 @@ def figures_of(
         verdict=Verdict(id="", sentence=""),
         gap_count=len(found.gaps),
         gaps=largest,
-        gaps_packed=packed_gaps.result(),
+        gaps_packed=early.packed_gaps.result(),
         signatures=signatures,
         iterations=packed_iterations.result(),
-        launch=launch.result(),
+        launch=early.launch.result(),
         kernels=kernels,
         copies=copies,
         communication=_communication(of, kernels),
@@ -185,13 +196,21 @@ def _utilization(of: _Inputs, metrics: Future[GpuMetrics | None]) -> Utilization
     )
 
 
-def _launch(of: _Inputs) -> Launch:
+def _launch(found: DeviceGaps, roots: DeviceRoots, reading: Reading, host: HostReading) -> Launch:
     """How work reached the device, and how far the host was ahead."""
-    found, activity, limits = of.found, of.reading.activity, of.reading.settings.thresholds
-    context, layered = of.roots.context, of.host.layered
+    activity, limits, context, layered = reading.activity, reading.settings.thresholds, roots.context, host.layered
     ahead = depth_of_queue(context, layered, activity, found.window.parts, limits)
     return launch_report(
-        context, found.window, found.inside, activity, layered, of.host.untraced, of.host.partial_graphs, ahead, limits
+        context,
+        found.window,
+        found.inside,
+        activity,
+        host.call_durations,
+        layered,
+        host.untraced,
+        host.partial_graphs,
+        ahead,
+        limits,
     )
 
 
@@ -240,10 +259,9 @@ def _largest(of: _Inputs) -> list[Gap]:
     return with_sm_active(describe_gaps(context, largest_gaps(context, of.reading.settings.gaps)), of.found.measured)
 
 
-def _packed_gaps(of: _Inputs) -> GapsPacked:
+def _packed_gaps(found: DeviceGaps, roots: DeviceRoots) -> GapsPacked:
     """All gaps in a few bytes each."""
-    places = pack_places(of.roots.keys, of.roots.context.lane >= 0)
-    return pack_gaps(of.found.gaps, of.found.ledger, places)
+    return pack_gaps(found.gaps, found.ledger, pack_places(roots.keys, roots.context.lane >= 0))
 
 
 def _copies(of: _Inputs) -> Copies:

@@ -23,7 +23,7 @@ from nsysdiag.iterations.iterations import main_loop
 from nsysdiag.iterations.loop import LAYER, Loop
 from nsysdiag.kernels.facts import KernelRow
 from nsysdiag.kernels.kernels import kernel_rows
-from nsysdiag.kernels.shapes import residency
+from nsysdiag.kernels.limits import residency
 from nsysdiag.ledger.classify import classify
 from nsysdiag.ledger.ledger import Ledger, Slices, WindowSplit, ledger_of, split_window
 from nsysdiag.ledger.untraced_graphs import untraced_on
@@ -67,12 +67,13 @@ class DeviceGaps(Struct, frozen=True):
 def gaps_of(device: DeviceTimeline, reading: Reading, host: HostReading, background: Background) -> DeviceGaps:
     """The gaps of a device, classified."""
     activity, window = reading.activity, reading.windows[device.key]
-    loops = background.begin(_loops, device, window, reading)
-    repeating = background.begin(_repeating, loops)
-    without_work = background.begin(_without_work, device, window, reading, host)
+    missing = background.begin(_missing, device, reading, host)
     split = laid(split_window(device, window.parts), device, window)
     measured = reading.counters.result().of(device)
     hollow = background.begin(_hollow, device, activity, split, measured)
+    loops = background.begin(_loops, device, window, reading)
+    repeating = background.begin(_repeating, loops)
+    without_work = background.begin(_without_work, device, window, reading, host)
     every = laid(find_gaps(device, window.whole), device, window)
     calibration = calibrate(every, device, activity, event_waits(every, device, activity).present)
     gaps = find_gaps(device, window.parts) if window.narrowed else every
@@ -99,7 +100,7 @@ def gaps_of(device: DeviceTimeline, reading: Reading, host: HostReading, backgro
         repeating,
         without_work,
         hollow,
-        missing=background.begin(_missing, device, reading, host),
+        missing,
         kernels=background.begin(kernel_rows, device, inside, reading.strings),
         overview=background.begin(_overview, device, window, gaps, ledger, reading),
     )

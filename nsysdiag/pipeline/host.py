@@ -8,6 +8,7 @@ from functools import cache, partial
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.groups import Groups
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.arrays.spill import laid, trim
 from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence, call_facts
@@ -24,12 +25,13 @@ from nsysdiag.events.host import (
 )
 from nsysdiag.events.identity import nsys_threads, process_names, thread_names
 from nsysdiag.events.memory import Memory, read_memory
-from nsysdiag.events.placed import PlacedRanges
+from nsysdiag.events.nvtx import PlacedRanges
 from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.events.samples import PythonStacks, chain_symbols, leaf_symbols
 from nsysdiag.events.sharing import Sharing, sharing_of
 from nsysdiag.findings.phase_work import RangeSets
-from nsysdiag.iterations.happened import HostLoop, host_loop
+from nsysdiag.iterations.named import HostLoop, host_loop
+from nsysdiag.launches.launches import durations_of
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.ledger.ledger import draining_calls
 from nsysdiag.ledger.untraced_graphs import PartialReplays, partial_replays, untraced_graphs
@@ -52,10 +54,11 @@ class HostReading(Struct, frozen=True):
     `placed` are the ranges on it, and `range_sets` their time by name. `layered` is what the host-side rules of all
     causes make of the calls of these threads; `draining` are the calls that drain a device.
 
-    `untraced` is the time of graphs whose nodes were not recorded, by launching thread; `partial_graphs` are launches
-    of graphs of which some nodes were not. `runs` tells when each thread ran: most traces hold no wait that cost GPU
-    time, and no need for it. `recorded_span` is when the first event of any kind begins, and the last one ends. `loop`
-    is that of the host's ranges where there is no device."""
+    `call_durations` are those of all CUDA calls by name. `untraced` is the time of graphs whose nodes were not
+    recorded, by launching thread; `partial_graphs` are launches of graphs of which some nodes were not. `runs` tells
+    when each thread ran: most traces hold no wait that cost GPU time, and no need for it. `recorded_span` is when the
+    first event of any kind begins, and the last one ends. `loop` is that of the host's ranges where there is no
+    device."""
 
     tables: HostTables
     recorded_span: tuple[int, int]
@@ -67,6 +70,7 @@ class HostReading(Struct, frozen=True):
     facts: CallFacts
     layered: LayeredEvidence
     draining: list[EvidenceLayer]
+    call_durations: Callable[[], Groups]
     untraced: dict[int, Intervals]
     partial_graphs: PartialReplays
     sharing: Sharing
@@ -117,6 +121,7 @@ def look_at_host(reading: Reading, progress: Progress) -> HostReading:
         facts=facts,
         layered=layered,
         draining=draining_calls(evidence),
+        call_durations=cache(partial(durations_of, activity.api_calls.rows)),
         untraced=untraced_graphs(activity, facts),
         partial_graphs=partial_replays(activity, facts),
         sharing=sharing_of(activity),

@@ -10,7 +10,7 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.arrays.spill import laid
+from nsysdiag.arrays.spill import Kept, laid
 from nsysdiag.config.file import parse_step
 from nsysdiag.config.settings import Settings
 from nsysdiag.counters.counters import Counters, read_counters
@@ -24,7 +24,7 @@ from nsysdiag.events.operations import read_operations
 from nsysdiag.iterations.chosen import AnalysisWindow, CarriedSteps, chosen_loops, window_of
 from nsysdiag.iterations.iterations import find_loops
 from nsysdiag.iterations.loop import Loop
-from nsysdiag.iterations.passes import layers_named
+from nsysdiag.iterations.named import layers_named
 from nsysdiag.messages import UsageError
 from nsysdiag.trace.capabilities import was_asked
 from nsysdiag.trace.columns import Strings
@@ -113,6 +113,7 @@ def _part(trace: Trace, settings: Settings) -> FittingSpan | None:
     """The part of the trace that the memory limit allows to read, which is all that is read from now on."""
     if settings.memory_limit is None:
         return None
+    Kept.most = Kept.least
     found = part_that_fits(trace, settings.memory_limit, settings.start_ns, settings.end_ns)
     if found is None:
         return None

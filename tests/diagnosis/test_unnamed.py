@@ -13,7 +13,7 @@ from nsysdiag.diagnosis.focus import Scope
 from nsysdiag.diagnosis.missing import recapture
 from nsysdiag.diagnosis.sentences import Said, headline
 from nsysdiag.findings.facts import Evidence
-from nsysdiag.formats.format import FORMATS, RenderOptions
+from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.trace.capabilities import CPU_SAMPLES, KINDS
 
 if TYPE_CHECKING:

@@ -55,7 +55,7 @@ ADDED = AddedCause(CAUSE, before="io_wait")
     "reader.py": READER,
     "headline.py": '''"""The headline alone, on one line."""
 
-from nsysdiag.formats.format import Format, RenderOptions
+from nsysdiag.formats import Format, RenderOptions
 from nsysdiag.messages import TEXT
 from nsysdiag.report import Report
 
@@ -135,7 +135,7 @@ BROKEN = {
     "acme.wrong:FORMAT": "SyntaxError",
 }
 FILES = {
-    "__init__.py": "from nsysdiag.formats.format import Format\nNUMBER = 7\n"
+    "__init__.py": "from nsysdiag.formats import Format\nNUMBER = 7\n"
     "TWICE = Format('md', '.mine', '', '', '', added=True)\n",
     "ends.py": "raise SystemExit(7)",
     "wrong.py": "def",
