@@ -126,7 +126,7 @@ def layer_of(lane: NamedRows, label: EvidenceLabel | None = None, device: int | 
 
 
 def described(lane: NamedRows, label: EvidenceLabel | None = None) -> EvidenceLayer:
-    """A lane's rows as a layer, whose names are no calls."""
+    """A lane's rows as a layer, whose names are not calls."""
     return replace(layer_of(lane, label), are_calls=False)
 
 
@@ -320,10 +320,10 @@ class _FirstLaunches(Struct, frozen=True):
         return cls(row[first], duration[first], api[first], count, _both_medians(api, duration), 2 * once_more < count)
 
     def slow(self, long: int) -> IntArray:
-        """The rows of those that took over ten times the median of their API's launches; over `long` ns where the API
+        """The rows of those that took over ten times the median of their API's launches; over `long` ns if the API
         has fewer than ten.
 
-        Where most launches of an API are first ones their median is the very thing to be found: `long` is enough there.
+        If most launches of an API are first ones, their median is the very thing to be found: `long` is enough there.
         """
         limit = np.where(self.count < FEW_LAUNCHES, long, SLOW_FACTOR * self.medians // 2)
         limit = np.where(self.mostly_first, np.minimum(limit, long), limit)
@@ -344,7 +344,7 @@ def _earliest_of_each(group: IntArray, start: IntArray) -> IntArray:
 
 
 def _both_medians(group: IntArray, duration: IntArray) -> IntArray:
-    """The sum of the two middle durations of each group, which are the same one where their number is odd."""
+    """The sum of the two middle durations of each group, which are the same one if their number is odd."""
     order = np.lexsort((duration, group))
     begin = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))
     count = np.diff(np.append(begin, len(group)))

@@ -37,7 +37,7 @@ FIRST_CALL, SLOW_STREAM = EvidenceLabel("first call of the process"), EvidenceLa
 
 
 def context_init_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
-    """Outermost context calls, slow stream creation, and a process's first call where that made the context."""
+    """Outermost context calls, slow stream creation, and a process's first call if that made the context."""
     host = evidence.host
     first = host.api.take(evidence.facts.creates_context[host.api.row] & host.api.outermost)
     return [layer_of(first, FIRST_CALL), *_context_layers(evidence, nested=False)]

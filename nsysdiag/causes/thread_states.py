@@ -21,7 +21,7 @@ BY_FUNCTIONS = EvidenceLabel("by recorded functions")
 
 
 def host_compute_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
-    """Time on a CPU by the scheduler; where it says nothing, by CPU samples; else the functions that the PyTorch
+    """Time on a CPU by the scheduler; if it says nothing, by CPU samples; else the functions that the PyTorch
     profiler recorded. NVTX names it, and never proves it."""
     host = evidence.host
     return [

@@ -46,7 +46,7 @@ def returned(
 ) -> tuple[list[PhaseDevice], list[Finding]]:
     """The accounts of devices and the findings on them with this time where it belongs. Of a wait that saves less than
     its share, even at most, the difference is returned. What a thread did behind waits that keep the time is a finding
-    where its fix saves something, too."""
+    if its fix saves something, too."""
     total = sum(sum(each.account.values()) for each in judged)
     moved = [part for finding in findings for part in _of_wait(finding, behind, total)]
     accounts = [_account(each, [part for part in moved if part.device == each.key]) for each in judged]
@@ -238,7 +238,7 @@ def _rest(finding: Finding, mine: LateShare, limits: FindingThresholds) -> Findi
 
 
 def _most_late(late: dict[str, LateShare]) -> str | None:
-    """The one device that most of the others wait for first, and for more than half of all such time; None where they
+    """The one device that most of the others wait for first, and for more than half of all such time; None if they
     wait for each other, as those of which another one is late in each step."""
     first = [next(iter(each.ranks)) for each in late.values()]
     most = max(sorted(set(first)), key=first.count, default=None)
@@ -297,7 +297,7 @@ def _waiting(
 
 
 def _advice(name: Sentence, bottleneck: str, root: Finding | None, mine: LateShare) -> list[Sentence]:
-    """What may differ from its peers; before that the advice on what made it late, where the cause is known."""
+    """What may differ from its peers; before that the advice on what made it late, if the cause is known."""
     compare = say("Compare {} with its peers: {}.", name, BOTTLENECKS[bottleneck].differs)
     if root is None:
         return [compare, *LATE_RANK.advice.plain]

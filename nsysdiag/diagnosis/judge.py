@@ -53,7 +53,7 @@ MOST_RANKS_LISTED = 4
 
 def ranks_elsewhere(found: MpiRanks, processes: int | None, *, mpi: bool) -> str:
     """A sentence on ranks that are not in the trace; empty if there is no evidence of any. `processes` is how many did
-    work on GPUs, None where that is not known; `mpi` says that the program uses MPI."""
+    work on GPUs, None if that is not known; `mpi` says that the program uses MPI."""
     held, most = len(found.ranks), found.at_least
     if not held:
         one = mpi and processes == 1
@@ -108,7 +108,7 @@ def working_processes(activity: DeviceActivity) -> int:
 def unused_gpus(present: int | None, used: int, processes: int | None, *, mpi: bool) -> str:
     """A sentence; empty if each GPU has a process, if their number is unknown, or if only chosen GPUs are analyzed
     (`processes` is None). Several processes that share GPUs while others are unused may have selected the wrong GPU.
-    For one process, and where all GPUs are used, the sentence only counts. In a trace of one MPI rank, other ranks may
+    For one process, and if all GPUs are used, the sentence only counts. In a trace of one MPI rank, other ranks may
     use the other GPUs."""
     if not present or processes is None or used >= present:
         crowded = bool(present) and processes is not None and processes > used and not mpi
@@ -394,7 +394,7 @@ def device_verdict(judged: PhaseDevice, missing: Missing, *, host_unseen: bool =
 
 
 def late_sentence(judged: list[PhaseDevice], shares: Mapping[str, float], findings: list[Finding]) -> str:
-    """Why the finding on kernel time has less than the headline, where a reader sees that: the rest is waiting in
+    """Why the finding on kernel time has less than the headline, if a reader sees that: the rest is waiting in
     communication, charged to the kernels of those that were late."""
     own = next((each.share for each in findings if each.cause == KERNEL_TIME.id), None)
     late = sum(each.late_ns for each in judged) / max(sum(sum(each.account.values()) for each in judged), 1)
@@ -418,7 +418,7 @@ def cannot_tell(missing: Missing) -> str:
 
 
 def _by_cause(bottleneck: str, ledger: dict[str, int]) -> str:
-    """The cause with most time of those that may be charged to a bottleneck; where idle time has none, what the
+    """The cause with most time of those that may be charged to a bottleneck; if idle time has none, what the
     bottleneck mostly is."""
     able = [cause for cause in CAUSES if bottleneck in bottlenecks_of_cause(cause)]
     usual = HOST_CODE if HOST_CODE in able else next(iter(able), bottleneck)

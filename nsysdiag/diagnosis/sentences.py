@@ -117,7 +117,7 @@ class Said(Struct, frozen=True):
 
 
 def headline(said: Said, bottleneck: str, share: float, second: Part | None, action: Finding | None) -> Sentence:
-    """The bottleneck with its share and what it is made of, the next one, and what can be fixed first where that
+    """The bottleneck with its share and what it is made of, the next one, and what can be fixed first if that
     is something else."""
     unseen = said.host_unseen and said.shown(bottleneck) == UNKNOWN
     first = f"{UNSEEN_TAKES if unseen else takes_of(said.shown(bottleneck))} {format_share(share, 1)} of {_time(said)}"
@@ -151,7 +151,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     if said.profiler >= TOLD:
         sentences.append(f"The profiler itself takes {format_share(said.profiler, 1)}.")
     other = action is not None and action.bottleneck not in (bottleneck, second.bottleneck if second else "")
-    # So small a share is no reason to name it here: the finding says what it saves. Unknown time is not fixed.
+    # So small a share is not a reason to name it here: the finding says what it saves. Unknown time is not fixed.
     other = other and action is not None and action.share >= NAMED and action.bottleneck != UNKNOWN and not ahead
     if action is not None and other and not (bottleneck in KERNELS and action.bottleneck in KERNELS):
         what, share_of_it = capitalized(noun_of(said.shown(action.bottleneck))), format_share(action.share, 1)
@@ -178,7 +178,7 @@ def _judged_part(said: Said, whole: int) -> Sentence:
 
 
 def _another_capture(said: Said) -> str:
-    """What to capture instead of a start: a later time only where the trace shows work then."""
+    """What to capture instead of a start: a later time only if the trace shows work then."""
     if said.scope.later is not None:
         return f"To see more, capture a later part: nsys profile --delay={said.scope.later} --duration={DURATION_S}."
     if said.work_ns < LITTLE_WORK * said.judged_ns:
@@ -224,7 +224,7 @@ def _saves_more(action: Finding, share: float) -> bool:
 
 
 def seen_elsewhere(findings: list[Finding]) -> list[Finding]:
-    """Findings of a rank whose trace shows nothing of its host, where another rank's shows more: time that nothing
+    """Findings of a rank whose trace shows nothing of its host, if another rank's shows more: time that nothing
     explains has the title that it has there, so that both are one finding."""
     title = CAUSES[FALLBACK].title
     return [
@@ -282,7 +282,7 @@ def verdict_sentence(bottleneck: str, share: float, second: Part | None, *, host
 
 
 def limit_sentence(findings: list[Finding]) -> Sentence:
-    """That copies run all the time, whatever takes most time of the account; empty where none do."""
+    """That copies run all the time, whatever takes most time of the account; empty if none do."""
     full = next((each for each in findings if each.variant == FULL_LINK and each.share >= TOLD), None)
     return say("The copy engine is the limit: {}.", typed.uncapitalized(full.summary)) if full else ""
 

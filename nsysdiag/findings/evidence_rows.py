@@ -74,7 +74,7 @@ class Sightings(Struct, frozen=True):
         return self._api(call, ns) if call >= 0 else None
 
     def call_from(self, position: int, ns: int) -> EvidenceRow:
-        """The outermost API call that begins at a position of the thread axis, where one does."""
+        """The outermost API call that begins at a position of the thread axis, if one does."""
         calls = self.evidence.host.api
         return self._api(int(calls.row[np.searchsorted(calls.spans.start, position)]), ns)
 

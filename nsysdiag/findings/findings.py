@@ -89,7 +89,7 @@ def _together(first: Finding, others: list[Finding], context: FindingContext) ->
 
 
 def _advised(paging: Finding, rows: list[MigrationRow]) -> Finding:
-    """With the title and advice that fit where the program prefetches, or with what became of that."""
+    """With the title and advice that fit if the program prefetches, or with what became of that."""
     prefetched = [row for row in rows if row.cause == PREFETCH]
     ns, total = (sum(row.total_ns for row in each) for each in (prefetched, rows))
     if 2 * ns > total:
@@ -219,7 +219,7 @@ def _as_one(copies: Finding, calls: Finding, context: FindingContext, work: Time
 
 
 def _kind(named: list[Named], share: float) -> Sentence:
-    """`, mostly memcpy HtoD from pageable`, where these are more than half of `share`."""
+    """`, mostly memcpy HtoD from pageable`, if these are more than half of `share`."""
     return say(", mostly {}", named[0].short) if named and 2 * named[0].share > share else ""
 
 

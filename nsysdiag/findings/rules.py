@@ -1,4 +1,4 @@
-"""The rules of findings that are no cause of idle time, and how much a finding matters."""
+"""The rules of findings that are not causes of idle time, and how much a finding matters."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ def _root(device: DeviceReport, context: FindingContext, gaps: SpotGaps) -> Root
 
 
 def between_calls(context: FindingContext, facts: SpotFacts, shares: Shares) -> Sentence:
-    """`between cudaMemcpy and cudaGraphLaunch`: the CUDA calls before and behind most of the time, where nothing else
+    """`between cudaMemcpy and cudaGraphLaunch`: the CUDA calls before and behind most of the time, if nothing else
     shows the host or the place. `after cudaMemcpy` if different calls follow."""
     host = context.sightings.evidence.host
     seen = len(host.os_calls) or len(host.samples.position) or len(host.scheduling.on_cpu)

@@ -54,9 +54,9 @@ IN_PYTHON = (
 )
 FEW_LAUNCHES = "Check what makes these few calls slow: a first use, locks in the driver, other threads that launch."
 RANGE_SAYS = 0.4
-"""Confidence that code is compiled where a range of the program is named so, and nothing else shows the thread."""
+"""Confidence that code is compiled if a range of the program is named so, and nothing else shows the thread."""
 MANY_LAUNCHES = 10
-"""Gaps: a graph, or fused kernels, help where launches are many."""
+"""Gaps: a graph, or fused kernels, help if launches are many."""
 DOUBTFUL = 0.5
 """The most confidence in a kind of a cause that something else looks like."""
 UNNAMED_ROOT = 0.5
@@ -151,7 +151,7 @@ def _unseen(context: FindingContext, spot: Hotspot) -> bool:
 
 
 def _recapture(context: FindingContext) -> tuple[list[Sentence], str]:
-    """What to capture that this trace lacks, and its short form; ranges where it lacks nothing."""
+    """What to capture that this trace lacks, and its short form; ranges if it lacks nothing."""
     host = context.sightings.evidence.host
     scheduled = len(host.scheduling.on_cpu) + len(host.scheduling.out)
     known = {OS_RUNTIME: host.os_traced.any(), SCHEDULING: scheduled, CPU_SAMPLES: len(host.samples.position)}
@@ -179,7 +179,7 @@ def _in_graphs(context: FindingContext, facts: SpotFacts) -> bool:
 
 
 def _title(context: FindingContext, facts: SpotFacts, elsewhere: bool) -> Sentence:
-    """The cause, and its kind and place where almost all of it is of one; `elsewhere`: on another thread."""
+    """The cause, and its kind and place if almost all of it is of one; `elsewhere`: on another thread."""
     spot = facts.spot
     title: Sentence = CAUSES[spot.cause].title
     if _builds(spot):
@@ -237,7 +237,7 @@ def _confidence(device: DeviceReport, context: FindingContext, facts: SpotFacts)
 
 
 def _worker(facts: SpotFacts, call: Sentence | None) -> Sentence:
-    """`the worker reads (pread64)`; empty where workers do several things."""
+    """`the worker reads (pread64)`; empty if workers do several things."""
     if not facts.alone or not facts.kind.title:
         return ""
     return say("{} ({})", facts.kind.title, call) if call else facts.kind.title
@@ -345,7 +345,7 @@ def _chain(context: FindingContext, facts: SpotFacts, fix: str) -> list[Sentence
 
 
 def _label(facts: SpotFacts, call: Sentence | None) -> EvidenceLabel | None:
-    """The label of most of the hotspot's time, next to a call; what is no call says as much itself."""
+    """The label of most of the hotspot's time, next to a call; what is not a call says as much itself."""
     label, (ns, _) = next(iter(facts.labels.items()), (None, (0, 0)))
     return label if 2 * ns > facts.spot.lost_ns and (call is None or facts.call_of.get(call)) else None
 
