@@ -23,8 +23,7 @@ from nsysdiag.causes import (
     PLACE,
     places,
 )
-from nsysdiag.causes.device_side import DEVICE_STALL
-from nsysdiag.causes.streams import HOST_FUNCTION, STREAM_BARRIER
+from nsysdiag.causes.device_side import DEVICE_STALL, HOST_FUNCTION, STREAM_BARRIER
 from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.messages import UsageError
