@@ -8,7 +8,7 @@ import grimp
 import pytest
 
 SUBJECTS = (
-    "launches counters timeline wakeups kernels memory communication utilization host diagnosis cost ranks "
+    "launches counters timeline wakeups kernels memory utilization host diagnosis cost ranks "
     "iterations gap_groups phases programs ranges time critical_path"
 )
 PRESENTATION = "words rows markdown chart entries show"
@@ -24,7 +24,7 @@ LAYERS = [
     "arrays config.settings causes.ids",
     files_of_subjects("facts") + " comparison.step_facts findings.facts",
     "phrases",
-    "report findings.first ranks.report comparison.facts ci.facts ci.states replay.facts replay.options",
+    "report findings.first ranks.report comparison.facts ci.facts ci.states replay.facts",
     "trace config cost",
     "saved",
     "events",
@@ -35,7 +35,7 @@ LAYERS = [
     "time",
     "stacks",
     "iterations",
-    "wakeups kernels memory communication utilization host programs",
+    "wakeups kernels memory utilization host programs",
     "gap_groups",
     "launches counters ranges timeline",
     "phases",

@@ -86,8 +86,8 @@ def compared(
 ) -> Comparison:
     """Both sides compared; with a baseline, by the runs of it that belong together. Raises what `compare_sides` does,
     and UsageError for a prediction together with a baseline."""
+    from nsysdiag.comparison.compare import BaselineRuns, compare_with_baseline
     from nsysdiag.comparison.predicted import compare_sides
-    from nsysdiag.comparison.with_baseline import BaselineRuns, compare_with_baseline
     from nsysdiag.report import Report
     from nsysdiag.share.names import FILE
 

@@ -154,7 +154,7 @@ def _reference(text: str) -> int:
 
 def _flops(text: str) -> str:
     """The text, as it is kept. Raises UsageError where it is no number of operations."""
-    from nsysdiag.utilization.flops import parse_flops
+    from nsysdiag.utilization.utilization import parse_flops
 
     parse_flops(text)
     return text

@@ -13,7 +13,7 @@ from nsysdiag.messages import UsageError, printable
 if TYPE_CHECKING:
     from nsysdiag.cli.against import ComparedPart
     from nsysdiag.comparison.facts import Comparison, SideTrace
-    from nsysdiag.comparison.pairing import CutAlike
+    from nsysdiag.comparison.units import CutAlike
     from nsysdiag.config.settings import Settings
     from nsysdiag.share.names import Names
 
@@ -88,8 +88,8 @@ def compare(
     from nsysdiag.cli.against import accepting, against, base_of, compared, part_of_each, runs_of, with_accepted
     from nsysdiag.cli.output import concluding, plan, write_all
     from nsysdiag.cli.settings import budgets_of_options, settings_of_file
-    from nsysdiag.comparison.pairing import require_names
     from nsysdiag.comparison.show.registry import RENDERERS
+    from nsysdiag.comparison.sides import require_names
     from nsysdiag.formats.documents import DocumentKind
     from nsysdiag.saved import is_saved_report
     from nsysdiag.share.names import Names
@@ -179,7 +179,7 @@ def _reports(
     these are found in the other."""
     from nsysdiag.cli.against import report_of
     from nsysdiag.cli.settings import analyze_trace
-    from nsysdiag.comparison.pairing import CutAlike
+    from nsysdiag.comparison.units import CutAlike
     from nsysdiag.saved import is_saved_report
 
     sides = [(path, parts[0]) for path in left] + [(path, parts[1]) for path in right]
@@ -218,7 +218,7 @@ def _with_settings(made: "Comparison", file: "Settings", settings: "Settings", n
 
 def _given(traces: list["SideTrace"], paths: list[Path], names: "Names | None") -> list["SideTrace"]:
     """The captures with the files that they were read from."""
-    from nsysdiag.comparison.pairing import read_from
+    from nsysdiag.comparison.sides import read_from
     from nsysdiag.share.names import FILE
 
     return read_from(traces, [names.of(FILE, path.name) if names else path.name for path in paths])

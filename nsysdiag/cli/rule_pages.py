@@ -19,9 +19,8 @@ from nsysdiag.trace.capabilities import KINDS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant
+    from nsysdiag.causes.cause import Advice, Cause, RuleWords, SourceDocument, Variant
     from nsysdiag.causes.evidence import Threshold
-    from nsysdiag.causes.sources import SourceDocument
     from nsysdiag.findings.rules import FindingRule
 
 SEVERAL = "Findings that are not causes"
@@ -38,17 +37,19 @@ class RulePage(Struct, frozen=True):
     title: str
     side: str
     meaning: str
-    picture: str
+    words: RuleWords
     tables: tuple[str, ...]
     thresholds: tuple[Threshold, ...]
     kinds: tuple[Variant, ...]
-    advice: Advice
     sources: tuple[SourceDocument, ...]
     color: str
     unresolved: bool
     bottleneck: str | None = None
-    confirm: tuple[str, ...] = ()
-    confused_with: tuple[Lookalike, ...] = ()
+
+    @property
+    def picture(self) -> str:
+        """The timeline, without the line ends around it."""
+        return self.words.picture.strip("\n")
 
     def record(self) -> dict[str, object]:
         """The page as JSON has it."""
@@ -58,15 +59,17 @@ class RulePage(Struct, frozen=True):
             "title": self.title,
             "meaning": self.meaning,
             "tables": list(self.tables),
-            "advice": list(self.advice.plain),
-            "advice_by_framework": _by_framework(self.advice),
+            "advice": list(self.words.advice_for().plain),
+            "advice_by_framework": _by_framework(self.words.advice_for()),
             "color": self.color,
             "picture": self.picture,
             "side": self.side,
             "unresolved": self.unresolved,
             "bottleneck": self.bottleneck,
-            "confirm": list(self.confirm),
-            "confused_with": [asdict(each) for each in self.confused_with],
+            "confirm": list(self.words.confirm),
+            "confused_with": [
+                {"cause": cause, "difference": difference} for cause, difference in self.words.confused_with.items()
+            ],
             "thresholds": [asdict(threshold) for threshold in self.thresholds],
             "sources": [asdict(source) for source in self.sources],
             "kinds": [
@@ -74,8 +77,8 @@ class RulePage(Struct, frozen=True):
                     "id": kind.id,
                     "title": kind.title,
                     "fix": kind.fix,
-                    "advice": list(kind.advice.plain),
-                    "advice_by_framework": _by_framework(kind.advice),
+                    "advice": list(self.words.advice_for(kind.id).plain),
+                    "advice_by_framework": _by_framework(self.words.advice_for(kind.id)),
                 }
                 for kind in self.kinds
             ],
@@ -102,17 +105,14 @@ def _of_cause(cause: Cause, order: int) -> RulePage:
         title=cause.title,
         side=cause.side,
         meaning=cause.meaning,
-        picture=cause.picture.strip("\n"),
+        words=cause.words,
         tables=cause.tables,
         thresholds=thresholds_of(cause.id),
         kinds=cause.variants,
-        advice=cause.advice,
         sources=sources_of(cause.id),
         color=color_of(cause.id),
         unresolved=cause.unresolved,
         bottleneck=cause.bottleneck,
-        confirm=cause.confirm,
-        confused_with=cause.confused_with,
     )
 
 
@@ -123,11 +123,10 @@ def _of_finding(rule: FindingRule) -> RulePage:
         title=rule.title,
         side="finding",
         meaning=rule.meaning,
-        picture=rule.picture.strip("\n"),
+        words=rule.words,
         tables=rule.tables,
         thresholds=thresholds_of(rule.id),
         kinds=(),
-        advice=rule.advice,
         sources=sources_of(rule.id),
         color=BOTTLENECKS[rule.bottleneck].color,
         unresolved=False,
@@ -182,16 +181,16 @@ def one_text(page: RulePage) -> str:
     lines += [f"  {line}".rstrip() for line in page.picture.splitlines()]
     lines += ["", "evidence tables", *(f"  {table}" for table in page.tables)]
     lines += [] if page.tables else ["  none: it is what remains"]
-    lines += ["", "how to confirm it", *(f"  - {each}" for each in page.confirm)] if page.confirm else []
-    lines += ["", "confused with"] if page.confused_with else []
-    lines += [f"  - {each.cause}: {each.difference}" for each in page.confused_with]
+    lines += ["", "how to confirm it", *(f"  - {each}" for each in page.words.confirm)] if page.words.confirm else []
+    lines += ["", "confused with"] if page.words.confused_with else []
+    lines += [f"  - {cause}: {difference}" for cause, difference in page.words.confused_with.items()]
     rows = [(each.name, each.value, each.meaning) for each in page.thresholds]
     lines += ["", "thresholds", *aligned(("name", "default", "meaning"), rows, indent="  ").splitlines()]
-    lines += ["", "advice", *_listed(page.advice, "  ")]
+    lines += ["", "advice", *_listed(page.words.advice_for(), "  ")]
     titled = [kind for kind in page.kinds if kind.title]
     lines += ["", "kinds, each with its fix"] if titled else []
     for kind in titled:
-        lines += [f"  - {kind.title}: {kind.fix}", *_listed(kind.advice, "      ")]
+        lines += [f"  - {kind.title}: {kind.fix}", *_listed(page.words.advice_for(kind.id), "      ")]
     lines += ["", "sources", *(f"  - {source}" + (f" <{source.url}>" if source.url else "") for source in page.sources)]
     return "\n".join(lines) + "\n"
 
@@ -200,11 +199,12 @@ def one_markdown(page: RulePage) -> str:
     """One rule in full, under a heading, each part under one below it."""
     parts = [f"## `{page.id}`: {page.title}", page.meaning, *_place(page)]
     parts += ["### On the timeline", f"```text\n{page.picture}\n```"]
-    parts += ["### How to confirm it", _bullets(page.confirm)] if page.confirm else []
-    parts += ["### What to do", *_advice(page.advice)] if page.advice else []
-    for kind in page.kinds:
-        parts += [f"### Variant: {kind.title}", f"In short: {kind.fix}.", *_advice(kind.advice)] if kind.title else []
-    looks = [f"`{each.cause}` ({CAUSES[each.cause].title}): {each.difference}" for each in page.confused_with]
+    parts += ["### How to confirm it", _bullets(page.words.confirm)] if page.words.confirm else []
+    advice = page.words.advice_for()
+    parts += ["### What to do", *_advice(advice)] if advice else []
+    for kind in (each for each in page.kinds if each.title):
+        parts += [f"### Variant: {kind.title}", f"In short: {kind.fix}.", *_advice(page.words.advice_for(kind.id))]
+    looks = [f"`{cause}` ({CAUSES[cause].title}): {text}" for cause, text in page.words.confused_with.items()]
     parts += ["### What it is confused with", _bullets(looks)] if looks else []
     tables = [f"`{table}`" + (f" (`{OPTIONS[table]}`)" if table in OPTIONS else "") for table in page.tables]
     parts += ["### Evidence and thresholds"]

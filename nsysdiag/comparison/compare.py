@@ -1,29 +1,17 @@
-"""The whole comparison, step by step, and the sentences on its outcome."""
+"""The whole comparison, step by step; also with the runs of a baseline."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from msgspec import structs
+import numpy as np
+from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from nsysdiag import typed
-from nsysdiag.comparison.facts import (
-    COMPARISON_SCHEMA_VERSION,
-    KIND,
-    Change,
-    Comparison,
-    CountChange,
-    DeviceComparison,
-    FindingChange,
-    SideTrace,
-    Strip,
-    Unit,
-    WorkChange,
-)
-from nsysdiag.comparison.gap_groups import GapGroupTable, cut_notes, gap_group_changes, gap_times, gaps_of, recaused
-from nsysdiag.comparison.headline import headline
+from nsysdiag.comparison import facts, rows, waterfall
+from nsysdiag.comparison.headline import headline, outcome_sentence, overall
 from nsysdiag.comparison.job import (
     Compared,
     StepChange,
@@ -33,47 +21,25 @@ from nsysdiag.comparison.job import (
     verdict_of,
     with_accounts,
 )
-from nsysdiag.comparison.matching import (
-    GRAPH,
-    MOST_KERNELS,
-    collective_changes,
-    copy_changes,
-    finding_changes,
-    kernel_changes,
-    kernel_times,
-    launch_metrics,
-    utilization_metrics,
-    workload,
+from nsysdiag.comparison.sides import (
+    LENGTH,
+    Capture,
+    capture_notes,
+    paired,
+    read_from,
+    settings_notes,
+    uncompared,
+    window_notes,
 )
-from nsysdiag.comparison.pairing import NOT_COMPARED, capture_notes, paired, settings_notes, uncompared, window_notes
-from nsysdiag.comparison.side import Capture
+from nsysdiag.comparison.significance import FEWEST_RUNS, Values, spread_of, strays
 from nsysdiag.comparison.step_pairs import aligned_steps
-from nsysdiag.comparison.units import ITERATIONS, DeviceSides, OneRun, in_units
-from nsysdiag.comparison.waterfall import (
-    IMPROVED,
-    MIXED,
-    REGRESSED,
-    SAME,
-    UNKNOWN,
-    DeviceChanges,
-    change_of_part,
-    change_of_run,
-    changes,
-    corrected,
-    cut,
-    judged_together,
-    moves,
-    outweighed,
-    renaming,
-    too_small,
-    waterfall,
-)
-from nsysdiag.comparison.work import family_changes, goes_with, work_changes, work_sentence
+from nsysdiag.comparison.units import DeviceSides, OneRun, in_units
+from nsysdiag.comparison.work import family_changes, goes_with, work_changes
 from nsysdiag.fields import Sentence, SettingValue
 from nsysdiag.phrases import finished, unfinished
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import CauseInfo, Report, Tool
-from nsysdiag.units import format_ns, format_share, format_signed_share
+from nsysdiag.units import format_share, listed
 from nsysdiag.version import __version__
 
 WORK_TITLES = {
@@ -83,7 +49,7 @@ WORK_TITLES = {
     "idle": "Idle",
 }
 POOLED = CauseInfo(
-    id=NOT_COMPARED,
+    id=facts.NOT_COMPARED,
     title="Causes that some captures cannot tell apart",
     meaning="Some captures lack the evidence for these causes, or the causes were disabled: they are compared as one.",
     color="#8a8f98",
@@ -96,7 +62,7 @@ def compare_reports(
     *,
     across_gpus: bool = False,
     same_work: Mapping[str, OneRun] | None = None,
-) -> Comparison:
+) -> facts.Comparison:
     """Compare one or several captures before with one or several after. `same_work` are the devices by key that did the
     same operations on both sides once, or in few steps. Raises NotComparableError where they have no unit of work in
     common or are of different GPUs, InputError where a report is damaged."""
@@ -109,13 +75,16 @@ def compare_reports(
     causes = [*known.values(), *([POOLED] if pooled else [])]
     titles = {cause.id: cause.title for cause in causes} | WORK_TITLES
     sides = [in_units(pair.before, pair.after, runs.get(pair.before[0][1].key)) for pair in pairs]
-    gaps = [(gaps_of(each.before, pooled), gaps_of(each.after, pooled)) for each in sides]
-    times = [kernel_times(each.before, each.after) | gap_times(*both) for each, both in zip(sides, gaps, strict=True)]
-    found = corrected(
-        [changes(each.before, each.after, pooled, further) for each, further in zip(sides, times, strict=True)]
-    )
+    gaps = [(rows.gaps_of(each.before, pooled), rows.gaps_of(each.after, pooled)) for each in sides]
+    alone = [
+        waterfall.changes(
+            each.before, each.after, pooled, rows.kernel_times(each.before, each.after) | rows.gap_times(*both)
+        )
+        for each, both in zip(sides, gaps, strict=True)
+    ]
     found = [
-        replace(each, length=change_of_run(each.length, side.chance)) for each, side in zip(found, sides, strict=True)
+        replace(each, length=waterfall.change_of_run(each.length, side.chance))
+        for each, side in zip(waterfall.corrected(alone), sides, strict=True)
     ]
     steps = _steps(sides, found)
     devices = [_device(*each, pooled, titles, len(sides)) for each in zip(sides, gaps, found, steps, strict=True)]
@@ -124,9 +93,9 @@ def compare_reports(
     ]
     verdict, sentence = overall(devices)
     job = job_comparison([Compared(*each) for each in zip(pairs, sides, found, steps, devices, strict=True)], verdict)
-    made = Comparison(
-        schema_version=COMPARISON_SCHEMA_VERSION,
-        kind=KIND,
+    made = facts.Comparison(
+        schema_version=facts.COMPARISON_SCHEMA_VERSION,
+        kind=facts.KIND,
         tool=Tool(name="nsysdiag", version=__version__),
         before=[side_trace(report) for report in before],
         after=[side_trace(report) for report in after],
@@ -156,39 +125,39 @@ def _with_names(report: Report) -> Report:
     return structs.replace(report, findings=unfinished(report.findings, report.phrases))
 
 
-def _steps(sides: Sequence[DeviceSides], found: Sequence[DeviceChanges]) -> list[StepChange | None]:
+def _steps(sides: Sequence[DeviceSides], found: Sequence[waterfall.DeviceChanges]) -> list[StepChange | None]:
     """The median step of each device, judged together; None where other units are compared."""
     steps = [
-        step_change(each.before, each.after, changes.noise) if each.unit.kind == ITERATIONS else None
-        for each, changes in zip(sides, found, strict=True)
+        step_change(each.before, each.after, device.noise) if each.unit.kind == facts.ITERATIONS else None
+        for each, device in zip(sides, found, strict=True)
     ]
-    judged = iter(judged_together([(step.change, step.freedom) for step in steps if step is not None]))
+    judged = iter(waterfall.judged_together([(step.change, step.freedom) for step in steps if step is not None]))
     return [
-        None if step is None else replace(step, change=change_of_run(next(judged), side.chance))
+        None if step is None else replace(step, change=waterfall.change_of_run(next(judged), side.chance))
         for step, side in zip(steps, sides, strict=True)
     ]
 
 
 def _device(
     sides: DeviceSides,
-    gaps: tuple[GapGroupTable, GapGroupTable],
-    found: DeviceChanges,
+    gaps: tuple[rows.GapGroupTable, rows.GapGroupTable],
+    found: waterfall.DeviceChanges,
     step: StepChange | None,
     pooled: Sequence[str],
     titles: Mapping[str, str],
     devices: int,
-) -> DeviceComparison:
+) -> facts.DeviceComparison:
     before, after = sides.before, sides.after
-    rows = cut(found)
-    moved = moves(rows, recaused(*gaps))
-    counts = workload(before, after, part_of_step=sides.unit.part_of_step)
-    findings = finding_changes(before, after, pooled)
-    plain = partial(change_of_part, length=found.length.before_ns, noise=found.noise)
-    kernels = kernel_changes(before, after, found.own, plain)
+    parts = waterfall.cut(found)
+    moved = waterfall.moves(parts, rows.recaused(*gaps))
+    counts = rows.workload(before, after, part_of_step=sides.unit.part_of_step)
+    findings = rows.finding_changes(before, after, pooled)
+    plain = partial(waterfall.change_of_part, length=found.length.before_ns, noise=found.noise)
+    kernels = rows.kernel_changes(before, after, found.own, plain)
     work = work_changes(sides)
     steps = aligned_steps(sides.unit, before[0], after[0], devices)
     verdict = _verdict(sides.unit, found.length, step, work)
-    return DeviceComparison(
+    return facts.DeviceComparison(
         key=before[0].device.key,
         name_before=before[0].device.name,
         name_after=after[0].device.name,
@@ -200,16 +169,16 @@ def _device(
         parts=found.parts,
         ledger=found.ledgers["ledger"],
         root_ledger=found.ledgers["root"],
-        waterfall=waterfall(rows),
+        waterfall=waterfall.waterfall(parts),
         moves=moved,
-        renaming=renaming(rows, moved, titles),
+        renaming=waterfall.renaming(parts, moved, titles),
         workload=counts,
-        kernels=kernels[:MOST_KERNELS],
-        signatures=gap_group_changes(*gaps, found.own, plain),
-        copies=copy_changes(before, after),
-        communication=collective_changes(before, after),
-        launch=launch_metrics(before, after),
-        utilization=utilization_metrics(before, after),
+        kernels=kernels[: rows.MOST_KERNELS],
+        signatures=rows.gap_group_changes(*gaps, found.own, plain),
+        copies=rows.copy_changes(before, after),
+        communication=rows.collective_changes(before, after),
+        launch=rows.launch_metrics(before, after),
+        utilization=rows.utilization_metrics(before, after),
         findings=findings,
         notes=_notes(sides, counts, findings, titles),
         strip_before=_strip(before[0]),
@@ -219,41 +188,45 @@ def _device(
         no_steps=steps if isinstance(steps, str) else "",
         slow_steps=step is not None and step.slow,
         work=work,
-        families=[] if any(row.id == GRAPH for row in counts) else family_changes(kernels, sides.unit),
+        families=[] if any(row.id == rows.GRAPH for row in counts) else family_changes(kernels, sides.unit),
     )
 
 
-def _verdict(unit: Unit, length: Change, step: StepChange | None, work: Sequence[WorkChange]) -> str:
+def _verdict(unit: facts.Unit, length: facts.Change, step: StepChange | None, work: Sequence[facts.WorkChange]) -> str:
     """The verdict: `unknown` for parts of steps, `mixed` if the work changed in the same direction as the time."""
     if unit.part_of_step:
-        return UNKNOWN
+        return facts.UNKNOWN
     found = verdict_of(length, step)
-    return MIXED if found != SAME and goes_with(work, length) else found
+    return facts.MIXED if found != facts.SAME and goes_with(work, length) else found
 
 
 def _notes(
-    sides: DeviceSides, counts: Sequence[CountChange], findings: Sequence[FindingChange], titles: Mapping[str, str]
+    sides: DeviceSides,
+    counts: Sequence[facts.CountChange],
+    findings: Sequence[facts.FindingChange],
+    titles: Mapping[str, str],
 ) -> list[Sentence]:
     """What lowers the confidence in the comparison of a device."""
     notes: list[Sentence] = [*sides.notes]
     changed = [f"{row.id} {row.before:,.6g} before, {row.after:,.6g} after" for row in counts if row.changed]
     if changed:
         notes.append(f"The workload changed, operations for a unit of work: {'; '.join(changed)}.")
-    hidden = dict.fromkeys(row.cause for row in findings if row.status == NOT_COMPARED)
+    hidden = dict.fromkeys(row.cause for row in findings if row.status == facts.NOT_COMPARED)
     if hidden:
         names = ", ".join(titles.get(cause, cause) for cause in hidden)
         notes.append(f"Findings of these causes are not compared, as some captures lack the evidence: {names}.")
-    return [*notes, *cut_notes([*sides.before, *sides.after])]
+    return [*notes, *rows.cut_notes([*sides.before, *sides.after])]
 
 
-def side_trace(report: Report) -> SideTrace:
-    """A capture as the comparison holds it."""
-    return SideTrace(
+def side_trace(report: Report | WhatIf) -> facts.SideTrace:
+    """A capture as the comparison holds it, or the trace of a prediction."""
+    reasons = {device.window.reason for device in report.devices} if isinstance(report, Report) else set()
+    return facts.SideTrace(
         file=report.trace.file,
         size_bytes=report.trace.size_bytes,
         fingerprint=report.trace.fingerprint,
         nsys_version=report.trace.nsys_version,
-        window=sorted({device.window.reason for device in report.devices}, key=typed.plain),
+        window=sorted(reasons, key=typed.plain),
         warnings=report.trace.warnings,
     )
 
@@ -264,66 +237,74 @@ def redactions(before: Sequence[Report | WhatIf], after: Sequence[Report | WhatI
     return {"redacted": ", ".join(sorted(found))} if found else {}
 
 
-def _strip(capture: Capture) -> Strip | None:
+def _strip(capture: Capture) -> facts.Strip | None:
     levels = capture.report.timeline
     if not isinstance(levels, dict) or capture.device.key not in levels:
         return None
     mine = levels[capture.device.key]
-    return Strip(start_ns=mine.start_ns, end_ns=mine.end_ns, cause_ids=mine.cause_ids, level=mine.levels[-1])
+    return facts.Strip(start_ns=mine.start_ns, end_ns=mine.end_ns, cause_ids=mine.cause_ids, level=mine.levels[-1])
 
 
-def outcome_sentence(unit: Unit, length: Change, step: StepChange | None, work: Sequence[WorkChange]) -> str:
-    """What became of a device: of its work and its time, and what the slow steps do to that."""
-    said = device_sentence(unit, length)
-    if any(row.differs for row in work):
-        said = f"{work_sentence(work, unit)}. {said}"
-    if step is not None and step.slow:
-        times = f"{format_ns(step.change.before_ns)} before and {format_ns(step.change.after_ns)} after"
-        said = f"{said} Some steps take more than twice the median one, which takes {times}."
-    return f"{said} The change may not be the reason: no whole steps are compared." if unit.part_of_step else said
+# A comparison with the runs of a baseline: which of them are compared, and what they tell of chance.
+
+MOST_NAMED = 3
 
 
-def device_sentence(unit: Unit, length: Change) -> str:
-    """What became of a unit of work."""
-    what = "The mean iteration" if unit.kind == ITERATIONS else "The same work"
-    times = f"{what} takes {format_ns(length.after_ns)} instead of {format_ns(length.before_ns)}"
-    share = format_signed_share(length.change_ns, length.before_ns)
-    if outweighed(length):
-        return f"{times}: {share}, {interval_text(length)}. That may be chance: a verdict takes 99%."
-    if length.verdict == SAME and too_small(length):
-        least = format_share(length.least_ns, length.before_ns)
-        return f"{times}: {share}, {interval_text(length)}. That is too small to count: a verdict takes {least}."
-    if length.verdict == SAME:
-        seen = max(length.least_ns, (length.high_ns or 0) - length.change_ns, length.change_ns - (length.low_ns or 0))
-        return (
-            f"{what} takes {format_ns(length.before_ns)} before and {format_ns(length.after_ns)} after: no difference "
-            f"beyond chance. Less than {format_share(seen, length.before_ns)} would not be seen."
-        )
-    if length.verdict == UNKNOWN:
-        return f"{times}: the data do not show whether that is more than chance."
-    return f"{times}: {share}, {interval_text(length)}."
+class BaselineRuns(Struct, frozen=True):
+    """The runs of the baseline `name`, each with the name of its file; `damaged` are files that cannot be read."""
+
+    name: str
+    files: list[str]
+    reports: list[Report]
+    damaged: list[str]
 
 
-def interval_text(change: Change) -> str:
-    """The interval of a change as shares of the time before."""
-    if change.low_ns is None or change.high_ns is None:
-        return "no interval"
-    low, high = (format_signed_share(ns, change.before_ns) for ns in (change.low_ns, change.high_ns))
-    return f"95% interval {low} to {high}"
-
-
-def overall(devices: Sequence[DeviceComparison]) -> tuple[str, Sentence]:
-    """The verdict over all devices and its sentence: of the devices with that verdict, the one whose length changed
-    most."""
-    verdicts = {device.verdict for device in devices}
-    if {IMPROVED, REGRESSED} <= verdicts:
-        better = [device.key for device in devices if device.verdict == IMPROVED]
-        worse = [device.key for device in devices if device.verdict == REGRESSED]
-        return MIXED, f"Better on {', '.join(better)}, worse on {', '.join(worse)}."
-    verdict = next((each for each in (MIXED, REGRESSED, IMPROVED, UNKNOWN) if each in verdicts), SAME)
-    shown = max(
-        (device for device in devices if device.verdict == verdict),
-        key=lambda device: abs(device.length.change_ns) / max(device.length.before_ns, 1),
+def compare_with_baseline(
+    runs: BaselineRuns, after: Sequence[Report], *, across_gpus: bool = False
+) -> facts.Comparison:
+    """Compare the runs that belong together with those after. The captures before are in the order of `runs`. Raises
+    what `compare_reports` does."""
+    lengths = _lengths(runs.reports, after, across_gpus=across_gpus)
+    out = strays(lengths)
+    kept = [at for at in range(len(lengths)) if at not in out]
+    made = compare_reports([runs.reports[at] for at in kept], after, across_gpus=across_gpus)
+    left_out = [runs.files[at] for at in out]
+    spread = spread_of(lengths[kept])
+    use = facts.BaselineUse(
+        name=runs.name,
+        runs=len(kept),
+        spread=None if spread is None else round(spread, 6),
+        sentence=_baseline_sentence(runs.name, len(kept), spread),
+        left_out=left_out,
+        damaged=runs.damaged,
     )
-    where = f"{shown.key}: " if len(devices) > 1 else ""
-    return verdict, where + shown.sentence
+    notes = [
+        *_files(left_out, "Left out of the baseline, too far from its other runs"),
+        *_files(runs.damaged, "Left out of the baseline, as they cannot be read"),
+    ]
+    before = read_from(made.before, [runs.files[at] for at in kept])
+    return replace(made, before=before, baseline=use, notes=[*notes, *made.notes])
+
+
+def _lengths(before: Sequence[Report], after: Sequence[Report], *, across_gpus: bool) -> Values:
+    """The lengths of the runs before on their slowest devices, in the unit of work that they share with those after.
+    Raises what `compare_reports` does."""
+    pairs, _notes = paired(before, after, across_gpus=across_gpus)
+    sides = [in_units(pair.before, pair.after).before for pair in pairs]
+    lengths = [[float(each.table[LENGTH].mean()) for each in captures] for captures in sides]
+    return np.asarray(np.max(lengths, axis=0), dtype=np.float64)
+
+
+def _baseline_sentence(name: str, count: int, spread: float | None) -> str:
+    runs = "1 run" if count == 1 else f"{count:,} runs"
+    if spread is None:
+        return (
+            f"Baseline {name} has {runs}: what differs from run to run is not known before there are {FEWEST_RUNS}. "
+            "A change may be no more than that."
+        )
+    return f"Baseline {name} has {runs}, whose steps differ by {format_share(spread, 1)} (standard deviation)."
+
+
+def _files(files: Sequence[str], what: str) -> list[str]:
+    few = [*files[:MOST_NAMED], *([f"{len(files) - MOST_NAMED:,} more"] if len(files) > MOST_NAMED else [])]
+    return [f"{what}: {listed(few)}."] if files else []

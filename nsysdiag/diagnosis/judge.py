@@ -16,8 +16,7 @@ from nsysdiag.causes import BLOCKED, CAUSES, HOST_CODE, PREEMPTION, bottlenecks_
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import KERNELS, NO_WORK, OVERHEAD, UNRESOLVED, WAITS, Diagnosis, Part
 from nsysdiag.diagnosis.focus import Focus, Scope, job_account, judged_parts, working
-from nsysdiag.diagnosis.health import MPI
-from nsysdiag.diagnosis.missing import FEWEST, MOST, Missing
+from nsysdiag.diagnosis.missing import FEWEST, MOST, MPI, Missing
 from nsysdiag.diagnosis.one_problem import Judged, limited, waits_for_kernels
 from nsysdiag.diagnosis.returned import Behind, returned
 from nsysdiag.diagnosis.savings import Predict, job_findings, saved_share, sure_share
@@ -40,7 +39,7 @@ from nsysdiag.events.rows import distinct
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.rules import KERNELS as KERNEL_TIME
-from nsysdiag.kernels.in_order import InOrder
+from nsysdiag.kernels.limits import InOrder
 from nsysdiag.phases.facts import LEAST_WORK, Phase, PhaseDevice, counted_ns, done, shown_as
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.report import Verdict

@@ -18,8 +18,8 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect,
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import CAUSES, HOST_CODE, input_output
 from nsysdiag.events.callchains import CallChains
+from nsysdiag.events.nvtx import PlacedRanges
 from nsysdiag.events.operations import Category
-from nsysdiag.events.placed import PlacedRanges
 from nsysdiag.events.rows import distinct
 from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.findings.hotspots import code_in

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.document.names import visible
 from nsysdiag.document.one_line import command_of
-from nsysdiag.formats.format import FORMATS, RenderOptions, format_for
+from nsysdiag.formats import FORMATS, RenderOptions, format_for
 from nsysdiag.messages import OutputError, UsageError, printable
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.replay.facts import WhatIf
@@ -166,7 +166,7 @@ REPORT = DocumentKind("a report", [*FORMATS])
 OTHERS: dict[type[object], tuple[str, str]] = {
     RanksReport: ("a comparison of ranks", "nsysdiag.ranks.show.registry"),
     Comparison: ("a comparison", "nsysdiag.comparison.show.registry"),
-    WhatIf: ("a prediction", "nsysdiag.replay.show.registry"),
+    WhatIf: ("a prediction", "nsysdiag.replay.show.blocks"),
 }
 """What the documents other than reports are called, and the modules with their RENDERERS, and TABLES where they have
 CSV. They are imported when they are first needed."""

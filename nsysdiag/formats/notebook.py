@@ -13,12 +13,11 @@ from itertools import chain
 from markdown_it import MarkdownIt
 
 from nsysdiag.comparison.facts import Comparison
-from nsysdiag.comparison.show import job, sections
-from nsysdiag.comparison.show import job as changes
+from nsysdiag.comparison.show import job, sections, tables
 from nsysdiag.comparison.show.words import files_label
 from nsysdiag.diagnosis import show as diagnosis
 from nsysdiag.document.blocks import Block, Paragraph, named
-from nsysdiag.document.markdown import at_most, markdown_blocks
+from nsysdiag.document.markup import at_most, markdown_blocks
 from nsysdiag.document.view import Context, as_read
 from nsysdiag.document.words import counted, path_label
 from nsysdiag.findings.facts import Finding
@@ -64,7 +63,7 @@ def _(finding: Finding) -> str:
 def _(comparison: Comparison) -> str:
     comparison = as_read(comparison)
     headline = [Paragraph(comparison.headline, "strong")] if comparison.headline else []
-    blocks = [*headline, *sections.verdict(comparison).blocks, *job.brief(comparison), *changes.in_brief(comparison)]
+    blocks = [*headline, *sections.verdict(comparison).blocks, *job.brief(comparison), *tables.in_brief(comparison)]
     return fragment(f"nsysdiag: {files_label(comparison.before)} → {files_label(comparison.after)}", blocks)
 
 

@@ -19,7 +19,7 @@ from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import joint, pid_of, process_of, tid_of
 from nsysdiag.events.operations import Category, Operations
-from nsysdiag.events.rows import ThreadAxis, distinct, distinct_values, picked
+from nsysdiag.events.rows import ThreadAxis, combinations, distinct_values, picked
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame, same_graph_launch
@@ -130,22 +130,13 @@ def _launches(device: DeviceTimeline, calls: CallRows, rows: IntArray, gaps: Gap
         call=call,
         nodes=nodes,
         first=first,
-        graph=_codes(operations.process[first], executable, np.where(executable < 0, lowest, 0)),
+        graph=combinations(operations.process[first], executable, np.where(executable < 0, lowest, 0))[0],
         executable=executable,
         api=calls.end[call] - calls.start[call],
         work=np.where(nodes > 0, recorded, np.add.reduceat(duration, begin)),
         between=np.where(np.isin(call, partial), 0, between),
         between_gaps=np.where(np.isin(call, partial), 0, between_gaps),
     )
-
-
-def _codes(*columns: IntArray) -> IntArray:
-    """One code for each combination of values."""
-    code = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        values, number = distinct(column)
-        code = distinct(code * len(values) + number)[1]
-    return code
 
 
 def _between(device: DeviceTimeline, gaps: Gaps, call: IntArray) -> tuple[IntArray, IntArray]:

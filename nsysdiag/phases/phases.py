@@ -9,10 +9,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.groups import to_planes, to_text
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, subtract, union
 from nsysdiag.phases.facts import FEWEST_REPEATS, REPEAT, STEP, Basis, PhaseName, PhaseSteps
-from nsysdiag.phases.kinds import with_kinds
 from nsysdiag.phases.merging import LEAST_LENGTH, CutCandidates, job_cuts, merged
-from nsysdiag.phases.next_to_steps import SAME_WORK, Span, does_the_work_of, is_like, named_spans
-from nsysdiag.phases.passes import JobPasses, passes_of_job
 from nsysdiag.phases.signal import (
     WINDOWS,
     DeviceSignal,
@@ -38,6 +35,16 @@ from nsysdiag.phases.steady import (
     same_sequences,
     segments_of,
     without_warm_up,
+)
+from nsysdiag.phases.steps import (
+    SAME_WORK,
+    JobPasses,
+    Span,
+    does_the_work_of,
+    is_like,
+    named_spans,
+    passes_of_job,
+    with_kinds,
 )
 
 LOOKS = ((WINDOWS, False), (WINDOWS // 4, False), (WINDOWS, True))
@@ -130,13 +137,13 @@ def find_phases(signals: list[DeviceSignal], first_call_ns: int | None, *, narro
     lo, hi = window
     if narrowed:
         return _chosen(lo, hi, active, lo if first_call_ns is None else min(first_call_ns, lo))
-    loops, inside_run = loops_of(active, lo, hi), all(each.inside_run for each in active)
-    passes, held = passes_of_job(active, loops), any(each.held for each in active)
+    loops, inside_run = loops_of(active, lo, hi), all(each.window.inside_run for each in active)
+    passes, held = passes_of_job(active, loops), any(each.window.held for each in active)
     if passes is not None:
         first = lo if first_call_ns is None or inside_run else min(first_call_ns, lo)
         return replace(_of_passes(passes, lo, hi, first, active, inside_run=inside_run), held=held)
     judged = _judged(_parts(active, loops, lo, hi), active, loops, first_call_ns)
-    if loops and any(each.named for each in active):
+    if loops and any(each.window.named for each in active):
         judged = _only_named(judged, loops, active)
     return replace(_inside_run(judged) if inside_run else judged, held=held)
 

@@ -10,7 +10,7 @@ from nsysdiag.causes import CAUSES, FALLBACK
 from nsysdiag.config.settings import Settings
 from nsysdiag.cost.cost import priced
 from nsysdiag.iterations.chosen import CarriedSteps
-from nsysdiag.iterations.steps import referenced
+from nsysdiag.iterations.report import referenced
 from nsysdiag.messages import UsageError, printable
 from nsysdiag.pipeline.analysis import analysis_of, devices_of
 from nsysdiag.pipeline.reading import Progress
@@ -20,8 +20,7 @@ from nsysdiag.shortage import Attempt
 from nsysdiag.time.charged import charged_as
 from nsysdiag.time.facts import TimeColumns
 from nsysdiag.trace.trace import Trace, open_trace
-from nsysdiag.utilization.flops import with_flops
-from nsysdiag.utilization.utilization import check_periods
+from nsysdiag.utilization.utilization import check_periods, with_flops
 
 
 def analyze(

@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.comparison.facts import Comparison
-from nsysdiag.comparison.pairing import are_redacted, read_from, require_names
 from nsysdiag.comparison.predicted import compare_sides
+from nsysdiag.comparison.sides import are_redacted, read_from, require_names
 from nsysdiag.config.settings import Settings
 from nsysdiag.iterations.chosen import CarriedSteps
 from nsysdiag.messages import UsageError, printable
@@ -21,12 +21,10 @@ from nsysdiag.pipeline.aligning import Given, cut_alike
 from nsysdiag.pipeline.analysis import analysis_of
 from nsysdiag.pipeline.loading import load_side
 from nsysdiag.pipeline.reading import Progress
-from nsysdiag.replay.answer import answered, refused
-from nsysdiag.replay.facts import Transform, WhatIf
+from nsysdiag.replay.facts import Transform, WhatIf, read
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.options import read
-from nsysdiag.replay.predict import Predictions, Told, identity_of, reason_against
-from nsysdiag.replay.stretch import MOST_AT_ALL, MOST_OPERATIONS
+from nsysdiag.replay.predict import Predictions, Told, answered, identity_of, reason_against, refused
+from nsysdiag.replay.work import MOST_AT_ALL, MOST_OPERATIONS
 from nsysdiag.report import Report
 from nsysdiag.saved import is_saved_report
 from nsysdiag.shortage import Attempt

@@ -11,11 +11,9 @@ from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import BoolArray, Intervals, intersect, union
 from nsysdiag.arrays.spill import evict, trim
 from nsysdiag.causes import ALLOCATION
-from nsysdiag.communication.communication import collective_kinds, mpi_calls
-from nsysdiag.communication.facts import Communication
 from nsysdiag.counters.counters import gap_notes, gpu_metrics, measured_sm_active, with_sm_active
 from nsysdiag.counters.facts import GpuMetrics
-from nsysdiag.diagnosis.health import device_notes
+from nsysdiag.diagnosis.missing import device_notes
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.fields import Sentence
@@ -25,18 +23,18 @@ from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.iterations.facts import IterationReport
 from nsysdiag.iterations.loop import NVTX, Loop
 from nsysdiag.iterations.report import DeviceIterations, device_iterations, pack_iterations
-from nsysdiag.kernels.facts import KernelRow
+from nsysdiag.kernels.communication import collective_kinds, mpi_calls
+from nsysdiag.kernels.facts import Communication, KernelRow
 from nsysdiag.launches.facts import Launch
 from nsysdiag.launches.launches import depth_of_queue, launch_report
 from nsysdiag.ledger.ledger import WindowSplit, coverage, pack_gaps
 from nsysdiag.memory.copies import copy_report
-from nsysdiag.memory.device import device_memory
+from nsysdiag.memory.device import device_memory, unified_memory
 from nsysdiag.memory.facts import Copies, DeviceMemory, UnifiedMemory
-from nsysdiag.memory.unified import unified_memory
 from nsysdiag.peaks import link_of
-from nsysdiag.phases.kinds import named_kinds
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.phases.serving import served_steps, serving_phases
+from nsysdiag.phases.steps import named_kinds
 from nsysdiag.pipeline.device_findings import DeviceRoots
 from nsysdiag.pipeline.device_gaps import DeviceGaps
 from nsysdiag.pipeline.host import HostReading

@@ -24,7 +24,6 @@ from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.arrays.spill import evict, laid, trim
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import BLOCKING_COPY, SYNCHRONIZATION, bottlenecks_of
-from nsysdiag.communication.communication import launching_lanes, mpi_meetings, time_in_mpi
 from nsysdiag.diagnosis.focus import Focus
 from nsysdiag.diagnosis.missing import DOUBTED, MOST
 from nsysdiag.events.collectives import Collectives, find_collectives
@@ -33,16 +32,16 @@ from nsysdiag.findings.before_work import before_findings
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.findings import IdleFindings, findings_of
-from nsysdiag.findings.kernels import KernelWork, kernel_findings
+from nsysdiag.findings.kernels import KernelWork, kernel_findings, single_precision_findings, unfused_findings
 from nsysdiag.findings.phase_work import JudgedTime
 from nsysdiag.findings.pointers import pointers_of
-from nsysdiag.findings.text import FindingContext
-from nsysdiag.findings.unfused import single_precision_findings, unfused_findings
+from nsysdiag.findings.spot_facts import FindingContext
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapGroupKeys
 from nsysdiag.gaps.launch_frame import LaunchFrame
+from nsysdiag.kernels.communication import launching_lanes, mpi_meetings, time_in_mpi
 from nsysdiag.ledger.ledger import CauseTotals, Drained, add_up, sync_drained
-from nsysdiag.memory.unified import demand_migrations
+from nsysdiag.memory.device import demand_migrations
 from nsysdiag.pipeline.device_gaps import DeviceGaps
 from nsysdiag.pipeline.host import HostReading
 from nsysdiag.pipeline.reading import Reading

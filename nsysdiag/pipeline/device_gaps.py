@@ -23,7 +23,7 @@ from nsysdiag.iterations.iterations import main_loop
 from nsysdiag.iterations.loop import LAYER, Loop
 from nsysdiag.kernels.facts import KernelRow
 from nsysdiag.kernels.kernels import kernel_rows
-from nsysdiag.kernels.shapes import residency
+from nsysdiag.kernels.limits import residency
 from nsysdiag.ledger.classify import classify
 from nsysdiag.ledger.ledger import Ledger, Slices, WindowSplit, ledger_of, split_window
 from nsysdiag.ledger.untraced_graphs import untraced_on

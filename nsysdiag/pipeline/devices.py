@@ -73,25 +73,20 @@ def signal_of(found: DeviceGaps, time: TimeTable, outside: Outside | None) -> De
     """What a device tells about the phases of the job; `outside` is the time before its first work."""
     return DeviceSignal(
         device=found.device,
-        window=found.window.parts,
+        window=found.window,
         split=found.split,
         startup=time.set_of("startup"),
         memory=time.set_of("memory"),
         unknown=time.set_of("unknown"),
         loops=tuple(_of_phases(loop, run) for loop in found.loops.result() for run in loop.runs),
         first_call_ns=None if outside is None else outside.begin if outside.since is None else outside.since,
-        narrowed=found.window.narrowed,
-        inside_run=found.window.inside_run,
-        held=found.window.held,
-        passes=found.window.passes,
-        named=found.window.named,
     )
 
 
 def phases_of_job(signals: list[DeviceSignal]) -> JobPhases:
     """The phases of the job, of all its devices."""
     calls = [each.first_call_ns for each in signals if each.first_call_ns is not None]
-    return find_phases(signals, min(calls, default=None), narrowed=any(each.narrowed for each in signals))
+    return find_phases(signals, min(calls, default=None), narrowed=any(each.window.narrowed for each in signals))
 
 
 def phases_of(

@@ -26,12 +26,12 @@ from nsysdiag.events.host import (
 )
 from nsysdiag.events.identity import nsys_threads, process_names, thread_names
 from nsysdiag.events.memory import Memory, read_memory
-from nsysdiag.events.placed import PlacedRanges
+from nsysdiag.events.nvtx import PlacedRanges
 from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.events.samples import PythonStacks, chain_symbols, leaf_symbols
 from nsysdiag.events.sharing import Sharing, sharing_of
 from nsysdiag.findings.phase_work import RangeSets
-from nsysdiag.iterations.happened import HostLoop, host_loop
+from nsysdiag.iterations.named import HostLoop, host_loop
 from nsysdiag.launches.launches import durations_of
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.ledger.ledger import draining_calls

@@ -24,7 +24,7 @@ from nsysdiag.events.operations import read_operations
 from nsysdiag.iterations.chosen import AnalysisWindow, CarriedSteps, chosen_loops, window_of
 from nsysdiag.iterations.iterations import find_loops
 from nsysdiag.iterations.loop import Loop
-from nsysdiag.iterations.passes import layers_named
+from nsysdiag.iterations.named import layers_named
 from nsysdiag.messages import UsageError
 from nsysdiag.trace.capabilities import was_asked
 from nsysdiag.trace.columns import Strings

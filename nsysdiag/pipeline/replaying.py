@@ -22,11 +22,19 @@ from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.ranks.clocks import MatchedCollectives, bring_together, meet_by_mpi, rank_timeline
 from nsysdiag.ranks.matching import candidates, confirmed
 from nsysdiag.replay.build import ReplayInputs, model_of
+from nsysdiag.replay.meetings import (
+    Met,
+    MpiCalls,
+    Transfers,
+    all_of,
+    exchanges,
+    mpi_calls,
+    peers,
+    waits_for_messages,
+)
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.moments import Met, MpiCalls, Transfers, all_of, both, exchanges, mpi_calls, peers
-from nsysdiag.replay.mpi import waits_for_messages
 from nsysdiag.replay.predict import Predictions
-from nsysdiag.replay.stretch import MOST_OPERATIONS, TIMES_APART, Repeating, are_apart, stretch_of
+from nsysdiag.replay.work import MOST_OPERATIONS, TIMES_APART, Repeating, are_apart, stretch_of
 from nsysdiag.trace.trace import Trace
 
 NO_WORK = "no GPU work was recorded"
@@ -55,7 +63,7 @@ class Together(Struct, frozen=True):
 
 def _together(trace: Trace, results: list[DeviceResult], devices: list[DeviceTimeline], host: HostActivity) -> Together:
     """In calls of MPI the ranks of this trace meet where they do not in communication kernels."""
-    kernels, calls = [Met.nothing()], [MpiCalls.nothing()]
+    kernels, calls = [Met.empty()], [MpiCalls.empty()]
     by_mpi = meet_by_mpi(results)
     numbers = np.array([each.number for each in devices])
     for group in _groups(trace, results, by_mpi=by_mpi):
@@ -67,10 +75,7 @@ def _together(trace: Trace, results: list[DeviceResult], devices: list[DeviceTim
     if not by_mpi:
         sent = Transfers.concatenate([_transfers(each, devices) for each in enumerate(results)])
         met = all_of([met, peers(sent.without(met))])
-    every = MpiCalls.nothing()
-    for each in [*calls, waits_for_messages(read_messages(trace))]:
-        every = both(every, each)
-    return Together(met, every)
+    return Together(met, all_of([*calls, waits_for_messages(read_messages(trace))]))
 
 
 def _calls(group: MatchedCollectives, results: list[DeviceResult], host: HostActivity) -> MpiCalls:

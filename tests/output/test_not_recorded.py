@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from nsysdiag.diagnosis.health import NOT_RECORDED
-from nsysdiag.formats.format import FORMATS, RenderOptions
+from nsysdiag.diagnosis.missing import NOT_RECORDED
+from nsysdiag.formats import FORMATS, RenderOptions
 from tests.output.samples import no_device, one_device
 
 

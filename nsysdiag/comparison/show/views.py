@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.bottlenecks import OF_WORK
-from nsysdiag.comparison.facts import (
-    DeviceComparison,
-    FindingChange,
-    KernelChange,
-    Move,
-    PartChange,
-    SignatureChange,
-    Step,
-    Strip,
-)
+from nsysdiag.comparison import facts
 from nsysdiag.comparison.show import words
+from nsysdiag.document import drawings
 from nsysdiag.document.axis import MOST_LEVELS, round_step, time_label, time_ticks
 from nsysdiag.document.blocks import Chart
-from nsysdiag.document.drawings import (
-    DrawnLanes,
-    LaneGroup,
-    LegendEntry,
-    StackedBar,
-    Stacks,
-    Waterfall,
-    WaterfallBar,
-    bottleneck_entry,
-    by_bottleneck,
-    entry_of,
-    stack,
-)
-from nsysdiag.formats.html.timeline_lanes import level_lanes
+from nsysdiag.document.words import counted
+from nsysdiag.formats.html.section import level_lanes
 from nsysdiag.units import format_ns, format_signed_share
 
 if TYPE_CHECKING:
@@ -52,20 +33,6 @@ SMALL = 0.01
 DIFFERENT = ("improved", "regressed")
 LONE = ("added", "gone")
 IDLE = "idle"
-
-
-class WaterfallRow(Struct, frozen=True):
-    """A step of the waterfall: it leads from one length to the next. Without an id it is `count` steps as one."""
-
-    id: str
-    count: int
-    from_ns: int
-    to_ns: int
-
-    @property
-    def change_ns(self) -> int:
-        """What the step adds."""
-        return self.to_ns - self.from_ns
 
 
 class MatrixRow(Struct, frozen=True):
@@ -89,9 +56,9 @@ class Matrix(Struct, frozen=True):
 OTHERS = ""
 
 
-def entry(id: str, causes: Causes) -> LegendEntry:
+def entry(id: str, causes: Causes) -> drawings.LegendEntry:
     """The label and colour of a part of the time or of a cause."""
-    return LegendEntry("Idle", IDLE, "") if id == IDLE else entry_of(id, causes)
+    return drawings.LegendEntry("Idle", IDLE, "") if id == IDLE else drawings.entry_of(id, causes)
 
 
 def title(id: str, causes: Causes) -> str:
@@ -99,34 +66,14 @@ def title(id: str, causes: Causes) -> str:
     return entry(id, causes).label
 
 
-def least(device: DeviceComparison) -> float:
+def least(device: facts.DeviceComparison) -> float:
     """The time, in ns, below which something is next to nothing of a unit of work."""
     return TINY * max(device.length.before_ns, device.length.after_ns)
 
 
-def levels(device: DeviceComparison, most: int) -> list[WaterfallRow]:
-    """The steps from the length before to the length after, at most so many: small ones are one at the end."""
-    steps = _steps(device)
-    small = SMALL * max((abs(step.change_ns) for step in steps), default=0)
-    shown = min(sum(abs(step.change_ns) >= small for step in steps), most - 1)
-    shown = len(steps) if len(steps) - shown == 1 else shown
-    found, at = [], device.length.before_ns
-    for step in steps[:shown]:
-        found.append(WaterfallRow(step.id, 1, at, at + step.change_ns))
-        at += step.change_ns
-    rest = steps[shown:]
-    return [*found, WaterfallRow("", len(rest), at, at + sum(step.change_ns for step in rest))] if rest else found
-
-
-def _steps(device: DeviceComparison) -> list[Step]:
-    """Its waterfall, or by bottleneck where it has an account: then that of the job has the same parts."""
-    if not device.account:
-        return device.waterfall
-    steps = [Step(id=row.bottleneck, change_ns=row.change_ns) for row in device.account if row.change_ns]
-    return sorted(steps, key=lambda step: -abs(step.change_ns))
-
-
-def split(rows: Sequence[PartChange], device: DeviceComparison) -> tuple[list[PartChange], list[PartChange]]:
+def split(
+    rows: Sequence[facts.PartChange], device: facts.DeviceComparison
+) -> tuple[list[facts.PartChange], list[facts.PartChange]]:
     """Rows worth a look, and those too small for one that hardly differ."""
     small = least(device)
     tiny = [
@@ -137,7 +84,7 @@ def split(rows: Sequence[PartChange], device: DeviceComparison) -> tuple[list[Pa
     return [row for row in rows if row not in tiny], tiny
 
 
-def has_roots(device: DeviceComparison) -> bool:
+def has_roots(device: facts.DeviceComparison) -> bool:
     """Does following wake-ups divide the idle time of either side in another way?"""
     roots, causes = (
         {row.id: (row.change.before_ns, row.change.after_ns) for row in ledger}
@@ -146,13 +93,13 @@ def has_roots(device: DeviceComparison) -> bool:
     return roots != causes
 
 
-def flows(device: DeviceComparison) -> list[Move]:
+def flows(device: facts.DeviceComparison) -> list[facts.Move]:
     """The time that did not stay what it was, most first, without what is next to nothing."""
     small = least(device)
     return [move for move in device.moves if move.before != move.after and move.ns >= small]
 
 
-def matrix(device: DeviceComparison, most: int) -> Matrix:
+def matrix(device: facts.DeviceComparison, most: int) -> Matrix:
     """The moves as a table; beyond the `most` parts with the most time, all are one."""
     size: dict[str, int] = {}
     for move in device.moves:
@@ -177,18 +124,18 @@ def matrix(device: DeviceComparison, most: int) -> Matrix:
     return Matrix(columns, rows, totals, sum(totals))
 
 
-def changed_kernels(device: DeviceComparison) -> list[KernelChange]:
+def changed_kernels(device: facts.DeviceComparison) -> list[facts.KernelChange]:
     """Kernels that take more or less time beyond chance, or that one side has alone, the largest change first."""
     found = [row for row in device.kernels if row.change.verdict in DIFFERENT or row.status in LONE]
     return sorted(found, key=lambda row: -abs(row.change.change_ns))
 
 
-def changed_gap_groups(device: DeviceComparison) -> list[SignatureChange]:
+def changed_gap_groups(device: facts.DeviceComparison) -> list[facts.SignatureChange]:
     """Gap groups whose time or cause changed, or may have changed, beyond chance, largest change first; negligible ones
     are left out."""
     small = least(device)
 
-    def matters(row: SignatureChange) -> bool:
+    def matters(row: facts.SignatureChange) -> bool:
         if row.status == "recaused":
             return max(row.change.before_ns, row.change.after_ns) >= small
         known = row.status not in words.UNRECORDED
@@ -198,7 +145,7 @@ def changed_gap_groups(device: DeviceComparison) -> list[SignatureChange]:
     return sorted(found, key=lambda row: -abs(row.change.change_ns))
 
 
-def lone_findings(device: DeviceComparison) -> list[FindingChange]:
+def lone_findings(device: facts.DeviceComparison) -> list[facts.FindingChange]:
     """Findings that one side has and the other has not."""
     return [row for row in device.findings if row.status in LONE]
 
@@ -210,20 +157,41 @@ MOST_STEPS = 14
 FAR, LEAST_VIEW, ROOM = 0.6, 0.1, 3
 
 
-def waterfall(device: DeviceComparison, causes: Causes, most: int = MOST_STEPS) -> Waterfall:
-    """The drawing; at most so many steps add up to the change of the length."""
+def waterfall(device: facts.DeviceComparison, causes: Causes, most: int = MOST_STEPS) -> drawings.Waterfall:
+    """The steps from the length before to the length after, at most so many: small ones are one at the end. By
+    bottleneck if the device has an account: then the waterfall of the job has the same parts."""
     before, after = device.length.before_ns, device.length.after_ns
-    steps = levels(device, most)
-    lengths = [before, after, *(step.to_ns for step in steps)]
+    rows = _steps(device, causes)
+    small = SMALL * max((abs(ns) for _key, ns in rows), default=0)
+    shown = min(sum(abs(ns) >= small for _key, ns in rows), most - 1)
+    shown = len(rows) if len(rows) - shown == 1 else shown
+    steps: list[tuple[drawings.LegendEntry | None, str, int]] = [(key, key.label, ns) for key, ns in rows[:shown]]
+    if rest := rows[shown:]:
+        steps.append((None, counted(len(rest), "smaller step"), sum(ns for _key, ns in rest)))
+    ends = list(accumulate((ns for *_key, ns in steps), initial=before))
+    lengths = [before, after, *ends]
     ticks = length_ticks(lengths)
     low, high = ticks[0], max(*lengths, 1)
     bars = [
-        WaterfallBar("Before", None, True, 0, before, ""),
-        *(_step(step, device, causes) for step in steps),
-        WaterfallBar("After", None, True, 0, after, ""),
+        drawings.WaterfallBar("Before", None, True, 0, before, ""),
+        *(
+            drawings.WaterfallBar(
+                label, key, False, start, start + ns, format_signed_share(ns, before) if before else words.NOTHING
+            )
+            for (key, label, ns), start in zip(steps, ends, strict=False)
+        ),
+        drawings.WaterfallBar("After", None, True, 0, after, ""),
     ]
     cut = f"The axis begins at {time_label(low, high)}." if low else ""
-    return Waterfall(bars, low, high, {time_label(ns, high): ns for ns in ticks}, cut)
+    return drawings.Waterfall(bars, low, high, {time_label(ns, high): ns for ns in ticks}, cut)
+
+
+def _steps(device: facts.DeviceComparison, causes: Causes) -> list[tuple[drawings.LegendEntry, int]]:
+    """What each part, or each bottleneck, adds in ns, the largest first."""
+    if not device.account:
+        return [(entry(step.id, causes), step.change_ns) for step in device.waterfall]
+    steps = [(drawings.bottleneck_entry(row.bottleneck), row.change_ns) for row in device.account if row.change_ns]
+    return sorted(steps, key=lambda step: -abs(step[1]))
 
 
 def length_ticks(lengths: list[int]) -> list[int]:
@@ -235,31 +203,26 @@ def length_ticks(lengths: list[int]) -> list[int]:
     return list(range(low // between * between, high + 1, between))
 
 
-def _step(step: WaterfallRow, device: DeviceComparison, causes: Causes) -> WaterfallBar:
-    before = device.length.before_ns
-    key = (bottleneck_entry(step.id) if device.account else entry(step.id, causes)) if step.id else None
-    label = key.label if key is not None else words.smaller(step.count)
-    share = format_signed_share(step.change_ns, before) if before else words.NOTHING
-    return WaterfallBar(label, key, False, step.from_ns, step.to_ns, share)
-
-
 WORK = (("compute", "Compute"), ("communication", "Communication"), ("copies", "Copies"))
 
 
 def _legend(
-    device: DeviceComparison, sides: list[LaneGroup], strips: tuple[Strip, Strip], causes: Causes
-) -> list[LegendEntry]:
+    device: facts.DeviceComparison,
+    sides: list[drawings.LaneGroup],
+    strips: tuple[facts.Strip, facts.Strip],
+    causes: Causes,
+) -> list[drawings.LegendEntry]:
     """What ran, then the causes by their time; last those that only begin or end a run."""
     present = {lane.label for side in sides for lane in side.lanes}
     drawn = {area.color for side in sides for lane in side.lanes for area in lane.areas}
     ids = [row.id for row in device.ledger if row.change.before_ns or row.change.after_ns]
-    found: dict[str, LegendEntry] = {}
+    found: dict[str, drawings.LegendEntry] = {}
     for id in (*ids, *(id for strip in strips for id in strip.cause_ids)):
         key = entry(id, causes)
         if key.color in drawn:
             found.setdefault(key.color, key)
     work = [replace(entry(id, causes), label=label) for id, (_, label) in zip(OF_WORK, WORK, strict=True)]
-    return by_bottleneck([*(each for each in work if each.label in present), *found.values()])
+    return drawings.by_bottleneck([*(each for each in work if each.label in present), *found.values()])
 
 
 View = dict[str, Any]
@@ -268,15 +231,7 @@ COARSE = 2
 MOST_PARTS, MOST_FLOWS = 8, 6
 
 
-class Flow(Struct, frozen=True):
-    """Time that was counted as one thing and is counted as another; None where it came or went."""
-
-    before: LegendEntry | None
-    after: LegendEntry | None
-    move: Move
-
-
-def _lengths(device: DeviceComparison, causes: Causes) -> Chart:
+def _lengths(device: facts.DeviceComparison, causes: Causes) -> Chart:
     """Both lengths as bars of one scale."""
     bars = [_bar(device, causes, after=after) for after in (False, True)]
     label = "The length before and after, by what the GPU does and why it is idle"
@@ -285,18 +240,18 @@ def _lengths(device: DeviceComparison, causes: Causes) -> Chart:
         for row in split(_divided(device), device)[0]
         if row.change.before_ns or row.change.after_ns
     ]
-    return Chart(Stacks([("Before", bars[0]), ("After", bars[1])]), label, legend=by_bottleneck(rows))
+    return Chart(drawings.Stacks([("Before", bars[0]), ("After", bars[1])]), label, legend=drawings.by_bottleneck(rows))
 
 
-def _divided(device: DeviceComparison) -> list[PartChange]:
+def _divided(device: facts.DeviceComparison) -> list[facts.PartChange]:
     return [row for row in device.parts if row.id != "idle"] + device.ledger
 
 
-def length(device: DeviceComparison, causes: Causes) -> View:
+def length(device: facts.DeviceComparison, causes: Causes) -> View:
     """Both lengths as bars of one scale, and the facts about them."""
     names = [device.name_before, *([device.name_after] if device.name_after != device.name_before else [])]
-    facts = [words.unit_sentence(device.unit), words.workload_sentence(device), words.noise_sentence(device)]
-    facts += device.notes
+    said = [words.unit_sentence(device.unit), words.workload_sentence(device), words.noise_sentence(device)]
+    said += device.notes
     return {
         "name": " before, ".join(names) + (" after" if len(names) > 1 else ""),
         "renamed": len(names) > 1,
@@ -306,58 +261,54 @@ def length(device: DeviceComparison, causes: Causes) -> View:
         "interval_title": words.interval_title(device.unit),
         "has_least": device.unit.kind not in words.PREDICTED,
         "charts": [_lengths(device, causes)],
-        "facts": [fact for fact in facts if fact],
+        "facts": [fact for fact in said if fact],
     }
 
 
-def _bar(device: DeviceComparison, causes: Causes, *, after: bool) -> StackedBar:
+def _bar(device: facts.DeviceComparison, causes: Causes, *, after: bool) -> drawings.StackedBar:
     rows = _divided(device)
     keys = [entry(row.id, causes) for row in rows]
     times = [row.change.after_ns if after else row.change.before_ns for row in rows]
-    segments = stack(zip(keys, times, strict=True))
+    segments = drawings.stack(zip(keys, times, strict=True))
     lengths = device.length.before_ns, device.length.after_ns
     label = f"{'After' if after else 'Before'}: how the time divides into work and causes of idle time"
-    return StackedBar(label, segments, lengths[after], max(lengths))
+    return drawings.StackedBar(label, segments, lengths[after], max(lengths))
 
 
-def waterfall_view(device: DeviceComparison, causes: Causes) -> View:
+def waterfall_view(device: facts.DeviceComparison, causes: Causes) -> View:
     """The steps as rows of a table."""
     return {"charts": [Chart(waterfall(device, causes), "What each part of the time adds or takes away")]}
 
 
-def renaming(device: DeviceComparison, causes: Causes) -> View:
+def renaming(device: facts.DeviceComparison, causes: Causes) -> View:
     """The moved time, by its cause before and after; not empty."""
     found = device.renaming
     label = "The idle time that causes lost: how much of it is gone, and how much has another name"
-    entries = LegendEntry("Gone", "gone", ""), LegendEntry("Under another name", "renamed", "")
-    segments = stack(zip(entries, (found.removed_ns, found.renamed_ns), strict=True))
+    entries = drawings.LegendEntry("Gone", "gone", ""), drawings.LegendEntry("Under another name", "renamed", "")
+    segments = drawings.stack(zip(entries, (found.removed_ns, found.renamed_ns), strict=True))
     table = matrix(device, MOST_PARTS)
     moved = flows(device)
     ids = {*table.columns, *(row.id for row in table.rows)}
     return {
         "tone": words.renaming_tone(found.verdict),
-        "charts": [Chart(StackedBar(label, segments, found.lost_ns), label)] if segments else [],
+        "charts": [Chart(drawings.StackedBar(label, segments, found.lost_ns), label)] if segments else [],
         "matrix": table,
         "least": least(device),
-        "entries": {id: entry(id, causes) if id else LegendEntry("Others", "idle", "") for id in ids},
-        "flows": [_flow(move, causes) for move in moved[:MOST_FLOWS]],
+        "entries": {id: entry(id, causes) if id else drawings.LegendEntry("Others", "idle", "") for id in ids},
+        "flows": moved[:MOST_FLOWS],
+        "entry": lambda id: None if id is None else entry(id, causes),
         "more": len(moved) - MOST_FLOWS,
     }
 
 
-def _flow(move: Move, causes: Causes) -> Flow:
-    before, after = (entry(id, causes) if id is not None else None for id in (move.before, move.after))
-    return Flow(before, after, move)
-
-
-def timelines(device: DeviceComparison, causes: Causes) -> View:
+def timelines(device: facts.DeviceComparison, causes: Causes) -> View:
     """Both timelines on one scale; nothing where a side has none. Raises InputError where a saved one is damaged."""
     before, after = device.strip_before, device.strip_after
     if before is None or after is None:
         return {"charts": []}
     lengths = [max(strip.end_ns - strip.start_ns, 1) for strip in (before, after)]
     sides = [
-        LaneGroup(
+        drawings.LaneGroup(
             label,
             strip.start_ns,
             strip.end_ns,
@@ -367,5 +318,7 @@ def timelines(device: DeviceComparison, causes: Causes) -> View:
         for label, strip, length in zip(("Before", "After"), (before, after), lengths, strict=True)
     ]
     label = "What the GPU did over time, from the first operation of each capture"
-    chart = Chart(DrawnLanes(sides, aligned=True), label, legend=_legend(device, sides, (before, after), causes))
+    chart = Chart(
+        drawings.DrawnLanes(sides, aligned=True), label, legend=_legend(device, sides, (before, after), causes)
+    )
     return {"charts": [chart], "ticks": time_ticks(max(lengths))}
