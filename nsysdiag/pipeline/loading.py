@@ -11,6 +11,7 @@ from nsysdiag import pipeline
 from nsysdiag.comparison.pairing import are_redacted
 from nsysdiag.config.settings import AFTERWARDS, Settings
 from nsysdiag.messages import UsageError, printable
+from nsysdiag.pipeline.analysis import with_given
 from nsysdiag.pipeline.reading import Progress
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import Report
@@ -55,7 +56,7 @@ def analyze(path: str | os.PathLike[str], settings: Settings | None = None, prog
 def priced_again(report: Report, settings: Settings) -> Report:
     """A saved report with today's prices, reference step and operations, which its settings then hold; unchanged if
     there are none. Raises UsageError if it has no steps for the latter two."""
-    made = pipeline.with_given(report, settings)
+    made = with_given(report, settings)
     if made is report:
         return report
     prices = {name: text for name, text in settings.changed().items() if name in AFTERWARDS}
