@@ -13,9 +13,8 @@ from nsysdiag.config.settings import AFTERWARDS, Settings
 from nsysdiag.messages import UsageError, printable
 from nsysdiag.pipeline.analysis import with_given
 from nsysdiag.pipeline.reading import Progress
-from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import Report
-from nsysdiag.saved import is_saved_report, read_report, read_side
+from nsysdiag.saved import is_saved_report, read_report
 
 
 def load(path: str | os.PathLike[str]) -> Report:
@@ -63,9 +62,3 @@ def priced_again(report: Report, settings: Settings) -> Report:
     if are_redacted([report]):
         prices.pop("config", None)  # the name of a file
     return replace(made, settings={**report.settings, **prices})
-
-
-def load_side(path: str | os.PathLike[str]) -> Report | WhatIf:
-    """What `load` gives, or a saved prediction: a side of a comparison. Raises what `load` raises."""
-    found = Path(os.fsdecode(path))
-    return read_side(found) if is_saved_report(found) else pipeline.analyze(found)

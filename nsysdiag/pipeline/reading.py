@@ -75,7 +75,7 @@ NEVER = np.iinfo(np.int64).max
 
 
 class Reading(Struct, frozen=True):
-    """What was read of a trace. `chosen` are the steps that the user names, by the key of the device, empty where they
+    """What was read of a trace. `chosen` are the steps that the user names, by the key of the device, empty if they
     are found; `windows` the time under analysis of each device, by its key. `shown` are the keys of the devices that
     are reported; what one of them waits for may be another one, so all are analyzed."""
 
@@ -119,7 +119,7 @@ def read(
     steps: CarriedSteps | None = None,
 ) -> Reading:
     """Reads ranges, the work of all GPUs and the calls that launched it. `steps` are those that another trace shows,
-    None where they are found or chosen. Raises UsageError for settings that do not fit the trace."""
+    None if they are found or chosen. Raises UsageError for settings that do not fit the trace."""
     progress("reading device activity", 0.0)
     part = _part(trace, settings)
     trace.read_ahead(large_tables(trace))  # while the ranges are read

@@ -33,7 +33,7 @@ PART, FEWEST = 0.05, 6_000
 """The share of all operations that is replayed inside an analysis. A replay takes a few µs per operation, so a dozen
 findings take about a seventh of the analysis. Fewer operations than this limit cost nothing."""
 MOST_IN_ANALYSIS = 30_000
-"""So many operations are replayed inside an analysis where less would tell nothing: three steps, or a window without
+"""So many operations are replayed inside an analysis if less would tell nothing: three steps, or a window without
 steps. They take about a quarter of a second."""
 Builder = Callable[[int, int], Model | str]
 
@@ -128,7 +128,7 @@ def builder_of(results: list[DeviceResult], host: HostReading) -> Builder:
         repeating = repeating_time()
         if isinstance(repeating, str):
             return repeating
-        # Migrations are replayed with what they are for: alone they are no work.
+        # Migrations are replayed with what they are for: alone they are not work.
         starts = np.concatenate([each.operations.start[~each.operations.migration] for each in devices])
         starts = starts if len(devices) == 1 else np.sort(starts)
         stretch = stretch_of(repeating.parts, repeating.steps, starts, wanted, most)
