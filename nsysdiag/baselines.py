@@ -41,7 +41,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from nsysdiag.ci.acceptances import Acceptance, acceptance
-from nsysdiag.formats import json_
+from nsysdiag.formats import is_json
 from nsysdiag.formats.documents import write
 from nsysdiag.messages import InputError, OutputError, UsageError, printable
 from nsysdiag.process import make_folder
@@ -133,7 +133,7 @@ def add(folder: Path, reports: Sequence[Report], keep: int, *, anew: bool = Fals
     files = []
     for (hash, report), moment in zip(new, _moments(folder), strict=False):
         files.append(folder / f"{moment.strftime(_MOMENT)}-{hash}.json")
-        write(files[-1], to_json(replace(report, timeline=UNSET)), force=False, is_ours=json_.is_ours)
+        write(files[-1], to_json(replace(report, timeline=UNSET)), force=False, is_ours=is_json)
     ours = [run for run in runs_in(folder) if run.added]
     others = [run for run in ours if anew and run.path.stem.rpartition("-")[2] not in given]
     rest = [run for run in ours if run not in others]
@@ -162,7 +162,7 @@ def _removed(runs: Sequence[BaselineRun]) -> int:
     count = 0
     for run in runs:
         try:
-            if json_.is_ours(run.path.read_bytes()):
+            if is_json(run.path.read_bytes()):
                 run.path.unlink()
                 count += 1
         except FileNotFoundError:

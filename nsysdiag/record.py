@@ -48,6 +48,16 @@ def to_json(record: Record) -> bytes:
     return msgspec.json.format(msgspec.json.encode(record, order="sorted"), indent=2) + b"\n"
 
 
+def value_in(data: bytes, *keys: str, kind: Any = Any) -> Any:
+    """The value of this kind below some keys of a JSON object; None if there is none. Nothing else is decoded."""
+    try:
+        for key in keys:
+            data = msgspec.json.decode(data, type=dict[str, msgspec.Raw])[key]
+        return msgspec.json.decode(data, type=kind)
+    except (*UNREADABLE, KeyError):
+        return None
+
+
 def json_schema(kind: type[Record]) -> bytes:
     """The JSON Schema of such a record once saved; the copies in nsysdiag/data are made from it."""
     schema = _settled(msgspec.json.schema(kind))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import msgspec
 
-from nsysdiag.communication.facts import Communication
 from nsysdiag.cost.facts import Cost, TotalCost
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.critical_path.facts import CriticalPath
@@ -54,7 +53,7 @@ from nsysdiag.fields import (
 from nsysdiag.findings.facts import Finding
 from nsysdiag.host.facts import HostReport
 from nsysdiag.iterations.facts import IterationReport, StepReference
-from nsysdiag.kernels.facts import FamilyTime, KernelRow
+from nsysdiag.kernels.facts import Communication, FamilyTime, KernelRow
 from nsysdiag.launches.facts import Launch
 from nsysdiag.memory.facts import Copies, DeviceMemory, UnifiedMemory
 from nsysdiag.phases.facts import Phase, PhaseDevice, added
@@ -197,7 +196,7 @@ class Root(Record, frozen=True):
 
 class CodeFrame(Record, frozen=True):
     """A function on a thread's stack. `symbol` is empty if the trace has only an address. `module` is the file name of
-    its library or program; for Python, of its source; then `line` is known too."""
+    its library or program; for Python, of its source, and then `line` is known too."""
 
     symbol: SymbolName
     module: ModuleName

@@ -43,8 +43,13 @@ def format_exact_ns(ns: int) -> str:
 
 def format_moment(ns: int) -> str:
     """A point in time of the trace's clock, in seconds with all nine digits: `12.345678901 s`."""
-    sign, size = ("-", -ns) if ns < 0 else ("", ns)
-    return f"{sign}{size // NS_PER['s']:,}.{size % NS_PER['s']:09d} s"
+    return f"{decimal(ns, 9, ',')} s"
+
+
+def decimal(number: int, places: int, group: str = "") -> str:
+    """A whole number with its last digits behind the point, exact: `decimal(1_234_567, 3)` is `1234.567`."""
+    sign, (whole, rest) = "-" if number < 0 else "", divmod(abs(number), 10**places)
+    return f"{sign}{whole:{group}}.{rest:0{places}d}"
 
 
 def format_share(part: int | float, whole: int | float) -> str:

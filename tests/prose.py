@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from inspect import cleandoc
@@ -112,9 +113,12 @@ def docstrings(path: Path) -> Iterator[Prose]:
 def said(path: Path) -> Iterator[Prose]:
     """The strings of a module that are English: four words or more, and no SQL or pattern."""
     for line, text in _strings(path).others:
-        english = " " in text and len(_LETTERS.findall(text)) >= 4
-        if english and not _SQL.match(text) and not re.search(r"\\[bdswS]|\(\?|\|.*\|.*\|", text):
+        if _is_english(text) and not _SQL.match(text) and not re.search(r"\\[bdswS]|\(\?|\|.*\|.*\|", text):
             yield Prose(_named(path), line, text)
+
+
+def _is_english(text: str) -> bool:
+    return " " in text and len(_LETTERS.findall(text)) >= 4
 
 
 @cache
@@ -122,6 +126,21 @@ def _strings(path: Path) -> Strings:
     found = Strings()
     found.visit(ast.parse(path.read_text(encoding="utf-8")))
     return found
+
+
+def rules() -> Iterator[Prose]:
+    """What is said of causes and rules of findings."""
+    for path in sorted((PACKAGE / "data" / "rules").glob("*.toml")):
+        said = filter(_is_english, _texts(tomllib.loads(path.read_text(encoding="utf-8"))))
+        yield from (Prose(_named(path), 0, text) for text in said)
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts(each)
 
 
 def templates() -> Iterator[Prose]:
@@ -138,7 +157,7 @@ def scripts() -> Iterator[Prose]:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             for found in re.findall(r'"([^"\\]*)"|`([^`\\]*)`', line):
                 text = re.sub(r"\$\{[^}]*\}", "{}", "".join(found))
-                if " " in text and len(_LETTERS.findall(text)) >= 4:
+                if _is_english(text):
                     yield Prose(_named(path), number, text)
 
 

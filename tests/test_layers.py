@@ -8,7 +8,7 @@ import grimp
 import pytest
 
 SUBJECTS = (
-    "launches counters timeline wakeups kernels memory communication utilization host diagnosis cost ranks "
+    "launches counters timeline wakeups kernels memory utilization host diagnosis cost ranks "
     "iterations gap_groups phases programs ranges time critical_path"
 )
 PRESENTATION = "words rows markdown chart entries show"
@@ -35,7 +35,7 @@ LAYERS = [
     "time",
     "stacks",
     "iterations",
-    "wakeups kernels memory communication utilization host programs",
+    "wakeups kernels memory utilization host programs",
     "gap_groups",
     "launches counters ranges timeline",
     "phases",

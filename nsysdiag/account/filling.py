@@ -28,7 +28,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.gaps.gaps import OTHER_DEVICE
-from nsysdiag.kernels.shapes import Residency
+from nsysdiag.kernels.limits import Residency
 from nsysdiag.ledger.ledger import Slices, WindowSplit
 from nsysdiag.time.table import TimeTable
 

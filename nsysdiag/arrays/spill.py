@@ -161,23 +161,46 @@ def _is_plain(array: npt.NDArray[Any]) -> bool:
 # Settings of glibc malloc for nsysdiag's own processes.
 
 _M_TRIM_THRESHOLD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -4, -8
-_KEPT_BYTES = 16 << 20
-"""Free memory at the end of the heap that stays there. 64 MiB take as much time, and 4% more memory of 64 MB traces."""
-_WORTH_BYTES = 16 << 20
-"""Less free memory is not given back: to clear its pages for the next arrays costs more than they are worth."""
+MEMORY = Path("/proc/meminfo")
+CONTAINER = Path("/sys/fs/cgroup")
+_SHARE_KEPT = 32
+"""One part in so many of the memory that nothing uses is kept if freed: to clear its pages again for the next arrays
+took 10 to 18% of the CPU time of 1,000,000 kernels."""
 _library = ctypes.CDLL(None) if sys.platform != "win32" else None
+
+
+class Kept:
+    """How many bytes of freed memory stay in the heap."""
+
+    least = 16 << 20
+    most = least
 
 
 def share_one_heap() -> None:
     """Let all threads share one malloc arena, so that memory freed by one thread can be reused by another.
 
-    Large arrays are allocated in it too. Some of what is freed stays in it until `give_back`, which avoids clearing new
-    pages for each. Only for nsysdiag's own processes; does nothing without glibc."""
+    Large arrays are allocated in it too. Some of what is freed stays in it until `give_back`: more of it if the machine
+    has much memory left. Only for nsysdiag's own processes; does nothing without glibc."""
     mallopt = getattr(_library, "mallopt", None)
     if mallopt is not None:
+        Kept.most = max(Kept.least, min(memory_left() // _SHARE_KEPT, (1 << 31) - 1))
         mallopt(_M_ARENA_MAX, 1)
         mallopt(_M_MMAP_MAX, 0)
-        mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
+        mallopt(_M_TRIM_THRESHOLD, Kept.most)
+
+
+def memory_left() -> int:
+    """The bytes of memory that nothing uses, in the machine and in the container; 0 if the system does not say."""
+    try:
+        said = dict(line.split(":", 1) for line in MEMORY.read_text("ascii").splitlines())
+        left = int(said["MemAvailable"].split()[0]) << 10
+    except (OSError, KeyError, ValueError):
+        return 0
+    try:
+        limit, used = (int((CONTAINER / name).read_text("ascii")) for name in ("memory.max", "memory.current"))
+    except (OSError, ValueError):  # `max` is no number
+        return left
+    return max(0, min(left, limit - used))
 
 
 def trim() -> None:
@@ -188,9 +211,9 @@ def trim() -> None:
 
 
 def give_back() -> None:
-    """Return much freed memory to the system; does nothing without glibc."""
+    """Return freed memory to the system if there is much of it; does nothing without glibc."""
     malloc_trim = getattr(_library, "malloc_trim", None)
-    if malloc_trim is not None and _free_bytes() >= _WORTH_BYTES:
+    if malloc_trim is not None and _free_bytes() >= Kept.most:
         malloc_trim(0)
 
 

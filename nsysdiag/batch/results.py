@@ -20,7 +20,7 @@ from nsysdiag.batch.task import MARKS as REPORT_MARKS
 from nsysdiag.batch.task import Outcome, Shared, Task, targets
 from nsysdiag.ci.facts import BatchEntry, BatchSummary, HistoryLine
 from nsysdiag.findings.rules import cause_infos
-from nsysdiag.formats import json_, prose
+from nsysdiag.formats import is_json, prose
 from nsysdiag.formats.batch import ci, trend
 from nsysdiag.formats.batch.summary import render_comment, render_markdown, render_page
 from nsysdiag.formats.documents import IsOurs, check, write
@@ -42,7 +42,7 @@ OURS: dict[str, IsOurs] = {
     "github.txt": prose.is_text,
 }
 """Every file that a batch may have, with what tells whether the content of an existing one was written by us."""
-MARKS: dict[str, IsOurs] = {SUMMARY: json_.is_ours, COMMENT: prose.is_markdown, FILE: is_journal, **OURS}
+MARKS: dict[str, IsOurs] = {SUMMARY: is_json, COMMENT: prose.is_markdown, FILE: is_journal, **OURS}
 """Every file of a batch as a whole, with what tells whether one that exists is ours."""
 TEMPORARY = ".nsysdiag-*.tmp"
 Run = Callable[[list[Task]], Generator[Outcome, None, None]]

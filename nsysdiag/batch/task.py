@@ -16,17 +16,16 @@ from nsysdiag.batch.journal import Done, key_of, sha256
 from nsysdiag.ci.budgets import Budget, Judgement, check, judge
 from nsysdiag.ci.facts import FAIL, BatchEntry
 from nsysdiag.config.settings import Settings
+from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.batch.entries import ANALYZED, FAILED, RESUMED, entry_of
 from nsysdiag.formats.documents import write
-from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.messages import InputError, MemoryShortError, NsysdiagError, UsageError, printable
 from nsysdiag.process import make_folder
 from nsysdiag.record import UNREADABLE, to_json
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json
 from nsysdiag.shortage import is_shortage, memory_short
-from nsysdiag.trace.formats import named_format
-from nsysdiag.trace.nsys_files import REPORT, SQLITE
+from nsysdiag.trace.formats import REPORT, SQLITE, named_format
 from nsysdiag.units import format_bytes
 
 Load = Callable[[Path, Settings], Report]

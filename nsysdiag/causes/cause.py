@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, auto
+from functools import cache
+from pathlib import Path
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, toml
 
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import BoolArray, IntArray
@@ -15,11 +17,11 @@ from nsysdiag.bottlenecks import BottleneckId
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold
 from nsysdiag.events.calls import cuda_name
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained, LaunchCase
-from nsysdiag.programs.facts import FRAMEWORKS, FrameworkId
+from nsysdiag.programs.facts import FRAMEWORKS
 
 
 class FrameworkAdvice(Struct, frozen=True):
-    """The advice for one framework: sentences, the key of their source (see SOURCES), and the short form that ends a
+    """The advice for one framework: sentences, the key of their source (see `sources`), and the short form that ends a
     causal chain, empty to use the plain one."""
 
     sentences: tuple[str, ...]
@@ -63,7 +65,12 @@ class Advice(Struct, frozen=True):
         words = self.words(frameworks)
         return self.plain if words is None else words.sentences
 
-    def others(self) -> Iterator[tuple[FrameworkId, FrameworkAdvice]]:
+    def fix(self, frameworks: Iterable[str]) -> str:
+        """The short form for a program that uses these frameworks, empty if it is the plain one."""
+        words = self.words(frameworks)
+        return "" if words is None else words.fix
+
+    def others(self) -> Iterator[tuple[str, FrameworkAdvice]]:
         """The frameworks with a text of their own, in the order of FRAMEWORKS."""
         for framework in FRAMEWORKS:
             words = getattr(self, framework.replace("-", "_"), None)
@@ -86,6 +93,57 @@ def words(*sentences: str, source: str, fix: str = "") -> FrameworkAdvice:
 
 PLAIN = Advice()
 """Nothing of its own."""
+DATA = Path(__file__).parents[1] / "data"
+
+
+class SourceDocument(Struct, frozen=True):
+    """A document, the chapter in it, and its address where known."""
+
+    document: str
+    chapter: str
+    url: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.document}: {self.chapter}"
+
+
+class RuleWords(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is said of a cause or a rule of findings besides its title and meaning: the file `data/rules/ID.toml`.
+
+    `sources` are keys of `sources()` for the rule and the plain advice. `confirm` describes how to check it in Nsight
+    Systems, `confused_with` how to tell it from other causes, by their ids. `variants` has the advice for variants by
+    id. A text in place of advice is where that is: `sync.read_back`, the variant of another rule."""
+
+    sources: tuple[str, ...]
+    picture: str
+    confirm: tuple[str, ...] = ()
+    confused_with: dict[str, str] = {}
+    advice: Advice | str
+    variants: dict[str, Advice | str] = {}
+
+    def advice_for(self, variant: str | None = None) -> Advice:
+        """The advice for a variant, PLAIN if it has none of its own; without a variant that of the rule."""
+        found = self.advice if variant is None else self.variants.get(variant, PLAIN)
+        if isinstance(found, Advice):
+            return found
+        rule, its = found.split(".")
+        return words_of(rule).advice_for(its)
+
+    def every_advice(self) -> tuple[Advice, ...]:
+        """The advice of the rule, then that for its variants."""
+        return (self.advice_for(), *map(self.advice_for, self.variants))
+
+
+@cache
+def words_of(rule: str) -> RuleWords:
+    """The words of the rule with this id. Files are read when they are first asked for: an analysis needs few."""
+    return toml.decode((DATA / "rules" / f"{rule}.toml").read_bytes(), type=RuleWords)
+
+
+@cache
+def sources() -> dict[str, SourceDocument]:
+    """The public documents that rules and advice rest on. Only pages that were looked up have an address."""
+    return toml.decode((DATA / "sources.toml").read_bytes(), type=dict[str, SourceDocument])
 
 
 # Variants of a cause that need different fixes.
@@ -105,70 +163,6 @@ class Hint(Enum):
 
 HINTS = (None, Hint.AFTER_READ_BACK, Hint.AFTER_UPLOAD)
 """Of waits for a device, by what was copied right before (`CallFacts.copied`)."""
-PIN_UPLOADS = advice(
-    "Build the value once, and on the device. What has to be uploaded in each step: from pinned memory, with cudaMemcpyAsync and no wait behind it; the stream keeps the order.",
-    pytorch=words(
-        "A tensor is uploaded from pageable memory, and the host waits for that. Build it once and on the device "
-        "(torch.tensor(..., device='cuda') outside of the step), or upload it from pinned memory with "
-        "tensor.to(device, non_blocking=True).",
-        source="pinned_memory",
-        fix="build it once on the device, or pin it and copy with non_blocking=True",
-    ),
-)
-KEEP_ON_DEVICE = advice(
-    "Keep the value on the device and let a kernel use it there. If the host needs it, copy it to pinned memory with cudaMemcpyAsync. Read it a step later, or only every n steps.",
-    pytorch=words(
-        "Keep the value on the device: no .item(), .cpu(), float() or print of a tensor in the step. Collect on "
-        "the device and read every n steps. Or copy to pinned memory with non_blocking=True and read it a step "
-        "later.",
-        source="tuning_guide",
-    ),
-    vllm=words(
-        "vLLM reads the sampled tokens back, and the GPU waits until the next step is scheduled. Asynchronous scheduling "
-        "(--async-scheduling) prepares that step while this one runs.",
-        source="vllm_async",
-        fix="schedule the next step while this one runs: --async-scheduling",
-    ),
-    sglang=words(
-        "SGLang reads the sampled tokens back, and the GPU waits until the next batch is scheduled. The overlap scheduler "
-        "prepares that batch while this one runs: start the server without --disable-overlap-schedule.",
-        source="sglang_overlap",
-        fix="schedule the next batch while this one runs: no --disable-overlap-schedule",
-    ),
-    tensorrt_llm=words(
-        "TensorRT-LLM reads the sampled tokens back, and the GPU waits until the next step is scheduled. Its overlap "
-        "scheduler launches that step before the tokens of this one are handled: leave disable_overlap_scheduler at False.",
-        source="trtllm_overlap",
-        fix="launch the next step while this one is handled: no disable_overlap_scheduler",
-    ),
-    jax=words(
-        "Keep the value a jax.Array: no float(), .item(), numpy.asarray or print of it in the step. Call copy_to_host_async() and read it a step later, or read every n steps.",
-        source="jax_async",
-    ),
-    tensorflow=words(
-        "Keep the value a tensor inside the tf.function: no .numpy(), float() or print of it in the step. Collect in a tf.Variable or a metric, and read every n steps.",
-        source="tf_gpu",
-    ),
-    cupy=words(
-        "Keep the value a CuPy array: no float(), .get(), .item() or print of it in the step. Copy into pinned memory (cupyx.empty_pinned) on a stream and read it a step later, or read every n steps.",
-        source="cupy_memory",
-    ),
-    openacc=words(
-        "Keep the value on the device (data region, declare create), or fetch it with update self(...) async and wait for it a step later. A reduction variable that the host reads is copied back after each loop.",
-        source="openacc",
-    ),
-    openmp_target=words(
-        "Keep the value on the device (target data, declare target), or fetch it with target update from(...) "
-        "nowait and wait for it a step later. A reduction variable that the host reads is copied back after "
-        "each construct.",
-        source="openmp",
-    ),
-    julia=words(
-        "Keep the value in a CuArray: no scalar indexing, sum(...) to a number or println of it in the step. Read it every n steps.",
-        source="julia",
-    ),
-)
-"""Advice for read-backs, which block as synchronizations and as copies."""
 
 
 class Variant(Struct, frozen=True):
@@ -243,12 +237,12 @@ DeviceRule = Callable[[DeviceSide], Explained]
 BEFORE_THE_QUEUE = 80
 
 
-class Cause(Struct, frozen=True):
+class Cause(Struct, frozen=True, kw_only=True):
     """One reason for a device to be idle.
 
     Presentation: `opening` of a causal chain, with {thread}, {call}, {label} and {code} (functions
     in CPU samples). None means the call on the thread, or the title if the device waits. The first matching one of the
-    `variants` is used; the last one always matches. `sources` are keys of SOURCES for the rule and the plain advice.
+    `variants` is used; the last one always matches.
     `rows` are the tables searched for evidence of a slice, in order, then the operation that the device waited for.
     `busy_title` is its title where the device may be busy meanwhile, empty for the same one.
     `shade` is the number of its shade of the bottleneck's colour; None is the next one that no cause declares.
@@ -257,7 +251,7 @@ class Cause(Struct, frozen=True):
     evidence, which the capabilities `resolved_by` would provide. `accepted` ones are not caused by the host, and
     coverage excludes them. `tables` are those that the rule needs.
 
-    `confirm` describes how to check the cause in Nsight Systems, `confused_with` similar causes.
+    A plug-in also brings the texts of RuleWords: its `picture`, `sources`, `advice`, `confirm` and `confused_with`.
 
     Time of `follows_wakeups` causes is a wait until another thread wakes this one, whose own cause is then the root
     cause; `sampled`: CPU samples show the code; `names_call`: titles name the call; `overlapped`: the fix is to run
@@ -275,11 +269,11 @@ class Cause(Struct, frozen=True):
     meaning: str
     side: str
     tables: tuple[str, ...]
-    advice: Advice
-    picture: str
     bottleneck: BottleneckId
-    sources: tuple[str, ...]
     variants: tuple[Variant, ...]
+    picture: str = ""
+    sources: tuple[str, ...] = ()
+    advice: Advice = PLAIN
     shade: int | None = None
     confirm: tuple[str, ...] = ()
     confused_with: tuple[Lookalike, ...] = ()
@@ -302,3 +296,17 @@ class Cause(Struct, frozen=True):
     call_order: int = BEFORE_THE_QUEUE
     after_call: EvidenceLabel | None = None
     device: DeviceRule | None = None
+
+    @property
+    def words(self) -> RuleWords:
+        """What is said of it: its file, or its own record if it is a plug-in."""
+        if not self.picture:
+            return words_of(self.id)
+        return RuleWords(
+            sources=self.sources,
+            picture=self.picture,
+            confirm=self.confirm,
+            confused_with={each.cause: each.difference for each in self.confused_with},
+            advice=self.advice,
+            variants={each.id: each.advice for each in self.variants if each.advice},
+        )

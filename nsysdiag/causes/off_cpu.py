@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import subtract, union
-from nsysdiag.causes.cause import Cause, EvidenceRows, Lookalike, Variant, advice, words
+from nsysdiag.causes.cause import Cause, EvidenceRows, Variant
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, named, plain_layer
 from nsysdiag.events import scheduling
 from nsysdiag.events.scheduling import maybe_ready
@@ -55,33 +55,8 @@ CAUSE = Cause(
     meaning="The launching thread was ready to run and had no CPU: another thread held it.",
     side="host",
     tables=("SCHED_EVENTS", "OSRT_API"),
-    advice=advice(
-        "Give the process more CPUs, or fewer threads: OMP_NUM_THREADS, the sizes of thread pools, the container's CPU limit.",
-        "Pin the launching thread away from busy neighbours (taskset, numactl), and look for other jobs on the machine.",
-        pytorch=words(
-            "Give the process more CPUs, or fewer threads: OMP_NUM_THREADS, torch.set_num_threads, data loader workers, the container's CPU limit.",
-            "Pin the launching thread away from busy neighbours (taskset, numactl), and look for other jobs on the machine.",
-            source="tuning_guide",
-        ),
-        tensorflow=words(
-            "Give the process more CPUs, or fewer threads: tf.config.threading, a private thread pool of tf.data (options.threading.private_threadpool_size), the container's CPU limit.",
-            "Give the launching thread one of its own: TF_GPU_THREAD_MODE=gpu_private.",
-            source="tf_gpu",
-        ),
-        mpi=words(
-            "Bind each rank to its own CPUs (mpirun --bind-to core, --map-by, srun --cpu-bind), with as many threads as CPUs (OMP_NUM_THREADS). Ranks that share CPUs preempt each other while they poll.",
-            source="mpi_cuda",
-            fix="bind each rank to CPUs of its own",
-        ),
-    ),
-    picture="""
-device  [==A==)......................[==next==)
-thread         |scheduled out|[launch]
-CPU            |another thread|
-""",
     bottleneck="host",
     shade=2,
-    sources=("nsight_sampling", "taskset"),
     thresholds=(
         Threshold(
             "longest",
@@ -95,41 +70,17 @@ CPU            |another thread|
         ),
     ),
     rows=(EvidenceRows.SCHEDULING,),
-    confirm=(
-        "In the row of thread states, the launching thread is runnable but not running. The row of its CPU shows another thread at that time. The report names that thread.",
-        "Pin the process to its own CPUs (taskset), or stop the other program: the gap disappears.",
-    ),
-    confused_with=(
-        Lookalike("blocked", "There, the CPU was idle: the thread waited for something."),
-        Lookalike("lock_wait", "There, the thread waits in a traced call, whichever thread has the CPU."),
-        Lookalike("host_compute", "Without --cpuctxsw the two look the same."),
-    ),
     variants=(
         Variant(
             "held",
             "another thread had its CPU",
             "pin the launching thread to a CPU of its own: taskset, numactl",
-            advice(
-                "Give the launching thread a CPU of its own (taskset, numactl --physcpubind, sched_setaffinity), and the others fewer: OMP_NUM_THREADS, smaller thread pools.",
-                pytorch=words(
-                    "Give the launching thread a CPU of its own (taskset, numactl --physcpubind, os.sched_setaffinity), and the others fewer: OMP_NUM_THREADS, torch.set_num_threads, fewer data loader workers.",
-                    source="tuning_guide",
-                ),
-                mpi=words(
-                    "Bind each rank to CPUs of its own (mpirun --bind-to core, srun --cpu-bind), and leave one of them to the launching thread: OMP_NUM_THREADS one lower.",
-                    source="mpi_cuda",
-                    fix="bind each rank to CPUs of its own",
-                ),
-            ),
             labels=(CPU_TAKEN,),
         ),
         Variant(
             "untraced",
             "perhaps, or in a call that was not traced",
             "see who had its CPU: --cpuctxsw=system-wide",
-            advice(
-                "The trace does not show who had the CPU: capture with --cpuctxsw=system-wide. If it was idle, the thread waited in a call that nsys does not trace: Python's timed waits, page faults of mapped files.",
-            ),
             labels=(UNTRACED,),
             doubtful=True,
         ),

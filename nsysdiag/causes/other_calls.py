@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import Intervals, pieces, subtract, union
-from nsysdiag.causes.cause import Cause, EvidenceRows, Lookalike, Variant, advice, matching, words
+from nsysdiag.causes.cause import Cause, EvidenceRows, Variant, matching
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, described, layer_of, named, plain_layer
 from nsysdiag.causes.memory_calls import MEMORY_ALLOCATION
 from nsysdiag.causes.start_up import CONTEXT_INIT, MODULE_LOAD
@@ -30,48 +30,22 @@ CUDA_API = Cause(
     meaning="The launching thread was inside another CUDA call: launches of other work, queries, event records, or a library call.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUBLAS_EVENTS", "CUDNN_EVENTS"),
-    advice=advice(
-        "The evidence names the call. Cache what it returns (attributes, occupancy, pointers), and move it out of the step."
-    ),
-    picture="""
-device  [==A==)...............................[==next==)
-thread         [cudaEventRecord][cudaFuncGet.][launch]
-""",
     bottleneck="launch",
     shade=2,
-    sources=("asynchronous",),
     rows=(EvidenceRows.CALL,),
-    confirm=(
-        "The CUDA API row is filled with short calls between two launches: cudaEventRecord, cudaStreamWaitEvent, cudaFuncGetAttributes, cuBLAS or cuDNN calls, launches of other streams.",
-        "Sort the calls by name in the CUDA API summary: the one with the most calls is the one to remove.",
-    ),
-    confused_with=(
-        Lookalike("host_compute", "Time between the calls, in the program's own code."),
-        Lookalike("launch_call", "The call that launches the very next operation."),
-    ),
     variants=(
         Variant(
             "launches",
             "launches of other work",
             "launch less: CUDA graphs, fused kernels",
-            advice(
-                "The thread was launching work on other streams or devices, which did not end this gap. Use one thread per GPU, or fewer launches (CUDA graphs, fused kernels).",
-                pytorch=words(
-                    "The thread was launching work on other streams or devices, which did not end this gap. Use one process per GPU, or fewer launches (CUDA graphs, torch.compile(mode='reduce-overhead')).",
-                    source="torch_graphs",
-                ),
-            ),
-            call=matching(r"Launch|MemcpyAsync|MemsetAsync|Memcpy|Memset"),
+            call=matching("Launch|MemcpyAsync|MemsetAsync|Memcpy|Memset"),
         ),
         Variant(
             "properties",
             "device properties are queried",
             "query once and keep the result",
-            advice(
-                "Query once and keep the result; cudaDeviceGetAttribute is far cheaper than cudaGetDeviceProperties."
-            ),
             call=matching(
-                r"GetDeviceProperties|GetAttribute|FuncGetAttributes|Occupancy|PointerGetAttributes|MemGetInfo"
+                "GetDeviceProperties|GetAttribute|FuncGetAttributes|Occupancy|PointerGetAttributes|MemGetInfo"
             ),
         ),
         Variant("other", "", "move the call out of the step, or cache its result"),
@@ -97,28 +71,9 @@ PROFILER_OVERHEAD = Cause(
     meaning="The profiler itself held the launching thread: buffer flushes, instrumentation, resource tracking.",
     side="host",
     tables=("PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD"),
-    advice=advice(
-        "This time is the measurement, not the program: leave it out of any estimate.",
-        "Trace less (fewer APIs, no backtraces), or a shorter range with --capture-range=cudaProfilerApi.",
-    ),
-    picture="""
-device  [==A==).............[==next==)
-thread         [flush]  [launch]
-""",
     bottleneck="profiler",
     shade=0,
-    sources=("overhead", "nsight_cli"),
     rows=(EvidenceRows.OVERHEAD,),
-    confirm=(
-        'The row "Profiler overhead" has an entry at the time of the gap: a buffer flush, or the start of CUPTI. It disappears without the profiler.',
-        "Capture again with a longer --cuda-flush-interval or fewer options. If the step gets shorter by the same time, it was the profiler.",
-    ),
-    confused_with=(
-        Lookalike("module_load", "CUPTI also reports loading of code as overhead, under its own name."),
-        Lookalike(
-            "cuda_api", "Every call is slower under a profiler, and no row shows that. Compare with a run without it."
-        ),
-    ),
     variants=(Variant("other", "", "trace less; leave this time out of any estimate"),),
     host=profiler_overhead_evidence,
     call=profiler_overhead_evidence,
@@ -155,27 +110,9 @@ EXPOSED_MPI = Cause(
     meaning="The launching thread was inside an MPI call: it sent, received, or waited for other ranks.",
     side="host",
     tables=("MPI_OTHER_EVENTS", "MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "NVTX_EVENTS"),
-    advice=advice(
-        "First trace all ranks (nsysdiag ranks) to tell transfer from a late rank. For transfer, compute the boundary first, and exchange it with non-blocking MPI while the interior computes.",
-        "Call reductions less often, or without blocking (MPI_Iallreduce): compute a residual every n steps, for example.",
-    ),
-    picture="""
-device  [==A==).........................[==next==)
-thread     [MPI_Sendrecv        ][launch]
-""",
     bottleneck="communication",
     shade=0,
-    sources=("mpi_cuda", "nsight_osrt"),
     variants=(Variant("other", "", "exchange boundaries while the interior computes"),),
-    confirm=(
-        "The MPI row, or the NVTX row of the domain MPI, shows the launching thread inside a call for all of the gap.",
-        "Compare the ranks: if one enters the call last, and the others leave when it does, that one is late.",
-    ),
-    confused_with=(
-        Lookalike("host_compute", "MPI libraries poll, so the thread runs on a CPU inside the call, too."),
-        Lookalike("io_wait", "Without MPI calls in the trace, only the poll or read inside them shows."),
-        Lookalike("memory_allocation", "Buffers that the library registers inside a call stay with allocation."),
-    ),
     rows=(EvidenceRows.MPI_CALL,),
     overlapped=True,
     names_call=True,

@@ -9,7 +9,7 @@ import numpy as np
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import Intervals, contains, nearest_before, union
 from nsysdiag.causes import call_facts, memory_calls
-from nsysdiag.causes.cause import Cause, EvidenceRows, Lookalike, OwnCall, Variant, advice, matching, words
+from nsysdiag.causes.cause import Cause, EvidenceRows, OwnCall, Variant, matching
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, layer_of, named, nested_calls, plain_layer
 from nsysdiag.causes.ids import GRAPH_BUILD
 from nsysdiag.events.host import COMPILED, UNKNOWN_LOADING
@@ -53,26 +53,10 @@ CONTEXT_INIT = Cause(
     meaning="The launching thread was creating or resetting a CUDA context.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME",),
-    advice=advice(
-        "Do it once at start, before the work that is measured; keep processes alive instead of starting one per task.",
-        "A persistence daemon shortens it, and lazy loading, the default since CUDA 12.2 (with older versions set CUDA_MODULE_LOADING=LAZY).",
-    ),
-    picture="""
-device  [==A==)................[==next==)
-thread         [cuCtxCreate ][launch]
-""",
     bottleneck="startup",
     shade=0,
-    sources=("contexts", "lazy_loading"),
     thresholds=(Threshold("long", format_ns(LONG_NS), "a first call or stream creation over this makes a context"),),
     rows=(EvidenceRows.CALL,),
-    confirm=(
-        "It comes once for each process and GPU, at the start: cuCtxCreate, cuDevicePrimaryCtxRetain, or the first call of the runtime, over 100 ms long.",
-    ),
-    confused_with=(
-        Lookalike("module_load", "What follows: loading the code of kernels."),
-        Lookalike("memory_allocation", "The first cudaMalloc of a process is the context, not the memory."),
-    ),
     variants=(Variant("other", "", "create the context before the work that is measured"),),
     host=context_init_evidence,
     call=context_init_nested_evidence,
@@ -132,34 +116,8 @@ MODULE_LOAD = Cause(
         "CUPTI_ACTIVITY_KIND_JIT",
         "PROFILER_OVERHEAD",
     ),
-    advice=advice(
-        "Warm up before measuring: run each kernel once.",
-        "CUDA_MODULE_LOADING=EAGER moves the cost to the start; compile for this architecture (-gencode) so that nothing is JIT-compiled; keep the compilation cache (CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE).",
-        pytorch=words(
-            "Warm up before measuring and before serving: run each kernel once.",
-            "CUDA_MODULE_LOADING=EAGER moves the cost to the start; keep the compilation caches (TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR, CUDA_CACHE_PATH).",
-            source="lazy_loading",
-        ),
-        jax=words(
-            "Run each jitted function once during warm-up; keep compiled programs across runs (jax_compilation_cache_dir). Use fixed shapes: each new shape is compiled (JAX_LOG_COMPILES=1 shows it).",
-            source="jax_cache",
-        ),
-        tensorflow=words(
-            "Run each tf.function once during warm-up. Use fixed shapes or an input_signature: each new shape is traced and compiled.",
-            source="tf_gpu",
-        ),
-        cupy=words(
-            "Run each kernel once during warm-up; keep CuPy's kernel cache (CUPY_CACHE_DIR) across runs and nodes.",
-            source="cupy_speed",
-        ),
-    ),
-    picture="""
-device  [==A==)........................[==next==)
-thread         [launch, loads its code     ]
-""",
     bottleneck="startup",
     shade=1,
-    sources=("lazy_loading", "overhead"),
     thresholds=(
         Threshold(
             "slow_factor",
@@ -172,48 +130,18 @@ thread         [launch, loads its code     ]
         Threshold("long", format_ns(call_facts.LONG_NS), "limit used there, and if most launches are first ones"),
     ),
     rows=(EvidenceRows.OVERHEAD, EvidenceRows.CALL),
-    confirm=(
-        'A launch call of a kernel that runs for the first time takes a millisecond or more. The overhead row says "Module loading" or "Lazy function loading", or the call is cuModuleLoadData or cuLibraryLoadData.',
-        "With CUDA_MODULE_LOADING=EAGER the time moves to the start of the program.",
-    ),
-    confused_with=(
-        Lookalike("launch_call", "There, the launch call is slow each time."),
-        Lookalike("context_init", "The context is created once, before any code is loaded."),
-        Lookalike("graph_build", "cudaGraphInstantiate loads the code of its nodes, too."),
-    ),
     variants=(
         Variant(
             "lazy",
             "first use of a kernel",
             "warm up, or load early with CUDA_MODULE_LOADING=EAGER",
-            advice(
-                "Run each kernel once during warm-up; CUDA_MODULE_LOADING=EAGER moves the cost to the start.",
-                pytorch=words(
-                    "Run each kernel once during warm-up; CUDA_MODULE_LOADING=EAGER moves the cost to the start.",
-                    "torch.backends.cudnn.benchmark=True tries several kernels for each new shape: keep shapes fixed, or switch it off.",
-                    source="lazy_loading",
-                ),
-            ),
             labels=(FIRST_LAUNCH, call_facts.FIRST_USE, COPIED),
         ),
         Variant(
             "library",
             "a module is loaded",
             "load modules once; keep compiled code, CUDA_CACHE_PATH",
-            advice(
-                "Load modules and libraries once, before the loop. Code made at run time (NVRTC, PTX) is compiled in each run. Save it, ship code for this architecture, or keep the driver's cache (CUDA_CACHE_PATH).",
-                pytorch=words(
-                    "Code made at run time is loaded again in each run: keep the caches (TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR, CUDA_CACHE_PATH), and avoid recompilation by fixed shapes.",
-                    source="lazy_loading",
-                    fix="keep compiled code: caches of Triton and inductor, CUDA_CACHE_PATH",
-                ),
-                jax=words(
-                    "Compiled programs are loaded again in each run: keep them (jax_compilation_cache_dir), and use fixed shapes to avoid recompilation.",
-                    source="jax_cache",
-                    fix="keep compiled programs: jax_compilation_cache_dir",
-                ),
-            ),
-            call=matching(r"(Module|Library)Load|cuLink|nvrtc"),
+            call=matching("(Module|Library)Load|cuLink|nvrtc"),
         ),
         Variant("other", "", "warm up before measuring and before serving"),
     ),
@@ -255,54 +183,22 @@ GRAPH_CREATION = Cause(
     meaning="The launching thread was capturing, instantiating, updating or uploading a CUDA graph.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME",),
-    advice=advice(
-        "Build graphs once and replay them; update parameters in place instead of instantiating again.",
-        "Varying sizes force new captures: pad to a few sizes.",
-        pytorch=words(
-            "Capture once per shape and replay. Varying shapes force new captures (torch.compile(mode='reduce-overhead') captures each shape separately): pad to a few sizes, or mark dimensions dynamic.",
-            source="torch_graphs",
-        ),
-    ),
-    picture="""
-device  [==A==).......................[==graph==)
-thread         [capture][instantiate][launch]
-""",
     bottleneck="startup",
     shade=2,
-    sources=("cuda_graphs",),
     rows=(EvidenceRows.CALL,),
-    confirm=(
-        "In the CUDA API row, cudaStreamBeginCapture to cudaStreamEndCapture, cudaGraphInstantiate, cudaGraphExecUpdate or cudaGraphUpload covers the gap. In a steady loop it should come once.",
-    ),
-    confused_with=(
-        Lookalike("launch_call", "cudaGraphLaunch itself: launching is not building."),
-        Lookalike("module_load", "The first instantiation may load code."),
-    ),
     variants=(
-        Variant(
-            "capture",
-            "a graph is captured",
-            "capture once for each shape and replay",
-            advice("Capture once for each shape, before the loop; pad varying shapes to a few sizes."),
-            labels=(CAPTURE,),
-        ),
+        Variant("capture", "a graph is captured", "capture once for each shape and replay", labels=(CAPTURE,)),
         Variant(
             "instantiate",
             "a graph is instantiated",
             "update the graph in place: cudaGraphExecUpdate",
-            advice(
-                "Instantiate once and use cudaGraphExecUpdate if only parameters change; cudaGraphUpload ahead of the launch."
-            ),
-            call=matching(r"Instantiate"),
+            call=matching("Instantiate"),
         ),
         Variant(
             "update",
             "a graph is updated",
             "keep one executable graph for each shape",
-            advice(
-                "Keep one executable graph for each shape and launch that, or change only the nodes that differ (cudaGraphExecKernelNodeSetParams)."
-            ),
-            call=matching(r"GraphExec\w*(Update|SetParams)"),
+            call=matching("GraphExec\\w*(Update|SetParams)"),
         ),
         Variant("other", "", "build graphs once and replay them"),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.causes import blocking_copy, sync
-from nsysdiag.causes.cause import Cause, Lookalike, Variant, advice, words
+from nsysdiag.causes.cause import Cause, Variant
 from nsysdiag.causes.evidence import LATENCY_LIMIT, EvidenceLayer, HostEvidence, Threshold, plain_layer
 from nsysdiag.events.host_functions import HOST_FUNCTIONS, SLACK_NS
 from nsysdiag.events.rows import NamedRows
@@ -26,58 +26,20 @@ STREAM_WAIT = Cause(
     meaning="The operation was launched, but cudaStreamWaitEvent held its stream until an operation of another stream was done.",
     side="device",
     tables=("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT"),
-    advice=advice(
-        "The dependency may be too coarse: record the event right after the producer, and let independent work run in between."
-    ),
-    picture="""
-stream 7  [==producer==)
-stream 9  (wait event)       [==next==)
-""",
     bottleneck="sync",
     shade=1,
-    sources=("stream_sync", "asynchronous"),
     thresholds=(
         Threshold("slack", format_ns(gaps.SLACK_NS), "the producer may end this long before the gap begins"),
         LATENCY_LIMIT,
-    ),
-    confirm=(
-        "The stream of the next operation has a cudaStreamWaitEvent before it. The event was recorded behind an operation of another stream, or another GPU, that ends where the gap ends.",
-        "Draw the streams below each other: only one of them works at a time.",
-    ),
-    confused_with=(
-        Lookalike("sync", "There, the host waits; here, only a stream does."),
-        Lookalike("stream_barrier", "The same without an event, by the legacy default stream."),
-        Lookalike("dispatch", "After the event, the next operation still has its usual launch latency."),
     ),
     variants=(
         Variant(
             "communication",
             "for communication",
             "start it earlier, in smaller buckets",
-            advice(
-                "The next work needs a collective's result: start it earlier or in smaller pieces, and put independent work in between.",
-                pytorch=words(
-                    "The next work needs a collective's result: start it earlier or in smaller pieces (DistributedDataParallel bucket_cap_mb, FSDP prefetch). Put independent work in between.",
-                    source="tuning_guide",
-                ),
-                jax=words(
-                    "The next work needs a collective's result: let XLA overlap collectives with compute (--xla_gpu_enable_latency_hiding_scheduler), and choose shardings that need fewer of them.",
-                    source="jax_gpu",
-                ),
-                mpi=words(
-                    "The next work needs the exchanged data: compute the boundary first, and exchange it while the interior runs on another stream.",
-                    source="mpi_cuda",
-                ),
-            ),
             labels=(WAITS_FOR_COMMUNICATION,),
         ),
-        Variant(
-            "copy",
-            "for a copy",
-            "start the copy earlier, on a stream of its own",
-            advice("Start the copy earlier, on a stream of its own, while kernels of the step before still run."),
-            labels=(WAITS_FOR_COPY,),
-        ),
+        Variant("copy", "for a copy", "start the copy earlier, on a stream of its own", labels=(WAITS_FOR_COPY,)),
         Variant("device", "for another device", "balance the work of the devices", labels=(OTHER_DEVICE,)),
         Variant("other", "", "record the event right after the producer"),
     ),
@@ -118,25 +80,9 @@ HOST_FUNCTION = Cause(
     meaning="The operation was launched, but a host function before it in its stream had not returned: cudaLaunchHostFunc, or a host node of a CUDA graph.",
     side="device",
     tables=(HOST_FUNCTIONS,),
-    advice=advice(
-        "The stream does nothing until the host function returns, and one thread of the driver runs all of them. Let it only signal another thread, or put it on a stream of its own behind an event.",
-    ),
-    picture="""
-stream 7  [==A==)(host function       )[==next==)
-thread    [launch]
-""",
     bottleneck="sync",
-    sources=("host_functions",),
     thresholds=(
         Threshold("slack", format_ns(SLACK_NS), "the function may end this long before the next operation begins"),
-    ),
-    confirm=(
-        "The row of the stream shows a host function that ends where the gap ends. Recent versions of Nsight Systems record them (CUDA 13.1 or newer).",
-    ),
-    confused_with=(
-        Lookalike("stream_wait", "There, an event holds the stream."),
-        Lookalike("device_stall", "The same in a trace without rows of host functions."),
-        Lookalike("sync", "A synchronization behind a host function waits for that, not for the GPU."),
     ),
     variants=(Variant("other", "", "return at once from the host function"),),
     accepted=True,
@@ -168,32 +114,9 @@ STREAM_BARRIER = Cause(
     meaning="The operations run on different streams, one of them the legacy default stream. It waits for all blocking streams, and they wait for it.",
     side="device",
     tables=("TARGET_INFO_CUDA_STREAM",),
-    advice=advice(
-        "Use explicit non-blocking streams (cudaStreamCreateWithFlags), or compile with --default-stream per-thread.",
-        pytorch=words(
-            "Put the work of both sides on separate streams (with torch.cuda.stream(...)). The default stream waits for blocking streams, and they wait for it.",
-            source="cuda_semantics",
-        ),
-        cupy=words(
-            "Use cupy.cuda.Stream(non_blocking=True), or CUPY_CUDA_PER_THREAD_DEFAULT_STREAM=1.", source="cupy_speed"
-        ),
-    ),
-    picture="""
-default   [==A==)
-stream 9          ....[==next==)      barrier between them
-""",
     bottleneck="sync",
     shade=2,
-    sources=("stream_sync",),
     thresholds=(LATENCY_LIMIT,),
-    confirm=(
-        "One operation is in the legacy default stream (stream 7 in Nsight Systems), the other in a blocking stream. They never overlap.",
-        "Compile with --default-stream per-thread, or create streams with cudaStreamNonBlocking: the gap disappears.",
-    ),
-    confused_with=(
-        Lookalike("stream_wait", "There, an event orders the streams."),
-        Lookalike("dispatch", "Operations of one stream."),
-    ),
     variants=(Variant("other", "", "use explicit non-blocking streams"),),
     accepted=True,
     device=stream_barrier_explained,

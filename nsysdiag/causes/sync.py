@@ -9,15 +9,10 @@ import numpy as np
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import BoolArray, Intervals, coverage, union
 from nsysdiag.causes.cause import (
-    KEEP_ON_DEVICE,
-    PIN_UPLOADS,
     Cause,
     EvidenceRows,
     Hint,
-    Lookalike,
     Variant,
-    advice,
-    words,
 )
 from nsysdiag.causes.evidence import (
     DRAINED,
@@ -133,54 +128,8 @@ CAUSE = Cause(
     meaning="The launching thread was inside a call that waits for the device, a stream or an event, so it could not launch.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME",),
-    advice=advice(
-        "Remove or delay the synchronization: launches on a stream are in order without it; synchronize only before the host reads a result.",
-        "Wait on the device instead of the host: cudaStreamWaitEvent between streams.",
-        "cudaEventQuery in a loop blocks the thread just as well; poll from another thread.",
-        pytorch=words(
-            "Remove or delay the synchronization: no .item(), .cpu(), print or NaN check on device values in the step; synchronize once per many steps.",
-            "Wait on the device instead of the host: stream.wait_event between streams.",
-            source="tuning_guide",
-        ),
-        jax=words(
-            "Remove or delay the synchronization: no block_until_ready, float() or print of an array in the step. JAX dispatches asynchronously until a value is needed.",
-            source="jax_async",
-        ),
-        tensorflow=words(
-            "Remove or delay the synchronization: no .numpy() or print of a tensor in the step; let a tf.function run several steps (steps_per_execution in Keras).",
-            source="tf_gpu",
-        ),
-        cupy=words(
-            "Remove or delay the synchronization: no .get(), float() or Device.synchronize() in the step; CuPy's calls are asynchronous until a value is needed.",
-            source="cupy_speed",
-        ),
-        openacc=words(
-            "A compute construct without async waits for its kernels: add async to constructs and updates, and one wait before the host needs the result.",
-            source="openacc",
-            fix="add async to compute constructs, and wait once",
-        ),
-        openmp_target=words(
-            "A target construct without nowait waits for its kernels. Add nowait and depend to target constructs and updates, and one taskwait before the host needs the result.",
-            source="openmp",
-            fix="add nowait to target constructs, and one taskwait",
-        ),
-        julia=words(
-            "Remove or delay the synchronization: no CUDA.@sync, Array(...) or scalar read of a CuArray in the step. Calls are asynchronous until a value is needed.",
-            source="julia",
-        ),
-        mpi=words(
-            "Synchronize the stream once before the MPI call that sends its result, not after each kernel. Launch the next interior work before it, so that both overlap.",
-            "Wait on the device instead of the host: cudaStreamWaitEvent between streams.",
-            source="mpi_cuda",
-        ),
-    ),
-    picture="""
-device  [==A==)..................[==next==)
-thread    [cudaStreamSynchronize] [launch]
-""",
     bottleneck="sync",
     shade=0,
-    sources=("api_sync", "asynchronous"),
     thresholds=(
         Threshold("spin", format_ns(SPIN_NS), "the longest pause between two queries of one wait"),
         DRAINED,
@@ -190,100 +139,33 @@ thread    [cudaStreamSynchronize] [launch]
         ),
     ),
     rows=(EvidenceRows.CALL,),
-    confirm=(
-        "In the CUDA API row of the launching thread, a cudaStreamSynchronize, cudaDeviceSynchronize, cudaEventSynchronize or a query in a loop covers the gap, or its beginning.",
-        "The call begins while the GPU is busy, and the queue drains during the call.",
-        "Remove the call in one step, or move it to every tenth one. `nsysdiag whatif TRACE --without sync` predicts the step.",
-    ),
-    confused_with=(
-        Lookalike(
-            "blocking_copy",
-            "A cudaMemcpy waits for the device as well. It is a copy; pinned memory or an asynchronous call avoids the wait.",
-        ),
-        Lookalike("stream_wait", "There, the host does not wait: an event holds a stream."),
-        Lookalike(
-            "host_compute",
-            "Host code after the wait. The synchronization exposed this time, so the finding counts it to the wait, up to the length of the wait.",
-        ),
-        Lookalike("lock_wait", "A thread that waits for a thread that synchronizes."),
-    ),
     variants=(
         Variant(
             "read_back",
             "a value is read back",
             "keep the value on the device and read it every n steps",
-            KEEP_ON_DEVICE,
             hint=Hint.AFTER_READ_BACK,
         ),
         Variant(
             "upload",
             "pageable memory is uploaded",
             "build the value once on the device, or pin it and do not wait",
-            PIN_UPLOADS,
             hint=Hint.AFTER_UPLOAD,
         ),
         Variant(
             "query_spin",
             "a query is repeated in a loop",
             "wait with an event made with cudaEventBlockingSync, or poll from another thread",
-            advice(
-                "cudaEventQuery or cudaStreamQuery in a loop holds the launching thread: make the event with cudaEventBlockingSync and wait for it in another thread."
-            ),
             labels=(SPINS,),
         ),
         Variant(
             "other_device",
             "waits for another device",
             "order the devices by events, not by the host",
-            advice(
-                "Let the devices wait for each other: cudaStreamWaitEvent on an event of the other device instead of a host synchronization. Use one launching thread or process per GPU."
-            ),
             labels=(OTHER_DEVICE,),
         ),
-        Variant(
-            "event",
-            "waits for an event",
-            "wait on the device: cudaStreamWaitEvent",
-            advice(
-                "Wait on the device instead of the host: cudaStreamWaitEvent in place of cudaEventSynchronize.",
-                pytorch=words(
-                    "Wait on the device instead of the host: stream.wait_event(event) (cudaStreamWaitEvent) in place of event.synchronize().",
-                    source="cuda_semantics",
-                    fix="wait on the device: stream.wait_event",
-                ),
-                cupy=words(
-                    "Wait on the device instead of the host: Stream.wait_event in place of Event.synchronize.",
-                    source="cupy_speed",
-                    fix="wait on the device: Stream.wait_event",
-                ),
-            ),
-            labels=(EVENT,),
-        ),
-        Variant(
-            "device",
-            "waits for the whole device",
-            "take cudaDeviceSynchronize out of the step",
-            advice(
-                "Take cudaDeviceSynchronize out of the step: work on one stream is in order without it. Measure time with CUDA events, which do not stop the host.",
-                "If the wait must stay, cudaDeviceScheduleBlockingSync frees its CPU for other threads.",
-                pytorch=words(
-                    "Take torch.cuda.synchronize (cudaDeviceSynchronize) out of the step; measure time with CUDA events (torch.cuda.Event(enable_timing=True)), which do not stop the host.",
-                    source="cuda_semantics",
-                    fix="take torch.cuda.synchronize out of the step",
-                ),
-                cupy=words(
-                    "Take Device.synchronize (cudaDeviceSynchronize) out of the step; measure time with CUDA events (cupyx.profiler.benchmark), which do not stop the host.",
-                    source="cupy_speed",
-                    fix="take Device.synchronize out of the step",
-                ),
-                mpi=words(
-                    "Call cudaDeviceSynchronize in the step only before MPI calls that need the result. Better wait there for one stream (cudaStreamSynchronize), so that other work overlaps with the exchange.",
-                    source="mpi_cuda",
-                    fix="wait for one stream, and only before MPI calls",
-                ),
-            ),
-            labels=(DEVICE,),
-        ),
+        Variant("event", "waits for an event", "wait on the device: cudaStreamWaitEvent", labels=(EVENT,)),
+        Variant("device", "waits for the whole device", "take cudaDeviceSynchronize out of the step", labels=(DEVICE,)),
         Variant("stream", "waits for a stream", "synchronize once per many steps", labels=(STREAM,)),
         Variant("other", "", "remove or delay the synchronization"),
     ),

@@ -8,7 +8,7 @@ import numpy as np
 
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import BoolArray
-from nsysdiag.causes.cause import Cause, EvidenceRows, Lookalike, Variant, advice, matching, words
+from nsysdiag.causes.cause import Cause, EvidenceRows, Variant, matching
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, named
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import process_of
@@ -88,60 +88,16 @@ LOCK_WAIT = Cause(
     meaning="The launching thread waited for a lock, a condition variable, a semaphore or a barrier: another thread had to act first.",
     side="host",
     tables=("OSRT_API",),
-    advice=advice(
-        "Find who holds the lock or fills the queue: that thread is the root.",
-        "Hold locks for a shorter time: prepare work outside them, use one lock per queue, and hold none while launching.",
-        "An empty queue means that its producer is too slow: use more workers, or prepare work ahead.",
-        pytorch=words(
-            "Find who holds the lock or fills the queue: that thread is the root.",
-            "Python: the GIL shows as pthread_cond_timedwait of about 5 ms; move work to processes, or release the GIL.",
-            "An empty input queue means that the workers are too slow: use more workers, prefetching, or cheaper decoding.",
-            source="gil",
-        ),
-    ),
-    picture="""
-device  [==A==)....................[==next==)
-thread         [pthread_cond_wait][launch]
-""",
     bottleneck="host",
     shade=0,
-    sources=("nsight_osrt", "gil"),
     rows=(EvidenceRows.OS_CALL,),
-    confirm=(
-        "In the row of OS calls of the launching thread, pthread_mutex_lock, pthread_cond_wait, sem_wait or futex covers the gap. The report names the thread that ended the wait, and what it did meanwhile.",
-        "Show both threads in Nsight Systems: the call that wakes the launching thread ends where the wait ends.",
-    ),
-    confused_with=(
-        Lookalike("data_loading", "The same wait; there, the other thread is a data loading worker."),
-        Lookalike("blocked", "There, the call is not traced, as for CPython's timed waits."),
-        Lookalike("off_cpu", "There, the thread was ready to run and had no CPU."),
-        Lookalike("sync", "The other thread may be in a synchronization, which is then the root cause."),
-    ),
     variants=(
-        Variant(
-            "gil",
-            "the GIL",
-            "move the other threads' Python work to processes",
-            advice(
-                "Another Python thread held the GIL: move its work to processes, to code that releases the GIL, or to a free-threaded build.",
-                "A shorter sys.setswitchinterval() lets the launching thread in sooner.",
-                pytorch=words(
-                    "Another Python thread held the GIL: move its work to processes (DataLoader(num_workers > 0) instead of threads) or to code that releases it. A free-threaded build has no GIL.",
-                    "A shorter sys.setswitchinterval() lets the launching thread in sooner.",
-                    source="gil",
-                ),
-            ),
-            labels=(INTERPRETER_LOCK,),
-        ),
+        Variant("gil", "the GIL", "move the other threads' Python work to processes", labels=(INTERPRETER_LOCK,)),
         Variant(
             "timed",
             "a timed wait",
             "find the thread that should signal; in Python, release the GIL",
-            advice(
-                "The thread waits for a signal or a timeout: find the thread that should signal, and signal instead of polling.",
-                "In CPython, pthread_cond_timedwait of about 5 ms is the wait for the GIL: move the other threads' Python work to processes, or release the GIL.",
-            ),
-            call=matching(r"cond_(timed|clock)wait"),
+            call=matching("cond_(timed|clock)wait"),
         ),
         Variant("other", "", "find the thread that holds the lock or fills the queue"),
     ),
@@ -170,46 +126,17 @@ SLEEP = Cause(
     meaning="The launching thread slept, or created or awaited a process or thread.",
     side="host",
     tables=("OSRT_API",),
-    advice=advice(
-        "Remove the sleep or the polling interval; wait on a condition instead.",
-        "Keep worker processes and threads alive: a pool instead of one for each task.",
-        pytorch=words(
-            "Remove the sleep or the polling interval; wait on a condition instead.",
-            "Keep worker processes alive: DataLoader(persistent_workers=True).",
-            source="data_loader",
-        ),
-    ),
-    picture="""
-device  [==A==)..............[==next==)
-thread         [nanosleep][launch]
-""",
     bottleneck="host",
     shade=1,
-    sources=("nsight_osrt",),
     rows=(EvidenceRows.OS_CALL,),
-    confirm=(
-        "In the row of OS calls, nanosleep, usleep, waitpid, fork or pthread_join covers the gap. A polling loop shows many short sleeps of equal length.",
-    ),
-    confused_with=(
-        Lookalike("lock_wait", "A timed wait that another thread ends earlier."),
-        Lookalike("blocked", "A sleep in a call that is not traced."),
-    ),
     variants=(
         Variant(
             "processes",
             "processes or threads are created and end",
             "keep them alive: a pool of threads or processes",
-            advice(
-                "Keep worker processes and threads alive: a pool instead of one for each task.",
-                pytorch=words(
-                    "Keep worker processes and threads alive: DataLoader(persistent_workers=True), a thread pool.",
-                    source="data_loader",
-                    fix="keep them alive: persistent_workers=True",
-                ),
-            ),
-            call=matching(r"fork|clone|spawn|exec|pthread_|thrd_|wait|popen|pclose|system"),
+            call=matching("fork|clone|spawn|exec|pthread_|thrd_|wait|popen|pclose|system"),
         ),
-        Variant("sleeps", "the thread sleeps", "remove the sleep", call=matching(r"sleep|pause|alarm")),
+        Variant("sleeps", "the thread sleeps", "remove the sleep", call=matching("sleep|pause|alarm")),
         Variant("other", "", "wait on a condition instead"),
     ),
     host=sleep_evidence,

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from nsysdiag.bottlenecks import BOTTLENECK_IDS
 from nsysdiag.causes import CAUSES
-from nsysdiag.comparison.side import IDLE, LENGTH, by_iterations
+from nsysdiag.comparison.sides import IDLE, LENGTH, by_iterations
 from nsysdiag.config.settings import disabled_causes
 from nsysdiag.events.gpu_metric_names import METRICS, MetricUnit
 from nsysdiag.fields import NO_BUDGET, SUM, ZERO_IF_NONE, Needs, NumberUnit, WhyNone, fields_of, leaves, markers_of

@@ -14,7 +14,8 @@ from nsysdiag.ci.facts import FAIL
 from nsysdiag.cli import options
 from nsysdiag.cli.console import note
 from nsysdiag.cli.settings import analyze_trace, changes_analysis, refuse_analysis_settings
-from nsysdiag.comparison.pairing import CutAlike, read_from
+from nsysdiag.comparison.sides import read_from
+from nsysdiag.comparison.units import CutAlike
 from nsysdiag.document.words import counted
 from nsysdiag.messages import NotComparableError, UsageError, printable
 from nsysdiag.saved import is_saved_report, read_side
@@ -91,8 +92,8 @@ def compared(
 ) -> Comparison:
     """Both sides compared; with a baseline, by the runs of it that belong together. Raises what `compare_sides` does,
     and UsageError for a prediction together with a baseline."""
+    from nsysdiag.comparison.compare import BaselineRuns, compare_with_baseline
     from nsysdiag.comparison.predicted import compare_sides
-    from nsysdiag.comparison.with_baseline import BaselineRuns, compare_with_baseline
     from nsysdiag.report import Report
 
     if base is None:

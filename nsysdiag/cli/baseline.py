@@ -119,7 +119,7 @@ def _report(path: Path, file: "FromFile", *, quiet: bool) -> "Report":
     from msgspec.structs import replace
 
     from nsysdiag.cli.settings import analyze_trace
-    from nsysdiag.comparison.pairing import require_names
+    from nsysdiag.comparison.sides import require_names
     from nsysdiag.messages import NotComparableError
     from nsysdiag.saved import is_saved_report, read_report
 

@@ -83,8 +83,8 @@ def compare(
     )
     from nsysdiag.cli.output import concluding, plan, write_all
     from nsysdiag.cli.settings import budgets_of_options, settings_of_file
-    from nsysdiag.comparison.pairing import require_names
     from nsysdiag.comparison.show.registry import RENDERERS
+    from nsysdiag.comparison.sides import require_names
     from nsysdiag.formats.documents import DocumentKind
     from nsysdiag.saved import is_saved_report
     from nsysdiag.share.names import Names

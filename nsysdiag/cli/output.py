@@ -18,8 +18,8 @@ from nsysdiag.ci.facts import FAIL, IGNORE, WARN
 from nsysdiag.cli import options
 from nsysdiag.cli.console import BROKEN_BUDGET, complain, emit, emit_text, note
 from nsysdiag.cli.settings import changes_analysis, say_found, say_unpriced
+from nsysdiag.formats import FORMATS, RenderOptions, format_for
 from nsysdiag.formats.documents import REPORT, Destination, DocumentKind, check, content, rendered, write
-from nsysdiag.formats.format import FORMATS, RenderOptions, format_for
 from nsysdiag.messages import JSON, TEXT, OutputError, UsageError, printable
 
 if TYPE_CHECKING:

@@ -20,9 +20,8 @@ from nsysdiag.trace.capabilities import KINDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant
+    from nsysdiag.causes.cause import Advice, Cause, RuleWords, SourceDocument, Variant
     from nsysdiag.causes.evidence import Threshold
-    from nsysdiag.causes.sources import SourceDocument
     from nsysdiag.findings.rules import FindingRule
 
 SEVERAL = "Findings that are not causes"
@@ -38,26 +37,37 @@ class RulePage(Struct, frozen=True):
     id: str
     title: str
     meaning: str
-    picture: str
+    words: RuleWords
     tables: tuple[str, ...]
     thresholds: tuple[Threshold, ...]
-    advice: Advice
     sources: tuple[SourceDocument, ...]
     color: str
     side: str = "finding"
     kinds: tuple[Variant, ...] = ()
     unresolved: bool = False
     bottleneck: str | None = None
-    confirm: tuple[str, ...] = ()
-    confused_with: tuple[Lookalike, ...] = ()
+
+    @property
+    def picture(self) -> str:
+        """The timeline, without the line ends around it."""
+        return self.words.picture.strip("\n")
 
     def record(self) -> dict[str, object]:
         """The page as JSON has it."""
-        plain = {name: getattr(self, name) for name in self.__struct_fields__ if name not in ("advice", "kinds")}
+        plain = {name: getattr(self, name) for name in self.__struct_fields__ if name not in ("words", "kinds")}
+        looks = [{"cause": cause, "difference": text} for cause, text in self.words.confused_with.items()]
         kinds = [
-            {"id": kind.id, "title": kind.title, "fix": kind.fix, **_advice_record(kind.advice)} for kind in self.kinds
+            {"id": kind.id, "title": kind.title, "fix": kind.fix, **_advice_record(self.words.advice_for(kind.id))}
+            for kind in self.kinds
         ]
-        return {**to_builtins(plain), **_advice_record(self.advice), "kinds": kinds}
+        return {
+            **to_builtins(plain),
+            **_advice_record(self.words.advice_for()),
+            "picture": self.picture,
+            "confirm": list(self.words.confirm),
+            "confused_with": looks,
+            "kinds": kinds,
+        }
 
 
 def _advice_record(advice: Advice) -> dict[str, object]:
@@ -79,8 +89,6 @@ def pages() -> list[RulePage]:
             kinds=cause.variants,
             unresolved=cause.unresolved,
             bottleneck=cause.bottleneck,
-            confirm=cause.confirm,
-            confused_with=cause.confused_with,
         )
         for order, cause in enumerate(CAUSES.values(), 1)
     ]
@@ -88,19 +96,8 @@ def pages() -> list[RulePage]:
 
 
 def _page(rule: Cause | FindingRule, order: int | None, color: str, **of_cause: Any) -> RulePage:
-    return RulePage(
-        order,
-        rule.id,
-        rule.title,
-        rule.meaning,
-        rule.picture.strip("\n"),
-        rule.tables,
-        thresholds_of(rule.id),
-        rule.advice,
-        sources_of(rule.id),
-        color,
-        **of_cause,
-    )
+    known = (rule.id, rule.title, rule.meaning, rule.words, rule.tables, thresholds_of(rule.id), sources_of(rule.id))
+    return RulePage(order, *known, color, **of_cause)
 
 
 def page_of(rule_id: str) -> RulePage:
@@ -167,16 +164,16 @@ def one_text(page: RulePage) -> str:
     lines += [f"  {line}".rstrip() for line in page.picture.splitlines()]
     lines += ["", "evidence tables", *(f"  {table}" for table in page.tables)]
     lines += [] if page.tables else ["  none: it is what remains"]
-    lines += ["", "how to confirm it", *(f"  - {each}" for each in page.confirm)] if page.confirm else []
-    lines += ["", "confused with"] if page.confused_with else []
-    lines += [f"  - {each.cause}: {each.difference}" for each in page.confused_with]
+    lines += ["", "how to confirm it", *(f"  - {each}" for each in page.words.confirm)] if page.words.confirm else []
+    lines += ["", "confused with"] if page.words.confused_with else []
+    lines += [f"  - {cause}: {difference}" for cause, difference in page.words.confused_with.items()]
     rows = [(each.name, each.value, each.meaning) for each in page.thresholds]
     lines += ["", "thresholds", *aligned(("name", "default", "meaning"), rows, indent="  ").splitlines()]
-    lines += ["", "advice", *_listed(page.advice, "  ")]
+    lines += ["", "advice", *_listed(page.words.advice_for(), "  ")]
     titled = [kind for kind in page.kinds if kind.title]
     lines += ["", "kinds, each with its fix"] if titled else []
     for kind in titled:
-        lines += [f"  - {kind.title}: {kind.fix}", *_listed(kind.advice, "      ")]
+        lines += [f"  - {kind.title}: {kind.fix}", *_listed(page.words.advice_for(kind.id), "      ")]
     lines += ["", "sources", *(f"  - {source}" + (f" <{source.url}>" if source.url else "") for source in page.sources)]
     return "\n".join(lines) + "\n"
 
@@ -185,11 +182,12 @@ def one_markdown(page: RulePage) -> str:
     """One rule in full, under a heading, each part under one below it."""
     parts = [f"## `{page.id}`: {page.title}", page.meaning, *_place(page)]
     parts += ["### On the timeline", f"```text\n{page.picture}\n```"]
-    parts += ["### How to confirm it", _bullets(page.confirm)] if page.confirm else []
-    parts += ["### What to do", *_advice(page.advice)] if page.advice else []
-    for kind in page.kinds:
-        parts += [f"### Variant: {kind.title}", f"In short: {kind.fix}.", *_advice(kind.advice)] if kind.title else []
-    looks = [f"`{each.cause}` ({CAUSES[each.cause].title}): {each.difference}" for each in page.confused_with]
+    parts += ["### How to confirm it", _bullets(page.words.confirm)] if page.words.confirm else []
+    advice = page.words.advice_for()
+    parts += ["### What to do", *_advice(advice)] if advice else []
+    for kind in (each for each in page.kinds if each.title):
+        parts += [f"### Variant: {kind.title}", f"In short: {kind.fix}.", *_advice(page.words.advice_for(kind.id))]
+    looks = [f"`{cause}` ({CAUSES[cause].title}): {text}" for cause, text in page.words.confused_with.items()]
     parts += ["### What it is confused with", _bullets(looks)] if looks else []
     tables = [f"`{table}`" + (f" (`{OPTIONS[table]}`)" if table in OPTIONS else "") for table in page.tables]
     parts += ["### Evidence and thresholds"]

@@ -379,14 +379,14 @@ class _Trial:
             return recorded(found, self.words, self.span, target, private, self.out.but(force=True))
 
     def _keep(self, documents: "dict[str, Record]") -> None:
-        from nsysdiag.formats import json_
+        from nsysdiag.formats import is_json
         from nsysdiag.formats.documents import write
         from nsysdiag.process import make_folder
         from nsysdiag.record import to_json
 
         make_folder(self.folder)
         for name, document in documents.items():
-            write(self.folder / name, to_json(document), force=False, is_ours=json_.is_ours)
+            write(self.folder / name, to_json(document), force=False, is_ours=is_json)
 
 
 def _told(finding: "Finding", promise: str) -> str:

@@ -1,17 +1,19 @@
-"""The whole comparison, step by step, and the sentences on its outcome."""
+"""The whole comparison, step by step; also with the runs of a baseline."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from msgspec import structs
+import numpy as np
+from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.comparison.facts import (
     COMPARISON_SCHEMA_VERSION,
     KIND,
+    BaselineUse,
     Change,
     Comparison,
     CountChange,
@@ -22,8 +24,7 @@ from nsysdiag.comparison.facts import (
     Unit,
     WorkChange,
 )
-from nsysdiag.comparison.gap_groups import GapGroupTable, cut_notes, gap_group_changes, gap_times, gaps_of, recaused
-from nsysdiag.comparison.headline import headline
+from nsysdiag.comparison.headline import headline, outcome_sentence, overall
 from nsysdiag.comparison.job import (
     Compared,
     StepChange,
@@ -33,26 +34,40 @@ from nsysdiag.comparison.job import (
     verdict_of,
     with_accounts,
 )
-from nsysdiag.comparison.matching import (
+from nsysdiag.comparison.rows import (
     GRAPH,
     MOST_KERNELS,
+    GapGroupTable,
     collective_changes,
     copy_changes,
+    cut_notes,
     finding_changes,
+    gap_group_changes,
+    gap_times,
+    gaps_of,
     kernel_changes,
     kernel_times,
     launch_metrics,
+    recaused,
     utilization_metrics,
     workload,
 )
-from nsysdiag.comparison.pairing import NOT_COMPARED, capture_notes, paired, settings_notes, uncompared, window_notes
-from nsysdiag.comparison.side import Capture
+from nsysdiag.comparison.sides import (
+    LENGTH,
+    NOT_COMPARED,
+    Capture,
+    capture_notes,
+    paired,
+    read_from,
+    settings_notes,
+    uncompared,
+    window_notes,
+)
+from nsysdiag.comparison.significance import FEWEST_RUNS, Values, spread_of, strays
 from nsysdiag.comparison.step_pairs import aligned_steps
 from nsysdiag.comparison.units import ITERATIONS, DeviceSides, OneRun, in_units
 from nsysdiag.comparison.waterfall import (
-    IMPROVED,
     MIXED,
-    REGRESSED,
     SAME,
     UNKNOWN,
     DeviceChanges,
@@ -63,17 +78,15 @@ from nsysdiag.comparison.waterfall import (
     cut,
     judged_together,
     moves,
-    outweighed,
     renaming,
-    too_small,
     waterfall,
 )
-from nsysdiag.comparison.work import family_changes, goes_with, work_changes, work_sentence
+from nsysdiag.comparison.work import family_changes, goes_with, work_changes
 from nsysdiag.fields import Sentence, SettingValue
 from nsysdiag.phrases import finished, unfinished
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import CauseInfo, Report, Tool
-from nsysdiag.units import format_ns, format_share, format_signed_share
+from nsysdiag.units import format_share, listed
 from nsysdiag.version import __version__
 
 WORK_TITLES = {
@@ -246,14 +259,15 @@ def _notes(
     return [*notes, *cut_notes([*sides.before, *sides.after])]
 
 
-def side_trace(report: Report) -> SideTrace:
-    """A capture as the comparison holds it."""
+def side_trace(report: Report | WhatIf) -> SideTrace:
+    """A capture as the comparison holds it, or the trace of a prediction."""
+    reasons = {device.window.reason for device in report.devices} if isinstance(report, Report) else set()
     return SideTrace(
         file=report.trace.file,
         size_bytes=report.trace.size_bytes,
         fingerprint=report.trace.fingerprint,
         nsys_version=report.trace.nsys_version,
-        window=sorted({device.window.reason for device in report.devices}, key=typed.plain),
+        window=sorted(reasons, key=typed.plain),
         warnings=report.trace.warnings,
     )
 
@@ -272,58 +286,64 @@ def _strip(capture: Capture) -> Strip | None:
     return Strip(start_ns=mine.start_ns, end_ns=mine.end_ns, cause_ids=mine.cause_ids, level=mine.levels[-1])
 
 
-def outcome_sentence(unit: Unit, length: Change, step: StepChange | None, work: Sequence[WorkChange]) -> str:
-    """What became of a device: of its work and its time, and what the slow steps do to that."""
-    said = device_sentence(unit, length)
-    if any(row.differs for row in work):
-        said = f"{work_sentence(work, unit)}. {said}"
-    if step is not None and step.slow:
-        times = f"{format_ns(step.change.before_ns)} before and {format_ns(step.change.after_ns)} after"
-        said = f"{said} Some steps take more than twice the median one, which takes {times}."
-    return f"{said} The change may not be the reason: no whole steps are compared." if unit.part_of_step else said
+# A comparison with the runs of a baseline: which of them are compared, and what they tell of chance.
+
+MOST_NAMED = 3
 
 
-def device_sentence(unit: Unit, length: Change) -> str:
-    """What became of a unit of work."""
-    what = "The mean iteration" if unit.kind == ITERATIONS else "The same work"
-    times = f"{what} takes {format_ns(length.after_ns)} instead of {format_ns(length.before_ns)}"
-    share = format_signed_share(length.change_ns, length.before_ns)
-    if outweighed(length):
-        return f"{times}: {share}, {interval_text(length)}. That may be chance: a verdict takes 99%."
-    if length.verdict == SAME and too_small(length):
-        least = format_share(length.least_ns, length.before_ns)
-        return f"{times}: {share}, {interval_text(length)}. That is too small to count: a verdict takes {least}."
-    if length.verdict == SAME:
-        seen = max(length.least_ns, (length.high_ns or 0) - length.change_ns, length.change_ns - (length.low_ns or 0))
-        return (
-            f"{what} takes {format_ns(length.before_ns)} before and {format_ns(length.after_ns)} after: no difference "
-            f"beyond chance. Less than {format_share(seen, length.before_ns)} would not be seen."
-        )
-    if length.verdict == UNKNOWN:
-        return f"{times}: the data do not show whether that is more than chance."
-    return f"{times}: {share}, {interval_text(length)}."
+class BaselineRuns(Struct, frozen=True):
+    """The runs of the baseline `name`, each with the name of its file; `damaged` are files that cannot be read."""
+
+    name: str
+    files: list[str]
+    reports: list[Report]
+    damaged: list[str]
 
 
-def interval_text(change: Change) -> str:
-    """The interval of a change as shares of the time before."""
-    if change.low_ns is None or change.high_ns is None:
-        return "no interval"
-    low, high = (format_signed_share(ns, change.before_ns) for ns in (change.low_ns, change.high_ns))
-    return f"95% interval {low} to {high}"
-
-
-def overall(devices: Sequence[DeviceComparison]) -> tuple[str, Sentence]:
-    """The verdict over all devices and its sentence: of the devices with that verdict, the one whose length changed
-    most."""
-    verdicts = {device.verdict for device in devices}
-    if {IMPROVED, REGRESSED} <= verdicts:
-        better = [device.key for device in devices if device.verdict == IMPROVED]
-        worse = [device.key for device in devices if device.verdict == REGRESSED]
-        return MIXED, f"Better on {', '.join(better)}, worse on {', '.join(worse)}."
-    verdict = next((each for each in (MIXED, REGRESSED, IMPROVED, UNKNOWN) if each in verdicts), SAME)
-    shown = max(
-        (device for device in devices if device.verdict == verdict),
-        key=lambda device: abs(device.length.change_ns) / max(device.length.before_ns, 1),
+def compare_with_baseline(runs: BaselineRuns, after: Sequence[Report], *, across_gpus: bool = False) -> Comparison:
+    """Compare the runs that belong together with those after. The captures before are in the order of `runs`. Raises
+    what `compare_reports` does."""
+    lengths = _lengths(runs.reports, after, across_gpus=across_gpus)
+    out = strays(lengths)
+    kept = [at for at in range(len(lengths)) if at not in out]
+    made = compare_reports([runs.reports[at] for at in kept], after, across_gpus=across_gpus)
+    left_out = [runs.files[at] for at in out]
+    spread = spread_of(lengths[kept])
+    use = BaselineUse(
+        name=runs.name,
+        runs=len(kept),
+        spread=None if spread is None else round(spread, 6),
+        sentence=_baseline_sentence(runs.name, len(kept), spread),
+        left_out=left_out,
+        damaged=runs.damaged,
     )
-    where = f"{shown.key}: " if len(devices) > 1 else ""
-    return verdict, where + shown.sentence
+    notes = [
+        *_files(left_out, "Left out of the baseline, too far from its other runs"),
+        *_files(runs.damaged, "Left out of the baseline, as they cannot be read"),
+    ]
+    before = read_from(made.before, [runs.files[at] for at in kept])
+    return replace(made, before=before, baseline=use, notes=[*notes, *made.notes])
+
+
+def _lengths(before: Sequence[Report], after: Sequence[Report], *, across_gpus: bool) -> Values:
+    """The lengths of the runs before on their slowest devices, in the unit of work that they share with those after.
+    Raises what `compare_reports` does."""
+    pairs, _notes = paired(before, after, across_gpus=across_gpus)
+    sides = [in_units(pair.before, pair.after).before for pair in pairs]
+    lengths = [[float(each.table[LENGTH].mean()) for each in captures] for captures in sides]
+    return np.asarray(np.max(lengths, axis=0), dtype=np.float64)
+
+
+def _baseline_sentence(name: str, count: int, spread: float | None) -> str:
+    runs = "1 run" if count == 1 else f"{count:,} runs"
+    if spread is None:
+        return (
+            f"Baseline {name} has {runs}: what differs from run to run is not known before there are {FEWEST_RUNS}. "
+            "A change may be no more than that."
+        )
+    return f"Baseline {name} has {runs}, whose steps differ by {format_share(spread, 1)} (standard deviation)."
+
+
+def _files(files: Sequence[str], what: str) -> list[str]:
+    few = [*files[:MOST_NAMED], *([f"{len(files) - MOST_NAMED:,} more"] if len(files) > MOST_NAMED else [])]
+    return [f"{what}: {listed(few)}."] if files else []

@@ -1,15 +1,37 @@
-"""A comparison in a line: how long a step takes before and after, and what changed most."""
+"""A comparison in words: a line on how long a step takes before and after and what changed most; the outcome of each
+device, and of all."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from nsysdiag.bottlenecks import noun_of
-from nsysdiag.comparison.facts import KERNELS, THREADS, JobComparison, Speedup
-from nsysdiag.comparison.job import LEAST_TOP, MEAN, MOST_TOP
+from nsysdiag.comparison.facts import (
+    KERNELS,
+    THREADS,
+    Change,
+    DeviceComparison,
+    JobComparison,
+    Speedup,
+    Unit,
+    WorkChange,
+)
+from nsysdiag.comparison.job import LEAST_TOP, MEAN, MOST_TOP, StepChange
+from nsysdiag.comparison.significance import LEAST_CHANGE
 from nsysdiag.comparison.units import ITERATIONS, PHASES
-from nsysdiag.comparison.waterfall import DECIDED, LEAST_CHANGE, LEAST_OF_RUN, MIXED, SAME, UNKNOWN, too_small
+from nsysdiag.comparison.waterfall import (
+    DECIDED,
+    IMPROVED,
+    LEAST_OF_RUN,
+    MIXED,
+    REGRESSED,
+    SAME,
+    UNKNOWN,
+    outweighed,
+    too_small,
+)
 from nsysdiag.comparison.work import work_sentence
+from nsysdiag.fields import Sentence
 from nsysdiag.units import format_ns, format_share, format_signed_ns, format_signed_share, format_two_ns
 
 OTHER_MEAN = 0.02
@@ -158,3 +180,60 @@ def _top(job: JobComparison, titles: Mapping[str, str]) -> str:
 def _lower(text: str) -> str:
     """As within a sentence: `CUDA` stays what it is."""
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
+
+
+def outcome_sentence(unit: Unit, length: Change, step: StepChange | None, work: Sequence[WorkChange]) -> str:
+    """What became of a device: of its work and its time, and what the slow steps do to that."""
+    said = device_sentence(unit, length)
+    if any(row.differs for row in work):
+        said = f"{work_sentence(work, unit)}. {said}"
+    if step is not None and step.slow:
+        times = f"{format_ns(step.change.before_ns)} before and {format_ns(step.change.after_ns)} after"
+        said = f"{said} Some steps take more than twice the median one, which takes {times}."
+    return f"{said} The change may not be the reason: no whole steps are compared." if unit.part_of_step else said
+
+
+def device_sentence(unit: Unit, length: Change) -> str:
+    """What became of a unit of work."""
+    what = "The mean iteration" if unit.kind == ITERATIONS else "The same work"
+    times = f"{what} takes {format_ns(length.after_ns)} instead of {format_ns(length.before_ns)}"
+    share = format_signed_share(length.change_ns, length.before_ns)
+    if outweighed(length):
+        return f"{times}: {share}, {interval_text(length)}. That may be chance: a verdict takes 99%."
+    if length.verdict == SAME and too_small(length):
+        least = format_share(length.least_ns, length.before_ns)
+        return f"{times}: {share}, {interval_text(length)}. That is too small to count: a verdict takes {least}."
+    if length.verdict == SAME:
+        seen = max(length.least_ns, (length.high_ns or 0) - length.change_ns, length.change_ns - (length.low_ns or 0))
+        return (
+            f"{what} takes {format_ns(length.before_ns)} before and {format_ns(length.after_ns)} after: no difference "
+            f"beyond chance. Less than {format_share(seen, length.before_ns)} would not be seen."
+        )
+    if length.verdict == UNKNOWN:
+        return f"{times}: the data do not show whether that is more than chance."
+    return f"{times}: {share}, {interval_text(length)}."
+
+
+def interval_text(change: Change) -> str:
+    """The interval of a change as shares of the time before."""
+    if change.low_ns is None or change.high_ns is None:
+        return "no interval"
+    low, high = (format_signed_share(ns, change.before_ns) for ns in (change.low_ns, change.high_ns))
+    return f"95% interval {low} to {high}"
+
+
+def overall(devices: Sequence[DeviceComparison]) -> tuple[str, Sentence]:
+    """The verdict over all devices and its sentence: of the devices with that verdict, the one whose length changed
+    most."""
+    verdicts = {device.verdict for device in devices}
+    if {IMPROVED, REGRESSED} <= verdicts:
+        better = [device.key for device in devices if device.verdict == IMPROVED]
+        worse = [device.key for device in devices if device.verdict == REGRESSED]
+        return MIXED, f"Better on {', '.join(better)}, worse on {', '.join(worse)}."
+    verdict = next((each for each in (MIXED, REGRESSED, IMPROVED, UNKNOWN) if each in verdicts), SAME)
+    shown = max(
+        (device for device in devices if device.verdict == verdict),
+        key=lambda device: abs(device.length.change_ns) / max(device.length.before_ns, 1),
+    )
+    where = f"{shown.key}: " if len(devices) > 1 else ""
+    return verdict, where + shown.sentence

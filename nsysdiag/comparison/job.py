@@ -22,8 +22,18 @@ from nsysdiag.comparison.facts import (
     Reason,
     Speedup,
 )
-from nsysdiag.comparison.pairing import NARROWING, DevicePair
-from nsysdiag.comparison.side import COMPUTE, IDLE, LENGTH, STEADY, WORK, Capture, Column, judged_phases
+from nsysdiag.comparison.sides import (
+    COMPUTE,
+    IDLE,
+    LENGTH,
+    NARROWING,
+    STEADY,
+    WORK,
+    Capture,
+    Column,
+    DevicePair,
+    judged_phases,
+)
 from nsysdiag.comparison.significance import Values, drawn_means, drawn_medians, freedom, interval
 from nsysdiag.comparison.units import DeviceSides
 from nsysdiag.comparison.waterfall import (

@@ -1,12 +1,16 @@
-"""A comparison with a prediction on a side: what it promises, or how good it was."""
+"""A comparison with a prediction on a side: what it promises, or how good it was. Each side is the step of each device,
+its four parts, and its idle time by cause."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from nsysdiag.comparison.compare import WORK_TITLES, compare_reports, redactions
+from nsysdiag import typed
+from nsysdiag.comparison.compare import WORK_TITLES, compare_reports, redactions, side_trace
 from nsysdiag.comparison.facts import (
     COMPARISON_SCHEMA_VERSION,
     KIND,
@@ -15,16 +19,29 @@ from nsysdiag.comparison.facts import (
     DeviceComparison,
     JobComparison,
     PartChange,
+    SideTrace,
     Unit,
 )
-from nsysdiag.comparison.job import DIFFER, MEAN, speedup, top_changes
-from nsysdiag.comparison.pairing import UNNAMED, refuse_models
-from nsysdiag.comparison.predicted_sides import DeviceLength, Length, OneSide, of_captures, of_prediction, replayed
-from nsysdiag.comparison.side import IDLE, WORK
+from nsysdiag.comparison.job import DIFFER, MEAN, SLOW, speedup, top_changes
+from nsysdiag.comparison.sides import (
+    IDLE,
+    LENGTH,
+    UNNAMED,
+    WORK,
+    Capture,
+    by_iterations,
+    by_phase,
+    by_window,
+    column,
+    in_all,
+    refuse_models,
+    working_devices,
+)
 from nsysdiag.comparison.units import STEP, OneRun
 from nsysdiag.comparison.waterfall import (
     IMPROVED,
     REGRESSED,
+    adding_up,
     change_between,
     change_of_part,
     moves,
@@ -32,21 +49,181 @@ from nsysdiag.comparison.waterfall import (
     waterfall,
 )
 from nsysdiag.diagnosis.facts import CANNOT_TELL
-from nsysdiag.fields import SettingValue
+from nsysdiag.fields import Sentence
 from nsysdiag.messages import NotComparableError, UsageError
-from nsysdiag.replay.facts import WhatIf
-from nsysdiag.report import Report, Tool
-from nsysdiag.units import format_ns, format_speedup, format_two_ns
+from nsysdiag.replay.facts import FourParts, WhatIf, WhatIfDevice
+from nsysdiag.replay.options import text_of
+from nsysdiag.report import CauseInfo, DeviceReport, Report, Tool
+from nsysdiag.units import format_ns, format_share, format_speedup, format_two_ns
 from nsysdiag.version import __version__
 
+LEDGER = "ledger."
 NOT_PREDICTED = (
     "Not predicted and not compared: kernels, gap groups, copies, collectives, launches, utilization and findings."
 )
 ONLY_THE_STEP = "Bounds are predicted for the whole length only."
 UNLIKE = 0.05
 """Lengths of the same trace that are further apart are not of the same steps."""
-Pair = tuple[DeviceLength, DeviceLength]
 Side = Sequence[Report | WhatIf]
+
+
+class Length(Struct, frozen=True):
+    """A time in ns; of a prediction with its bounds, None where they are not known. If they are too far apart for a
+    figure, it is not `sure`."""
+
+    ns: int
+    bounds: tuple[int, int] | None = None
+    sure: bool = True
+
+
+class DeviceLength(Struct, frozen=True):
+    """One device: its length, the four parts by name, and its idle time by cause."""
+
+    key: str
+    name: str
+    length: Length
+    parts: dict[str, int]
+    ledger: dict[str, int]
+
+
+class OneSide(Struct, frozen=True):
+    """A side: the job's length, that of each device, and how many steps are behind them. `options` are the changes of a
+    prediction; `notes` say what makes the side less certain."""
+
+    traces: list[SideTrace]
+    step: Length
+    count: int
+    devices: list[DeviceLength]
+    causes: list[CauseInfo]
+    options: str = ""
+    notes: list[Sentence] = field(default_factory=list)
+
+
+def of_prediction(found: WhatIf) -> OneSide:
+    """Raises NotComparableError for one that was refused, or has no device, UsageError for one without a change."""
+    file = found.trace.file
+    if found.refused is not None:
+        raise NotComparableError(f"the prediction of {file} was refused: {typed.plain(found.refused)}")
+    if not found.transforms:
+        raise UsageError(
+            f"the prediction of {file} changes nothing: it only lists predicted savings",
+            hint="predict a change: nsysdiag whatif TRACE --without CAUSE -o predicted.json",
+        )
+    if not found.devices:
+        raise NotComparableError(f"the prediction of {file} has no GPU work to compare")
+    options = text_of(found.transforms)
+    step = Length(found.predicted_ns, (found.low_ns, found.high_ns), not found.cannot_tell)
+    notes = list(found.caveats)
+    if found.identity is not None:
+        notes.append(
+            f"The model reproduces the recorded {found.per} to within "
+            f"{format_share(abs(found.identity.length_error), 1)}."
+        )
+    devices = [_predicted(each, step) for each in found.devices]
+    traces = [replace(side_trace(found), prediction=options)]
+    return OneSide(traces, step, found.steps, devices, found.causes, options, notes)
+
+
+def _predicted(device: WhatIfDevice, step: Length) -> DeviceLength:
+    """A device that keeps step with the job has the bounds of the job; of another one they are not known."""
+    ns = device.predicted_ns
+    bounds = None
+    if step.bounds is not None and abs(ns - step.ns) <= DIFFER * step.ns:
+        bounds = (min(step.bounds[0], ns), max(step.bounds[1], ns))
+    length = Length(ns, bounds, step.sure or bounds is None)
+    return DeviceLength(device.key, device.name, length, _parts(device.predicted), device.ledger)
+
+
+def replayed(found: WhatIf, side: OneSide) -> OneSide:
+    """The capture that a prediction was made of, as it was replayed: the same steps, so that what changes is the fix
+    alone. Any other capture, and that of a prediction that does not hold its idle time by cause, stays as it is."""
+    whole = all(each.ledger_now or not each.now.idle_ns for each in found.devices)
+    if not whole or [each.fingerprint for each in side.traces] != [found.trace.fingerprint]:
+        return side
+    devices = [
+        DeviceLength(each.key, each.name, Length(each.now_ns), _parts(each.now), each.ledger_now)
+        for each in found.devices
+    ]
+    return replace(side, step=Length(found.now_ns), count=found.steps, devices=devices, notes=[])
+
+
+def _parts(parts: FourParts) -> dict[str, int]:
+    return {name: getattr(parts, f"{name}_ns") for name in (*WORK, IDLE)}
+
+
+def of_captures(reports: Sequence[Report], per: str) -> OneSide:
+    """Captures as what the prediction is of. Raises NotComparableError where they have no GPU work or no steps,
+    InputError where a report is damaged."""
+    captures: list[list[Capture]] = []
+    for devices in in_all(working_devices(reports)):
+        found = [_capture(report, device, per) for report, device in zip(reports, devices, strict=True)]
+        known = [each for each in found if each is not None]
+        if len(known) == len(found):
+            captures.append(known)
+    if not captures:
+        files = " and ".join(dict.fromkeys(report.trace.file for report in reports))
+        raise NotComparableError(
+            f"no device has whole steps in {files}, and the prediction is of one",
+            hint="capture with NVTX ranges around the steps, or compare captures of both sides",
+        )
+    lengths = [_measured(each) for each in captures]
+    causes = {cause.id: cause for report in reports for cause in report.causes}
+    return OneSide(
+        traces=[side_trace(report) for report in reports],
+        step=max((each.length for each in lengths), key=lambda length: length.ns),
+        count=max(sum(map(_count, row)) for row in captures),
+        devices=lengths,
+        causes=list(causes.values()),
+        notes=_slow(captures),
+    )
+
+
+def _capture(report: Report, device: DeviceReport, per: str) -> Capture | None:
+    """One device in steps, by its iterations or else by the steps of the judged phases; or its window. None where it
+    has no steps."""
+    if per != STEP:
+        return by_window(report, device, 1.0)
+    found = by_iterations(report, device)
+    if found is not None and device.iterations is not None and device.iterations.closed:
+        return found
+    steps = [phase.steps for phase in report.phases if phase.judged]
+    known = [each for each in steps if each is not None and each.of_the_program]
+    count = sum(each.count for each in known)
+    return by_phase(report, device, float(count)) if count and len(known) == len(steps) else None
+
+
+def _count(capture: Capture) -> int:
+    """The steps behind a capture; those of phases are one entry."""
+    return capture.entries if capture.entries > 1 else max(round(capture.units), 1)
+
+
+def _measured(captures: Sequence[Capture]) -> DeviceLength:
+    """The mean over all steps of all captures, in whole numbers that add up."""
+    causes = sorted({name for each in captures for name in each.table if name.startswith(LEDGER)})
+
+    def mean(name: str) -> float:
+        return float(np.concatenate(column(captures, name)).mean())
+
+    length = round(mean(LENGTH))
+    parts = dict(zip((*WORK, IDLE), adding_up(np.array([mean(name) for name in (*WORK, IDLE)]), length), strict=True))
+    times = adding_up(np.array([mean(name) for name in causes]), parts[IDLE])
+    ledger = {name.removeprefix(LEDGER): ns for name, ns in zip(causes, times, strict=True)}
+    device = captures[0].device
+    return DeviceLength(device.key, device.name, Length(length), parts, ledger)
+
+
+def _slow(captures: Sequence[Sequence[Capture]]) -> list[Sentence]:
+    """A note if some steps take far longer than the median one."""
+    for row in captures:
+        lengths = np.concatenate(column(row, LENGTH))
+        median = float(np.median(lengths))
+        if float(lengths.max()) > SLOW * median > 0:
+            took = format_ns(round(median))
+            return [f"Some steps take more than twice the median one, which takes {took}; the mean is compared."]
+    return []
+
+
+Pair = tuple[DeviceLength, DeviceLength]
 
 
 def compare_sides(
@@ -54,10 +231,7 @@ def compare_sides(
 ) -> Comparison:
     """Compare captures, as `compare_reports` does, or a prediction on either side. Raises what that does; UsageError
     for a prediction that is not alone on its side or has no change; NotComparableError for one that was refused."""
-    left, right = (
-        [each for each in before if isinstance(each, Report)],
-        [each for each in after if isinstance(each, Report)],
-    )
+    left, right = ([each for each in side if isinstance(each, Report)] for side in (before, after))
     predicted = [each for each in (*before, *after) if isinstance(each, WhatIf)]
     if not predicted:
         return compare_reports(left, right, across_gpus=across_gpus, same_work=same_work)
@@ -67,52 +241,34 @@ def compare_sides(
     if len({each.per for each in predicted}) > 1:
         raise NotComparableError("one prediction is of a step, the other of a window")
     per = predicted[0].per
-    sides = [
+    one, two = (
         of_prediction(side[0]) if isinstance(side[0], WhatIf) else of_captures(reports, per)
         for side, reports in ((before, left), (after, right))
-    ]
+    )
     if left and isinstance(after[0], WhatIf):
-        sides[0] = replayed(after[0], sides[0])
-    return _compared(sides[0], sides[1], per, predicted, redactions(before, after), across_gpus=across_gpus)
-
-
-def _compared(
-    before: OneSide,
-    after: OneSide,
-    per: str,
-    predicted: Sequence[WhatIf],
-    settings: dict[str, SettingValue],
-    *,
-    across_gpus: bool,
-) -> Comparison:
-    pairs, notes = _paired(before, after, across_gpus=across_gpus)
-    before, after = (_of_devices(side, [pair[at] for pair in pairs]) for at, side in enumerate((before, after)))
-    causes = {cause.id: cause for cause in (*before.causes, *after.causes)}
+        one = replayed(after[0], one)
+    pairs, notes = _paired(one, two, across_gpus=across_gpus)
+    one, two = (_of_devices(side, [pair[at] for pair in pairs]) for at, side in enumerate((one, two)))
+    causes = {cause.id: cause for cause in (*one.causes, *two.causes)}
     titles = {id: cause.title for id, cause in causes.items()} | WORK_TITLES
-    unit = Unit(kind=per, name_before="", name_after="", count_before=before.count, count_after=after.count, scale=1.0)
-    devices = [_device(pair, unit, _said(before, after, per, *pair), titles) for pair in pairs]
-    step = _change(before.step, after.step)
-    headline = _said(before, after, per)
+    unit = Unit(kind=per, name_before="", name_after="", count_before=one.count, count_after=two.count, scale=1.0)
+    devices = [_device(pair, unit, _said(one, two, per, *pair), titles) for pair in pairs]
+    step = _change(one.step, two.step)
     return Comparison(
         schema_version=COMPARISON_SCHEMA_VERSION,
         kind=KIND,
         tool=Tool(name="nsysdiag", version=__version__),
-        before=before.traces,
-        after=after.traces,
+        before=one.traces,
+        after=two.traces,
         verdict=step.verdict,
-        sentence=_outcome(before, after, step),
+        sentence=_outcome(one, two, step),
         devices=devices,
         not_compared=[],
-        notes=[
-            *notes,
-            *_doubts(before, after, predicted),
-            NOT_PREDICTED,
-            *dict.fromkeys((*before.notes, *after.notes)),
-        ],
+        notes=[*notes, *_doubts(one, two, predicted), NOT_PREDICTED, *dict.fromkeys((*one.notes, *two.notes))],
         causes=list(causes.values()),
-        settings=settings,
+        settings=redactions(before, after),
         across_gpus=across_gpus,
-        headline=headline,
+        headline=_said(one, two, per),
         job=_job(pairs, devices, step, unit),
     )
 

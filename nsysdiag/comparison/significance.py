@@ -27,6 +27,8 @@ Values = npt.NDArray[np.float64]
 DRAWS, SEED = 2000, 7
 FEWEST_ENTRIES = 5
 """Fewer entries do not show how far chance goes."""
+LEAST_CHANGE = 0.02
+"""A smaller change, as a share, never counts."""
 FEWEST_RUNS = 3
 """So many captures of a side tell how much it differs from run to run."""
 LEVEL = 0.05
@@ -198,3 +200,44 @@ def _weights(count: int, long: int, random: np.random.Generator, draws: int) -> 
     for shift in range(1, long):
         weight += np.roll(begun, shift, axis=1)
     return weight
+
+
+# Runs of one program: how much they differ, and which of them do not belong to the others.
+
+STRAY_LEVEL = 0.01
+"""How often a run that belongs to the others is taken for a stray."""
+
+
+def spread_of(lengths: Values) -> float | None:
+    """The standard deviation of the lengths of runs as a share of their mean; None where they are too few to tell."""
+    if len(lengths) < FEWEST_RUNS or not lengths.mean() > 0:
+        return None
+    return float(lengths.std(ddof=1) / lengths.mean())
+
+
+def strays(lengths: Values) -> list[int]:
+    """The places of runs, by their lengths, that are too far from the others to be runs of the same machine in the same
+    state, in order.
+
+    Rosner's generalized extreme studentized deviate test (Technometrics 25, 1983): the run farthest from the mean is
+    taken out, then the next one, a third of them at most. The last one that is farther than by chance, and all before
+    it, are strays. So two of them do not hide each other. Changes of 2% and less are never one.
+    """
+    left = list(range(len(lengths)))
+    out: list[int] = []
+    found = 0
+    for _step in range((len(lengths) - 1) // FEWEST_RUNS):
+        values = lengths[left]
+        far = np.abs(values - values.mean())
+        at = int(far.argmax())
+        beyond = far[at] > _most_by_chance(len(left)) * values.std(ddof=1)
+        out.append(left.pop(at))
+        if beyond and abs(values[at] / np.median(lengths[left]) - 1) > LEAST_CHANGE:
+            found = len(out)
+    return sorted(out[:found])
+
+
+def _most_by_chance(count: int) -> float:
+    """How many standard deviations the farthest of so many values is from their mean, once in a hundred times."""
+    t = student(count - 2, STRAY_LEVEL / count)
+    return float((count - 1) * t / ((count - 2 + t * t) * count) ** 0.5)

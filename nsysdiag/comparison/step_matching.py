@@ -11,7 +11,7 @@ from msgspec import Struct
 from nsysdiag.arrays.groups import column_from, names_from, running_sums
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, complement, place_in, union
 from nsysdiag.comparison.step_facts import ALIKE, ALONE, LONGER, SHORTER
-from nsysdiag.iterations.steps import Steps, steady_steps
+from nsysdiag.iterations.report import Steps, steady_steps
 from nsysdiag.limits import MOST_NAMES_BYTES
 from nsysdiag.messages import InputError
 from nsysdiag.report import DeviceReport, GapsPacked, Report

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.groups import to_planes, to_text
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.comparison.facts import Unit
-from nsysdiag.comparison.side import Capture
+from nsysdiag.comparison.sides import Capture
 from nsysdiag.comparison.step_facts import (
     ALIKE,
     ALONE,

@@ -12,11 +12,12 @@ from msgspec.structs import replace
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import FloatArray
 from nsysdiag.comparison.facts import Unit
-from nsysdiag.comparison.side import Capture, by_iterations, by_phase, by_window, scaled
+from nsysdiag.comparison.sides import Capture, by_iterations, by_phase, by_window, scaled
 from nsysdiag.fields import Sentence
-from nsysdiag.iterations.happened import is_step
+from nsysdiag.iterations.named import is_step
 from nsysdiag.limits import short_name
 from nsysdiag.messages import NotComparableError
+from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import DeviceReport, Report
 from nsysdiag.typed import joined, say
 
@@ -63,6 +64,15 @@ class OneRun(Struct, frozen=True):
 
     share: float
     steps: bool = False
+
+
+class CutAlike(Struct, frozen=True):
+    """The reports of all captures, those before first, and notes. `same_work` are devices, by key, that did the same
+    operations, and have no steps in common or too few for an interval."""
+
+    reports: list[Report | WhatIf]
+    notes: list[str]
+    same_work: dict[str, OneRun] = {}
 
 
 class DeviceSides(Struct, frozen=True):

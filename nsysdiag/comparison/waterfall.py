@@ -11,9 +11,8 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from nsysdiag.comparison.facts import Change, Move, PartChange, Renaming, Step
-from nsysdiag.comparison.pairing import NOT_COMPARED
-from nsysdiag.comparison.side import IDLE, LENGTH, WORK, Capture, Quantity, column
-from nsysdiag.comparison.significance import LEVEL, Values, drawn_means, drift, freedom, interval, student
+from nsysdiag.comparison.sides import IDLE, LENGTH, NOT_COMPARED, WORK, Capture, Columns, column
+from nsysdiag.comparison.significance import LEAST_CHANGE, LEVEL, Values, drawn_means, drift, freedom, interval, student
 from nsysdiag.units import format_ns, format_share, listed
 
 # The change of each part of a unit of work, with its interval and verdict.
@@ -21,7 +20,6 @@ from nsysdiag.units import format_ns, format_share, listed
 # Where several devices are compared, one comparison in twenty may be wrong, not one device in twenty: `corrected`
 # judges all of them by Hochberg's procedure.
 
-LEAST_CHANGE = 0.02
 LEAST_OF_LENGTH = 0.005
 LEAST_OF_RUN = 0.05
 """Of the total time of one run: what one and the same program may take more or less when it is run again."""
@@ -43,14 +41,18 @@ class DeviceChanges(msgspec.Struct, frozen=True):
 
 
 def changes(
-    before: Sequence[Capture], after: Sequence[Capture], pooled: Sequence[str], further: Mapping[Hashable, Quantity]
+    before: Sequence[Capture],
+    after: Sequence[Capture],
+    pooled: Sequence[str],
+    further: Mapping[Hashable, tuple[Columns, Columns]],
 ) -> DeviceChanges:
-    """The changes of one device, all by the same draws. Causes in `pooled` are compared as one; `further` are times of
-    kernels and gaps."""
+    """The changes of one device, all by the same draws. Causes in `pooled` are compared as one; `further` are the
+    columns of kernels and gaps on both sides."""
     names = [LENGTH, *WORK, IDLE, *_causes([*before, *after], pooled)]
-    times = list(further.values())
-    left = [_values(each, names, pooled, [time.before[at] for time in times]) for at, each in enumerate(before)]
-    right = [_values(each, names, pooled, [time.after[at] for time in times]) for at, each in enumerate(after)]
+    left, right = (
+        [_values(each, names, pooled, [own[side][at] for own in further.values()]) for at, each in enumerate(captures)]
+        for side, captures in enumerate((before, after))
+    )
     means = [float(np.concatenate([values[:, 0] for values in side]).mean()) for side in (left, right)]
     longer = means[0] > means[1]  # the same draws whichever side is called before
     one, two = drawn_means(left, int(longer)), drawn_means(right, int(not longer))

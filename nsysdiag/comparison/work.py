@@ -20,10 +20,11 @@ from nsysdiag.comparison.facts import (
     Unit,
     WorkChange,
 )
-from nsysdiag.comparison.matching import ADDED, BOTH, GONE
-from nsysdiag.comparison.side import COMPUTE, COPIED, Capture, column, mean_count, total
+from nsysdiag.comparison.rows import ADDED, BOTH, GONE
+from nsysdiag.comparison.sides import COMPUTE, COPIED, Capture, column, mean_count, total
+from nsysdiag.comparison.significance import LEAST_CHANGE
 from nsysdiag.comparison.units import ITERATIONS, DeviceSides, weighted_median
-from nsysdiag.comparison.waterfall import DECIDED, LEAST_CHANGE, UNKNOWN
+from nsysdiag.comparison.waterfall import DECIDED, UNKNOWN
 from nsysdiag.kernels.kinds import BOUND_BY_MEMORY, KernelFamily, family_of
 from nsysdiag.units import format_bytes
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from nsysdiag.arrays.intervals import equal_edges
 from nsysdiag.counters.facts import Clocks, GpuMetric, GpuMetrics, KernelMetrics, RangeMetrics
 from nsysdiag.document.blocks import NOT_BRIEF, PAGE, Block, Cell, Chart, Column, Limit, Lines, Section, Table
 from nsysdiag.document.columns import COUNT, HERTZ, NAME, SHARE, TEXT, TIME, RecordColumn, columns, of_devices
@@ -148,8 +149,7 @@ def _clocks(clocks: Clocks | None) -> list[str]:
 def counter_strip(found: GpuMetrics, row: GpuMetric, hovers: int) -> CurveStrip:
     """The curve of one share over the window, with holes where nothing was sampled. Raises InputError where the report
     is damaged."""
-    span = found.end_ns - found.start_ns
-    edges = [found.start_ns + span * at // found.buckets for at in range(found.buckets + 1)]
+    edges = equal_edges(found.start_ns, found.end_ns, found.buckets).tolist()
     values = [None if math.isnan(value) else value for value in unpack_metric(found, row).tolist()]
     return CurveStrip(
         row.title,

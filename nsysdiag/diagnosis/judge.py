@@ -40,7 +40,7 @@ from nsysdiag.events.rows import distinct
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.rules import KERNELS as KERNEL_TIME
-from nsysdiag.kernels.in_order import InOrder
+from nsysdiag.kernels.limits import InOrder
 from nsysdiag.phases.facts import LEAST_WORK, Phase, PhaseDevice, counted_ns, done, shown_as
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.report import Verdict

@@ -15,7 +15,7 @@ from nsysdiag.diagnosis.facts import OVERHEAD
 from nsysdiag.diagnosis.sentences import NO_DETAIL, detail_of
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.facts import Finding
-from nsysdiag.findings.rules import BALANCE, EXPOSED_COMM, JITTER, LATE_RANK, severity
+from nsysdiag.findings.rules import EXPOSED_COMM, LATE_RANK, severity
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.ranks.facts import RankComparison, RankWait
 from nsysdiag.report import DeviceReport
@@ -186,8 +186,9 @@ def _advice(name: Sentence, bottleneck: str, root: Finding | None, mine: LateSha
 
 
 def _steadier(mine: LateShare) -> Advice:
-    """Where no single device is late: even work, or hosts that run ahead where work is not what makes them late."""
-    return BALANCE if next(iter(mine.reasons), COMPUTE) == COMPUTE else JITTER
+    """If no single device is late: even work, or hosts that run ahead if work is not what makes them late."""
+    even = next(iter(mine.reasons), COMPUTE) == COMPUTE
+    return LATE_RANK.words.advice_for("balance" if even else "jitter")
 
 
 def _summary(name: Sentence, root: Finding | None) -> Sentence:

@@ -32,7 +32,7 @@ from nsysdiag.findings.rules import (
     wait_id,
 )
 from nsysdiag.findings.rules import KERNELS as KERNEL_TIME
-from nsysdiag.kernels.in_order import InOrder
+from nsysdiag.kernels.limits import InOrder
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.typed import joined, say
 from nsysdiag.units import format_share

@@ -20,7 +20,7 @@ from nsysdiag.findings.facts import Finding, Named
 from nsysdiag.findings.first import kernels_first
 from nsysdiag.findings.rules import BEFORE_WORK, OTHER_GPU
 from nsysdiag.host.alone import Alone
-from nsysdiag.iterations.happened import HostLoop
+from nsysdiag.iterations.named import HostLoop
 from nsysdiag.phases.facts import PASS, PhaseDevice
 from nsysdiag.phases.phases import FoundPhase
 from nsysdiag.typed import joined, say

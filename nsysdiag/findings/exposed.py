@@ -24,20 +24,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.facts import Evidence, EvidenceRow, Finding, Named
-from nsysdiag.findings.rules import (
-    BETWEEN_GPUS,
-    BY_DIRECTION,
-    EXPOSED_COMM,
-    EXPOSED_COPY,
-    FEWER_BYTES,
-    GRADIENTS,
-    ON_DEVICE,
-    PAGING,
-    PINNING,
-    SETS,
-    FindingRule,
-    severity,
-)
+from nsysdiag.findings.rules import EXPOSED_COMM, EXPOSED_COPY, PAGING, FindingRule, severity
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.kernels.kernels import runs_in
 from nsysdiag.kernels.kinds import SHOWN, NamedTime, collective_of, kinds_of
@@ -127,13 +114,20 @@ REDUCE = ("AllReduce", "ReduceScatter")
 """How gradients are exchanged, among others."""
 DWARFS = 2
 """Copies that take more than this many times the compute are too many, not too early."""
+SETS, PINNING, ON_DEVICE, BETWEEN_GPUS = "sets", "pinning", "on_device", "between_gpus"
+"""Kinds of copies with advice of their own."""
 SHORT = {
     SETS: "set less memory",
     ON_DEVICE: "copy less on the device",
     BETWEEN_GPUS: "copy less between the GPUs",
     PINNING: "pin the host memory and copy on a separate stream",
 }
-"""The short forms that end a causal chain."""
+"""The short forms of this advice, which end a causal chain."""
+BY_DIRECTION = {
+    "HtoD": "Decode, expand or augment it on the GPU.",
+    "DtoH": "Reduce or filter on the GPU before copying back.",
+}
+"""Of the copies between host and device that take most time."""
 
 
 def exposed_findings(device: DeviceReport, context: FindingContext, work: TimeTable) -> list[Finding]:
@@ -157,14 +151,15 @@ def exposed_findings(device: DeviceReport, context: FindingContext, work: TimeTa
 
 class _Exposed(Struct, frozen=True):
     """Time of one kind, `ns` of it, with the part that has a `name`: that of the operation with most of it.
-    `largest` are the copies of one kind with most of it, `special` is the advice for more than half of it."""
+    `largest` are the copies of one kind with most of it. `special` is the variant of the rule's advice for more than
+    half of it: `gradients`, or one of SHORT."""
 
     ns: int
     name: Sentence | None
     name_ns: int
     rows: list[EvidenceRow]
     largest: TopCopy | None = None
-    special: Advice | None = None
+    special: str = ""
 
     @classmethod
     def of(cls, context: FindingContext, rule: FindingRule, time: Intervals, mine: BoolArray) -> _Exposed:
@@ -184,7 +179,7 @@ class _Exposed(Struct, frozen=True):
         if not kinds:
             return cls(ns, None, 0, rows)
         name = typed.kernel(kinds[0].longest, SHOWN)
-        special = GRADIENTS if KINDS[kind_of(kinds[0].longest)] in REDUCE else None
+        special = "gradients" if KINDS[kind_of(kinds[0].longest)] in REDUCE else ""
         said = say("{} ({})", kinds[0].kind, name) if kinds[0].kind else name
         return cls(ns, said, min(kinds[0].ns, ns), rows, special=special)
 
@@ -214,9 +209,8 @@ def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, e
     judged, ns, largest = context.judged, exposed.ns, exposed.largest
     link = FullLink.of(context.gaps.device, judged.parts) if rule is EXPOSED_COPY else None
     too_many = link is not None or (rule is EXPOSED_COPY and ns > DWARFS * judged.compute_ns)
-    make = _fewer if too_many else _advice
-    advice, fix = make(rule, exposed, context.frameworks)
-    if link is not None and exposed.special is not SETS:
+    advice, fix = _advice(rule, exposed, context.frameworks, too_many=too_many)
+    if link is not None and exposed.special != SETS:
         advice = _of_link(link, exposed.special, context.frameworks)
     what = typed.kernel(exposed.rows[0].name) if exposed.rows else None
     kind = _which(largest) if largest is not None else exposed.name if rule is EXPOSED_COMM else None
@@ -253,15 +247,17 @@ def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, e
     )
 
 
-def _of_link(link: FullLink, special: Advice | None, frameworks: tuple[str, ...]) -> list[Sentence]:
-    """Pinned memory first, where it is faster; then fewer bytes."""
-    faster = special.sentences(frameworks) if special is PINNING and link.pageable else ()
+def _of_link(link: FullLink, special: str, frameworks: tuple[str, ...]) -> list[Sentence]:
+    """Pinned memory first, if it is faster; then fewer bytes."""
+    pinning = EXPOSED_COPY.words.advice_for(PINNING)
+    faster = pinning.sentences(frameworks) if special == PINNING and link.pageable else ()
     return [link.advice(faster, _fewer_bytes(link.direction, frameworks))]
 
 
 def _fewer_bytes(direction: str, frameworks: tuple[str, ...]) -> tuple[str, ...]:
     """How to copy fewer bytes in a direction."""
-    return (*FEWER_BYTES.sentences(frameworks), *_by_direction(FEWER_BYTES, direction, frameworks))
+    fewer = EXPOSED_COPY.words.advice_for("fewer_bytes")
+    return (*fewer.sentences(frameworks), *_by_direction(fewer, direction, frameworks))
 
 
 def _by_direction(general: Advice, direction: str, frameworks: tuple[str, ...]) -> list[str]:
@@ -336,36 +332,28 @@ def _measured(device: DeviceReport, rule: FindingRule) -> list[Evidence]:
     return [Evidence("copy", _which(row), row.count, row.total_ns) for row in device.copies.rows[:MOST_EVIDENCE]]
 
 
-def _advice(rule: FindingRule, exposed: _Exposed, frameworks: tuple[str, ...]) -> tuple[list[Sentence], str]:
-    """What to do, with the `special` advice for the copies that take most time first, and its short form."""
-    words, special = rule.advice.words(frameworks), exposed.special
-    general: list[Sentence] = [*rule.advice.sentences(frameworks)]
+def _advice(
+    rule: FindingRule, exposed: _Exposed, frameworks: tuple[str, ...], *, too_many: bool
+) -> tuple[list[Sentence], str]:
+    """What to do, and its short form: first the advice for copies of the `special` kind, which is the smaller change.
+    Copies that are `too_many` dwarf compute: then fewer bytes help, and overlap does not."""
+    special = rule.words.advice_for(exposed.special)
+    first, fix = special.sentences(frameworks), SHORT.get(exposed.special, rule.fix)
+    if exposed.special in (ON_DEVICE, BETWEEN_GPUS) or (too_many and exposed.special == SETS):
+        return [*first], fix
+    if too_many:
+        fewer = rule.words.advice_for("fewer_bytes").fix(frameworks) or "copy fewer bytes"
+        text = " ".join([*first, *_fewer_bytes(exposed.direction, frameworks)])
+        return [text], f"pin the host memory; {fewer}" if first else fewer
+    general: list[Sentence] = [*first, *rule.advice.sentences(frameworks)]
     if rule is EXPOSED_COPY:
         general += _by_direction(rule.advice, exposed.direction, frameworks)
-    if special is None:
-        return general, (words.fix if words is not None else "") or rule.fix
-    first = special.words(frameworks)
-    if special in (ON_DEVICE, BETWEEN_GPUS):
-        return [*special.sentences(frameworks)], SHORT[special]
-    if first is None:
-        return [*special.plain, *general], SHORT.get(special, rule.fix)
-    return [*first.sentences, *general], first.fix or SHORT.get(special, rule.fix)
+    return general, (special if exposed.special else rule.advice).fix(frameworks) or fix
 
 
-def _fewer(_rule: FindingRule, exposed: _Exposed, frameworks: tuple[str, ...]) -> tuple[list[Sentence], str]:
-    """What to do where copies dwarf compute, and its short form: first a better rate, which is the smaller change, then
-    fewer bytes."""
-    words, special = FEWER_BYTES.words(frameworks), exposed.special
-    if special in (SETS, ON_DEVICE, BETWEEN_GPUS):
-        return [*special.sentences(frameworks)], SHORT[special]
-    faster = special.sentences(frameworks) if special is not None else ()
-    fix = ("pin the host memory; " if faster else "") + ((words.fix if words else "") or "copy fewer bytes")
-    return [" ".join([*faster, *_fewer_bytes(exposed.direction, frameworks)])], fix
-
-
-def _special(device: DeviceTimeline, rows: IntArray, time: Intervals) -> Advice | None:
-    """The advice for the kind of copies that run alone for more than half of `time`."""
+def _special(device: DeviceTimeline, rows: IntArray, time: Intervals) -> str:
+    """The kind of copies, one of SHORT, that run alone for more than half of `time`; empty for none."""
     sets, pageable = device.operations.category[rows] == Category.MEMSET, is_pageable(device)[rows]
     inside, between = (np.isin(device.operations.copy_kind[rows], DIRECTIONS[each]) for each in ("DtoD", "PtoP"))
     kinds = ((SETS, sets), (ON_DEVICE, inside), (BETWEEN_GPUS, between), (PINNING, pageable & ~(inside | between)))
-    return next((advice for advice, mine in kinds if 2 * _ran(device, rows[mine], time) > time.total()), None)
+    return next((kind for kind, mine in kinds if 2 * _ran(device, rows[mine], time) > time.total()), "")

@@ -30,7 +30,7 @@ from nsysdiag.findings.attribution import Shares
 from nsysdiag.findings.exposed import exposed_findings, mostly_pageable
 from nsysdiag.findings.facts import Finding, Named
 from nsysdiag.findings.hotspots import Hotspot, behind_waits, spot_of, spots_of
-from nsysdiag.findings.rules import DIVIDE_EVENLY, EXPOSED_COPY, OTHER_GPU, PAGING, SEE_THE_OTHER, severity, wait_id
+from nsysdiag.findings.rules import EXPOSED_COPY, OTHER_GPU, PAGING, severity, wait_id
 from nsysdiag.findings.text import FindingContext, Story, story_of
 from nsysdiag.kernels.kernels import runs_in
 from nsysdiag.memory.copies import is_pageable, longest_kind
@@ -153,8 +153,10 @@ def _finding(
 def _advice(spot: Hotspot) -> tuple[Advice, str]:
     """What to do, and its short form. If events order the GPUs already, that advice is left out."""
     if spot.bottleneck not in KERNELS:
-        return SEE_THE_OTHER, "see what that GPU does"
-    return (DIVIDE_EVENLY, "divide the work evenly") if spot.cause == EVENT_WAIT else (OTHER_GPU.advice, OTHER_GPU.fix)
+        return OTHER_GPU.words.advice_for("see_the_other"), "see what that GPU does"
+    if spot.cause == EVENT_WAIT:
+        return OTHER_GPU.words.advice_for("divide_evenly"), "divide the work evenly"
+    return OTHER_GPU.advice, OTHER_GPU.fix
 
 
 def _spot(shares: Shares, bottleneck: BottleneckId) -> Hotspot:

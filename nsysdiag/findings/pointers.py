@@ -25,8 +25,8 @@ from nsysdiag.findings.text import FindingContext
 from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.iterations.by_range import LEAST_COVER, MOST_LEVELS
 from nsysdiag.iterations.facts import IterationReport, SlowIteration
-from nsysdiag.iterations.happened import OPERATOR
 from nsysdiag.iterations.loop import FEWEST
+from nsysdiag.iterations.named import OPERATOR
 from nsysdiag.report import DeviceReport, Thread
 from nsysdiag.typed import say
 from nsysdiag.units import every_nth, format_count, format_ns, format_share, uncapitalized

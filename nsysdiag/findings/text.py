@@ -138,6 +138,11 @@ class _Facts(Struct, frozen=True):
     inside: int
     whole: bool
 
+    @property
+    def advised(self) -> bool:
+        """Whether there is advice for its kind."""
+        return bool(CAUSES[self.spot.cause].words.advice_for(self.kind.id))
+
 
 def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot: Hotspot) -> Story:
     """The whole text of a hotspot; `shares` are its rows."""
@@ -153,7 +158,7 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
         advice, fix = _recapture(context)
     elif _in_graphs(context, facts):
         advice, fix = [FEWER_NODES], "fewer, larger kernels"
-    elif spot.cause == IN_LAUNCH_CALL and len(facts.gaps.gap) < MANY_LAUNCHES and not facts.kind.advice:
+    elif spot.cause == IN_LAUNCH_CALL and len(facts.gaps.gap) < MANY_LAUNCHES and not facts.advised:
         advice, fix = [FEW_LAUNCHES], "see what makes the call slow"
     call = _function(facts)
     loads = spot.cause == INPUT_WAIT
@@ -562,17 +567,15 @@ def _worded(label: EvidenceLabel) -> str:
 def advice_and_fix(kind: Variant, cause: Cause, frameworks: Iterable[str]) -> tuple[list[Sentence], str]:
     """The advice for this kind and its short form, or else the advice of the cause. A kind with its own name does not
     use the short form of its cause."""
-    advice = kind.advice or cause.advice
-    words = advice.words(frameworks)
-    if words is None:
-        return list(advice.plain[:MOST_ADVICE]), kind.fix
-    own = bool(kind.advice) or not kind.title
-    return list(words.sentences[:MOST_ADVICE]), words.fix if words.fix and own else kind.fix
+    special = cause.words.advice_for(kind.id)
+    advice = special or cause.words.advice_for()
+    fix = advice.fix(frameworks) if special or not kind.title else ""
+    return list(advice.sentences(frameworks)[:MOST_ADVICE]), fix or kind.fix
 
 
 def _naming(facts: _Facts, call: Sentence | None) -> list[Sentence]:
     """Advice for host code that CPU samples name only as main: add NVTX ranges, as a profile exists already."""
-    known = facts.path or facts.kind.advice or not names_nothing(call)
+    known = facts.path or facts.advised or not names_nothing(call)
     if facts.spot.cause != HOST_CODE or not (facts.code.count and call) or known:
         return []
     return [say("First find out what it does: most CPU samples are in {}, so add NVTX ranges. {}", call, THEN)]

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.document.names import visible
 from nsysdiag.document.one_line import command_of
-from nsysdiag.formats.format import FORMATS, RenderOptions, format_for
+from nsysdiag.formats import FORMATS, RenderOptions, format_for
 from nsysdiag.messages import OutputError, UsageError, printable
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.replay.facts import WhatIf

@@ -17,7 +17,7 @@ from nsysdiag.document.packed import unknown, unpack_places
 from nsysdiag.formats.tables import BY_NAME
 from nsysdiag.messages import InputError, UsageError
 from nsysdiag.ranks.report import RanksReport
-from nsysdiag.ranks.show.words import BY_NAME as OF_RANKS
+from nsysdiag.ranks.show.blocks import BY_NAME as OF_RANKS
 from nsysdiag.saved import unpack
 from nsysdiag.time.facts import NAMED, NameColumn, TimeColumns
 

@@ -13,8 +13,7 @@ from itertools import chain
 from markdown_it import MarkdownIt
 
 from nsysdiag.comparison.facts import Comparison
-from nsysdiag.comparison.show import job, sections
-from nsysdiag.comparison.show import job as changes
+from nsysdiag.comparison.show import job, sections, tables
 from nsysdiag.comparison.show.words import files_label
 from nsysdiag.diagnosis import show as diagnosis
 from nsysdiag.document.blocks import Block, Paragraph, named
@@ -64,7 +63,7 @@ def _(finding: Finding) -> str:
 def _(comparison: Comparison) -> str:
     comparison = as_read(comparison)
     headline = [Paragraph(comparison.headline, "strong")] if comparison.headline else []
-    blocks = [*headline, *sections.verdict(comparison).blocks, *job.brief(comparison), *changes.in_brief(comparison)]
+    blocks = [*headline, *sections.verdict(comparison).blocks, *job.brief(comparison), *tables.in_brief(comparison)]
     return fragment(f"nsysdiag: {files_label(comparison.before)} → {files_label(comparison.after)}", blocks)
 
 

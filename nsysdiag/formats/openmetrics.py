@@ -14,9 +14,9 @@ from msgspec import Struct
 from nsysdiag.document.columns import part
 from nsysdiag.document.view import SEVERITIES
 from nsysdiag.fields import NS, SUM, NumberUnit, leaves_at, value_at
-from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats import RenderOptions
 from nsysdiag.report import DeviceReport, Report
-from nsysdiag.units import NS_PER
+from nsysdiag.units import decimal
 
 # Text that Prometheus and OpenMetrics parsers both read: gauges with labels, without features of only one of them.
 #
@@ -34,39 +34,23 @@ PREFIX = "nsysdiag_"
 Labels = tuple[tuple[str, str], ...]
 
 
-class Sample(Struct, frozen=True):
-    """One value: a whole number, a fraction, or exact text from `seconds`. None is left out, for it was not
-    measurable."""
-
-    labels: Labels
-    value: int | float | str | None
+Sample = tuple[Labels, int | float | str | None]
+"""One value with its labels: a whole number, a fraction, or exact text from `seconds`. None is left out, for it was not
+measurable."""
 
 
-class Family(Struct, frozen=True):
-    """All samples of one metric. `name` is without the prefix; it ends in `unit` where there is one."""
-
-    name: str
-    help: str
-    unit: str
-    samples: list[Sample]
-
-
-def exposition(families: Iterable[Family]) -> bytes:
-    """The families that have samples, in order, as UTF-8."""
-    lines: list[str] = []
-    for family in families:
-        name = PREFIX + family.name
-        samples = [line for sample in family.samples if (line := _sample(name, sample))]
-        if samples:
-            unit = [f"# UNIT {name} {family.unit}"] if family.unit else []
-            lines += [f"# HELP {name} {_escaped(family.help)}", f"# TYPE {name} gauge", *unit, *samples]
-    return "\n".join([*lines, "# EOF", ""]).encode()
+def family(name: str, help: str, unit: str, samples: Iterable[Sample]) -> list[str]:
+    """The lines of all samples of one metric; none without samples. `name` is without the prefix; it ends in `unit` if
+    there is one."""
+    name = PREFIX + name
+    shown = [line for labels, value in samples if (line := _sample(name, labels, value))]
+    about = [f"# HELP {name} {_escaped(help)}", f"# TYPE {name} gauge", *([f"# UNIT {name} {unit}"] if unit else [])]
+    return [*about, *shown] if shown else []
 
 
 def seconds(ns: int) -> str:
     """Nanoseconds as seconds, with all nine digits."""
-    sign, size = ("-", -ns) if ns < 0 else ("", ns)
-    return f"{sign}{size // NS_PER['s']}.{size % NS_PER['s']:09d}"
+    return decimal(ns, 9)
 
 
 def clean(value: str) -> str:
@@ -74,13 +58,12 @@ def clean(value: str) -> str:
     return "".join(each for each in value if each.isprintable() or each == "\n")
 
 
-def _sample(name: str, sample: Sample) -> str:
-    """The line of a sample; empty where it has no value."""
-    value = sample.value
+def _sample(name: str, labels: Labels, value: float | str | None) -> str:
+    """The line of a sample; empty if it has no value."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""
-    labels = ",".join(f'{label}="{_escaped(clean(text))}"' for label, text in sample.labels)
-    return f"{name}{{{labels}}} {value}"
+    shown = ",".join(f'{label}="{_escaped(clean(text))}"' for label, text in labels)
+    return f"{name}{{{shown}}} {value}"
 
 
 def _escaped(text: str) -> str:
@@ -92,7 +75,6 @@ MARKER = f"# HELP {PREFIX}{INFO} Written by nsysdiag: ".encode()
 UTILIZATION = {"time": "util_time_share", "period": "util_period_share", "sm_active": "sm_active_share"}
 """The kinds of utilization, and the names of their shares in the report."""
 
-Values = list[tuple[Labels, int | float | str | None]]
 _BASE_UNITS = {NumberUnit.NS: "seconds", NumberUnit.SHARE: "ratio", NumberUnit.BYTES: "bytes"}
 """The base unit of a number by what it counts in; all others have none."""
 
@@ -103,25 +85,13 @@ class Gauge(Struct, frozen=True):
     name: str
     help: str
     unit: str
-    values: Callable[[Report, DeviceReport], Values]
+    values: Callable[[Report, DeviceReport], list[Sample]]
 
 
 def render(report: Report, _options: RenderOptions) -> bytes:
     """All gauges, of each device one after the other."""
-    families = [_report_info(report)]
-    for gauge in GAUGES:
-        samples = [
-            Sample((("device", device.key), ("gpu", device.name), ("trace", report.trace.file), *labels), value)
-            for device in report.devices
-            for labels, value in gauge.values(report, device)
-        ]
-        families.append(Family(gauge.name, gauge.help, gauge.unit, samples))
-    return exposition(families)
-
-
-def _report_info(report: Report) -> Family:
     trace = report.trace
-    labels = {
+    about = {
         "trace": trace.file,
         "fingerprint": trace.fingerprint,
         "nsys_version": trace.nsys_version or "",
@@ -129,7 +99,15 @@ def _report_info(report: Report) -> Family:
         "schema_version": report.schema_version,
     }
     meaning = "Written by nsysdiag: the trace that the other metrics are about."
-    return Family(INFO, meaning, "", [Sample(tuple(labels.items()), 1)])
+    lines = family(INFO, meaning, "", [(tuple(about.items()), 1)])
+    for gauge in GAUGES:
+        samples = (
+            ((("device", device.key), ("gpu", device.name), ("trace", trace.file), *labels), value)
+            for device in report.devices
+            for labels, value in gauge.values(report, device)
+        )
+        lines += family(gauge.name, gauge.help, gauge.unit, samples)
+    return "\n".join([*lines, "# EOF", ""]).encode()
 
 
 def _of_field(path: str, help: str, name: str = "") -> Gauge:
@@ -138,7 +116,7 @@ def _of_field(path: str, help: str, name: str = "") -> Gauge:
     unit = _BASE_UNITS.get(leaf.unit or NumberUnit.COUNT, "")
     full = "_".join(each for each in (name or path.removesuffix("_ns"), unit) if each)
 
-    def values(_report: Report, device: DeviceReport) -> Values:
+    def values(_report: Report, device: DeviceReport) -> list[Sample]:
         value = value_at(device, path)
         return [((), seconds(value) if unit == "seconds" and value is not None else value)]
 
@@ -152,53 +130,62 @@ def _of_window(path: str, help: str, name: str) -> Gauge:
     return Gauge(name, help, "ratio", lambda _report, device: [((), part(value_at(device, path), device.window_ns))])
 
 
-def _device_info(_report: Report, device: DeviceReport) -> Values:
+def _device_info(_report: Report, device: DeviceReport) -> list[Sample]:
     sms = "" if device.sm_count is None else str(device.sm_count)
     return [((("verdict", device.verdict.id), ("sm_count", sms)), 1)]
 
 
-def _utilization(_report: Report, device: DeviceReport) -> Values:
+def _utilization(_report: Report, device: DeviceReport) -> list[Sample]:
     return [((("kind", kind),), getattr(device.utilization, name)) for kind, name in UTILIZATION.items()]
 
 
-def _by_cause(ledger: dict[str, int]) -> Values:
-    """Names that differ in what does not print alone are one label."""
-    causes: Counter[str] = Counter()
-    for cause, ns in ledger.items():
-        causes[clean(cause)] += ns
-    return [((("cause", cause),), seconds(ns)) for cause, ns in sorted(causes.items())]
+def _by_cause(field: str, help: str) -> Gauge:
+    """A time of each cause. Names that differ in what does not print alone are one label."""
+
+    def values(_report: Report, device: DeviceReport) -> list[Sample]:
+        causes: Counter[str] = Counter()
+        for cause, ns in getattr(device, field).items():
+            causes[clean(cause)] += ns
+        return [((("cause", cause),), seconds(ns)) for cause, ns in sorted(causes.items())]
+
+    return Gauge(f"{field}_seconds", help, "seconds", values)
 
 
-def _operations(_report: Report, device: DeviceReport) -> Values:
+def _operations(_report: Report, device: DeviceReport) -> list[Sample]:
     ops = device.ops
     kinds = {"kernel": ops.kernel, "memcpy": ops.memcpy, "memset": ops.memset, "graph": ops.graph}
     return [((("kind", kind),), count) for kind, count in kinds.items()]
 
 
-def _findings(report: Report, device: DeviceReport) -> Values:
+def _findings(report: Report, device: DeviceReport) -> list[Sample]:
     """By severity, those without any as well: an alert must see them go. An unknown severity is `info`."""
     own = [finding.severity for finding in report.findings if finding.device == device.key]
     counts = Counter(each if each in SEVERITIES else "info" for each in own)
     return [((("severity", severity),), counts[severity]) for severity in SEVERITIES]
 
 
-def _findings_lost(report: Report, device: DeviceReport) -> Values:
+def _findings_lost(report: Report, device: DeviceReport) -> list[Sample]:
     lost = [finding.lost_ns for finding in report.findings if finding.device == device.key]
     return [((), seconds(sum(lost)))]
 
 
-def _steady(device: DeviceReport, field: str) -> Values:
-    """A time of the steady iterations, of devices that have some."""
-    found = device.iterations
-    return [((), seconds(value_at(found, field)))] if found and found.closed and found.steady else []
+def _steady(percentile: str, help: str) -> Gauge:
+    """A length of the steady iterations, of devices that have some."""
+
+    def values(_report: Report, device: DeviceReport) -> list[Sample]:
+        found = device.iterations
+        known = found and found.closed and found.steady
+        return [((), seconds(value_at(found, f"{percentile}_ns")))] if known else []
+
+    return Gauge(f"iteration_{percentile}_seconds", help, "seconds", values)
 
 
-def _cost(_report: Report, device: DeviceReport) -> Values:
+def _cost(_report: Report, device: DeviceReport) -> list[Sample]:
     cost = device.cost
     return [] if cost is None else [((("currency", cost.currency),), cost.gpu_hour_cost)]
 
 
-def _lost_cost(_report: Report, device: DeviceReport) -> Values:
+def _lost_cost(_report: Report, device: DeviceReport) -> list[Sample]:
     cost = device.cost
     if cost is None:
         return []
@@ -222,17 +209,9 @@ GAUGES = (
         "ratio",
         _utilization,
     ),
-    Gauge(
-        "ledger_seconds",
-        "Idle time by cause; the sum is the idle time.",
-        "seconds",
-        lambda _report, device: _by_cause(device.ledger),
-    ),
-    Gauge(
-        "root_ledger_seconds",
-        "The same idle time by root cause: each wait is charged to what the thread that ended it did.",
-        "seconds",
-        lambda _report, device: _by_cause(device.root_ledger),
+    _by_cause("ledger", "Idle time by cause; the sum is the idle time."),
+    _by_cause(
+        "root_ledger", "The same idle time by root cause: each wait is charged to what the thread that ended it did."
     ),
     _of_field("coverage", "Share of the idle time that the host must explain which has evidence."),
     _of_field("gap_count", "Number of gaps: maximal idle intervals.", "gaps"),
@@ -242,18 +221,8 @@ GAUGES = (
     Gauge("findings", "Findings by severity.", "", _findings),
     Gauge("findings_lost_seconds", "Time lost to all findings, each counted once.", "seconds", _findings_lost),
     _of_field("iterations.count", "Iterations that were found.", "iterations"),
-    Gauge(
-        "iteration_p50_seconds",
-        "Median length of a steady iteration.",
-        "seconds",
-        lambda _report, device: _steady(device, "p50_ns"),
-    ),
-    Gauge(
-        "iteration_p95_seconds",
-        "95th percentile of the lengths of steady iterations.",
-        "seconds",
-        lambda _report, device: _steady(device, "p95_ns"),
-    ),
+    _steady("p50", "Median length of a steady iteration."),
+    _steady("p95", "95th percentile of the lengths of steady iterations."),
     Gauge("cost_per_hour", "Price of an hour of this GPU, in the currency.", "", _cost),
     Gauge("lost_cost_per_hour", "Cost of an hour's lost time, in the currency, by what it is lost to.", "", _lost_cost),
 )

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from nsysdiag.ci.facts import FAIL, IGNORE
 from nsysdiag.diagnosis import show as diagnosis
 from nsysdiag.document.blocks import EVERYWHERE, Block, Column, Command, Detail, Paragraph, Part, Section, Table, named
-from nsysdiag.document.columns import CODE, MARK, TEXT, StatusMark
+from nsysdiag.document.columns import CODE, MARK, TEXT
 from nsysdiag.document.markdown import Piece, comment, markdown_blocks, markdown_of
 from nsysdiag.document.names import MARKER, code, text, visible
 from nsysdiag.document.text import heading, printed, text_of, wide_enough
 from nsysdiag.document.view import Context
 from nsysdiag.findings import show as findings
-from nsysdiag.formats import sections
-from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats import RenderOptions, sections
+from nsysdiag.formats.batch import entries
 from nsysdiag.replay.show import outlooks
 from nsysdiag.trace.show import source
 from nsysdiag.units import format_bytes
@@ -29,20 +28,16 @@ if TYPE_CHECKING:
 # Budgets in a comment on a pull request: what is broken, what is not known, and the command that accepts it.
 
 MOST_COMMANDS = 10
-FAILS, WARNS = StatusMark("▲", "fails", "worse"), StatusMark("◆", "warns", "mixed")
 COLUMNS = (Column("Budget", CODE, head=True, length=120), Column("State", MARK), Column("What", TEXT, length=400))
 
 
 def section(options: RenderOptions) -> Section:
     """Broken budgets, those that fail first, then those that cannot be judged; without blocks where there is none."""
-    broken = sorted((each for each in options.budgets if each.broken), key=lambda each: each.level != FAIL)
-    rows = [(each.budget, FAILS if each.level == FAIL else WARNS, each.sentence) for each in broken]
-    rows += [
-        (each.budget, FAILS if each.outcome == FAIL else WARNS, f"It cannot be judged: {each.why}")
-        for each in options.unjudged
-        if each.outcome != IGNORE
-    ]
-    commands = [command for each in broken if each.level == FAIL and (command := options.accept.get(each.id))]
+    broken = entries.failing_first(each for each in options.budgets if each.broken)
+    rows = [(each.budget, entries.budget_mark(each), each.sentence) for each in broken]
+    unjudged = entries.shown_unjudged(options.unjudged)
+    rows += [(each.budget, entries.budget_mark(each), entries.not_judged(each)) for each in unjudged]
+    commands = [command for each in broken if entries.fails(each) and (command := options.accept.get(each.id))]
     blocks: list[Block] = [Table("", COLUMNS, rows, sortable=False, noun="budgets", limit=EVERYWHERE)]
     if commands:
         blocks += [Paragraph("To accept it:"), *map(Command, commands[:MOST_COMMANDS])]
@@ -81,9 +76,8 @@ def _comment(context: Context, key: str, options: RenderOptions) -> bytes:
         if section is not None
     ]
     if options.details or report.diagnosis is None:
-        several = len(report.devices) > 1
         for group in sections.groups(context):
-            where = f"{group.device.key}: " if several and group.device else ""
+            where = f"{group.device.key}: " if group.nested and group.device else ""
             pieces += [Piece(each, 4, folded=True, title=f"{where}{each.title}") for each in group.sections]
     return comment(key, report.trace.file, pieces, _origin(report, options), options.report_url)
 
@@ -94,13 +88,11 @@ def _origin(report: Report, options: RenderOptions) -> list[Part]:
 
 
 def _in_full(context: Context) -> list[str]:
-    several = len(context.report.devices) > 1
     blocks = []
     for group in sections.groups(context):
-        nested = several and group.device is not None
-        if group.device and nested:
+        if group.device and group.nested:
             blocks.append(f"## {text(group.device.name)} ({text(group.device.key)})")
-        blocks += [line for section in group.sections for line in markdown_of(section, 3 if nested else 2)]
+        blocks += [line for section in group.sections for line in markdown_of(section, 3 if group.nested else 2)]
     return blocks
 
 
@@ -136,14 +128,12 @@ def _first_screen(context: Context, width: int) -> list[RenderableType]:
 
 
 def _all_sections(context: Context, width: int) -> list[RenderableType]:
-    several = len(context.report.devices) > 1
     blocks: list[RenderableType] = []
     for group in sections.groups(context):
-        nested = several and group.device is not None
-        if group.device and nested:
+        if group.device and group.nested:
             key = group.device.key
             blocks.append(heading(f"Details of {key}", f"more of it: --device {key}, and the other formats"))
-        detail = Detail.BRIEF if nested else Detail.SUMMARY
+        detail = Detail.BRIEF if group.nested else Detail.SUMMARY
         blocks += [line for section in group.sections for line in text_of(section, detail, width)]
     return blocks
 

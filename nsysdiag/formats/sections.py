@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.communication import show as communication
 from nsysdiag.cost import show as cost
 from nsysdiag.counters import show as counters
 from nsysdiag.critical_path import show as critical_path
@@ -58,8 +57,8 @@ PER_DEVICE: tuple[Callable[[DeviceReport, Context], Section | None], ...] = (
     memory.copy_section,
     memory.unified_memory,
     memory.device_memory,
-    communication.section,
-    communication.bandwidth,
+    kernels.communication_section,
+    kernels.bandwidth,
     ranges.section,
     ranges.flame_section,
     launches.section,
@@ -113,43 +112,32 @@ _OF_REPORT = {
 
 
 class SectionGroup(Struct, frozen=True):
-    """Sections that belong together: those of one device, or of the whole report."""
+    """Sections that belong together: those of one device, which is one of several if they are `nested`, or of the whole
+    report."""
 
     device: DeviceReport | None
+    nested: bool
     sections: list[Section]
 
 
 def groups(context: Context) -> list[SectionGroup]:
     """The sections of the report, those of each device in between."""
+    several = len(context.report.devices) > 1
+    of_devices = [SectionGroup(each, several, _of_device(each, context)) for each in context.report.devices]
+    opening, closing = (_of_report(each, context) for each in (OPENING, CLOSING))
+    return [SectionGroup(None, False, opening), *of_devices, SectionGroup(None, False, closing)]
+
+
+def _of_report(shows: Iterable[Callable[[Context], Section | None]], context: Context) -> list[Section]:
+    found = [section for show in shows if (section := show(context)) is not None]
+    return [replace(each, sql=_OF_REPORT.get(each.id, "")) for each in found]
+
+
+def _of_device(device: DeviceReport, context: Context) -> list[Section]:
+    """With the query that gives the numbers of each. Unless it says otherwise, it is about the window of the device."""
+    here = "WHERE device = '{}'".format(device.key.replace("'", "''"))
+    window = SectionScope("window", window_sentence(device))
+    found = [section for show in PER_DEVICE if (section := show(device, context)) is not None]
     return [
-        SectionGroup(None, [_queried(each) for each in _held(show(context) for show in OPENING)]),
-        *(
-            SectionGroup(
-                device,
-                [
-                    _of_window(_queried(each, device), device)
-                    for each in _held(show(device, context) for show in PER_DEVICE)
-                ],
-            )
-            for device in context.report.devices
-        ),
-        SectionGroup(None, [_queried(each) for each in _held(show(context) for show in CLOSING)]),
+        replace(each, sql=_OF_DEVICE.get(each.id, "").format(here=here), scope=each.scope or window) for each in found
     ]
-
-
-def _queried(section: Section, device: DeviceReport | None = None) -> Section:
-    """With the query that gives its numbers, where it has one."""
-    sql = _OF_REPORT.get(section.id, "")
-    if device is not None:
-        key = device.key.replace("'", "''")
-        sql = _OF_DEVICE.get(section.id, "").format(here=f"WHERE device = '{key}'")
-    return replace(section, sql=sql)
-
-
-def _of_window(section: Section, device: DeviceReport) -> Section:
-    """Unless it says otherwise, a section of a device is about its window."""
-    return replace(section, scope=section.scope or SectionScope("window", window_sentence(device)))
-
-
-def _held(found: Iterable[Section | None]) -> list[Section]:
-    return [section for section in found if section is not None]

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nsysdiag.communication import show as communication
-from nsysdiag.communication.facts import CollectiveKind, MpiCall
 from nsysdiag.cost import show as cost
 from nsysdiag.counters import show as counters
 from nsysdiag.critical_path import show as critical_path
@@ -20,16 +18,17 @@ from nsysdiag.document.names import call_site_label, host_code_label, visible, w
 from nsysdiag.document.view import Causes, by_length, by_time, ledger_rows, slices_by_time
 from nsysdiag.document.words import path_label
 from nsysdiag.findings.words import FACTS, JUDGED
-from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats import RenderOptions
 from nsysdiag.host import show as host
 from nsysdiag.iterations.facts import Iteration, ServingPhase
-from nsysdiag.kernels.facts import FamilyTime, KernelRow
+from nsysdiag.kernels import show as kernels
+from nsysdiag.kernels.facts import CollectiveKind, FamilyTime, KernelRow, MpiCall
 from nsysdiag.launches import words as launches
 from nsysdiag.memory import show as memory
 from nsysdiag.phases.facts import Phase, PhaseDevice
 from nsysdiag.ranges import show as ranges
-from nsysdiag.ranks.show.words import BY_NAME as RANK_TABLES
-from nsysdiag.ranks.show.words import RANK_COLUMNS
+from nsysdiag.ranks.show.blocks import BY_NAME as RANK_TABLES
+from nsysdiag.ranks.show.blocks import RANK_COLUMNS
 from nsysdiag.report import CauseInfo, DeviceReport, Gap, Report, SignatureRow, Slice
 from nsysdiag.time.facts import STATES
 from nsysdiag.utilization import show as utilization
@@ -229,7 +228,7 @@ _TABLES: tuple[RecordTable[Report, Any], ...] = (
     *memory.TABLES,
     of_devices("communication", _KERNELS, lambda device: device.communication.kernels),
     of_devices("collectives", columns(CollectiveKind), lambda device: device.communication.kinds),
-    *communication.TABLES,
+    *kernels.TABLES,
     of_devices("mpi", columns(MpiCall), lambda device: device.communication.mpi),
     RecordTable("ranks", RANK_COLUMNS, lambda report: report.ranks.ranks if report.ranks else ()),
     of_devices("signatures", _scoped(_SIGNATURES, WINDOW), lambda device: device.signatures),

@@ -14,7 +14,7 @@ from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import CallTable, NamedRows, ThreadAxis, distinct_values, place_calls
 from nsysdiag.fields import Sentence, TextKind
-from nsysdiag.iterations.happened import Kinds
+from nsysdiag.iterations.named import Kinds
 from nsysdiag.messages import InputError
 from nsysdiag.ranges.facts import FlameStack
 from nsysdiag.stacks.samples import folded, sampled_code, sampled_code_of

@@ -16,9 +16,8 @@ from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.rows import distinct
 from nsysdiag.fields import Sentence
 from nsysdiag.host.facts import ChangePoint, Contention, CpuHolder, CpuLimit, HostReport, HostThread, HostWindow
-from nsysdiag.host.states import CpuStretches, HostScene, ThreadStates, host_scene
 from nsysdiag.host.sync_latency import Working, host_windows, latencies, sync_latency, window_edges
-from nsysdiag.host.thread_table import thread_rows
+from nsysdiag.host.threads import CpuStretches, HostScene, ThreadStates, host_scene, thread_rows
 from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.messages import InputError
 from nsysdiag.typed import say

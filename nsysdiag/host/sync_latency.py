@@ -21,7 +21,7 @@ from nsysdiag.events.identity import process_of
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, distinct_values, picked
 from nsysdiag.host.facts import HostWindow, SyncLatency, SyncPart
-from nsysdiag.host.states import CpuStretches, HostScene, ThreadStates
+from nsysdiag.host.threads import CpuStretches, HostScene, ThreadStates
 from nsysdiag.units import NS_PER
 
 # The range in equal windows, like the lines of vmstat: switches, synchronizations, launches, kernels, busy and off-CPU

@@ -12,8 +12,8 @@ from nsysdiag.events.device import DeviceTimeline, of_processes
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, distinct_values
-from nsysdiag.iterations.happened import Kinds, is_step, stem_of
 from nsysdiag.iterations.loop import LAYER, STEP, Called, Inner, Loop, loop_of, pauses, through
+from nsysdiag.iterations.named import Kinds, is_step, stem_of
 
 LEAST_COVER = 0.6
 """Ranges that leave more of the time between them to others are not the loop, but something in it."""

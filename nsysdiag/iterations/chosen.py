@@ -22,10 +22,9 @@ from nsysdiag.events.rows import RowsOf, distinct_values
 from nsysdiag.events.slices import beginning_of
 from nsysdiag.fields import Sentence
 from nsysdiag.iterations.by_range import loop_of_ranges
-from nsysdiag.iterations.happened import Kinds
 from nsysdiag.iterations.iterations import find_loops, main_loop
 from nsysdiag.iterations.loop import STEP, Called, Inner, Loop, median_of, spread_of, through
-from nsysdiag.iterations.passes import Passes, passes_in, passes_of
+from nsysdiag.iterations.named import Kinds, Passes, passes_in, passes_of
 from nsysdiag.messages import UsageError
 from nsysdiag.trace.columns import Strings
 from nsysdiag.typed import say

@@ -7,109 +7,19 @@ from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
-from nsysdiag.arrays.nesting import outermost
+from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.nvtx import NvtxRanges, RangeRows
+from nsysdiag.events.identity import joint
+from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import RowsOf, distinct, distinct_values
-from nsysdiag.iterations.loop import FEWEST, Called, Loop, loop_of, pauses
-from nsysdiag.iterations.replays import Replays, with_lost
-from nsysdiag.names import pseudonym
+from nsysdiag.events.rows import distinct, distinct_values
+from nsysdiag.iterations.loop import Called, Loop, loop_of, pauses
+from nsysdiag.iterations.named import Kinds
+from nsysdiag.ledger.untraced_graphs import RecordedNodes
 from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.enums import CopyKind
-
-# Names of ranges: what they are without their counters, and which count the parts of a model.
-
-# A uuid, a long hexadecimal number, or digits.
-_COUNTER = re.compile(
-    r"(?<![0-9a-z])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=[a-f]*\d)[0-9a-f]{8,})(?![0-9a-z])|\d+"
-)
-_NUMBER = re.compile(r"(?<!\d)\d{1,18}(?!\d)")
-_LIST = re.compile(r"#(?:[_,; ]+#)+(?=[)\]])")
-# What frameworks write around every operator: one may well be as long as a step, and is none.
-OPERATOR = re.compile(r"(aten|autograd|c10d?|torch|prims)::|.*, (seq|op_id|sizes) = ")
-_DETAILS = re.compile(r", (seq|op_id|sizes) = .*")
-_STEP = re.compile(
-    r"(?<![a-z])(step|iter|iters|iteration|epoch|batch|minibatch|frame|token|sample|request|query|cycle)s?\W*\d"
-)
-_PART = r"(layer|block|resblock|module|feature|expert|head|model|net|backbone|encoder|decoder|transformer)s?"
-# blocks.3, layers[12], layer_12, Layer 12, (h.3.attn), encoder.layers.0
-_MODULE = re.compile(
-    rf"(?<![a-z]){_PART}[ _.\[-]?\d+|(?<![a-z])h\.\d+|[a-z_]\w*\.[a-z_]\w*\.\d+(?!\w)|[a-z_]\w*\.\d+\.[a-z_]"
-)
-
-
-_WHOLE_STEP = re.compile(r"(?<![a-z])(step|iter|iteration|epoch|frame|request)s?(?![a-z])")
-_PART_OF_STEP = re.compile(r"micro|mini|sub|inner|accum|layer|block|sweep|solve|stage|forward|backward|optimi|loss")
-
-
-def is_step(name: str) -> bool:
-    """Whether a range is called a whole step: `train_step #`, no `micro_step #`, no `optimizer.step`."""
-    lower = name.lower()
-    return _WHOLE_STEP.search(lower) is not None and _PART_OF_STEP.search(lower) is None
-
-
-def family_of(name: str) -> str:
-    """A name without its numbers: `execute_context_1(888_1)` is `execute_context_#(#)`, however long the list is."""
-    return _LIST.sub("#", _COUNTER.sub("#", name))
-
-
-_STEM = re.compile(r"[^#(\[:]*")
-_OF_ENGINES = re.compile(r"execute_|step$")
-
-
-def stem_of(word: str) -> str:
-    """What the kinds of a step of an engine have in common, with a star: `step*` for `step[DECODE bs=#]`. Empty where
-    that does not say that it is a step, or is all of the name."""
-    found = _STEM.match(word)
-    stem = found[0].rstrip(" _") if found is not None else ""
-    return f"{stem}*" if stem != word and (is_step(stem) or _OF_ENGINES.search(stem.lower())) else ""
-
-
-class Kinds(Struct, frozen=True):
-    """For each name of a range: the code of the name without its counters, and whether it is that of an operator.
-    `part` is the code of the name with its counters where these number parts of a model, else -1; `number` is the
-    first number in the name, -1 without one."""
-
-    code: IntArray
-    operator: BoolArray
-    part: IntArray
-    number: IntArray
-    words: list[str]
-    parts: list[str]
-
-    @classmethod
-    def of(cls, ranges: NvtxRanges) -> Kinds:
-        """The kinds of the names of `ranges`."""
-        words: dict[str, int] = {}
-        code = [words.setdefault(pseudonym(name) or family_of(name), len(words)) for name in ranges.names]
-        operator = np.array([OPERATOR.match(word) is not None for word in words], dtype=np.bool_)
-        modules = np.array([_numbers(word) for word in words], dtype=np.bool_)
-        codes = np.array(code, dtype=np.int64)
-        parts: dict[str, int] = {}
-        part = [
-            parts.setdefault(_DETAILS.sub("", name), len(parts)) if modules[at] else -1
-            for at, name in zip(code, ranges.names, strict=True)
-        ]
-        numbered = np.array(part, dtype=np.int64)
-        number = np.array([_number(name) for name in ranges.names], dtype=np.int64)
-        return cls(codes, operator[codes] & (numbered < 0), numbered, number, list(words), list(parts))
-
-
-def _number(name: str) -> int:
-    found = _NUMBER.search(name)
-    return int(found[0]) if found is not None else -1
-
-
-def _numbers(word: str) -> bool:
-    """Whether the first counter of a name, `#`, is that of a part of a model: `blocks.#`, `layer_#`."""
-    name = word.replace("#", "0").lower()
-    return _MODULE.search(name) is not None and _STEP.search(name) is None
-
 
 UPDATES = re.compile(
     r"adam|sgd|momentum|multi_?tensor|optimi[sz]er|lamb_|lamb<|rmsprop|adagrad|adafactor|"
@@ -256,68 +166,79 @@ def code_of(called: Called) -> int:
     return (Category.KERNEL << 34) + called.anchor + 1 if called.anchor >= 0 else -1
 
 
-# NVTX ranges of a trace without GPU activity: what repeats on the host, and what takes its time.
+# Graphs that are launched again and again, node by node: which launches lack nodes that others have.
+#
+# ```
+# graph 1     |n1|n2|n3|n4|     |n1|n4|        |n1|n2|n3|n4|        the second launch lacks n2 and n3
+# happened    |n1|n2|n3|n4|     |n1|n4 n2 n3|  |n1|n2|n3|n4|        a trace may lose nodes; the graph did not
+# ```
 
-MOST_RANGES = 3
-LEAST_SHARE = 0.1
-"""Of the time: a range that takes less is not named."""
-LEAST_COVERED = 0.6
-"""Of the time between the first start and the last end: where outermost ranges take less, little repeats."""
-
-
-class HostRange(Struct, frozen=True):
-    """Ranges of one name, its counters as #: how many, and their share of the time."""
-
-    name: str
-    count: int
-    share: float
+MOST_FILLED = 4_000_000
+"""Nodes of launches that lack some: of more nothing is filled in, as that takes too much memory."""
 
 
-class HostLoop(Struct, frozen=True):
-    """Outermost ranges that repeat on one thread (a globalTid), longest first; `period_ns` is the median time from the
-    start of one of the first kind to the start of the next."""
+class Replays(Struct, frozen=True):
+    """The nodes of graphs among the operations of a device. For each of the `rows`: whether it is the `first` of its
+    launch, the number of its `graph`, and whether that `lacks` nodes in some launches. `lost` are the missing nodes:
+    for each the last operation of its launch, and one that is the same node in another launch."""
 
-    period_ns: int
-    ranges: list[HostRange]
-    thread: int = -1
+    rows: IntArray
+    first: BoolArray
+    graph: IntArray
+    lacks: BoolArray
+    lost: tuple[IntArray, IntArray]
+
+    @classmethod
+    def of(cls, device: DeviceTimeline) -> Replays:
+        """Those of a device, whose operations are in order of time."""
+        operations = device.operations
+        rows = np.flatnonzero(device.running & (operations.graph_node > 0) & (device.launch >= 0))
+        none = np.empty(0, np.int64)
+        if not len(rows):
+            return cls(rows, np.empty(0, np.bool_), none, np.empty(0, np.bool_), (none, none))
+        found = RecordedNodes.of(operations.process[rows], operations.graph_node[rows], device.launch[rows])
+        launch, count = found.launch, len(found.of_node)
+        first = np.zeros(len(rows), np.bool_)
+        first[np.unique(launch, return_index=True)[1]] = True
+        lacks = np.isin(found.graph, found.graph[found.missing > 0])
+        lost = _lost(found)
+        last = np.zeros(len(found.call), np.int64)
+        np.maximum.at(last, launch, rows)
+        known = np.zeros(count, np.int64)
+        known[found.node] = rows
+        return cls(rows, first, found.graph[launch], lacks[launch], (last[lost // count], known[lost % count]))
+
+    def called(self, name: IntArray) -> tuple[IntArray, IntArray]:
+        """The names of all operations, and the nodes that show no repeat: of a graph that lacks nodes the first one of
+        each launch does, whichever that is. It has the name of that of the first launch."""
+        begins = np.flatnonzero(self.lacks & self.first)
+        if not len(begins):
+            return name, begins
+        of_graph = name[self.rows[begins[np.unique(self.graph[begins], return_index=True)[1]]]]
+        name = name.copy()
+        name[self.rows[begins]] = of_graph[distinct(self.graph[begins])[1]]
+        return name, self.rows[self.lacks & ~self.first]
 
 
-def host_loop(ranges: NvtxRanges) -> HostLoop | None:
-    """What repeats on the thread whose outermost ranges take most time; None where nothing repeats."""
-    kinds = Kinds.of(ranges)
-    rows = ranges.rows
-    own = ~kinds.operator[rows.name] & ~rows.communication & ~rows.mpi
-    rows = rows.take(own & (rows.start >= 0) & (rows.end > rows.start))
-    of_thread = RowsOf(rows.thread)
-    found: list[tuple[int, HostLoop]] = []
-    for thread in of_thread.values():
-        mine = rows.take(of_thread[thread])
-        outer = mine.take(outermost(Intervals(mine.start, mine.end)))
-        loop = _repeating(outer, kinds, ranges.names)
-        if loop is not None:
-            found.append((int((outer.end - outer.start).sum()), replace(loop, thread=int(thread))))
-    return max(found, key=lambda pair: pair[0])[1] if found else None
+def _lost(found: RecordedNodes) -> IntArray:
+    """The pairs of launch and node that are missing."""
+    partial, of_node = np.flatnonzero(found.missing > 0), found.of_node
+    order = np.argsort(of_node, kind="stable")
+    first, behind = (np.searchsorted(of_node[order], found.graph[partial], side=side) for side in ("left", "right"))
+    size = behind - first
+    if int(size.sum()) > MOST_FILLED:
+        return np.empty(0, np.int64)
+    at = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
+    every = joint(np.repeat(partial, size), order[np.repeat(first, size) + at], len(of_node))
+    return every[~np.isin(every, found.pairs)]
 
 
-def _repeating(rows: RangeRows, kinds: Kinds, names: list[str]) -> HostLoop | None:
-    """What repeats among ranges of one thread; None where that covers too little of the time."""
-    span = int(rows.end.max() - rows.start.min())
-    _, of_kind = distinct(kinds.code[rows.name])
-    count = np.bincount(of_kind)
-    time = np.bincount(of_kind, weights=(rows.end - rows.start).astype(np.float64))
-    repeats = np.flatnonzero(count >= FEWEST)
-    if time[repeats].sum() < LEAST_COVERED * span:
-        return None
-    order = repeats[np.argsort(-time[repeats], kind="stable")][:MOST_RANGES]
-    longest = order[0]
-    shown = [at for at in order if at == longest or time[at] >= LEAST_SHARE * span]
-    found = [
-        HostRange(_name(rows.name[of_kind == at], names, kinds), int(count[at]), float(time[at] / span)) for at in shown
-    ]
-    return HostLoop(int(np.median(np.diff(np.sort(rows.start[of_kind == longest])))), found)
-
-
-def _name(rows: IntArray, names: list[str], kinds: Kinds) -> str:
-    """The name that ranges share: with its digits where these don't count."""
-    first = int(rows[0])
-    return names[first] if np.all(rows == first) else kinds.words[int(kinds.code[first])]
+def with_lost(rows: IntArray, replays: Replays) -> tuple[IntArray, IntArray]:
+    """The operations `rows`, with the lost nodes at the end of their launches: the place in time of each, and the
+    operation that it is like."""
+    at, like = replays.lost
+    if not len(at):
+        return rows, rows
+    place, alike = np.append(rows, at), np.append(rows, like)
+    order = np.argsort(place, kind="stable")
+    return place[order], alike[order]

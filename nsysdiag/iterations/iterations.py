@@ -14,17 +14,15 @@ from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import RowsOf, distinct_values
-from nsysdiag.iterations.alike import as_shown, perhaps_several
 from nsysdiag.iterations.begins import Sequence, before_other_work, from_the_first
 from nsysdiag.iterations.by_anchor import Closing, anchored_loops
+from nsysdiag.iterations.by_host import by_exchange, by_wait
 from nsysdiag.iterations.by_range import apart, named_loops
-from nsysdiag.iterations.by_wait import by_wait
-from nsysdiag.iterations.happened import Happened, Kinds
-from nsysdiag.iterations.kinds import by_exchange
+from nsysdiag.iterations.doubts import FEW, as_shown, by_chance, parts_of_one_pass, perhaps_layers, perhaps_several
+from nsysdiag.iterations.happened import Happened, Replays
 from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, Called, Loop, loop_of, median_of, spread_of, through
-from nsysdiag.iterations.no_steps import FEW, by_chance, parts_of_one_pass, perhaps_layers
+from nsysdiag.iterations.named import Kinds
 from nsysdiag.iterations.outer import LIGHT_KERNELS, REGULAR, RepeatCounts, around, by_sequence, outermost
-from nsysdiag.iterations.replays import Replays
 from nsysdiag.trace.columns import Strings
 
 FEWEST_LAYERS, MOST_KINDS = 4, 3

@@ -19,8 +19,9 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.events.rows import RowsOf
-from nsysdiag.iterations.happened import HOST, Happened, anchor_of, is_step
+from nsysdiag.iterations.happened import HOST, Happened, anchor_of
 from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, through
+from nsysdiag.iterations.named import is_step
 
 # What happens in each repeat of a loop, and what usually does.
 

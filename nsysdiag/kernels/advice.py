@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec import Struct
 
 from nsysdiag import typed
-from nsysdiag.causes.cause import PLAIN, Advice, advice, words
+from nsysdiag.causes.cause import PLAIN, Advice, words_of
 from nsysdiag.events.gpus import Gpu
 from nsysdiag.fields import Sentence
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
@@ -106,95 +106,15 @@ under a sixth."""
 LEAST_FUSED, LEAST_ATTENTION, LEAST_GRAPHS = 0.1, 0.1, 0.1
 """The least share of a bottleneck that is named at all."""
 
-REDUCED_PRECISION = advice(
-    "Matrix products run in single precision without tensor cores: allow TF32 (CUBLAS_COMPUTE_32F_FAST_TF32, or "
-    "cublasSetMathMode(CUBLAS_TF32_TENSOR_OP_MATH)) or use half precision, if its accuracy is enough.",
-    pytorch=words(
-        "Matrix products run in single precision without tensor cores: torch.set_float32_matmul_precision('high') "
-        "allows TF32, torch.autocast uses bf16.",
-        source="tuning_guide",
-    ),
-    jax=words(
-        "Matrix products run in single precision without tensor cores: "
-        "jax_default_matmul_precision='tensorfloat32', or bf16 arrays.",
-        source="jax_gpu",
-    ),
-    tensorflow=words(
-        "Matrix products run in single precision without tensor cores: "
-        "tf.config.experimental.enable_tensor_float_32_execution(True), or Keras mixed precision.",
-        source="tf_gpu",
-    ),
-    cupy=words(
-        "Matrix products run in single precision without tensor cores: CUPY_TF32=1, or half precision.",
-        source="cupy_speed",
-    ),
-)
-HALF_PRECISION = advice(
-    "Matrix products run in single precision without tensor cores: use half precision (FP16, or BF16 where the GPU "
-    "has it), if its accuracy is enough. TF32 is no faster on this GPU.",
-    pytorch=words(
-        "Matrix products run in single precision without tensor cores: use torch.autocast with torch.float16 (or "
-        "bfloat16, if the GPU has it). TF32 is no faster on this GPU.",
-        source="tuning_guide",
-    ),
-    jax=words(
-        "Matrix products run in single precision without tensor cores: use arrays in float16 or bfloat16. TF32 is "
-        "no faster on this GPU.",
-        source="jax_gpu",
-    ),
-    tensorflow=words(
-        "Matrix products run in single precision without tensor cores: use Keras mixed precision. TF32 is no "
-        "faster on this GPU.",
-        source="tf_gpu",
-    ),
-)
-"""For GPUs on which TF32 is no faster than FP32, or does not exist."""
-ATTENTION = advice(
-    "Attention takes much of the time: check whether a newer kernel for this GPU exists (cuDNN, FlashAttention).",
-    pytorch=words(
-        "Attention takes much of the time: check whether another backend of scaled_dot_product_attention is faster "
-        "on this GPU (torch.nn.attention.sdpa_kernel: cuDNN, FlashAttention).",
-        source="tuning_guide",
-    ),
-    jax=words(
-        "Attention takes much of the time: check whether jax.nn.dot_product_attention(implementation='cudnn') is "
-        "faster on this GPU.",
-        source="jax_gpu",
-    ),
-)
-FUSION = advice(
-    "Fuse elementwise kernels that use the same data: memory bandwidth usually limits them, and each reads and "
-    "writes all of it.",
-    pytorch=words(
-        "Fuse elementwise kernels with torch.compile or fused operators: memory bandwidth usually limits them.",
-        source="tuning_guide",
-    ),
-    jax=words(
-        "Fuse elementwise kernels with one jax.jit around them: memory bandwidth usually limits them.", source="jax_gpu"
-    ),
-    tensorflow=words(
-        "Fuse elementwise kernels with tf.function(jit_compile=True) around them: memory bandwidth usually limits "
-        "them.",
-        source="tf_gpu",
-    ),
-    cupy=words(
-        "Fuse elementwise kernels with cupy.fuse or an ElementwiseKernel: memory bandwidth usually limits them.",
-        source="cupy_speed",
-    ),
-)
-WHOLE_GRAPHS = advice(
-    "The trace holds these CUDA graphs as a whole, without their kernels: capture with --cuda-graph-trace=node to "
-    "see which kernels take the time."
-)
-KERNEL_ADVICE = (WHOLE_GRAPHS, REDUCED_PRECISION, HALF_PRECISION, ATTENTION, FUSION)
-
 
 def precision_advice(gpu: Gpu | None) -> Advice:
-    """On matrix products in single precision: nothing for a GPU without tensor cores."""
+    """On matrix products in single precision: nothing for a GPU without tensor cores. Types of 16 bits alone if TF32 is
+    no faster than FP32, or does not exist."""
     if gpu is not None and lacks_tensor_cores(gpu):
         return PLAIN
     peaks = None if gpu is None else peaks_of(gpu)
-    return REDUCED_PRECISION if peaks is None or peaks.has_faster_tf32 else HALF_PRECISION
+    words = words_of("kernels")
+    return words.advice_for("tensor_cores" if peaks is None or peaks.has_faster_tf32 else "half_precision")
 
 
 def kernel_advice(
@@ -206,14 +126,14 @@ def kernel_advice(
 ) -> list[Sentence]:
     """What the kernels' time on this GPU suggests, by kind, and how to see what holds the first of the `top` kernels.
     `fused` is the share of elementwise kernels that a compiler has made of several."""
-    made_with = tuple(frameworks)
+    made_with, words = tuple(frameworks), words_of("kernels")
     chosen = [
         found
         for found, share, least in (
-            (WHOLE_GRAPHS, families.graphs, LEAST_GRAPHS),
+            (words.advice_for("whole_graphs"), families.graphs, LEAST_GRAPHS),
             (precision_advice(gpu), families.products_fp32, LEAST_FP32),
-            (ATTENTION, families.attention, LEAST_ATTENTION),
-            (FUSION, families.elementwise - fused, LEAST_FUSED),
+            (words.advice_for("attention"), families.attention, LEAST_ATTENTION),
+            (words.advice_for("fusion"), families.elementwise - fused, LEAST_FUSED),
         )
         if share >= least
     ]

@@ -30,8 +30,8 @@ from nsysdiag.kernels.kinds import (
     kind_of_kernel,
     kinds_of,
 )
+from nsysdiag.kernels.limits import residency, shape_of
 from nsysdiag.kernels.names import normal_kernel, whole_names
-from nsysdiag.kernels.shapes import residency, shape_of
 from nsysdiag.typed import say
 
 if TYPE_CHECKING:

@@ -3,33 +3,51 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nsysdiag.document.axis import EDGES, edge_labels, panel, time_label
 from nsysdiag.document.blocks import (
     NOT_BRIEF,
     PAGE,
+    TERMINAL,
     Block,
     Cell,
     Chart,
     Column,
     Details,
     Limit,
+    Lines,
     Name,
     Paragraph,
     Section,
     Table,
 )
-from nsysdiag.document.columns import BAR, COUNT, DEPTH, NAME, SHARE, TEXT, TIME, part_of
+from nsysdiag.document.columns import (
+    BAR,
+    COUNT,
+    DEPTH,
+    NAME,
+    RATE,
+    SHARE,
+    TEXT,
+    TIME,
+    columns,
+    of_devices,
+    part,
+    part_of,
+)
 from nsysdiag.document.drawings import Bar, Histogram
 from nsysdiag.document.view import Context, Share, graphs_ns
 from nsysdiag.document.words import counted
-from nsysdiag.units import format_count, format_ns, format_share
+from nsysdiag.units import NS_PER, format_bytes, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.kernels.facts import KernelRow
+    from nsysdiag.document.view import Context
+    from nsysdiag.kernels.facts import CollectiveKind, KernelRow, MpiCall
     from nsysdiag.launches.facts import Distribution
+    from nsysdiag.memory.facts import CopyRate
     from nsysdiag.report import DeviceReport
+
 
 MAX_ROWS, TOP_ROWS, FIRST_ROWS, MAX_FAMILIES = 100, 5, 20, 20
 OVERLAP = "Kernels of several streams overlap, so shares add up to more than the whole."
@@ -164,3 +182,179 @@ def _durations(found: Distribution | None) -> list[Block]:
             captions=[f"Durations of {format_count(found.count)} kernels: {lengths}."],
         )
     ]
+
+
+# Communication: collectives by kind, MPI calls of the host, and the kernels behind the collectives; bandwidth.
+
+LEAST = 100
+"""The terminal names what takes this fraction of the window."""
+
+
+def communication_section(device: DeviceReport, context: Context) -> Section | None:
+    """None where no communication was captured."""
+    found = device.communication
+    if not found.kernels and not found.mpi:
+        return None
+    exposed, hidden = format_ns(device.exposed_comm_ns), format_ns(device.overlapped_comm_ns)
+    least = max(device.window_ns // LEAST, 1)
+    lines = [kind_sentence(row) for row in found.kinds if row.exposed_ns + row.overlapped_ns >= least]
+    lines += [mpi_sentence(row) for row in found.mpi if row.total_ns >= least]
+    return Section(
+        "communication",
+        "Communication",
+        [
+            Lines(lines, TERMINAL),
+            Table.of(
+                "Collectives by kind",
+                (
+                    Column("Total", TIME, "total_ns"),
+                    Column("Bar", BAR, part_of("total_ns", max((row.total_ns for row in found.kinds), default=0))),
+                    Column("Exposed", TIME, "exposed_ns", strong=True),
+                    Column("Of window", SHARE, part_of("exposed_ns", device.window_ns)),
+                    Column("Overlapped", TIME, "overlapped_ns"),
+                    Column("Count", COUNT, "count"),
+                    Column("Collective", TEXT, "kind", head=True),
+                ),
+                found.kinds,
+                note=f"{exposed} ran with no compute at the same time, {hidden} during compute. If several kinds "
+                "run at once, the time is charged to the kind with most total time.",
+            ),
+            Table.of(
+                "MPI calls",
+                (
+                    Column("Total", TIME, "total_ns"),
+                    Column("GPU idle meanwhile", TIME, "idle_ns", strong=True),
+                    Column("Of idle", SHARE, part_of("idle_ns", device.idle_ns)),
+                    Column("Count", COUNT, "count"),
+                    Column("MPI call", NAME, "name", head=True),
+                ),
+                found.mpi,
+                note="Of the threads that launch on this device. Idle: while the thread of the next launch was inside "
+                "the call.",
+            ),
+            kernel_table(device, found.kernels, context, "Communication kernels", f"{exposed} of it exposed.", PAGE),
+        ],
+        f"{exposed} exposed, {hidden} hidden behind compute",
+    )
+
+
+# What copies and collectives carried, against what their links carry at most.
+
+ABOUT = (
+    "Mean: bytes by the time of the operations, for collectives with their waits for other ranks; best: the 95th "
+    "percentile of large ones. Of collectives it is the bus bandwidth of nccl-tests: what each rank has to send. Peaks "
+    "are one way, as published for GPUs of this name. The trace does not show the slot, nor how many links connect two "
+    "GPUs, which may carry less."
+)
+NO_SIZES = (
+    "Bus bandwidth of collectives is not known: the trace lacks the sizes of messages or the number of ranks (NVTX "
+    "payloads of NCCL)."
+)
+IN_SWITCH = "{}: switches of NVLink add up (NVLink SHARP), by the names of kernels. {}"
+FASTER = "{}: this is faster than NVLink, unless its switches add up (NVLink SHARP). {}"
+BY_SENT = "Each rank then sends less than the bus bandwidth says; the share of the peak is by what it sends."
+WAYS = {"HtoD": "Host to GPU", "DtoH": "GPU to host", "DtoD": "Within the GPU", "PtoP": "Between GPUs"}
+
+
+class BandwidthRow(NamedTuple):
+    """The copies of one direction, or the sized collectives of one kind: bytes a second on average and of the best,
+    what the link carries at most, and which share of that the best is; `refused` says why it is none."""
+
+    what: str
+    operations: int
+    bytes_per_second: float | None
+    best_bytes_per_second: float | None
+    peak: str
+    peak_bytes_per_second: float | None
+    share: float | None
+    slow_share: float | None
+    refused: str
+
+
+def bandwidth_rows(device: DeviceReport) -> list[BandwidthRow]:
+    """Copies by direction, then collectives by kind."""
+    found = device.communication
+    copies = [_of_copies(row) for row in device.copies.rates]
+    return [*copies, *(_of_collectives(row, found.link_bytes_per_second) for row in found.kinds if row.sized)]
+
+
+def _of_copies(row: CopyRate) -> BandwidthRow:
+    share = None if row.refused else _share(row.best_bytes_per_second, row.peak_bytes_per_second)
+    return BandwidthRow(
+        WAYS.get(row.direction, row.direction),
+        row.count,
+        row.bytes / row.total_ns * NS_PER["s"] if row.total_ns else None,
+        row.best_bytes_per_second,
+        row.peak,
+        row.peak_bytes_per_second,
+        share,
+        None if row.slow_ns is None else part(row.slow_ns, row.total_ns),
+        row.refused,
+    )
+
+
+def _of_collectives(row: CollectiveKind, link: float | None) -> BandwidthRow:
+    sent = row.best_link_bytes_per_second or row.best_bus_bytes_per_second
+    return BandwidthRow(
+        row.kind,
+        row.sized,
+        row.bus_bytes_per_second,
+        row.best_bus_bytes_per_second,
+        "NVLink" if link else "",
+        link,
+        _share(sent, link),
+        None,
+        row.refused,
+    )
+
+
+def _in_switch(row: CollectiveKind, link: float | None) -> str:
+    """Why the share of the peak is not that of the bus bandwidth."""
+    fastest = max(row.bus_bytes_per_second or 0.0, row.best_bus_bytes_per_second or 0.0)
+    return (FASTER if link and fastest > link else IN_SWITCH).format(row.kind, BY_SENT)
+
+
+def _share(rate: float | None, peak: float | None) -> float | None:
+    return None if rate is None or not peak else rate / peak
+
+
+BANDWIDTH = (
+    Column("What", TEXT, "what", head=True),
+    Column("Count", COUNT, "operations"),
+    Column("Mean", RATE, "bytes_per_second"),
+    Column("Best", RATE, "best_bytes_per_second"),
+    Column("Peak", RATE, "peak_bytes_per_second"),
+    Column("Best of peak", SHARE, "share", strong=True),
+    Column("Time below half of it", SHARE, "slow_share", spare=True),
+    Column("Peak of", TEXT, lambda row: row.peak or "peak not known"),
+)
+
+
+def bandwidth(device: DeviceReport, _context: Context) -> Section | None:
+    """What links carried; None where nothing was copied or sent."""
+    rows, kinds = bandwidth_rows(device), device.communication.kinds
+    if not rows and not kinds:
+        return None
+    said = [f"{row.what}: {row.refused}." for row in rows if row.refused]
+    link = device.communication.link_bytes_per_second
+    said += [_in_switch(row, link) for row in kinds if row.in_switch]
+    said += [NO_SIZES] if kinds and not any(row.sized for row in kinds) else []
+    table = Table.of("Bandwidth against peaks", BANDWIDTH, rows, note=ABOUT, sortable=False, limit=NOT_BRIEF)
+    return Section("bandwidth", "Bandwidth", [table, Lines(said)])
+
+
+TABLES = (of_devices("bandwidth", columns(BandwidthRow), bandwidth_rows),)
+
+
+def kind_sentence(row: CollectiveKind) -> str:
+    """What collectives of one kind took, and how much of it computing hid."""
+    hidden = f", {format_ns(row.overlapped_ns)} of it during compute" if row.overlapped_ns else ""
+    alone = f"{format_ns(row.exposed_ns)} with no compute at the same time"
+    bus = f", {format_bytes(row.bus_bytes_per_second)}/s of bus bandwidth" if row.bus_bytes_per_second else ""
+    return f"{format_count(row.count)} × {row.kind}: {format_ns(row.total_ns)}{hidden}, {alone}{bus}"
+
+
+def mpi_sentence(row: MpiCall) -> str:
+    """What one MPI function took of the launching threads, and how long the device was idle meanwhile."""
+    idle = f"the GPU idle for {format_ns(row.idle_ns)} of it"
+    return f"{format_count(row.count)} × {row.name}: {format_ns(row.total_ns)}, {idle}"

@@ -9,10 +9,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.groups import to_planes, to_text
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, subtract, union
 from nsysdiag.phases.facts import FEWEST_REPEATS, REPEAT, STEP, Basis, PhaseName, PhaseSteps
-from nsysdiag.phases.kinds import with_kinds
 from nsysdiag.phases.merging import LEAST_LENGTH, CutCandidates, job_cuts, merged
-from nsysdiag.phases.next_to_steps import SAME_WORK, Span, does_the_work_of, is_like, named_spans
-from nsysdiag.phases.passes import JobPasses, passes_of_job
 from nsysdiag.phases.signal import (
     WINDOWS,
     DeviceSignal,
@@ -38,6 +35,16 @@ from nsysdiag.phases.steady import (
     same_sequences,
     segments_of,
     without_warm_up,
+)
+from nsysdiag.phases.steps import (
+    SAME_WORK,
+    JobPasses,
+    Span,
+    does_the_work_of,
+    is_like,
+    named_spans,
+    passes_of_job,
+    with_kinds,
 )
 
 LOOKS = ((WINDOWS, False), (WINDOWS // 4, False), (WINDOWS, True))

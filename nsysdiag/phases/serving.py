@@ -24,10 +24,10 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf
+from nsysdiag.iterations.by_host import take_turns
 from nsysdiag.iterations.facts import ServingBatch, ServingPhase
-from nsysdiag.iterations.kinds import take_turns
+from nsysdiag.iterations.happened import Replays
 from nsysdiag.iterations.loop import median_of
-from nsysdiag.iterations.replays import Replays
 from nsysdiag.kernels.kinds import by_name
 from nsysdiag.time.table import TimeTable, sums
 

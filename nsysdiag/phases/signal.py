@@ -10,7 +10,7 @@ from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct, picked
-from nsysdiag.iterations.passes import Passes
+from nsysdiag.iterations.named import Passes
 from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.phases.facts import LEAST_WORK
 

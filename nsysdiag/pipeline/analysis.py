@@ -27,7 +27,7 @@ from nsysdiag.diagnosis.facts import Diagnosis
 from nsysdiag.diagnosis.health import not_recorded, recapture
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.iterations.chosen import CarriedSteps
-from nsysdiag.iterations.steps import referenced
+from nsysdiag.iterations.report import referenced
 from nsysdiag.messages import UsageError, printable
 from nsysdiag.phrases import finished
 from nsysdiag.pipeline.devices import look_at_devices

@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.comparison.facts import Comparison
-from nsysdiag.comparison.pairing import read_from, require_names
 from nsysdiag.comparison.predicted import compare_sides
+from nsysdiag.comparison.sides import read_from, require_names
 from nsysdiag.config.settings import Settings
 from nsysdiag.messages import UsageError, printable
 from nsysdiag.pipeline import analyze

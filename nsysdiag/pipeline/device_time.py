@@ -25,7 +25,6 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, 
 from nsysdiag.arrays.spill import evict, laid, trim
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import BLOCKING_COPY, SYNCHRONIZATION, bottlenecks_of
-from nsysdiag.communication.communication import launching_lanes, mpi_meetings, time_in_mpi
 from nsysdiag.counters.counters import Measured
 from nsysdiag.diagnosis.missing import MOST, Missing, missing_of
 from nsysdiag.events.collectives import Collectives, find_collectives
@@ -40,9 +39,10 @@ from nsysdiag.gaps.launch_frame import DeviceSide, LaunchFrame, frame_of
 from nsysdiag.iterations.chosen import FEWEST_CHOSEN, AnalysisWindow
 from nsysdiag.iterations.iterations import main_loop
 from nsysdiag.iterations.loop import LAYER, Loop
+from nsysdiag.kernels.communication import launching_lanes, mpi_meetings, time_in_mpi
 from nsysdiag.kernels.facts import KernelRow
 from nsysdiag.kernels.kernels import kernel_rows
-from nsysdiag.kernels.shapes import residency
+from nsysdiag.kernels.limits import residency
 from nsysdiag.ledger.classify import classify
 from nsysdiag.ledger.ledger import (
     CauseTotals,
@@ -56,7 +56,7 @@ from nsysdiag.ledger.ledger import (
     sync_drained,
 )
 from nsysdiag.ledger.untraced_graphs import untraced_on
-from nsysdiag.memory.unified import demand_migrations
+from nsysdiag.memory.device import demand_migrations
 from nsysdiag.pipeline.reading import HostReading, Reading
 from nsysdiag.ranges.facts import FlameGraph
 from nsysdiag.ranges.stacks import flame_graph

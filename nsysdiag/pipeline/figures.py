@@ -11,8 +11,6 @@ from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import Intervals, intersect, union
 from nsysdiag.arrays.spill import evict, trim
 from nsysdiag.causes import ALLOCATION
-from nsysdiag.communication.communication import collective_kinds, mpi_calls
-from nsysdiag.communication.facts import Communication
 from nsysdiag.counters.counters import gap_notes, gpu_metrics, measured_sm_active, with_limits, with_sm_active
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.diagnosis.health import device_notes
@@ -24,18 +22,18 @@ from nsysdiag.gap_groups.groups import kinds_of_gaps, pack_places, signature_row
 from nsysdiag.iterations.facts import IterationReport
 from nsysdiag.iterations.loop import LAYER, NVTX
 from nsysdiag.iterations.report import DeviceIterations, device_iterations, pack_iterations
-from nsysdiag.kernels.facts import FamilyTime, KernelRow
+from nsysdiag.kernels.communication import collective_kinds, mpi_calls
+from nsysdiag.kernels.facts import Communication, FamilyTime, KernelRow
 from nsysdiag.kernels.kernels import family_times
 from nsysdiag.launches.facts import Launch
 from nsysdiag.launches.launches import depth_of_queue, launch_report
 from nsysdiag.ledger.ledger import coverage, pack_gaps
 from nsysdiag.memory.copies import copy_report
-from nsysdiag.memory.device import device_memory
-from nsysdiag.memory.unified import unified_memory
+from nsysdiag.memory.device import device_memory, unified_memory
 from nsysdiag.peaks import link_of
-from nsysdiag.phases.kinds import named_kinds
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.phases.serving import served_steps, serving_phases
+from nsysdiag.phases.steps import named_kinds
 from nsysdiag.pipeline.device_time import DeviceTime
 from nsysdiag.ranges.facts import RangeTree
 from nsysdiag.ranges.tree import range_tree

@@ -9,7 +9,6 @@ from nsysdiag.account.outside import Outside, evidence_of_start
 from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.arrays.spill import laid, trim
-from nsysdiag.communication.communication import idle_in_steady_sends
 from nsysdiag.diagnosis.focus import Scope
 from nsysdiag.diagnosis.health import MPI, left_out_gpus, malformed_warnings
 from nsysdiag.diagnosis.judge import (
@@ -35,9 +34,10 @@ from nsysdiag.findings.phase_work import work_outside
 from nsysdiag.host.alone import Alone, host_alone
 from nsysdiag.host.facts import HostReport
 from nsysdiag.host.report import host_report, over_time, scene_of
-from nsysdiag.host.states import thread_states
 from nsysdiag.host.sync_latency import Working
-from nsysdiag.kernels.in_order import InOrder
+from nsysdiag.host.threads import thread_states
+from nsysdiag.kernels.communication import idle_in_steady_sends
+from nsysdiag.kernels.limits import InOrder
 from nsysdiag.phases.facts import LEAST_WORK, told
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.pipeline.reading import HostReading, Progress

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from nsysdiag import pipeline
-from nsysdiag.comparison.pairing import are_redacted
+from nsysdiag.comparison.sides import are_redacted
 from nsysdiag.config.settings import AFTERWARDS, Settings
 from nsysdiag.messages import UsageError, printable
 from nsysdiag.pipeline.analysis import with_given

@@ -12,7 +12,7 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import IntArray, Intervals
-from nsysdiag.arrays.spill import laid, trim
+from nsysdiag.arrays.spill import Kept, laid, trim
 from nsysdiag.causes.call_facts import call_facts
 from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence
 from nsysdiag.config.file import parse_step
@@ -42,10 +42,9 @@ from nsysdiag.events.samples import PythonStacks, chain_symbols, leaf_symbols
 from nsysdiag.events.sharing import Sharing, sharing_of
 from nsysdiag.findings.phase_work import RangeSets
 from nsysdiag.iterations.chosen import AnalysisWindow, CarriedSteps, chosen_loops, window_of
-from nsysdiag.iterations.happened import HostLoop, host_loop
 from nsysdiag.iterations.iterations import find_loops
 from nsysdiag.iterations.loop import Loop
-from nsysdiag.iterations.passes import layers_named
+from nsysdiag.iterations.named import HostLoop, host_loop, layers_named
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.ledger.ledger import draining_calls
 from nsysdiag.ledger.untraced_graphs import PartialReplays, partial_replays, untraced_graphs
@@ -146,6 +145,7 @@ def _part(trace: Trace, settings: Settings) -> FittingSpan | None:
     """The part of the trace that the memory limit allows to read, which is all that is read from now on."""
     if settings.memory_limit is None:
         return None
+    Kept.most = Kept.least
     found = part_that_fits(trace, settings.memory_limit, settings.start_ns, settings.end_ns)
     if found is None:
         return None

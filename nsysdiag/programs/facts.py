@@ -2,33 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
-
 from nsysdiag.fields import OwnText, Sentence
 from nsysdiag.record import Record
 
-FrameworkId = Literal[
-    "vllm",
-    "sglang",
-    "tensorrt-llm",
-    "pytorch",
-    "jax",
-    "tensorflow",
-    "cupy",
-    "triton",
-    "tensorrt",
-    "openacc",
-    "openmp-target",
-    "kokkos",
-    "julia",
-    "rocm",
-    "mpi",
-]
-"""Frameworks that can be detected. A program with none of them is plain CUDA."""
-FRAMEWORKS: tuple[FrameworkId, ...] = get_args(FrameworkId)
-"""In the order of display and of precedence of their advice: frameworks that a program is written in come before its
-launchers."""
-TITLES: dict[FrameworkId, str] = {
+TITLES = {
     "vllm": "vLLM",
     "sglang": "SGLang",
     "tensorrt-llm": "TensorRT-LLM",
@@ -45,6 +22,9 @@ TITLES: dict[FrameworkId, str] = {
     "rocm": "ROCm",
     "mpi": "MPI",
 }
+"""Frameworks that can be detected, by id; a program with none of them is plain CUDA. In the order of display and of
+precedence of their advice: frameworks that a program is written in come before its launchers."""
+FRAMEWORKS = tuple(TITLES)
 
 
 class Framework(Record, frozen=True):

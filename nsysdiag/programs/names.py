@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.events.callchains import NO_CHAIN, file_name
@@ -18,7 +17,7 @@ from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.events.samples import SampleRows
 from nsysdiag.fields import Sentence, TextKind
-from nsysdiag.programs.facts import FRAMEWORKS, TITLES, Framework, FrameworkId
+from nsysdiag.programs.facts import FRAMEWORKS, TITLES, Framework
 from nsysdiag.typed import say
 
 if TYPE_CHECKING:
@@ -42,150 +41,110 @@ if TYPE_CHECKING:
 # * TensorRT: its NVTX domain, `trt_` and `__myl_` kernels. Compilers: clang's `__omp_offloading_…`, the NVIDIA HPC
 #   compilers' `nvkernel_…_F1L20_2` (OpenMP) and `main_42_gpu` (OpenACC; `do concurrent` is named so as well).
 
-Pattern = re.Pattern[str]
-
-
-class FrameworkRule(Struct, frozen=True):
-    """Patterns match anywhere in a name unless anchored; None: no name of this kind is evidence.
-
-    `kernel` is about whole kernel names, `range` and `domain` about those of NVTX; `module` is about the file names of
-    libraries in call chains; `process` is about programs and threads, `call` about API calls, `table` about tables with
-    rows."""
-
-    kernel: Pattern | None = None
-    range: Pattern | None = None
-    domain: Pattern | None = None
-    module: Pattern | None = None
-    process: Pattern | None = None
-    call: Pattern | None = None
-    table: Pattern | None = None
-
-
-RULES: dict[FrameworkId, FrameworkRule] = {
-    "vllm": FrameworkRule(
-        kernel=re.compile(r"\bvllm::"),
-        range=re.compile(r"^vllm::|^execute_context_\d"),
-        module=re.compile(r"^_vllm_"),
-        process=re.compile(r"^(VLLM::|vllm$)"),
-    ),
-    "sglang": FrameworkRule(
-        kernel=re.compile(r"\bsglang::"),
-        range=re.compile(r"^(sglang|sgl_kernel)::"),
-        module=re.compile(r"^sgl_kernel"),
-        process=re.compile(r"^sglang(::|$)"),
-    ),
-    "tensorrt-llm": FrameworkRule(
-        kernel=re.compile(r"\btensorrt_llm::"),
-        range=re.compile(r"^\[Executor\] _forward_step\b"),
-        module=re.compile(r"^libtensorrt_llm|^libth_common\b"),
-        process=re.compile(r"^trtllm-"),
-    ),
-    "pytorch": FrameworkRule(
-        kernel=re.compile(
-            r"\bat::(native|cuda)::|\bc10::(cuda|BFloat16|Half|complex)\b|\btorch::|\btriton_(poi|red|per)_fused"
-        ),
-        range=re.compile(
+TraceNames = dict[str, tuple[str, ...]]
+"""Distinct names in a trace, in any order, by kind: whole names of kernels, NVTX ranges and domains, file names of
+libraries in call chains (`module`), programs, threads, API calls, and tables with rows."""
+RULES: dict[str, dict[str, str]] = {
+    "vllm": {
+        "kernel": r"\bvllm::",
+        "range": r"^vllm::|^execute_context_\d",
+        "module": r"^_vllm_",
+        "process": r"^(VLLM::|vllm$)",
+    },
+    "sglang": {
+        "kernel": r"\bsglang::",
+        "range": r"^(sglang|sgl_kernel)::",
+        "module": r"^sgl_kernel",
+        "process": r"^sglang(::|$)",
+    },
+    "tensorrt-llm": {
+        "kernel": r"\btensorrt_llm::",
+        "range": r"^\[Executor\] _forward_step\b",
+        "module": r"^libtensorrt_llm|^libth_common\b",
+        "process": r"^trtllm-",
+    },
+    "pytorch": {
+        "kernel": r"\bat::(native|cuda)::|\bc10::(cuda|BFloat16|Half|complex)\b|\btorch::|\btriton_(poi|red|per)_fused",
+        "range": (
             r"^(aten|autograd|c10d|c10d_functional|prims|torch)::|^FSDP::|^DistributedDataParallel\.|"
             r"^FullyShardedDataParallel\.|^(enumerate\(DataLoader\)|Optimizer\.(step|zero_grad))#|"
             r"^Torch-Compiled Region"
         ),
-        module=re.compile(r"^lib(torch(_\w+)?|c10(_cuda)?)(-\w+)?\.(so|dylib|dll)"),
-        process=re.compile(r"^torchrun$|^pt_(main_thread|autograd|nccl|data_)"),
-    ),
-    "jax": FrameworkRule(
-        kernel=re.compile(r"^(loop|input|transpose|scatter|concatenate|gemm)_(\w+_)*fusion(_\d+)*$"),
-        range=re.compile(r"hlo_module=(jit|pjit|pmap)_"),
-        module=re.compile(r"^(libjax|_?jaxlib|xla_extension|xla_cuda_plugin|pjrt_c_api_gpu)"),
-    ),
-    "tensorflow": FrameworkRule(
-        kernel=re.compile(r"\btensorflow::"),
-        domain=re.compile(r"^tensorflow(-\w+)?$"),
-        module=re.compile(r"^(lib|_pywrap_)tensorflow"),
-    ),
-    "cupy": FrameworkRule(kernel=re.compile(r"^cupyx?_\w"), module=re.compile(r"^cupyx?[_.]")),
-    "triton": FrameworkRule(
-        kernel=re.compile(r"^triton_(poi|red|per|tem|unk|mm|bmm|split_scan)_|^\w+_0d1d2(d|e|c|$)"),
-        module=re.compile(r"^libtriton(\.|-)|^__triton_launcher"),
-    ),
-    "tensorrt": FrameworkRule(
-        kernel=re.compile(r"^(trt_|__my(e|el|elin|l)_)|\bnvinfer1::|\bgenericReformat::|\bcask_trt::"),
-        domain=re.compile(r"^TensorRT$"),
-        module=re.compile(r"^(lib)?nvinfer"),
-        process=re.compile(r"^trtexec$"),
-    ),
-    "openacc": FrameworkRule(
-        kernel=re.compile(r"^\w+_\d+_gpu(__red)?$"),
-        module=re.compile(r"^libacc(host|device|cuda)"),
-        table=re.compile(r"^CUPTI_ACTIVITY_KIND_OPENACC_"),
-    ),
-    "openmp-target": FrameworkRule(
-        kernel=re.compile(r"^__omp_offloading_|^nvkernel_\w+_F\d+L\d+_\d+|\$_omp_fn\$\d+"),
-        module=re.compile(r"^libomptarget"),
-    ),
-    "kokkos": FrameworkRule(
-        kernel=re.compile(r"\bKokkos::"), range=re.compile(r"^Kokkos::"), module=re.compile(r"^libkokkos")
-    ),
-    "julia": FrameworkRule(
-        kernel=re.compile(r"^julia_\w+_\d+$|CuKernelContext|CuDeviceArray"),
-        module=re.compile(r"^libjulia"),
-        process=re.compile(r"^julia(\.exe)?$"),
-    ),
-    "rocm": FrameworkRule(kernel=re.compile(r"^Cijk_[A-Z]"), call=re.compile(r"^hip[A-Z]")),
-    "mpi": FrameworkRule(
-        domain=re.compile(r"^MPI$"),
-        module=re.compile(r"^lib(p?mpi(ch|cxx|fort|\w*_\w+)?|open-(rte|pal))([-.]|$)|^h?mca_|^msmpi\.dll"),
-        process=re.compile(r"^MPI Rank \d+$"),
-        table=re.compile(r"^MPI_(P2P|COLLECTIVES|START_WAIT|OTHER)_EVENTS"),
-    ),
+        "module": r"^lib(torch(_\w+)?|c10(_cuda)?)(-\w+)?\.(so|dylib|dll)",
+        "process": r"^torchrun$|^pt_(main_thread|autograd|nccl|data_)",
+    },
+    "jax": {
+        "kernel": r"^(loop|input|transpose|scatter|concatenate|gemm)_(\w+_)*fusion(_\d+)*$",
+        "range": r"hlo_module=(jit|pjit|pmap)_",
+        "module": r"^(libjax|_?jaxlib|xla_extension|xla_cuda_plugin|pjrt_c_api_gpu)",
+    },
+    "tensorflow": {
+        "kernel": r"\btensorflow::",
+        "domain": r"^tensorflow(-\w+)?$",
+        "module": r"^(lib|_pywrap_)tensorflow",
+    },
+    "cupy": {"kernel": r"^cupyx?_\w", "module": r"^cupyx?[_.]"},
+    "triton": {
+        "kernel": r"^triton_(poi|red|per|tem|unk|mm|bmm|split_scan)_|^\w+_0d1d2(d|e|c|$)",
+        "module": (r"^libtriton(\.|-)|^__triton_launcher"),
+    },
+    "tensorrt": {
+        "kernel": r"^(trt_|__my(e|el|elin|l)_)|\bnvinfer1::|\bgenericReformat::|\bcask_trt::",
+        "domain": r"^TensorRT$",
+        "module": (r"^(lib)?nvinfer"),
+        "process": r"^trtexec$",
+    },
+    "openacc": {
+        "kernel": r"^\w+_\d+_gpu(__red)?$",
+        "module": r"^libacc(host|device|cuda)",
+        "table": r"^CUPTI_ACTIVITY_KIND_OPENACC_",
+    },
+    "openmp-target": {
+        "kernel": r"^__omp_offloading_|^nvkernel_\w+_F\d+L\d+_\d+|\$_omp_fn\$\d+",
+        "module": r"^libomptarget",
+    },
+    "kokkos": {"kernel": r"\bKokkos::", "range": r"^Kokkos::", "module": r"^libkokkos"},
+    "julia": {
+        "kernel": r"^julia_\w+_\d+$|CuKernelContext|CuDeviceArray",
+        "module": r"^libjulia",
+        "process": r"^julia(\.exe)?$",
+    },
+    "rocm": {"kernel": r"^Cijk_[A-Z]", "call": r"^hip[A-Z]"},
+    "mpi": {
+        "domain": r"^MPI$",
+        "module": r"^lib(p?mpi(ch|cxx|fort|\w*_\w+)?|open-(rte|pal))([-.]|$)|^h?mca_|^msmpi\.dll",
+        "process": r"^MPI Rank \d+$",
+        "table": r"^MPI_(P2P|COLLECTIVES|START_WAIT|OTHER)_EVENTS",
+    },
 }
-MADE_WITH: dict[FrameworkId, FrameworkId] = {"vllm": "pytorch", "sglang": "pytorch"}
+"""Patterns of names by kind, which match anywhere in a name unless anchored. Those of `process` are about threads too;
+no name of a kind without a pattern is evidence."""
+MADE_WITH = {"vllm": "pytorch", "sglang": "pytorch"}
 """Frameworks that are built on another one: their programs are PyTorch programs, whatever else is detected."""
-COMPILED_BY_XLA: FrameworkId = "jax"
+COMPILED_BY_XLA = "jax"
 """Kernels alone do not tell XLA's frameworks apart: they count for this one unless TensorFlow shows."""
 
 
 # Which frameworks a program uses, by names alone: a pure function.
 
 
-class TraceNames(Struct, frozen=True):
-    """Distinct names in a trace, in any order: whole kernel names, NVTX ranges and domains, file names of modules in
-    call chains, programs, threads, API calls, and tables with rows."""
-
-    kernels: tuple[str, ...] = ()
-    ranges: tuple[str, ...] = ()
-    domains: tuple[str, ...] = ()
-    modules: tuple[str, ...] = ()
-    processes: tuple[str, ...] = ()
-    threads: tuple[str, ...] = ()
-    calls: tuple[str, ...] = ()
-    tables: tuple[str, ...] = ()
-
-
-class _NameKind(Struct, frozen=True):
-    """A kind of name: the field of `TraceNames`, that of `FrameworkRule`, and how the evidence is worded."""
-
-    names: str
-    rule: str
-    words: Callable[[str], Sentence]
-
-
-KERNELS = "kernels"
-_KINDS = (
-    _NameKind(KERNELS, "kernel", lambda name: say("kernel {}", typed.kernel(name))),
-    _NameKind("ranges", "range", lambda name: say("NVTX range {}", typed.nvtx(name))),
-    _NameKind("domains", "domain", lambda name: say("NVTX domain {}", typed.nvtx(name))),
-    _NameKind("modules", "module", lambda name: say("library {} in call chains", typed.name(TextKind.MODULE, name))),
-    _NameKind("processes", "process", lambda name: say("process {}", typed.process(name))),
-    _NameKind("threads", "process", lambda name: say("thread {}", typed.thread(name))),
-    _NameKind("calls", "call", lambda name: say("calls of {}", typed.api(name))),
-    _NameKind("tables", "table", lambda name: f"rows in {name}"),
-)
+_WORDS: dict[str, Callable[[str], Sentence]] = {
+    "kernel": lambda name: say("kernel {}", typed.kernel(name)),
+    "range": lambda name: say("NVTX range {}", typed.nvtx(name)),
+    "domain": lambda name: say("NVTX domain {}", typed.nvtx(name)),
+    "module": lambda name: say("library {} in call chains", typed.name(TextKind.MODULE, name)),
+    "process": lambda name: say("process {}", typed.process(name)),
+    "thread": lambda name: say("thread {}", typed.thread(name)),
+    "call": lambda name: say("calls of {}", typed.api(name)),
+    "table": lambda name: f"rows in {name}",
+}
+"""How the evidence is worded, by the kind of name."""
 
 
 def frameworks_of(names: TraceNames) -> list[Framework]:
     """The frameworks that the names tell, in the order of FRAMEWORKS; none for plain CUDA."""
     found = {framework: _evidence(rule, names) for framework, rule in RULES.items()}
-    if found["tensorflow"] and found[COMPILED_BY_XLA].keys() <= {KERNELS}:
+    if found["tensorflow"] and found[COMPILED_BY_XLA].keys() <= {"kernel"}:
         found[COMPILED_BY_XLA] = {}
     for framework, basis in MADE_WITH.items():
         if found[framework] and not found[basis]:
@@ -198,15 +157,14 @@ def ids_of(found: Iterable[Framework]) -> list[str]:
     return [each.id for each in found]
 
 
-def _evidence(rule: FrameworkRule, names: TraceNames) -> dict[str, Sentence]:
+def _evidence(rule: dict[str, str], names: TraceNames) -> dict[str, Sentence]:
     """A sentence for each kind of name that tells, with the first name that does, by the alphabet."""
     said = {}
-    for kind in _KINDS:
-        pattern = getattr(rule, kind.rule)
-        every: tuple[str, ...] = getattr(names, kind.names)
-        telling = min(filter(pattern.search, every), default=None) if pattern is not None else None
+    for kind, words in _WORDS.items():
+        pattern = rule.get("process" if kind == "thread" else kind)
+        telling = min(filter(re.compile(pattern).search, names.get(kind, ())), default=None) if pattern else None
         if telling is not None:
-            said[kind.names] = kind.words(telling)
+            said[kind] = words(telling)
     return said
 
 
@@ -217,8 +175,8 @@ MOST_RANGES = 10_000
 
 
 def names_of(trace: Trace, activity: DeviceActivity, ranges: NvtxRanges, samples: SampleRows) -> TraceNames:
-    """The names of the processes (globalPids) that made CUDA calls or have work on a GPU, or, where none did, of all
-    that have ranges. Kernels by their whole and their short names, where the trace has them."""
+    """The names of the processes (globalPids) that made CUDA calls or have work on a GPU, or, if none did, of all
+    that have ranges. Kernels by their whole and their short names, if the trace has them."""
     operations = activity.operations
     callers = distinct_values(process_of(activity.api_calls.rows.thread)).tolist()
     working = {*callers, *distinct_values(operations.process).tolist()} - {-1, 0}
@@ -227,16 +185,16 @@ def names_of(trace: Trace, activity: DeviceActivity, ranges: NvtxRanges, samples
     kernel = operations.category == Category.KERNEL
     kernels = np.union1d(operations.name[kernel], operations.short_name[kernel])
     named, most = ranges.names, min(len(ranges.names), MOST_RANGES)
-    return TraceNames(
-        kernels=tuple(sorted(set(trace.strings.texts(kernels[kernels >= 0])))),
-        ranges=tuple(named[len(named) * at // most] for at in range(most)),
-        domains=tuple(sorted(set(ranges.domains))),
-        modules=_modules(trace, activity, samples, processes),
-        processes=tuple(sorted({file_name(name) for process, name in programs.items() if process in processes})),
-        threads=tuple(sorted({name for thread, name in threads.items() if process_of(thread) in processes})),
-        calls=tuple(activity.api_calls.names),
-        tables=tuple(name for name, rows in trace.tables().items() if rows),
-    )
+    return {
+        "kernel": tuple(sorted(set(trace.strings.texts(kernels[kernels >= 0])))),
+        "range": tuple(named[len(named) * at // most] for at in range(most)),
+        "domain": tuple(sorted(set(ranges.domains))),
+        "module": _modules(trace, activity, samples, processes),
+        "process": tuple(sorted({file_name(name) for process, name in programs.items() if process in processes})),
+        "thread": tuple(sorted({name for thread, name in threads.items() if process_of(thread) in processes})),
+        "call": tuple(activity.api_calls.names),
+        "table": tuple(name for name, rows in trace.tables().items() if rows),
+    }
 
 
 def _modules(trace: Trace, activity: DeviceActivity, samples: SampleRows, processes: set[int]) -> tuple[str, ...]:

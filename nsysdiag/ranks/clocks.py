@@ -205,15 +205,6 @@ class RankClocks(Struct, frozen=True, eq=False):
         return Intervals(self.shift[rank].back(spans.start), self.shift[rank].back(spans.end))
 
 
-class _Link(Struct, frozen=True):
-    """The way from clock `second` to clock `first`, and how sure it is."""
-
-    first: int
-    second: int
-    shift: Shift
-    error: int
-
-
 def bring_together(ranks: list[RankTimeline], groups: list[MatchedCollectives]) -> RankClocks:
     """The offsets to the clock of the first rank."""
     clock = [rank.clock for rank in ranks]
@@ -240,8 +231,9 @@ def _how(known: dict[int, tuple[Shift, int]], by_sessions: dict[int, int]) -> st
     return f"aligned by the ends of collectives, {far}{apart}{some}"
 
 
-def _links(ranks: list[RankTimeline], groups: list[MatchedCollectives]) -> list[_Link]:
-    """The surest link between any two clocks. Kinds that all ranks leave together come before the others."""
+def _links(ranks: list[RankTimeline], groups: list[MatchedCollectives]) -> dict[tuple[int, int], tuple[Shift, int]]:
+    """The surest way between any two clocks: the shift from the second clock to the first, and its error. Kinds that
+    all ranks leave together come before the others."""
     best: dict[tuple[int, int], tuple[bool, int, Shift]] = {}
     for group in groups:
         if len(group) < FEWEST:
@@ -254,17 +246,18 @@ def _links(ranks: list[RankTimeline], groups: list[MatchedCollectives]) -> list[
             shift, error = fit(group.end[other], group.end[row])
             if (first, second) not in best or (loose, error) < best[first, second][:2]:
                 best[first, second] = (loose, error, shift)
-    return [_Link(*clocks, shift, error) for clocks, (_, error, shift) in best.items()]
+    return {clocks: (shift, error) for clocks, (_, error, shift) in best.items()}
 
 
-def _along_links(root: int, links: list[_Link]) -> dict[int, tuple[Shift, int]]:
+def _along_links(root: int, links: dict[tuple[int, int], tuple[Shift, int]]) -> dict[int, tuple[Shift, int]]:
     """The shift of every clock that links lead to, with its error; errors add up along the way."""
     known = {root: (Shift(0), 0)}
-    both = [*links, *(_Link(link.second, link.first, link.shift.inverse(), link.error) for link in links)]
-    while True:
-        next_ones = [link for link in both if link.first in known and link.second not in known]
-        if not next_ones:
-            return known
-        link = min(next_ones, key=lambda each: (known[each.first][1] + each.error, each.second, each.first))
-        shift, error = known[link.first]
-        known[link.second] = (link.shift.then(shift), error + link.error)
+    both = links | {(second, first): (shift.inverse(), error) for (first, second), (shift, error) in links.items()}
+    while ways := [
+        (known[first][1] + error, second, first, shift)
+        for (first, second), (shift, error) in both.items()
+        if first in known and second not in known
+    ]:
+        error, second, first, shift = min(ways, key=lambda way: way[:3])
+        known[second] = (shift.then(known[first][0]), error)
+    return known

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, intersect
@@ -111,8 +113,10 @@ def divided(ns: int, shares: Times) -> Times:
 
 
 class _Delays(Struct, frozen=True, eq=False):
-    """The collectives of one group that the rank in row `row` was late for."""
+    """The collectives `column` of one group that the rank in row `row` was late for."""
 
+    ranks: list[RankTimeline]
+    clocks: RankClocks
     lateness: CollectiveLateness
     row: int
     column: IntArray
@@ -122,27 +126,36 @@ class _Delays(Struct, frozen=True, eq=False):
         """ns, for each of them."""
         return self.lateness.late_by[self.column]
 
+    def did(
+        self, row: int, since: IntArray, until: IntArray, names: Iterable[str] | None = None
+    ) -> dict[str, IntArray]:
+        """ns by work or cause, all or those in `names`, that the rank in `row` spent between moments of the common
+        clock."""
+        at = self.lateness.group.members[row]
+        spans, parts = self.clocks.own(at, Intervals(since, until)), self.ranks[at].parts
+        return {name: coverage(parts[name], spans) for name in names or parts}
+
 
 def stragglers(ranks: list[RankTimeline], clocks: RankClocks, found: list[CollectiveLateness]) -> list[Straggler]:
     """One row a rank that was late for any collective, the most costly first."""
     rows = []
     for at, rank in enumerate(ranks):
         own = [(each, each.group.members.index(at)) for each in found if at in each.group.members]
-        delays = [_Delays(each, row, np.flatnonzero(each.late & (each.last == row))) for each, row in own]
-        delays = [each for each in delays if len(each.column)]
+        columns = [np.flatnonzero(each.late & (each.last == row)) for each, row in own]
+        delays = [
+            _Delays(ranks, clocks, *each, column) for each, column in zip(own, columns, strict=True) if len(column)
+        ]
         if delays:
-            rows.append(_straggler(ranks, clocks, rank, delays, of=sum(len(each.group) for each, _ in own)))
+            rows.append(_straggler(rank.rank, delays, of=sum(len(each.group) for each, _ in own)))
     return sorted(rows, key=lambda row: (-row.caused_ns, row.rank))
 
 
-def _straggler(
-    ranks: list[RankTimeline], clocks: RankClocks, rank: RankTimeline, delays: list[_Delays], of: int
-) -> Straggler:
-    more, meanwhile = _more(ranks, clocks, delays), _meanwhile(rank, clocks, delays)
+def _straggler(rank: str, delays: list[_Delays], of: int) -> Straggler:
+    more, meanwhile = _more(delays), _meanwhile(delays)
     worst = max(delays, key=lambda each: int(each.late_by.max()))
     longest = int(worst.column[np.argmax(worst.late_by)])
     return Straggler(
-        rank=rank.rank,
+        rank=rank,
         late=sum(len(each.column) for each in delays),
         of=of,
         late_ns=sum(int(each.late_by.sum()) for each in delays),
@@ -155,59 +168,53 @@ def _straggler(
     )
 
 
-def _meanwhile(rank: RankTimeline, clocks: RankClocks, delays: list[_Delays]) -> Times:
+def _meanwhile(delays: list[_Delays]) -> Times:
     """What the late rank did since more than half of the others had begun."""
-    total: defaultdict[str, int] = defaultdict(int)
+    total: Counter[str] = Counter()
     for each in delays:
         start, column = each.lateness.group.start, each.column
-        spans = Intervals(start[each.lateness.middle[column], column], start[each.row, column])
-        for name, ns in _did(rank, clocks.own(each.lateness.group.members[each.row], spans)).items():
-            total[name] += int(ns.sum())
+        did = each.did(each.row, start[each.lateness.middle[column], column], start[each.row, column])
+        total.update({name: int(ns.sum()) for name, ns in did.items()})
     return _most_first(total)
 
 
-def _more(ranks: list[RankTimeline], clocks: RankClocks, delays: list[_Delays]) -> Times:
+def _more(delays: list[_Delays]) -> Times:
     """What the late rank had more of than the median rank: the differences of each delay explain as much of it as
     possible. Differences that cancel out over all delays are noise."""
     total: defaultdict[str, float] = defaultdict(float)
     for each in delays:
         column = each.column[each.column > 0]
         for middle in np.unique(each.lateness.middle[column]).tolist():
-            its = column[each.lateness.middle[column] == middle]
-            differences = _differences(ranks, clocks, each.lateness, each.row, middle, its)
+            its = replace(each, column=column[each.lateness.middle[column] == middle])
+            differences = _differences(its, middle)
             explained = sum(np.maximum(ns, 0) for ns in differences.values())
-            weight = each.lateness.late_by[its] / np.maximum(explained, 1)
-            ahead = _computed_ahead(ranks, clocks, each.lateness, each.row, middle, its)
+            weight = its.late_by / np.maximum(explained, 1)
+            ahead = _computed_ahead(its, middle)
             for name, ns in differences.items():
                 total[name] += float(((ns - ahead if name == COMPUTE else ns) * weight).sum())
     positive = {name: round(ns) for name, ns in total.items() if ns >= 1}
     return _most_first(divided(sum(int(each.late_by.sum()) for each in delays), positive))
 
 
-def _differences(
-    ranks: list[RankTimeline], clocks: RankClocks, lateness: CollectiveLateness, late: int, other: int, column: IntArray
-) -> dict[str, IntArray]:
-    """What the rank in row `late` did more (or, below 0, less) than that in row `other` before each collective: since
-    they began one together, or, if that is too long ago, since the end of the previous one."""
-    start, end = lateness.group.start, lateness.group.end
-    last = _last_in_step(lateness, late, other, column)
+def _differences(late: _Delays, other: int) -> dict[str, IntArray]:
+    """What the late rank did more (or, below 0, less) than that in row `other` before each collective: since they began
+    one together, or, if that is too long ago, since the end of the previous one."""
+    start, end = late.lateness.group.start, late.lateness.group.end
+    last = _last_in_step(late, other)
 
     def did(row: int) -> dict[str, IntArray]:
-        rank = lateness.group.members[row]
-        since = np.where(last >= 0, start[row, last], end[row, column - 1])
-        return _did(ranks[rank], clocks.own(rank, Intervals(since, start[row, column])))
+        since = np.where(last >= 0, start[row, last], end[row, late.column - 1])
+        return late.did(row, since, start[row, late.column])
 
-    mine, theirs = did(late), did(other)
-    nothing = np.zeros(len(column), dtype=np.int64)
+    mine, theirs = did(late.row), did(other)
+    nothing = np.zeros(len(late.column), dtype=np.int64)
     return {name: mine.get(name, nothing) - theirs.get(name, nothing) for name in {**mine, **theirs}}
 
 
-def _computed_ahead(
-    ranks: list[RankTimeline], clocks: RankClocks, lateness: CollectiveLateness, late: int, other: int, column: IntArray
-) -> IntArray:
-    """How much longer the rank in row `other` than that in row `late` computed during the collective before each, in
-    ns: the late one does so after it. That is no reason to be late: it was late before. 0 where both are compared since
-    they began a collective together.
+def _computed_ahead(late: _Delays, other: int) -> IntArray:
+    """How much longer the rank in row `other` than the late one computed during the collective before each, in ns: the
+    late one does so after it. That is no reason to be late: it was late before. 0 if both are compared since they began
+    a collective together.
 
     ```
     late   [input ...........)[forward)[==1==)[backward)[==2==)
@@ -215,27 +222,20 @@ def _computed_ahead(
                      [backward)                                     ahead: backward
     ```
     """
-    group = lateness.group
-    apart = _last_in_step(lateness, late, other, column) < 0
-
-    def computed(row: int) -> IntArray:
-        during = Intervals(group.start[row, column - 1], group.end[row, column - 1])
-        return coverage(ranks[group.members[row]].parts[COMPUTE], clocks.own(group.members[row], during))
-
-    return np.where(apart, np.maximum(computed(other) - computed(late), 0), 0)
+    group, before = late.lateness.group, late.column - 1
+    mine, theirs = (
+        late.did(row, group.start[row, before], group.end[row, before], [COMPUTE])[COMPUTE] for row in (late.row, other)
+    )
+    return np.where(_last_in_step(late, other) < 0, np.maximum(theirs - mine, 0), 0)
 
 
-def _last_in_step(lateness: CollectiveLateness, late: int, other: int, column: IntArray) -> IntArray:
-    """The last collective before each that two ranks, by their rows, began together; -1 where that is too long ago."""
-    start = lateness.group.start
-    in_step = np.abs(start[late] - start[other]) <= lateness.doubt_ns
-    last = np.maximum.accumulate(np.where(in_step, np.arange(len(in_step)), -1))[column - 1]
-    return np.where(column - last <= MOST_BACK, last, -1)
-
-
-def _did(rank: RankTimeline, spans: Intervals) -> dict[str, IntArray]:
-    """ns in each span by work or cause; `spans` on the rank's own clock."""
-    return {name: coverage(part, spans) for name, part in rank.parts.items()}
+def _last_in_step(late: _Delays, other: int) -> IntArray:
+    """The last collective before each that the late rank and that in row `other` began together; -1 if that is too long
+    ago."""
+    start = late.lateness.group.start
+    in_step = np.abs(start[late.row] - start[other]) <= late.lateness.doubt_ns
+    last = np.maximum.accumulate(np.where(in_step, np.arange(len(in_step)), -1))[late.column - 1]
+    return np.where(late.column - last <= MOST_BACK, last, -1)
 
 
 def _most_first(times: Times) -> Times:

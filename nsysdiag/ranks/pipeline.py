@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds, Settings
 from nsysdiag.diagnosis.facts import AtMost, Diagnosis
 from nsysdiag.diagnosis.focus import Scope, judged_parts
 from nsysdiag.diagnosis.judge import JobFacts, diagnose, ranks_elsewhere, ranks_left_out
-from nsysdiag.diagnosis.late import LateShare, followed, lateness, with_late
+from nsysdiag.diagnosis.late import followed, lateness, with_late
 from nsysdiag.diagnosis.savings import Predict, predict_of
 from nsysdiag.diagnosis.sentences import seen_elsewhere
 from nsysdiag.events.identity import together
@@ -24,52 +24,19 @@ from nsysdiag.fields import Sentence
 from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.messages import UsageError, printable
-from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phrases import finished
 from nsysdiag.pipeline import analyze_devices
 from nsysdiag.pipeline.reading import Progress
-from nsysdiag.pipeline.result import DeviceResult, TraceResult
+from nsysdiag.pipeline.result import TraceResult
 from nsysdiag.ranks.clocks import RankTimeline, meet_by_mpi, rank_timeline
 from nsysdiag.ranks.comparison import compare_ranks
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.ranks.report import KIND, RANKS_SCHEMA_VERSION, RankAccount, RankFinding, RanksReport, RankTrace
-from nsysdiag.report import DeviceReport, Tool
+from nsysdiag.report import Tool
 from nsysdiag.shortage import Attempt
 from nsysdiag.trace.formats import stem_of
 from nsysdiag.trace.trace import open_trace
 from nsysdiag.version import __version__
-
-
-class RankJob(Struct, frozen=True):
-    """What holds the job up, the findings of all ranks, and the judged time of each rank."""
-
-    diagnosis: Diagnosis
-    findings: list[RankFinding]
-    judged: list[RankAccount]
-
-
-class _Rank(Struct, frozen=True):
-    """A device under its name among all ranks."""
-
-    name: str
-    result: DeviceResult
-
-    @property
-    def report(self) -> DeviceReport:
-        """Its report."""
-        return structs.replace(self.result.report, key=self.name)
-
-    @property
-    def findings(self) -> list[Finding]:
-        """Its findings."""
-        return [structs.replace(each, device=self.name, devices=[self.name]) for each in self.result.findings]
-
-    def judged(self, late: LateShare | None) -> list[PhaseDevice]:
-        """What it did in the judged phases of its trace: one record, none where nothing ran. What it waited for late
-        ranks is charged to why these were late."""
-        phases = [structs.replace(each, key=self.name) for each in self.result.phases]
-        return judged_parts([followed(phases, late)], self.result.focus)
-
 
 SEVERAL = "the ranks are in separate traces, which are not replayed together"
 
@@ -114,42 +81,47 @@ def _most_of_own(trace: TraceResult, its: list[str], finding: Finding, among: Se
     return 1.0 if found.reason else found.high_ns / max(found.of_ns, 1)
 
 
-def diagnose_ranks(
+def _diagnosed(
     traces: list[TraceResult], names: list[list[str]], compared: RankComparison, limits: FindingThresholds
-) -> RankJob:
-    """The diagnosis of the job of all devices of `traces`, which have these `names`.
+) -> tuple[Diagnosis, list[RankFinding], list[RankAccount]]:
+    """What holds the job of all devices of `traces` up, which have these `names`; the findings of all ranks, and the
+    judged time of each.
 
     The ranks of each trace are judged by its own phases: clocks of traces are aligned only by collectives, and all
     ranks of a job go through the same phases."""
     ranks = [
-        _Rank(name, device)
+        (name, device)
         for trace, its in zip(traces, names, strict=True)
         for name, device in zip(its, trace.devices, strict=True)
     ]
-    late = lateness([rank.report for rank in ranks], compared)
-    judged = [part for rank in ranks for part in rank.judged(late.get(rank.name))]
+    late = lateness([structs.replace(each.report, key=name) for name, each in ranks], compared)
+    parts = []
+    for name, each in ranks:
+        # One record for each, none if nothing ran. What it waited for late ranks is charged to why these were late.
+        phases = [structs.replace(phase, key=name) for phase in each.phases]
+        parts += judged_parts([followed(phases, late.get(name))], each.focus)
     held = together(trace.ranks for trace in traces)
     durations = [trace.duration_ns for trace in traces if trace.duration_ns is not None]
     host_unseen = all(trace.host_unseen for trace in traces)
-    found = [finding for rank in ranks for finding in rank.findings]
+    found = [structs.replace(finding, device=name, devices=[name]) for name, each in ranks for finding in each.findings]
     diagnosis, findings, judged = diagnose(
         _scope(traces),
-        judged,
+        parts,
         with_late(found if host_unseen else seen_elsewhere(found), late, limits),
         JobFacts(
             frameworks=list(dict.fromkeys(name for trace in traces for name in trace.frameworks)),
             gpus_present=traces[0].gpus_present if len(traces) == 1 else None,
             limits=limits,
             duration_ns=max(durations, default=None),
-            missing={rank.name: rank.result.missing for rank in ranks},
+            missing={name: each.missing for name, each in ranks},
             predict=predict_of(traces[0].predictions) if len(traces) == 1 else _most_of_all(traces, names, compared),
             scheduled=all(trace.scheduled for trace in traces),
             host_unseen=host_unseen,
-            behind={rank.name: rank.result.behind for rank in ranks},
+            behind={name: each.behind for name, each in ranks},
             ranks=ranks_elsewhere(held, None, mpi=True) if len(traces) == 1 else ranks_left_out(held),
         ),
     )
-    return RankJob(
+    return (
         diagnosis,
         [RankFinding(**structs.asdict(finding)) for finding in findings],
         [RankAccount(**structs.asdict(each)) for each in judged],
@@ -170,11 +142,8 @@ def _scope(traces: list[TraceResult]) -> Scope:
     return Scope(usual, longest.phase)
 
 
-class _File(Struct, frozen=True):
-    """What is kept of a file when it is closed."""
-
-    trace: RankTrace
-    result: TraceResult
+File = tuple[RankTrace, TraceResult]
+"""What is kept of a file when it is closed."""
 
 
 def analyze_ranks(
@@ -197,23 +166,24 @@ def analyze_ranks(
     comparison = compare_ranks(ranks)
     if not comparison.groups:
         raise UsageError("no collective of one rank matches one of another", hint=_why_not(ranks, comparison.unmatched))
-    job = diagnose_ranks([file.result for file in files], names, comparison, settings.findings)
+    results = [result for _trace, result in files]
+    diagnosis, findings, judged = _diagnosed(results, names, comparison, settings.findings)
     made = RanksReport(
         schema_version=RANKS_SCHEMA_VERSION,
         kind=KIND,
         tool=Tool(name="nsysdiag", version=__version__),
-        traces=[file.trace for file in files],
+        traces=[trace for trace, _result in files],
         comparison=comparison,
         causes=cause_infos(),
         settings=settings.changed(),
-        diagnosis=job.diagnosis,
-        findings=job.findings,
-        judged=job.judged,
+        diagnosis=diagnosis,
+        findings=findings,
+        judged=judged,
     )
     return finished(made)
 
 
-def _analyzed(path: str | os.PathLike[str], settings: Settings) -> _File:
+def _analyzed(path: str | os.PathLike[str], settings: Settings) -> File:
     with Attempt(f"analyze '{printable(os.fsdecode(path))}'"), open_trace(path, reader=settings.reader) as trace:
         result = analyze_devices(trace, settings)
         starts = trace.read("TARGET_INFO_SESSION_START_TIME", "utcEpochNs")["utcEpochNs"]
@@ -227,32 +197,31 @@ def _analyzed(path: str | os.PathLike[str], settings: Settings) -> _File:
             warnings=[*trace.typed_warnings, *result.warnings],
             host_unseen=result.host_unseen,
         )
-    return _File(described, result)
+    return described, result
 
 
-def _names(files: list[_File]) -> list[list[str]]:
+def _names(files: list[File]) -> list[list[str]]:
     """For each file the shortest names that distinguish its devices from those of all files: the MPI ranks where each
     holds one, and no two the same."""
     if len(files) == 1:
-        return [[device.report.key for device in files[0].result.devices]]
-    held = [file.result.ranks.ranks for file in files]
+        return [[device.report.key for device in files[0][1].devices]]
+    held = [result.ranks.ranks for _trace, result in files]
     apart = all(len(each) == 1 for each in held) and len(set(held)) == len(files)
-    stems = [f"MPI rank {each[0]}" for each in held] if apart else [stem_of(Path(file.trace.file)) for file in files]
+    stems = [f"MPI rank {each[0]}" for each in held] if apart else [stem_of(Path(trace.file)) for trace, _ in files]
     found = []
-    for number, (file, stem) in enumerate(zip(files, stems, strict=True)):
+    for number, ((_trace, result), stem) in enumerate(zip(files, stems, strict=True)):
         name = stem if stems.count(stem) == 1 else f"{stem}#{number}"
-        devices = file.result.devices
-        found.append([name if len(devices) == 1 else f"{name} {device.report.key}" for device in devices])
+        found.append([name if len(result.devices) == 1 else f"{name} {each.report.key}" for each in result.devices])
     return found
 
 
-def _ranks(files: list[_File], names: list[list[str]]) -> list[RankTimeline]:
+def _ranks(files: list[File], names: list[list[str]]) -> list[RankTimeline]:
     """The devices of all files in the order of the files."""
-    by_mpi = meet_by_mpi([device for file in files for device in file.result.devices])
+    by_mpi = meet_by_mpi([device for _trace, result in files for device in result.devices])
     return [
-        rank_timeline(name, file.trace.file, number, file.trace.start_utc_ns, device, by_mpi=by_mpi)
-        for number, (file, its) in enumerate(zip(files, names, strict=True))
-        for name, device in zip(its, file.result.devices, strict=True)
+        rank_timeline(name, trace.file, number, trace.start_utc_ns, device, by_mpi=by_mpi)
+        for number, ((trace, result), its) in enumerate(zip(files, names, strict=True))
+        for name, device in zip(its, result.devices, strict=True)
     ]
 
 

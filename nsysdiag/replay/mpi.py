@@ -8,10 +8,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
-from nsysdiag.communication.communication import steady_sends
 from nsysdiag.events.collectives import Does, Messages
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.rows import NamedRows, Rows, distinct
+from nsysdiag.kernels.communication import steady_sends
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.moments import MpiCalls, mpi_calls

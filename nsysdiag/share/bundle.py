@@ -19,7 +19,7 @@ from nsysdiag.document import words
 from nsysdiag.document.names import table, text
 from nsysdiag.document.one_line import command_of
 from nsysdiag.document.view import Causes, window_parts
-from nsysdiag.formats.format import FORMATS, RenderOptions
+from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.pipeline.reading import Progress
 from nsysdiag.process import private_folder, source_date_epoch
 from nsysdiag.report import CauseInfo, DeviceReport, Report

@@ -23,7 +23,7 @@ from nsysdiag.events.callchains import file_name, has_name, name_of, origin_of, 
 from nsysdiag.events.calls import clean_api_name
 from nsysdiag.events.identity import is_of_nsys
 from nsysdiag.events.nvtx import COMMUNICATION_DOMAIN, GIL_DOMAIN, MPI_DOMAIN, PYTHON_DOMAIN
-from nsysdiag.iterations.happened import OPERATOR
+from nsysdiag.iterations.named import OPERATOR
 from nsysdiag.kernels.names import is_single_precision
 from nsysdiag.names import MARK
 from nsysdiag.share import names as forms

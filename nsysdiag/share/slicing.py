@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from nsysdiag import pipeline
 from nsysdiag.config.settings import Settings
-from nsysdiag.document.packed import FULL, unpack_lanes
+from nsysdiag.document.drawings import FULL
+from nsysdiag.document.packed import unpack_lanes
 from nsysdiag.report import DeviceReport, Report
 from nsysdiag.saved import unpack
 from nsysdiag.share.cut import SliceCut, write_cut
@@ -160,12 +161,11 @@ def _events(report: Report, device: DeviceReport) -> tuple[Times, Times, Shares,
     parts = [(start, cause, gap_ns.astype(np.float64))]
     levels = None if report.timeline is msgspec.UNSET else report.timeline.get(device.key)
     if levels is not None:
-        found = unpack_lanes(levels, levels.levels[0].buckets)  # of the finest level
-        assert found is not None  # a level holds no more buckets than it has
-        edges = np.linspace(levels.start_ns, levels.end_ns, len(found.edges))
+        found = unpack_lanes(levels.levels[0])  # the finest level
+        edges = np.linspace(levels.start_ns, levels.end_ns, levels.levels[0].buckets + 1)
         middle = ((edges[1:] + edges[:-1]) / 2).astype(np.int64)
         for number, lane in enumerate(("compute", "communication", "copies")):
-            spent = found.lanes[lane] / FULL * np.diff(edges)
+            spent = found[lane] / FULL * np.diff(edges)
             parts.append((middle, np.full(len(middle), causes + number), spent))
     when, what, ns = (np.concatenate(column) for column in zip(*parts, strict=True))
     return when, what, ns, causes + 3

@@ -78,12 +78,15 @@ class TimelineLane(Packed, frozen=True):
     blocks_of: Base64 = ""
     launches: Base64 = ""
 
+    @property
+    def slice_columns(self) -> tuple[str, ...]:
+        """The packed columns of exact slices, the starts first."""
+        return (self.starts, self.lengths, self.names, self.kinds, self.amounts, self.blocks_of, self.launches)
+
     def columns(self) -> Iterable[PackedColumn]:
         """The columns of exact slices that say anything; the levels are as long as their text allows."""
-        own = (self.starts, self.lengths, self.names, self.kinds, self.amounts, self.blocks_of, self.launches)
-        slices = (text for text in own if text)
         return [
-            *(PackedColumn(text, self.count, 8) for text in slices),
+            *(PackedColumn(text, self.count, 8) for text in self.slice_columns if text),
             *(PackedColumn(text, 1, MOST_BUCKETS) for text in self.levels),
         ]
 

@@ -17,7 +17,7 @@ from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category, LaunchShapes
 from nsysdiag.events.rows import NamedRows, distinct, picked
 from nsysdiag.fields import Sentence
-from nsysdiag.iterations.steps import Steps
+from nsysdiag.iterations.report import Steps
 from nsysdiag.kernels.names import normal_operation_names
 from nsysdiag.ledger.ledger import Slices
 from nsysdiag.timeline.facts import OFF_CPU

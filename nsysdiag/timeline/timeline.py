@@ -16,7 +16,7 @@ from nsysdiag.events.identity import pid_of, tid_of
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.facts import Finding
 from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.iterations.steps import Steps, steady_steps
+from nsysdiag.iterations.report import Steps, steady_steps
 from nsysdiag.report import DeviceReport, Gap
 from nsysdiag.timeline.facts import TimelineLevels, TimelineThread
 from nsysdiag.timeline.levels import LaneSource, NameTable, Packing, Room, exact_size, fitted, launch_column, rows_in

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from nsysdiag.messages import InputError, printable
-from nsysdiag.trace.parquet.names import is_parquet_folder
 
 if TYPE_CHECKING:
     from nsysdiag.trace.format import Conversion
@@ -40,7 +39,7 @@ def exported(report: Path, how: Conversion) -> Path:
         # Stacks of Python and what NCCL says of its calls are blobs.
         blobs = ["--include-blobs=true"] if _exports_blobs(program, folder, timeout_s) else []
         # An nsys that does not know this type fails, and is asked for the other.
-        if find_spec("pyarrow") and export("parquetdir", tables) == 0 and is_parquet_folder(tables):
+        if find_spec("pyarrow") and export("parquetdir", tables) == 0 and any(tables.glob("*.parquet")):
             return tables
         status = export("sqlite", target)
     except subprocess.TimeoutExpired as error:

@@ -10,6 +10,13 @@ if TYPE_CHECKING:
 
     from nsysdiag.fields import Sentence
 
+GZIP_MAGIC = b"\x1f\x8b"
+MARK = "NSYSDIAG_PROFILER"
+"""The row of META_DATA_EXPORT by which tables say that they were made of a trace of the PyTorch profiler; its value is
+OF_ROCM if with ROCm."""
+OF_ROCM = "2"
+RECORDER = "NSYSDIAG_RECORDER"
+"""The row that says who wrote the trace."""
 EXPORT_HINT = "export it from the report: nsys export --type sqlite --output trace.sqlite trace.nsys-rep"
 
 

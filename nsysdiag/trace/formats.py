@@ -1,23 +1,175 @@
-"""The input formats: what a file is, and what a trace is called. A new format is a record and its place in the list."""
+"""The input formats: what a file is, and what a trace is called. A new format is a record and its place in the list.
+Imports hardly anything, as every command uses it."""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
+import struct
+import zlib
 from typing import TYPE_CHECKING
 
 from nsysdiag.messages import InputError, printable
 from nsysdiag.plugins import READERS, plugins
-from nsysdiag.trace.format import EXPORT_HINT, InputFormat
-from nsysdiag.trace.kineto.file import GZIP_MAGIC, json_of
-from nsysdiag.trace.kineto.format import FORMAT as KINETO
-from nsysdiag.trace.nsys_files import REPORT, SQLITE
-from nsysdiag.trace.parquet.names import FORMAT as PARQUET
+from nsysdiag.trace.format import EXPORT_HINT, GZIP_MAGIC, MARK, InputFormat
 
 if TYPE_CHECKING:
     from collections.abc import Container
     from pathlib import Path
 
+    from nsysdiag.trace.format import Conversion
+
+# The files of nsys: SQLite files and folders of Parquet files that it exported, and its reports.
+
+SQLITE_MAGIC = b"SQLite format 3\x00"
+REPORT_MAGIC = b"NVIDIA Tegra Profiler Report"
+REPORTS = (".nsys-rep", ".qdrep")
+
+
+def _is_sqlite(path: Path, head: bytes) -> bool:
+    if head.startswith(SQLITE_MAGIC):
+        _check_complete(path, head)
+    return head.startswith(SQLITE_MAGIC)
+
+
+def _check_complete(path: Path, head: bytes) -> None:
+    """The header of a database holds its length in pages, unless a very old program wrote it last."""
+    if len(head) < 100:
+        raise InputError(f"'{printable(path)}' is a truncated SQLite file ({len(head)} bytes)", hint=EXPORT_HINT)
+    (page_size,) = struct.unpack(">H", head[16:18])
+    changes, pages = struct.unpack(">II", head[24:32])
+    (valid_for,) = struct.unpack(">I", head[92:96])
+    expected = (65536 if page_size == 1 else page_size) * pages
+    size = path.stat().st_size
+    if changes == valid_for and size < expected:
+        raise InputError(
+            f"'{printable(path)}' is a truncated SQLite file: {size:,} of {expected:,} bytes",
+            hint="copy it again, or " + EXPORT_HINT,
+        )
+
+
+def _is_report(path: Path, head: bytes) -> bool:
+    named = path.suffix.lower() in REPORTS and not head.lstrip().startswith(b"{")
+    return head.startswith(REPORT_MAGIC) or (bool(head) and named)
+
+
+def _exported(path: Path, how: Conversion) -> Path:
+    from nsysdiag.trace.export import exported
+
+    return exported(path, how)
+
+
+SUFFIX = ".parquet"
+HABIT = "_pqtdir"
+"""The recipes of nsys end the names of such folders so."""
+MARKS = ("StringIds", "META_DATA_EXPORT")
+"""Tables of every export: a folder that holds one of them is a trace."""
+
+
+def _is_parquet_folder(path: Path) -> bool:
+    """Whether the path is a folder that `nsys export --type parquetdir` wrote."""
+    try:
+        return path.is_dir() and any((path / f"{name}{SUFFIX}").is_file() for name in MARKS)
+    except (OSError, ValueError):
+        return False
+
+
+def table_paths(path: Path) -> list[Path]:
+    """The tables in a folder, by name. Raises OSError."""
+    return sorted(each for each in path.iterdir() if each.name.endswith(SUFFIX))
+
+
+# Traces of the PyTorch profiler (Kineto): JSON with `traceEvents`, wherever they are, or bare events; packed by gzip or
+# not. They become the tables of an export.
+
+KINETO_HEAD_BYTES = 1 << 20
+SEARCHED_BYTES = 1 << 24
+"""What may come before the events, such as what another program wrote about the run."""
+_FIRST = re.compile(rb'\s*\{\s*"schemaVersion"')
+"""How the profiler itself begins."""
+_KEY, _PHASE = re.compile(rb'"traceEvents"\s*:'), re.compile(rb'"ph"\s*:\s*"')
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+
+
+def is_kineto_trace(path: Path) -> bool:
+    """Whether the file is JSON of the profiler, packed by gzip or not. A pipe is none: to read it could wait for ever.
+    Raises OSError."""
+    if not path.is_file():
+        return False
+    head = json_of(path, KINETO_HEAD_BYTES)
+    if not head or _FIRST.match(head) or _has_events(head):
+        return bool(head)
+    return len(head) == KINETO_HEAD_BYTES and _has_events(json_of(path, SEARCHED_BYTES))
+
+
+def json_of(path: Path, most: int) -> bytes:
+    """The first `most` bytes of JSON, packed by gzip or not; none of another file. Raises OSError."""
+    with path.open("rb") as file:
+        data = file.read(most)
+    if data.startswith(GZIP_MAGIC):
+        try:
+            data = zlib.decompressobj(wbits=31).decompress(data, most)
+        except zlib.error:
+            return b""
+    return data if data[:KINETO_HEAD_BYTES].lstrip()[:1] in (b"{", b"[") else b""
+
+
+def _has_events(data: bytes) -> bool:
+    """Whether a key of the whole object is `traceEvents`, or elements of an array of objects have a phase."""
+    key, wanted = (_KEY, 1) if data.lstrip()[:1] == b"{" else (_PHASE, 2)
+    at = level = 0
+    for found in key.finditer(data):
+        level += _opened(data[at : found.start()])
+        if level == wanted:
+            return True
+        at = found.start()
+    return False
+
+
+def _opened(data: bytes) -> int:
+    """How many more brackets are open at the end than at the beginning."""
+    left = _STRING.sub(b"", data)
+    return sum(left.count(each) for each in (b"{", b"[")) - sum(left.count(each) for each in (b"}", b"]"))
+
+
+def _converted(path: Path, how: Conversion) -> Path:
+    from nsysdiag.trace.kineto.tables import convert
+
+    target = how.folder / "trace.sqlite"
+    for warning in convert(path, target):
+        how.warn(warning)
+    how.warn(
+        "traces of the PyTorch profiler have no OS calls, scheduling or CPU samples: what the host waited for "
+        "is not in them"
+    )
+    return target
+
+
+SQLITE = InputFormat(id="sqlite", noun="a .sqlite", suffixes=(".sqlite",), is_one=_is_sqlite)
+PARQUET = InputFormat(
+    id="parquet",
+    noun="a folder of Parquet files",
+    suffixes=(HABIT,),
+    is_one=lambda path, _: _is_parquet_folder(path),
+    packed=True,
+    files=table_paths,
+)
+REPORT = InputFormat(
+    id="nsys-rep", noun="a .nsys-rep", suffixes=REPORTS, is_one=_is_report, converted=_exported, packed=True
+)
+KINETO = InputFormat(
+    id="kineto",
+    noun="JSON of the PyTorch profiler",
+    suffixes=(".pt.trace.json.gz", ".pt.trace.json", ".trace.json.gz", ".trace.json", ".json.gz", ".json"),
+    is_one=lambda path, head: head.lstrip().startswith((b"{", b"[", GZIP_MAGIC)) and is_kineto_trace(path),
+    by_name=False,
+    converted=_converted,
+    mark=MARK,
+    kinds=("kernels", "copies", "cuda-api", "synchronization", "nvtx", "overhead", "device-map"),
+    lacks="not in traces of the PyTorch profiler",
+    amid_run=True,
+)
 _KNOWN = (SQLITE, PARQUET, REPORT, KINETO)
 
 

@@ -8,7 +8,7 @@ import hashlib
 import sqlite3
 from functools import lru_cache
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import sqlalchemy as sa
 from msgspec import Struct
@@ -32,6 +32,11 @@ class Chosen(Struct, frozen=True):
     column: str
     ids: Sequence[int]
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that tell whether a row is chosen."""
+        return (self.column,)
+
 
 class ChosenPairs(Struct, frozen=True):
     """A restriction: only rows whose two `columns` are one of `pairs`."""
@@ -44,6 +49,7 @@ class ChosenRows(Struct, frozen=True):
     """A restriction: only the rows with these rowids."""
 
     ids: Sequence[int]
+    columns: ClassVar[tuple[str, ...]] = ()
 
 
 class TimeLimit(Struct, frozen=True):
@@ -54,6 +60,11 @@ class TimeLimit(Struct, frozen=True):
     end: str
     low: int
     high: int
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that tell whether a row is chosen."""
+        return (self.start,) if self.start == self.end else (self.start, self.end)
 
 
 Choice = Chosen | ChosenPairs | ChosenRows | TimeLimit
@@ -118,9 +129,7 @@ def _restriction(source: _Source, table: FoundTable, chosen: Choice) -> sa.Colum
         # One list for each column: quicker than pairs, and who reads sorts the rows by pair anyhow.
         sides = zip(chosen.columns, zip(*chosen.pairs, strict=True), strict=True)
         return sa.and_(*(_restriction(source, table, Chosen(name, sorted(set(ids)))) for name, ids in sides))
-    found = table.column(chosen.column)
-    assert found is not None
-    return source[found.name].op("IN", is_comparison=True)(_listed(chosen.ids))
+    return source[chosen.column].op("IN", is_comparison=True)(_listed(chosen.ids))
 
 
 def _listed(ids: Sequence[int]) -> sa.ColumnElement[Any]:

@@ -19,9 +19,8 @@ from nsysdiag.trace.capabilities import COLUMNS as DIAGNOSTIC_COLUMNS
 from nsysdiag.trace.capabilities import SEVERITIES, Captured, capabilities, capture_warnings, tells_of_dropped
 from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, is_work, resolve, unread_events
 from nsysdiag.trace.columns import Columns, IntArray, ReadAhead, Request, Strings, defaults, joined
-from nsysdiag.trace.format import EXPORT_HINT
+from nsysdiag.trace.format import EXPORT_HINT, OF_ROCM, RECORDER
 from nsysdiag.trace.formats import folder_format, marked
-from nsysdiag.trace.kineto.file import OF_ROCM, RECORDER
 from nsysdiag.trace.parquet.folder import ParquetFolder
 from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, LongTexts, TimeLimit
 from nsysdiag.trace.reader import READERS, Pair

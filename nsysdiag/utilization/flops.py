@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from nsysdiag.iterations.steps import median_step
+from nsysdiag.iterations.report import median_step
 from nsysdiag.kernels.facts import FamilyTime
 from nsysdiag.messages import UsageError
 from nsysdiag.peaks import PRECISIONS, dense_peak

@@ -13,7 +13,7 @@ from nsysdiag.config.settings import Settings, Thresholds, UtilizationThresholds
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category, LaunchShapes
 from nsysdiag.fields import Sentence
-from nsysdiag.kernels.shapes import Residency, kernel_shapes, residency
+from nsysdiag.kernels.limits import Residency, kernel_shapes, residency
 from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.messages import UsageError
 from nsysdiag.units import NS_PER, format_ns, format_share

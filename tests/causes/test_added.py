@@ -30,7 +30,7 @@ from __future__ import annotations
 import re
 
 from nsysdiag.arrays.claim import EvidenceLabel
-from nsysdiag.causes.cause import Cause, EvidenceRows, Lookalike, Variant, advice
+from nsysdiag.causes.cause import Cause, EvidenceRows, Variant
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of
 
 
@@ -45,21 +45,30 @@ CAUSE = Cause(
     meaning="The launching thread read parts of a file into the page cache, for later.",
     side="host",
     tables=("OSRT_API",),
-    advice=advice("Read ahead on a thread that launches nothing."),
-    picture="""
-device  [==A==)..............[==next==)
-thread         [readahead][launch]
-""",
     bottleneck="input",
-    sources=("nsight_osrt",),
     variants=(Variant("other", "by the launching thread", "read ahead on another thread"),),
-    confirm=("In the row of OS calls of the launching thread, readahead covers the gap.",),
-    confused_with=(Lookalike("io_wait", "A read whose bytes the thread takes at once."),),
     opening="{thread} reads ahead by {call}",
     rows=(EvidenceRows.OS_CALL,),
     host=evidence,
 )
 '''
+WORDS = """sources = ["nsight_osrt"]
+picture = '''
+device  [==A==)..............[==next==)
+thread         [readahead][launch]
+'''
+confirm = ["In the row of OS calls of the launching thread, readahead covers the gap."]
+
+[confused_with]
+io_wait = "A read whose bytes the thread takes at once."
+
+[advice]
+plain = ["Read ahead on a thread that launches nothing."]
+
+[advice.pytorch]
+sentences = ["Read ahead in a worker of the DataLoader."]
+source = "data_loader"
+"""
 TITLED = ("json", "md", "txt", "html", "csv", "prom", "perfetto.json", "junit.xml", "sarif")
 
 DEMO = "trace.sqlite"
@@ -79,9 +88,10 @@ CODES = {"plain": 1, "without": 2}
 
 
 def with_the_cause(folder: Path) -> Path:
-    """A copy of the package that has the cause: its file, and its place in the order."""
+    """A copy of the package that has the cause: its two files, and its place in the order."""
     package = copied_package(folder)
     (package / "causes" / "read_ahead.py").write_text(SOURCE)
+    (package / "data" / "rules" / "read_ahead.toml").write_text(WORDS)
     registry = package / "causes" / "__init__.py"
     before = registry.read_text()
     after = before.replace("    streams,\n", "    read_ahead,\n    streams,\n")
@@ -154,7 +164,7 @@ def test_it_is_a_finding(texts: dict[str, str]) -> None:
     assert "(File read ahead: by the launching thread" in finding["title"]
     assert "reads ahead by readahead" in finding["chain"][0]
     assert finding["chain"][-1] == "read ahead on another thread"
-    assert finding["advice"][:1] == ["Read ahead on a thread that launches nothing."]
+    assert finding["advice"][:1] == ["Read ahead in a worker of the DataLoader."]
     assert {row["table"] for row in finding["rows"]} >= {"OSRT_API"}
 
 

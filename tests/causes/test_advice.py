@@ -11,12 +11,12 @@ from types import ModuleType
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from nsysdiag import analyze
 from nsysdiag.causes import CAUSES
-from nsysdiag.causes.cause import Advice, FrameworkAdvice, Variant
-from nsysdiag.causes.sources import SOURCES
-from nsysdiag.findings.rules import FINDING_RULES, advice_of, sources_of
+from nsysdiag.causes.cause import DATA, Advice, Cause, FrameworkAdvice, Variant, sources, words_of
+from nsysdiag.findings.rules import FINDING_RULES, sources_of, words_about
 from nsysdiag.findings.text import advice_and_fix as told
 from nsysdiag.host import report as shortage
 from nsysdiag.memory import show as memory_show
@@ -41,11 +41,30 @@ ABOUT_MPI = ("exposed_mpi",)
 
 
 def plain_texts(rule: str) -> Iterator[str]:
-    for advice in advice_of(rule):
+    for advice in words_about(rule).every_advice():
         yield from advice.plain
     known = CAUSES.get(rule) or FINDING_RULES[rule]
     yield from (known.title, known.meaning)
     yield from (kind.fix for kind in CAUSES[rule].variants) if rule in CAUSES else (FINDING_RULES[rule].fix,)
+
+
+def test_each_rule_has_a_file() -> None:
+    assert sorted(path.stem for path in (DATA / "rules").iterdir()) == sorted(RULES)
+    used = {name for rule in RULES for name in words_of(rule).sources}
+    used |= {each.source for rule in RULES for advice in words_of(rule).every_advice() for _, each in advice.others()}
+    assert used <= sources().keys()
+
+
+@pytest.mark.parametrize("cause", CAUSES.values(), ids=lambda cause: cause.id)
+def test_advice_is_for_variants_that_there_are(cause: Cause) -> None:
+    assert cause.words.variants.keys() <= {each.id for each in cause.variants}
+
+
+def test_exposed_copies_have_the_advice_to_copy_less() -> None:
+    words = words_of("exposed_copy")
+    fewer = words.advice_for("fewer_bytes")
+    for framework in ("", *(name for name, _ in fewer.others())):
+        assert set(fewer.sentences([framework])) <= set(words.advice_for().sentences([framework]))
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -58,20 +77,20 @@ class TestTexts:
             assert [text for text in texts if OTHERS.search(text)] == []
 
     def test_each_is_a_sentence_with_a_source(self, rule: str) -> None:
-        every = advice_of(rule)
+        every = words_about(rule).every_advice()
         sentences = [text for advice in every for text in advice.plain]
         for advice in every:
             for framework, words in advice.others():
-                assert words.source in SOURCES, (framework, words.source)
-                assert SOURCES[words.source] in sources_of(rule)
+                assert words.source in sources(), (framework, words.source)
+                assert sources()[words.source] in sources_of(rule)
                 assert words.sentences
-                assert words.sentences != advice.plain
+                assert words.sentences != advice.plain or advice == words_of("exposed_copy").advice_for("fewer_bytes")
                 sentences += words.sentences
         assert all(text[0].isupper() or text[0].islower() for text in sentences)
         assert [text for text in sentences if not text.endswith(".")] == []
 
     def test_a_framework_s_words_stay_in_its_own_text(self, rule: str) -> None:
-        for advice in advice_of(rule):
+        for advice in words_about(rule).every_advice():
             for framework, words in advice.others():
                 if framework in ("openacc", "mpi"):
                     assert [text for text in words.sentences if PYTORCH.search(text)] == []
@@ -108,11 +127,18 @@ class TestChoice:
     def test_nothing_of_its_own_is_false(self) -> None:
         assert (bool(Advice()), bool(self.ADVICE)) == (False, True)
 
-    def test_short_form_by_framework(self) -> None:
-        kind, cause = Variant("x", "X", "plain fix", self.ADVICE), CAUSES["sync"]
-        assert told(kind, cause, ("pytorch",)) == (["With PyTorch."], "as PyTorch does")
-        assert told(kind, cause, ("mpi",)) == (["With MPI."], "plain fix")
-        assert told(kind, cause, ()) == (["Plain."], "plain fix")
+    @pytest.mark.parametrize(
+        ("frameworks", "sentence", "fix"),
+        [
+            (("pytorch",), "With PyTorch.", "as PyTorch does"),
+            (("mpi",), "With MPI.", "plain fix"),
+            ((), "Plain.", "plain fix"),
+        ],
+    )
+    def test_short_form_by_framework(self, frameworks: tuple[str, ...], sentence: str, fix: str) -> None:
+        kind = Variant("x", "X", "plain fix", self.ADVICE)
+        cause = replace(CAUSES["sync"], picture="[=]", advice=Advice(("The cause.",)), variants=(kind,))
+        assert told(kind, cause, frameworks) == ([sentence], fix)
 
     def test_a_kind_without_advice_has_its_cause_s(self) -> None:
         cause = CAUSES["launch_call"]
@@ -120,10 +146,11 @@ class TestChoice:
         sentences, fix = told(last, cause, ("pytorch",))
         assert "torch.compile" in sentences[0]
         assert "torch.compile" in fix
-        assert told(last, cause, ()) == (list(cause.advice.plain), last.fix)
+        assert told(last, cause, ()) == (list(cause.words.advice_for().plain), last.fix)
 
     def test_frameworks_have_titles(self) -> None:
-        named = {framework for rule in RULES for advice in advice_of(rule) for framework, _ in advice.others()}
+        every = [advice for rule in RULES for advice in words_about(rule).every_advice()]
+        named = {framework for advice in every for framework, _ in advice.others()}
         assert named <= set(FRAMEWORKS)
         assert {"pytorch", "jax", "tensorflow", "cupy", "openacc", "mpi"} <= named
         assert all(TITLES[framework] for framework in named)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from nsysdiag.config.settings import OPTION_OF_SETTING, Settings
 from nsysdiag.document.one_line import command_of
-from nsysdiag.formats.format import FORMATS
+from nsysdiag.formats import FORMATS
 from nsysdiag.record import to_json
 from tests.output import samples
 

@@ -15,7 +15,7 @@ import pytest
 from nsysdiag.causes import CAUSES
 from nsysdiag.cli.help import output_path
 from nsysdiag.findings.rules import FINDING_RULES
-from nsysdiag.formats.format import FORMATS
+from nsysdiag.formats import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

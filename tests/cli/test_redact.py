@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.document.one_line import command_of
-from nsysdiag.formats.format import FORMATS
+from nsysdiag.formats import FORMATS
 from nsysdiag.record import to_json
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json

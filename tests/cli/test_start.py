@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 PACKAGE = Path(nsysdiag.__file__).parent
-FORMATS = ("ci", "html", "json_", "markdown", "openmetrics", "perfetto", "tables", "text_")
+FORMATS = ("batch", "html", "openmetrics", "prose", "tables", "viewers")
 CODE = """
 import atexit, gc, json, sys
 atexit.register(lambda: print(json.dumps({
@@ -55,7 +55,7 @@ def formats_in(modules: Iterable[str]) -> set[str]:
 
 @pytest.mark.thorough
 def test_formats_are_imported_when_they_are_written(page_and_json: Start) -> None:
-    assert formats_in(page_and_json["modules"]) == {"json_", "html"}
+    assert formats_in(page_and_json["modules"]) == {"html"}
 
 
 def test_nothing_of_other_commands_is_imported(page_and_json: Start) -> None:

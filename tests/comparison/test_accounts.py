@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from nsysdiag.comparison.compare import compare_reports
 from nsysdiag.comparison.facts import AccountChange
 from nsysdiag.comparison.job import _differs
-from nsysdiag.comparison.matching import workload
+from nsysdiag.comparison.rows import workload
 from nsysdiag.comparison.show import words
 from nsysdiag.comparison.show.job import card
 from nsysdiag.comparison.show.views import waterfall
-from nsysdiag.comparison.side import Capture
+from nsysdiag.comparison.sides import Capture
 from nsysdiag.document.blocks import Table
 from nsysdiag.document.view import Causes
 from tests.comparison.samples import report_of

@@ -119,7 +119,7 @@ def test_gaps_of_several_captures_and_of_cut_lists(monkeypatch: pytest.MonkeyPat
     assert (gap.cause_before, gap.change.verdict) == ("sync", "improved")
     kernels = only(compare_reports(before, after)).kernels
     assert {row.change.verdict for row in kernels} == {"same"}
-    monkeypatch.setattr("nsysdiag.comparison.gap_groups.MOST", 1)
+    monkeypatch.setattr("nsysdiag.comparison.rows.MOST", 1)
     found = only(compare_reports(before, after)).signatures
     lone = {row.change.verdict for row in found if row.status in ("gone", "added")}
     assert lone == {"unknown"}  # below the others on that side, perhaps
@@ -197,5 +197,5 @@ def test_iterations_of_another_program_are_no_unit_in_common(tmp_path: Path) -> 
 def test_a_cut_list_of_gaps_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     reports = [report_of(PLAIN), report_of(replace(PLAIN, seed=1))]
     assert not any("gap groups" in note for note in only(compare_reports(reports[:1], reports[1:])).notes)
-    monkeypatch.setattr("nsysdiag.comparison.gap_groups.MOST", len(reports[0].devices[0].signatures))
+    monkeypatch.setattr("nsysdiag.comparison.rows.MOST", len(reports[0].devices[0].signatures))
     assert any("gap groups" in note for note in only(compare_reports(reports[:1], reports[1:])).notes)

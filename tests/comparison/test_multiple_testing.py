@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from nsysdiag.comparison.compare import device_sentence, interval_text
 from nsysdiag.comparison.facts import Change, PartChange, Unit
+from nsysdiag.comparison.headline import device_sentence, interval_text
 from nsysdiag.comparison.waterfall import DeviceChanges, corrected
 
 WIDE = 8.0

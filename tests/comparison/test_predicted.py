@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from nsysdiag import analyze, compare
 from nsysdiag import whatif as nsysdiag_whatif
 from nsysdiag.comparison.facts import Comparison
-from nsysdiag.comparison.predicted import NOT_PREDICTED, compare_sides
-from nsysdiag.comparison.predicted_sides import of_captures
+from nsysdiag.comparison.predicted import NOT_PREDICTED, compare_sides, of_captures
 from nsysdiag.comparison.show.registry import RENDERERS
 from nsysdiag.formats import RenderOptions
 from nsysdiag.messages import NotComparableError, UsageError
@@ -198,8 +197,7 @@ class TestKept:
         assert made.verdict == verdict
 
     def test_units_are_said_once(self) -> None:
-        from nsysdiag.comparison.predicted import _bounded
-        from nsysdiag.comparison.predicted_sides import Length
+        from nsysdiag.comparison.predicted import Length, _bounded
 
         assert _bounded(Length(18_900 * US, (18_500 * US, 19_600 * US))) == "18.9 ms (18.5 to 19.6)"
         assert _bounded(Length(1_010 * US, (990 * US, 1_020 * US))) == "1.01 ms (990 µs to 1.02 ms)"

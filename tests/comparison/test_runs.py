@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.comparison.significance import Values, drawn_means, freedom, interval
-from nsysdiag.comparison.with_baseline import BaselineRuns, compare_with_baseline, spread_of, strays
+from nsysdiag.comparison.compare import BaselineRuns, compare_with_baseline
+from nsysdiag.comparison.significance import Values, drawn_means, freedom, interval, spread_of, strays
 from nsysdiag.report import Report
 from tests.comparison.programs import Program
 from tests.comparison.samples import report_of

@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.comparison.compare import compare_reports
-from nsysdiag.comparison.matching import finding_changes, kernel_changes, workload
+from nsysdiag.comparison.rows import finding_changes, kernel_changes, workload
 from nsysdiag.comparison.show import tables
 from nsysdiag.comparison.show.views import changed_gap_groups, changed_kernels, lone_findings
-from nsysdiag.comparison.side import Capture
+from nsysdiag.comparison.sides import Capture
 from nsysdiag.document.blocks import Table
 from nsysdiag.document.view import Causes
 from tests.comparison.samples import only

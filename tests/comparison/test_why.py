@@ -12,7 +12,7 @@ from nsysdiag.bottlenecks import noun_of
 from nsysdiag.comparison.compare import compare_reports
 from nsysdiag.comparison.facts import AccountChange, Comparison, KernelChange, Unit, WorkChange
 from nsysdiag.comparison.job import of_this_work, reasons
-from nsysdiag.comparison.show.why import why
+from nsysdiag.comparison.show.job import why
 from nsysdiag.comparison.work import family_changes
 from nsysdiag.document.blocks import Heading, Lines, written_out
 from nsysdiag.document.view import Causes

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nsysdiag import Settings, analyze
-from nsysdiag.formats.format import FORMATS, RenderOptions
+from nsysdiag.formats import FORMATS, RenderOptions
 from tests.diagnosis.agreement import CHECKS, Cap, Reading, Steps
 from tests.diagnosis.fakes import MS, steady_report
 from tests.diagnosis.readings import READINGS

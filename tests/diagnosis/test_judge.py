@@ -24,8 +24,7 @@ from nsysdiag.diagnosis.judge import (
 )
 from nsysdiag.diagnosis.missing import Missing
 from nsysdiag.diagnosis.sentences import unrecorded
-from nsysdiag.formats import FORMATS
-from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.phases.facts import PhaseDevice, Waited
 from nsysdiag.report import Verdict
 from tests.builder import TraceBuilder

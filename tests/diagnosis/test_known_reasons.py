@@ -9,7 +9,7 @@ import pytest
 
 from nsysdiag import analyze
 from nsysdiag.document.view import host_unseen
-from nsysdiag.formats.format import FORMATS, RenderOptions
+from nsysdiag.formats import FORMATS, RenderOptions
 from tests.builder import TraceBuilder
 from tests.simulator import EVERYTHING, Capture, Simulation
 from tests.simulator.actions import Node, Thread

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag import Settings, analyze
-from nsysdiag.formats.format import FORMATS, RenderOptions
+from nsysdiag.formats import FORMATS, RenderOptions
 from tests.diagnosis.agreement import CHECKS, Reading
 from tests.diagnosis.invariants import broken
 from tests.diagnosis.programs import PROGRAMS, Program

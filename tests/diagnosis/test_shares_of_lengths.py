@@ -14,7 +14,7 @@ import pytest
 
 from nsysdiag import Settings, analyze
 from nsysdiag.arrays.intervals import Intervals, coverage, union
-from nsysdiag.formats.format import FORMATS, RenderOptions
+from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.units import format_ns
 from tests.builder import TraceBuilder
 from tests.diagnosis.programs import PROGRAMS

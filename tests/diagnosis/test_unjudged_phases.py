@@ -9,7 +9,7 @@ import pytest
 
 from nsysdiag import Settings, analyze, typed
 from nsysdiag.account.outside import activity_of
-from nsysdiag.formats.format import FORMATS, RenderOptions
+from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.phases.facts import Did
 from nsysdiag.record import to_json
 from nsysdiag.report import Report

@@ -12,7 +12,7 @@ from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.diagnosis.health import recapture
 from nsysdiag.diagnosis.sentences import Said, headline
 from nsysdiag.findings.facts import Evidence
-from nsysdiag.formats.format import FORMATS, RenderOptions
+from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.trace.capabilities import CPU_SAMPLES, KINDS
 
 if TYPE_CHECKING:

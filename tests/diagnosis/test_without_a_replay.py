@@ -16,7 +16,7 @@ from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.diagnosis.one_problem import Judged, most_saved, touched_share
 from nsysdiag.events.calls import CallRows
-from nsysdiag.kernels.in_order import InOrder
+from nsysdiag.kernels.limits import InOrder
 from tests.diagnosis.programs.registry import MS, US, Marks, solver
 from tests.diagnosis.test_savings import finding
 from tests.replay.pairs import chance, chance_threads

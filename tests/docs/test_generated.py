@@ -28,7 +28,7 @@ from nsysdiag.formats.tables import TABLES
 from nsysdiag.functions import bundled_trace
 from scripts._gallery.entries import ENTRIES, Entry
 from scripts._gallery.page import table as entries_table
-from tests.causes.test_added import SOURCE
+from tests.causes.test_added import SOURCE, WORDS
 from tests.comparison.programs import Program
 from tests.docs import cause_examples
 from tests.docs.pages import CONTRIBUTING, DOCS, README, ROOT, page, text
@@ -122,7 +122,7 @@ def one_command(name: str) -> str:
     """What `--help` says, its groups of options as tables."""
     command = COMMANDS[name]
     arguments = [each.metavar for each in command.params if each.param_type_name == "argument"]
-    last = not command.context_settings.get("allow_interspersed_args", True)
+    last = not command.allow_interspersed_args
     usage = " ".join(["nsysdiag", name, *(["[OPTIONS] --", *arguments] if last else [*arguments, "[OPTIONS]"])])
     parts = [f"## nsysdiag {name}", f"`{usage}`", " ".join(command.help.split())]
     for group, options in grouped(command.params):
@@ -200,8 +200,11 @@ def gallery_entry(entry: Entry) -> str:
 
 
 def cause() -> str:
-    """The cause that the tests add to the program."""
-    return block(SOURCE, "python")
+    """The cause that the tests add to the program: its rule, and its words."""
+    words = (
+        "**2. The words**, `read_ahead.toml` in `nsysdiag/data/rules/`: the advice, the picture, and what looks alike:"
+    )
+    return "\n\n".join((block(SOURCE, "python"), words, block(WORDS, "toml")))
 
 
 SLOW, LONG = (pytest.mark.slow,), (pytest.mark.thorough,)

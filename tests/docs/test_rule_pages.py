@@ -39,8 +39,8 @@ def test_a_page_has_all_that_is_asked_of_one(folder: Path, cause: Cause) -> None
     headings += ["What to do", "What it is confused with", "Sources"]
     assert [each for each in headings if f"\n## {each}\n" not in page] == []
     assert page.startswith(f"# `{cause.id}`: {cause.title}\n")
-    assert all(part in page for part in (cause.meaning, cause.picture.strip("\n"), color_of(cause.id), *cause.confirm))
-    assert all(each.difference in page for each in cause.confused_with)
+    assert all(part in page for part in (cause.meaning, cause.words.picture, color_of(cause.id), *cause.words.confirm))
+    assert all(difference in page for difference in cause.words.confused_with.values())
 
 
 def test_a_cause_without_an_example_says_so(tmp_path: Path) -> None:
@@ -54,11 +54,9 @@ def test_a_cause_without_an_example_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cause", CAUSES.values(), ids=lambda cause: cause.id)
 def test_a_cause_says_how_to_confirm_it_and_what_looks_like_it(cause: Cause) -> None:
-    assert cause.confirm
-    assert cause.confused_with
-    alike = [each.cause for each in cause.confused_with]
-    assert set(alike) <= CAUSES.keys() - {cause.id}
-    assert len(set(alike)) == len(alike)
+    assert cause.words.confirm
+    assert cause.words.confused_with
+    assert cause.words.confused_with.keys() <= CAUSES.keys() - {cause.id}
 
 
 def test_sentences_are_short() -> None:
@@ -66,7 +64,7 @@ def test_sentences_are_short() -> None:
     sentences = [
         sentence
         for cause in CAUSES.values()
-        for part in (*cause.confirm, *(each.difference for each in cause.confused_with))
+        for part in (*cause.words.confirm, *cause.words.confused_with.values())
         for sentence in re.split(r"(?<=[.:]) ", part)
     ]
     assert len(sentences) > 150

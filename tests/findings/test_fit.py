@@ -226,7 +226,7 @@ class TestStart:
 )
 def test_in_the_words_of_the_program(framework: str, word: str) -> None:
     for cause in (SYNC, BLOCKING_COPY):
-        assert word in " ".join(cause.advice.sentences([framework, "mpi"]))
+        assert word in " ".join(cause.words.advice_for().sentences([framework, "mpi"]))
 
 
 def test_a_place_has_most_of_all_that_the_host_did(tmp_path: Path) -> None:

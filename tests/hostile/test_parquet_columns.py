@@ -114,7 +114,7 @@ class TestTypes:
             assert column(copy, KERNELS, "contextId").tolist() == expected
 
     def test_one_warning_for_all_parts(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("nsysdiag.trace.parquet.values.GROUP_ROWS", 1)
+        monkeypatch.setattr("nsysdiag.trace.parquet.folder.GROUP_ROWS", 1)
         with_column(folder, KERNELS, "contextId", pa.array([1.5, 2.5]))
         assert [each for each in told_of(folder) if "converted" in each] == [CONVERTED.format("contextId", KERNELS, 2)]
 

@@ -8,7 +8,7 @@ import pytest
 from nsysdiag.diagnosis.sentences import unrecorded
 from nsysdiag.events.nvtx import NvtxRanges, PythonMarks, RangeRows
 from nsysdiag.host.alone import Alone
-from nsysdiag.iterations.happened import HostLoop, HostRange, host_loop
+from nsysdiag.iterations.named import HostLoop, HostRange, host_loop
 from nsysdiag.typed import plain
 
 MS = 1_000_000

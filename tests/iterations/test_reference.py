@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from nsysdiag.document.one_line import command_of
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.iterations.facts import StepReference
-from nsysdiag.iterations.steps import referenced
+from nsysdiag.iterations.report import referenced
 from nsysdiag.messages import UsageError
 from nsysdiag.report import Report
 from tests.output import samples

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.iterations.regular import stretches
+from nsysdiag.iterations.by_anchor import stretches
 
 
 def starts(*distances: list[int]) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nsysdiag.config.settings import Settings
-from nsysdiag.iterations.happened import family_of, stem_of
+from nsysdiag.iterations.named import family_of, stem_of
 from nsysdiag.pipeline import analyze
 from tests.iterations.known_loops.known import FAMILIES, Known, Loops
 from tests.iterations.programs import graph, kernels

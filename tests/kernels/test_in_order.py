@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.arrays.intervals import Intervals, intersect, union
-from nsysdiag.kernels.in_order import _ns_of_lanes
+from nsysdiag.kernels.limits import _ns_of_lanes
 
 kernels = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9), st.integers(0, 2)), min_size=1, max_size=20)
 

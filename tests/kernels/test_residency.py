@@ -8,7 +8,7 @@ from msgspec import structs
 
 from nsysdiag.events.gpus import Gpu, SmLimits
 from nsysdiag.events.operations import LaunchShapes
-from nsysdiag.kernels.shapes import LIMITS, Residency, limit_name, residency
+from nsysdiag.kernels.limits import LIMITS, Residency, limit_name, residency
 
 KIB = 1024
 VOLTA = Gpu("V100", 80, SmLimits(64, 32, 65_536, 96 * KIB, compute=(7, 0)))

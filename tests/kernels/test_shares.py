@@ -15,7 +15,7 @@ from nsysdiag import typed
 from nsysdiag.arrays.intervals import Intervals, intersect, union
 from nsysdiag.config.settings import Settings
 from nsysdiag.findings.facts import Finding
-from nsysdiag.formats.format import FORMATS, RenderOptions
+from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.pipeline import analyze
 from nsysdiag.report import Report
 from tests.builder import TraceBuilder

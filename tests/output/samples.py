@@ -10,13 +10,12 @@ from functools import cache
 import msgspec
 import numpy as np
 
-from nsysdiag.communication.facts import CollectiveKind, Communication, MpiCall
 from nsysdiag.cost.facts import Amount, Cost, CostSaving, TotalCost
 from nsysdiag.critical_path.facts import CriticalPath, PathPart, PathWork
 from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.findings.facts import EvidenceRow, Finding
 from nsysdiag.iterations.facts import InnerLoop, Iteration, IterationReport, SlowIteration
-from nsysdiag.kernels.facts import FamilyKernel, FamilyTime, KernelRow
+from nsysdiag.kernels.facts import CollectiveKind, Communication, FamilyKernel, FamilyTime, KernelRow, MpiCall
 from nsysdiag.launches.facts import (
     ApiRow,
     Distribution,

@@ -11,8 +11,8 @@ from nsysdiag.comparison.compare import compare_reports
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show.registry import RENDERERS as COMPARISONS
 from nsysdiag.document.view import as_read, read_name
+from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.batch.entries import ANALYZED, entry_of
-from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.saved import from_json
 
 if TYPE_CHECKING:

@@ -3,6 +3,8 @@ room. The toy subject is one function and one line in the registry."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from jinja2 import ChoiceLoader, DictLoader
 
@@ -35,7 +37,7 @@ from nsysdiag.document.drawings import Curve, CurveLayer, LegendEntry, Spark, Ti
 from nsysdiag.document.view import Context
 from nsysdiag.formats import FORMATS, RenderOptions, sections
 from nsysdiag.formats.html.page import environment
-from nsysdiag.formats.html.section import device_section
+from nsysdiag.formats.html.section import drawn_section
 from nsysdiag.report import DeviceReport
 from tests.output.page import Element, parse
 from tests.output.samples import SAMPLES
@@ -182,7 +184,9 @@ def test_what_the_page_alone_draws_is_made_for_it_alone_and_once(monkeypatch: py
         asked.append(device.key)
         return {}
 
-    drawn = device_section("drawn", "Drawn", lambda _device: True, view, lambda _device, _context: [Paragraph("Told.")])
+    def drawn(device: DeviceReport, context: Context) -> Section:
+        return drawn_section("drawn", "Drawn", partial(view, context, device), [Paragraph("Told.")])
+
     monkeypatch.setattr(sections, "PER_DEVICE", (drawn,))
     monkeypatch.setattr("nsysdiag.formats.html.page.environment", lambda: environment().overlay(loader=WITH_DRAWN))
     assert "Told." in written("md")

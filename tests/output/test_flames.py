@@ -8,7 +8,7 @@ import re
 import msgspec
 
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.flames import is_ours
+from nsysdiag.formats.viewers import is_ours
 from nsysdiag.ranges.facts import FlameStack
 from tests.output.flame_samples import MS, flame_graph
 from tests.output.page import Element, parse

@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from nsysdiag.diagnosis.health import NOT_RECORDED
-from nsysdiag.formats.format import FORMATS, RenderOptions
+from nsysdiag.formats import FORMATS, RenderOptions
 from tests.output.samples import no_device, one_device
 
 

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families as prometheu
 
 import nsysdiag
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.openmetrics import GAUGES, Family, Sample, _of_window, clean, exposition, seconds
+from nsysdiag.formats.openmetrics import GAUGES, _of_window, clean, family, seconds
 from nsysdiag.report import Report
 from nsysdiag.utilization.facts import Utilization
 from tests.output.rendered import EVERY_SAMPLE
@@ -160,14 +160,14 @@ def test_seconds_are_exact(ns: int, text: str) -> None:
 
 
 def test_a_family_in_full() -> None:
-    family = Family("idle_seconds", 'a "b"\n', "seconds", [Sample((("x", "1\\"),), "0.5"), Sample((), None)])
-    assert exposition([family, Family("empty", "", "", [])]).decode() == (
-        '# HELP nsysdiag_idle_seconds a \\"b\\"\\n\n'
-        "# TYPE nsysdiag_idle_seconds gauge\n"
-        "# UNIT nsysdiag_idle_seconds seconds\n"
-        'nsysdiag_idle_seconds{x="1\\\\"} 0.5\n'
-        "# EOF\n"
-    )
+    samples = [((("x", "1\\"),), "0.5"), ((), None)]
+    assert family("idle_seconds", 'a "b"\n', "seconds", samples) == [
+        '# HELP nsysdiag_idle_seconds a \\"b\\"\\n',
+        "# TYPE nsysdiag_idle_seconds gauge",
+        "# UNIT nsysdiag_idle_seconds seconds",
+        'nsysdiag_idle_seconds{x="1\\\\"} 0.5',
+    ]
+    assert family("empty", "", "", []) == []
 
 
 def test_the_unit_of_a_field_is_the_base_unit_of_its_gauge() -> None:

@@ -21,7 +21,7 @@ from jsonschema import Draft202012Validator
 
 import nsysdiag
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.perfetto import Track, gap_events, micros
+from nsysdiag.formats.viewers import gap_events, micros
 from nsysdiag.messages import InputError
 from nsysdiag.report import Report
 from nsysdiag.saved import unpack
@@ -122,14 +122,14 @@ def test_of_too_many_gaps_the_longest_are_kept() -> None:
     """Of 5, 1, 4, 1 and 3 ns on two devices the three longest: 5 and 4 on the first, 3 on the second."""
     first = device(gaps=[], gaps_packed=pack([(10, 5, 0), (20, 1, 1), (30, 4, 2)], ["sync", "io_wait", "dispatch"]))
     second = device(1, gaps=[], gaps_packed=pack([(40, 1, 0), (50, 3, 0)], ["sync"]))
-    found = gap_events(report([first, second], []), 3, [Track(1, 2), Track(3, 4)])
-    starts = [[bytes(event["ts"]).decode() for event in track] for track in found.events]
-    assert starts == [["0.010", "0.030"], ["0.050"]]
-    assert (found.shown, found.left_out, found.left_out_ns, found.left_out_longest_ns) == (3, 2, 2, 1)
+    tracks = [{"pid": 1, "tid": 2}, {"pid": 3, "tid": 4}]
+    events, left_out = gap_events(report([first, second], []), 3, tracks)
+    assert [[bytes(event["ts"]).decode() for event in track] for track in events] == [["0.010", "0.030"], ["0.050"]]  # type: ignore[call-overload]
+    assert list(left_out.values()) == [3, 2, 2, 1]
 
 
 def test_what_is_left_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nsysdiag.formats.perfetto.MOST_GAPS", 12)
+    monkeypatch.setattr("nsysdiag.formats.viewers.MOST_GAPS", 12)
     found = document(SAMPLES["one_device"]())
     assert len(of("gap", found["traceEvents"])) == 12
     about = found["otherData"]

@@ -62,7 +62,7 @@ def test_how_much_the_listed_signatures_explain() -> None:
 
 
 def test_a_finding_that_loses_nothing_of_its_own_does_not_head_with_zero() -> None:
-    from nsysdiag.formats.format import FORMATS, RenderOptions
+    from nsysdiag.formats import FORMATS, RenderOptions
 
     slow = finding(lost_ns=0, lost_share=0.0, ceiling_ns=68 * MS)
     made = msgspec.structs.replace(SAMPLES["one_device"](), findings=[slow])
@@ -74,7 +74,7 @@ def test_a_finding_that_loses_nothing_of_its_own_does_not_head_with_zero() -> No
 @pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("name", ["txt", "md", "html"])
 def test_chain_row_and_fix_are_in_every_format(name: str) -> None:
-    from nsysdiag.formats.format import FORMATS, RenderOptions
+    from nsysdiag.formats import FORMATS, RenderOptions
 
     shown = " ".join(FORMATS[name].render(SAMPLES["one_device"](), RenderOptions(details=True)).decode().split())
     assert "the queue is empty for 170 µs at a time, 96 times" in shown

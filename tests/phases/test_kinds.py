@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import nsysdiag
-from nsysdiag.iterations.kinds import take_turns
-from nsysdiag.phases.kinds import GRAPHS
+from nsysdiag.iterations.by_host import take_turns
+from nsysdiag.phases.steps import GRAPHS
 from tests.simulator import Simulation
 from tests.simulator.actions import Node
 from tests.simulator.capture import CUDA_ONLY

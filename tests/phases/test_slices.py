@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag import Settings, analyze, typed
-from nsysdiag.iterations.passes import layers_named
-from nsysdiag.trace.kineto.file import MARK
+from nsysdiag.iterations.named import layers_named
+from nsysdiag.trace.format import MARK
 from tests.builder import TraceBuilder
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 from nsysdiag import plugins
 from tests.additions import ROOT, printed
 from tests.causes.example import late
-from tests.causes.test_added import SOURCE as CAUSE
+from tests.causes.test_added import SOURCE
 from tests.trace.test_added_format import SOURCE as READER
 
 if TYPE_CHECKING:
@@ -30,6 +30,20 @@ kernel_list = acme_nsysdiag.reader:FORMAT
 [nsysdiag.formats]
 headline = acme_nsysdiag.headline:FORMAT
 """
+IMPORTED, BOTTLENECK = "import Cause, EvidenceRows, Variant\n", '    bottleneck="input",\n'
+WORDS = '''    picture="""
+device  [==A==)..............[==next==)
+thread         [readahead][launch]
+""",
+    sources=("nsight_osrt",),
+    advice=advice("Read ahead on a thread that launches nothing."),
+    confirm=("In the row of OS calls of the launching thread, readahead covers the gap.",),
+    confused_with=(Lookalike("io_wait", "A read whose bytes the thread takes at once."),),
+'''
+CAUSE = SOURCE.replace(IMPORTED, "import Cause, EvidenceRows, Lookalike, Variant, advice\n").replace(
+    BOTTLENECK, BOTTLENECK + WORDS
+)
+"""A cause of a package brings its words with it."""
 EXAMPLE = {
     "__init__.py": "",
     "cause.py": CAUSE
@@ -41,7 +55,7 @@ ADDED = AddedCause(CAUSE, before="io_wait")
     "reader.py": READER,
     "headline.py": '''"""The headline alone, on one line."""
 
-from nsysdiag.formats.format import Format, RenderOptions
+from nsysdiag.formats import Format, RenderOptions
 from nsysdiag.messages import TEXT
 from nsysdiag.report import Report
 
@@ -121,7 +135,7 @@ BROKEN = {
     "acme.wrong:FORMAT": "SyntaxError",
 }
 FILES = {
-    "__init__.py": "from nsysdiag.formats.format import Format\nNUMBER = 7\n"
+    "__init__.py": "from nsysdiag.formats import Format\nNUMBER = 7\n"
     "TWICE = Format('md', '.mine', '', '', '', added=True)\n",
     "ends.py": "raise SystemExit(7)",
     "wrong.py": "def",

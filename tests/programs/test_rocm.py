@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nsysdiag import analyze
-from nsysdiag.programs.names import TraceNames, frameworks_of, ids_of
+from nsysdiag.programs.names import frameworks_of, ids_of
 from tests.trace.kineto_traces import write
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ NVIDIA = ("ncu ", "Nsight", "nvidia-smi", "nsys profile", "DCGM")
 
 
 def test_it_is_told_by_calls_and_kernels() -> None:
-    assert ids_of(frameworks_of(TraceNames(calls=("hipLaunchKernel",)))) == ["rocm"]
-    assert ids_of(frameworks_of(TraceNames(kernels=("Cijk_Ailk_Bljk_BBS_BH",)))) == ["rocm"]
-    assert ids_of(frameworks_of(TraceNames(calls=("cudaLaunchKernel", "chip")))) == []
+    assert ids_of(frameworks_of({"call": ("hipLaunchKernel",)})) == ["rocm"]
+    assert ids_of(frameworks_of({"kernel": ("Cijk_Ailk_Bljk_BBS_BH",)})) == ["rocm"]
+    assert ids_of(frameworks_of({"call": ("cudaLaunchKernel", "chip")})) == []
 
 
 def made(folder: Path, api: str) -> Report:

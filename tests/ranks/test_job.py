@@ -11,7 +11,7 @@ import pytest
 
 from nsysdiag import analyze, analyze_ranks
 from nsysdiag.document.view import as_read
-from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats import RenderOptions
 from nsysdiag.ranks.show.registry import RENDERERS
 from nsysdiag.share.redaction import redacted
 from tests.output.page import parse

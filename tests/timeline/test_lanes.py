@@ -12,7 +12,7 @@ import pytest
 
 from nsysdiag import analyze
 from nsysdiag.config.settings import Settings
-from nsysdiag.iterations.steps import steady_steps
+from nsysdiag.iterations.report import steady_steps
 from nsysdiag.report import Report
 from nsysdiag.timeline.facts import TimelineLevels
 from tests.builder import TraceBuilder, global_tid

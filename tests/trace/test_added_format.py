@@ -84,7 +84,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, tuple
     package = copied_package(folder)
     (package / "trace" / "kernel_list.py").write_text(SOURCE)
     registry = package / "trace" / "formats.py"
-    edited(registry, "import FORMAT as KINETO\n", "import FORMAT as KINETO\nfrom nsysdiag.trace import kernel_list\n")
+    imports = "from nsysdiag.plugins import READERS, plugins\n"
+    edited(registry, imports, f"{imports}from nsysdiag.trace import kernel_list\n")
     edited(registry, "REPORT, KINETO)", "REPORT, kernel_list.FORMAT, KINETO)")
     (folder / "run").mkdir()
     lines = [f"{at * 100_000},{at * 100_000 + 60_000},gemm{at % 3}" for at in range(10, 210)]

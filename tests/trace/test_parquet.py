@@ -17,7 +17,7 @@ import nsysdiag
 from nsysdiag.config.settings import Settings
 from nsysdiag.record import to_json
 from nsysdiag.trace.columns import Columns, TextColumn
-from nsysdiag.trace.parquet import values as parquet_rows
+from nsysdiag.trace.parquet import folder as parquet_folder
 from nsysdiag.trace.tables import TABLES, TEXTS
 from nsysdiag.trace.trace import Trace, open_trace
 from tests.simulator.scenarios import SCENARIOS
@@ -85,7 +85,7 @@ def test_every_scenario_has_the_same_report(shared: Shared, name: str) -> None:
 @pytest.mark.parametrize("group_rows", [1, 100, 1 << 18])
 def test_every_column_of_every_table(shared: Shared, group_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In whatever pieces the row groups are read."""
-    monkeypatch.setattr(parquet_rows, "GROUP_ROWS", group_rows)
+    monkeypatch.setattr(parquet_folder, "GROUP_ROWS", group_rows)
     one, other = both(pair(shared, LARGE), lambda trace: list(everything(trace)))
     assert sum(map(len, one)) > 600
     for first, second in zip(one, other, strict=True):
@@ -115,22 +115,24 @@ def test_a_part_of_the_time(shared: Shared) -> None:
         assert 0 < len(trace.read(KERNELS, "start")) < len(start)
 
 
-def test_row_groups_outside_the_time_are_not_read(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_rows, "GROUP_ROWS", 1)
+def test_other_columns_of_rows_outside_the_time_are_not_read(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_folder, "GROUP_ROWS", 1)
     _, folder = busiest(shared)
-    read: list[int] = []
-    chosen_in = parquet_rows.chosen_in
+    cells = dict.fromkeys(("start", "cpu"), 0)
+    read = parquet_folder._read
 
-    def counting(columns: Any, table: Any, choice: Any, first: int, rows: int) -> Any:
-        read.append(rows)
-        return chosen_in(columns, table, choice, first, rows)
+    def counting(opened: Any, places: list[int], names: list[str], rows: int) -> dict[str, Any]:
+        cells.update((name, cells.get(name, 0) + rows) for name in names)
+        return read(opened, places, names, rows)
 
-    monkeypatch.setattr("nsysdiag.trace.parquet.reader.chosen_in", counting)
+    monkeypatch.setattr(parquet_folder, "_read", counting)
     with open_trace(folder) as trace:
         starts = np.sort(trace.read(SCHED, "start")["start"])
+        cells = dict.fromkeys(cells, 0)
         trace.only_between(int(starts[0]), int(starts[len(starts) // 10]))
-        assert len(trace.read(SCHED, "start")) == np.count_nonzero(starts < starts[len(starts) // 10])
-    assert 0 < sum(read) < len(starts) / 4
+        assert len(trace.read(SCHED, "cpu")) == np.count_nonzero(starts < starts[len(starts) // 10])
+    assert cells["start"] == len(starts)
+    assert 0 < cells["cpu"] < len(starts) / 4
 
 
 def test_chosen_rows_and_pairs(shared: Shared) -> None:

@@ -15,8 +15,8 @@ from nsysdiag.batch.inputs import find_inputs
 from nsysdiag.messages import InputError
 from nsysdiag.saved import is_saved_report
 from nsysdiag.share.redaction import redacted
+from nsysdiag.trace.format import MARK
 from nsysdiag.trace.formats import stem_of
-from nsysdiag.trace.kineto.file import MARK
 from nsysdiag.trace.kineto.functions import base_name
 from tests.simulator import CUDA_ONLY
 from tests.simulator.scenarios import SCENARIOS

@@ -13,15 +13,14 @@ import pytest
 from nsysdiag import analyze
 from nsysdiag.messages import InputError
 from nsysdiag.saved import is_saved_report
-from nsysdiag.trace.formats import format_of
+from nsysdiag.trace.formats import KINETO_HEAD_BYTES, SEARCHED_BYTES, format_of, is_kineto_trace
 from nsysdiag.trace.kineto.events import read_trace
-from nsysdiag.trace.kineto.file import HEAD_BYTES, SEARCHED_BYTES, is_kineto_trace
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 KERNEL: dict[str, Any] = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 5, "dur": 2, "args": {}}
-FILLER = random.Random(1).randbytes(HEAD_BYTES).hex()
+FILLER = random.Random(1).randbytes(KINETO_HEAD_BYTES).hex()
 NOTE = {"tool": 'said "traceEvents": [ and {', "nested": {"traceEvents": [1]}}
 
 
@@ -96,9 +95,9 @@ def test_a_pipe_is_none(tmp_path: Path) -> None:
 def test_only_so_much_of_a_file_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.json.gz").write_bytes(gzip.compress(b'{"a": "' + b"x" * 4 * SEARCHED_BYTES))
     seen: list[int] = []
-    monkeypatch.setattr("nsysdiag.trace.kineto.file._has_events", lambda data: bool(seen.append(len(data))))
+    monkeypatch.setattr("nsysdiag.trace.formats._has_events", lambda data: bool(seen.append(len(data))))
     assert not is_kineto_trace(tmp_path / "a.json.gz")
-    assert seen == [HEAD_BYTES, SEARCHED_BYTES]
+    assert seen == [KINETO_HEAD_BYTES, SEARCHED_BYTES]
 
 
 def test_timelines_of_other_programs_are_named(tmp_path: Path) -> None:

@@ -1,48 +1,49 @@
-"""The job before and after on a card: its step, its work, and what the judged time is charged to."""
+"""The job before and after on a card: its step, its work, what the judged time is charged to, and why it changed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msgspec.structs import replace
 
+from nsysdiag.bottlenecks import OF_WORK
 from nsysdiag.comparison.facts import (
     BYTES,
+    LAUNCHES,
     THREADS,
     Change,
     Comparison,
     DeviceComparison,
+    FamilyChange,
     JobComparison,
     PartChange,
     PhaseChange,
+    Reason,
 )
 from nsysdiag.comparison.show import words
-from nsysdiag.comparison.show.views import entry, has_roots, split, title
-from nsysdiag.comparison.show.why import why
+from nsysdiag.comparison.show.views import least, title
 from nsysdiag.diagnosis.entries import label
 from nsysdiag.document.blocks import (
     EVERYWHERE,
-    NOT_PAGE,
-    PAGE,
     Block,
     Cell,
     Column,
-    Details,
+    Heading,
     Limit,
-    Paragraph,
+    Lines,
+    Name,
+    Part,
     Section,
     Table,
 )
-from nsysdiag.document.columns import FIGURE, KEY, MARK, NAME, SIDE, SIGNED, TEXT, StatusMark
+from nsysdiag.document.columns import FIGURE, MARK, NAME, SIDE, SIGNED, TEXT, StatusMark
+from nsysdiag.document.names import brief as brief_name
 from nsysdiag.document.view import Causes
-from nsysdiag.units import format_bytes, format_signed_share
+from nsysdiag.units import format_bytes, format_ns, format_signed_ns, format_signed_share, format_two_ns, uncapitalized
 
 # Cells and limits that the tables of a comparison share.
 
 MOST_ROWS, TERMINAL_ROWS, MARKDOWN_ROWS = 300, 4, 6
 ALL = Limit(page=MOST_ROWS, ticket=0, summary=0, brief=0)
 """The page alone, which has what others list a few of."""
-TIMES = (Column("Before", SIDE), Column("After", SIDE), Column("Change", SIGNED))
 
 
 def short(*, several: bool) -> Limit:
@@ -50,9 +51,13 @@ def short(*, several: bool) -> Limit:
     return Limit(page=0, ticket=0 if several else MARKDOWN_ROWS, summary=TERMINAL_ROWS, brief=0)
 
 
-def times_of(change: Change) -> tuple[int, int, int]:
-    """The cells of TIMES, in ns."""
-    return change.before_ns, change.after_ns, change.change_ns
+def times(of: str = "") -> tuple[Column, ...]:
+    """The columns of both times and the change in ns, which are fields at the path `of`."""
+    sides = (Column("Before", SIDE, f"{of}before_ns"), Column("After", SIDE, f"{of}after_ns"))
+    return (*sides, Column("Change", SIGNED, f"{of}change_ns"))
+
+
+TIMES = times()
 
 
 def marked(mark: StatusMark) -> Cell:
@@ -195,9 +200,7 @@ def _devices(comparison: Comparison, caption: str) -> list[Block]:
     interval = words.interval_title(comparison.devices[0].unit)
     columns = (
         Column("GPU", NAME, "key", head=True, length=24),
-        Column("Before", SIDE, "length.before_ns"),
-        Column("After", SIDE, "length.after_ns"),
-        Column("Change", SIGNED, "length.change_ns"),
+        *times("length."),
         Column("Of before", FIGURE, lambda device: share_of_before(device.length)),
         Column(interval, FIGURE, lambda device: words.interval_ns(device.length), spare=True),
         Column("Verdict", MARK, lambda device: marked(words.verdict_mark(device.verdict))),
@@ -205,113 +208,132 @@ def _devices(comparison: Comparison, caption: str) -> list[Block]:
     return [Table.of(caption, columns, comparison.devices, sortable=False, limit=EVERYWHERE)]
 
 
-# What changed: the parts of the time and the idle time by cause, before and after.
+# Why a step is slower or faster, in words: the three largest changes of its parts, each with what happened.
+#
+# ```
+# Synchronization +22.6 ms: more waiting, 14.3 → 36.9 ms; stream waits 3.10 → 25.2 ms
+# Kernels -8.10 ms: fused: 3 elementwise kernels gone, 1 new (triton_poi_fused_add_0), 12.1 → 4.00 ms
+# ```
 
-TOP_CAUSES, BRIEF_CAUSES = 10, 4
-INTERVAL = "95% interval"
-COUNTS = (
-    "Less time is better. A change counts if its 95% interval excludes 0 and it exceeds “counts above”, the effect of "
-    "chance or drift alone."
-)
-TOGETHER = " Devices are judged together: if only one changed, its interval must exclude 0 by more."
-BOUNDS = "Bounds are predicted for the whole length only, not for parts and causes."
-ROOTS = (
-    "By root cause: each wait is charged to what the thread that ended it did. The same idle time, divided differently"
-)
-PARTS = (Column("Part", KEY, head=True), *TIMES, Column("Of before", FIGURE))
-PER_UNIT = (
-    Column("Part", KEY, head=True),
-    *TIMES,
-    Column("Of before", FIGURE, spare=True),
-    Column(INTERVAL, FIGURE, spare=True),
-    Column("Verdict", MARK),
-)
-
-
-def changes(device: DeviceComparison, causes: Causes, *, several: bool) -> Section | None:
-    """The parts of the time, and the idle time by cause: each level adds up to the one above."""
-    parts = [row for row in device.parts if row.change.before_ns or row.change.after_ns]
-    if not parts and not device.ledger:
-        return None
-    predicted = device.unit.kind in words.PREDICTED
-    blocks = [
-        Table("Time for a unit of work", _titled(PER_UNIT, device), _overview(device, parts, causes), limit=NOT_PAGE),
-        _parts("The parts of the time; they add up to the length", "Part", parts, device, causes),
-        *_folded("The idle time by cause; the causes add up to it", device.ledger, device, causes),
-        *(_folded(ROOTS, device.root_ledger, device, causes) if has_roots(device) else []),
-        Paragraph(BOUNDS if predicted else COUNTS + (TOGETHER if several else ""), "quiet", PAGE),
-    ]
-    return Section("changes", "What changed", blocks)
+MOST_FAMILIES, MOST_CAUSES = 2, 2
+WORTH_NAMING = 0.2
+"""Of the change of the first family: one that changed less is not named."""
+MORE_CALLS = 0.02
+"""Of the launches: a smaller difference is none."""
+GRAPHS = "kernels in CUDA graphs were recorded as wholes, so they are not compared by name"
+TITLES = {"improved": "Why it is faster", "regressed": "Why it is slower"}
+FAMILIES = {
+    "products": "matrix product",
+    "attention": "attention",
+    "elementwise": "elementwise",
+    "communication": "communication",
+}
+OF_KERNELS = ("kernels", "parallelism")
 
 
-def in_brief(comparison: Comparison) -> list[Block]:
-    """With a prediction, the parts and the largest causes of the slowest device, whose length is above."""
-    job, causes = comparison.job, Causes(comparison.causes)
-    found = [
-        each
-        for each in comparison.devices
-        if each.unit.kind in words.PREDICTED and job is not None and each.key in (job.device_before, job.device_after)
-    ]
-    if not found:
+def why(comparison: Comparison, causes: Causes) -> list[Block]:
+    """Nothing where nothing changed, or with a prediction, whose parts are in a table."""
+    job = comparison.job
+    device = next((each for each in comparison.devices if job is not None and each.key == job.device_after), None)
+    if job is None or device is None or not job.why:
         return []
-    device = found[-1]
-    parts = [row for row in device.parts if row.change.before_ns or row.change.after_ns]
-    rows = [(title(row.id, causes), row.change) for row in parts]
-    rows += [(f"… {title(row.id, causes)}", row.change) for row in split(device.ledger, device)[0][:BRIEF_CAUSES]]
-    cells = [(label, *times_of(change), share_of_before(change)) for label, change in rows]
-    return [Table("", PARTS, cells, sortable=False, limit=EVERYWHERE)]
+    lines = [_reason(each, device, causes) for each in job.why]
+    return [Heading(TITLES.get(job.verdict, "What changed most")), Lines(lines)]
 
 
-def _overview(device: DeviceComparison, parts: Sequence[PartChange], causes: Causes) -> list[tuple[object, ...]]:
-    """Length, parts, and under the idle time its causes, of which small ones share a row."""
-    shown, tiny = split(device.ledger, device)
-    rows = [("Length", device.length), *((title(row.id, causes), row.change) for row in parts)]
-    rows += [(f"… {title(row.id, causes)}", row.change) for row in shown[:TOP_CAUSES]]
-    found: list[tuple[object, ...]] = [
-        (label, *times_of(change), share_of_before(change), words.interval_ns(change), judged(change))
-        for label, change in rows
-    ]
-    if rest := [row.change for row in (*shown[TOP_CAUSES:], *tiny)]:
-        before, after, change = (sum(times) for times in zip(*map(times_of, rest), strict=True))
-        found.append((f"… {len(rest):,} more", before, after, change, None, None, None))
-    return found
+def _reason_label(reason: Reason, causes: Causes) -> str:
+    return title(reason.cause, causes) if reason.cause else label(reason.bottleneck)
 
 
-def _titled(columns: Sequence[Column], device: DeviceComparison) -> list[Column]:
-    """The columns, with that of the interval called what it is."""
-    title = words.interval_title(device.unit)
-    return [replace(column, title=title) if column.title == INTERVAL else column for column in columns]
+def _reason(reason: Reason, device: DeviceComparison, causes: Causes) -> list[Part]:
+    """The change and what happened."""
+    if reason.bottleneck in OF_KERNELS:
+        said = _kernels_said(reason, device)
+    elif reason.bottleneck in OF_WORK.values():
+        said = [_more(reason, "time that kernels do not hide")]
+    else:
+        said = [_waiting(reason, device, causes)]
+    return [f"{_reason_label(reason, causes)} {format_signed_ns(reason.change_ns)}: ", *said]
 
 
-def _parts(
-    caption: str,
-    head: str,
-    rows: Sequence[PartChange],
-    device: DeviceComparison,
-    causes: Causes,
-    *,
-    sortable: bool = True,
-) -> Table:
-    interval = words.interval_title(device.unit)
-    columns = (
-        Column(head, KEY, lambda row: entry(row.id, causes), head=True),
-        Column("Before", SIDE, "change.before_ns"),
-        Column("After", SIDE, "change.after_ns"),
-        Column("Change", SIGNED, "change.change_ns"),
-        Column(interval, FIGURE, lambda row: Cell(words.interval_ns(row.change), order=row.change.low_ns or 0)),
-        Column("Counts above", SIDE, "change.least_ns"),
-        Column("Verdict", MARK, lambda row: judged(row.change)),
-    )
-    return Table.of(caption, columns, rows, sortable=sortable, limit=PAGE)
+def _more(reason: Reason, what: str) -> str:
+    return f"{'more' if reason.change_ns > 0 else 'less'} {what}, {_two(reason.before_ns, reason.after_ns)}"
 
 
-def _folded(caption: str, rows: Sequence[PartChange], device: DeviceComparison, causes: Causes) -> list[Block]:
-    shown, tiny = split(rows, device)
-    if not shown or len(tiny) < 2:
-        shown, tiny = list(rows), []
-    note = "Causes with less than half a percent of the length on both sides, and without a change that counts"
-    table = _parts(note, "Cause", tiny, device, causes, sortable=False)
-    return [
-        _parts(caption, "Cause", shown, device, causes),
-        Details(f"{len(tiny):,} more with next to no time on either side", [table]),
-    ]
+def _two(before: int, after: int) -> str:
+    if before and after:
+        return format_two_ns(before, after, " → ")
+    return f"{format_ns(before)} → none" if before else f"none → {format_ns(after)}"
+
+
+def _waiting(reason: Reason, device: DeviceComparison, causes: Causes) -> str:
+    """More or less waiting; of launches how many more; then the causes that changed with it."""
+    own = _reason_label(reason, causes)
+    rows = [row for row in reason.causes if title(row.id, causes) != own][:MOST_CAUSES]
+    said = _launches(device) if reason.bottleneck == "launch" else ""
+    return "; ".join([said or _more(reason, "waiting"), *(_cause(row, least(device), causes) for row in rows)])
+
+
+def _launches(device: DeviceComparison) -> str:
+    """How many more or fewer launches a step has; empty where that is unknown or about the same."""
+    calls = next((row for row in device.work if row.id == LAUNCHES), None)
+    if calls is None or abs(calls.after - calls.before) <= MORE_CALLS * calls.before:
+        return ""
+    which = "more" if calls.after > calls.before else "fewer"
+    return f"{which} launches, {calls.before:,.4g} → {calls.after:,.4g} a {words.unit_name(device.unit)}"
+
+
+def _cause(row: PartChange, tiny: float, causes: Causes) -> str:
+    """`file reads 16.2 ms, gone`."""
+    name = uncapitalized(title(row.id, causes))
+    before, after = row.change.before_ns, row.change.after_ns
+    if after < tiny <= before:
+        return f"{name} is gone"
+    return f"{name} is new" if before < tiny <= after else f"{name} {_two(before, after)}"
+
+
+def _kernels_said(reason: Reason, device: DeviceComparison) -> list[Part]:
+    """What became of the family that changed most, and of the next, which may have taken its work."""
+    grew = reason.change_ns > 0
+    found = [each for each in device.families if (each.change_ns > 0) == grew][:1]
+    if not found:
+        graphs = any(row.id == "graph" for row in device.workload)
+        return [_more(reason, "time in them"), f"; {GRAPHS}" if graphs else ""]
+    large = WORTH_NAMING * abs(found[0].change_ns)
+    found += [each for each in device.families if each is not found[0] and abs(each.change_ns) >= large]
+    said: list[Part] = []
+    for each in found[:MOST_FAMILIES]:
+        said += [*(["; "] if said else []), *_family(each)]
+    return said
+
+
+def _family(change: FamilyChange) -> list[Part]:
+    """`fused: 3 elementwise kernels gone, 1 new (triton_poi_fused_add_0), 12.1 → 4.00 ms`."""
+    kind = FAMILIES.get(change.family, "")
+    times = f", {_two(change.before_ns, change.after_ns)}"
+    if change.how in ("renamed", "replaced") and change.names_before == change.names_after == 1:
+        return [
+            _name(change.name_before),
+            f" {change.how}, now ",
+            _name(change.name_after),
+            times,
+        ]
+    if change.how in ("fused", "renamed", "replaced"):
+        gone = f"{change.how}: {_counted(change.names_before, kind)} gone, {change.names_after:,} new ("
+        return [gone, _name(change.name_after), f"){times}"]
+    names = change.names_after if change.how == "added" else change.names_before
+    name = _name(change.name_after if change.how == "added" else change.name_before)
+    if change.how in ("added", "gone"):
+        word = "new" if change.how == "added" else "gone"
+        return [f"{_counted(names, kind)} {word} (", name, f"){times}"]
+    runs = f", {change.count_before:,.4g} → {change.count_after:,.4g} runs" if change.how in ("more", "fewer") else ""
+    what = f"{change.how} runs of " if runs else f"{change.how}: "
+    return [f"{what}{_counted(names, kind)} (", *([name] if names == 1 else ["mostly ", name]), f"){runs}{times}"]
+
+
+def _name(kernel: str) -> Name:
+    return Name(brief_name(kernel))
+
+
+def _counted(names: int, kind: str) -> str:
+    return f"{names:,} {f'{kind} ' if kind else ''}{'kernel' if names == 1 else 'kernels'}"

@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from nsysdiag.comparison import facts
 from nsysdiag.comparison.show import job, sections, words
-from nsysdiag.comparison.show import sections as baseline
 from nsysdiag.document.blocks import Detail, Lines, Name, Paragraph, Part, Section, named, shown
 from nsysdiag.document.columns import RecordColumn, RecordTable, StatusMark, columns, of_devices
 from nsysdiag.document.html import html_of
@@ -19,10 +18,10 @@ from nsysdiag.document.names import text
 from nsysdiag.document.text import heading, text_of, text_page, wide_enough
 from nsysdiag.document.view import Causes, as_read
 from nsysdiag.document.words import path_label
+from nsysdiag.formats import RenderOptions
 from nsysdiag.formats import prose as failures
-from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.html.assets import page_script, page_style, steps_script
-from nsysdiag.formats.html.page import environment, framed
+from nsysdiag.formats.html.page import PlacedSection, environment, framed
 from nsysdiag.record import to_json
 from nsysdiag.units import format_bytes
 
@@ -33,26 +32,19 @@ if TYPE_CHECKING:
 # Two sides compared as one HTML file, complete without scripts or a network.
 
 
-class DrawnSection(Struct, frozen=True):
-    """A section with its place in the page."""
-
-    anchor: str
-    section: Section
-
-
 class DrawnDevice(Struct, frozen=True):
     """A device with its verdict and its sections."""
 
     anchor: str
     device: facts.DeviceComparison
     mark: StatusMark
-    sections: list[DrawnSection]
+    sections: list[PlacedSection]
 
 
 def render(comparison: facts.Comparison, options: RenderOptions) -> bytes:
     """The whole page as UTF-8. Raises InputError where a saved comparison is damaged."""
     causes, several = Causes(comparison.causes), len(comparison.devices) > 1
-    card, base = job.card(comparison, causes), baseline.section(comparison)
+    card, base = job.card(comparison, causes), sections.baseline(comparison)
     packed = steps_script() if any(device.steps for device in comparison.devices) else None
     return framed(
         "compare.html",
@@ -65,9 +57,9 @@ def render(comparison: facts.Comparison, options: RenderOptions) -> bytes:
         options=options,
         mark=words.outcome_mark(comparison),
         devices=[_device(f"gpu-{at}", device, causes, several) for at, device in enumerate(comparison.devices)],
-        job=DrawnSection("job", card) if card is not None else None,
-        baseline=DrawnSection("baseline", base) if base is not None else None,
-        traces=DrawnSection("traces", sections.traces(comparison)),
+        job=PlacedSection("job", card) if card is not None else None,
+        baseline=PlacedSection("baseline", base) if base is not None else None,
+        traces=PlacedSection("traces", sections.traces(comparison)),
         files=(words.files_label(comparison.before), words.files_label(comparison.after)),
         several=several,
         html_of=lambda drawn, level, values: html_of(
@@ -80,7 +72,7 @@ def _device(anchor: str, device: facts.DeviceComparison, causes: Causes, several
     """Anchors are numbered where there are several devices; their keys come from the trace and stay out of them."""
     found = sections.of_device(device, causes, several=several)
     drawn = [
-        DrawnSection(f"{anchor}-{section.id}" if several else section.id, section)
+        PlacedSection(f"{anchor}-{section.id}" if several else section.id, section)
         for section in found
         if shown(section.blocks, Detail.PAGE)
     ]
@@ -107,7 +99,7 @@ def _in_full(comparison: facts.Comparison, causes: Causes, width: int) -> list[R
     detail = Detail.BRIEF if several else Detail.SUMMARY
     blocks = text_of(sections.verdict(comparison), Detail.SUMMARY, width)
     blocks += text_of(job.card(comparison, causes), Detail.SUMMARY, width)
-    blocks += text_of(baseline.section(comparison), Detail.SUMMARY, width)
+    blocks += text_of(sections.baseline(comparison), Detail.SUMMARY, width)
     for device in comparison.devices:
         blocks.append(heading(device.name_after, device.key))
         for section in sections.of_device(device, causes, several=several):
@@ -124,7 +116,7 @@ def render_markdown(comparison: facts.Comparison, options: RenderOptions) -> byt
     causes, several = Causes(comparison.causes), len(comparison.devices) > 1
     blocks = markdown_of(sections.verdict(comparison), 2)
     blocks += markdown_blocks(job.brief(comparison, job.TICKET_BOTTLENECKS), 3)
-    blocks += markdown_of(baseline.section(comparison), 2)
+    blocks += markdown_of(sections.baseline(comparison), 2)
     for device in comparison.devices:
         blocks.append(f"## {text(device.name_after)} ({text(device.key)})")
         for section in sections.of_device(device, causes, several=several):
@@ -142,7 +134,7 @@ def _comment(comparison: facts.Comparison, key: str, options: RenderOptions) -> 
     pieces = [
         Piece(Section("overview", "", [said]), 0),
         Piece(failures.section(options), 0),
-        *([Piece(found, 1)] if (found := baseline.section(comparison)) else []),
+        *([Piece(found, 1)] if (found := sections.baseline(comparison)) else []),
         Piece(Section("notes", "Notes", [Lines(comparison.notes)]), 3, folded=True),
         Piece(Section("job", "The job", job.brief(comparison, job.TICKET_BOTTLENECKS)), 2),
     ]

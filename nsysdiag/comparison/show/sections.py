@@ -11,7 +11,6 @@ import numpy as np
 
 from nsysdiag.arrays.groups import WIDEST, from_planes, to_planes
 from nsysdiag.comparison.show import job, tables, views, words
-from nsysdiag.comparison.show import job as changes
 from nsysdiag.comparison.show.views import flows, title
 from nsysdiag.comparison.step_facts import (
     IDLE,
@@ -226,7 +225,7 @@ ACCEPTED = (
 )
 
 
-def section(comparison: Comparison) -> Section | None:
+def baseline(comparison: Comparison) -> Section | None:
     """None for a comparison with no baseline."""
     use = comparison.baseline
     if use is None:
@@ -274,9 +273,9 @@ def first_screen(comparison: Comparison) -> Section:
     notes = [*words.warnings(comparison), *comparison.notes]
     more = len(notes) - TOP_NOTES
     hint = f"{counted(more, 'more note')}, where" if more > 0 else "Where"
-    blocks = [said, *(Paragraph(note, "note") for note in notes[:TOP_NOTES]), *job.brief(comparison)]
-    blocks += changes.in_brief(comparison)
-    if (found := section(comparison)) is not None:
+    blocks: list[Block] = [said, *(Paragraph(note, "note") for note in notes[:TOP_NOTES])]
+    blocks += [*job.brief(comparison), *tables.in_brief(comparison)]
+    if (found := baseline(comparison)) is not None:
         blocks += found.blocks
     return Section("overview", "Before and after", [*blocks, Paragraph(f"{hint} the time went: --details", "quiet")])
 
@@ -288,7 +287,7 @@ def of_device(device: DeviceComparison, causes: Causes, *, several: bool) -> lis
         _waterfall(device, causes),
         _renaming(device, causes),
         _timelines(device, causes),
-        changes.changes(device, causes, several=several),
+        tables.changes(device, causes, several=several),
         tables.gap_groups(device, causes, several=several),
         tables.kernels(device, several=several),
         tables.copies(device),

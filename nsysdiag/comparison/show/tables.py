@@ -1,4 +1,4 @@
-"""The tables of both sides: gap groups, kernels, copies, figures and findings."""
+"""The tables of both sides: the parts of the time, gap groups, kernels, copies, figures and findings."""
 
 from __future__ import annotations
 
@@ -7,9 +7,32 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from nsysdiag.comparison.show import words
-from nsysdiag.comparison.show.job import ALL, TERMINAL_ROWS, TIMES, judged, share_of_before, short, timed
-from nsysdiag.comparison.show.views import changed_gap_groups, changed_kernels, entry, lone_findings
-from nsysdiag.document.blocks import PAGE, TICKET, Block, Cell, Column, Entry, Limit, Name, Paragraph, Section, Table
+from nsysdiag.comparison.show.job import ALL, TERMINAL_ROWS, TIMES, judged, share_of_before, short, timed, times
+from nsysdiag.comparison.show.views import (
+    changed_gap_groups,
+    changed_kernels,
+    entry,
+    has_roots,
+    lone_findings,
+    split,
+    title,
+)
+from nsysdiag.document.blocks import (
+    EVERYWHERE,
+    NOT_PAGE,
+    PAGE,
+    TICKET,
+    Block,
+    Cell,
+    Column,
+    Details,
+    Entry,
+    Limit,
+    Name,
+    Paragraph,
+    Section,
+    Table,
+)
 from nsysdiag.document.columns import BYTES, FIGURE, KEY, KEYS, MARK, NAME, SIDE, SIGNED, TEXT, CellKind
 from nsysdiag.document.names import brief
 from nsysdiag.document.view import Causes, severity_rank
@@ -19,8 +42,127 @@ from nsysdiag.units import format_signed_ns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.comparison.facts import DeviceComparison, FindingChange, KernelChange, SignatureChange
+    from nsysdiag.comparison.facts import (
+        Change,
+        Comparison,
+        DeviceComparison,
+        FindingChange,
+        KernelChange,
+        PartChange,
+        SignatureChange,
+    )
     from nsysdiag.document.drawings import LegendEntry
+
+# What changed: the parts of the time and the idle time by cause, before and after.
+
+TOP_CAUSES, BRIEF_CAUSES = 10, 4
+INTERVAL = "95% interval"
+RULE = (
+    "Less time is better. A change counts if its 95% interval excludes 0 and it exceeds “counts above”, the effect of "
+    "chance or drift alone."
+)
+TOGETHER = " Devices are judged together: if only one changed, its interval must exclude 0 by more."
+BOUNDS = "Bounds are predicted for the whole length only, not for parts and causes."
+ROOTS = (
+    "By root cause: each wait is charged to what the thread that ended it did. The same idle time, divided differently"
+)
+PARTS = (Column("Part", KEY, head=True), *TIMES, Column("Of before", FIGURE))
+PER_UNIT = (
+    Column("Part", KEY, head=True),
+    *TIMES,
+    Column("Of before", FIGURE, spare=True),
+    Column(INTERVAL, FIGURE, spare=True),
+    Column("Verdict", MARK),
+)
+
+
+def changes(device: DeviceComparison, causes: Causes, *, several: bool) -> Section | None:
+    """The parts of the time, and the idle time by cause: each level adds up to the one above."""
+    parts = _shown_parts(device)
+    if not parts and not device.ledger:
+        return None
+    predicted = device.unit.kind in words.PREDICTED
+    columns = _titled(PER_UNIT, device)
+    blocks = [
+        Table("Time for a unit of work", columns, _overview(device, parts, causes), limit=NOT_PAGE),
+        _parts("The parts of the time; they add up to the length", "Part", parts, device, causes),
+        *_folded("The idle time by cause; the causes add up to it", device.ledger, device, causes),
+        *(_folded(ROOTS, device.root_ledger, device, causes) if has_roots(device) else []),
+        Paragraph(BOUNDS if predicted else RULE + (TOGETHER if several else ""), "quiet", PAGE),
+    ]
+    return Section("changes", "What changed", blocks)
+
+
+def _shown_parts(device: DeviceComparison) -> list[PartChange]:
+    return [row for row in device.parts if row.change.before_ns or row.change.after_ns]
+
+
+def in_brief(comparison: Comparison) -> list[Block]:
+    """With a prediction, the parts and the largest causes of the slowest device, whose length is above."""
+    job, causes = comparison.job, Causes(comparison.causes)
+    slowest = (job.device_before, job.device_after) if job is not None else ()
+    found = [each for each in comparison.devices if each.unit.kind in words.PREDICTED and each.key in slowest]
+    if not found:
+        return []
+    device = found[-1]
+    rows = [(title(row.id, causes), row.change) for row in _shown_parts(device)]
+    rows += [(f"… {title(row.id, causes)}", row.change) for row in split(device.ledger, device)[0][:BRIEF_CAUSES]]
+    cells = [(label, *_ns(change), share_of_before(change)) for label, change in rows]
+    return [Table("", PARTS, cells, sortable=False, limit=EVERYWHERE)]
+
+
+def _overview(device: DeviceComparison, parts: Sequence[PartChange], causes: Causes) -> list[tuple[object, ...]]:
+    """Length, parts, and under the idle time its causes, of which small ones share a row."""
+    shown, tiny = split(device.ledger, device)
+    rows = [("Length", device.length), *((title(row.id, causes), row.change) for row in parts)]
+    rows += [(f"… {title(row.id, causes)}", row.change) for row in shown[:TOP_CAUSES]]
+    found: list[tuple[object, ...]] = [
+        (label, *_ns(change), share_of_before(change), words.interval_ns(change), judged(change))
+        for label, change in rows
+    ]
+    if rest := [row.change for row in (*shown[TOP_CAUSES:], *tiny)]:
+        sums = (sum(each) for each in zip(*map(_ns, rest), strict=True))
+        found.append((f"… {len(rest):,} more", *sums, None, None, None))
+    return found
+
+
+def _ns(change: Change) -> tuple[int, int, int]:
+    """The cells of TIMES."""
+    return change.before_ns, change.after_ns, change.change_ns
+
+
+def _titled(columns: Sequence[Column], device: DeviceComparison) -> list[Column]:
+    """The columns, with that of the interval called what it is."""
+    title = words.interval_title(device.unit)
+    return [replace(column, title=title) if column.title == INTERVAL else column for column in columns]
+
+
+def _parts(
+    caption: str, head: str, rows: Sequence[PartChange], device: DeviceComparison, causes: Causes, **more: bool
+) -> Table:
+    columns = (
+        Column(head, KEY, lambda row: entry(row.id, causes), head=True),
+        *times("change."),
+        Column(INTERVAL, FIGURE, lambda row: Cell(words.interval_ns(row.change), order=row.change.low_ns or 0)),
+        Column("Counts above", SIDE, "change.least_ns"),
+        Column("Verdict", MARK, lambda row: judged(row.change)),
+    )
+    return Table.of(caption, _titled(columns, device), rows, limit=PAGE, **more)
+
+
+def _folded(caption: str, rows: Sequence[PartChange], device: DeviceComparison, causes: Causes) -> list[Block]:
+    shown, tiny = split(rows, device)
+    if not shown or len(tiny) < 2:
+        shown, tiny = list(rows), []
+    note = "Causes with less than half a percent of the length on both sides, and without a change that counts"
+    table = _parts(note, "Cause", tiny, device, causes, sortable=False)
+    return [
+        _parts(caption, "Cause", shown, device, causes),
+        Details(f"{len(tiny):,} more with next to no time on either side", [table]),
+    ]
+
+
+# Rows of both sides.
 
 RUNS = CellKind("runs", words.count_label)
 FIRST = 15

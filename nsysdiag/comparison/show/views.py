@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -15,7 +16,6 @@ from nsysdiag.comparison.facts import (
     Move,
     PartChange,
     SignatureChange,
-    Step,
     Strip,
 )
 from nsysdiag.comparison.show import words
@@ -34,7 +34,8 @@ from nsysdiag.document.drawings import (
     entry_of,
     stack,
 )
-from nsysdiag.formats.html.timeline_lanes import level_lanes
+from nsysdiag.document.words import counted
+from nsysdiag.formats.html.timeline import level_lanes
 from nsysdiag.units import format_ns, format_signed_share
 
 if TYPE_CHECKING:
@@ -52,20 +53,6 @@ SMALL = 0.01
 DIFFERENT = ("improved", "regressed")
 LONE = ("added", "gone")
 IDLE = "idle"
-
-
-class WaterfallRow(Struct, frozen=True):
-    """A step of the waterfall: it leads from one length to the next. Without an id it is `count` steps as one."""
-
-    id: str
-    count: int
-    from_ns: int
-    to_ns: int
-
-    @property
-    def change_ns(self) -> int:
-        """What the step adds."""
-        return self.to_ns - self.from_ns
 
 
 class MatrixRow(Struct, frozen=True):
@@ -102,28 +89,6 @@ def title(id: str, causes: Causes) -> str:
 def least(device: DeviceComparison) -> float:
     """The time, in ns, below which something is next to nothing of a unit of work."""
     return TINY * max(device.length.before_ns, device.length.after_ns)
-
-
-def levels(device: DeviceComparison, most: int) -> list[WaterfallRow]:
-    """The steps from the length before to the length after, at most so many: small ones are one at the end."""
-    steps = _steps(device)
-    small = SMALL * max((abs(step.change_ns) for step in steps), default=0)
-    shown = min(sum(abs(step.change_ns) >= small for step in steps), most - 1)
-    shown = len(steps) if len(steps) - shown == 1 else shown
-    found, at = [], device.length.before_ns
-    for step in steps[:shown]:
-        found.append(WaterfallRow(step.id, 1, at, at + step.change_ns))
-        at += step.change_ns
-    rest = steps[shown:]
-    return [*found, WaterfallRow("", len(rest), at, at + sum(step.change_ns for step in rest))] if rest else found
-
-
-def _steps(device: DeviceComparison) -> list[Step]:
-    """Its waterfall, or by bottleneck where it has an account: then that of the job has the same parts."""
-    if not device.account:
-        return device.waterfall
-    steps = [Step(id=row.bottleneck, change_ns=row.change_ns) for row in device.account if row.change_ns]
-    return sorted(steps, key=lambda step: -abs(step.change_ns))
 
 
 def split(rows: Sequence[PartChange], device: DeviceComparison) -> tuple[list[PartChange], list[PartChange]]:
@@ -211,19 +176,40 @@ FAR, LEAST_VIEW, ROOM = 0.6, 0.1, 3
 
 
 def waterfall(device: DeviceComparison, causes: Causes, most: int = MOST_STEPS) -> Waterfall:
-    """The drawing; at most so many steps add up to the change of the length."""
+    """The steps from the length before to the length after, at most so many: small ones are one at the end. By
+    bottleneck if the device has an account: then the waterfall of the job has the same parts."""
     before, after = device.length.before_ns, device.length.after_ns
-    steps = levels(device, most)
-    lengths = [before, after, *(step.to_ns for step in steps)]
+    rows = _steps(device, causes)
+    small = SMALL * max((abs(ns) for _key, ns in rows), default=0)
+    shown = min(sum(abs(ns) >= small for _key, ns in rows), most - 1)
+    shown = len(rows) if len(rows) - shown == 1 else shown
+    steps: list[tuple[LegendEntry | None, str, int]] = [(key, key.label, ns) for key, ns in rows[:shown]]
+    if rest := rows[shown:]:
+        steps.append((None, counted(len(rest), "smaller step"), sum(ns for _key, ns in rest)))
+    ends = list(accumulate((ns for *_key, ns in steps), initial=before))
+    lengths = [before, after, *ends]
     ticks = length_ticks(lengths)
     low, high = ticks[0], max(*lengths, 1)
     bars = [
         WaterfallBar("Before", None, True, 0, before, ""),
-        *(_step(step, device, causes) for step in steps),
+        *(
+            WaterfallBar(
+                label, key, False, start, start + ns, format_signed_share(ns, before) if before else words.NOTHING
+            )
+            for (key, label, ns), start in zip(steps, ends, strict=False)
+        ),
         WaterfallBar("After", None, True, 0, after, ""),
     ]
     cut = f"The axis begins at {time_label(low, high)}." if low else ""
     return Waterfall(bars, low, high, {time_label(ns, high): ns for ns in ticks}, cut)
+
+
+def _steps(device: DeviceComparison, causes: Causes) -> list[tuple[LegendEntry, int]]:
+    """What each part, or each bottleneck, adds in ns, the largest first."""
+    if not device.account:
+        return [(entry(step.id, causes), step.change_ns) for step in device.waterfall]
+    steps = [(bottleneck_entry(row.bottleneck), row.change_ns) for row in device.account if row.change_ns]
+    return sorted(steps, key=lambda step: -abs(step[1]))
 
 
 def length_ticks(lengths: list[int]) -> list[int]:
@@ -233,14 +219,6 @@ def length_ticks(lengths: list[int]) -> list[int]:
     low = far if lowest > FAR * high else 0
     between = round_step(high - low, MOST_LEVELS)
     return list(range(low // between * between, high + 1, between))
-
-
-def _step(step: WaterfallRow, device: DeviceComparison, causes: Causes) -> WaterfallBar:
-    before = device.length.before_ns
-    key = (bottleneck_entry(step.id) if device.account else entry(step.id, causes)) if step.id else None
-    label = key.label if key is not None else words.smaller(step.count)
-    share = format_signed_share(step.change_ns, before) if before else words.NOTHING
-    return WaterfallBar(label, key, False, step.from_ns, step.to_ns, share)
 
 
 WORK = (("compute", "Compute"), ("communication", "Communication"), ("copies", "Copies"))
@@ -266,14 +244,6 @@ View = dict[str, Any]
 COARSE = 2
 """Buckets of a whole timeline that are drawn as one: the details are in its steps."""
 MOST_PARTS, MOST_FLOWS = 8, 6
-
-
-class Flow(Struct, frozen=True):
-    """Time that was counted as one thing and is counted as another; None where it came or went."""
-
-    before: LegendEntry | None
-    after: LegendEntry | None
-    move: Move
 
 
 def _lengths(device: DeviceComparison, causes: Causes) -> Chart:
@@ -340,14 +310,10 @@ def renaming(device: DeviceComparison, causes: Causes) -> View:
         "matrix": table,
         "least": least(device),
         "entries": {id: entry(id, causes) if id else LegendEntry("Others", "idle", "") for id in ids},
-        "flows": [_flow(move, causes) for move in moved[:MOST_FLOWS]],
+        "flows": moved[:MOST_FLOWS],
+        "entry": lambda id: None if id is None else entry(id, causes),
         "more": len(moved) - MOST_FLOWS,
     }
-
-
-def _flow(move: Move, causes: Causes) -> Flow:
-    before, after = (entry(id, causes) if id is not None else None for id in (move.before, move.after))
-    return Flow(before, after, move)
 
 
 def timelines(device: DeviceComparison, causes: Causes) -> View:

@@ -19,7 +19,6 @@ from nsysdiag.comparison.facts import (
 from nsysdiag.document.blocks import Tone
 from nsysdiag.document.columns import StatusMark
 from nsysdiag.document.names import brief, clip
-from nsysdiag.document.words import counted
 from nsysdiag.units import format_ns, format_share, format_signed_ns, format_signed_share
 
 UNIT_NAME, MOST_FILES = 60, 3
@@ -254,8 +253,3 @@ def warnings(comparison: Comparison) -> list[str]:
     return [
         f"{side}, {trace.file}: {warning}" for side, traces in sides for trace in traces for warning in trace.warnings
     ]
-
-
-def smaller(count: int) -> str:
-    """The name of steps that are too small to be drawn one by one."""
-    return counted(count, "smaller step")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+from collections import Counter
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
@@ -14,19 +15,30 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.ci.facts import FAIL, WARN, BatchEntry, BatchFinding, BatchSummary, BudgetResult, UnjudgedBudget
+from nsysdiag.ci.facts import FAIL, WARN, BatchEntry, BatchFinding, BatchSummary, UnjudgedBudget
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.view import Causes
-from nsysdiag.formats.batch.entries import FAILED, batch_of_one, by_weight, headline, shown_name, shown_unjudged
+from nsysdiag.formats.batch.entries import (
+    FAILED,
+    Budget,
+    batch_of_one,
+    by_weight,
+    fails,
+    headline,
+    not_judged,
+    shown_name,
+    shown_unjudged,
+    told,
+)
 from nsysdiag.messages import JOINER
 from nsysdiag.process import source_date_epoch
-from nsysdiag.record import UNREADABLE
+from nsysdiag.record import value_in
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from nsysdiag.formats.format import RenderOptions
+    from nsysdiag.formats import RenderOptions
     from nsysdiag.report import CauseInfo, Report
 
 
@@ -48,40 +60,36 @@ class Problem(Struct, frozen=True):
     level: str
     severity: str
     entry: BatchEntry
-    device: str
     title: str
     sentence: str
     identity: str
-    weight: float = 0.0
+    weight: float
 
 
 def problems(summary: BatchSummary) -> list[Problem]:
     """All of them, errors first; within a level what was not analyzed, then budgets, the broken ones first, then
     findings by their share."""
-    found = [problem for entry in summary.entries for problem in _problems_of(entry)]
-    seen: dict[str, int] = {}
+    seen: Counter[str] = Counter()
     single = []
-    for problem in found:
-        number = seen[problem.identity] = seen.get(problem.identity, 0) + 1
-        text = f"{problem.identity}\0{number}".encode("utf-8", "backslashreplace")
+    for problem in (problem for entry in summary.entries for problem in _problems_of(entry)):
+        seen[problem.identity] += 1
+        text = f"{problem.identity}\0{seen[problem.identity]}".encode("utf-8", "backslashreplace")
         single.append(replace(problem, identity=hashlib.sha256(text).hexdigest()[:32]))
     return sorted(single, key=lambda problem: (LEVELS.index(problem.level), -problem.weight))
 
 
 def _problems_of(entry: BatchEntry) -> Iterator[Problem]:
     if entry.status == FAILED:
-        title = f"Not analyzed: {clip(entry.input, TITLE)}"
-        key = _key(NOT_ANALYZED, entry.input)
-        yield Problem(NOT_ANALYZED, ERROR, "", entry, "", title, why_failed(entry), key, _FAILED_WEIGHT)
+        title, key = f"Not analyzed: {clip(entry.input, TITLE)}", _key(NOT_ANALYZED, entry.input)
+        yield Problem(NOT_ANALYZED, ERROR, "", entry, title, why_failed(entry), key, _FAILED_WEIGHT)
         return
-    for budget in entry.budgets:
-        if budget.broken:
-            yield _of_budget(entry, budget)
-    for unjudged in shown_unjudged(entry):
-        yield _of_unjudged(entry, unjudged)
-    for finding in by_weight(entry.findings):
-        if finding.severity in SHOWN:
-            yield _of_finding(entry, finding)
+    budgets: list[Budget] = [each for each in entry.budgets if each.broken]
+    yield from (_of_budget(entry, each) for each in [*budgets, *shown_unjudged(entry.unjudged)])
+    yield from (_of_finding(entry, each) for each in _reported(entry))
+
+
+def _reported(entry: BatchEntry) -> list[BatchFinding]:
+    return [each for each in by_weight(entry.findings) if each.severity in SHOWN]
 
 
 def why_failed(entry: BatchEntry) -> str:
@@ -89,35 +97,21 @@ def why_failed(entry: BatchEntry) -> str:
     return clip("; ".join(part for part in (entry.error, entry.hint) if part) or "No reason is known.", SENTENCE)
 
 
-def _of_budget(entry: BatchEntry, budget: BudgetResult) -> Problem:
-    title = clip(f"Budget broken: {budget.budget}", TITLE)
-    where = clip(f"{entry.input}{_on(budget.device)}", TITLE)
+def _of_budget(entry: BatchEntry, budget: Budget) -> Problem:
+    """An error if it fails the run, whatever the level of one that cannot be judged: it may not be kept."""
+    unjudged = isinstance(budget, UnjudgedBudget)
+    what, more = ("not judged", ["not judged"]) if unjudged else ("broken", [])
+    where = entry.input if unjudged else f"{entry.input}{_on(budget.device)}"
+    said = f"{'it cannot be judged: ' if unjudged else ''}{clip(told(budget), SENTENCE)}"
     return Problem(
-        rule=BUDGET,
-        level=ERROR if budget.level == FAIL else WARNING,
-        severity="",
-        entry=entry,
-        device=budget.device,
-        title=title,
-        sentence=f"{where}: {clip(budget.sentence, SENTENCE)} ({clip(budget.source, TITLE)})",
-        identity=_key(BUDGET, entry.input, budget.id, budget.budget, budget.nvtx),
-        weight=_BUDGET_WEIGHT,
-    )
-
-
-def _of_unjudged(entry: BatchEntry, budget: UnjudgedBudget) -> Problem:
-    """An error where it fails the run, whatever its level is: it is not known whether it is kept."""
-    why = f"{clip(budget.why, SENTENCE)} ({clip(budget.source, TITLE)})"
-    return Problem(
-        rule=BUDGET,
-        level=ERROR if budget.outcome == FAIL else WARNING,
-        severity="",
-        entry=entry,
-        device=budget.device,
-        title=clip(f"Budget not judged: {budget.budget}", TITLE),
-        sentence=f"{clip(entry.input, TITLE)}: it cannot be judged: {why}",
-        identity=_key(BUDGET, entry.input, budget.id, budget.budget, budget.nvtx, "not judged"),
-        weight=_UNJUDGED_WEIGHT,
+        BUDGET,
+        ERROR if fails(budget) else WARNING,
+        "",
+        entry,
+        clip(f"Budget {what}: {budget.budget}", TITLE),
+        f"{clip(where, TITLE)}: {said} ({clip(budget.source, TITLE)})",
+        _key(BUDGET, entry.input, budget.id, budget.budget, budget.nvtx, *more),
+        _UNJUDGED_WEIGHT if unjudged else _BUDGET_WEIGHT,
     )
 
 
@@ -125,15 +119,14 @@ def _of_finding(entry: BatchEntry, finding: BatchFinding) -> Problem:
     lost = f" Lost: {format_ns(finding.lost_ns)}, {format_share(finding.lost_share, 1)} of the window."
     where = clip(f"{entry.input}{_on(finding.device)}", TITLE)
     return Problem(
-        rule=finding.cause,
-        level=SHOWN[finding.severity],
-        severity=finding.severity,
-        entry=entry,
-        device=finding.device,
-        title=clip(finding.title, TITLE),
-        sentence=f"{where}: {clip(finding.title, SENTENCE)}.{lost if finding.lost_ns else ''}",
-        identity=_key("finding", entry.input, finding.device, finding.id),
-        weight=finding.lost_share,
+        finding.cause,
+        SHOWN[finding.severity],
+        finding.severity,
+        entry,
+        clip(finding.title, TITLE),
+        f"{where}: {clip(finding.title, SENTENCE)}.{lost if finding.lost_ns else ''}",
+        _key("finding", entry.input, finding.device, finding.id),
+        finding.lost_share,
     )
 
 
@@ -157,9 +150,10 @@ def render_sarif(summary: BatchSummary, causes: Sequence[CauseInfo] = ()) -> byt
     """As UTF-8 JSON, one run. A trace that could not be analyzed is a notification of the run, not a result."""
     found = [problem for problem in problems(summary) if problem.rule != NOT_ANALYZED or problem.severity]
     rules = sorted({_rule_id(problem) for problem in found})
-    failed = [entry for entry in summary.entries if entry.status == FAILED]
     notes = [
-        {"level": ERROR, "message": _message(why_failed(entry)), "locations": [_location(entry)]} for entry in failed
+        {"level": ERROR, "message": _message(why_failed(entry)), "locations": [_location(entry)]}
+        for entry in summary.entries
+        if entry.status == FAILED
     ]
     run = {
         "tool": {
@@ -170,7 +164,7 @@ def render_sarif(summary: BatchSummary, causes: Sequence[CauseInfo] = ()) -> byt
             }
         },
         "columnKind": "unicodeCodePoints",
-        "invocations": [{"executionSuccessful": not failed, "toolExecutionNotifications": notes}],
+        "invocations": [{"executionSuccessful": not notes, "toolExecutionNotifications": notes}],
         "results": [_result(problem, rules) for problem in found],
     }
     log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
@@ -228,29 +222,10 @@ def _location(entry: BatchEntry) -> dict[str, object]:
     return {"physicalLocation": {"artifactLocation": artifact, "region": {"startLine": 1}}}
 
 
-class _Driver(msgspec.Struct):
-    name: str
-
-
-class _SarifTool(msgspec.Struct):
-    driver: _Driver
-
-
-class _SarifRun(msgspec.Struct):
-    tool: _SarifTool
-
-
-class _Log(msgspec.Struct):
-    runs: list[_SarifRun]
-
-
 def is_sarif(data: bytes) -> bool:
     """Do all runs of the log name us as their tool?"""
-    try:
-        runs = msgspec.json.decode(data, type=_Log).runs
-    except UNREADABLE:
-        return False
-    return bool(runs) and all(run.tool.driver.name == GENERATOR for run in runs)
+    runs: list[msgspec.Raw] = value_in(data, "runs", kind=list[msgspec.Raw]) or []
+    return bool(runs) and all(value_in(bytes(run), "tool", "driver", "name") == GENERATOR for run in runs)
 
 
 # JUnit XML: a suite a trace, a test case a budget.
@@ -289,22 +264,18 @@ def _suite(entry: BatchEntry, version: str, facts: dict[str, str]) -> ET.Element
     properties = ET.SubElement(suite, "properties")  # not without one
     ET.SubElement(properties, "property", {"name": "version", "value": _shown(version)})
     output: list[str] = []
+    failing = [each for each in entry.unjudged if each.outcome == FAIL]
+    budgets: list[Budget] = [] if entry.status == FAILED else [*entry.budgets, *failing]
     if entry.status == FAILED:
         _problem(_case(suite, entry, CASE), "error", SUITES, entry.error or "not analyzed", entry.hint)
-    failing = [each for each in entry.unjudged if each.outcome == FAIL]
-    if entry.status != FAILED and not entry.budgets and not failing:
+    elif not budgets:
         _case(suite, entry, CASE)
         output += _verdicts(entry)
-    budgets: list[BudgetResult | UnjudgedBudget] = [*entry.budgets, *failing]
-    names: dict[str, int] = {}
-    for budget in [] if entry.status == FAILED else budgets:
+    names: Counter[str] = Counter()
+    for budget in budgets:
         name = _shown(f"{budget.budget}{f' in {budget.nvtx}' if budget.nvtx else ''}")
-        number = names[name] = names.get(name, 0) + 1
-        case = _case(suite, entry, name if number == 1 else f"{name} ({number})")
-        if isinstance(budget, UnjudgedBudget):
-            _problem(case, "error", "budget", _not_judged(budget), f"{budget.source}: {budget.budget}")
-        else:
-            output += _judged(case, budget)
+        names[name] += 1
+        output += _judged(_case(suite, entry, name if names[name] == 1 else f"{name} ({names[name]})"), budget)
     output += [_passed_over(each) for each in entry.unjudged if each.outcome != FAIL]
     cases = suite.findall("testcase")
     suite.set("tests", str(len(cases)))
@@ -319,22 +290,22 @@ def _case(suite: ET.Element, entry: BatchEntry, name: str) -> ET.Element:
     return ET.SubElement(suite, "testcase", {"name": name, "classname": _shown(entry.name), "time": "0"})
 
 
-def _judged(case: ET.Element, budget: BudgetResult) -> list[str]:
-    """A broken budget that fails is a failure; all others pass, and what they found is said."""
-    if budget.broken and budget.level == FAIL:
+def _judged(case: ET.Element, budget: Budget) -> list[str]:
+    """A broken budget that fails is a failure, one that cannot be judged an error; all others pass, and what they found
+    is said."""
+    if isinstance(budget, UnjudgedBudget):
+        _problem(case, "error", "budget", not_judged(budget), f"{budget.source}: {budget.budget}")
+    elif budget.broken and budget.level == FAIL:
         _problem(case, "failure", "budget", budget.sentence, f"{budget.source}: {budget.budget}")
-        return []
-    found = f"{clip(budget.sentence, SENTENCE)} ({clip(budget.source, LONGEST)})"
-    return [f"Warning: {found}" if budget.broken else found]
-
-
-def _not_judged(budget: UnjudgedBudget) -> str:
-    return f"It cannot be judged: {budget.why}"
+    else:
+        found = f"{clip(budget.sentence, SENTENCE)} ({clip(budget.source, LONGEST)})"
+        return [f"Warning: {found}" if budget.broken else found]
+    return []
 
 
 def _passed_over(budget: UnjudgedBudget) -> str:
     """A budget that neither passes nor fails is no test case: one schema knows none that is skipped."""
-    found = clip(f"{budget.budget}: {_not_judged(budget)}", SENTENCE)
+    found = clip(f"{budget.budget}: {not_judged(budget)}", SENTENCE)
     return f"{'Warning: ' if budget.outcome == WARN else ''}{found} ({clip(budget.source, LONGEST)})"
 
 
@@ -345,12 +316,9 @@ def _problem(case: ET.Element, kind: str, type_: str, message: str, more: str) -
 
 def _verdicts(entry: BatchEntry) -> list[str]:
     """The verdict of each device and the findings that weigh most."""
-    verdicts = [clip(f"{device.key}: {device.sentence}", SENTENCE) for device in entry.devices]
-    top = [each for each in by_weight(entry.findings) if each.severity in SHOWN]
-    return [
-        *(verdicts or ["No GPU work in this trace."]),
-        *(clip(f"{each.device}: {each.severity}: {each.title}", SENTENCE) for each in top),
-    ]
+    verdicts = [f"{device.key}: {device.sentence}" for device in entry.devices] or ["No GPU work in this trace."]
+    findings = [f"{each.device}: {each.severity}: {each.title}" for each in _reported(entry)]
+    return [clip(each, SENTENCE) for each in (*verdicts, *findings)]
 
 
 def _without_attachments(text: str) -> str:
@@ -392,8 +360,4 @@ def render_github(summary: BatchSummary, *, findings: bool = False) -> bytes:
 
 def annotation(command: str, title: str, message: str) -> str:
     """One workflow command; neither its title nor its message can end it or begin another."""
-    return f"::{command} title={_escaped(title, _PROPERTY)}::{_escaped(message, _DATA)}"
-
-
-def _escaped(text: str, signs: dict[int, str]) -> str:
-    return visible(text).translate(signs)
+    return f"::{command} title={visible(title).translate(_PROPERTY)}::{visible(message).translate(_DATA)}"

@@ -9,22 +9,16 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
+from nsysdiag.ci import facts
 from nsysdiag.ci.facts import (
-    BARELY_USED,
-    BATCH_SCHEMA_VERSION,
     FAIL,
     IDLE,
-    IGNORE,
-    KIND,
-    UNEXPLAINED,
     BatchDevice,
     BatchEntry,
     BatchFinding,
     BatchSummary,
     BudgetResult,
     UnjudgedBudget,
-    states,
-    unused_gpus,
 )
 from nsysdiag.document.blocks import Cell, Column, Limit, Name, Paragraph, Section, Table, Tone
 from nsysdiag.document.columns import CODE, FIGURE, MARK, NAME, SHARE, StatusMark, part
@@ -37,9 +31,9 @@ from nsysdiag.report import Report, Tool
 from nsysdiag.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from nsysdiag.formats.format import RenderOptions
+    from nsysdiag.formats import RenderOptions
 
 
 # The rows of a batch, one a trace and GPU with the state of this GPU, the worst first.
@@ -60,7 +54,7 @@ _FAILED, _BROKEN, _UNJUDGED, _WARNED, _UNEXPLAINED, _IDLE, _BARELY_USED, _KEPT, 
 MARKS = (_FAILED, _BROKEN, _UNJUDGED, _WARNED, _UNEXPLAINED, _IDLE, _BARELY_USED, _KEPT, _PLAIN, _UNUSED)
 """The states of a GPU in a batch, the worst first. One on which nothing is to be judged keeps no budget; those of the
 machine that a trace has no work of come last, for another trace may have it."""
-_OF_STATE = {UNEXPLAINED: _UNEXPLAINED, IDLE: _IDLE, BARELY_USED: _BARELY_USED}
+_OF_STATE = {facts.UNEXPLAINED: _UNEXPLAINED, IDLE: _IDLE, facts.BARELY_USED: _BARELY_USED}
 
 
 class BatchRow(Struct, frozen=True):
@@ -83,10 +77,10 @@ def rows(summary: BatchSummary) -> list[BatchRow]:
     for entry in summary.entries:
         if entry.status == FAILED:
             found.append(BatchRow(entry, None, _FAILED, [], [], None))
-        else:
-            found += [_row(entry, device) for device in entry.devices] or [_row(entry, None)]
-            if entry.devices and entry.unused_gpus:
-                found.append(BatchRow(entry, None, _UNUSED, [], [], None, entry.unused_gpus))
+            continue
+        found += [_row(entry, device) for device in entry.devices] or [_row(entry, None)]
+        if entry.devices and entry.unused_gpus:
+            found.append(BatchRow(entry, None, _UNUSED, [], [], None, entry.unused_gpus))
 
     def badness(row: BatchRow) -> tuple[int, float, str, str]:
         place = MARKS.index(row.mark if row.mark != _PLAIN else _KEPT)  # a GPU is not better for having no budgets
@@ -97,28 +91,51 @@ def rows(summary: BatchSummary) -> list[BatchRow]:
 
 def _row(entry: BatchEntry, device: BatchDevice | None) -> BatchRow:
     key = device.key if device else ""
-    broken = [each for each in entry.budgets if each.broken_on(key)]
-    broken.sort(key=lambda each: each.level != FAIL)
-    unjudged = [each for each in shown_unjudged(entry) if each.concerns(key)]
+    broken = failing_first(each for each in entry.budgets if each.broken_on(key))
+    unjudged = [each for each in shown_unjudged(entry.unjudged) if each.concerns(key)]
     findings = [each for each in entry.findings if device is None or key in (each.device, *each.devices)]
     top = next(iter(by_weight(findings)), None)
-    return BatchRow(entry, device, _mark(entry, device, broken, unjudged), broken, unjudged, top)
+    return BatchRow(entry, device, _mark(entry, device, [*broken, *unjudged]), broken, unjudged, top)
 
 
-def shown_unjudged(entry: BatchEntry) -> list[UnjudgedBudget]:
-    """The budgets that the trace cannot tell, without those that are ignored."""
-    return [each for each in entry.unjudged if each.outcome != IGNORE]
+Budget = BudgetResult | UnjudgedBudget
 
 
-def _mark(
-    entry: BatchEntry, device: BatchDevice | None, broken: list[BudgetResult], unjudged: list[UnjudgedBudget]
-) -> StatusMark:
-    if broken and broken[0].level == FAIL:
-        return _BROKEN
-    if any(each.outcome == FAIL for each in unjudged):
-        return _UNJUDGED
-    if broken or unjudged:
-        return _WARNED
+def shown_unjudged(budgets: Iterable[UnjudgedBudget]) -> list[UnjudgedBudget]:
+    """The budgets that a trace cannot tell, without those that are ignored."""
+    return [each for each in budgets if each.outcome != facts.IGNORE]
+
+
+def failing_first(broken: Iterable[BudgetResult]) -> list[BudgetResult]:
+    """Broken budgets, those that fail before those that only warn."""
+    return sorted(broken, key=lambda each: not fails(each))
+
+
+def fails(budget: Budget) -> bool:
+    """Whether a broken budget, or one that cannot be judged, fails the run."""
+    return (budget.outcome if isinstance(budget, UnjudgedBudget) else budget.level) == FAIL
+
+
+def told(budget: Budget) -> str:
+    """What is broken, or why it cannot be judged."""
+    return budget.why if isinstance(budget, UnjudgedBudget) else budget.sentence
+
+
+def not_judged(budget: UnjudgedBudget) -> str:
+    """The sentence about a budget that cannot be judged."""
+    return f"It cannot be judged: {budget.why}"
+
+
+def budget_mark(budget: Budget) -> StatusMark:
+    """What a budget does to the run."""
+    return StatusMark("▲", "fails", "worse") if fails(budget) else StatusMark("◆", "warns", "mixed")
+
+
+def _mark(entry: BatchEntry, device: BatchDevice | None, budgets: Sequence[Budget]) -> StatusMark:
+    """The state of a device by its `budgets` that are broken, or that cannot be judged; broken ones count more."""
+    failing = next(filter(fails, budgets), None)
+    if budgets:
+        return _WARNED if failing is None else _UNJUDGED if isinstance(failing, UnjudgedBudget) else _BROKEN
     if device is None:
         return _IDLE
     kept = any(each.judges(device.key) for each in entry.budgets)
@@ -150,7 +167,7 @@ def result(summary: BatchSummary) -> StatusMark:
         return StatusMark(_BROKEN.icon, "Budgets broken", "worse")
     if summary.unjudged_failing:
         return StatusMark(_UNJUDGED.icon, "Budgets not judged", "worse")
-    if summary.warned or any(shown_unjudged(entry) for entry in summary.entries):
+    if summary.warned or any(shown_unjudged(entry.unjudged) for entry in summary.entries):
         return StatusMark(_WARNED.icon, "Warnings", "mixed")
     marks = {row.mark for row in rows(summary)} - {_UNUSED}
     if marks and marks <= {_IDLE}:
@@ -165,7 +182,7 @@ def headline(summary: BatchSummary) -> str:
     resumed = sum(entry.status == "resumed" for entry in entries)
     size = counted(len(entries), "trace") + (f" with {counted(devices, 'GPU')}" if devices else "")
     facts = [f"{summary.failed:,} not analyzed"]
-    unjudged = sum(len(shown_unjudged(entry)) for entry in entries)
+    unjudged = sum(len(shown_unjudged(entry.unjudged)) for entry in entries)
     if unjudged:
         facts += [counted(unjudged, "budget") + " not judged"]
     if any(entry.budgets for entry in entries):
@@ -197,8 +214,8 @@ def summary_of(
     broken = [budget.level for entry in entries for budget in entry.budgets if budget.broken]
     unjudged = [budget.outcome for entry in entries for budget in entry.unjudged]
     return BatchSummary(
-        schema_version=BATCH_SCHEMA_VERSION,
-        kind=KIND,
+        schema_version=facts.BATCH_SCHEMA_VERSION,
+        kind=facts.KIND,
         tool=tool,
         entries=entries,
         failed=sum(entry.status == FAILED for entry in entries),
@@ -233,12 +250,12 @@ def entry_of(
         budgets=list(budgets),
         unjudged=list(unjudged),
         warnings=report.trace.warnings,
-        unused_gpus=unused_gpus(report),
+        unused_gpus=facts.unused_gpus(report),
     )
 
 
 def _devices(report: Report) -> list[BatchDevice]:
-    state = states(report)
+    state = facts.states(report)
     return [
         BatchDevice(
             key=device.key,

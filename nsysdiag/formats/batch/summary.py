@@ -7,31 +7,18 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from urllib.parse import quote
 
-from nsysdiag.ci.facts import FAIL, BatchDevice, BatchFinding, BatchSummary, HistoryLine
-from nsysdiag.document.blocks import (
-    PAGE,
-    Block,
-    Cell,
-    Column,
-    Document,
-    Limit,
-    Lines,
-    Name,
-    Paragraph,
-    Remark,
-    Section,
-    Table,
-    Words,
-    named,
-)
+from nsysdiag.ci.facts import BatchDevice, BatchFinding, BatchSummary, BudgetResult, HistoryLine
+from nsysdiag.document import blocks as b
+from nsysdiag.document.blocks import PAGE, Cell, Column, Limit, Name, Paragraph, Remark, Section, Table
 from nsysdiag.document.columns import CODE, MARK, NAME, SHARE, SPARK, STACK, TEXT, TIME, StatusMark, part
 from nsysdiag.document.drawings import LegendEntry, Spark, StackedBar, window_stack
 from nsysdiag.document.markdown import Piece, comment, markdown_document
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import PARTS
 from nsysdiag.document.words import NO_GPU_WORK, SEVERITY_ICONS, counted
-from nsysdiag.formats.batch.entries import FAILED, BatchRow, headline, result, rows, shown_name, shown_unjudged
-from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats import RenderOptions
+from nsysdiag.formats.batch import entries
+from nsysdiag.formats.batch.entries import FAILED, BatchRow, budget_mark, fails, rows, shown_name, shown_unjudged, told
 from nsysdiag.formats.html import page
 from nsysdiag.units import format_exact_ns, format_ns, format_share
 
@@ -61,20 +48,15 @@ FAILURES = (
     Column("Why", TEXT, lambda entry: clip(entry.error, SENTENCE), length=SENTENCE),
     Column("What to do", TEXT, lambda entry: clip(entry.hint, SENTENCE), length=SENTENCE),
 )
-BROKEN = (
-    Column("Trace", NAME, head=True, length=NAME_LENGTH),
-    Column("State", MARK),
-    Column("GPU", CODE),
-    Column("Budget", CODE, length=NAME_LENGTH),
-    Column("Why", TEXT, length=SENTENCE),
+BUDGETS = (
+    Column("Trace", NAME, lambda pair: shown_name(pair[0].input), head=True, length=NAME_LENGTH),
+    Column("State", MARK, lambda pair: budget_mark(pair[1])),
+    Column("GPU", CODE, lambda pair: _breaking(pair[1])),
+    Column("Budget", CODE, lambda pair: pair[1].budget, length=NAME_LENGTH),
+    Column("Why", TEXT, lambda pair: f"{clip(told(pair[1]), SENTENCE)} ({clip(pair[1].source, NAME_LENGTH)})"),
 )
-UNJUDGED = (
-    Column("Trace", NAME, head=True, length=NAME_LENGTH),
-    Column("State", MARK),
-    Column("Budget", CODE, length=NAME_LENGTH),
-    Column("Why", TEXT, length=SENTENCE),
-)
-FAILS, WARNS = StatusMark("▲", "fails", "worse"), StatusMark("◆", "warns", "mixed")
+"""The columns of pairs of an entry and a budget."""
+UNJUDGED = [column for column in BUDGETS if column.title != "GPU"]
 TONES = {"high": "worse", "medium": "mixed", "low": "low", "info": "info"}
 """The colours of severities."""
 COMMENTED = {"overview": 0, "failed": 0, "broken": 0, "unjudged": 1, "traces": 2, "health": 3}
@@ -90,7 +72,7 @@ def render_page(summary: BatchSummary, history: Sequence[HistoryLine]) -> bytes:
     return drawn(document(summary, history), summary)
 
 
-def drawn(found: Document, summary: BatchSummary) -> bytes:
+def drawn(found: b.Document, summary: BatchSummary) -> bytes:
     """A page of this batch as UTF-8."""
     return page.document(found, summary.tool, summary.settings, RenderOptions(), "batch")
 
@@ -98,7 +80,7 @@ def drawn(found: Document, summary: BatchSummary) -> bytes:
 def render_markdown(summary: BatchSummary, most: int = MOST_BYTES) -> bytes:
     """At most `most` bytes; lines that do not fit are cut, and a last sentence says so."""
     found, config = document(summary), summary.settings.get("config")
-    origin = [f"{summary.tool.name} {summary.tool.version}", *named(" · settings of ", str(config or ""))]
+    origin = [f"{summary.tool.name} {summary.tool.version}", *b.named(" · settings of ", str(config or ""))]
     data = markdown_document(found.title.lower(), found.sections, origin, None)
     if len(data) <= most:
         return data
@@ -114,20 +96,23 @@ def render_comment(summary: BatchSummary, key: str, report_url: str | None = Non
     return comment(key, "traces", pieces, [f"{summary.tool.name} {summary.tool.version}"], report_url)
 
 
-def document(summary: BatchSummary, history: Sequence[HistoryLine] = ()) -> Document:
+def document(summary: BatchSummary, history: Sequence[HistoryLine] = ()) -> b.Document:
     """All of it; with a `history` the page shows the idle share over the runs, and leads to their page."""
-    mark = result(summary)
+    mark = entries.result(summary)
     failed = [entry for entry in summary.entries if entry.status == FAILED]
+    broken = [(entry, each) for entry in summary.entries for each in entry.budgets if each.broken]
+    broken.sort(key=lambda pair: not fails(pair[1]))
+    unjudged = [(entry, each) for entry in summary.entries for each in shown_unjudged(entry.unjudged)]
     sections = [
-        Section("overview", "Summary", [Paragraph([mark, f". {headline(summary)}"], "verdict")]),
+        Section("overview", "Summary", [Paragraph([mark, f". {entries.headline(summary)}"], "verdict")]),
         Section("failed", "Not analyzed", [Table.of("", FAILURES, failed, limit=MARKDOWN)]),
-        Section("broken", "Broken budgets", [_broken(summary)]),
-        Section("unjudged", "Budgets that cannot be judged", [_unjudged(summary)]),
+        Section("broken", "Broken budgets", [Table.of("", BUDGETS, broken, limit=MARKDOWN)]),
+        Section("unjudged", "Budgets that cannot be judged", [Table.of("", UNJUDGED, unjudged, limit=MARKDOWN)]),
         Section("traces", "All traces, worst first", _traces(summary, history)),
         Section("health", "Health of the traces", _warnings(summary)),
     ]
-    facts: Words = [Name("Over time", href=link("trend.html"))] if history else ""
-    return Document("Traces", sections, facts, f"{mark.word}: traces", contents=False)
+    facts: b.Words = [Name("Over time", href=link("trend.html"))] if history else ""
+    return b.Document("Traces", sections, facts, f"{mark.word}: traces", contents=False)
 
 
 def link(path: str) -> str:
@@ -136,38 +121,12 @@ def link(path: str) -> str:
     return "./" + quote(b"/".join(parts), safe="/-._~") if parts else ""
 
 
-def _broken(summary: BatchSummary) -> Table:
-    """Broken budgets, those that fail first."""
-    broken = [(entry, each) for entry in summary.entries for each in entry.budgets if each.broken]
-    broken.sort(key=lambda pair: pair[1].level != FAIL)
-    cells = [
-        (
-            shown_name(entry.input),
-            FAILS if budget.level == FAIL else WARNS,
-            ", ".join(each.device for each in budget.devices if each.broken) or budget.device,
-            budget.budget,
-            f"{clip(budget.sentence, SENTENCE)} ({clip(budget.source, NAME_LENGTH)})",
-        )
-        for entry, budget in broken
-    ]
-    return Table("", BROKEN, cells, limit=MARKDOWN)
+def _breaking(budget: BudgetResult) -> str:
+    """The GPUs that break it, or else the one that comes closest to."""
+    return ", ".join(each.device for each in budget.devices if each.broken) or budget.device
 
 
-def _unjudged(summary: BatchSummary) -> Table:
-    cells = [
-        (
-            shown_name(entry.input),
-            FAILS if budget.outcome == FAIL else WARNS,
-            budget.budget,
-            f"{clip(budget.why, SENTENCE)} ({clip(budget.source, NAME_LENGTH)})",
-        )
-        for entry in summary.entries
-        for budget in shown_unjudged(entry)
-    ]
-    return Table("", UNJUDGED, cells, limit=MARKDOWN)
-
-
-def _warnings(summary: BatchSummary) -> list[Block]:
+def _warnings(summary: BatchSummary) -> list[b.Block]:
     lines = [
         f"{clip(entry.input, NAME_LENGTH)}: {clip(warning, SENTENCE)}"
         for entry in summary.entries
@@ -175,10 +134,10 @@ def _warnings(summary: BatchSummary) -> list[Block]:
     ]
     more = len(lines) - MOST_WARNINGS
     rest = [Paragraph(f"{more:,} more are in the reports.", "quiet", PAGE)] if more > 0 else []
-    return [Lines(lines[:MOST_WARNINGS], PAGE, "note"), *rest]
+    return [b.Lines(lines[:MOST_WARNINGS], PAGE, "note"), *rest]
 
 
-def _traces(summary: BatchSummary, history: Sequence[HistoryLine]) -> list[Block]:
+def _traces(summary: BatchSummary, history: Sequence[HistoryLine]) -> list[b.Block]:
     found, runs = rows(summary), series(history)
     if not found:
         return [Paragraph("There are no traces.")]
@@ -202,12 +161,10 @@ def _row(row: BatchRow, line: Spark | None) -> list[object]:
     """The cells of all columns. Below the state stand the budgets that are broken, or that the trace cannot tell."""
     entry, device = row.entry, row.device
     budgets = [
-        Remark(each.sentence, "bad" if each.level == FAIL else "plain", f"{each.budget}, {each.source}")
-        for each in row.broken
+        Remark(told(each), "bad" if fails(each) else "plain", f"{each.budget}, {each.source}") for each in row.broken
     ]
     budgets += [
-        Remark(f"{each.budget}: {each.why}", "bad" if each.outcome == FAIL else "plain", each.source)
-        for each in row.unjudged
+        Remark(f"{each.budget}: {each.why}", "bad" if fails(each) else "plain", each.source) for each in row.unjudged
     ]
     return [
         Name(shown_name(entry.input), href=link(entry.report)),

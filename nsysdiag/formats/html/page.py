@@ -11,7 +11,7 @@ import re
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 import msgspec
@@ -27,8 +27,7 @@ from nsysdiag.document.html import breakable, html_of, width_of
 from nsysdiag.document.names import brief, clip, visible
 from nsysdiag.document.svg import FILTERS
 from nsysdiag.document.view import Context
-from nsysdiag.formats import sections
-from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats import RenderOptions, sections
 from nsysdiag.formats.html.assets import (
     BLANKS,
     asset,
@@ -43,7 +42,7 @@ from nsysdiag.formats.html.timeline_data import timelines
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nsysdiag.report import DeviceReport, Report, Tool
+    from nsysdiag.report import Report, Tool
 
 
 # The terms of the field that reports use, each explained in a sentence: a page of the documentation has them, and the
@@ -203,14 +202,6 @@ class PlacedSection(Struct, frozen=True):
     section: Section
 
 
-class PlacedGroup(Struct, frozen=True):
-    """Sections that belong together: those of the whole report, or those of one device."""
-
-    anchor: str
-    device: DeviceReport | None
-    sections: list[PlacedSection]
-
-
 def render(report: Report, options: RenderOptions) -> bytes:
     """The whole page as UTF-8."""
     context = Context.of(report)
@@ -318,14 +309,16 @@ def environment() -> Environment:
     return made
 
 
-def _groups(context: Context) -> list[PlacedGroup]:
-    """Anchors are numbered where there are several devices; their keys come from the trace and stay out of them."""
-    several, found, devices = len(context.report.devices) > 1, [], count()
+def _groups(context: Context) -> list[dict[str, Any]]:
+    """The groups of sections with their places on the page. Anchors are numbered if there are several devices; the keys
+    of these come from the trace and stay out of them."""
+    found, devices = [], count()
     for group in sections.groups(context):
         anchor = f"gpu-{next(devices)}" if group.device else ""
-        prefix = f"{anchor}-" if several and group.device else ""
-        drawn = [PlacedSection(prefix + each.id, each) for each in group.sections if shown(each.blocks, Detail.PAGE)]
-        found.append(PlacedGroup(anchor, group.device, drawn))
+        prefix = f"{anchor}-" if group.nested else ""
+        drawn = [each for each in group.sections if shown(each.blocks, Detail.PAGE)]
+        placed = [PlacedSection(prefix + each.id, each) for each in drawn]
+        found.append({"anchor": anchor, "device": group.device, "sections": placed})
     return found
 
 

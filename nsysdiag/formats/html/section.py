@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import escape
 from msgspec import Struct
 
-from nsysdiag.document import words
+from nsysdiag.document import view, words
 from nsysdiag.document.axis import time_ticks
-from nsysdiag.document.blocks import Block, Chart, Custom, Section, SectionScope
+from nsysdiag.document.blocks import Block, Chart, Custom, Section
 from nsysdiag.document.drawings import StackedBar, Stacks, entry_of, safe_color, stack
 from nsysdiag.document.names import call_site_label, host_code_label
 from nsysdiag.document.svg import percent
-from nsysdiag.document.view import (
-    SEVERITIES,
-    Causes,
-    Context,
-    LedgerRow,
-    by_length,
-    by_total,
-    device_label,
-    evidence,
-    flags,
-    follows_wakes,
-    ledger_rows,
-    moved,
-    namesake,
-    slices_by_time,
-)
+from nsysdiag.document.view import Causes, Context, LedgerRow, by_length, follows_wakes, ledger_rows
 from nsysdiag.findings import show as findings_show
 from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.show import anchors, finding_markdown, in_order, where
@@ -38,68 +23,24 @@ from nsysdiag.findings.words import takes, told
 from nsysdiag.formats.html.timeline_data import gap_key
 from nsysdiag.gap_groups.show import gaps_gist, groups, groups_gist, longest
 from nsysdiag.ledger import show as ledger
-from nsysdiag.report import DeviceReport, Gap, Operation, Root, Slice
+from nsysdiag.report import DeviceReport, Gap, Operation
 from nsysdiag.units import format_ns, format_share
 
-DeviceSection = Callable[[DeviceReport, Context], Section | None]
-ReportSection = Callable[[Context], Section | None]
 View = dict[str, Any]
 
 
-def report_section(
-    id: str,
-    title: str,
-    there: Callable[[Context], object],
-    view: Callable[[Context], View],
-    fallback: Callable[[Context], list[Block]] = lambda _context: [],
-    scope: Callable[[Context], SectionScope | None] = lambda _context: None,
-) -> ReportSection:
-    """`view` gives the values for `templates/sections/ID.html`, for the page alone; other formats show the blocks of
-    `fallback`. The section is left out where nothing of it is `there`; `scope` is that of its sums."""
-
-    def section(context: Context) -> Section | None:
-        if not there(context):
-            return None
-        drawn = Custom(f"sections/{id}.html", cache(partial(view, context)), fallback(context))
-        return Section(id, title, [drawn], scope=scope(context))
-
-    return section
-
-
-def device_section(
-    id: str,
-    title: str,
-    there: Callable[[DeviceReport], object],
-    view: Callable[[Context, DeviceReport], View],
-    fallback: Callable[[DeviceReport, Context], list[Block]] = lambda _device, _context: [],
-    gist: Callable[[DeviceReport], str] = lambda _device: "",
-) -> DeviceSection:
-    """The same for each device, folded on the page below its `gist` if it has one."""
-
-    def section(device: DeviceReport, context: Context) -> Section | None:
-        if not there(device):
-            return None
-        drawn = Custom(f"sections/{id}.html", cache(partial(view, context, device)), fallback(device, context))
-        return Section(id, title, [drawn], gist(device))
-
-    return section
+def drawn_section(
+    id: str, title: str, values: Callable[[], View], fallback: Sequence[Block] = (), **more: Any
+) -> Section:
+    """A section that the page draws by `templates/sections/ID.html`, of the `values` that are made once if it is drawn;
+    other formats show the blocks of `fallback`. `more` are fields of the section."""
+    return Section(id, title, [Custom(f"sections/{id}.html", cache(values), fallback)], **more)
 
 
 # The idle ledger: what the device waited for, to the nanosecond.
 
 MAX_LABELS = 6
 DIVIDES = "How the idle time divides into causes"
-
-
-class CauseRow(Struct, frozen=True):
-    """A cause as drawn; `bar` is its share of the longest one."""
-
-    row: LedgerRow
-    color: str
-    bar: str
-    labels: tuple[tuple[str, int], ...]
-    more: int
-    more_ns: int
 
 
 def _charts(context: Context, device: DeviceReport) -> list[Chart]:
@@ -119,7 +60,7 @@ def _charts(context: Context, device: DeviceReport) -> list[Chart]:
 def ledger_view(context: Context, device: DeviceReport) -> View:
     """The ledger as rows and as one bar."""
     rows = ledger_rows(device, context.causes)
-    roots = moved(device, context.causes)
+    roots = view.moved(device, context.causes)
     places = {row.cause.id: place for place, row in enumerate(rows, start=1)}
     longest = max((row.ns for row in rows), default=0)
     return {
@@ -134,21 +75,25 @@ def ledger_view(context: Context, device: DeviceReport) -> View:
     }
 
 
-def _draw_row(row: LedgerRow, longest: int) -> CauseRow:
+def _draw_row(row: LedgerRow, longest: int) -> View:
+    """A cause as drawn; `bar` is its share of the longest one."""
     hidden = row.labels[MAX_LABELS:]
-    return CauseRow(
-        row=row,
-        color=safe_color(row.cause.color),
-        bar=percent(row.ns, longest),
-        labels=row.labels[:MAX_LABELS],
-        more=len(hidden),
-        more_ns=sum(ns for _label, ns in hidden),
-    )
+    return {
+        "row": row,
+        "color": safe_color(row.cause.color),
+        "bar": percent(row.ns, longest),
+        "labels": row.labels[:MAX_LABELS],
+        "more": len(hidden),
+        "more_ns": sum(ns for _label, ns in hidden),
+    }
 
 
-ledger_section: DeviceSection = device_section(
-    "ledger", "What the GPU waited for", lambda device: device.idle_ns, ledger_view, ledger.blocks
-)
+def ledger_section(device: DeviceReport, context: Context) -> Section | None:
+    """None without idle time."""
+    if not device.idle_ns:
+        return None
+    values = partial(ledger_view, context, device)
+    return drawn_section("ledger", "What the GPU waited for", values, ledger.blocks(device, context))
 
 
 # Gaps: the same place in the program added up, and the longest one by one, with the evidence for each.
@@ -159,7 +104,7 @@ SHOWN_AT_FIRST = 20
 
 def recurring_view(context: Context, device: DeviceReport) -> View:
     """The signatures with the most time."""
-    rows = by_total(device.signatures)[: context.rows(MAX_SIGNATURES)]
+    rows = view.by_total(device.signatures)[: context.rows(MAX_SIGNATURES)]
     drawn = [
         (row, context.causes.title(row.cause), safe_color(context.causes[row.cause].color), words.path_label(row.nvtx))
         for row in rows
@@ -175,39 +120,12 @@ def recurring_view(context: Context, device: DeviceReport) -> View:
     }
 
 
-recurring: DeviceSection = device_section(
-    "signatures", "Gap groups", lambda device: device.signatures, recurring_view, groups, gist=groups_gist
-)
-
-
-class SliceView(Struct, frozen=True):
-    """A slice with its cause's title and colour, and its share of the gap."""
-
-    slice: Slice
-    title: str
-    color: str
-    share: str
-    evidence: str
-
-
-class GapView(Struct, frozen=True):
-    """A gap as drawn; `slices` has the longest first, `divided` the order of the report."""
-
-    gap: Gap
-    length: int
-    slices: list[SliceView]
-    divided: StackedBar
-    thread: str
-    short_thread: str
-    path: str
-    flags: list[str]
-    before: str
-    after: str
-    root: Root | None
-    sure: str
-    code: str
-    elsewhere: str
-    key: str
+def recurring(device: DeviceReport, context: Context) -> Section | None:
+    """None without gap groups."""
+    if not device.signatures:
+        return None
+    values = partial(recurring_view, context, device)
+    return drawn_section("signatures", "Gap groups", values, groups(device, context), gist=groups_gist(device))
 
 
 def _gap_charts(context: Context, device: DeviceReport) -> list[Chart]:
@@ -242,34 +160,35 @@ def longest_view(context: Context, device: DeviceReport) -> View:
     }
 
 
-def _drawn_gap(gap: Gap, key: str, causes: Causes) -> GapView:
+def _drawn_gap(gap: Gap, key: str, causes: Causes) -> View:
+    """A gap as drawn; `slices` has the longest first, `divided` the order of the report."""
     length = gap.end_ns - gap.start_ns
-    return GapView(
-        gap=gap,
-        length=length,
-        slices=[
-            SliceView(
-                part,
-                causes.title(part.cause),
-                safe_color(causes[part.cause].color),
-                format_share(part.ns, length),
-                evidence(part, causes),
-            )
-            for part in slices_by_time(gap)
+    return {
+        "gap": gap,
+        "length": length,
+        "slices": [
+            {
+                "slice": part,
+                "title": causes.title(part.cause),
+                "color": safe_color(causes[part.cause].color),
+                "share": format_share(part.ns, length),
+                "evidence": view.evidence(part, causes),
+            }
+            for part in view.slices_by_time(gap)
         ],
-        divided=_divided(gap, causes),
-        thread=words.thread_label(gap.thread) if gap.thread else "",
-        short_thread=words.short_thread_label(gap.thread) if gap.thread else "",
-        path=words.path_label(gap.nvtx),
-        flags=flags(gap),
-        before=_when(gap.previous_op),
-        after=_when(gap.next_op),
-        root=gap.root,
-        sure=words.root_sentence(gap),
-        code=call_site_label(gap.call_site),
-        elsewhere=words.path_label(gap.nvtx_elsewhere),
-        key=key,
-    )
+        "divided": _divided(gap, causes),
+        "thread": words.thread_label(gap.thread) if gap.thread else "",
+        "short_thread": words.short_thread_label(gap.thread) if gap.thread else "",
+        "path": words.path_label(gap.nvtx),
+        "flags": view.flags(gap),
+        "before": _when(gap.previous_op),
+        "after": _when(gap.next_op),
+        "root": gap.root,
+        "sure": words.root_sentence(gap),
+        "code": call_site_label(gap.call_site),
+        "elsewhere": words.path_label(gap.nvtx_elsewhere),
+        "key": key,
+    }
 
 
 def _when(operation: Operation | None) -> str:
@@ -279,9 +198,12 @@ def _when(operation: Operation | None) -> str:
     return f"{operation.category}, {length} on stream {operation.stream}"
 
 
-longest_section: DeviceSection = device_section(
-    "gaps", "Longest gaps", lambda device: device.gaps, longest_view, longest, gaps_gist
-)
+def longest_section(device: DeviceReport, context: Context) -> Section | None:
+    """None without gaps."""
+    if not device.gaps:
+        return None
+    values = partial(longest_view, context, device)
+    return drawn_section("gaps", "Longest gaps", values, longest(device, context), gist=gaps_gist(device))
 
 
 # Findings: what is worth doing something about, the worst first.
@@ -302,31 +224,6 @@ class CardFact(Struct, frozen=True):
     anchor: str = ""
 
 
-class FindingView(Struct, frozen=True):
-    """One finding as drawn. `anchor` stays the same from report to report, like the finding's id. `color` is that of
-    its cause, None if its title does not begin with it. `saves` is `of` a step or the judged time, empty if unknown.
-    `share` is of the `whole`. `queries` hold a description of each row of the trace, and the SELECT that finds it. The
-    timeline shows `gap`, or else `span` around its first row: `START-END` in ns. `folded`: its evidence opens on
-    demand. `again`: a finding on another device, above, has the same advice."""
-
-    finding: Finding
-    anchor: str
-    kind: str
-    icon: str
-    color: str | None
-    saves: str
-    of: str
-    share: str
-    whole: str
-    facts: list[CardFact]
-    queries: list[tuple[str, str]]
-    markdown: Markup
-    gap: str
-    span: str
-    folded: bool
-    again: bool
-
-
 def findings_view(context: Context) -> View:
     """The findings; left out without a device."""
     findings = in_order(context.report)
@@ -337,43 +234,45 @@ def findings_view(context: Context) -> View:
     }
 
 
-def _draw_finding(context: Context, finding: Finding, findings: list[Finding], names: dict[int, str]) -> FindingView:
-    """One of the `findings`; `names` has the anchor of each by its identity."""
-    # The finding of another device that is shown already and asks for the same.
-    first = namesake(finding, findings)
+def _draw_finding(context: Context, finding: Finding, findings: list[Finding], names: dict[int, str]) -> View:
+    """One of the `findings` as drawn; `names` has the anchor of each by its identity. An anchor stays the same from
+    report to report, like the finding's id.
+
+    `color` is that of its cause, None if its title does not begin with it. `saves` is `of` a step or the judged time,
+    empty if unknown. `queries` hold a description of each row of the trace, and the SELECT that finds it. The timeline
+    shows `gap`, or else `span` around its first row: `START-END` in ns. `folded`: its evidence opens on demand.
+    `again`: a finding on another device, above, has the same advice."""
+    first = view.namesake(finding, findings)
     twin = first if first and first.advice == finding.advice else None
-    cause = _cause(context, finding)
-    titled = finding.title.startswith(cause.text)
+    known, color = context.causes[finding.cause], None
+    if context.causes.knows(finding.cause):
+        color = safe_color(known.color)
+    titled = finding.title.startswith(known.title)
     share, whole = takes(finding)
     facts = [
         CardFact("Where", _device(context, finding)),
-        *([] if titled else [cause]),
+        *([] if titled else [CardFact("Cause", known.title, color=color)]),
         *(CardFact(fact.label, said, fact.is_name) for fact, said in told(finding, "card")),
         *([CardFact("Same as", f"on {twin.device}, above", anchor=names[id(twin)])] if twin else []),
     ]
-    return FindingView(
-        finding=finding,
-        anchor=names[id(finding)],
-        kind=finding.severity if finding.severity in SEVERITIES else "info",
-        icon=words.SEVERITY_ICONS.get(finding.severity, "○"),
-        color=cause.color if titled else None,
-        saves=finding.saves.figure if finding.saves else "",
-        of=finding.saves.of if finding.saves else "",
-        share=share,
-        whole=whole,
-        facts=[each for each in facts if each.text],
-        queries=[(f"{row.name}, {format_ns(row.ns)}", words.row_query(row)) for row in finding.rows],
-        gap=_gap_of(context, finding),
-        span=_span_of(context, finding),
-        folded=twin is not None or not _is_open(finding, findings),
-        again=twin is not None,
-        markdown=escape(finding_markdown(context.report, finding)),  # its line ends are meant
-    )
-
-
-def _cause(context: Context, finding: Finding) -> CardFact:
-    cause, known = context.causes[finding.cause], context.causes.knows(finding.cause)
-    return CardFact("Cause", cause.title, color=safe_color(cause.color) if known else None)
+    return {
+        "finding": finding,
+        "anchor": names[id(finding)],
+        "kind": finding.severity if finding.severity in view.SEVERITIES else "info",
+        "icon": words.SEVERITY_ICONS.get(finding.severity, "○"),
+        "color": color if titled else None,
+        "saves": finding.saves.figure if finding.saves else "",
+        "of": finding.saves.of if finding.saves else "",
+        "share": share,
+        "whole": whole,
+        "facts": [each for each in facts if each.text],
+        "queries": [(f"{row.name}, {format_ns(row.ns)}", words.row_query(row)) for row in finding.rows],
+        "gap": _gap_of(context, finding),
+        "span": _span_of(context, finding),
+        "folded": twin is not None or not _is_open(finding, findings),
+        "again": twin is not None,
+        "markdown": escape(finding_markdown(context.report, finding)),  # its line ends are meant
+    }
 
 
 def _is_open(finding: Finding, findings: list[Finding]) -> bool:
@@ -388,7 +287,7 @@ def _device(context: Context, finding: Finding) -> str:
     if len(devices) < 2 or len(finding.devices) > 1:
         return where(finding, len(context.report.devices))
     same = len({device.name for device in devices}) == 1
-    return f"on {finding.device if same else device_label(context.report, finding.device)}"
+    return f"on {finding.device if same else view.device_label(context.report, finding.device)}"
 
 
 def _gap_of(context: Context, finding: Finding) -> str:
@@ -406,10 +305,8 @@ def _span_of(context: Context, finding: Finding) -> str:
     return f"{max(row.start_ns - row.ns, 0)}-{row.start_ns + 2 * max(row.ns, 1)}"
 
 
-findings_section: ReportSection = report_section(
-    "findings",
-    "Findings",
-    lambda context: context.report.devices or context.report.findings,
-    findings_view,
-    lambda context: findings_show.blocks(context.report),
-)
+def findings_section(context: Context) -> Section | None:
+    """None without devices and findings."""
+    if not context.report.devices and not context.report.findings:
+        return None
+    return drawn_section("findings", "Findings", partial(findings_view, context), findings_show.blocks(context.report))

@@ -1,29 +1,40 @@
-"""The timeline of all devices: a drawing for everybody, and what the scripts put in its place."""
+"""The timeline of all devices: the whole time in few steps for pages without scripts, and what scripts put there."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.document import words
-from nsysdiag.document.blocks import Chart, SectionScope
-from nsysdiag.document.drawings import DrawnLanes, LaneGroup, LegendEntry, by_bottleneck, entry_of
-from nsysdiag.document.view import WORK, Context
-from nsysdiag.formats.html.section import ReportSection, View, report_section
-from nsysdiag.formats.html.timeline_data import timeline_data, timelines
-from nsysdiag.formats.html.timeline_lanes import LABELS, DrawnGaps, drawn_gaps, still_lanes
+from nsysdiag.document.blocks import Chart, Section, SectionScope
+from nsysdiag.document.drawings import (
+    Area,
+    DrawnLane,
+    DrawnLanes,
+    LaneGroup,
+    LegendEntry,
+    by_bottleneck,
+    entry_of,
+    safe_color,
+)
+from nsysdiag.document.packed import unpack_lanes
+from nsysdiag.document.view import WORK, Causes, Context
+from nsysdiag.formats.html.section import View, drawn_section
+from nsysdiag.formats.html.timeline_data import DrawnGaps, drawn_gaps, timeline_data, timelines
 from nsysdiag.units import format_count, format_exact_ns, format_ns, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nsysdiag.report import DeviceReport
-    from nsysdiag.timeline.facts import TimelineLevels
+    from nsysdiag.timeline.facts import TimelineLevel, TimelineLevels
 
 
-MOST_STILLS, MOST_KEYS = 24, 6
+MANY_DEVICES, MOST_STILLS, MOST_KEYS = 8, 24, 6
+LABELS = {"compute": "Compute", "communication": "Communication", "copies": "Copies", "idle": "Idle"}
 LABEL = "What each GPU did over time; idle time has the colour of its leading cause"
 
 SHORTCUTS = (
@@ -45,9 +56,36 @@ SHORTCUTS = (
 )
 
 
-def _stills(context: Context) -> list[LaneGroup]:
+def still_lanes(levels: TimelineLevels, causes: Causes, devices: int) -> list[DrawnLane]:
+    """The lanes of a device that hold anything. Raises InputError if the report is damaged."""
+    level = levels.levels[-1]
+    step = 2 if devices > MANY_DEVICES and level.buckets % 2 == 0 else 1
+    return level_lanes(level, levels.cause_ids, causes, step)
+
+
+def level_lanes(level: TimelineLevel, cause_ids: list[str], causes: Causes, step: int = 1) -> list[DrawnLane]:
+    """The lanes of one level that hold anything, of each `step` buckets the fullest. Raises InputError if the level is
+    damaged."""
+    columns = {name: column.reshape(-1, step) for name, column in unpack_lanes(level).items()}
+    lanes = []
+    for name, label in LABELS.items():
+        heights = columns[name].max(axis=1)
+        if not heights.any():
+            continue
+        areas = [Area(label, name, "", heights)]
+        if name == "idle":
+            first = columns["cause"][:, 0]
+            present = [number for number in np.unique(first[heights > 0]).tolist() if number < len(cause_ids)]
+            shown = [(causes[cause_ids[number]], np.where(first == number, heights, 0)) for number in present]
+            areas = [Area(cause.title, "", safe_color(cause.color), held) for cause, held in shown]
+        lanes.append(DrawnLane(label, len(heights), areas))
+    return lanes
+
+
+def view(context: Context) -> View:
+    """The drawing of the devices, and what scripts put in its place."""
     drawn = timelines(context.report)
-    return [
+    stills = [
         LaneGroup(
             device.key,
             levels.start_ns,
@@ -57,11 +95,6 @@ def _stills(context: Context) -> list[LaneGroup]:
         )
         for device, levels in drawn[:MOST_STILLS]
     ]
-
-
-def view(context: Context) -> View:
-    """The drawing of the devices, and what scripts put in its place."""
-    drawn, stills = timelines(context.report), _stills(context)
     return {
         "charts": [Chart(DrawnLanes(stills), LABEL, legend=_legend(context, stills))],
         "more": len(drawn) - MOST_STILLS,
@@ -127,13 +160,11 @@ def _lane_sentences(levels: TimelineLevels) -> Iterator[str]:
         yield f"{words.counted(levels.threads_left_out, 'more launching thread')} not drawn."
 
 
-def _run(context: Context) -> SectionScope:
-    """From the first to the last operation of all devices."""
+def section(context: Context) -> Section | None:
+    """From the first to the last operation of all devices; None without a timeline."""
     drawn = [levels for _device, levels in timelines(context.report)]
+    if not drawn:
+        return None
     start, end = min(each.start_ns for each in drawn), max(each.end_ns for each in drawn)
-    return SectionScope("run", f"{format_ns(end - start)} from {words.instant(start)} to {words.instant(end)}")
-
-
-section: ReportSection = report_section(
-    "timeline", "Timeline", lambda context: timelines(context.report), view, scope=_run
-)
+    run = SectionScope("run", f"{format_ns(end - start)} from {words.instant(start)} to {words.instant(end)}")
+    return drawn_section("timeline", "Timeline", partial(view, context), scope=run)

@@ -9,31 +9,81 @@ import json
 import re
 import shlex
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import UNSET, Struct
 
-from nsysdiag.arrays.groups import WIDEST, from_planes, names_from, running_sums, to_planes
-from nsysdiag.arrays.intervals import Intervals, union
+from nsysdiag.arrays.groups import column_from, names_from, running_sums, to_planes
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.document import words
 from nsysdiag.document.drawings import safe_color
 from nsysdiag.document.names import clip
-from nsysdiag.formats.html.assets import Blob, Place, unpacked
-from nsysdiag.formats.html.timeline_lanes import DrawnGaps, drawn_gaps
+from nsysdiag.document.packed import LANES
+from nsysdiag.formats.html.assets import Blob, Place
 from nsysdiag.limits import MOST_BUCKETS, MOST_NAMES_BYTES
 from nsysdiag.messages import InputError
 from nsysdiag.report import DeviceReport, Report, Thread
+from nsysdiag.saved import unpack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy.typing as npt
-
     from nsysdiag.document.view import Causes
     from nsysdiag.timeline.facts import TimelineLane, TimelineLevel, TimelineLevels, TimelineThread
 
-    IntArray = npt.NDArray[np.int64]
+
+# The gaps that are exact at every level.
+
+MOST_GAPS, FEWEST_GAPS = 20_000, 500
+
+
+class DrawnGaps(Struct, frozen=True):
+    """Start and length in ns and place of the cause in `cause_ids` of `count` gaps in order of time, out of `total`.
+    All that last `threshold` ns or longer are among them, `longest` of them, and all that touch exact windows."""
+
+    start: IntArray
+    length: IntArray
+    cause: IntArray
+    cause_ids: list[str]
+    total: int
+    threshold: int
+    longest: int
+
+    @property
+    def count(self) -> int:
+        """How many are drawn."""
+        return len(self.start)
+
+    @property
+    def all(self) -> bool:
+        """Are these all gaps of the device?"""
+        return self.count == self.total
+
+
+def drawn_gaps(device: DeviceReport, exact: list[tuple[int, int]], devices: int) -> DrawnGaps:
+    """The gaps to draw of one of so many devices; `exact` are the windows that hold all operations, in order. Gaps of
+    equal length are among the longest together or not at all. Raises InputError if the report is damaged."""
+    start, length, cause = unpack(device.gaps_packed)
+    order = np.argsort(start, kind="stable")
+    start, length, cause = start[order], length[order], cause[order]
+    most = max(MOST_GAPS // max(devices, 1), FEWEST_GAPS)
+    threshold, longest = 0, len(start)
+    if len(start) > most:
+        threshold = int(np.sort(length)[-most - 1]) + 1
+        long = length >= threshold
+        kept = long | _touches(start, start + length, exact)
+        longest = int(np.count_nonzero(long))
+        start, length, cause = start[kept], length[kept], cause[kept]
+    return DrawnGaps(start, length, cause, device.gaps_packed.cause_ids, device.gaps_packed.count, threshold, longest)
+
+
+def _touches(start: IntArray, end: IntArray, parts: list[tuple[int, int]]) -> BoolArray:
+    """True if a gap shares time with any of the parts, which are disjoint and in order."""
+    if not parts:
+        return np.zeros(len(start), dtype=np.bool_)
+    begins, ends = np.array(parts, dtype=np.int64).T
+    at = np.minimum(np.searchsorted(ends, start, side="right"), len(parts) - 1)
+    touches: BoolArray = (begins[at] < end) & (ends[at] > start)
+    return touches
 
 
 # The names of all timelines as one directory: each once, and those that differ by counters alone as one form.
@@ -59,8 +109,8 @@ class Directory:
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
 
-    def places(self, packed: str) -> npt.NDArray[np.int64]:
-        """The number of each name of a packed list. Raises InputError where the report is damaged."""
+    def places(self, packed: str) -> IntArray:
+        """The number of each name of a packed list. Raises InputError if the report is damaged."""
         try:
             names = names_from(packed, MOST_NAMES_BYTES)
         except ValueError as error:
@@ -133,15 +183,11 @@ class LaneSlices(Struct, frozen=True):
 
 
 def rows_of(lane: TimelineLane, base: int, places: IntArray) -> LaneSlices:
-    """The slices of a lane; `places` is the number on the page for each name of its timeline. Raises InputError where
+    """The slices of a lane; `places` is the number on the page for each name of its timeline. Raises InputError if
     the report is damaged."""
     try:
         steps, length, name, kind, *more = (
-            from_planes(unpacked(column, WIDEST * lane.count), lane.count) if column else np.empty(0, dtype=np.int64)
-            for column in (
-                *(lane.starts, lane.lengths, lane.names, lane.kinds),
-                *(lane.amounts, lane.blocks_of, lane.launches),
-            )
+            column_from(column, lane.count) if column else np.empty(0, dtype=np.int64) for column in lane.slice_columns
         )
         start = running_sums(steps, base)
         running_sums(length, int(start[-1]) if len(start) else base)
@@ -180,7 +226,7 @@ def gap_key(report: Report, device: str, start_ns: int) -> str:
 
 
 def timeline_data(report: Report, causes: Causes) -> Value:
-    """Everything that the scripts draw. Raises InputError where the report is damaged."""
+    """Everything that the scripts draw. Raises InputError if the report is damaged."""
     drawn = timelines(report)
     gaps = [drawn_gaps(device, levels.exact_operations, len(drawn)) for device, levels in drawn]
     starts = [levels.start_ns for _device, levels in drawn]
@@ -189,8 +235,7 @@ def timeline_data(report: Report, causes: Causes) -> Value:
     ids = ([*levels.cause_ids, *device.gaps_packed.cause_ids] for device, levels in drawn)
     blob, cause_ids = Blob(), list(dict.fromkeys(each for some in ids for each in some))
     keys = [device.key for device in report.devices]
-    threads = _Threads(drawn)
-    writer = _LaneWriter(blob, origin, cause_ids, threads)
+    writer = _LaneWriter(blob, origin, cause_ids, _numbered(drawn))
     devices = [
         {"number": keys.index(device.key), **writer.device(device, levels, its)}
         for (device, levels), its in zip(drawn, gaps, strict=True)
@@ -210,21 +255,10 @@ def timeline_data(report: Report, causes: Causes) -> Value:
     }
 
 
-class _Threads:
+def _numbered(drawn: list[tuple[DeviceReport, TimelineLevels]]) -> dict[tuple[str, int, int], int]:
     """All threads by number: one that serves several devices is one."""
-
-    def __init__(self, drawn: list[tuple[DeviceReport, TimelineLevels]]) -> None:
-        self._known: dict[tuple[str, int, int], int] = {}
-        for device, levels in drawn:
-            for thread in levels.threads:
-                self._known.setdefault(_identity(device.key, thread), len(self._known))
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def numbers(self, device: str, threads: list[TimelineThread]) -> list[int]:
-        """The numbers of the threads of a device."""
-        return [self._known[_identity(device, thread)] for thread in threads]
+    found = (_identity(device.key, thread) for device, levels in drawn for thread in levels.threads)
+    return {thread: number for number, thread in enumerate(dict.fromkeys(found))}
 
 
 def _identity(device: str, thread: TimelineThread) -> tuple[str, int, int]:
@@ -235,13 +269,12 @@ def _identity(device: str, thread: TimelineThread) -> tuple[str, int, int]:
 class _LaneWriter:
     """Writes one device after another into the block."""
 
-    def __init__(self, blob: Blob, origin: int, cause_ids: list[str], threads: _Threads) -> None:
-        self._blob = blob
-        self._origin = origin
+    def __init__(self, blob: Blob, origin: int, cause_ids: list[str], numbers: dict[tuple[str, int, int], int]) -> None:
+        self._blob, self._origin = blob, origin
         self._number = {cause: at for at, cause in enumerate(cause_ids)}
-        self._threads = threads
+        self._numbers = numbers
         self.names = Directory()
-        self.threads: list[Value | None] = [None] * len(threads)
+        self.threads: list[Value | None] = [None] * len(numbers)
         """By number; None for one whose lanes are nowhere."""
 
     def device(self, device: DeviceReport, levels: TimelineLevels, gaps: DrawnGaps) -> Value:
@@ -261,30 +294,24 @@ class _LaneWriter:
             "causes": [self._number[cause] for cause in levels.cause_ids],
             "gaps": self._gaps(gaps, [rows for lane, rows in own if lane.kind == "stream"]),
             "threads": [
-                {"number": number, "launches": thread.launches}
-                for number, thread in zip(
-                    self._threads.numbers(device.key, levels.threads), levels.threads, strict=True
-                )
+                {"number": self._numbers[_identity(device.key, thread)], "launches": thread.launches}
+                for thread in levels.threads
             ],
             "lanes": [self._lane(lane, rows, exact=whole) for lane, rows in own],
             "exact": self._pairs(levels.exact_operations),
             "wakes": self._wakes(device, levels.threads),
-            "metrics": [
-                {**curve, "start": curve["start"] - self._origin, "end": curve["end"] - self._origin, "series": series}
-                for curve, series in metric_curves(device, self._blob)
-            ],
+            "metrics": metric_curves(device, self._blob, self._origin),
         }
 
-    def _write_threads(self, device: str, levels: TimelineLevels, places: npt.NDArray[np.int64]) -> None:
+    def _write_threads(self, device: str, levels: TimelineLevels, places: IntArray) -> None:
         """The threads whose lanes this device holds."""
         low, high = levels.host_span or (levels.start_ns, levels.end_ns)
         whole = levels.exact_host == [(low, high)]
-        numbers = self._threads.numbers(device, levels.threads)
         for at, thread in enumerate(levels.threads):
             if thread.lanes_of is not None:
                 continue
             known = Thread(pid=thread.pid, tid=thread.tid, name=thread.name)
-            self.threads[numbers[at]] = {
+            self.threads[self._numbers[_identity(device, thread)]] = {
                 "label": clip(words.short_thread_label(known), LONGEST_LABEL),
                 "start": low - self._origin,
                 "end": high - self._origin,
@@ -300,11 +327,8 @@ class _LaneWriter:
         return [(start - self._origin, end - self._origin) for start, end in pairs]
 
     def _level(self, level: TimelineLevel) -> Value:
-        columns = ("compute", "communication", "copies", "idle", "cause")
-        return {
-            "buckets": level.buckets,
-            **{name: self._blob.add_packed(getattr(level, name), level.buckets) for name in columns},
-        }
+        columns = {name: self._blob.add_packed(getattr(level, name), level.buckets) for name in (*LANES, "cause")}
+        return {"buckets": level.buckets, **columns}
 
     def _gaps(self, gaps: DrawnGaps, streams: list[LaneSlices]) -> Value:
         """Where the gaps are just what is between the operations, the scripts find them there."""
@@ -341,8 +365,7 @@ class _LaneWriter:
     def _wakes(self, device: DeviceReport, threads: list[TimelineThread]) -> list[tuple[int, int, int, int]]:
         """The wake-ups of the described gaps: start of the gap, numbers of the waker and of the waiting thread, time of
         the wake-up."""
-        numbers = self._threads.numbers(device.key, threads)
-        place = {(thread.pid, thread.tid): number for thread, number in zip(threads, numbers, strict=True)}
+        place = {(thread.pid, thread.tid): self._numbers[_identity(device.key, thread)] for thread in threads}
         found = []
         for gap in device.gaps:
             waiting = place.get((gap.thread.pid, gap.thread.tid)) if gap.thread else None
@@ -354,19 +377,20 @@ class _LaneWriter:
         return found
 
 
-def metric_curves(device: DeviceReport, blob: Blob) -> Iterator[tuple[dict[str, Any], Place]]:
-    """Each curve's title, unit, time and number of buckets, and its values in the block: little-endian int16, -1 where
-    nothing was sampled."""
+def metric_curves(device: DeviceReport, blob: Blob, origin: int) -> list[Value]:
+    """Each curve's title, unit, time and number of buckets, and the place of its values in the block: little-endian
+    int16, -1 if nothing was sampled."""
     found = device.gpu_metrics
-    if found is None:
-        return
-    drawn = [metric for metric in found.metrics if metric.series and metric.samples]
-    for metric in drawn[:MOST_CURVES]:
-        curve = {
+    drawn = [metric for metric in found.metrics if metric.series and metric.samples] if found else []
+    return [
+        {
             "title": clip(metric.title, LONGEST_TITLE),
             "share": metric.unit == "share",
-            "start": found.start_ns,
-            "end": found.end_ns,
+            "start": found.start_ns - origin,
+            "end": found.end_ns - origin,
             "buckets": found.buckets,
+            "series": blob.add_packed(metric.series, 2 * found.buckets),
         }
-        yield curve, blob.add_packed(metric.series, 2 * found.buckets)
+        for metric in drawn[:MOST_CURVES]
+        if found
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -27,18 +27,35 @@ from nsysdiag.document.blocks import (
     SectionScope,
     Table,
 )
-from nsysdiag.document.columns import BAR, BYTES, CODE, COUNT, NAME, SHARE, STACK, TEXT, TIME, TIMES, part_of, share_of
+from nsysdiag.document.columns import (
+    BAR,
+    BYTES,
+    CODE,
+    COUNT,
+    NAME,
+    SHARE,
+    STACK,
+    TEXT,
+    TIME,
+    TIMES,
+    RecordColumn,
+    RecordTable,
+    columns,
+    part_of,
+    share_of,
+)
 from nsysdiag.document.drawings import LegendEntry, StackedBar, legend_entry, window_stack
 from nsysdiag.document.view import PARTS, Causes, Context, as_read, by_time
 from nsysdiag.document.view import share_of as some
-from nsysdiag.document.words import confidence_word, instant
+from nsysdiag.document.words import confidence_word, counted, instant
 from nsysdiag.findings.first import brief_of
 from nsysdiag.findings.show import anchors, items_of, left_out, rows_of
-from nsysdiag.ranks.show import words
+from nsysdiag.ranks.facts import CollectiveGroup, RankComparison, RankRow, RankWait, Straggler
 from nsysdiag.units import format_bytes, format_ns, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.ranks.facts import RankComparison, RankRow
+    from collections.abc import Sequence
+
     from nsysdiag.ranks.report import RanksReport
 
 
@@ -100,7 +117,7 @@ TRACES = (
 )
 GROUPS = (
     Column("Kind (communicator)", TEXT, lambda group: Cell(group.kind, tag=group.communicator or ""), head=True),
-    Column("Ranks", TEXT, lambda group: words.ranks_label(group.ranks), length=160),
+    Column("Ranks", TEXT, lambda group: _first_ranks(group.ranks), length=160),
     Column("Count", COUNT, "count"),
     Column("Transfer", TIME, "transfer_ns"),
     Column("Waits", TIME, "wait_ns"),
@@ -114,11 +131,11 @@ def devices(context: Context) -> Section | None:
     found = context.report.ranks
     if found is None:
         return None
-    blocks, compared = rank_blocks(found, context.causes, brief=True), found.basis
     longest = max((rank.span_ns for rank in found.ranks), default=0)
-    span = f"{words.basis_sentence(found)} At most {format_ns(longest)}."
-    scope = SectionScope(compared if compared in words.BASES else "window", span)
-    return Section("ranks", words.DEVICES_TITLE, blocks, words.gist(found), scope)
+    span = f"{BASES.get(found.basis, found.basis)} At most {format_ns(longest)}."
+    scope = SectionScope(found.basis if found.basis in BASES else "window", span)
+    gist = f"{counted(len(found.ranks), 'GPU')} compared, {counted(len(found.stragglers), 'straggler')}"
+    return Section("ranks", DEVICES_TITLE, rank_blocks(found, context.causes, brief=True), gist, scope)
 
 
 def sections(report: RanksReport) -> list[Section]:
@@ -146,8 +163,8 @@ def files(report: RanksReport) -> list[Part]:
 def rank_blocks(found: RankComparison, causes: Causes, *, brief: bool = False) -> list[Block]:
     """In the `brief` form, the terminal shows the ranks that are late most and why, without the pairs of ranks."""
     limit = Limit(page=MOST_ROWS, ticket=TOP_ROWS, summary=0 if brief else TOP_LINES, brief=0)
-    basis = words.basis_sentence(found)
-    facts = [words.imbalance_sentence(found), words.clock_sentence(found)]
+    basis = BASES.get(found.basis, found.basis)
+    facts = [imbalance_sentence(found), clock_sentence(found)]
     facts += [f"Not matched: {line}" for line in found.unmatched]
     return [
         Paragraph(found.sentence, "verdict"),
@@ -232,11 +249,10 @@ def _late(found: RankComparison, causes: Causes) -> Lines:
         line
         for late in found.stragglers
         for line in (
-            f"{words.straggler_sentence(late)}.",
-            words.more_sentence(late, causes),
-            words.meanwhile_sentence(late, causes),
+            straggler_sentence(late),
+            *([f"more than others: {reasons(late.more, causes)}"] if late.more else []),
+            *([f"while they waited: {reasons(late.meanwhile, causes)}"] if late.meanwhile else []),
         )
-        if line
     ]
     return Lines(lines, Limit(page=0, ticket=0, summary=3 * TOP_STRAGGLERS))
 
@@ -269,3 +285,109 @@ def _reasons(times: dict[str, int], causes: Causes) -> list[tuple[LegendEntry, i
     rows = [(legend_entry(some(name, ns, causes)), ns) for name, ns in by_time(times)]
     rest = sum(ns for _entry, ns in rows[MOST_REASONS:])
     return [*rows[:MOST_REASONS], *([(LegendEntry("Others", "idle", ""), rest)] if rest else [])] or None
+
+
+def _first_ranks(ranks: Sequence[str]) -> str:
+    """Ranks by name; of many the first ones and a number."""
+    more = f" and {len(ranks) - MOST_NAMED:,} more" if len(ranks) > MOST_NAMED else ""
+    return ", ".join(ranks[:MOST_NAMED]) + more
+
+
+# In sentences.
+
+MOST_SAID, LEAST_SAID, MOST_NAMED = 3, 0.01, 6
+TITLE = "Rank comparison"
+DEVICES_TITLE = "GPU comparison"
+COMPARED = {
+    "compute_ns": "compute",
+    "exposed_comm_ns": "exposed communication",
+    "exposed_copy_ns": "exposed copies",
+    "idle_ns": "idle",
+}
+BASES = {
+    "collectives": "From the end of the first to the end of the last collective common to all ranks.",
+    "iterations": "From the first to the last iteration.",
+    "window": "Each rank's whole window: no collective common to all ranks was found.",
+}
+
+
+def imbalance_sentence(found: RankComparison) -> str:
+    """How far the ranks are from even, and who has most and least to do."""
+    compared = {label: found.imbalance[name] for name, label in COMPARED.items() if name in found.imbalance}
+    shares = [f"{label} {format_share(share, 1)}" for label, share in compared.items()]
+    ends = f"; {found.slowest} has most time of its own, {found.fastest} least" if found.slowest else ""
+    return f"Imbalance, (largest - smallest) / mean: {', '.join(shares)}{ends}."
+
+
+def straggler_sentence(late: Straggler) -> str:
+    """How often and how long a rank was late."""
+    return (
+        f"{late.rank}: late for {late.late:,} of {counted(late.of, 'collective')}, by {format_ns(late.late_ns)} in all "
+        f"and {format_ns(late.worst_ns)} at worst, at {instant(late.worst_start_ns)}; the others waited "
+        f"{format_ns(late.caused_ns)} for it ({confidence_word(late.confidence)})."
+    )
+
+
+def reasons(times: dict[str, int], causes: Causes) -> str:
+    """Times by work or cause, most first, with their shares: `Host code 1.20 s (80.0%), Compute 300 ms (20.0%)`."""
+    whole = sum(times.values())
+    rows = [(some(name, ns, causes).label, ns) for name, ns in by_time(times)]
+    shown = [row for at, row in enumerate(rows[:MOST_SAID]) if not at or row[1] >= LEAST_SAID * whole]
+    told = [f"{label} {format_ns(ns)} ({format_share(ns, whole)})" for label, ns in shown]
+    rest = sum(ns for _, ns in rows[len(shown) :])
+    return ", ".join([*told, *([f"{format_ns(rest)} of others"] if rest else [])]) or "nothing known"
+
+
+def clock_sentence(found: RankComparison) -> str:
+    """How the clocks were brought together, with the error of it."""
+    if found.clock_error_ns is None:
+        return f"Clocks: {found.clock}; their offset is unknown, so late ranks are not reported across them."
+    several = len({row.file for row in found.ranks}) > 1
+    error = f", give or take {format_ns(found.clock_error_ns)}" if found.clock_error_ns or several else ""
+    return f"Clocks: {found.clock}{error}."
+
+
+# The tables of a comparison of ranks.
+
+
+def _listed(times: dict[str, int]) -> str:
+    return ";".join(f"{name}:{ns}" for name, ns in by_time(times))
+
+
+RANK_COLUMNS = columns(
+    RankRow,
+    """
+    device rank file offset_ns offset_error_ns span_start_ns span_ns compute_ns exposed_comm_ns exposed_copy_ns idle_ns
+    collectives matched transfer_ns wait_ns late late_ns caused_ns drift_ppm
+    """,
+)
+_TABLES: tuple[RecordTable[RankComparison, Any], ...] = (
+    RecordTable("ranks", RANK_COLUMNS, lambda found: found.ranks),
+    RecordTable(
+        "collectives",
+        (
+            *columns(CollectiveGroup, "kind communicator"),
+            RecordColumn[CollectiveGroup]("ranks", "text", lambda group: ";".join(group.ranks)),
+            *columns(CollectiveGroup, "count transfer_ns wait_ns spread_ns late"),
+        ),
+        lambda found: found.groups,
+    ),
+    RecordTable(
+        "stragglers",
+        (
+            *columns(Straggler, "rank late of late_ns caused_ns worst_start_ns worst_ns confidence"),
+            RecordColumn[Straggler]("more_ns", "text", lambda late: _listed(late.more)),
+            RecordColumn[Straggler]("meanwhile_ns", "text", lambda late: _listed(late.meanwhile)),
+        ),
+        lambda found: found.stragglers,
+    ),
+    RecordTable(
+        "waits",
+        (
+            *columns(RankWait, "rank late_rank wait_ns"),
+            RecordColumn[RankWait]("causes_ns", "text", lambda wait: _listed(wait.causes)),
+        ),
+        lambda found: found.waits,
+    ),
+)
+BY_NAME = {table.name: table for table in _TABLES}

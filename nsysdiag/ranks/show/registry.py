@@ -8,12 +8,11 @@ from nsysdiag.document.blocks import Document
 from nsysdiag.document.markdown import markdown_document
 from nsysdiag.document.text import text_document
 from nsysdiag.document.words import counted
-from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats import RenderOptions
 from nsysdiag.formats.html.page import document
 from nsysdiag.formats.tables import csv_of
 from nsysdiag.ranks.report import RanksReport
-from nsysdiag.ranks.show.blocks import files, sections
-from nsysdiag.ranks.show.words import BY_NAME, TITLE
+from nsysdiag.ranks.show.blocks import BY_NAME, TITLE, files, sections
 from nsysdiag.record import to_json
 from nsysdiag.units import format_bytes
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from nsysdiag.document.blocks import Detail, Document, Name, Paragraph, Part, Section
 from nsysdiag.document.markdown import markdown_of, markdown_page
 from nsysdiag.document.text import text_of, text_page, wide_enough
-from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats import RenderOptions
 from nsysdiag.formats.html.page import document
 from nsysdiag.record import to_json
 from nsysdiag.replay.facts import WhatIf

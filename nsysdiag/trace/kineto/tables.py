@@ -21,6 +21,7 @@ from bisect import bisect
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from nsysdiag.trace.format import MARK, OF_ROCM, RECORDER
 from nsysdiag.trace.kineto.events import (
     CALLS,
     NO_ARGS,
@@ -29,6 +30,7 @@ from nsysdiag.trace.kineto.events import (
     WORK,
     Event,
     KinetoTrace,
+    Owners,
     by_category,
     category_of,
     correlation_of,
@@ -36,11 +38,10 @@ from nsysdiag.trace.kineto.events import (
     first_ns,
     notes,
     number,
+    process_of,
     read_trace,
 )
-from nsysdiag.trace.kineto.file import MARK, OF_ROCM, RECORDER
 from nsysdiag.trace.kineto.functions import FRAME, Recorded, base_name, functions_at, stretches
-from nsysdiag.trace.kineto.processes import Owners, process_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence

@@ -11,21 +11,8 @@ import numpy as np
 from nsysdiag.limits import short_name
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, Schema, looked_at
 from nsysdiag.trace.columns import Columns, TextColumn, Values, defaults
-from nsysdiag.trace.parquet.file import errors
-from nsysdiag.trace.parquet.values import (
-    cells,
-    chosen_in,
-    columns_of,
-    combined,
-    groups,
-    integers,
-    mask_of,
-    nulls,
-    read_groups,
-    reals,
-    refuse_foreign,
-    release,
-)
+from nsysdiag.trace.parquet.values import cells, combined, integers, nulls, reals
+from nsysdiag.trace.query import Choice, Chosen, ChosenRows, TimeLimit
 from nsysdiag.trace.reader import Buffers, Pair, SplitBuffers
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType, table_spec
 
@@ -33,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from nsysdiag.arrays.intervals import BoolArray, IntArray
-    from nsysdiag.trace.parquet.file import TableFile
-    from nsysdiag.trace.query import Choice, ChosenPairs, LongTexts, TimeLimit
+    from nsysdiag.trace.parquet.folder import TableFile
+    from nsysdiag.trace.query import ChosenPairs, LongTexts
 
 
 # The primary keys that tables have in SQLite exports: Parquet files tell none.
@@ -142,22 +129,14 @@ class ParquetDatabase:
         self, table: FoundTable, columns: Sequence[ColumnSpec], choices: Sequence[Choice]
     ) -> Iterator[tuple[dict[str, Any], int]]:
         """The columns of the file, by name, of some row groups at a time, chosen rows only, and how many these are."""
-        file = self._files[table.name]
         wanted = list(dict.fromkeys(name for column in columns for name in _sources(table, column)))
-        keys = list(dict.fromkeys(name for choice in choices for name in columns_of(table, choice))) or wanted[:1]
-        refuse_foreign(table.name, file.schema, [*wanted, *keys])
-        with file.opened() as opened:
-            for places, first, rows in groups(file, table, choices):
-                if not choices:
-                    yield read_groups(opened, places, wanted), rows
-                    continue
-                known = read_groups(opened, places, keys)
-                mask = np.logical_and.reduce([chosen_in(known, table, choice, first, rows) for choice in choices])
-                count = int(np.count_nonzero(mask))
-                if count:
-                    part = read_groups(opened, places, wanted)
-                    yield part if count == rows else _filtered(part, mask), count
-        release()
+        keys = list(dict.fromkeys(name for choice in choices for name in choice.columns))
+
+        def chosen(known: dict[str, Any], first: int, rows: int) -> BoolArray:
+            mask: BoolArray = np.logical_and.reduce([_chosen(choice, known, first, rows) for choice in choices])
+            return mask
+
+        return self._files[table.name].parts(wanted, keys, chosen if choices else None)
 
     def _note(self, table: FoundTable, odd: _Odd) -> None:
         for name, count in odd.items():
@@ -221,13 +200,13 @@ def _found_table(name: str, file: TableFile) -> FoundTable:
 
 def _bound(name: str, file: TableFile) -> int:
     """The number of rows, or the largest id of a table that is keyed by it."""
-    keys = key_of(name)
-    if len(keys) != 1 or keys[0] not in file.leaves:
+    import pyarrow as pa
+
+    key, *others = key_of(name) or ("",)
+    if others or key not in file.schema.names or not pa.types.is_integer(file.schema.field(key).type):
         return file.rows
-    with errors(file.path):
-        found = file.statistics(keys[0])
-    known = [each.high for each in found if each is not None]
-    return max(known) if known and len(known) == len(found) else file.rows
+    largest = max(int(integers(part[key], 0)[0].max(initial=0)) for part, _ in file.parts([key]))
+    return largest or file.rows
 
 
 def _sources(table: FoundTable, spec: ColumnSpec) -> list[str]:
@@ -237,6 +216,18 @@ def _sources(table: FoundTable, spec: ColumnSpec) -> list[str]:
     return [each.name for each in found if each is not None]
 
 
-def _filtered(part: Mapping[str, Any], mask: BoolArray) -> dict[str, Any]:
-    chosen = mask_of(mask)
-    return {name: column.filter(chosen) for name, column in part.items()}
+def _chosen(choice: Choice, columns: Mapping[str, Any], first: int, rows: int) -> BoolArray:
+    """Which of `rows` rows, from the row `first` of the table on, are chosen. `columns` holds those of the choice."""
+    if isinstance(choice, ChosenRows):
+        return np.isin(np.arange(first + 1, first + rows + 1), choice.ids)
+    values = [integers(columns[name], 0)[0] for name in choice.columns]
+    known = [~nulls(columns[name]) for name in choice.columns]
+    if isinstance(choice, TimeLimit):
+        start, end = values[0], values[-1]
+        begun: BoolArray = known[0] & (start < choice.high)
+        # A row whose end is unknown may last.
+        return begun & ((start >= choice.low) if len(values) == 1 else (end > choice.low) | ~known[-1])
+    ids = [choice.ids] if isinstance(choice, Chosen) else list(zip(*choice.pairs, strict=True))
+    sides = [np.isin(value, np.asarray(each)) & there for value, each, there in zip(values, ids, known, strict=True)]
+    chosen: BoolArray = np.logical_and.reduce(sides)
+    return chosen

@@ -6,20 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nsysdiag.messages import InputError, printable
-from nsysdiag.shortage import has_room
-from nsysdiag.trace.parquet.file import AGAIN_HINT
-from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, TimeLimit
 from nsysdiag.trace.reader import to_integer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     import numpy.typing as npt
 
     from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
-    from nsysdiag.trace.catalog import FoundTable
-    from nsysdiag.trace.parquet.file import Statistics, TableFile
     from nsysdiag.trace.tables import ColumnSpec
 
 
@@ -42,12 +34,13 @@ def nulls(column: Any) -> BoolArray:
     return found
 
 
-def mask_of(chosen: BoolArray) -> Any:
-    """A mask as a boolean Arrow array."""
+def filtered(columns: dict[str, Any], chosen: BoolArray) -> dict[str, Any]:
+    """The chosen rows of each column."""
     import pyarrow as pa
 
     bits = pa.py_buffer(np.packbits(chosen, bitorder="little"))
-    return pa.Array.from_buffers(pa.bool_(), len(chosen), [None, bits])
+    mask = pa.Array.from_buffers(pa.bool_(), len(chosen), [None, bits])
+    return {name: column.filter(mask) for name, column in columns.items()}
 
 
 def release() -> None:
@@ -190,132 +183,3 @@ def is_foreign(kind: Any) -> bool:
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     found = pa.types.is_nested(inner) or pa.types.is_temporal(inner) or isinstance(inner, pa.BaseExtensionType)
     return bool(found)
-
-
-def refuse_foreign(table: str, schema: Any, names: Iterable[str]) -> None:
-    """Raise InputError where a column is foreign."""
-    for name in names:
-        kind = schema.field(name).type
-        if is_foreign(kind):
-            raise InputError(
-                f"table {table}: column '{printable(name)}' holds values of type {printable(str(kind))[:64]}, "
-                "which no export has",
-                hint=AGAIN_HINT,
-            )
-
-
-# Which rows of a Parquet table are read: row groups whose statistics rule them out are not looked at.
-
-GROUP_ROWS = 1 << 16
-"""So many rows are read at once: nsys writes groups of 2,048, and each read has its price. Four times as many left the
-cache of a core: 4,000,000 rows took 0.31 instead of 0.23 s of CPU time."""
-CELL_BYTES = 16
-"""A number as it is read, and as it is kept."""
-UNSIGNED = 1 << 63
-"""From here on an unsigned number of the file is a negative one here."""
-
-
-def columns_of(table: FoundTable, choice: Choice) -> list[str]:
-    """The columns of the file that tell whether a row is chosen."""
-    if isinstance(choice, ChosenRows):
-        return []
-    if isinstance(choice, Chosen):
-        names = [choice.column]
-    elif isinstance(choice, ChosenPairs):
-        names = list(choice.columns)
-    else:
-        names = [choice.start] if choice.start == choice.end else [choice.start, choice.end]
-    return [found.name for name in names if (found := table.column(name)) is not None]
-
-
-def chosen_in(columns: dict[str, Any], table: FoundTable, choice: Choice, first: int, rows: int) -> BoolArray:
-    """Which of `rows` rows are chosen: those from the row `first` of the table on, of which `columns` holds what
-    `columns_of` names."""
-    if isinstance(choice, ChosenRows):
-        found = np.zeros(rows, np.bool_)
-        at = np.asarray(choice.ids, np.int64) - 1 - first
-        found[at[(at >= 0) & (at < rows)]] = True
-        return found
-    names = columns_of(table, choice)
-    values = [integers(columns[name], 0)[0] for name in names]
-    known = [~nulls(columns[name]) for name in names]
-    if isinstance(choice, TimeLimit):
-        return _within(choice, values, known)
-    ids = [choice.ids] if isinstance(choice, Chosen) else list(zip(*choice.pairs, strict=True))
-    sides = [np.isin(value, np.asarray(each)) & there for value, each, there in zip(values, ids, known, strict=True)]
-    chosen: BoolArray = np.logical_and.reduce(sides)
-    return chosen
-
-
-def _within(choice: TimeLimit, values: list[IntArray], known: list[BoolArray]) -> BoolArray:
-    """A row whose end is unknown may last."""
-    start, end = values[0], values[-1]
-    found: BoolArray = known[0] & (start < choice.high)
-    if choice.start == choice.end:
-        return found & (start >= choice.low)
-    return found & ((end > choice.low) | ~known[-1])
-
-
-def groups(file: TableFile, table: FoundTable, choices: Sequence[Choice]) -> Iterator[tuple[list[int], int, int]]:
-    """The row groups that may hold chosen rows, in batches of consecutive ones: their indices, their first row, and
-    their number of rows."""
-    possible = np.ones(file.metadata.num_row_groups, np.bool_)
-    for choice in choices:
-        possible &= _possible(file, table, choice)
-    places: list[int] = []
-    first = rows = at = 0
-    for place, is_possible in enumerate(possible.tolist()):
-        group_rows = file.metadata.row_group(place).num_rows
-        if places and (not is_possible or rows >= GROUP_ROWS):
-            yield places, first, rows
-            places, rows = [], 0
-        if is_possible:
-            first = at if not places else first
-            places.append(place)
-            rows += group_rows
-        at += group_rows
-    if places:
-        yield places, first, rows
-
-
-def _possible(file: TableFile, table: FoundTable, choice: Choice) -> list[bool]:
-    """For each row group whether it may hold chosen rows, as far as its statistics tell."""
-    if isinstance(choice, TimeLimit):
-        starts, ends = (_statistics(file, table, name) for name in (choice.start, choice.end))
-        return [_reaches(choice, start, end) for start, end in zip(starts, ends, strict=True)]
-    if isinstance(choice, Chosen):
-        ids = np.asarray(choice.ids, np.int64)
-        found = _statistics(file, table, choice.column)
-        return [each is None or bool(np.any((ids >= each.low) & (ids <= each.high))) for each in found]
-    return [True] * file.metadata.num_row_groups
-
-
-def _reaches(choice: TimeLimit, start: Statistics | None, end: Statistics | None) -> bool:
-    """Whether rows with these starts and ends may reach into the time; a row whose end is unknown may last."""
-    if start is not None and start.low >= choice.high:
-        return False
-    if end is None:
-        return True
-    return end.high >= choice.low if choice.start == choice.end else end.high > choice.low or end.nulls > 0
-
-
-def _statistics(file: TableFile, table: FoundTable, name: str) -> list[Statistics | None]:
-    """See TableFile.statistics; None too where values are so large that they are negative ones here."""
-    column = table.column(name)
-    if column is None:
-        return [None] * file.metadata.num_row_groups
-    return [None if each is None or each.high >= UNSIGNED else each for each in file.statistics(column.name)]
-
-
-def read_groups(opened: Any, places: list[int], names: list[str]) -> dict[str, Any]:
-    """Columns of consecutive row groups. Raises MemoryError if memory is short, ValueError if the number of rows is not
-    that of the footer."""
-    if not names:
-        return {}
-    rows = sum(opened.metadata.row_group(place).num_rows for place in places)
-    if not has_room(rows * len(names) * CELL_BYTES):  # a small file may list any number of rows
-        raise MemoryError(f"Unable to allocate {rows * len(names) * CELL_BYTES} bytes")
-    read = opened.read_row_groups(places, columns=names, use_threads=False)
-    if read.num_rows != rows:
-        raise ValueError(f"its footer lists {rows:,} rows, its pages hold {read.num_rows:,}")
-    return {name: read.column(name) for name in names}

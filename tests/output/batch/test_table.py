@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from nsysdiag.formats import RenderOptions
 from nsysdiag.formats.batch.entries import MOST_ROWS, headline, render, rows
-from nsysdiag.formats.format import RenderOptions
 from tests.output.batch_samples import BATCHES, entry, summary
 
 WIDTHS = (60, 80, 120)

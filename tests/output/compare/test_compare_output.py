@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from nsysdiag.comparison.facts import Comparison, Move, Step
 from nsysdiag.comparison.show import words
 from nsysdiag.comparison.show.registry import RENDERERS
-from nsysdiag.comparison.show.views import OTHERS, levels, lone_findings, matrix, split, timelines, waterfall
+from nsysdiag.comparison.show.views import OTHERS, lone_findings, matrix, split, timelines, waterfall
 from nsysdiag.document.names import visible
 from nsysdiag.document.svg import group_widths, waterfall_steps
 from nsysdiag.document.view import Causes
@@ -101,18 +101,18 @@ class TestWaterfall:
     @every_sample
     def test_steps_lead_from_before_to_after(self, sample: str) -> None:
         for found in COMPARISONS[sample]().devices:
-            ends = [found.length.before_ns, *(step.to_ns for step in levels(found, 3))]
-            starts = [step.from_ns for step in levels(found, 3)]
-            assert starts == ends[:-1]
+            before, *steps, _after = waterfall(found, Causes(CAUSES), 3).bars
+            assert [step.from_ns for step in steps] == [step.to_ns for step in (before, *steps)][:-1]
 
     def test_small_steps_are_one(self) -> None:
         steps = [Step(id=id, change_ns=ns) for id, ns in (("sync", -1000), ("a", 9), ("b", -8), ("c", 1))]
-        found = levels(replace(device(), waterfall=steps), 10)
-        assert [(step.id, step.count, step.change_ns) for step in found] == [("sync", 1, -1000), ("", 3, 2)]
+        found = waterfall(replace(device(), waterfall=steps), Causes(CAUSES), 10)
+        assert [(bar.label, bar.ns) for bar in found.bars[1:-1]] == [("Synchronization", -1000), ("3 smaller steps", 2)]
 
     def test_a_single_small_step_keeps_its_name(self) -> None:
-        found = levels(replace(device(), waterfall=[Step(id="sync", change_ns=-1000), Step(id="a", change_ns=9)]), 10)
-        assert [step.id for step in found] == ["sync", "a"]
+        steps = [Step(id="sync", change_ns=-1000), Step(id="a", change_ns=9)]
+        found = waterfall(replace(device(), waterfall=steps), Causes(CAUSES), 10)
+        assert [bar.label for bar in found.bars[1:-1]] == ["Synchronization", "a"]
 
     def test_a_bar_begins_where_the_one_before_it_ended(self) -> None:
         bars = waterfall_steps(waterfall(device(), Causes(CAUSES)))

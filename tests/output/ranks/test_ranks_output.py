@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from nsysdiag.document.view import Causes
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.tables import FORMULA_STARTS
-from nsysdiag.ranks.show import words
+from nsysdiag.ranks.show import blocks
 from nsysdiag.ranks.show.registry import RENDERERS, TABLES, tables
 from tests.output.page import Element, parse
 from tests.output.rank_samples import comparison, ranks_report
@@ -139,18 +139,18 @@ class TestPage:
 
 class TestWords:
     def test_unknown_clocks(self) -> None:
-        said = words.clock_sentence(
+        said = blocks.clock_sentence(
             replace(comparison(), clock="by the session start times alone", clock_error_ns=None)
         )
         assert said.endswith("their offset is unknown, so late ranks are not reported across them.")
 
     def test_one_clock_has_no_error(self) -> None:
         found = replace(comparison(), clock="one file, one clock", clock_error_ns=0)
-        assert words.clock_sentence(found) == "Clocks: one file, one clock."
+        assert blocks.clock_sentence(found) == "Clocks: one file, one clock."
 
     def test_reasons_are_cut_short_and_add_up(self) -> None:
         times = {"compute": 50, "exposed_comm": 20, "a": 15, "b": 10, "c": 5}
-        assert words.reasons(times, Causes([])) == (
+        assert blocks.reasons(times, Causes([])) == (
             "Compute 50 ns (50.0%), Exposed communication 20 ns (20.0%), a 15 ns (15.0%), 15 ns of others"
         )
 

@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 
 from nsysdiag.arrays.groups import from_planes
-from nsysdiag.document.packed import unpack_lanes
 from nsysdiag.document.svg import lane_paths
 from nsysdiag.document.view import Causes
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.html.assets import Blob, unpacked
-from nsysdiag.formats.html.timeline import _gaps_sentence
-from nsysdiag.formats.html.timeline_lanes import FEWEST_GAPS, MOST_GAPS, DrawnGaps, drawn_gaps, still_lanes
+from nsysdiag.formats.html.timeline import _gaps_sentence, still_lanes
+from nsysdiag.formats.html.timeline_data import FEWEST_GAPS, MOST_GAPS, DrawnGaps, drawn_gaps
 from nsysdiag.messages import InputError
 from nsysdiag.report import Hop, Root, Thread
 from nsysdiag.saved import unpack
@@ -302,13 +301,6 @@ class TestDamage:
         assert [column.tolist() for column in unpack(whole)] == [[0, 20, 40], [10, 5, 7], [0, 0, 0]]
         with pytest.raises(InputError, match="damaged"):
             unpack(msgspec.structs.replace(whole, **changes))
-
-    def test_lanes_without_a_level_coarse_enough_or_of_no_base64(self) -> None:
-        levels = timeline(0, 100)
-        assert unpack_lanes(levels, levels.levels[-1].buckets - 1) is None
-        broken = msgspec.structs.replace(levels.levels[-1], idle="!")
-        with pytest.raises(InputError, match="cannot be read"):
-            unpack_lanes(msgspec.structs.replace(levels, levels=[broken]), broken.buckets)
 
     def test_gaps_that_are_no_base64(self) -> None:
         whole = pack([(0, 10, 0)], ["sync"])

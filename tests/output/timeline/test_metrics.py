@@ -25,20 +25,20 @@ def curves(*metrics: SimpleNamespace) -> tuple[list[dict[str, Any]], list[list[i
     """The curves of a device with these metrics, and their values."""
     counters = SimpleNamespace(metrics=list(metrics), start_ns=100, end_ns=400, buckets=3)
     blob = Blob()
-    found = list(metric_curves(SimpleNamespace(gpu_metrics=counters), blob))  # type: ignore[arg-type]
+    found: list[dict[str, Any]] = metric_curves(SimpleNamespace(gpu_metrics=counters), blob, 100)  # type: ignore[arg-type]
     block = zlib.decompress(from_carried(blob.text()))
-    values = [np.frombuffer(block[offset : offset + size], "<i2").tolist() for _, (offset, size) in found]
-    return [curve for curve, _ in found], values
+    places = [curve["series"] for curve in found]
+    return found, [np.frombuffer(block[offset : offset + size], "<i2").tolist() for offset, size in places]
 
 
 def test_a_device_without_counters_has_none() -> None:
-    assert list(metric_curves(device(), Blob())) == []
+    assert metric_curves(device(), Blob(), 0) == []
 
 
 def test_shares_and_clocks() -> None:
     found, values = curves(counted(0, 500, -1), counted(1410, 1410, 1200, title="GPC clock", unit="Hz"))
     assert [(curve["title"], curve["share"]) for curve in found] == [("SM active", True), ("GPC clock", False)]
-    assert (found[0]["start"], found[0]["end"], found[0]["buckets"]) == (100, 400, 3)
+    assert (found[0]["start"], found[0]["end"], found[0]["buckets"]) == (0, 300, 3)
     assert values == [[0, 500, -1], [1410, 1410, 1200]]
 
 

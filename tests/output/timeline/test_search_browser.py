@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import nsysdiag
-from nsysdiag.iterations.steps import steady_steps
+from nsysdiag.iterations.report import steady_steps
 from tests.output.browser import Browser
 from tests.output.samples import HOSTILE, MS, SAMPLES, device, report
 from tests.output.timeline.driven import FIRST_GAP, PRESS, WHOLE, Timeline, written

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.iterations.steps import steady_steps
+from nsysdiag.iterations.report import steady_steps
 from nsysdiag.report import Report
 from tests.builder import TraceBuilder
 from tests.ledger.traces import report_of

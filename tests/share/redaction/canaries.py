@@ -17,7 +17,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from nsysdiag.document.one_line import command_of
-from nsysdiag.formats.format import FORMATS, RenderOptions
+from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.tables import tables
 from nsysdiag.share.names import is_public_function
 

@@ -12,7 +12,7 @@ import pytest
 
 from nsysdiag import pipeline
 from nsysdiag.document.one_line import command_of
-from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats import RenderOptions
 from nsysdiag.ranks.pipeline import analyze_ranks
 from nsysdiag.ranks.show.registry import RENDERERS, tables
 from nsysdiag.record import to_json

@@ -31,7 +31,8 @@ _NAMES = {
 }
 _WORD = re.compile(r"[^\W\d_]+")
 _ROOT = Path(__file__).parents[3]
-_SOURCES = [*_ROOT.glob("nsysdiag/**/*.py"), *_ROOT.glob("templates/**/*.html"), *_ROOT.glob("templates/**/*.js")]
+_OF_THE_PROGRAM = ("nsysdiag/**/*.py", "nsysdiag/data/**/*.toml", "templates/**/*.html", "templates/**/*.js")
+_SOURCES = [path for pattern in _OF_THE_PROGRAM for path in _ROOT.glob(pattern)]
 OWN = frozenset(word for each in _SOURCES for word in _WORD.findall(each.read_text(encoding="utf-8").lower()))
 """Every word of the program itself."""
 _TEXTS = {"NVTX_EVENTS": "text", "PROCESSES": "name", "TARGET_INFO_SYSTEM_ENV": "value"}

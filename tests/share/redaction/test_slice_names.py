@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nsysdiag.events.callchains import origin_of, origin_of_python
 from nsysdiag.events.identity import is_of_nsys
 from nsysdiag.gap_groups.groups import normal_range
-from nsysdiag.iterations.happened import OPERATOR
+from nsysdiag.iterations.named import OPERATOR
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.names import pseudonym
 from nsysdiag.share.names import Names

@@ -1,1 +1,0 @@
-"""Collectives and MPI calls: how much of them is exposed."""

@@ -1,0 +1,210 @@
+"""Steps of any length and any work, from one wait of the host to the next.
+
+```
+thread    |launch a a b|wait  |launch c a|wait |launch b b c a|wait      |
+device         |a a b|          |c a|            |b b c a|
+steps          |----------------|----------------|-----------------------|
+```
+
+Nothing that runs on the device comes once in each of them. That the host waits is all that shows where one ends.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.rows import RowsOf
+from nsysdiag.iterations.happened import Happened, anchor_of
+from nsysdiag.iterations.loop import FEWEST, Called, Inner, Loop, median_of
+from nsysdiag.iterations.outer import REGULAR, RepeatCounts
+
+FEWEST_WAITS = 20
+"""Fewer waits may come for any reason."""
+LEAST_REACH = 0.5
+"""Of the time: waits over less of it are not those of its loop."""
+FEWEST_KERNELS = 2
+"""In a repeat: who waits for each kernel makes no steps of them."""
+OFTEN, MOSTLY = 0.1, 0.8
+"""Kernels come again if so many repeats have them; such are so many of all kernels, at least."""
+BOTH = 0.8
+"""Of the repeats: so many take input and give results where they are those of requests."""
+MOST_WAITS_OF_A_STEP = 4
+SIZES = 16
+"""Times the bytes of another one: a copy of another kind, such as a result and no flag."""
+HOST_WAIT, READ_BACK = "host wait", "read-back"
+
+
+class _HostWaits(Struct, frozen=True):
+    """Waits of the host between kernels: where the next operation starts, and what kind of wait it was: a number of a
+    call, or of a size of copies to the host, which are below 0."""
+
+    starts: IntArray
+    kind: IntArray
+
+    @classmethod
+    def of(cls, happened: Happened, device: DeviceTimeline, issued: IntArray) -> _HostWaits:
+        """Those without a kernel between them are one, of the kind of the last."""
+        order = np.argsort(issued, kind="stable")
+        code = happened.code[order]
+        waits = np.flatnonzero(np.isin(happened.code, list(happened.waits)))
+        downloads = np.flatnonzero(np.isin(code, list(happened.downloads)))
+        size = device.operations.size[happened.operations[order[downloads]]]
+        behind = np.append(np.searchsorted(issued[order], happened.time[waits]), downloads + 1)
+        kind = np.append(happened.code[waits], -1 - np.floor(np.log(np.maximum(size, 1)) / np.log(SIZES)))
+        by_time = np.lexsort((kind, behind))
+        behind, kind = behind[by_time], kind[by_time].astype(np.int64)
+        kernels = np.append(0, np.cumsum(np.isin(code, list(happened.kernels))))[behind]
+        kept = np.append(np.diff(kernels) > 0, True)[: len(kernels)] & (behind < len(order)) & (kernels > 0)
+        starts, first = np.unique(happened.time[order[behind[kept]]], return_index=True)
+        return cls(starts, kind[kept][first])
+
+    def period(self) -> int:
+        """After how many waits the kinds come again, 1 where all are alike, or nothing shows a longer period."""
+        for each in range(2, MOST_WAITS_OF_A_STEP + 1):
+            same = float((self.kind[each:] == self.kind[:-each]).mean())
+            if same >= REGULAR and float((self.kind[1:] == self.kind[:-1]).mean()) < 1 - REGULAR / each:
+                return each
+        return 1
+
+
+def by_wait(happened: Happened, device: DeviceTimeline, whole: Intervals) -> Loop | None:
+    """The loop, in doubt unless its repeats take input and give results: several may be a step. None where the host
+    hardly waits, or the repeats have nothing in common."""
+    issued = happened.issued_at[happened.operations]
+    if not len(issued) or (issued < 0).any():
+        return None
+    waits, end = _HostWaits.of(happened, device, issued), int(whole.end[-1])
+    if len(waits.starts) < FEWEST_WAITS or end - int(waits.starts[0]) < LEAST_REACH * whole.total():
+        return None
+    each = waits.period()
+    first = _first(waits, each, happened)
+    starts = waits.starts[first::each]
+    if first == each - 1:
+        starts = np.append(happened.time[int(np.argmin(issued))], starts)
+    found = RepeatCounts.of(happened, starts, None, end)
+    if not _repeats(found, happened):
+        return None
+    read = _in_most(happened.downloads, found)
+    loop = happened.loop_from(Called(label=READ_BACK if read else HOST_WAIT), starts, end)
+    if each > 1:
+        return loop.with_inner(Inner(loop.called, each, median_of(np.diff(waits.starts))))
+    return loop if read and _in_most(happened.uploads, found) else replace(loop, certain=False)
+
+
+def _first(waits: _HostWaits, each: int, happened: Happened) -> int:
+    """Behind which wait of a period a step begins: where the device is idle for longest."""
+    before = np.searchsorted(happened.time[: len(happened.end)], waits.starts)
+    idle = waits.starts - np.maximum.accumulate(happened.end)[np.maximum(before - 1, 0)]
+    return int(np.argmax([np.median(idle[at::each]) for at in range(each)]))
+
+
+def _repeats(found: RepeatCounts, happened: Happened) -> bool:
+    """Whether repeats have several kernels, mostly such as others have too."""
+    kernels = [count for code, count in found.count.items() if code in happened.kernels]
+    again = sum(int(count.sum()) for count in kernels if float((count > 0).mean()) >= OFTEN)
+    total = sum(kernels, start=np.zeros(found.size, np.int64))
+    return float(np.median(total)) >= FEWEST_KERNELS and again >= MOSTLY * int(total.sum())
+
+
+def _in_most(codes: frozenset[int], found: RepeatCounts) -> bool:
+    """Whether some of these are in most repeats."""
+    held = sum((found.count[code] for code in codes if code in found.count), start=np.zeros(found.size, np.int64))
+    return float((held > 0).mean()) >= BOTH
+
+
+# Steps of several kinds in one loop, as those of a server: most decode, now and then one prefills.
+#
+# ```
+# steps     |d |d |d |p    |d |d |p    |p    |d |d |d |p    |d |
+# kinds      1  1  1  2     1  1  2     2     1  1  1  2     1
+# ```
+
+FEWEST_TURNS = 3
+"""So many times a kind of step comes between others: twice may be two phases around a third."""
+MOST_OF_STEPS = 0.5
+"""Of all steps: a kind that is more of them is the usual one."""
+LONGEST_NAMES, MOST_CELLS = 32, 4_000_000
+"""Names that can be the longest of a step, and times of names in steps that are added up: 32 MB."""
+AS_OFTEN, REACH = 0.95, 0.8
+"""Of the steps of a loop so many exchange data with the host alike. It takes such a share of the time of its device."""
+MOST_TRIED = 20
+
+
+def longest_in(steps: Intervals, spans: Intervals, code: IntArray) -> IntArray:
+    """The code that takes most of the time of each step, 0 where none of the longest does, or there are too many steps.
+    `code` is that of each span, which belongs to the step that it begins in."""
+    total = np.bincount(code, spans.end - spans.start)
+    names = min(LONGEST_NAMES, len(total))
+    if len(steps) * (names + 1) > MOST_CELLS:
+        return np.zeros(len(steps), np.int64)
+    longest = np.argsort(-total, kind="stable")[:names]
+    place = np.full(len(total), names)
+    place[longest] = np.arange(names)
+    step = np.searchsorted(steps.start, spans.start, side="right") - 1
+    inside = (step >= 0) & (spans.start < steps.end[np.maximum(step, 0)])
+    cell = step[inside] * (names + 1) + place[code[inside]]
+    time = np.bincount(cell, (spans.end - spans.start)[inside], len(steps) * (names + 1))
+    found: IntArray = np.append(longest, 0)[time.reshape(len(steps), names + 1).argmax(axis=1)]
+    return found
+
+
+def take_turns(kinds: IntArray) -> bool:
+    """Whether one kind of step, less than half of all, comes again and again between others, and mostly fewer than five
+    in a row: so many are a phase."""
+    border = np.flatnonzero(np.diff(kinds, prepend=-1, append=-1))
+    first, length = border[:-1], np.diff(border)
+    for kind in np.unique(kinds).tolist():
+        run = length[kinds[first] == kind]
+        if len(run) >= FEWEST_TURNS and run.sum() < MOST_OF_STEPS * len(kinds) and np.median(run) < FEWEST:
+            return True
+    return False
+
+
+# A step of a server may take any time. It shows by what it exchanges with the host: input goes in, tokens come out.
+#
+# ```
+# copies      |u      d|u      d|u                d|u      d|
+# kernels     | g g g s| g g g s| p p p p p p p p s| g g g s|      s is once in each, whatever else there is
+# ```
+
+
+def by_exchange(happened: Happened, whole: Intervals) -> Loop | None:
+    """The loop from one of a kernel to the next: each repeat takes input and gives output once, and several kinds take
+    turns. None where the program updates weights: its steps may be several such."""
+    if happened.updates or not (happened.uploads and happened.downloads):
+        return None
+    count = len(happened.end)
+    time, code = happened.time[:count], happened.code[:count]
+    up, down = (time[np.isin(code, list(codes))] for codes in (happened.uploads, happened.downloads))
+    if min(len(up), len(down)) < FEWEST:
+        return None
+    rows = RowsOf(code)
+    often = [each for each in sorted(happened.kernels) if FEWEST < len(rows[each]) <= len(down) + 1]
+    for kernel in sorted(often, key=lambda each: -len(rows[each]))[:MOST_TRIED]:
+        starts = np.unique(time[rows[kernel]])
+        if float(np.ptp(starts)) < REACH * whole.total() or not (_alike(up, starts) and _alike(down, starts)):
+            continue
+        if take_turns(_kinds(starts, happened)):
+            return happened.loop_from(Called(anchor=anchor_of(kernel)), starts, int(whole.end[-1]))
+    return None
+
+
+def _alike(copies: IntArray, starts: IntArray) -> bool:
+    """Whether nearly all repeats have equally many of the copies, one at least."""
+    inside = np.diff(np.searchsorted(copies, starts))
+    usual = int(np.median(inside)) if len(inside) else 0
+    return usual > 0 and float((inside == usual).mean()) >= AS_OFTEN
+
+
+def _kinds(starts: IntArray, happened: Happened) -> IntArray:
+    count = len(happened.end)
+    codes, place = np.unique(happened.code[:count], return_inverse=True)
+    kernel = np.isin(codes, list(happened.kernels))
+    graph = kernel & (np.array([anchor_of(int(each)) for each in codes]) < 0)
+    kind = np.where(graph, int(graph.argmax()), np.arange(len(codes)))[place]
+    spans = Intervals(happened.time[:count], happened.end)[kernel[place]]
+    return longest_in(Intervals(starts[:-1], starts[1:]), spans, kind[kernel[place]])

@@ -1,0 +1,378 @@
+"""What the work of repeats shows: several steps in each, a longer loop around them, or no loop at all.
+
+Steps take turns with kernels of other names, as those of a solver with two buffers: a repeat may be several.
+
+```
+launches    |graph A   |graph B   |graph A   |graph B   |
+found       |                     |                     |       two steps, or four
+```
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec.structs import replace
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.events.calls import CallRows
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.identity import joint
+from nsysdiag.events.operations import Category
+from nsysdiag.events.rows import RowsOf, distinct, distinct_values
+from nsysdiag.iterations.begins import REGULAR, with_the_first
+from nsysdiag.iterations.begins import Sequence as Operations
+from nsysdiag.iterations.happened import HOST, Happened, Replays, anchor_of, category_of
+from nsysdiag.iterations.loop import NVTX, STEP, Inner, Loop, loop_of, median_of
+from nsysdiag.iterations.outer import LONGEST_EVEN, MOST_TOKENS, RepeatCounts, Special, judged
+from nsysdiag.trace.columns import Strings
+from nsysdiag.trace.enums import CopyKind
+
+MOST_PARTS = 4
+AS_LONG = 1.25
+"""Parts are alike where none takes so many times as long as another."""
+_KERNEL, _LAUNCH = -1, -2
+
+
+def perhaps_several(loop: Loop, replays: Replays, happened: Happened) -> Loop:
+    """The loop, in doubt where each repeat has several parts alike, but for the names of their kernels. Each part
+    launches a graph, or reads something back: kernels in a row are no steps without either."""
+    if loop.source == NVTX or not loop.certain or loop.inner is not None:
+        return loop
+    time = happened.time[: len(happened.end)]
+    borders = np.searchsorted(time, loop.starts)
+    size = np.diff(borders)
+    usual = int(np.median(size)) if len(size) else 0
+    same = np.flatnonzero(size == usual)
+    if not usual or len(same) < REGULAR * len(size):
+        return loop
+    first = borders[same]
+    kinds = _kinds(first[len(first) // 2] + np.arange(usual), replays, happened)
+    for parts in (parts for parts in range(2, MOST_PARTS + 1) if usual % parts == 0):
+        each = kinds.reshape(parts, -1)
+        if (each != each[0]).any() or not np.isin(each[0], [_LAUNCH, *happened.downloads]).any():
+            continue
+        begins = time[first[:, None] + each.shape[1] * np.arange(parts)]
+        length = np.median(np.diff(np.column_stack((begins, loop.starts[same + 1]))), axis=0)
+        if length.max() <= AS_LONG * length.min():
+            return replace(loop, inner=Inner(loop.called, parts, int(np.median(length))), certain=False)
+    return loop
+
+
+def _kinds(rows: IntArray, replays: Replays, happened: Happened) -> IntArray:
+    """What operations are, whatever their names: kernels, launches of graphs, or copies by their direction."""
+    code = happened.code[rows]
+    begins = np.isin(happened.operations[rows], replays.rows[replays.first]) | (category_of(code) == Category.GRAPH)
+    kernel = np.isin(code, list(happened.kernels))
+    return np.where(begins, _LAUNCH, np.where(kernel, _KERNEL, code))
+
+
+# What the trace shows of the device alone: repeats do the same work, or what they do comes again by chance. What comes
+# in some of them only, from time to time, may be the end of a longer step.
+#
+# ```
+# repeats     |a b c|a b c|a b c|a b c C|a b c|a b c|a b c|a b c|a b c C|     C is a `c` of a larger launch
+# ```
+
+SAME, IN_MOST = 0.8, 0.8
+"""Repeats are alike if so many of their operations are the usual ones, and if so many repeats are that."""
+FEWEST_REGULAR, FEW_REPEATS = 3, 10
+"""Kernels that come equally often in most repeats: so many show a loop, whatever else varies; not of few repeats."""
+FEWEST_OUTER, LEAST_EACH = 3, 4
+"""So many times something comes at every fourth repeat or less often."""
+MOST_CELLS = 8_000_000
+"""Counts of operations by repeat: of more, those of the most frequent operations are looked at."""
+
+
+def as_shown(loop: Loop, happened: Happened, device: DeviceTimeline, *, evaluates: bool) -> Loop:
+    """The loop, in doubt where its repeats may be one by chance, or parts of longer steps. Those from one wait of the
+    host to the next have been judged by these waits. `evaluates`: some steps are longer by an evaluation, which shows
+    where steps take input or update weights."""
+    if loop.source == NVTX or loop.called.label or loop.kind != STEP or not loop.certain or len(loop) < 2:
+        return loop
+    found = RepeatCounts.in_loop(loop, happened, int(loop.ends[-1]))
+    if not _shown(found, happened):
+        return replace(loop, certain=False)
+    if evaluates and any(found.usual.get(code) for code in happened.uploads | happened.updates):
+        return loop
+    longer = _longer(loop, found, happened, device)
+    return loop if longer is None else loop.in_doubt(max(round(len(loop) / len(longer)), 2), longer)
+
+
+def _shown(found: RepeatCounts, happened: Happened) -> bool:
+    """Whether repeats exchange data with the host, or update weights, or do the same, several operations: else they may
+    be one by chance."""
+    whole = slice(found.size - (found.size > FEWEST_OUTER))  # the last one may be cut
+    often = {code for code, usual in found.usual.items() if usual and _regular(found.count[code][whole], usual)}
+    if often & (happened.uploads | happened.downloads | happened.updates):
+        return True
+    if found.size >= FEW_REPEATS and len(often & happened.kernels) >= FEWEST_REGULAR:
+        return True
+    several = float(np.median(found.operations())) > 1
+    return several and float(_same(found)[whole].mean()) >= IN_MOST
+
+
+def _regular(count: IntArray, usual: int) -> bool:
+    return float((count == usual).mean()) >= IN_MOST
+
+
+def _same(found: RepeatCounts) -> BoolArray:
+    """Which repeats have mostly the usual operations, as often."""
+    held, every = np.zeros(found.size), np.zeros(found.size)
+    for code, count in found.count.items():
+        if code < HOST:
+            held += np.minimum(count, found.usual[code])
+            every += np.maximum(count, found.usual[code])
+    same: BoolArray = held >= SAME * every
+    return same
+
+
+def _longer(loop: Loop, found: RepeatCounts, happened: Happened, device: DeviceTimeline) -> Loop | None:
+    """The loop from behind one repeat with more work to the next such, where the trace does not show that these repeats
+    are the steps."""
+    rarer = (special for special in _rarer(loop, happened, device) if not _is_step(special, found, happened))
+    special = min(rarer, key=lambda each: (not each.exact, len(each.at)), default=None)
+    if special is None:
+        return None
+    starts = np.append(loop.starts[:1], loop.starts[special.at + 1])
+    return loop_of(loop.called, starts, np.zeros(len(starts) - 1, np.bool_), None, int(loop.ends[-1]))
+
+
+def _is_step(special: Special, found: RepeatCounts, happened: Happened) -> bool:
+    return judged(special, found, happened) == (False, True)
+
+
+def _rarer(loop: Loop, happened: Happened, device: DeviceTimeline) -> list[Special]:
+    """What comes more often than usual in some repeats, all over the time of the loop: operations of one name and one
+    size of the launch; and -1 where there are fewer operations."""
+    count = len(happened.end)
+    place = np.searchsorted(loop.starts, happened.time[:count], side="right") - 1
+    rows = np.flatnonzero((place >= 0) & (place < len(loop) - 1) & ~loop.open[place])
+    code, shape = happened.code[rows], device.operations.shape[happened.operations[rows]]
+    of_key = RowsOf(joint(distinct(code)[1], distinct(shape)[1], len(rows) + 1))
+    streams = len(distinct_values(device.stream_code[happened.operations[rows]]))
+
+    def special(mine: IntArray, sign: int, code: int) -> Special | None:
+        count = sign * np.bincount(place[rows[mine]], minlength=len(loop) - 1)
+        return _at_times(_more_than_usual(count, shifts=streams > 1), len(count), code)
+
+    most = min(MOST_TOKENS, MOST_CELLS // len(loop))
+    longest = sorted(of_key.values(), key=lambda each: -len(of_key[each]))[:most]
+    found = [special(of_key[key], 1, int(code[of_key[key][0]])) for key in longest]
+    return [each for each in (special(np.arange(len(rows)), -1, -1), *found) if each is not None]
+
+
+def _more_than_usual(count: IntArray, *, shifts: bool) -> IntArray:
+    """The first of each run of repeats that have more of something than usual. Of several streams, a repeat next to
+    one that lacks it has not: operations `shifts` a little, and begin earlier or later."""
+    more = count - median_of(count)
+    lack = np.minimum(more, 0) if shifts else np.zeros_like(more)
+    extra: BoolArray = more + np.append(0, lack[:-1]) + np.append(lack[1:], 0) > 0
+    return np.flatnonzero(extra & ~np.append(False, extra[:-1]))
+
+
+def _at_times(at: IntArray, size: int, code: int) -> Special | None:
+    """None where they are few, or often, or not all over the time."""
+    if len(at) < FEWEST_OUTER or LEAST_EACH * len(at) > size:
+        return None
+    distance = np.diff(at)
+    each = int(np.median(distance))
+    longest = LONGEST_EVEN * each
+    if max(int(at[0]), int(distance.max()), size - 1 - int(at[-1])) > longest:
+        return None
+    return Special(at, each, float((distance == each).mean()) >= REGULAR, {code: 1})
+
+
+# Repeats that are no steps: layers of one pass, and what comes again by chance.
+
+# Repeats that are the layers of one pass, or may be: nothing in them shows that the program's loop closes.
+#
+# ```
+# a loop       |copy a b c      |copy a b c      |copy a b c      |      each repeat takes input, waits or updates
+# a pass       |copy|a b c|a b c|a b c|a b c|a b c|a b c|head|copy|      what repeats is of the device alone
+# ```
+#
+# A solver that checks nothing looks like the second: a trace does not tell them apart, and none of both is assumed.
+
+FEW, FEWEST_SIZES = 20, 3
+"""Fewer repeats are few. The stages of a network have so many sizes of launches."""
+MOST_EXCHANGES = 4
+"""A pass takes its input once and gives its result once, each in a few copies."""
+MOST_LAYERS = 200
+"""The deepest models have some 120 layers in a pass; a solver takes thousands of steps."""
+FEWEST_OTHERS = 4
+"""Kernels in a repeat, of which none comes as often in most others."""
+FEWEST_KERNELS, FEWEST_LAYERS = 2, 4
+"""A layer has several kernels. So many repeats of several kernels in one are its layers; fewer may be a layer's own."""
+OFTEN = 0.8
+"""Of the repeats: what comes in so many of them belongs to the loop."""
+CLEARED = 1 << 20
+"""Bytes that are set: gradients are as large as their weights, the counters of a split product far smaller."""
+LEAST_PAUSE, PAUSES = 0.1, 3
+"""Of the length of a repeat, and times the next longer one: idle time at one place that is longer is the host's own
+work of each step. A host that is slower than the device leaves it idle before each kernel."""
+ALIKE = 0.5
+"""Of the repeats have equally many operations, so that their places can be compared."""
+
+_TOUCHES = re.compile(r"Synchronize|Memcpy(?!\w*Peer)")
+_ATTENTION = re.compile(r"flash|fmha|attention|attn|sdpa|softmax", re.IGNORECASE)
+_PRODUCT = re.compile(r"gemm|gemv|nvjet|matmul|cutlass|triton_(tem|mm)", re.IGNORECASE)
+_NORM = re.compile(r"(layer|group|rms)_?norm|RowwiseMoments|^ln_", re.IGNORECASE)
+
+
+def parts_of_one_pass(loop: Loop, device: DeviceTimeline, happened: Happened, end: int) -> bool:
+    """Whether a few repeats begin with launches of several sizes, each size in a row, and have no copies from and to
+    the host: the stages of a network, not its passes."""
+    if loop.called.range or len(loop) >= FEW:
+        return False
+    shape = device.operations.shape[np.searchsorted(device.operations.start, loop.starts)]
+    sizes = len(np.unique(shape))
+    if sizes < FEWEST_SIZES or np.count_nonzero(np.diff(shape)) >= sizes:
+        return False
+    usual = RepeatCounts.of(happened, loop.starts, None, end).usual
+    return not any(usual.get(code) for code in happened.uploads | happened.downloads)
+
+
+def by_chance(loop: Loop, happened: Happened, end: int) -> bool:
+    """Whether repeats have nothing in common but the kernel that they begin with, though each has many others: one of
+    many names may well come at about the same distance."""
+    if loop.called.range:
+        return False
+    found = RepeatCounts.of(happened, loop.starts, None, end)
+    kernels = [count[:-1] for code, count in found.count.items() if code in happened.kernels]
+    common = [float((count == max(int(np.median(count)), 1)).mean()) >= OFTEN for count in kernels]
+    others = [count for count, same in zip(kernels, common, strict=True) if not same]
+    return sum(common) < FEWEST_KERNELS and float(np.median(np.sum(others, axis=0))) >= FEWEST_OTHERS
+
+
+def perhaps_layers(
+    loop: Loop,
+    device: DeviceTimeline,
+    happened: Happened,
+    calls: CallRows,
+    names: Sequence[str],
+    strings: Strings,
+) -> Loop:
+    """The loop as repeats that may be layers of one pass, where they touch nothing of the host and update nothing;
+    `names` are those of the calls."""
+    if loop.called.range or loop.kind != STEP or not loop.certain or len(loop) >= MOST_LAYERS:
+        return loop
+    if _exchanges(loop, device) > MOST_EXCHANGES:
+        return loop
+    usual = RepeatCounts.of(happened, loop.starts, None, int(loop.ends[-1])).usual
+    inside = {code: count for code, count in usual.items() if count}
+    kernels = {code: count for code, count in inside.items() if code in happened.kernels}
+    count = sum(kernels.values())
+    parts = 0 if loop.inner is None else loop.inner.per_iteration
+    if parts >= FEWEST_LAYERS and count >= parts * FEWEST_KERNELS:
+        return loop
+    if len(kernels) < FEWEST_KERNELS or inside.keys() & (happened.uploads | happened.downloads | happened.updates):
+        return loop
+    if _clears(loop, device) or _replays(loop, device) or _calls(loop, device, calls, names) or _pauses(loop, happened):
+        return loop
+    model = _of_a_model([strings.text(anchor_of(code)) for code in kernels])
+    made = with_the_first(loop, happened).in_doubt_of_all(count, model=model)
+    return replace(made, layers=(1,) * layers) if (layers := _layers_in(loop, happened)) > 1 else made
+
+
+def _layers_in(loop: Loop, happened: Happened) -> int:
+    """How many layers of a model are in each repeat: as many as attend, with other kernels between. 0 if not known.
+
+    ```
+    repeats     |a n m q A n m q|a n m q A n m q|      two kinds of attention in turn: two layers in each
+    ```
+    """
+    found = Operations.of(loop, happened) if happened.attention else None
+    return 0 if found is None else len(found.attends(happened.attention))
+
+
+def _of_a_model(kernels: list[str]) -> bool:
+    """Whether these are the kernels of a transformer's layer."""
+    attention, product, norm = (any(map(each.search, kernels)) for each in (_ATTENTION, _PRODUCT, _NORM))
+    return attention or (product and norm)
+
+
+def _exchanges(loop: Loop, device: DeviceTimeline) -> int:
+    """How many copies from or to the host begin while the loop runs."""
+    return int(np.count_nonzero(_with_host(device) & (_place(loop, device.operations.start) >= 0)))
+
+
+def _with_host(device: DeviceTimeline) -> BoolArray:
+    """Which operations are copies from or to the host."""
+    return np.isin(device.operations.copy_kind, (CopyKind.HOST_TO_DEVICE, CopyKind.DEVICE_TO_HOST))
+
+
+def _in_most(loop: Loop, place: IntArray) -> bool:
+    """Whether most repeats are among the places in the loop."""
+    within = place[(place >= 0) & (place < len(loop))]
+    return len(np.unique(within)) >= OFTEN * len(loop)
+
+
+def _place(loop: Loop, start: IntArray) -> IntArray:
+    """In which repeat each time is."""
+    place = np.searchsorted(loop.starts, start, side="right") - 1
+    return np.where(start < loop.ends[-1], place, -1)
+
+
+def _clears(loop: Loop, device: DeviceTimeline) -> bool:
+    """Whether much memory is set in most repeats, as gradients are."""
+    operations = device.operations
+    return _in_most(
+        loop, _place(loop, operations.start[(operations.category == Category.MEMSET) & (operations.size >= CLEARED)])
+    )
+
+
+def _replays(loop: Loop, device: DeviceTimeline) -> bool:
+    """Whether all kernels are in graphs, launched in each repeat: what the program captured is its step."""
+    operations = device.operations
+    category, place = operations.category, _place(loop, operations.start)
+    work = (place >= 0) & device.running & ((category == Category.KERNEL) | (category == Category.GRAPH))
+    in_graph = work & ((category == Category.GRAPH) | (operations.graph_node >= 0))
+    if np.count_nonzero(in_graph) < np.count_nonzero(work):
+        return False
+    _, first = np.unique(operations.correlation[in_graph], return_index=True)
+    return _in_most(loop, place[in_graph][first])
+
+
+def _calls(loop: Loop, device: DeviceTimeline, calls: CallRows, names: Sequence[str]) -> bool:
+    """Whether the launching threads copy from or to the host in most repeats, for this device or another, or wait. Or
+    they record an event that no stream waits for, as a timer does. Copies may run long before the repeat that needs
+    them."""
+    issued = device.launch[np.searchsorted(device.operations.start, loop.starts)]
+    if not len(calls) or (issued < 0).any():
+        return False
+    launched = device.launch[device.launch >= 0]
+    mine = np.isin(calls.thread, distinct_values(calls.thread[issued]))
+    mine[launched] = False
+    mine &= ~np.isin(calls.correlation, calls.correlation[launched])  # the driver's rows of these launches
+    starts = np.maximum.accumulate(calls.start[issued])
+
+    def in_most(times: IntArray) -> bool:
+        return _in_most(loop, np.searchsorted(starts, times, side="right") - 1)
+
+    def often(wanted: Sequence[bool]) -> bool:
+        return in_most(calls.start[mine & np.array(wanted, np.bool_)[calls.name]])
+
+    if in_most(calls.start[device.launch[_with_host(device) & (device.launch >= 0)]]):
+        return True
+    if often([bool(_TOUCHES.search(name)) for name in names]):
+        return True
+    return often(["EventRecord" in name for name in names]) and not often(["WaitEvent" in name for name in names])
+
+
+def _pauses(loop: Loop, happened: Happened) -> bool:
+    """Whether a device is idle at one place of each repeat for long, and hardly at others."""
+    start, end = happened.time[: len(happened.end)], happened.end
+    borders = np.searchsorted(start, loop.starts)
+    size = np.diff(borders)
+    usual = int(np.median(size))
+    same: BoolArray = size == usual
+    if usual < FEWEST_KERNELS or np.count_nonzero(same) < ALIKE * len(size):
+        return False
+    until = np.maximum.accumulate(end)
+    rows = borders[:-1][same][:, None] + 1 + np.arange(usual)
+    idle = np.sort(np.median(np.maximum(start[rows] - until[rows - 1], 0), axis=0))
+    length = float(np.median(np.diff(loop.starts)))
+    return bool(idle[-1] >= LEAST_PAUSE * length and idle[-1] >= PAUSES * idle[-2])

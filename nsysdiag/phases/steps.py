@@ -1,0 +1,210 @@
+"""Parts next to steps that do their work: a step that is cut, an evaluation, or what the user did not name."""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from nsysdiag.arrays.intervals import IntArray, Intervals, coverage
+from nsysdiag.bottlenecks import IN_GRAPHS, noun_of
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.operations import Category
+from nsysdiag.iterations.by_host import longest_in, take_turns
+from nsysdiag.iterations.loop import NVTX
+from nsysdiag.phases.facts import PASS, STEP, PhaseSteps
+from nsysdiag.phases.signal import DeviceSignal, JobWork, StepLoop, job_work, launched_in, operation_keys
+from nsysdiag.phases.steady import REPEATED_SHARE
+from nsysdiag.trace.columns import Strings
+
+# Short parts at the end of a phase, or between two, that do its work: a step that is cut, or an evaluation.
+#
+# ```
+# steps    |==A==B..|==A==B..|==A==B..|==A==B|          the last one is cut: no teardown
+# phases   |         steady           | steady |
+# ```
+
+SAME_WORK = 0.5
+"""Of the busy share of a steady phase: with so much of the same work a part is a phase that repeats."""
+FEWEST_NAMES = 2
+"""One kernel name alone may be the end of the last step."""
+
+Span = tuple[int, int]
+"""From and to, in ns."""
+
+
+def does_the_work_of(part: Span, steady: Span, signals: list[DeviceSignal]) -> bool:
+    """Whether the devices work for about as much of `part` as of `steady`, mostly in operations of the same names.
+    About as much of it is in kernels, of several names where there are several: neither a copy of the result nor a
+    last collective shows that work goes on."""
+    share, usual = (_busy_share(each, signals) for each in (part, steady))
+    if not usual or share < SAME_WORK * usual:
+        return False
+    kernels, same, total, names, known = _in_both(part, steady, signals)
+    usually, _, usual_total, _, _ = _in_both(steady, steady, signals)
+    several = names >= min(len(signals) * FEWEST_NAMES, known)
+    as_much = kernels * usual_total >= SAME_WORK * usually * total
+    return bool(total) and several and as_much and same >= REPEATED_SHARE * total
+
+
+def _busy_share(span: Span, signals: list[DeviceSignal]) -> float:
+    """Of the time of all devices in it."""
+    length = (span[1] - span[0]) * len(signals)
+    return sum(int(coverage(each.split.busy, Intervals.of([span])).sum()) for each in signals) / max(length, 1)
+
+
+def _in_both(part: Span, steady: Span, signals: list[DeviceSignal]) -> list[int]:
+    """The time in `part`, in ns: of kernels whose names are in `steady` as well, of all such operations, and of all.
+    Then how many names these kernels have, and those in `steady`."""
+    found: list[int] = np.sum([_of_names(part, steady, signal) for signal in signals], axis=0).tolist()
+    return found
+
+
+def _of_names(part: Span, steady: Span, signal: DeviceSignal) -> IntArray:
+    device = signal.device
+    operations, keys, inside = device.operations, operation_keys(device), launched_in(device, *part)
+    kernel, usual = np.isin(operations.category, (Category.KERNEL, Category.GRAPH)), launched_in(device, *steady)
+    known = np.unique(keys[kernel & usual])
+    time = np.minimum(operations.end[inside], part[1]) - np.maximum(operations.start[inside], part[0])
+    named, same = np.isin(keys[inside], known), np.isin(keys[inside], np.unique(keys[usual]))
+    names = len(np.unique(keys[inside][named])), len(known)
+    return np.array([time[named].sum(), time[same].sum(), time.sum(), *names], np.int64)
+
+
+# Where the user names the steps, only these are judged.
+#
+# ```
+# ranges   |iter 1|iter 2|iter 3|iter 4|.......|iter 5|iter 6|      the steps are `iter 3` and `iter 5`
+# phases   |   outside   |steady|      outside |steady|outside
+# ```
+
+NEARLY_ALL = 0.95
+"""Of a phase: where steps take so much of it, what is left is a part of it."""
+
+
+def is_like(part: Span, steps: list[Span], signals: list[DeviceSignal]) -> bool:
+    """Whether the operations in `part` are mostly of names in the steps, and some are kernels. How long the devices are
+    idle in it does not count."""
+    found = (_in_both(part, each, signals) for each in steps)
+    return any(kernels and same >= REPEATED_SHARE * total for kernels, same, total, _, _ in found)
+
+
+def named_spans(steady: list[Span], loops: list[StepLoop]) -> list[Span]:
+    """The time of the steps that the user named in each steady phase, or of all of them where none holds any: the
+    phase itself where they are nearly all of it."""
+    found: list[Span] = []
+    for start, end in steady:
+        inside = [loop.starts[(loop.starts >= start) & (loop.starts <= end)] for loop in loops]
+        spans = [(int(borders[0]), int(borders[-1])) for borders in inside if len(borders) > 1]
+        nearly = sum(behind - begin for begin, behind in spans) >= NEARLY_ALL * (end - start)
+        found += [(start, end)] if nearly else spans
+    return found or [(int(loop.starts[0]), int(loop.starts[-1])) for loop in loops if len(loop)]
+
+
+# Loops whose steps of several kinds take turns: each is one phase. Cut by their work, the steps would be as many
+# phases as there are changes of kind.
+
+GRAPHS, OTHERS = noun_of(IN_GRAPHS), "no kernel"
+
+
+def with_kinds(loops: list[StepLoop], work: JobWork) -> list[StepLoop]:
+    """The loops, each with whether its steps are of several kinds that take turns."""
+    return [replace(loop, mixed=loop.closed and take_turns(kinds_of(loop.starts, work))) for loop in loops]
+
+
+def kinds_of(starts: IntArray, work: JobWork) -> IntArray:
+    """The kind of each step, from one of `starts` to the next: the code of the kernel that takes most of its time, 0
+    where none does. Graphs that a trace holds as wholes are one kind, whichever was launched."""
+    name = np.concatenate([device.name for device in work.devices])
+    spans = Intervals.concatenate(device.spans for device in work.devices)
+    kernel = work.kernel[name]
+    return longest_in(Intervals(starts[:-1], starts[1:]), spans[kernel], work.kind[name[kernel]])
+
+
+def named_kinds(steps: Intervals, device: DeviceTimeline, strings: Strings) -> tuple[IntArray, list[str]] | None:
+    """The kinds of steps of a device that take turns: the place of that of each step among the names of all. None where
+    all do the same work."""
+    work = job_work([device], int(steps.start[0]), int(steps.end[-1]))
+    kinds = kinds_of(np.append(steps.start, steps.end[-1:]), work)
+    if not take_turns(kinds):
+        return None
+    codes, place = np.unique(kinds, return_inverse=True)
+    return place, [_name(int(key), strings) for key in work.keys[codes]]
+
+
+def _name(key: int, strings: Strings) -> str:
+    if key < -1:
+        return GRAPHS
+    return strings.text(key) if key >= 0 else OTHERS
+
+
+# The phases of a capture that holds one step of a program, or a few: the passes, and what is before and after them.
+
+LEAST_SHARE = 0.5
+"""Of the time of the passes: loops that take less are not what the passes do."""
+SLIVER = 0.001
+"""Of the window: less before or after the passes is a part of them."""
+
+
+class JobPasses(Struct, frozen=True):
+    """The passes of all devices: where each begins and ends, and what is known of them."""
+
+    spans: Intervals
+    steps: PhaseSteps
+
+    def within(self, lo: int, hi: int) -> tuple[int, int]:
+        """Where the first begins and the last ends, in a window."""
+        begin, end = int(self.spans.start[0]), int(self.spans.end[-1])
+        sliver = SLIVER * (hi - lo)
+        return lo if begin - lo <= sliver else begin, hi if hi - end <= sliver else end
+
+
+def passes_of_job(signals: list[DeviceSignal], loops: list[StepLoop]) -> JobPasses | None:
+    """The passes, where all devices have equally many and no loop of steps takes most of them. In a range that is
+    called a step only ranges can be such a loop. Other ranges need layers in them: a loop of steps may be inside."""
+    every = [each.passes for each in signals if each.passes is not None]
+    if len(every) < len(signals) or len({len(each.spans) for each in every}) > 1:
+        return None
+    spans = Intervals(
+        np.min([each.spans.start for each in every], axis=0), np.max([each.spans.end for each in every], axis=0)
+    )
+    if (spans.start[1:] < spans.end[:-1]).any():
+        return None
+    inside = [loop for loop in loops if loop.starts[0] < spans.end[-1] and loop.starts[-1] > spans.start[0]]
+    layers = [loop for loop in inside if loop.kernels or not loop.closed]
+    least = LEAST_SHARE * spans.total()
+    steps = all(each.steps for each in every)
+    others = (loop for loop in inside if loop not in layers and (loop.source == NVTX or not steps))
+    if sum(loop.length for loop in others) >= least:
+        return None
+    if not steps and sum(loop.length for loop in layers if loop.model or not loop.closed) < least:
+        return None
+    return JobPasses(spans, _steps_of(spans, layers, max(each.layers for each in every)))
+
+
+def _steps_of(spans: Intervals, layers: list[StepLoop], named: int) -> PhaseSteps:
+    """What is known of the passes: their lengths, and the layers in each: so many as are `named`, if any are."""
+    starts: IntArray = np.concatenate([np.empty(0, np.int64), *(_own_starts(loop, spans) for loop in layers)])
+    parts = round(len(starts) / len(spans))
+    length = np.diff(np.append(spans.start, spans.end[-1])) if len(spans) > 1 else spans.end - spans.start
+    certain = all(not loop.closed for loop in layers)
+    parts = named if named and layers and certain else parts
+    return PhaseSteps(
+        count=len(spans),
+        median_ns=max(int(np.median(length)), 1),
+        source=NVTX,
+        mean_ns=max(int(length.mean()), 1),
+        parts=parts or None,
+        certain=certain,
+        kind=STEP if len(spans) > 1 else PASS,
+        kernels=next((loop.kernels for loop in layers if loop.kernels), None),
+        model=any(loop.model for loop in layers),
+        layers=next((list(loop.layers) for loop in layers if loop.kernels), []),
+    )
+
+
+def _own_starts(loop: StepLoop, spans: Intervals) -> IntArray:
+    """Where the layers of a loop begin that are in the passes."""
+    starts = loop.starts[:-1]
+    at = np.searchsorted(spans.start, starts, side="right") - 1
+    return starts[(at >= 0) & (starts < spans.end[at])]
