@@ -26,7 +26,7 @@ from nsysdiag.pipeline.loading import analyze
 from nsysdiag.process import make_folder
 from nsysdiag.share.bundle import bundle_of
 from nsysdiag.share.bundle import is_ours as is_bundle
-from nsysdiag.trace.info import TraceFacts, gather
+from nsysdiag.trace.capabilities import TraceFacts, gather
 from nsysdiag.trace.trace import open_trace
 
 if TYPE_CHECKING:

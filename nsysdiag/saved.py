@@ -17,9 +17,10 @@ from nsysdiag.arrays.groups import MOST_EXPANSION, numbers_from, running_sums
 from nsysdiag.config.settings import Settings
 from nsysdiag.limits import SAVED_BYTES, SAVED_VALUES, UNPACKED_BYTES, UNPACKED_FOR_EACH
 from nsysdiag.messages import InputError, printable
-from nsysdiag.record import Packed, Record
+from nsysdiag.record import UNREADABLE, Packed, Record
 from nsysdiag.shortage import Attempt
 from nsysdiag.trace.formats import HEAD_BYTES, begun
+from nsysdiag.units import format_bytes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 WHOLE = "a saved report is read whole: give the program more memory"
-Saved = TypeVar("Saved", bound="Record")
+Saved = TypeVar("Saved", bound=Record)
 
 
 def is_saved_report(path: Path) -> bool:
@@ -57,11 +58,11 @@ def read_document(path: Path) -> Report | RanksReport | Comparison | WhatIf:
         data = _read_bytes(path)
         kind = _kind(data)
         if kind == ranks.KIND:
-            return _decoded(path, data, (FORMER, ranks.RANKS_SCHEMA_VERSION), ranks.RanksReport)
+            return _decoded(path, data, ranks.RanksReport, (FORMER, ranks.RANKS_SCHEMA_VERSION))
         if kind == comparison.KIND:
-            return _decoded(path, data, (FORMER, comparison.COMPARISON_SCHEMA_VERSION), comparison.Comparison)
+            return _decoded(path, data, comparison.Comparison, (FORMER, comparison.COMPARISON_SCHEMA_VERSION))
         if kind == replay.KIND:
-            return _decoded(path, data, (replay.WHATIF_SCHEMA_VERSION,), replay.WhatIf)
+            return _decoded(path, data, replay.WhatIf, (replay.WHATIF_SCHEMA_VERSION,))
         return _report(path, data)
 
 
@@ -79,7 +80,7 @@ def read_side(path: Path) -> Report | WhatIf:
     with Attempt(f"read '{printable(path)}'", WHOLE):
         data = _read_bytes(path)
         if _kind(data) == replay.KIND:
-            return _decoded(path, data, (replay.WHATIF_SCHEMA_VERSION,), replay.WhatIf)
+            return _decoded(path, data, replay.WhatIf, (replay.WHATIF_SCHEMA_VERSION,))
         return _report(path, data)
 
 
@@ -89,14 +90,11 @@ def _report(path: Path, data: bytes) -> Report:
     if kind := _kind(data):
         what = "a prediction, not a report" if kind == "whatif" else f"a report of {kind}, not"
         raise InputError(f"{path} is {what} of one trace", hint="use 'nsysdiag render' to show it")
-    return _decoded(path, data, (FORMER, SCHEMA_VERSION), Report)
+    return _decoded(path, data, Report, (FORMER, SCHEMA_VERSION))
 
 
 def _kind(data: bytes) -> str | None:
     """Subjects of saved reports that are not of one trace."""
-    import msgspec
-
-    from nsysdiag.record import UNREADABLE
 
     class Kind(msgspec.Struct):
         kind: str | None = None
@@ -107,10 +105,8 @@ def _kind(data: bytes) -> str | None:
         return None
 
 
-def _decoded(path: Path, data: bytes, versions: tuple[str, ...], kind: type[Saved]) -> Saved:
+def _decoded(path: Path, data: bytes, kind: type[Saved], versions: tuple[str, ...]) -> Saved:
     """The record. Raises InputError where it is not ours, of no schema version that is read, or damaged."""
-    from nsysdiag.record import UNREADABLE
-
     version = _version_of(path, data, versions)
     try:
         return from_json(as_version_2(data) if version != versions[-1] else data, kind)
@@ -124,9 +120,6 @@ def _decoded(path: Path, data: bytes, versions: tuple[str, ...], kind: type[Save
 def _read_bytes(path: Path) -> bytes:
     """The whole file, which may be a pipe. Raises InputError where it is larger than any saved report, before most of
     it was read."""
-    from nsysdiag.limits import SAVED_BYTES
-    from nsysdiag.units import format_bytes
-
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size or SAVED_BYTES  # that of a pipe is 0
@@ -143,9 +136,6 @@ def _read_bytes(path: Path) -> bytes:
 
 def _version_of(path: Path, data: bytes, versions: tuple[str, ...]) -> str:
     """The schema version of a report of ours. Raises InputError where it is none, or not one of `versions`."""
-    import msgspec
-
-    from nsysdiag.record import UNREADABLE
 
     class Head(msgspec.Struct):
         schema_version: str
@@ -201,13 +191,11 @@ def _unpacked(count: int, *columns: str) -> tuple[npt.NDArray[np.int64], npt.NDA
 
 # Reads records from JSON, which may be damaged or hostile: checks its size, numbers and packed columns.
 
-AnyRecord = TypeVar("AnyRecord", bound=Record)
-
 LARGEST_FLOAT = 1e30
 """No share, rate, time or amount of money comes near it, and sums and products of some do not overflow."""
 
 
-def from_json(data: bytes, kind: type[AnyRecord]) -> AnyRecord:
+def from_json(data: bytes, kind: type[Saved]) -> Saved:
     """The record saved as JSON. Raises one of UNREADABLE if `data` is not such a record, is too large, or has
     impossible numbers or packed columns."""
     check_size(data)

@@ -24,7 +24,7 @@ LAYERS = [
     "arrays config.settings causes.ids",
     files_of_subjects("facts") + " comparison.step_facts findings.facts",
     "phrases",
-    "report findings.first ranks.report comparison.facts ci.facts ci.states replay.facts replay.options",
+    "report findings.first ranks.report comparison.facts ci.facts ci.states replay.facts",
     "trace config cost",
     "saved",
     "events",

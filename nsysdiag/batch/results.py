@@ -14,15 +14,13 @@ from pathlib import Path
 import msgspec
 
 from nsysdiag.batch.inputs import Input
-from nsysdiag.batch.journal import FILE, BatchJournal
-from nsysdiag.batch.journal import is_ours as is_journal
+from nsysdiag.batch.task import JOURNAL, BatchJournal, Outcome, Shared, Task, is_journal, targets
 from nsysdiag.batch.task import MARKS as REPORT_MARKS
-from nsysdiag.batch.task import Outcome, Shared, Task, targets
 from nsysdiag.ci.facts import BatchEntry, BatchSummary, HistoryLine
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.formats import is_json, prose
-from nsysdiag.formats.batch import ci, trend
-from nsysdiag.formats.batch.summary import render_comment, render_markdown, render_page
+from nsysdiag.formats.batch import ci
+from nsysdiag.formats.batch.summary import render_comment, render_markdown, render_page, render_trend
 from nsysdiag.formats.documents import IsOurs, check, write
 from nsysdiag.formats.html import page
 from nsysdiag.limits import SAVED_BYTES
@@ -42,7 +40,7 @@ OURS: dict[str, IsOurs] = {
     "github.txt": prose.is_text,
 }
 """Every file that a batch may have, with what tells whether the content of an existing one was written by us."""
-MARKS: dict[str, IsOurs] = {SUMMARY: is_json, COMMENT: prose.is_markdown, FILE: is_journal, **OURS}
+MARKS: dict[str, IsOurs] = {SUMMARY: is_json, COMMENT: prose.is_markdown, JOURNAL: is_journal, **OURS}
 """Every file of a batch as a whole, with what tells whether one that exists is ours."""
 TEMPORARY = ".nsysdiag-*.tmp"
 Run = Callable[[list[Task]], Generator[Outcome, None, None]]
@@ -107,7 +105,7 @@ def write_all(
     there is no trend. `causes` gives causes their titles and colours; missing ones are shown by id."""
     return {
         "index.html": render_page(summary, history),
-        **({"trend.html": trend.render(summary, history, causes)} if history else {}),
+        **({"trend.html": render_trend(summary, history, causes)} if history else {}),
         "summary.md": render_markdown(summary),
         "junit.xml": ci.render_junit(summary),
         "nsysdiag.sarif": ci.render_sarif(summary, causes),

@@ -1,10 +1,12 @@
-"""What is done to one input, in whatever process it happens. Everything here can be sent to another process."""
+"""What is done to one input, in whatever process it happens, and what is written down of it. Everything here can be
+sent to another process."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -12,21 +14,135 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.batch.inputs import SAVED, Input
-from nsysdiag.batch.journal import Done, key_of, sha256
 from nsysdiag.ci.budgets import Budget, Judgement, check, judge
 from nsysdiag.ci.facts import FAIL, BatchEntry
 from nsysdiag.config.settings import Settings
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.batch.entries import ANALYZED, FAILED, RESUMED, entry_of
 from nsysdiag.formats.documents import write
-from nsysdiag.messages import InputError, MemoryShortError, NsysdiagError, UsageError, printable
+from nsysdiag.messages import InputError, MemoryShortError, NsysdiagError, OutputError, UsageError, printable
 from nsysdiag.process import make_folder
-from nsysdiag.record import UNREADABLE, to_json
-from nsysdiag.report import Report
+from nsysdiag.record import UNREADABLE, Record, to_json
+from nsysdiag.report import SCHEMA_VERSION, Report
 from nsysdiag.saved import from_json
 from nsysdiag.shortage import is_shortage, memory_short
-from nsysdiag.trace.formats import REPORT, SQLITE, named_format
+from nsysdiag.trace.formats import REPORT, SQLITE, check_regular_file, folder_format, named_format
+from nsysdiag.trace.source import journals_of
 from nsysdiag.units import format_bytes
+from nsysdiag.version import __version__
+
+# The finished inputs of a batch, so that the next one can skip them: `resume.jsonl` in the folder of the reports. A
+# line is added as soon as both files of an input are written. It has hashes of input, settings and outputs: a report
+# that was changed, or made with other settings or another version, is made again.
+
+JOURNAL = "resume.jsonl"
+_CHUNK = 1 << 20
+
+
+class Done(Record, frozen=True):
+    """A finished input: the name of its outputs, the hash of everything they depend on, and the SHA-256 of both. `tool`
+    marks the line as ours."""
+
+    name: str
+    key: str
+    html: str
+    json: str
+    tool: str = "nsysdiag"
+
+
+def sha256(data: bytes) -> str:
+    """As hex digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def key_of(path: Path, settings: Settings) -> str:
+    """A hash of what decides the outputs: the content of the input, the settings, the version of the program and that
+    of its reports."""
+    changed = msgspec.json.encode(settings, order="sorted")
+    return sha256(b"\n".join([content_of(path).encode(), __version__.encode(), SCHEMA_VERSION.encode(), changed]))
+
+
+def content_of(path: Path) -> str:
+    """The SHA-256 of the input: of a folder that of its files; of a file also of what counts in the journals of SQLite
+    that are read with it, those next to the file itself, not next to a link to it."""
+    folder = folder_format(path)
+    try:
+        if folder and folder.files:
+            its = [each for each in folder.files(path) if each.is_file()]
+            parts = [f"{each.name} {_hashed(each, each.stat().st_size)}" for each in its]
+            return sha256("\n".join(parts).encode("utf-8", "surrogatepass"))
+        check_regular_file(path)
+        real = Path(os.path.realpath(path))
+        files = [(real, real.stat().st_size), *((each.path, each.used_bytes) for each in journals_of(real))]
+        return "".join(_hashed(file, size) for file, size in files)
+    except OSError as error:
+        raise InputError(f"'{path}' cannot be read: {error.strerror}") from error
+
+
+def _hashed(path: Path, size: int) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while size > 0 and (data := file.read(min(size, _CHUNK))):
+            digest.update(data)
+            size -= len(data)
+    return digest.hexdigest()
+
+
+def is_journal(data: bytes) -> bool:
+    """Whether this can be a file of ours: an empty one is one that was begun."""
+    first, *_ = data.split(b"\n", 1)
+    return not first or _line(first) is not None
+
+
+def _line(line: bytes) -> Done | None:
+    try:
+        done = msgspec.json.decode(line, type=Done)
+    except UNREADABLE:
+        return None
+    return done if done.tool == "nsysdiag" else None
+
+
+class BatchJournal:
+    """The lines of one folder. `begin` starts a new file, `add` appends to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path: Path = folder / JOURNAL
+        self._lines: dict[str, Done] = {}
+
+    def read(self) -> dict[str, Done]:
+        """What earlier batches finished, by name; nothing without a file. Damaged lines are skipped."""
+        try:
+            lines = self.path.read_bytes().split(b"\n")
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise OutputError(f"cannot read {self.path}: {error.strerror}") from error
+        return {done.name: done for line in lines if (done := _line(line))}
+
+    def begin(self, known: Iterable[Done], *, force: bool) -> None:
+        """Write what is known already. Raises OutputError where the file is not ours or cannot be written."""
+        self._lines = {done.name: done for done in known}
+        write(self.path, self._content(), force=force, is_ours=is_journal)
+
+    def add(self, done: Done) -> None:
+        """Append a line."""
+        self._lines[done.name] = done
+        try:
+            with self.path.open("ab") as file:
+                file.write(msgspec.json.encode(done, order="sorted") + b"\n")
+        except OSError as error:
+            raise OutputError(f"cannot write {self.path}: {error.strerror}") from error
+
+    def finish(self) -> None:
+        """Write the file once more: sorted, each name once."""
+        write(self.path, self._content(), force=False, is_ours=is_journal)
+
+    def _content(self) -> bytes:
+        lines = [msgspec.json.encode(self._lines[name], order="sorted") + b"\n" for name in sorted(self._lines)]
+        return b"".join(lines)
+
+
+# One input.
 
 Load = Callable[[Path, Settings], Report]
 Command = Callable[[Report], str]
@@ -198,7 +314,7 @@ def usable_cpus() -> int:
         return max(1, cpus)
 
 
-class Limits(msgspec.Struct, frozen=True):
+class Limits(Struct, frozen=True):
     """At most `jobs` tasks at once, and together `memory_bytes` where that is limited."""
 
     jobs: int
@@ -228,5 +344,5 @@ class Limits(msgspec.Struct, frozen=True):
         """The task as it will run: with the limit for the analysis where it may need more."""
         if self.memory_bytes is None or estimated_bytes(task.input) <= self.memory_bytes:
             return task
-        settings = msgspec.structs.replace(task.shared.settings, memory_limit=self.memory_bytes)
+        settings = replace(task.shared.settings, memory_limit=self.memory_bytes)
         return replace(task, shared=replace(task.shared, settings=settings))

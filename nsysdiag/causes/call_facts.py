@@ -13,7 +13,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, ascending
 from nsysdiag.causes.evidence import READ_BACK_BYTES, CallFacts
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity
-from nsysdiag.events.host_functions import held_calls
+from nsysdiag.events.event_waits import held_calls
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct, picked, taken

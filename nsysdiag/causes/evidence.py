@@ -13,8 +13,8 @@ from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.calls import named_like
+from nsysdiag.events.event_waits import HeldCalls
 from nsysdiag.events.host import HostActivity
-from nsysdiag.events.host_functions import HeldCalls
 from nsysdiag.events.rows import NamedRows, picked
 from nsysdiag.fields import Sentence
 from nsysdiag.gaps import gaps

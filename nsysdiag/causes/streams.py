@@ -7,7 +7,7 @@ import numpy as np
 from nsysdiag.causes import blocking_copy, sync
 from nsysdiag.causes.cause import Cause, Variant
 from nsysdiag.causes.evidence import LATENCY_LIMIT, EvidenceLayer, HostEvidence, Threshold, plain_layer
-from nsysdiag.events.host_functions import HOST_FUNCTIONS, SLACK_NS
+from nsysdiag.events.event_waits import HOST_FUNCTIONS, SLACK_NS
 from nsysdiag.events.rows import NamedRows
 from nsysdiag.gaps import gaps
 from nsysdiag.gaps.gaps import LABELS, OTHER_DEVICE, WAITS_FOR_COMMUNICATION, WAITS_FOR_COPY

@@ -14,9 +14,17 @@ from nsysdiag.ci.budgets import Budget, Judgement, UnjudgedError, called, check
 from nsysdiag.ci.expressions import GREW, SHRANK, Expression, change_sentence, parse
 from nsysdiag.ci.facts import BudgetResult
 from nsysdiag.ci.measuring import ITERATION_LENGTH, NS, SHARE, Measure, UnmeasurableError, require_evidence
-from nsysdiag.comparison.facts import Accepted, Change, Comparison, DeviceComparison, PartChange
-from nsysdiag.comparison.units import PHASES
-from nsysdiag.comparison.waterfall import IMPROVED, REGRESSED, UNKNOWN
+from nsysdiag.comparison.facts import (
+    IMPROVED,
+    PHASES,
+    REGRESSED,
+    UNKNOWN,
+    Accepted,
+    Change,
+    Comparison,
+    DeviceComparison,
+    PartChange,
+)
 from nsysdiag.messages import UsageError
 from nsysdiag.process import now
 from nsysdiag.replay.facts import WhatIf
@@ -140,19 +148,8 @@ def _result(budget: Budget, device: DeviceComparison, change: Change) -> BudgetR
     if expression.unit == SHARE:
         value = change.change_ns / change.before_ns if change.before_ns else float(change.change_ns > 0)
     broken = _exceeds_limit(expression, change)
-    return BudgetResult(
-        id=budget.id,
-        budget=expression.text,
-        source=budget.source,
-        level=budget.level,
-        device=device.key,
-        nvtx="",
-        value=value,
-        limit=expression.limit,
-        unit=expression.unit,
-        broken=broken,
-        sentence=change_sentence(expression, change, device.key, broken=broken),
-    )
+    said = change_sentence(expression, change, device.key, broken=broken)
+    return budget.result(device.key, value, said, broken=broken)
 
 
 def _exceeds_limit(expression: Expression, change: Change) -> bool:

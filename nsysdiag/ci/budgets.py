@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from math import inf
 from pathlib import PurePath
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from nsysdiag.ci.expressions import Expression, parse, sentence
 from nsysdiag.ci.facts import FAIL, WARN, BatchEntry, BudgetResult, DeviceValue, UnjudgedBudget
@@ -28,7 +29,7 @@ from nsysdiag.config.settings import BudgetEntry, most_findings
 from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.messages import UsageError
 from nsysdiag.replay.facts import WhatIf
-from nsysdiag.report import DeviceReport, Report, SignatureRow
+from nsysdiag.report import DeviceReport, Report
 
 # Budgets on one NVTX range: the gaps inside it, by the gap groups of a report.
 #
@@ -64,27 +65,16 @@ def value_between(
     require_evidence(report, measure)
     inside = [row for row in device.signatures if any(_is(each, name) for each in row.nvtx)]
     mine = [row for row in inside if measure.cause in (None, row.cause)]
-    if measure.unit == COUNT:
-        found = float(_gaps(mine))
-        rest = float(device.gap_count - _gaps(device.signatures))
-    else:
-        found = float(_idle(mine))
-        rest = float(device.idle_ns - _idle(device.signatures))
+    of_all, of_row = (device.gap_count, "count") if measure.unit == COUNT else (device.idle_ns, "total_ns")
+    found = float(sum(getattr(row, of_row) for row in mine))
+    rest = max(float(of_all - sum(getattr(row, of_row) for row in device.signatures)), 0.0)
     if per_iteration:
         whole = units_of(report, device)
         known = [row.per_iteration_ns for row in mine if row.per_iteration_ns is not None]
         least = float(sum(known)) if measure.unit == NS and len(known) == len(mine) else found / whole
-        return least, least + max(rest, 0.0) / whole
+        return least, least + rest / whole
     whole = device.window_ns if measure.of_window else 1
-    return found / whole, (found + max(rest, 0.0)) / whole
-
-
-def _gaps(rows: Iterable[SignatureRow]) -> int:
-    return sum(row.count for row in rows)
-
-
-def _idle(rows: Iterable[SignatureRow]) -> int:
-    return sum(row.total_ns for row in rows)
+    return found / whole, (found + rest) / whole
 
 
 def _is(name: str, wanted: str) -> bool:
@@ -115,6 +105,22 @@ class Budget(Struct, frozen=True):
         """The same budget has the same id everywhere, wherever it is written."""
         words = (self.level, self.expression.text, self.device, self.nvtx, self.trace)
         return "b-" + hashlib.sha256("\x1f".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:10]
+
+    def result(self, device: str, value: float, sentence: str, *, broken: bool) -> BudgetResult:
+        """What became of it on a device, or under no name for the whole trace."""
+        return BudgetResult(
+            id=self.id,
+            budget=self.expression.text,
+            source=self.source,
+            level=self.level,
+            device=device,
+            nvtx=self.nvtx,
+            value=value,
+            limit=self.expression.limit,
+            unit=self.expression.unit,
+            broken=broken,
+            sentence=sentence,
+        )
 
     def is_about(self, report: Report | WhatIf, trace: str) -> bool:
         """Does its pattern fit the path, its last part, or the file that a saved report was made of?"""
@@ -296,22 +302,11 @@ def _result(budget: Budget, values: dict[str, float]) -> BudgetResult:
     expression = budget.expression
     device, value = max(values.items(), key=lambda each: expression.distance(each[1]))
     broken = expression.holds(value)
-    return BudgetResult(
-        id=budget.id,
-        budget=expression.text,
-        source=budget.source,
-        level=budget.level,
-        device=device,
-        nvtx=budget.nvtx,
-        value=value,
-        limit=expression.limit,
-        unit=expression.unit,
-        broken=broken,
-        sentence=sentence(expression, value, device, budget.nvtx, broken=broken),
-        devices=[
-            DeviceValue(device=key, value=each, broken=expression.holds(each)) for key, each in values.items() if key
-        ],
-    )
+    said = sentence(expression, value, device, budget.nvtx, broken=broken)
+    each_of = [
+        DeviceValue(device=key, value=each, broken=expression.holds(each)) for key, each in values.items() if key
+    ]
+    return replace(budget.result(device, value, said, broken=broken), devices=each_of)
 
 
 def budgets_of(entries: Sequence[BudgetEntry], file: str) -> list[Budget]:

@@ -15,7 +15,7 @@ from nsysdiag.bottlenecks import BOTTLENECK_IDS
 from nsysdiag.causes import CAUSES
 from nsysdiag.comparison.sides import IDLE, LENGTH, by_iterations
 from nsysdiag.config.settings import disabled_causes
-from nsysdiag.events.gpu_metric_names import METRICS, MetricUnit
+from nsysdiag.events.gpu_metrics import METRICS, MetricUnit
 from nsysdiag.fields import NO_BUDGET, SUM, ZERO_IF_NONE, Needs, NumberUnit, WhyNone, fields_of, leaves, markers_of
 from nsysdiag.record import Record
 from nsysdiag.replay.facts import WhatIf

@@ -155,7 +155,7 @@ def _reference(text: str) -> int:
 
 def _flops(text: str) -> str:
     """The text, as it is kept. Raises UsageError if it is not a number of operations."""
-    from nsysdiag.utilization.flops import parse_flops
+    from nsysdiag.utilization.utilization import parse_flops
 
     parse_flops(text)
     return text

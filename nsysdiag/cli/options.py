@@ -378,10 +378,10 @@ _URL = re.compile(r"https?://[A-Za-z0-9._~:/?#@!$&*+,;=%-]{1,2000}")
 
 def check_comment(key: str | None, report_url: str | None = None) -> None:
     """Raise UsageError for a key that cannot stand in a hidden line, or a link that is none or goes into no comment."""
-    from nsysdiag.document.markdown import KEY
+    from nsysdiag.document.markup import COMMENT_KEY
     from nsysdiag.messages import printable
 
-    if key is not None and not KEY.fullmatch(key):
+    if key is not None and not COMMENT_KEY.fullmatch(key):
         raise UsageError(
             f"--comment '{printable(key)}' is no key",
             hint="use letters, digits, '.', '_', '/' and single '-', 100 at most",

@@ -17,7 +17,7 @@ from nsysdiag.trace.formats import named, stem_of
 if TYPE_CHECKING:
     from nsysdiag.queries.asking import Answer
     from nsysdiag.report import Report
-    from nsysdiag.trace.info import TraceFacts
+    from nsysdiag.trace.capabilities import TraceFacts
 
 
 INFO_EXAMPLES = """\b
@@ -40,7 +40,7 @@ def info(
     """
     import msgspec
 
-    from nsysdiag.trace.info import gather
+    from nsysdiag.trace.capabilities import gather
     from nsysdiag.trace.trace import open_trace
 
     with Attempt(f"read '{printable(trace)}'"), open_trace(Path(trace)) as opened:

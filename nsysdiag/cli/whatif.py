@@ -109,8 +109,7 @@ class Fixes(options.OptionGroup):
     def transforms(self) -> list["Transform"]:
         """What the options ask for, each once. Raises UsageError for a cause or a value that is none."""
         from nsysdiag.cli.settings import known_causes
-        from nsysdiag.replay.facts import Transform
-        from nsysdiag.replay.options import HOST, KERNEL, OVERLAP, RANK_LIKE, chosen, scaled
+        from nsysdiag.replay.facts import HOST, KERNEL, OVERLAP, RANK_LIKE, Transform, chosen, scaled
 
         plain = {"finding": self.finding, "graphs": self.graphs, "merge": self.merge, "stream": self.stream}
         for option, values in plain.items():
@@ -158,7 +157,7 @@ def whatif(
     from nsysdiag.cli.settings import settings_of_file
     from nsysdiag.formats.documents import DocumentKind
     from nsysdiag.pipeline import changes as pipeline
-    from nsysdiag.replay.show.registry import RENDERERS
+    from nsysdiag.replay.show.blocks import RENDERERS
     from nsysdiag.saved import is_saved_report
 
     asked = fixes.transforms()

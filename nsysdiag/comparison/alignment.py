@@ -175,7 +175,7 @@ def _coded(one: LaunchOrder, two: LaunchOrder) -> tuple[_Coded, _Coded]:
 def _family(name: str) -> int:
     """That of a matrix product does not depend on its precision."""
     family = family_of(name)
-    return int(KernelFamily.PRODUCT if family == KernelFamily.PRODUCT_FP32 else family)
+    return int(KernelFamily.PRODUCTS if family == KernelFamily.PRODUCTS_FP32 else family)
 
 
 def _run(one: IntArray, two: IntArray) -> int:

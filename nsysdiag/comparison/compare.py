@@ -10,20 +10,7 @@ from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from nsysdiag import typed
-from nsysdiag.comparison.facts import (
-    COMPARISON_SCHEMA_VERSION,
-    KIND,
-    BaselineUse,
-    Change,
-    Comparison,
-    CountChange,
-    DeviceComparison,
-    FindingChange,
-    SideTrace,
-    Strip,
-    Unit,
-    WorkChange,
-)
+from nsysdiag.comparison import facts, rows, waterfall
 from nsysdiag.comparison.headline import headline, outcome_sentence, overall
 from nsysdiag.comparison.job import (
     Compared,
@@ -34,27 +21,8 @@ from nsysdiag.comparison.job import (
     verdict_of,
     with_accounts,
 )
-from nsysdiag.comparison.rows import (
-    GRAPH,
-    MOST_KERNELS,
-    GapGroupTable,
-    collective_changes,
-    copy_changes,
-    cut_notes,
-    finding_changes,
-    gap_group_changes,
-    gap_times,
-    gaps_of,
-    kernel_changes,
-    kernel_times,
-    launch_metrics,
-    recaused,
-    utilization_metrics,
-    workload,
-)
 from nsysdiag.comparison.sides import (
     LENGTH,
-    NOT_COMPARED,
     Capture,
     capture_notes,
     paired,
@@ -65,22 +33,7 @@ from nsysdiag.comparison.sides import (
 )
 from nsysdiag.comparison.significance import FEWEST_RUNS, Values, spread_of, strays
 from nsysdiag.comparison.step_pairs import aligned_steps
-from nsysdiag.comparison.units import ITERATIONS, DeviceSides, OneRun, in_units
-from nsysdiag.comparison.waterfall import (
-    MIXED,
-    SAME,
-    UNKNOWN,
-    DeviceChanges,
-    change_of_part,
-    change_of_run,
-    changes,
-    corrected,
-    cut,
-    judged_together,
-    moves,
-    renaming,
-    waterfall,
-)
+from nsysdiag.comparison.units import DeviceSides, OneRun, in_units
 from nsysdiag.comparison.work import family_changes, goes_with, work_changes
 from nsysdiag.fields import Sentence, SettingValue
 from nsysdiag.phrases import finished, unfinished
@@ -96,7 +49,7 @@ WORK_TITLES = {
     "idle": "Idle",
 }
 POOLED = CauseInfo(
-    id=NOT_COMPARED,
+    id=facts.NOT_COMPARED,
     title="Causes that some captures cannot tell apart",
     meaning="Some captures lack the evidence for these causes, or the causes were disabled: they are compared as one.",
     color="#8a8f98",
@@ -109,7 +62,7 @@ def compare_reports(
     *,
     across_gpus: bool = False,
     same_work: Mapping[str, OneRun] | None = None,
-) -> Comparison:
+) -> facts.Comparison:
     """Compare one or several captures before with one or several after. `same_work` are the devices by key that did the
     same operations on both sides once, or in few steps. Raises NotComparableError where they have no unit of work in
     common or are of different GPUs, InputError where a report is damaged."""
@@ -122,13 +75,16 @@ def compare_reports(
     causes = [*known.values(), *([POOLED] if pooled else [])]
     titles = {cause.id: cause.title for cause in causes} | WORK_TITLES
     sides = [in_units(pair.before, pair.after, runs.get(pair.before[0][1].key)) for pair in pairs]
-    gaps = [(gaps_of(each.before, pooled), gaps_of(each.after, pooled)) for each in sides]
-    times = [kernel_times(each.before, each.after) | gap_times(*both) for each, both in zip(sides, gaps, strict=True)]
-    found = corrected(
-        [changes(each.before, each.after, pooled, further) for each, further in zip(sides, times, strict=True)]
-    )
+    gaps = [(rows.gaps_of(each.before, pooled), rows.gaps_of(each.after, pooled)) for each in sides]
+    alone = [
+        waterfall.changes(
+            each.before, each.after, pooled, rows.kernel_times(each.before, each.after) | rows.gap_times(*both)
+        )
+        for each, both in zip(sides, gaps, strict=True)
+    ]
     found = [
-        replace(each, length=change_of_run(each.length, side.chance)) for each, side in zip(found, sides, strict=True)
+        replace(each, length=waterfall.change_of_run(each.length, side.chance))
+        for each, side in zip(waterfall.corrected(alone), sides, strict=True)
     ]
     steps = _steps(sides, found)
     devices = [_device(*each, pooled, titles, len(sides)) for each in zip(sides, gaps, found, steps, strict=True)]
@@ -137,9 +93,9 @@ def compare_reports(
     ]
     verdict, sentence = overall(devices)
     job = job_comparison([Compared(*each) for each in zip(pairs, sides, found, steps, devices, strict=True)], verdict)
-    made = Comparison(
-        schema_version=COMPARISON_SCHEMA_VERSION,
-        kind=KIND,
+    made = facts.Comparison(
+        schema_version=facts.COMPARISON_SCHEMA_VERSION,
+        kind=facts.KIND,
         tool=Tool(name="nsysdiag", version=__version__),
         before=[side_trace(report) for report in before],
         after=[side_trace(report) for report in after],
@@ -169,39 +125,39 @@ def _with_names(report: Report) -> Report:
     return structs.replace(report, findings=unfinished(report.findings, report.phrases))
 
 
-def _steps(sides: Sequence[DeviceSides], found: Sequence[DeviceChanges]) -> list[StepChange | None]:
+def _steps(sides: Sequence[DeviceSides], found: Sequence[waterfall.DeviceChanges]) -> list[StepChange | None]:
     """The median step of each device, judged together; None where other units are compared."""
     steps = [
-        step_change(each.before, each.after, changes.noise) if each.unit.kind == ITERATIONS else None
-        for each, changes in zip(sides, found, strict=True)
+        step_change(each.before, each.after, device.noise) if each.unit.kind == facts.ITERATIONS else None
+        for each, device in zip(sides, found, strict=True)
     ]
-    judged = iter(judged_together([(step.change, step.freedom) for step in steps if step is not None]))
+    judged = iter(waterfall.judged_together([(step.change, step.freedom) for step in steps if step is not None]))
     return [
-        None if step is None else replace(step, change=change_of_run(next(judged), side.chance))
+        None if step is None else replace(step, change=waterfall.change_of_run(next(judged), side.chance))
         for step, side in zip(steps, sides, strict=True)
     ]
 
 
 def _device(
     sides: DeviceSides,
-    gaps: tuple[GapGroupTable, GapGroupTable],
-    found: DeviceChanges,
+    gaps: tuple[rows.GapGroupTable, rows.GapGroupTable],
+    found: waterfall.DeviceChanges,
     step: StepChange | None,
     pooled: Sequence[str],
     titles: Mapping[str, str],
     devices: int,
-) -> DeviceComparison:
+) -> facts.DeviceComparison:
     before, after = sides.before, sides.after
-    rows = cut(found)
-    moved = moves(rows, recaused(*gaps))
-    counts = workload(before, after, part_of_step=sides.unit.part_of_step)
-    findings = finding_changes(before, after, pooled)
-    plain = partial(change_of_part, length=found.length.before_ns, noise=found.noise)
-    kernels = kernel_changes(before, after, found.own, plain)
+    parts = waterfall.cut(found)
+    moved = waterfall.moves(parts, rows.recaused(*gaps))
+    counts = rows.workload(before, after, part_of_step=sides.unit.part_of_step)
+    findings = rows.finding_changes(before, after, pooled)
+    plain = partial(waterfall.change_of_part, length=found.length.before_ns, noise=found.noise)
+    kernels = rows.kernel_changes(before, after, found.own, plain)
     work = work_changes(sides)
     steps = aligned_steps(sides.unit, before[0], after[0], devices)
     verdict = _verdict(sides.unit, found.length, step, work)
-    return DeviceComparison(
+    return facts.DeviceComparison(
         key=before[0].device.key,
         name_before=before[0].device.name,
         name_after=after[0].device.name,
@@ -213,16 +169,16 @@ def _device(
         parts=found.parts,
         ledger=found.ledgers["ledger"],
         root_ledger=found.ledgers["root"],
-        waterfall=waterfall(rows),
+        waterfall=waterfall.waterfall(parts),
         moves=moved,
-        renaming=renaming(rows, moved, titles),
+        renaming=waterfall.renaming(parts, moved, titles),
         workload=counts,
-        kernels=kernels[:MOST_KERNELS],
-        signatures=gap_group_changes(*gaps, found.own, plain),
-        copies=copy_changes(before, after),
-        communication=collective_changes(before, after),
-        launch=launch_metrics(before, after),
-        utilization=utilization_metrics(before, after),
+        kernels=kernels[: rows.MOST_KERNELS],
+        signatures=rows.gap_group_changes(*gaps, found.own, plain),
+        copies=rows.copy_changes(before, after),
+        communication=rows.collective_changes(before, after),
+        launch=rows.launch_metrics(before, after),
+        utilization=rows.utilization_metrics(before, after),
         findings=findings,
         notes=_notes(sides, counts, findings, titles),
         strip_before=_strip(before[0]),
@@ -232,37 +188,40 @@ def _device(
         no_steps=steps if isinstance(steps, str) else "",
         slow_steps=step is not None and step.slow,
         work=work,
-        families=[] if any(row.id == GRAPH for row in counts) else family_changes(kernels, sides.unit),
+        families=[] if any(row.id == rows.GRAPH for row in counts) else family_changes(kernels, sides.unit),
     )
 
 
-def _verdict(unit: Unit, length: Change, step: StepChange | None, work: Sequence[WorkChange]) -> str:
+def _verdict(unit: facts.Unit, length: facts.Change, step: StepChange | None, work: Sequence[facts.WorkChange]) -> str:
     """The verdict: `unknown` for parts of steps, `mixed` if the work changed in the same direction as the time."""
     if unit.part_of_step:
-        return UNKNOWN
+        return facts.UNKNOWN
     found = verdict_of(length, step)
-    return MIXED if found != SAME and goes_with(work, length) else found
+    return facts.MIXED if found != facts.SAME and goes_with(work, length) else found
 
 
 def _notes(
-    sides: DeviceSides, counts: Sequence[CountChange], findings: Sequence[FindingChange], titles: Mapping[str, str]
+    sides: DeviceSides,
+    counts: Sequence[facts.CountChange],
+    findings: Sequence[facts.FindingChange],
+    titles: Mapping[str, str],
 ) -> list[Sentence]:
     """What lowers the confidence in the comparison of a device."""
     notes: list[Sentence] = [*sides.notes]
     changed = [f"{row.id} {row.before:,.6g} before, {row.after:,.6g} after" for row in counts if row.changed]
     if changed:
         notes.append(f"The workload changed, operations for a unit of work: {'; '.join(changed)}.")
-    hidden = dict.fromkeys(row.cause for row in findings if row.status == NOT_COMPARED)
+    hidden = dict.fromkeys(row.cause for row in findings if row.status == facts.NOT_COMPARED)
     if hidden:
         names = ", ".join(titles.get(cause, cause) for cause in hidden)
         notes.append(f"Findings of these causes are not compared, as some captures lack the evidence: {names}.")
-    return [*notes, *cut_notes([*sides.before, *sides.after])]
+    return [*notes, *rows.cut_notes([*sides.before, *sides.after])]
 
 
-def side_trace(report: Report | WhatIf) -> SideTrace:
+def side_trace(report: Report | WhatIf) -> facts.SideTrace:
     """A capture as the comparison holds it, or the trace of a prediction."""
     reasons = {device.window.reason for device in report.devices} if isinstance(report, Report) else set()
-    return SideTrace(
+    return facts.SideTrace(
         file=report.trace.file,
         size_bytes=report.trace.size_bytes,
         fingerprint=report.trace.fingerprint,
@@ -278,12 +237,12 @@ def redactions(before: Sequence[Report | WhatIf], after: Sequence[Report | WhatI
     return {"redacted": ", ".join(sorted(found))} if found else {}
 
 
-def _strip(capture: Capture) -> Strip | None:
+def _strip(capture: Capture) -> facts.Strip | None:
     levels = capture.report.timeline
     if not isinstance(levels, dict) or capture.device.key not in levels:
         return None
     mine = levels[capture.device.key]
-    return Strip(start_ns=mine.start_ns, end_ns=mine.end_ns, cause_ids=mine.cause_ids, level=mine.levels[-1])
+    return facts.Strip(start_ns=mine.start_ns, end_ns=mine.end_ns, cause_ids=mine.cause_ids, level=mine.levels[-1])
 
 
 # A comparison with the runs of a baseline: which of them are compared, and what they tell of chance.
@@ -300,7 +259,9 @@ class BaselineRuns(Struct, frozen=True):
     damaged: list[str]
 
 
-def compare_with_baseline(runs: BaselineRuns, after: Sequence[Report], *, across_gpus: bool = False) -> Comparison:
+def compare_with_baseline(
+    runs: BaselineRuns, after: Sequence[Report], *, across_gpus: bool = False
+) -> facts.Comparison:
     """Compare the runs that belong together with those after. The captures before are in the order of `runs`. Raises
     what `compare_reports` does."""
     lengths = _lengths(runs.reports, after, across_gpus=across_gpus)
@@ -309,7 +270,7 @@ def compare_with_baseline(runs: BaselineRuns, after: Sequence[Report], *, across
     made = compare_reports([runs.reports[at] for at in kept], after, across_gpus=across_gpus)
     left_out = [runs.files[at] for at in out]
     spread = spread_of(lengths[kept])
-    use = BaselineUse(
+    use = facts.BaselineUse(
         name=runs.name,
         runs=len(kept),
         spread=None if spread is None else round(spread, 6),

@@ -37,6 +37,14 @@ from nsysdiag.timeline.facts import TimelineLevel
 
 COMPARISON_SCHEMA_VERSION = "2"
 KIND = "comparison"
+IMPROVED, REGRESSED, SAME, UNKNOWN, MIXED = "improved", "regressed", "same", "unknown", "mixed"
+DECIDED = (IMPROVED, REGRESSED)
+"""Verdicts; the decided ones are beyond chance."""
+BOTH, ADDED, GONE, RECAUSED, NOT_COMPARED = "both", "added", "gone", "recaused", "not_compared"
+UNSEEN_BEFORE, UNSEEN_AFTER = "unrecorded_before", "unrecorded_after"
+"""Which side has a row; also the id of causes that are compared as one."""
+ITERATIONS, PHASES, STEP, WINDOW = "iterations", "phases", "step", "window"
+"""Kinds of units; the last two are those of a prediction. The unit of runs of common kernels is of the kind KERNELS."""
 
 
 class Change(Record, frozen=True):

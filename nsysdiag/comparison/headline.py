@@ -6,30 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from nsysdiag.bottlenecks import noun_of
-from nsysdiag.comparison.facts import (
-    KERNELS,
-    THREADS,
-    Change,
-    DeviceComparison,
-    JobComparison,
-    Speedup,
-    Unit,
-    WorkChange,
-)
+from nsysdiag.comparison import facts, waterfall
 from nsysdiag.comparison.job import LEAST_TOP, MEAN, MOST_TOP, StepChange
 from nsysdiag.comparison.significance import LEAST_CHANGE
-from nsysdiag.comparison.units import ITERATIONS, PHASES
-from nsysdiag.comparison.waterfall import (
-    DECIDED,
-    IMPROVED,
-    LEAST_OF_RUN,
-    MIXED,
-    REGRESSED,
-    SAME,
-    UNKNOWN,
-    outweighed,
-    too_small,
-)
 from nsysdiag.comparison.work import work_sentence
 from nsysdiag.fields import Sentence
 from nsysdiag.units import format_ns, format_share, format_signed_ns, format_signed_share, format_two_ns
@@ -40,12 +19,12 @@ PER_KERNEL = 0.05
 """Times for a kernel, or for a thread, that are no further apart are the same."""
 
 
-def headline(job: JobComparison, titles: Mapping[str, str]) -> str:
+def headline(job: facts.JobComparison, titles: Mapping[str, str]) -> str:
     """One line to paste. Work that is not the same comes first, and another loop that changed last."""
     return f"{_compared(job, titles)}{_loops(job)}"
 
 
-def _loops(job: JobComparison) -> str:
+def _loops(job: facts.JobComparison) -> str:
     """The other loop that changed most: the rest of the line is not about it."""
     changed = [each for each in job.phases if each.changed]
     if not changed:
@@ -55,46 +34,46 @@ def _loops(job: JobComparison) -> str:
     return f"; another loop (steady {most.number}) {times}{', of other work' if most.other_work else ''}"
 
 
-def _compared(job: JobComparison, titles: Mapping[str, str]) -> str:
+def _compared(job: facts.JobComparison, titles: Mapping[str, str]) -> str:
     if any(row.differs for row in job.work):
         return f"{work_sentence(job.work, job.unit)}; {_lower(_times(job))}{_device(job)} ({_remark(job)}){_mean(job)}"
     top = _top(job, titles)
-    if job.verdict == SAME:
+    if job.verdict == facts.SAME:
         step = job.step
         same = f"{_name(job)} {format_ns(step.before_ns)} → {format_ns(step.after_ns)}{_device(job)}"
-        if too_small(job.mean):
+        if waterfall.too_small(job.mean):
             return f"{same}: {format_signed_share(step.change_ns, step.before_ns)}, too small to count{top}"
         return f"{same}: {_no_difference(job)}{top}"
-    if job.verdict == UNKNOWN and abs(job.step.change_ns) <= job.step.least_ns:
+    if job.verdict == facts.UNKNOWN and abs(job.step.change_ns) <= job.step.least_ns:
         return f"{_times(job)}{_device(job)}: {format_share(job.step.least_ns, job.step.before_ns)} apart at most{top}"
     return f"{_times(job)}{_device(job)} ({_factor(job)}){_doubt(job)}{_mean(job)}{top}"
 
 
-def _no_difference(job: JobComparison) -> str:
+def _no_difference(job: facts.JobComparison) -> str:
     if not job.unit.same_work:
         return "no difference beyond chance"
-    if abs(job.step.change_ns) > LEAST_OF_RUN * job.step.before_ns:
+    if abs(job.step.change_ns) > waterfall.LEAST_OF_RUN * job.step.before_ns:
         return f"{format_signed_share(job.step.change_ns, job.step.before_ns)}, which may be chance ({_one_run(job)})"
     return f"no difference that {_one_run(job)} would show"
 
 
-def _name(job: JobComparison) -> str:
+def _name(job: facts.JobComparison) -> str:
     if job.unit.part_of_step:
         return "Parts of steps, for the same work:"
-    if job.unit.kind == ITERATIONS:
+    if job.unit.kind == facts.ITERATIONS:
         return "Mean step time" if job.statistic == MEAN else "Step time"
     if job.unit.same_work:
         return "Total time of the same work"
-    name = "Steady phase" if job.unit.kind == PHASES else "Window"
+    name = "Steady phase" if job.unit.kind == facts.PHASES else "Window"
     return name if any(row.differs for row in job.work) else f"{name}, for the same work:"
 
 
-def _times(job: JobComparison) -> str:
+def _times(job: facts.JobComparison) -> str:
     """`Step time 34.9 → 18.9 ms`, with both units where they are not the same."""
     return f"{_name(job)} {format_two_ns(job.step.before_ns, job.step.after_ns, ' → ')}"
 
 
-def _device(job: JobComparison) -> str:
+def _device(job: facts.JobComparison) -> str:
     """The slowest device, where it matters which."""
     if not job.devices_differ:
         return ""
@@ -103,7 +82,7 @@ def _device(job: JobComparison) -> str:
     return f" on the slowest GPU ({job.device_before}, then {job.device_after})"
 
 
-def _factor(job: JobComparison) -> str:
+def _factor(job: facts.JobComparison) -> str:
     """`1.85× faster, 95% CI 1.83 to 1.87`; of parts of steps only how much longer they take."""
     if job.speedup is None:
         return "no factor: nothing on one side"
@@ -112,7 +91,7 @@ def _factor(job: JobComparison) -> str:
     found = job.speedup
     if slower:
         low, high = (None if each is None else 1 / each for each in (found.high, found.low))
-        found = Speedup(factor=1 / found.factor, low=low, high=high)
+        found = facts.Speedup(factor=1 / found.factor, low=low, high=high)
     text = f"{found.factor:.2f}× {words[0] if slower else words[1]}"
     if found.low is None or found.high is None:
         why = f"{_one_run(job)}: no interval" if job.unit.same_work else "whether this is beyond chance is unknown"
@@ -122,39 +101,39 @@ def _factor(job: JobComparison) -> str:
     return f"{text}, 95% CI {found.low:.2f} to {found.high:.2f}"
 
 
-def _one_run(job: JobComparison) -> str:
+def _one_run(job: facts.JobComparison) -> str:
     """How little there is on each side, where it did the same work."""
-    if job.unit.kind != ITERATIONS:
+    if job.unit.kind != facts.ITERATIONS:
         return "one run a side"
     steps = min(job.unit.count_before, job.unit.count_after)
     return f"{steps} steps a side" if steps > 1 else "one step a side"
 
 
-def _remark(job: JobComparison) -> str:
+def _remark(job: facts.JobComparison) -> str:
     """How the time compares with the work, by the kernels or their threads."""
     rows = {row.id: row for row in job.work if row.differs and row.before and row.after}
-    what = next((id for id in (KERNELS, THREADS) if id in rows), None)
+    what = next((id for id in (facts.KERNELS, facts.THREADS) if id in rows), None)
     if what is None or not job.step.before_ns:
-        return "no difference beyond chance" if job.verdict == SAME else _factor(job)
+        return "no difference beyond chance" if job.verdict == facts.SAME else _factor(job)
     each = (job.step.after_ns / rows[what].after) / (job.step.before_ns / rows[what].before)
-    one = "kernel" if what == KERNELS else "thread"
+    one = "kernel" if what == facts.KERNELS else "thread"
     if abs(each - 1) <= PER_KERNEL:
         return f"the same per {one}"
     return f"{each:.2f}× longer per {one}" if each > 1 else f"{1 / each:.2f}× shorter per {one}"
 
 
-def _doubt(job: JobComparison) -> str:
+def _doubt(job: facts.JobComparison) -> str:
     if job.unit.part_of_step:
         return ", which does not show what the change did"
     if job.statistic == MEAN and job.slow_steps:
         return ", by the slow steps: the median step shows no difference"
-    if job.verdict == MIXED and job.devices_differ:
+    if job.verdict == facts.MIXED and job.devices_differ:
         return ", not all GPUs alike"
     has_interval = job.speedup is not None and job.speedup.low is not None
-    return ", not beyond chance" if has_interval and job.verdict not in (*DECIDED, MIXED) else ""
+    return ", not beyond chance" if has_interval and job.verdict not in (*facts.DECIDED, facts.MIXED) else ""
 
 
-def _mean(job: JobComparison) -> str:
+def _mean(job: facts.JobComparison) -> str:
     """The mean step where slow steps make another change of it."""
     mean, step = job.mean, job.step
     if not job.slow_steps or job.statistic == MEAN or not (mean.before_ns and step.before_ns):
@@ -164,10 +143,10 @@ def _mean(job: JobComparison) -> str:
     return f"; with the slow steps {format_ns(mean.before_ns)} → {format_ns(mean.after_ns)} on average"
 
 
-def _top(job: JobComparison, titles: Mapping[str, str]) -> str:
+def _top(job: facts.JobComparison, titles: Mapping[str, str]) -> str:
     """What changed most: bottlenecks by the account, or causes where there is none."""
     found = [f"{_lower(titles.get(row.id, row.id))} {format_signed_ns(row.change.change_ns)}" for row in job.top]
-    if not job.top and job.verdict != SAME:
+    if not job.top and job.verdict != facts.SAME:
         # What is chance is not known of bottlenecks one by one: only large parts of the step count.
         rows = sorted(job.account, key=lambda row: (-abs(row.change_ns), row.bottleneck))
         most = max((abs(row.change_ns) for row in rows), default=0)
@@ -182,7 +161,9 @@ def _lower(text: str) -> str:
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
 
-def outcome_sentence(unit: Unit, length: Change, step: StepChange | None, work: Sequence[WorkChange]) -> str:
+def outcome_sentence(
+    unit: facts.Unit, length: facts.Change, step: StepChange | None, work: Sequence[facts.WorkChange]
+) -> str:
     """What became of a device: of its work and its time, and what the slow steps do to that."""
     said = device_sentence(unit, length)
     if any(row.differs for row in work):
@@ -193,28 +174,28 @@ def outcome_sentence(unit: Unit, length: Change, step: StepChange | None, work: 
     return f"{said} The change may not be the reason: no whole steps are compared." if unit.part_of_step else said
 
 
-def device_sentence(unit: Unit, length: Change) -> str:
+def device_sentence(unit: facts.Unit, length: facts.Change) -> str:
     """What became of a unit of work."""
-    what = "The mean iteration" if unit.kind == ITERATIONS else "The same work"
+    what = "The mean iteration" if unit.kind == facts.ITERATIONS else "The same work"
     times = f"{what} takes {format_ns(length.after_ns)} instead of {format_ns(length.before_ns)}"
     share = format_signed_share(length.change_ns, length.before_ns)
-    if outweighed(length):
+    if waterfall.outweighed(length):
         return f"{times}: {share}, {interval_text(length)}. That may be chance: a verdict takes 99%."
-    if length.verdict == SAME and too_small(length):
+    if length.verdict == facts.SAME and waterfall.too_small(length):
         least = format_share(length.least_ns, length.before_ns)
         return f"{times}: {share}, {interval_text(length)}. That is too small to count: a verdict takes {least}."
-    if length.verdict == SAME:
+    if length.verdict == facts.SAME:
         seen = max(length.least_ns, (length.high_ns or 0) - length.change_ns, length.change_ns - (length.low_ns or 0))
         return (
             f"{what} takes {format_ns(length.before_ns)} before and {format_ns(length.after_ns)} after: no difference "
             f"beyond chance. Less than {format_share(seen, length.before_ns)} would not be seen."
         )
-    if length.verdict == UNKNOWN:
+    if length.verdict == facts.UNKNOWN:
         return f"{times}: the data do not show whether that is more than chance."
     return f"{times}: {share}, {interval_text(length)}."
 
 
-def interval_text(change: Change) -> str:
+def interval_text(change: facts.Change) -> str:
     """The interval of a change as shares of the time before."""
     if change.low_ns is None or change.high_ns is None:
         return "no interval"
@@ -222,15 +203,17 @@ def interval_text(change: Change) -> str:
     return f"95% interval {low} to {high}"
 
 
-def overall(devices: Sequence[DeviceComparison]) -> tuple[str, Sentence]:
+def overall(devices: Sequence[facts.DeviceComparison]) -> tuple[str, Sentence]:
     """The verdict over all devices and its sentence: of the devices with that verdict, the one whose length changed
     most."""
     verdicts = {device.verdict for device in devices}
-    if {IMPROVED, REGRESSED} <= verdicts:
-        better = [device.key for device in devices if device.verdict == IMPROVED]
-        worse = [device.key for device in devices if device.verdict == REGRESSED]
-        return MIXED, f"Better on {', '.join(better)}, worse on {', '.join(worse)}."
-    verdict = next((each for each in (MIXED, REGRESSED, IMPROVED, UNKNOWN) if each in verdicts), SAME)
+    if {facts.IMPROVED, facts.REGRESSED} <= verdicts:
+        better = [device.key for device in devices if device.verdict == facts.IMPROVED]
+        worse = [device.key for device in devices if device.verdict == facts.REGRESSED]
+        return facts.MIXED, f"Better on {', '.join(better)}, worse on {', '.join(worse)}."
+    verdict = next(
+        (each for each in (facts.MIXED, facts.REGRESSED, facts.IMPROVED, facts.UNKNOWN) if each in verdicts), facts.SAME
+    )
     shown = max(
         (device for device in devices if device.verdict == verdict),
         key=lambda device: abs(device.length.change_ns) / max(device.length.before_ns, 1),

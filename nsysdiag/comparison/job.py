@@ -12,16 +12,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.groups import column_from
 from nsysdiag.bottlenecks import OF_WORK
 from nsysdiag.causes import CAUSES
-from nsysdiag.comparison.facts import (
-    AccountChange,
-    Change,
-    DeviceComparison,
-    JobComparison,
-    PartChange,
-    PhaseChange,
-    Reason,
-    Speedup,
-)
+from nsysdiag.comparison import facts, waterfall
 from nsysdiag.comparison.sides import (
     COMPUTE,
     IDLE,
@@ -36,20 +27,6 @@ from nsysdiag.comparison.sides import (
 )
 from nsysdiag.comparison.significance import Values, drawn_means, drawn_medians, freedom, interval
 from nsysdiag.comparison.units import DeviceSides
-from nsysdiag.comparison.waterfall import (
-    DECIDED,
-    LEAST_OF_LENGTH,
-    MIXED,
-    OF_LENGTH,
-    SAME,
-    DeviceChanges,
-    adding_up,
-    change_of_part,
-    change_of_step,
-    changes,
-    corrected,
-    outside,
-)
 from nsysdiag.diagnosis.facts import KERNELS
 from nsysdiag.messages import InputError
 from nsysdiag.phases.facts import PhaseSteps
@@ -63,7 +40,7 @@ ALIKE = 0.05
 """Of the length: an account whose kernels differ more from those of the unit is of other work."""
 
 
-def account_changes(pairs: Sequence[DevicePair], mean: Change) -> list[AccountChange]:
+def account_changes(pairs: Sequence[DevicePair], mean: facts.Change) -> list[facts.AccountChange]:
     """The judged time of devices by bottleneck, scaled to their mean step. Not to the median one: time that a few
     steps spend would make all other parts of a step look shorter."""
     sides = [
@@ -76,15 +53,17 @@ def account_changes(pairs: Sequence[DevicePair], mean: Change) -> list[AccountCh
     times = []
     for side, step_ns in zip(sides, (mean.before_ns, mean.after_ns), strict=True):
         total = sum(side.values())
-        times.append(adding_up(np.array([side.get(name, 0) * step_ns / total for name in names]), step_ns))
+        times.append(waterfall.adding_up(np.array([side.get(name, 0) * step_ns / total for name in names]), step_ns))
     rows = [
-        AccountChange(bottleneck=name, before_ns=was, after_ns=now, change_ns=now - was)
+        facts.AccountChange(bottleneck=name, before_ns=was, after_ns=now, change_ns=now - was)
         for name, was, now in zip(names, *times, strict=True)
     ]
     return sorted(rows, key=lambda row: (-max(row.before_ns, row.after_ns), row.bottleneck))
 
 
-def with_accounts(pairs: Sequence[DevicePair], devices: Sequence[DeviceComparison]) -> list[list[AccountChange]]:
+def with_accounts(
+    pairs: Sequence[DevicePair], devices: Sequence[facts.DeviceComparison]
+) -> list[list[facts.AccountChange]]:
     """The account of each device: of all of them, where that of one differs from its causes, else of none."""
     found = [account_changes([pair], each.length) for pair, each in zip(pairs, devices, strict=True)]
     both = list(zip(found, devices, strict=True))
@@ -93,13 +72,13 @@ def with_accounts(pairs: Sequence[DevicePair], devices: Sequence[DeviceCompariso
     return [[] for _each in found]
 
 
-def _differs(account: Sequence[AccountChange], device: DeviceComparison) -> bool:
+def _differs(account: Sequence[facts.AccountChange], device: facts.DeviceComparison) -> bool:
     """Does a bottleneck change by another time than the work and the causes that are its own?"""
     left = Counter({row.bottleneck: row.change_ns for row in account})
     left["kernels"] += left.pop("parallelism", 0)
     for row in (*(each for each in device.parts if each.id != IDLE), *device.ledger):
         left[_bottleneck_of(row.id)] -= row.change.change_ns
-    least = LEAST_OF_LENGTH * max(device.length.before_ns, device.length.after_ns)
+    least = waterfall.LEAST_OF_LENGTH * max(device.length.before_ns, device.length.after_ns)
     return any(abs(ns) > least for ns in left.values())
 
 
@@ -107,7 +86,7 @@ def _bottleneck_of(id: str) -> str:
     return OF_WORK.get(id) or (CAUSES[id].bottleneck if id in CAUSES else "")
 
 
-def of_this_work(account: Sequence[AccountChange], device: DeviceComparison) -> bool:
+def of_this_work(account: Sequence[facts.AccountChange], device: facts.DeviceComparison) -> bool:
     """Whether the kernels take about as long in the account as in the unit that is compared: else the judged phases
     hold other work as well."""
     kernels = [row for row in account if row.bottleneck in KERNELS]
@@ -139,18 +118,21 @@ PART = 1.1
 
 
 def reasons(
-    account: Sequence[AccountChange], top: Sequence[PartChange], device: DeviceComparison, step: Change
-) -> list[Reason]:
+    account: Sequence[facts.AccountChange],
+    top: Sequence[facts.PartChange],
+    device: facts.DeviceComparison,
+    step: facts.Change,
+) -> list[facts.Reason]:
     """The largest changes of the account, or where there is none of the parts `top`. `device` is the slowest one."""
     found = [_of_account(row, device) for row in account] or [_of_part(row) for row in top]
     found.sort(key=lambda each: (-abs(each.change_ns), each.bottleneck))
     most = max((abs(each.change_ns) for each in found), default=0)
-    least = max(LEAST_OF_LENGTH * max(step.before_ns, step.after_ns), LEAST * most)
+    least = max(waterfall.LEAST_OF_LENGTH * max(step.before_ns, step.after_ns), LEAST * most)
     return [each for each in found if abs(each.change_ns) >= least][:MOST]
 
 
-def _of_account(row: AccountChange, device: DeviceComparison) -> Reason:
-    return Reason(
+def _of_account(row: facts.AccountChange, device: facts.DeviceComparison) -> facts.Reason:
+    return facts.Reason(
         bottleneck=row.bottleneck,
         cause=None,
         before_ns=row.before_ns,
@@ -160,8 +142,8 @@ def _of_account(row: AccountChange, device: DeviceComparison) -> Reason:
     )
 
 
-def _of_part(row: PartChange) -> Reason:
-    return Reason(
+def _of_part(row: facts.PartChange) -> facts.Reason:
+    return facts.Reason(
         bottleneck=_bottleneck_of(row.id),
         cause=row.id,
         before_ns=row.change.before_ns,
@@ -171,9 +153,9 @@ def _of_part(row: PartChange) -> Reason:
     )
 
 
-def _causes_of(row: AccountChange, device: DeviceComparison) -> list[PartChange]:
+def _causes_of(row: facts.AccountChange, device: facts.DeviceComparison) -> list[facts.PartChange]:
     """The root causes whose time is this bottleneck's and that changed with it, the largest change first."""
-    least = LEAST_OF_LENGTH * max(device.length.before_ns, device.length.after_ns)
+    least = waterfall.LEAST_OF_LENGTH * max(device.length.before_ns, device.length.after_ns)
     sign = 1 if row.change_ns > 0 else -1
     found = [
         each
@@ -196,7 +178,7 @@ class StepChange(Struct, frozen=True):
     """The change of the median (or the mean) step, and the degrees of freedom behind its interval. `slow` where a side
     has a few steps far longer than its median one; `typical`: it has no more than a few."""
 
-    change: Change
+    change: facts.Change
     freedom: float | None
     slow: bool
     typical: bool = True
@@ -215,7 +197,7 @@ def step_change(
     one, two = draw(sides[0], int(longer)), draw(sides[1], int(not longer))
     found = interval(one, two)
     bounds = None if found is None else (float(found[0][0]), float(found[1][0]))
-    change = change_of_step(round(float(one.mean[0])), round(float(two.mean[0])), bounds, noise)
+    change = waterfall.change_of_step(round(float(one.mean[0])), round(float(two.mean[0])), bounds, noise)
     slow = max(float((np.concatenate(side) > SLOW * at).mean()) for side, at in zip(sides, middle, strict=True))
     return StepChange(change, freedom(one, two), 0 < slow <= MOST_SLOW, slow <= MOST_SLOW)
 
@@ -229,7 +211,7 @@ def _whole_steps(capture: Capture, fold: float) -> Values:
     return values[: count * together].reshape(count, together).mean(axis=1) if count else values
 
 
-def verdict_of(length: Change, step: StepChange | None) -> str:
+def verdict_of(length: facts.Change, step: StepChange | None) -> str:
     """The verdict on the mean length, or on the median step if slow steps hide its change. The latter must be beyond
     chance at half the level of a length, as two tests are wrong twice as often as one. And the mean may have changed by
     as much: else the slow steps make up for it, as steps that wait for what others found."""
@@ -238,13 +220,13 @@ def verdict_of(length: Change, step: StepChange | None) -> str:
     median = step.change.verdict
     if length.low_ns is None or length.high_ns is None:
         return length.verdict
-    hidden = length.verdict == SAME and length.low_ns <= step.change.change_ns <= length.high_ns
-    if hidden and median in DECIDED and outside(step.change, step.freedom, OF_LENGTH / 2):
+    hidden = length.verdict == facts.SAME and length.low_ns <= step.change.change_ns <= length.high_ns
+    if hidden and median in facts.DECIDED and waterfall.outside(step.change, step.freedom, waterfall.OF_LENGTH / 2):
         return median
-    return MIXED if {length.verdict, median} == {*DECIDED} else length.verdict
+    return facts.MIXED if {length.verdict, median} == {*facts.DECIDED} else length.verdict
 
 
-def speedup(change: Change) -> Speedup | None:
+def speedup(change: facts.Change) -> facts.Speedup | None:
     """How many times as fast as before, with its interval; None where a side took no time."""
     if change.before_ns <= 0 or change.after_ns <= 0:
         return None
@@ -252,7 +234,7 @@ def speedup(change: Change) -> Speedup | None:
     ends = [change.before_ns + each for each in (change.low_ns, change.high_ns) if each is not None]
     if len(ends) == 2 and min(ends) > 0:
         high, low = (_rounded(change.before_ns / end) for end in ends)
-    return Speedup(factor=_rounded(change.before_ns / change.after_ns), low=low, high=high)
+    return facts.Speedup(factor=_rounded(change.before_ns / change.after_ns), low=low, high=high)
 
 
 def _rounded(factor: float) -> float:
@@ -270,12 +252,12 @@ class Compared(Struct, frozen=True):
 
     pair: DevicePair
     sides: DeviceSides
-    changes: DeviceChanges
+    changes: waterfall.DeviceChanges
     step: StepChange | None
-    made: DeviceComparison
+    made: facts.DeviceComparison
 
 
-def job_comparison(devices: Sequence[Compared], verdict: str) -> JobComparison:
+def job_comparison(devices: Sequence[Compared], verdict: str) -> facts.JobComparison:
     """The job over all devices that were compared, at least one."""
     statistic = _statistic(devices)
     before = max(devices, key=lambda each: (_shown(each, statistic).before_ns, each.made.key))
@@ -287,7 +269,7 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> JobComparison:
     if len(devices) == 1 and not of_this_work(account, after.made):
         account = []
     top = [] if account else top_changes(after.made, known=after.made.length.low_ns is not None)
-    return JobComparison(
+    return facts.JobComparison(
         statistic=statistic,
         unit=after.sides.unit,
         verdict=verdict,
@@ -301,7 +283,7 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> JobComparison:
         account=account,
         top=top,
         slow_steps=any(each.made.slow_steps for each in devices),
-        why=[] if verdict == SAME else reasons(account, top, after.made, step),
+        why=[] if verdict == facts.SAME else reasons(account, top, after.made, step),
         phases=other_phases(after.sides),
     )
 
@@ -311,16 +293,16 @@ def _statistic(devices: Sequence[Compared]) -> str:
     slow steps changed."""
     if any(each.step is None or not each.step.typical for each in devices):
         return MEAN
-    mean = any(each.made.length.verdict in DECIDED for each in devices)
-    median = any(each.step and each.step.change.verdict in DECIDED for each in devices)
+    mean = any(each.made.length.verdict in facts.DECIDED for each in devices)
+    median = any(each.step and each.step.change.verdict in facts.DECIDED for each in devices)
     return MEAN if mean and not median else MEDIAN
 
 
-def _shown(device: Compared, statistic: str) -> Change:
+def _shown(device: Compared, statistic: str) -> facts.Change:
     return device.step.change if device.step is not None and statistic == MEDIAN else device.made.length
 
 
-def _step(before: Compared, after: Compared, statistic: str) -> Change:
+def _step(before: Compared, after: Compared, statistic: str) -> facts.Change:
     """From the slowest device before to the slowest one after."""
     if before is after:
         return _shown(after, statistic)
@@ -328,14 +310,14 @@ def _step(before: Compared, after: Compared, statistic: str) -> Change:
     return step_change(before.sides.before, after.sides.after, noise, statistic).change
 
 
-def top_changes(device: DeviceComparison, *, known: bool) -> list[PartChange]:
+def top_changes(device: facts.DeviceComparison, *, known: bool) -> list[facts.PartChange]:
     """The kinds of work and the root causes that changed most, at most three: those beyond chance, or, unless chance is
     `known`, those large enough."""
     rows = [*(row for row in device.parts if row.id in WORK), *device.root_ledger]
     counted = [
         row
         for row in rows
-        if (row.change.verdict in DECIDED if known else abs(row.change.change_ns) > row.change.least_ns)
+        if (row.change.verdict in facts.DECIDED if known else abs(row.change.change_ns) > row.change.least_ns)
     ]
     counted.sort(key=lambda row: (-abs(row.change.change_ns), row.id))
     least = LEAST_TOP * abs(counted[0].change.change_ns) if counted else 0
@@ -357,7 +339,7 @@ class ComparedLoop(Struct, frozen=True):
     compared: bool
 
 
-def other_phases(sides: DeviceSides) -> list[PhaseChange]:
+def other_phases(sides: DeviceSides) -> list[facts.PhaseChange]:
     """The start-up, and the loops whose steps are known and not compared, which are judged together. Loops are the same
     by their place among as many. None where a side has several captures."""
     captures = [*sides.before, *sides.after]
@@ -367,13 +349,20 @@ def other_phases(sides: DeviceSides) -> list[PhaseChange]:
     alike = zip(before, after, strict=True) if len(before) == len(after) else ()
     pairs = {at: (one, two) for at, (one, two) in enumerate(alike, 1) if not (one.compared and two.compared)}
     known = {at: (one.steps, two.steps) for at, (one, two) in pairs.items() if one.steps and two.steps}
-    found = corrected([changes([one], [two], (), {}) for one, two in known.values()])
+    found = waterfall.corrected([waterfall.changes([one], [two], (), {}) for one, two in known.values()])
     loops = [
-        PhaseChange(number=at, change=each.length, other_work=_other_work(*pairs[at]))
+        facts.PhaseChange(number=at, change=each.length, other_work=_other_work(*pairs[at]))
         for at, each in zip(known, found, strict=True)
     ]
     starts = [_start_up(capture) for capture in captures]
-    return [*([PhaseChange(number=0, change=change_of_part(starts[0], starts[1], 0))] if all(starts) else []), *loops]
+    return [
+        *(
+            [facts.PhaseChange(number=0, change=waterfall.change_of_part(starts[0], starts[1], 0))]
+            if all(starts)
+            else []
+        ),
+        *loops,
+    ]
 
 
 def _other_work(one: ComparedLoop, two: ComparedLoop) -> bool:
@@ -390,7 +379,7 @@ def _start_up(capture: Capture) -> int:
     return first.end_ns - first.start_ns if first is not None and first.name == "start-up" else 0
 
 
-def loop_notes(phases: Sequence[PhaseChange]) -> list[str]:
+def loop_notes(phases: Sequence[facts.PhaseChange]) -> list[str]:
     """How to compare a loop that changed."""
     return [
         f"The mean step of another loop (steady {each.number}) is "

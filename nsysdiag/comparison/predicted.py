@@ -10,18 +10,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from nsysdiag import typed
+from nsysdiag.comparison import facts, waterfall
 from nsysdiag.comparison.compare import WORK_TITLES, compare_reports, redactions, side_trace
-from nsysdiag.comparison.facts import (
-    COMPARISON_SCHEMA_VERSION,
-    KIND,
-    Change,
-    Comparison,
-    DeviceComparison,
-    JobComparison,
-    PartChange,
-    SideTrace,
-    Unit,
-)
 from nsysdiag.comparison.job import DIFFER, MEAN, SLOW, speedup, top_changes
 from nsysdiag.comparison.sides import (
     IDLE,
@@ -37,22 +27,11 @@ from nsysdiag.comparison.sides import (
     refuse_models,
     working_devices,
 )
-from nsysdiag.comparison.units import STEP, OneRun
-from nsysdiag.comparison.waterfall import (
-    IMPROVED,
-    REGRESSED,
-    adding_up,
-    change_between,
-    change_of_part,
-    moves,
-    renaming,
-    waterfall,
-)
+from nsysdiag.comparison.units import OneRun
 from nsysdiag.diagnosis.facts import CANNOT_TELL
 from nsysdiag.fields import Sentence
 from nsysdiag.messages import NotComparableError, UsageError
-from nsysdiag.replay.facts import FourParts, WhatIf, WhatIfDevice
-from nsysdiag.replay.options import text_of
+from nsysdiag.replay.facts import FourParts, WhatIf, WhatIfDevice, text_of
 from nsysdiag.report import CauseInfo, DeviceReport, Report, Tool
 from nsysdiag.units import format_ns, format_share, format_speedup, format_two_ns
 from nsysdiag.version import __version__
@@ -90,7 +69,7 @@ class OneSide(Struct, frozen=True):
     """A side: the job's length, that of each device, and how many steps are behind them. `options` are the changes of a
     prediction; `notes` say what makes the side less certain."""
 
-    traces: list[SideTrace]
+    traces: list[facts.SideTrace]
     step: Length
     count: int
     devices: list[DeviceLength]
@@ -181,7 +160,7 @@ def of_captures(reports: Sequence[Report], per: str) -> OneSide:
 def _capture(report: Report, device: DeviceReport, per: str) -> Capture | None:
     """One device in steps, by its iterations or else by the steps of the judged phases; or its window. None where it
     has no steps."""
-    if per != STEP:
+    if per != facts.STEP:
         return by_window(report, device, 1.0)
     found = by_iterations(report, device)
     if found is not None and device.iterations is not None and device.iterations.closed:
@@ -205,8 +184,10 @@ def _measured(captures: Sequence[Capture]) -> DeviceLength:
         return float(np.concatenate(column(captures, name)).mean())
 
     length = round(mean(LENGTH))
-    parts = dict(zip((*WORK, IDLE), adding_up(np.array([mean(name) for name in (*WORK, IDLE)]), length), strict=True))
-    times = adding_up(np.array([mean(name) for name in causes]), parts[IDLE])
+    parts = dict(
+        zip((*WORK, IDLE), waterfall.adding_up(np.array([mean(name) for name in (*WORK, IDLE)]), length), strict=True)
+    )
+    times = waterfall.adding_up(np.array([mean(name) for name in causes]), parts[IDLE])
     ledger = {name.removeprefix(LEDGER): ns for name, ns in zip(causes, times, strict=True)}
     device = captures[0].device
     return DeviceLength(device.key, device.name, Length(length), parts, ledger)
@@ -228,7 +209,7 @@ Pair = tuple[DeviceLength, DeviceLength]
 
 def compare_sides(
     before: Side, after: Side, *, across_gpus: bool = False, same_work: Mapping[str, OneRun] | None = None
-) -> Comparison:
+) -> facts.Comparison:
     """Compare captures, as `compare_reports` does, or a prediction on either side. Raises what that does; UsageError
     for a prediction that is not alone on its side or has no change; NotComparableError for one that was refused."""
     left, right = ([each for each in side if isinstance(each, Report)] for side in (before, after))
@@ -251,12 +232,12 @@ def compare_sides(
     one, two = (_of_devices(side, [pair[at] for pair in pairs]) for at, side in enumerate((one, two)))
     causes = {cause.id: cause for cause in (*one.causes, *two.causes)}
     titles = {id: cause.title for id, cause in causes.items()} | WORK_TITLES
-    unit = Unit(kind=per, name_before="", name_after="", count_before=one.count, count_after=two.count, scale=1.0)
+    unit = facts.Unit(kind=per, name_before="", name_after="", count_before=one.count, count_after=two.count, scale=1.0)
     devices = [_device(pair, unit, _said(one, two, per, *pair), titles) for pair in pairs]
     step = _change(one.step, two.step)
-    return Comparison(
-        schema_version=COMPARISON_SCHEMA_VERSION,
-        kind=KIND,
+    return facts.Comparison(
+        schema_version=facts.COMPARISON_SCHEMA_VERSION,
+        kind=facts.KIND,
         tool=Tool(name="nsysdiag", version=__version__),
         before=one.traces,
         after=two.traces,
@@ -313,28 +294,31 @@ def _doubts(before: OneSide, after: OneSide, predicted: Sequence[WhatIf]) -> lis
     return []
 
 
-def _change(before: Length, after: Length) -> Change:
+def _change(before: Length, after: Length) -> facts.Change:
     """The change with the bounds of the sides that are predicted; None where they are not known."""
     if before.bounds is None and after.bounds is None:
-        return change_between(before.ns, after.ns, None)
+        return waterfall.change_between(before.ns, after.ns, None)
     (low, high), (least, most) = (each.bounds or (each.ns, each.ns) for each in (before, after))
-    return change_between(before.ns, after.ns, (least - high, most - low))
+    return waterfall.change_between(before.ns, after.ns, (least - high, most - low))
 
 
-def _device(pair: Pair, unit: Unit, sentence: str, titles: Mapping[str, str]) -> DeviceComparison:
+def _device(pair: Pair, unit: facts.Unit, sentence: str, titles: Mapping[str, str]) -> facts.DeviceComparison:
     before, after = pair
     length = _change(before.length, after.length)
 
-    def rows(left: Mapping[str, int], right: Mapping[str, int], names: Sequence[str]) -> list[PartChange]:
+    def rows(left: Mapping[str, int], right: Mapping[str, int], names: Sequence[str]) -> list[facts.PartChange]:
         times = [(name, left.get(name, 0), right.get(name, 0)) for name in names]
-        return [PartChange(id=id, change=change_of_part(was, now, before.length.ns)) for id, was, now in times]
+        return [
+            facts.PartChange(id=id, change=waterfall.change_of_part(was, now, before.length.ns))
+            for id, was, now in times
+        ]
 
     parts = rows(before.parts, after.parts, (*WORK, IDLE))
     ledger = rows(before.ledger, after.ledger, sorted({*before.ledger, *after.ledger}))
     ledger.sort(key=lambda row: (-max(row.change.before_ns, row.change.after_ns), row.id))
     whole = [part for part in parts if part.id != IDLE] + ledger
-    moved = moves(whole, {})
-    return DeviceComparison(
+    moved = waterfall.moves(whole, {})
+    return facts.DeviceComparison(
         key=before.key,
         name_before=before.name,
         name_after=after.name,
@@ -346,9 +330,9 @@ def _device(pair: Pair, unit: Unit, sentence: str, titles: Mapping[str, str]) ->
         parts=parts,
         ledger=ledger,
         root_ledger=ledger,
-        waterfall=waterfall(whole),
+        waterfall=waterfall.waterfall(whole),
         moves=moved,
-        renaming=renaming(whole, moved, titles, ONLY_THE_STEP),
+        renaming=waterfall.renaming(whole, moved, titles, ONLY_THE_STEP),
         workload=[],
         kernels=[],
         signatures=[],
@@ -361,11 +345,13 @@ def _device(pair: Pair, unit: Unit, sentence: str, titles: Mapping[str, str]) ->
     )
 
 
-def _job(pairs: Sequence[Pair], devices: Sequence[DeviceComparison], step: Change, unit: Unit) -> JobComparison:
+def _job(
+    pairs: Sequence[Pair], devices: Sequence[facts.DeviceComparison], step: facts.Change, unit: facts.Unit
+) -> facts.JobComparison:
     before, after = (max((pair[at] for pair in pairs), key=lambda each: (each.length.ns, each.key)) for at in (0, 1))
     sides = [[pair[at].length.ns for pair in pairs] for at in (0, 1)]
     slowest = next(each for each, pair in zip(devices, pairs, strict=True) if pair[1] is after)
-    return JobComparison(
+    return facts.JobComparison(
         statistic=MEAN,
         unit=unit,
         verdict=step.verdict,
@@ -385,7 +371,7 @@ def _said(
     before: OneSide, after: OneSide, per: str, one: DeviceLength | None = None, two: DeviceLength | None = None
 ) -> str:
     """The promise, or what became of it, in a line: of the job, or of a device on both sides."""
-    name = "Step time" if per == STEP else "Window"
+    name = "Step time" if per == facts.STEP else "Window"
     was, now = one.length if one else before.step, two.length if two else after.step
     if before.options and after.options:
         return f"{name} predicted {_bounded(was)} with {before.options}, {_bounded(now)} with {after.options}"
@@ -421,16 +407,19 @@ def _inside(predicted: Length, measured: Length) -> str:
     return f": {format_ns(low - measured.ns)} below the bounds" if measured.ns < low else ": inside the bounds"
 
 
-def _outcome(before: OneSide, after: OneSide, step: Change) -> str:
+def _outcome(before: OneSide, after: OneSide, step: facts.Change) -> str:
     """What the verdict means."""
     if before.options and after.options:
-        said = {IMPROVED: "The second prediction is faster", REGRESSED: "The second prediction is slower"}
+        said = {facts.IMPROVED: "The second prediction is faster", facts.REGRESSED: "The second prediction is slower"}
         return f"{said.get(step.verdict, 'The bounds of the predictions overlap')}."
     if after.options:
-        said = {IMPROVED: "The change is predicted to save time", REGRESSED: "The change is predicted to cost time"}
+        said = {
+            facts.IMPROVED: "The change is predicted to save time",
+            facts.REGRESSED: "The change is predicted to cost time",
+        }
         return f"{said.get(step.verdict, 'The prediction leaves no change within its bounds')}."
     said = {
-        IMPROVED: "The change brought more than was predicted",
-        REGRESSED: "The change brought less than was predicted",
+        facts.IMPROVED: "The change brought more than was predicted",
+        facts.REGRESSED: "The change brought less than was predicted",
     }
     return f"{said.get(step.verdict, 'The change brought what was predicted')}."

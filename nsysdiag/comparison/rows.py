@@ -11,19 +11,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.comparison.facts import (
-    Change,
-    CollectiveChange,
-    CopyChange,
-    CountChange,
-    FindingChange,
-    KernelChange,
-    MetricChange,
-    SignatureChange,
-)
-from nsysdiag.comparison.sides import LENGTH, NOT_COMPARED, Capture, Columns, holds, mean_count, mean_operations
+from nsysdiag.comparison import facts
+from nsysdiag.comparison.sides import LENGTH, Capture, Columns, holds, mean_count, mean_operations
 from nsysdiag.comparison.significance import LEAST_CHANGE
-from nsysdiag.comparison.waterfall import UNKNOWN
 from nsysdiag.diagnosis.facts import KERNELS as OF_KERNELS
 from nsysdiag.fields import value_at
 from nsysdiag.findings.facts import Finding
@@ -31,27 +21,25 @@ from nsysdiag.gap_groups.groups import MOST
 from nsysdiag.kernels.facts import KernelRow
 from nsysdiag.report import DeviceReport, SignatureRow
 
-BOTH, ADDED, GONE, RECAUSED = "both", "added", "gone", "recaused"
-UNSEEN_BEFORE, UNSEEN_AFTER = "unrecorded_before", "unrecorded_after"
 MOST_KERNELS, MOST_GROUPS, EDGES = 60, 60, 2
 LEAST_OF_PARTS = 0.1
 """Of the operations: parts of steps that differ by less hold other ends of them, not another workload."""
 GRAPH = "graph"
-Plain = Callable[[int, int], Change]
+Plain = Callable[[int, int], facts.Change]
 """Makes the change of a time of which only both means are known."""
 
 
 def status(before: object, after: object) -> str:
     """Whether a row is there on both sides, after alone or before alone."""
-    return BOTH if before and after else ADDED if after else GONE
+    return facts.BOTH if before and after else facts.ADDED if after else facts.GONE
 
 
 def seen_status(before: Sequence[Capture], after: Sequence[Capture], one: object, two: object) -> str:
     """The status of a row of kernels. One that a side lacks is only not recorded if that side has graphs that were
     recorded as wholes: it may run in them."""
     if not two and in_wholes(after):
-        return UNSEEN_AFTER
-    return UNSEEN_BEFORE if not one and in_wholes(before) else status(one, two)
+        return facts.UNSEEN_AFTER
+    return facts.UNSEEN_BEFORE if not one and in_wholes(before) else status(one, two)
 
 
 def in_wholes(side: Sequence[Capture]) -> bool:
@@ -59,9 +47,9 @@ def in_wholes(side: Sequence[Capture]) -> bool:
     return any(capture.device.ops.graph for capture in side)
 
 
-def unjudged(change: Change) -> Change:
+def unjudged(change: facts.Change) -> facts.Change:
     """The change without a verdict."""
-    return replace(change, low_ns=None, high_ns=None, verdict=UNKNOWN)
+    return replace(change, low_ns=None, high_ns=None, verdict=facts.UNKNOWN)
 
 
 class _RowSum(Struct):
@@ -116,8 +104,8 @@ def _kernel_key(row: KernelRow) -> tuple[str, bool]:
 
 
 def kernel_changes(
-    before: Sequence[Capture], after: Sequence[Capture], known: Mapping[Hashable, Change], plain: Plain
-) -> list[KernelChange]:
+    before: Sequence[Capture], after: Sequence[Capture], known: Mapping[Hashable, facts.Change], plain: Plain
+) -> list[facts.KernelChange]:
     """All kernels by name, those whose time changed most first. Of `known` ones the interval is known, the change of
     others is made by `plain`."""
 
@@ -134,7 +122,7 @@ def kernel_changes(
         # Of a kernel that graphs may run, too, the time is known only if it runs as often outside of them.
         hidden = wholes and abs(count_after - count) > LEAST_CHANGE * max(count, count_after)
         found.append(
-            KernelChange(
+            facts.KernelChange(
                 name=row.name,
                 short_name=row.short_name,
                 communication=row.communication,
@@ -150,7 +138,7 @@ def kernel_changes(
     return found
 
 
-def copy_changes(before: Sequence[Capture], after: Sequence[Capture]) -> list[CopyChange]:
+def copy_changes(before: Sequence[Capture], after: Sequence[Capture]) -> list[facts.CopyChange]:
     """Copies and sets by operation and memory, those with most time first."""
 
     def rows(device: DeviceReport) -> Iterable[Added]:
@@ -160,13 +148,13 @@ def copy_changes(before: Sequence[Capture], after: Sequence[Capture]) -> list[Co
     found = []
     for (operation, src, dst), sides in _joined(before, after, rows).items():
         (count, ns, size), (count_after, ns_after, size_after) = (side.per_unit() for side in sides)
-        found.append(CopyChange(operation, src, dst, count, count_after, size, size_after, ns, ns_after))
+        found.append(facts.CopyChange(operation, src, dst, count, count_after, size, size_after, ns, ns_after))
     return sorted(
         found, key=lambda row: (-max(row.before_ns, row.after_ns), row.operation, row.src or "", row.dst or "")
     )
 
 
-def collective_changes(before: Sequence[Capture], after: Sequence[Capture]) -> list[CollectiveChange]:
+def collective_changes(before: Sequence[Capture], after: Sequence[Capture]) -> list[facts.CollectiveChange]:
     """Collectives by kind, those with most time first."""
 
     def rows(device: DeviceReport) -> Iterable[Added]:
@@ -175,11 +163,13 @@ def collective_changes(before: Sequence[Capture], after: Sequence[Capture]) -> l
     found = []
     for kind, sides in _joined(before, after, rows).items():
         (count, ns, exposed), (count_after, ns_after, exposed_after) = (side.per_unit() for side in sides)
-        found.append(CollectiveChange(str(kind), count, count_after, ns, ns_after, exposed, exposed_after))
+        found.append(facts.CollectiveChange(str(kind), count, count_after, ns, ns_after, exposed, exposed_after))
     return sorted(found, key=lambda row: (-max(row.before_ns, row.after_ns), row.kind))
 
 
-def workload(before: Sequence[Capture], after: Sequence[Capture], *, part_of_step: bool = False) -> list[CountChange]:
+def workload(
+    before: Sequence[Capture], after: Sequence[Capture], *, part_of_step: bool = False
+) -> list[facts.CountChange]:
     """Operations by kind, for a unit of work: other counts are another workload, or a fix that launches less. The first
     and the last unit of a side may have lost one each to their neighbours, and parts of steps begin anywhere."""
     entries = [sum(len(capture.table[LENGTH]) for capture in side) for side in (before, after)]
@@ -190,13 +180,13 @@ def workload(before: Sequence[Capture], after: Sequence[Capture], *, part_of_ste
         if one or two:
             least = max(share * max(one, two), EDGES / min(entries) if min(entries) > 1 else 0.0)
             changed = abs(two - one) > least
-            found.append(CountChange(id=kind, before=round(one, 3), after=round(two, 3), changed=changed))
+            found.append(facts.CountChange(id=kind, before=round(one, 3), after=round(two, 3), changed=changed))
     return found
 
 
 def finding_changes(
     before: Sequence[Capture], after: Sequence[Capture], pooled: Collection[str] = ()
-) -> list[FindingChange]:
+) -> list[facts.FindingChange]:
     """Findings of the device by id, those that cost most first. Those of causes in `pooled` are not compared: one that
     is missing may be hidden by another capture. Nor are those of kernels that a side has not recorded."""
     left, right = _findings(before), _findings(after)
@@ -207,11 +197,11 @@ def finding_changes(
         assert shown is not None
         seen = seen_status(before, after, one, two) if shown.bottleneck in OF_KERNELS else status(one, two)
         found.append(
-            FindingChange(
+            facts.FindingChange(
                 id=key,
                 title=shown.title,
                 cause=shown.cause,
-                status=NOT_COMPARED if shown.cause in pooled else seen,
+                status=facts.NOT_COMPARED if shown.cause in pooled else seen,
                 severity_before=one.severity if one else None,
                 severity_after=two.severity if two else None,
                 before_ns=round(lost),
@@ -265,14 +255,14 @@ UTILIZATION: list[Metric] = [
 ]
 
 
-def launch_metrics(before: Sequence[Capture], after: Sequence[Capture]) -> list[MetricChange]:
+def launch_metrics(before: Sequence[Capture], after: Sequence[Capture]) -> list[facts.MetricChange]:
     """Launches: how many, how long, how far ahead of the device."""
     calls = [round(mean_count(side, [each.device.launch.calls for each in side]), 6) for side in (before, after)]
-    count = MetricChange(id="calls", title="Launching calls", unit=COUNT, before=calls[0], after=calls[1])
+    count = facts.MetricChange(id="calls", title="Launching calls", unit=COUNT, before=calls[0], after=calls[1])
     return [count, *(_metric(before, after, *each) for each in LAUNCHES)]
 
 
-def utilization_metrics(before: Sequence[Capture], after: Sequence[Capture]) -> list[MetricChange]:
+def utilization_metrics(before: Sequence[Capture], after: Sequence[Capture]) -> list[facts.MetricChange]:
     """What dashboards say, and what the GPU did."""
     return [_metric(before, after, *each) for each in UTILIZATION]
 
@@ -284,14 +274,14 @@ def _metric(
     title: str,
     unit: str,
     read: str | Callable[[DeviceReport], float | None],
-) -> MetricChange:
+) -> facts.MetricChange:
     """The mean over the captures of each side; None if one of them cannot tell."""
     means: list[float | None] = []
     for side in (before, after):
         values = [value_at(each.device, read) if isinstance(read, str) else read(each.device) for each in side]
         known = [value for value in values if value is not None]
         means.append(round(sum(known) / len(known), 6) if len(known) == len(values) else None)
-    return MetricChange(id=id, title=title, unit=unit, before=means[0], after=means[1])
+    return facts.MetricChange(id=id, title=title, unit=unit, before=means[0], after=means[1])
 
 
 # Gaps at one place of the program, before and after: whether they are there, and by which cause.
@@ -340,7 +330,7 @@ def gaps_of(captures: Sequence[Capture], pooled: Collection[str]) -> GapGroupTab
     found: dict[Place, Kinds] = defaultdict(dict)
     for number, capture in enumerate(captures):
         for at, row in enumerate(capture.device.signatures):
-            cause = NOT_COMPARED if row.cause in pooled else row.cause
+            cause = facts.NOT_COMPARED if row.cause in pooled else row.cause
             place = row.previous_op, row.next_op, tuple(row.nvtx)
             kind = found[place].setdefault(cause, _GapKind(row, [[] for _capture in captures]))
             kind.columns[number].append(f"signature.{at}")
@@ -367,8 +357,8 @@ def gap_times(before: GapGroupTable, after: GapGroupTable) -> dict[Hashable, tup
 
 
 def gap_group_changes(
-    before: GapGroupTable, after: GapGroupTable, known: Mapping[Hashable, Change], plain: Plain
-) -> list[SignatureChange]:
+    before: GapGroupTable, after: GapGroupTable, known: Mapping[Hashable, facts.Change], plain: Plain
+) -> list[facts.SignatureChange]:
     """Gaps by place, those whose time changed most first. At each place the causes of both sides that have no like on
     the other one are one that was recaused. Of `known` ones the interval is known, the change of others is made
     by `plain`."""
@@ -381,9 +371,9 @@ def gap_group_changes(
         seen = seen_status(before.captures, after.captures, one, two)
         change = known.get(pair) or plain(round(one.ns) if one else 0, round(two.ns) if two else 0)
         found.append(
-            SignatureChange(
+            facts.SignatureChange(
                 id=shown.row.id,
-                status=RECAUSED if one and two and causes[0] != causes[1] else seen,
+                status=facts.RECAUSED if one and two and causes[0] != causes[1] else seen,
                 previous_op=place[0],
                 next_op=place[1],
                 nvtx=list(place[2]),
@@ -391,7 +381,7 @@ def gap_group_changes(
                 cause_after=causes[1],
                 count_before=round(one.count, 3) if one else 0.0,
                 count_after=round(two.count, 3) if two else 0.0,
-                change=unjudged(change) if seen in (UNSEEN_BEFORE, UNSEEN_AFTER) else change,
+                change=unjudged(change) if seen in (facts.UNSEEN_BEFORE, facts.UNSEEN_AFTER) else change,
             )
         )
     found.sort(key=lambda row: (-abs(row.change.change_ns), -row.change.before_ns, row.id))

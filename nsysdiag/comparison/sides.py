@@ -125,7 +125,6 @@ def refuse_models(names: Sequence[str], *, across_gpus: bool) -> None:
         )
 
 
-NOT_COMPARED = "not_compared"
 CAPTURED = {
     "cuda-api": "CUPTI_ACTIVITY_KIND_RUNTIME",
     "os-runtime": "OSRT_API",

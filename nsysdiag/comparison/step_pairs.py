@@ -11,22 +11,10 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import to_planes, to_text
 from nsysdiag.arrays.intervals import IntArray, Intervals
-from nsysdiag.comparison.facts import Unit
+from nsysdiag.comparison import step_facts
+from nsysdiag.comparison.facts import ITERATIONS, Unit
 from nsysdiag.comparison.sides import Capture
-from nsysdiag.comparison.step_facts import (
-    ALIKE,
-    ALONE,
-    IDLE,
-    ONLY_AFTER,
-    ONLY_BEFORE,
-    OTHER_LENGTH,
-    REPLACED,
-    AlignedSteps,
-    SideSteps,
-    StepDifference,
-)
 from nsysdiag.comparison.step_matching import KINDS, HeldSteps, Matched, StepRows, held_steps, matched, rows_of_step
-from nsysdiag.comparison.units import ITERATIONS
 from nsysdiag.units import format_ns
 
 MOST_DIFFERENCES, MOST_NAMES = 50, 6
@@ -45,7 +33,7 @@ class FoundDifference(Struct, frozen=True):
 
 def differences(
     before: StepRows, after: StepRows, found: Matched, names: Sequence[str], causes: Sequence[str]
-) -> list[StepDifference]:
+) -> list[step_facts.StepDifference]:
     """The largest change first, at most MOST_DIFFERENCES. The numbers of names count from 0, those of causes from 1."""
     sides = before, after
     together: dict[Key, list[FoundDifference]] = {}
@@ -60,14 +48,14 @@ def _alone(sides: Sides, found: Matched) -> Iterator[FoundDifference]:
     ordered = found.operations.before[found.in_order], found.operations.after[found.in_order]
     between: dict[tuple[int, int], tuple[Places, Places]] = {}
     for number, (side, taken) in enumerate(zip(sides, ordered, strict=True)):
-        own, kind = np.flatnonzero(found.marks[number] == ALONE), side.operations.kind
+        own, kind = np.flatnonzero(found.marks[number] == step_facts.ALONE), side.operations.kind
         for each in np.unique(kind[own]).tolist():
             mine = own[kind[own] == each]
             behind = np.searchsorted(np.sort(taken[kind[taken] == each]), mine)
             for at, spot in zip(mine.tolist(), behind.tolist(), strict=True):
                 between.setdefault((each, spot), ([], []))[number].append(at)
     for one, two in between.values():
-        kind_of = REPLACED if one and two else ONLY_BEFORE if one else ONLY_AFTER
+        kind_of = step_facts.REPLACED if one and two else step_facts.ONLY_BEFORE if one else step_facts.ONLY_AFTER
         yield FoundDifference(
             (kind_of, *(_codes(side, at) for side, at in zip(sides, (one, two), strict=True))), one, two
         )
@@ -81,31 +69,33 @@ def _codes(side: StepRows, places: Places) -> tuple[int, ...]:
 def _other_lengths(sides: Sides, found: Matched) -> Iterator[FoundDifference]:
     pairs = found.operations
     mark = found.marks[0][pairs.before]
-    for at in np.flatnonzero(mark != ALIKE).tolist():
+    for at in np.flatnonzero(mark != step_facts.ALIKE).tolist():
         one, two = [int(pairs.before[at])], [int(pairs.after[at])]
-        yield FoundDifference((OTHER_LENGTH, _codes(sides[0], one), _codes(sides[1], two), int(mark[at])), one, two)
+        yield FoundDifference(
+            (step_facts.OTHER_LENGTH, _codes(sides[0], one), _codes(sides[1], two), int(mark[at])), one, two
+        )
 
 
 def _idle(sides: Sides, found: Matched) -> Iterator[FoundDifference]:
     """Idle time that one side has alone, or that is longer on one."""
     before, after = (side.cause.tolist() for side in sides)
-    for at in np.flatnonzero(found.idle_marks[0][found.idle.before] != ALIKE).tolist():
+    for at in np.flatnonzero(found.idle_marks[0][found.idle.before] != step_facts.ALIKE).tolist():
         one, two = int(found.idle.before[at]), int(found.idle.after[at])
-        yield FoundDifference((IDLE, before[one], after[two]), [one], [two])
-    for one in np.flatnonzero(found.idle_marks[0] == ALONE).tolist():
-        yield FoundDifference((IDLE, before[one], None), [one], [])
-    for two in np.flatnonzero(found.idle_marks[1] == ALONE).tolist():
-        yield FoundDifference((IDLE, None, after[two]), [], [two])
+        yield FoundDifference((step_facts.IDLE, before[one], after[two]), [one], [two])
+    for one in np.flatnonzero(found.idle_marks[0] == step_facts.ALONE).tolist():
+        yield FoundDifference((step_facts.IDLE, before[one], None), [one], [])
+    for two in np.flatnonzero(found.idle_marks[1] == step_facts.ALONE).tolist():
+        yield FoundDifference((step_facts.IDLE, None, after[two]), [], [two])
 
 
 def _difference(
     found: list[FoundDifference], sides: Sides, names: Sequence[str], causes: Sequence[str | None]
-) -> StepDifference:
+) -> step_facts.StepDifference:
     kind, first, second = found[0].key[:3]
-    idle = kind == IDLE
+    idle = kind == step_facts.IDLE
     places = [at for each in found for at in each.before], [at for each in found for at in each.after]
     spans = [(side.idle if idle else side.operations.spans)[at] for side, at in zip(sides, places, strict=True)]
-    return StepDifference(
+    return step_facts.StepDifference(
         kind=str(kind),
         count=len(found),
         from_before_ns=_first(spans[0]),
@@ -140,7 +130,7 @@ NOT_HELD = "A report does not hold the operations of its typical step: analyze t
 TOO_MANY = "The typical steps have more operations than a page can draw: see them in Nsight Systems."
 
 
-def aligned_steps(unit: Unit, before: Capture, after: Capture, devices: int) -> AlignedSteps | str:
+def aligned_steps(unit: Unit, before: Capture, after: Capture, devices: int) -> step_facts.AlignedSteps | str:
     """The steps of one of so many devices, or the sentence that says why there are none. Raises InputError where a
     report is damaged."""
     if unit.kind != ITERATIONS:
@@ -154,7 +144,7 @@ def aligned_steps(unit: Unit, before: Capture, after: Capture, devices: int) -> 
     return _aligned(one, two, MOST_MORE // devices)
 
 
-def _aligned(one: HeldSteps, two: HeldSteps, room: int) -> AlignedSteps | str:
+def _aligned(one: HeldSteps, two: HeldSteps, room: int) -> step_facts.AlignedSteps | str:
     typical = [rows_of_step(each, each.steps.nearest(each.median_ns)) for each in (one, two)]
     if sum(len(rows.operations.name) for rows in typical) > MOST_OF_PAIR:
         return TOO_MANY
@@ -172,7 +162,7 @@ def _aligned(one: HeldSteps, two: HeldSteps, room: int) -> AlignedSteps | str:
         )
         for at, held in enumerate((one, two))
     )
-    return AlignedSteps(
+    return step_facts.AlignedSteps(
         before=before,
         after=after,
         names=shared.names,
@@ -260,9 +250,11 @@ class _Shared:
         return [kind for _name, kind in self._known]
 
 
-def _side(steps: list[StepRows], marks: list[IntArray], idle_marks: list[IntArray], streams: list[str]) -> SideSteps:
+def _side(
+    steps: list[StepRows], marks: list[IntArray], idle_marks: list[IntArray], streams: list[str]
+) -> step_facts.SideSteps:
     rows = [each.operations for each in steps]
-    return SideSteps(
+    return step_facts.SideSteps(
         numbers=[each.number for each in steps],
         start_ns=[each.start for each in steps],
         length_ns=[each.length for each in steps],

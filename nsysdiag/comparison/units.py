@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import FloatArray
-from nsysdiag.comparison.facts import Unit
+from nsysdiag.comparison import facts
 from nsysdiag.comparison.sides import Capture, by_iterations, by_phase, by_window, scaled
 from nsysdiag.fields import Sentence
 from nsysdiag.iterations.named import is_step
@@ -41,9 +41,6 @@ OTHER_LAYERS = (
     "Layers of one pass are compared, and most of their time is in other kernels. They may do other work, as prefill "
     "and decode do. --step says what a step is."
 )
-ITERATIONS, KERNELS, PHASES = "iterations", "kernels", "phases"
-STEP, WINDOW = "step", "window"
-"""What a prediction is of."""
 On = tuple[Report, DeviceReport]
 
 
@@ -80,7 +77,7 @@ class DeviceSides(Struct, frozen=True):
 
     before: list[Capture]
     after: list[Capture]
-    unit: Unit
+    unit: facts.Unit
     notes: list[Sentence]
     chance: float | None = None
 
@@ -89,7 +86,7 @@ def in_units(before: Sequence[On], after: Sequence[On], run: OneRun | None = Non
     """Bring all captures of a device to one unit of work. With a `run` all did the same work: the unit is its few
     steps, or all of it. Raises NotComparableError where there is none in common."""
     if run is not None and not run.steps:
-        unit = Unit(KERNELS, "", "", len(before), len(after), 1.0, same_work=True)
+        unit = facts.Unit(facts.KERNELS, "", "", len(before), len(after), 1.0, same_work=True)
         one, two = ([by_window(*each, 1.0) for each in side] for side in (before, after))
         return DeviceSides(one, two, unit, [SAME_WORK], run.share)
     sides = _in_common(before, after)
@@ -141,8 +138,8 @@ def _by_iterations(left: list[Capture], right: list[Capture]) -> DeviceSides | N
         notes.append(say("Iterations begin with {} before and with {} after{}", names[0], names[1], work))
     layers = any(_other_layers(before[0], each) for each in after)
     counted = any(_perhaps_parts(before[0], each) for each in after)
-    unit = Unit(
-        kind=ITERATIONS,
+    unit = facts.Unit(
+        kind=facts.ITERATIONS,
         name_before=names[0],
         name_after=names[1],
         count_before=sum(each.entries for each in left),
@@ -321,8 +318,8 @@ def _by_kernels(before: Sequence[On], after: Sequence[On], why: Sentence = "", *
     windows = [by_window(*each, unit) for each, unit in zip(reports, units, strict=True)]
     captures = steady if in_phases else windows
     ratio = units[len(before)]
-    unit = Unit(
-        kind=PHASES if in_phases else KERNELS,
+    unit = facts.Unit(
+        kind=facts.PHASES if in_phases else facts.KERNELS,
         name_before="",
         name_after="",
         count_before=len(before),

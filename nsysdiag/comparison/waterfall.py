@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from nsysdiag.comparison.facts import Change, Move, PartChange, Renaming, Step
-from nsysdiag.comparison.sides import IDLE, LENGTH, NOT_COMPARED, WORK, Capture, Columns, column
+from nsysdiag.comparison import facts
+from nsysdiag.comparison.sides import IDLE, LENGTH, WORK, Capture, Columns, column
 from nsysdiag.comparison.significance import LEAST_CHANGE, LEVEL, Values, drawn_means, drift, freedom, interval, student
 from nsysdiag.units import format_ns, format_share, listed
 
@@ -23,8 +23,6 @@ from nsysdiag.units import format_ns, format_share, listed
 LEAST_OF_LENGTH = 0.005
 LEAST_OF_RUN = 0.05
 """Of the total time of one run: what one and the same program may take more or less when it is run again."""
-IMPROVED, REGRESSED, SAME, UNKNOWN, MIXED = "improved", "regressed", "same", "unknown", "mixed"
-DECIDED = (IMPROVED, REGRESSED)
 LEDGERS = ("ledger", "root")
 
 
@@ -32,10 +30,10 @@ class DeviceChanges(msgspec.Struct, frozen=True):
     """The changes of one device; `own` are those of kernels and gaps. `noise` is a share of the length, `freedom` are
     the degrees of freedom behind the intervals, None where there are none."""
 
-    length: Change
-    parts: list[PartChange]
-    ledgers: dict[str, list[PartChange]]
-    own: dict[Hashable, Change]
+    length: facts.Change
+    parts: list[facts.PartChange]
+    ledgers: dict[str, list[facts.PartChange]]
+    own: dict[Hashable, facts.Change]
     noise: float
     freedom: float | None
 
@@ -63,16 +61,16 @@ def changes(
         for side in (one, two)
     )
 
-    def change(at: int) -> Change:
+    def change(at: int) -> facts.Change:
         its = None if bounds is None else (float(bounds[0][at]), float(bounds[1][at]))
         least = _least(before_ns[at], after_ns[at], float(one.mean[0]), noise, whole=at == 0)
         return _made(before_ns[at], after_ns[at], its, least)
 
-    parts = [PartChange(id=name, change=change(at)) for at, name in enumerate(names) if name in (*WORK, IDLE)]
-    ledgers: dict[str, list[PartChange]] = {}
+    parts = [facts.PartChange(id=name, change=change(at)) for at, name in enumerate(names) if name in (*WORK, IDLE)]
+    ledgers: dict[str, list[facts.PartChange]] = {}
     for ledger in LEDGERS:
         its = [(at, name) for at, name in enumerate(names) if name.startswith(f"{ledger}.")]
-        rows = [PartChange(id=name.partition(".")[2], change=change(at)) for at, name in its]
+        rows = [facts.PartChange(id=name.partition(".")[2], change=change(at)) for at, name in its]
         ledgers[ledger] = sorted(rows, key=lambda row: (-max(row.change.before_ns, row.change.after_ns), row.id))
     own = {key: change(at) for at, key in enumerate(further, len(names))}
     return DeviceChanges(change(0), parts, ledgers, own, noise, freedom(one, two))
@@ -85,7 +83,7 @@ def _causes(captures: Sequence[Capture], pooled: Sequence[str]) -> list[str]:
         for name in capture.table:
             ledger, _dot, cause = name.partition(".")
             if ledger in LEDGERS:
-                found.add(f"{ledger}.{NOT_COMPARED if cause in pooled else cause}")
+                found.add(f"{ledger}.{facts.NOT_COMPARED if cause in pooled else cause}")
     return sorted(found)
 
 
@@ -100,7 +98,7 @@ def _values(capture: Capture, names: Sequence[str], pooled: Sequence[str], furth
     for name in names:
         ledger, _dot, cause = name.partition(".")
         of_pooled = [f"{ledger}.{each}" for each in pooled]
-        columns.append(total(of_pooled) if cause == NOT_COMPARED else column([capture], name)[0])
+        columns.append(total(of_pooled) if cause == facts.NOT_COMPARED else column([capture], name)[0])
     return np.stack([*columns, *(total(each) for each in further)], axis=1)
 
 
@@ -137,12 +135,12 @@ def adding_up(values: Values, total: int) -> list[int]:
     return [int(each) for each in whole]
 
 
-def change_of_step(before: int, after: int, bounds: tuple[float, float] | None, noise: float) -> Change:
+def change_of_step(before: int, after: int, bounds: tuple[float, float] | None, noise: float) -> facts.Change:
     """The change of the time of a step between its `bounds`, of which a side may drift by `noise`."""
     return _made(before, after, bounds, _least(before, after, before, noise, whole=True))
 
 
-def change_of_run(change: Change, chance: float | None) -> Change:
+def change_of_run(change: facts.Change, chance: float | None) -> facts.Change:
     """The change of the whole time of one run a side, of which chance changes a share; None: it is no such."""
     if chance is None:
         return change
@@ -152,19 +150,19 @@ def change_of_run(change: Change, chance: float | None) -> Change:
     )
 
 
-def change_between(before: int, after: int, bounds: tuple[int, int] | None) -> Change:
+def change_between(before: int, after: int, bounds: tuple[int, int] | None) -> facts.Change:
     """A change between bounds that hold whatever its size."""
     return _made(before, after, bounds, 0)
 
 
-def change_of_part(before: int, after: int, length: int, noise: float = 0.0) -> Change:
+def change_of_part(before: int, after: int, length: int, noise: float = 0.0) -> facts.Change:
     """The change of a part of a length, of which only both means are known. A side may drift by `noise`."""
     return _made(before, after, None, _least(before, after, length, noise))
 
 
-def _made(before: int, after: int, bounds: tuple[float, float] | None, least: int) -> Change:
+def _made(before: int, after: int, bounds: tuple[float, float] | None, least: int) -> facts.Change:
     low, high = (None, None) if bounds is None else (int(np.floor(bounds[0])), int(np.ceil(bounds[1])))
-    return Change(
+    return facts.Change(
         before_ns=before,
         after_ns=after,
         change_ns=after - before,
@@ -184,28 +182,28 @@ def _least(before: int, after: int, length: float, noise: float, *, whole: bool 
 
 def _verdict(change: int, low: int | None, high: int | None, least: int) -> str:
     if low is None or high is None:
-        return UNKNOWN
+        return facts.UNKNOWN
     if low <= 0 <= high or abs(change) <= least:
-        return SAME
-    return REGRESSED if change > 0 else IMPROVED
+        return facts.SAME
+    return facts.REGRESSED if change > 0 else facts.IMPROVED
 
 
-def too_small(change: Change) -> bool:
+def too_small(change: facts.Change) -> bool:
     """Is it beyond chance, and smaller than what counts?"""
     if change.low_ns is None or change.high_ns is None or change.low_ns <= 0 <= change.high_ns:
         return False
     return abs(change.change_ns) <= change.least_ns
 
 
-def outweighed(change: Change) -> bool:
+def outweighed(change: facts.Change) -> bool:
     """Does its interval alone say that it changed?"""
     if change.low_ns is None:
         return False
     alone = _verdict(change.change_ns, change.low_ns, change.high_ns, change.least_ns)
-    return change.verdict == SAME != alone
+    return change.verdict == facts.SAME != alone
 
 
-Judged = tuple[Change, float | None]
+Judged = tuple[facts.Change, float | None]
 """A change and the degrees of freedom behind its interval."""
 
 
@@ -237,23 +235,25 @@ def corrected(devices: Sequence[DeviceChanges]) -> list[DeviceChanges]:
     ]
 
 
-def _by_id(devices: Sequence[DeviceChanges], rows: Sequence[Sequence[PartChange]]) -> list[list[PartChange]]:
+def _by_id(
+    devices: Sequence[DeviceChanges], rows: Sequence[Sequence[facts.PartChange]]
+) -> list[list[facts.PartChange]]:
     """The rows of each device, judged together with those of the same name on the others."""
     found: defaultdict[str, list[Judged]] = defaultdict(list)
     for each, mine in zip(devices, rows, strict=True):
         for row in mine:
             found[row.id].append((row.change, each.freedom))
     judged = {id: iter(judged_together(changes)) for id, changes in found.items()}
-    return [[PartChange(id=row.id, change=next(judged[row.id])) for row in mine] for mine in rows]
+    return [[facts.PartChange(id=row.id, change=next(judged[row.id])) for row in mine] for mine in rows]
 
 
 OF_LENGTH = 0.01
 """The level at which a length has changed: of 828 pairs of runs of one program, 4 had changed at 0.05."""
 
 
-def judged_together(changes: Sequence[Judged], level: float = LEVEL) -> list[Change]:
+def judged_together(changes: Sequence[Judged], level: float = LEVEL) -> list[facts.Change]:
     """The changes of one name on all devices. Those that count no more have the verdict `same`."""
-    known = [each for each in changes if each[0].verdict != UNKNOWN]
+    known = [each for each in changes if each[0].verdict != facts.UNKNOWN]
     for less in range(len(known)):  # so many of the devices may have 0 inside
         found = [outside(*each, level / (less + 1)) for each in known]
         if sum(found) >= len(known) - less:
@@ -262,12 +262,14 @@ def judged_together(changes: Sequence[Judged], level: float = LEVEL) -> list[Cha
         found = [False] * len(known)
     holds = iter(found)
     return [
-        change if change.verdict == UNKNOWN or next(holds) else msgspec.structs.replace(change, verdict=SAME)
+        change
+        if change.verdict == facts.UNKNOWN or next(holds)
+        else msgspec.structs.replace(change, verdict=facts.SAME)
         for change, _freedom in changes
     ]
 
 
-def outside(change: Change, freedom: float | None, level: float) -> bool:
+def outside(change: facts.Change, freedom: float | None, level: float) -> bool:
     """Is 0 outside of the interval at this level, which is as much longer than at 5% as Student's t is?"""
     if freedom is None or change.low_ns is None or change.high_ns is None:
         return False
@@ -280,18 +282,18 @@ NOT_SHOWN = "The data do not show whether that is more than chance."
 Flow = npt.NDArray[np.float64]
 
 
-def cut(changes: DeviceChanges) -> list[PartChange]:
+def cut(changes: DeviceChanges) -> list[facts.PartChange]:
     """The unit of work cut into work and causes, once: they add up to its length."""
     return [part for part in changes.parts if part.id != IDLE] + changes.ledgers["ledger"]
 
 
-def waterfall(rows: Sequence[PartChange]) -> list[Step]:
+def waterfall(rows: Sequence[facts.PartChange]) -> list[facts.Step]:
     """A step for each part that changed, the largest first."""
-    steps = [Step(id=row.id, change_ns=row.change.change_ns) for row in rows if row.change.change_ns]
+    steps = [facts.Step(id=row.id, change_ns=row.change.change_ns) for row in rows if row.change.change_ns]
     return sorted(steps, key=lambda step: (-abs(step.change_ns), step.id))
 
 
-def moves(rows: Sequence[PartChange], seen: Mapping[tuple[str, str], float]) -> list[Move]:
+def moves(rows: Sequence[facts.PartChange], seen: Mapping[tuple[str, str], float]) -> list[facts.Move]:
     """Where the time of each part went. Time on both sides is unchanged. The rest moves first as `seen` between two
     causes at one place of the program. What remains moves in proportion, from causes to causes and to exposed work.
     Idle time never moves to compute. Times before and after add up to those of `rows`."""
@@ -307,15 +309,21 @@ def moves(rows: Sequence[PartChange], seen: Mapping[tuple[str, str], float]) -> 
     most = max(float(left.sum()), float(open_.sum()), 1.0)
     flow = known + np.outer(left, open_) / most
     found = [
-        Move(before=each, after=each, ns=int(ns), seen_ns=int(ns)) for each, ns in zip(ids, stayed, strict=True) if ns
+        facts.Move(before=each, after=each, ns=int(ns), seen_ns=int(ns))
+        for each, ns in zip(ids, stayed, strict=True)
+        if ns
     ]
     whole = np.floor(flow + 1e-9).astype(np.int64)
     for one, two in np.argwhere(whole > 0).tolist():
         seen_ns = min(int(known[one, two]), int(whole[one, two]))
-        found.append(Move(before=ids[one], after=ids[two], ns=int(whole[one, two]), seen_ns=seen_ns))
+        found.append(facts.Move(before=ids[one], after=ids[two], ns=int(whole[one, two]), seen_ns=seen_ns))
     went, came = lost - whole.sum(axis=1), won - whole.sum(axis=0)
-    found += [Move(before=each, after=None, ns=int(ns), seen_ns=0) for each, ns in zip(ids, went, strict=True) if ns]
-    found += [Move(before=None, after=each, ns=int(ns), seen_ns=0) for each, ns in zip(ids, came, strict=True) if ns]
+    found += [
+        facts.Move(before=each, after=None, ns=int(ns), seen_ns=0) for each, ns in zip(ids, went, strict=True) if ns
+    ]
+    found += [
+        facts.Move(before=None, after=each, ns=int(ns), seen_ns=0) for each, ns in zip(ids, came, strict=True) if ns
+    ]
     return sorted(found, key=lambda move: (-move.ns, move.before or "", move.after or ""))
 
 
@@ -334,37 +342,38 @@ def _known(ids: list[str], seen: Mapping[tuple[str, str], float], source: Flow, 
 
 
 def renaming(
-    rows: Sequence[PartChange], found: Sequence[Move], titles: Mapping[str, str], unknown: str = NOT_SHOWN
-) -> Renaming:
+    rows: Sequence[facts.PartChange], found: Sequence[facts.Move], titles: Mapping[str, str], unknown: str = NOT_SHOWN
+) -> facts.Renaming:
     """Whether the time that causes lost, beyond chance, went or has other names now; `unknown` is said where nothing is
     known of chance."""
     changes = {row.id: row.change for row in rows}
-    lost = [row.id for row in rows if row.id not in WORK and _counts(row.change, IMPROVED)]
-    won = {row.id for row in rows if _counts(row.change, REGRESSED)}
+    lost = [row.id for row in rows if row.id not in WORK and _counts(row.change, facts.IMPROVED)]
+    won = {row.id for row in rows if _counts(row.change, facts.REGRESSED)}
     renamed = [move for move in found if move.before in lost and move.after in won]
     lost_ns = sum(-changes[each].change_ns for each in lost)
     renamed_ns = sum(move.ns for move in renamed)
-    removed_ns = lost_ns - renamed_ns
     share = renamed_ns / lost_ns if lost_ns else 0.0
     verdict = "renamed" if share >= MOSTLY else "partly" if share >= PARTLY else "removed" if lost_ns else "none"
     sentence = _sentence(verdict, lost, renamed, lost_ns, titles)
-    if any(row.change.verdict == UNKNOWN for row in rows):  # nothing is known of chance
+    if any(row.change.verdict == facts.UNKNOWN for row in rows):  # nothing is known of chance
         sentence = (
             "No cause of idle time lost more than the smallest change that counts; chance is unknown."
             if verdict == "none"
             else f"{sentence} {unknown}"
         )
-    return Renaming(lost_ns=lost_ns, removed_ns=removed_ns, renamed_ns=renamed_ns, verdict=verdict, sentence=sentence)
+    return facts.Renaming(
+        lost_ns=lost_ns, removed_ns=lost_ns - renamed_ns, renamed_ns=renamed_ns, verdict=verdict, sentence=sentence
+    )
 
 
-def _counts(change: Change, verdict: str) -> bool:
+def _counts(change: facts.Change, verdict: str) -> bool:
     """Is it a change for certain, or, where nothing is known of chance, large enough for one?"""
-    if change.verdict != UNKNOWN:
+    if change.verdict != facts.UNKNOWN:
         return change.verdict == verdict
-    return (-change.change_ns if verdict == IMPROVED else change.change_ns) > change.least_ns
+    return (-change.change_ns if verdict == facts.IMPROVED else change.change_ns) > change.least_ns
 
 
-def _sentence(verdict: str, lost: list[str], renamed: list[Move], lost_ns: int, titles: Mapping[str, str]) -> str:
+def _sentence(verdict: str, lost: list[str], renamed: list[facts.Move], lost_ns: int, titles: Mapping[str, str]) -> str:
     if verdict == "none":
         return "No cause of idle time lost more than chance explains."
     what = _listed([titles.get(each, each) for each in lost])

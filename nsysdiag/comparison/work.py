@@ -9,26 +9,14 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import FloatArray
-from nsysdiag.comparison.facts import (
-    BYTES,
-    KERNELS,
-    LAUNCHES,
-    THREADS,
-    Change,
-    FamilyChange,
-    KernelChange,
-    Unit,
-    WorkChange,
-)
-from nsysdiag.comparison.rows import ADDED, BOTH, GONE
+from nsysdiag.comparison import facts
 from nsysdiag.comparison.sides import COMPUTE, COPIED, Capture, column, mean_count, total
 from nsysdiag.comparison.significance import LEAST_CHANGE
-from nsysdiag.comparison.units import ITERATIONS, DeviceSides, weighted_median
-from nsysdiag.comparison.waterfall import DECIDED, UNKNOWN
+from nsysdiag.comparison.units import DeviceSides, weighted_median
 from nsysdiag.kernels.kinds import BOUND_BY_MEMORY, KernelFamily, family_of
 from nsysdiag.units import format_bytes
 
-SAID = {THREADS: "threads of the same kernels"}
+SAID = {facts.THREADS: "threads of the same kernels"}
 LEAST = 0.1
 """The change from which a step has different work. Smaller batches at the end of an epoch, or kernels chosen by size,
 change less; another batch size, sequence length or number of layers changes more."""
@@ -38,29 +26,31 @@ FEWEST_NAMES, ALIKE, NEARLY_ALL = 3, 0.2, 0.8
 kernel whose threads changed may be tuned: the same work in another grid."""
 
 
-def work_changes(sides: DeviceSides) -> list[WorkChange]:
+def work_changes(sides: DeviceSides) -> list[facts.WorkChange]:
     """The work of a step, or of one run, on both sides. Other units are made by the work in them, unless one side does
     more than that. Kernels are left out where graphs were recorded as wholes, bytes where unknown of each step."""
-    if sides.unit.kind != ITERATIONS and not sides.unit.same_work:
+    if sides.unit.kind != facts.ITERATIONS and not sides.unit.same_work:
         return _added(sides)
     both = (sides.before, sides.after)
     found = []
     if not any(total(side, "ops.graph") for side in both) and any(total(side, "ops.kernel") for side in both):
-        row = _change(KERNELS, _median(sides.before, "ops.kernel"), _median(sides.after, "ops.kernel"))
+        row = _change(facts.KERNELS, _median(sides.before, "ops.kernel"), _median(sides.after, "ops.kernel"))
         found.append(replace(row, differs=row.differs and not _fused(sides)))
     calls = [mean_count(side, [each.device.launch.calls for each in side]) for side in both]
     if any(calls):
-        found.append(WorkChange(id=LAUNCHES, before=round(calls[0], 3), after=round(calls[1], 3), differs=False))
+        found.append(
+            facts.WorkChange(id=facts.LAUNCHES, before=round(calls[0], 3), after=round(calls[1], 3), differs=False)
+        )
     found += [row for row in (_copied(sides), _threads(sides)) if row is not None]
     return found
 
 
-def _added(sides: DeviceSides) -> list[WorkChange]:
+def _added(sides: DeviceSides) -> list[facts.WorkChange]:
     """The kernels of both sides where one has all that the other has, in as much time, and more: not the same work."""
     if sides.unit.part_of_step:
         return []
     runs = [_runs_of(side) for side in (sides.before, sides.after)]
-    row = _change(KERNELS, *(sum(float(count) for count, _ns in side.values()) for side in runs))
+    row = _change(facts.KERNELS, *(sum(float(count) for count, _ns in side.values()) for side in runs))
     few, many = runs if row.after > row.before else runs[::-1]
     shared = [sum(side[name][1] for name in few.keys() & many.keys()) for side in (few, many)]
     total, more = (sum(ns for _count, ns in side.values()) for side in (few, many))
@@ -71,7 +61,7 @@ def _added(sides: DeviceSides) -> list[WorkChange]:
     return [row] if row.differs and own and inside and added > LEAST * more else []
 
 
-def _copied(sides: DeviceSides) -> WorkChange | None:
+def _copied(sides: DeviceSides) -> facts.WorkChange | None:
     """The bytes of a step. A host that runs ahead copies for several later steps at once, so a median step may have no
     copy: then the bytes of a step are unknown. Whole windows, which include start-up, must also differ in bytes."""
     both = (sides.before, sides.after)
@@ -82,12 +72,12 @@ def _copied(sides: DeviceSides) -> WorkChange | None:
         windows.append(mean_count(side, [row.bytes for row in rows]))
     if not any(steps) or any(not step and window for step, window in zip(steps, windows, strict=True)):
         return None
-    found, whole = _change(BYTES, *steps), _change(BYTES, *windows)
+    found, whole = _change(facts.BYTES, *steps), _change(facts.BYTES, *windows)
     agree = whole.differs and (whole.after > whole.before) == (found.after > found.before)
     return replace(found, differs=found.differs and agree)
 
 
-def _threads(sides: DeviceSides) -> WorkChange | None:
+def _threads(sides: DeviceSides) -> facts.WorkChange | None:
     """The threads of a step in the kernels that both sides run as often; None where these are few, or not most of the
     time, or where the same work may be spread over another number of GPUs. They differ where nearly all of these
     kernels have more threads, or fewer, by about the same factor."""
@@ -103,7 +93,7 @@ def _threads(sides: DeviceSides) -> WorkChange | None:
     ratio, weight = threads[1] / threads[0], ns.min(axis=0)
     factor = weighted_median(ratio, weight)
     alike = float(weight[np.abs(ratio / factor - 1) <= ALIKE].sum()) >= NEARLY_ALL * float(weight.sum())
-    found = _change(THREADS, *(float(each) for each in (count * threads).sum(axis=1)))
+    found = _change(facts.THREADS, *(float(each) for each in (count * threads).sum(axis=1)))
     return replace(found, differs=alike and abs(factor - 1) > LEAST)
 
 
@@ -151,15 +141,15 @@ def _as_often(one: FloatArray, other: FloatArray) -> bool:
     return bool(abs(other[0] / one[0] - 1) <= LEAST)
 
 
-def goes_with(work: Sequence[WorkChange], length: Change) -> bool:
+def goes_with(work: Sequence[facts.WorkChange], length: facts.Change) -> bool:
     """Is the time longer where the work is more, or shorter where it is less? Then the time alone tells nothing."""
     signs = {np.sign(row.after - row.before) for row in work if row.differs}
-    return length.verdict in DECIDED and float(np.sign(length.change_ns)) in signs
+    return length.verdict in facts.DECIDED and float(np.sign(length.change_ns)) in signs
 
 
-def _change(id: str, before: float, after: float) -> WorkChange:
+def _change(id: str, before: float, after: float) -> facts.WorkChange:
     differs = abs(after - before) > LEAST * min(before, after)
-    return WorkChange(id=id, before=round(before, 3), after=round(after, 3), differs=differs)
+    return facts.WorkChange(id=id, before=round(before, 3), after=round(after, 3), differs=differs)
 
 
 def _mean(side: Sequence[Capture], name: str) -> float:
@@ -170,7 +160,7 @@ def _median(side: Sequence[Capture], name: str) -> float:
     return float(np.median(np.concatenate(column(side, name))))
 
 
-def work_sentence(work: Sequence[WorkChange], unit: Unit) -> str:
+def work_sentence(work: Sequence[facts.WorkChange], unit: facts.Unit) -> str:
     """`Not the same work per step: kernels 120 → 240 (2.0×)`."""
     said = []
     for row in work:
@@ -178,14 +168,14 @@ def work_sentence(work: Sequence[WorkChange], unit: Unit) -> str:
             before, after = (_number(row.id, count) for count in (row.before, row.after))
             ratio = f" ({row.after / row.before:.1f}×)" if row.before and row.after else ""
             said.append(f"{SAID.get(row.id, row.id)} {before} → {after}{ratio}")
-    return f"Not the same work{' per step' if unit.kind == ITERATIONS else ''}: {', '.join(said)}"
+    return f"Not the same work{' per step' if unit.kind == facts.ITERATIONS else ''}: {', '.join(said)}"
 
 
 def _number(id: str, count: float) -> str:
     """Whole numbers are written out; of kernels and launches there are parts, as they are means and medians."""
-    if id == BYTES:
+    if id == facts.BYTES:
         return format_bytes(count)
-    return f"{count:,.0f}" if id == THREADS else f"{count:,.4g}"
+    return f"{count:,.0f}" if id == facts.THREADS else f"{count:,.4g}"
 
 
 # Kernels by family: fused, renamed, replaced, new, gone, slower, or run more often.
@@ -196,49 +186,51 @@ FEWER, SAME_TIME = 0.9, 0.05
 """Shares: so many of the runs are fewer; times that are no further apart are the same."""
 
 
-def family_changes(kernels: Sequence[KernelChange], unit: Unit) -> list[FamilyChange]:
+def family_changes(kernels: Sequence[facts.KernelChange], unit: facts.Unit) -> list[facts.FamilyChange]:
     """What became of each family, the largest change first; of kernels on both sides those alone that changed beyond
     chance. Elementwise kernels and reductions are one family: compilers fuse them with each other."""
-    least = OF_A_STEP if unit.kind == ITERATIONS else 0.0
-    groups: dict[str, list[KernelChange]] = {}
+    least = OF_A_STEP if unit.kind == facts.ITERATIONS else 0.0
+    groups: dict[str, list[facts.KernelChange]] = {}
     for row in kernels:
         if max(row.count_before, row.count_after) >= least:
             groups.setdefault(_family(row), []).append(row)
-    lone = {family: [row for row in rows if row.status != BOTH] for family, rows in groups.items()}
+    lone = {family: [row for row in rows if row.status != facts.BOTH] for family, rows in groups.items()}
     more = {family: sum(row.count_after - row.count_before for row in rows) for family, rows in lone.items()}
     found = []
     for family, rows in groups.items():
-        both = [row for row in rows if row.status == BOTH and _counts(row.change)]
+        both = [row for row in rows if row.status == facts.BOTH and _counts(row.change)]
         elsewhere = sum(max(each, 0.0) for other, each in more.items() if other != family)
         found += [_family_change(family, each, elsewhere) for each in (lone[family], both) if each]
     return sorted(found, key=lambda each: (-abs(each.change_ns), each.family, each.how))
 
 
-def _counts(change: Change) -> bool:
+def _counts(change: facts.Change) -> bool:
     """Beyond chance, or large enough where chance is unknown."""
-    return change.verdict in DECIDED or (change.verdict == UNKNOWN and abs(change.change_ns) > change.least_ns)
+    return change.verdict in facts.DECIDED or (
+        change.verdict == facts.UNKNOWN and abs(change.change_ns) > change.least_ns
+    )
 
 
-def _family(row: KernelChange) -> str:
+def _family(row: facts.KernelChange) -> str:
     if row.communication:
         return KernelFamily.COMMUNICATION.label
     family = family_of(row.name, row.short_name)
-    if family == KernelFamily.PRODUCT_FP32:  # one that tensor cores compute now is still a product
-        family = KernelFamily.PRODUCT
+    if family == KernelFamily.PRODUCTS_FP32:  # one that tensor cores compute now is still a product
+        family = KernelFamily.PRODUCTS
     return (KernelFamily.ELEMENTWISE if family in BOUND_BY_MEMORY else family).label
 
 
-def _family_change(family: str, rows: Sequence[KernelChange], elsewhere: float) -> FamilyChange:
+def _family_change(family: str, rows: Sequence[facts.KernelChange], elsewhere: float) -> facts.FamilyChange:
     """`elsewhere`: how many runs of new kernels other families have, which may be these under other names."""
-    left, right = ([row for row in rows if row.status != gone] for gone in (ADDED, GONE))
+    left, right = ([row for row in rows if row.status != gone] for gone in (facts.ADDED, facts.GONE))
     counts = sum(row.count_before for row in left), sum(row.count_after for row in right)
     times = sum(row.change.before_ns for row in left), sum(row.change.after_ns for row in right)
-    return FamilyChange(
+    return facts.FamilyChange(
         family=family,
         how=_how(
             counts,
             times,
-            both=rows[0].status == BOTH,
+            both=rows[0].status == facts.BOTH,
             fused=family == KernelFamily.ELEMENTWISE.label and counts[1] + elsewhere < FEWER * counts[0],
         ),
         names_before=len(left),

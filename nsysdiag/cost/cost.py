@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.config.settings import CostSettings
@@ -41,21 +40,6 @@ def price_of(name: str, settings: CostSettings) -> tuple[float | None, str | Non
     return settings.gpus[longest], longest
 
 
-class _Rate(Struct, frozen=True):
-    """The price of the whole window in each measure, not rounded yet."""
-
-    hour: float
-    run: float
-    thousand_steps: float | None
-
-    def of(self, ns: int, window_ns: int) -> Amount:
-        """What the part `ns` of the window costs."""
-        steps = None if self.thousand_steps is None else _rounded(self.thousand_steps * ns / window_ns)
-        return Amount(
-            hour=_rounded(self.hour * ns / window_ns), run=_rounded(self.run * ns / window_ns), thousand_steps=steps
-        )
-
-
 def _cost(device: DeviceReport, findings: list[Finding], settings: CostSettings) -> Cost | None:
     price, matched = price_of(device.name, settings)
     whole = device.window_ns
@@ -64,7 +48,13 @@ def _cost(device: DeviceReport, findings: list[Finding], settings: CostSettings)
     run_hours = settings.run_hours or whole / NS_PER_HOUR
     count = device.iterations.count if device.iterations is not None else 0
     steps = STEPS * price * whole / NS_PER_HOUR / count if count else None
-    rate = _Rate(price, price * run_hours, steps)
+
+    def cost(ns: int) -> Amount:
+        """What the part `ns` of the window costs."""
+        thousand = None if steps is None else _rounded(steps * ns / whole)
+        run = _rounded(price * run_hours * ns / whole)
+        return Amount(hour=_rounded(price * ns / whole), run=run, thousand_steps=thousand)
+
     own = [finding for finding in findings if finding.device == device.key and finding.ceiling_ns > 0]
     return Cost(
         currency=settings.currency,
@@ -72,12 +62,12 @@ def _cost(device: DeviceReport, findings: list[Finding], settings: CostSettings)
         matched=matched,
         run_hours=run_hours,
         run_given=settings.run_hours is not None,
-        idle=rate.of(device.idle_ns, whole),
-        exposed_comm=rate.of(device.exposed_comm_ns, whole),
-        exposed_copy=rate.of(device.exposed_copy_ns, whole),
-        lost=rate.of(device.idle_ns + device.exposed_comm_ns + device.exposed_copy_ns, whole),
-        step=None if rate.thousand_steps is None else _rounded(rate.thousand_steps / STEPS),
-        best=CostSaving(finding=own[0].id, amount=rate.of(own[0].ceiling_ns, whole)) if own else None,
+        idle=cost(device.idle_ns),
+        exposed_comm=cost(device.exposed_comm_ns),
+        exposed_copy=cost(device.exposed_copy_ns),
+        lost=cost(device.idle_ns + device.exposed_comm_ns + device.exposed_copy_ns),
+        step=None if steps is None else _rounded(steps / STEPS),
+        best=CostSaving(finding=own[0].id, amount=cost(own[0].ceiling_ns)) if own else None,
     )
 
 

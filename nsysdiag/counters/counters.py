@@ -26,12 +26,13 @@ from nsysdiag.counters.joins import (
 )
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.gpu_metric_names import METRICS, MetricUnit
 from nsysdiag.events.gpu_metrics import (
+    METRICS,
     Chip,
     GpuMetricSamples,
     Grid,
     MetricSeries,
+    MetricUnit,
     chip_of,
     gpu_numbers,
     read_chips,

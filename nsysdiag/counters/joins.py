@@ -23,8 +23,7 @@ from nsysdiag.arrays.intervals import (
 from nsysdiag.counters.facts import IterationMetrics, KernelMetrics, RangeMetrics
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline, project
-from nsysdiag.events.gpu_metric_names import METRICS, MetricUnit
-from nsysdiag.events.gpu_metrics import Grid, MetricSeries
+from nsysdiag.events.gpu_metrics import METRICS, Grid, MetricSeries, MetricUnit
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct

@@ -24,8 +24,8 @@ from nsysdiag.events.rows import distinct
 from nsysdiag.kernels.kernels import GRAPHS
 from nsysdiag.kernels.kinds import collective_of, family_of, family_title
 from nsysdiag.replay.changes import OF_OPERATIONS, Changes
-from nsysdiag.replay.edges import ORIGIN, EdgeKind
 from nsysdiag.replay.model import Model
+from nsysdiag.replay.moments import ORIGIN, EdgeKind
 from nsysdiag.replay.run import BEHIND, Run, as_run, deciding_edges, late_threads, timelines
 from nsysdiag.replay.work import Class
 

@@ -16,8 +16,7 @@ from nsysdiag.causes import BLOCKED, CAUSES, HOST_CODE, PREEMPTION, bottlenecks_
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import KERNELS, NO_WORK, OVERHEAD, UNRESOLVED, WAITS, Diagnosis, Part
 from nsysdiag.diagnosis.focus import Focus, Scope, job_account, judged_parts, working
-from nsysdiag.diagnosis.health import MPI
-from nsysdiag.diagnosis.missing import FEWEST, MOST, Missing
+from nsysdiag.diagnosis.missing import FEWEST, MOST, MPI, Missing
 from nsysdiag.diagnosis.one_problem import Judged, limited, waits_for_kernels
 from nsysdiag.diagnosis.returned import Behind, returned
 from nsysdiag.diagnosis.savings import Predict, job_findings, saved_share, sure_share

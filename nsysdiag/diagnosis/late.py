@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
 from nsysdiag.bottlenecks import BOTTLENECKS, OF_WORK
-from nsysdiag.causes import CAUSES, IN_MPI, INPUT_WAIT
+from nsysdiag.causes import CAUSES, IN_MPI, INPUT_WAIT, PREEMPTION
 from nsysdiag.causes.cause import Advice
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import OVERHEAD
@@ -16,6 +16,8 @@ from nsysdiag.diagnosis.sentences import NO_DETAIL, detail_of
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.rules import EXPOSED_COMM, LATE_RANK, severity
+from nsysdiag.host.facts import HostReport
+from nsysdiag.host.report import advice
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.ranks.facts import RankComparison, RankWait
 from nsysdiag.report import DeviceReport
@@ -209,3 +211,16 @@ def _name(reason: str) -> str:
     if reason in CAUSES:
         return uncapitalized(CAUSES[reason].title)
     return {"compute": "more compute", "exposed_comm": "other communication"}.get(reason, "copies")
+
+
+def with_shortage(findings: list[Finding], host: HostReport | None) -> list[Finding]:
+    """The same findings; those on lost CPU time also describe the CPUs, with advice on that first."""
+    if host is None or not host.shortage:
+        return findings
+    first = advice(host)
+    return [
+        replace(each, evidence=[*each.evidence, *host.shortage], advice=[*first, *each.advice])
+        if each.cause == PREEMPTION
+        else each
+        for each in findings
+    ]

@@ -16,8 +16,7 @@ from nsysdiag.diagnosis.facts import FULL_LINK, KERNELS, PACED, UNSEEN, WAITS, P
 from nsysdiag.diagnosis.focus import Scope
 from nsysdiag.diagnosis.one_problem import EXPLAINED
 from nsysdiag.fields import Sentence
-from nsysdiag.findings.facts import Finding, Named
-from nsysdiag.findings.first import kernels_first
+from nsysdiag.findings.facts import Finding, Named, kernels_first
 from nsysdiag.findings.rules import BEFORE_WORK, OTHER_GPU
 from nsysdiag.host.alone import Alone
 from nsysdiag.iterations.named import HostLoop

@@ -52,7 +52,7 @@ from nsysdiag.document.columns import BAR, SHARE, TEXT, TIME, part, share_of
 from nsysdiag.document.drawings import StackedBar, window_stack
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import held, host_unseen, missing, mostly_graphs, window_parts
-from nsysdiag.findings.first import action_of, first_of, what_to_do
+from nsysdiag.findings.facts import action_of, first_of, what_to_do
 from nsysdiag.findings.show import anchors
 from nsysdiag.kernels.show import whole_graphs
 from nsysdiag.phases.facts import shown_as

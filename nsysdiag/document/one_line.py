@@ -13,8 +13,7 @@ from nsysdiag.document.view import slices_by_time
 from nsysdiag.document.words import counted
 from nsysdiag.findings.facts import Finding
 from nsysdiag.ranks.report import RanksReport
-from nsysdiag.replay.facts import Transform, WhatIf
-from nsysdiag.replay.options import words_of
+from nsysdiag.replay.facts import Transform, WhatIf, words_of
 from nsysdiag.report import DeviceReport, Gap, Report
 from nsysdiag.units import format_ns, format_share
 

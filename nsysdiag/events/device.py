@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, union
 from nsysdiag.events.calls import ApiCalls, CallRows, issue_times, match_launches
-from nsysdiag.events.event_waits import StreamWaits, Synchronized, read_stream_waits
+from nsysdiag.events.event_waits import HostFunctions, StreamWaits, Synchronized, read_stream_waits
 from nsysdiag.events.gpus import DeviceKeys, Gpu, TimeSlices, busiest, describe, device_keys, read_time_slices
-from nsysdiag.events.host_functions import HostFunctions
 from nsysdiag.events.identity import joint, pid_of, process_of
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category, LaunchShapes, Operations, RecordedOperations

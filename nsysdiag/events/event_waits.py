@@ -1,4 +1,4 @@
-"""cudaStreamWaitEvent: which stream waited from when on, and for which operation."""
+"""What streams wait for: events (cudaStreamWaitEvent), and with them which operation; and host functions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import IntArray, rows_from
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, rows_from, union
 from nsysdiag.arrays.nesting import constant
-from nsysdiag.events.calls import ApiCalls, issue_times, match_launches, named_like
-from nsysdiag.events.host_functions import HostFunctions, functions_of, read_host_functions
-from nsysdiag.events.identity import joint
+from nsysdiag.events.calls import ApiCalls, CallRows, issue_times, match_launches, named_like
+from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Operations
-from nsysdiag.events.rows import Rows, distinct, stream_codes
+from nsysdiag.events.rows import Rows, distinct, last_before, stream_codes
 from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.enums import NO_EVENT
 
@@ -237,9 +236,6 @@ def _last_record(
     sync: Columns, waits: IntArray, time: IntArray, records: Columns, record_time: IntArray, keys: tuple[str, ...]
 ) -> IntArray:
     """The last record before each wait with the same process and `keys`, whose values must be real ids."""
-    nothing = np.full(len(waits), -1, dtype=np.int64)
-    if len(waits) == 0 or len(records) == 0:
-        return nothing
     count = len(records)
     group = distinct(np.concatenate((records["globalPid"], sync["globalPid"][waits])))[1]
     real = np.ones(count + len(waits), dtype=np.bool_)
@@ -248,16 +244,9 @@ def _last_record(
         real &= (values >= (0 if key == "eventId" else 1)) & (values != NO_EVENT)
         present, number = distinct(values)
         group = distinct(group * len(present) + number)[1]
-    # One number for (group, time), then one search among the records.
-    moments, rank = distinct(np.concatenate((record_time, time)))
-    position = group * len(moments) + rank
     usable = np.flatnonzero(real[:count])
-    usable = usable[np.argsort(position[usable], kind="stable")]
-    if len(usable) == 0:
-        return nothing
-    at = np.searchsorted(position[usable], position[count:], side="right") - 1
-    found = usable[np.maximum(at, 0)]
-    return np.where((at >= 0) & real[count:] & (group[found] == group[count:]), found, -1)
+    row = last_before(group[usable], record_time[usable], group[count:], time)
+    return np.where(real[count:], np.append(usable, -1)[row], -1)
 
 
 def _through_others(
@@ -280,19 +269,116 @@ def _producers(
     record: IntArray, record_time: IntArray, record_code: IntArray, op_code: IntArray, issued: IntArray
 ) -> IntArray:
     """The last operation issued to the record's stream before the record."""
-    if len(record) == 0:
-        return record
     known = np.flatnonzero(record >= 0)
-    result = np.full(len(record), UNKNOWN_PRODUCER, dtype=np.int64)
-    if len(known) == 0:
-        return result
     time, stream = record_time[record[known]], record_code[record[known]]
-    order = np.lexsort((issued, op_code))
-    moments, rank = distinct(np.concatenate((issued[order], time)))
-    position = op_code[order] * len(moments) + rank[: len(order)]
-    at = np.searchsorted(position, stream * len(moments) + rank[len(order) :], side="left") - 1
-    before = order[np.maximum(at, 0)] if len(order) else np.full(len(known), -1, dtype=np.int64)
-    found = (at >= 0) & (op_code[before] == stream) if len(order) else np.zeros(len(known), dtype=np.bool_)
-    producer = np.where(found, before, NO_PRODUCER)
-    result[known] = np.where(time >= 0, producer, UNKNOWN_PRODUCER)
+    producer = last_before(op_code, issued, stream, time - 1)
+    result = np.full(len(record), UNKNOWN_PRODUCER, dtype=np.int64)
+    result[known] = np.select([time < 0, producer < 0], [UNKNOWN_PRODUCER, NO_PRODUCER], producer)
     return result
+
+
+# Host functions in streams (cudaLaunchHostFunc, host nodes of CUDA graphs): when a stream waits for one.
+
+HOST_FUNCTIONS = "CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE_AND_HOST_LAUNCH"
+"""Since schema 3.28. The device does nothing for these rows: work behind them on the stream waits."""
+CALLBACKS = "CUDA_HOST_CALLBACK"
+"""The same functions as the threads of the driver ran them."""
+SLACK_NS = 50_000
+"""A function may end this long before the work behind it begins: a copy that is staged begins late. Clocks of the host
+and the device differ by less."""
+_NO_STREAM = -1
+
+
+class HostFunctions(Rows, frozen=True):
+    """`stream` is the code of the stream that waits in [start, end) ns; `issued` is when the call that put the function
+    there began, `thread` (globalTid) ran it, for `ran` ns; -1 where that is not known."""
+
+    start: IntArray
+    end: IntArray
+    process: IntArray
+    stream: IntArray
+    issued: IntArray
+    thread: IntArray
+    ran: IntArray
+
+    def just_before(self, stream: IntArray, opened: IntArray, closed: IntArray) -> BoolArray:
+        """Whether a function holds this stream in each [opened, closed), until near its end.
+
+        ```
+        stream 7  [==A==)(host function    )[==B==)
+        gap             [-------------------)
+        ```
+        """
+        if len(self) == 0:
+            return np.zeros(len(stream), dtype=np.bool_)
+        row = last_before(self.stream, self.end, stream, closed + SLACK_NS)
+        near = (row >= 0) & (self.end[row] >= closed - SLACK_NS)
+        held: BoolArray = near & (self.start[row] < closed) & (self.end[row] > opened)
+        return held
+
+
+class HeldCalls(Struct, frozen=True):
+    """The times in which synchronization calls wait for a host function, ns, with the row of each call."""
+
+    row: IntArray
+    spans: Intervals
+
+
+def read_host_functions(trace: Trace) -> Columns:
+    """The rows as recorded."""
+    return trace.read(HOST_FUNCTIONS, "start", "end", "globalPid", "contextId", "streamId", "correlationId")
+
+
+def functions_of(trace: Trace, columns: Columns, stream: IntArray, issued: IntArray) -> HostFunctions:
+    """The valid rows, whose streams have these codes, and which were issued at these times."""
+    thread, ran = _callbacks(trace, columns) if len(columns) else (stream, stream)
+    rows = HostFunctions(columns["start"], columns["end"], columns["globalPid"], stream, issued, thread, ran)
+    return rows.take((rows.start > 0) & (rows.end > rows.start))
+
+
+def _callbacks(trace: Trace, functions: Columns) -> tuple[IntArray, IntArray]:
+    """The thread that ran each function and for how long, -1 for none: the last callback of its launch to begin before
+    its end. A graph with several host nodes has several."""
+    rows = trace.read(CALLBACKS, "start", "end", "globalTid", "correlationId")
+    count, valid = len(functions), rows["end"] >= rows["start"]
+    _, process = distinct(np.concatenate((functions["globalPid"], process_of(rows["globalTid"].astype(np.int64)))))
+    _, correlation = distinct(np.concatenate((functions["correlationId"], rows["correlationId"])))
+    launch = joint(process, correlation, count + len(rows))
+    row = last_before(launch[count:], rows["start"], launch[:count], functions["end"])
+    known = np.append(valid, False)[row]
+    known &= np.append(rows["end"], -1)[row] > functions["start"] - SLACK_NS
+    ran = np.append(rows["end"] - rows["start"], -1)[row]
+    return np.where(known, np.append(rows["globalTid"], -1)[row], -1), np.where(known, ran, -1)
+
+
+def held_calls(functions: HostFunctions, calls: CallRows, synchronized: IntArray, *, one_device: bool) -> HeldCalls:
+    """The parts of the calls that wait for a stream in which a host function runs. `synchronized` is the code of the
+    stream that each call waits for, -1 for none. Where there is one device, other calls wait for all streams of their
+    process: the caller knows which of them synchronize.
+
+    ```
+    stream 7  [==A==)(host function     )..[==B==)
+    thread      [cudaStreamSynchronize      ]
+    held               [----------------)
+    ```
+    """
+    if len(functions) == 0:
+        return HeldCalls(np.empty(0, dtype=np.int64), Intervals.empty())
+    processes = np.unique(functions.process)
+    streams = int(max(functions.stream.max(), synchronized.max(initial=_NO_STREAM))) + 1
+    owner = process_of(calls.thread)
+    any_stream = streams + np.searchsorted(processes, owner)
+    known = np.isin(owner, processes) & one_device
+    key = np.where(synchronized >= 0, synchronized, np.where(known, any_stream, _NO_STREAM))
+    row = np.flatnonzero((key >= 0) & (calls.end > calls.start))
+    stride = int(max(functions.end.max(), calls.end.max(initial=0))) + 1
+    of_function = [functions.stream, streams + np.searchsorted(processes, functions.process)]
+    ran = Intervals(functions.start, functions.end)
+    placed = union(*(_on_lanes(each, ran, stride) for each in of_function))
+    call, held = pieces(placed, _on_lanes(key[row], Intervals(calls.start[row], calls.end[row]), stride))
+    start = held.start % stride
+    return HeldCalls(row[call], Intervals(start, start + held.end - held.start))
+
+
+def _on_lanes(lane: IntArray, spans: Intervals, stride: int) -> Intervals:
+    return Intervals(joint(lane, spans.start, stride), joint(lane, spans.end, stride))

@@ -61,13 +61,23 @@ def _had_context(device: DeviceTimeline, api_calls: ApiCalls) -> bool:
     if not len(launch):
         return False
     processes, which = distinct(process_of(calls.thread[launch]))
-    mine = np.flatnonzero(process_of(calls.thread) == processes[np.argmax(np.bincount(which))])
-    starts, uses, waits = (_named(api_calls, mine, each) for each in (_STARTS, _USES, _WAITS))
+    process = processes[np.argmax(np.bincount(which))]
     first = int(device.operations.start[device.launch >= 0].min())
+    mine = _rows_of(calls, process, np.flatnonzero(calls.start <= first))
+    uses = _named(api_calls, mine, _USES)
+    if not len(uses):  # later calls only matter without an earlier one
+        mine = _rows_of(calls, process, np.arange(len(calls)))
+        uses = _named(api_calls, mine, _USES)
+    starts, waits = (_named(api_calls, mine, each) for each in (_STARTS, _WAITS))
     if (calls.start[starts] < first).any() or not len(uses):
         return False
     long = np.setdiff1d(mine[calls.end[mine] - calls.start[mine] >= LONG_NS], waits)
     return not (calls.start[long] <= calls.start[uses].min()).any()
+
+
+def _rows_of(calls: CallRows, process: int, rows: IntArray) -> IntArray:
+    mine: IntArray = rows[process_of(calls.thread[rows]) == process]
+    return mine
 
 
 def _named(api_calls: ApiCalls, rows: IntArray, pattern: re.Pattern[str]) -> IntArray:

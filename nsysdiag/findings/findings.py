@@ -31,7 +31,8 @@ from nsysdiag.findings.exposed import exposed_findings, mostly_pageable
 from nsysdiag.findings.facts import Finding, Named
 from nsysdiag.findings.hotspots import Hotspot, behind_waits, spot_of, spots_of
 from nsysdiag.findings.rules import EXPOSED_COPY, OTHER_GPU, PAGING, severity, wait_id
-from nsysdiag.findings.text import FindingContext, Story, story_of
+from nsysdiag.findings.spot_facts import FindingContext
+from nsysdiag.findings.text import Story, story_of
 from nsysdiag.kernels.kernels import runs_in
 from nsysdiag.memory.copies import is_pageable, longest_kind
 from nsysdiag.memory.facts import MigrationRow
@@ -124,10 +125,9 @@ def _finding(
     story = story_of(device, context, shares, spot)
     what = f"{BOTTLENECKS[bottleneck].running}{other}"
     advice, fix = _advice(spot)
-    return Finding(
+    return replace(
+        OTHER_GPU.finding(device.key, judged.share(spot.counted_ns), context.thresholds),
         id=wait_id(bottleneck, other),
-        cause=OTHER_GPU.id,
-        device=device.key,
         severity=severity(judged.share(spot.lost_ns), context.thresholds),
         title=f"Waiting for {what}",
         lost_ns=spot.lost_ns,
@@ -143,9 +143,7 @@ def _finding(
         gaps=story.gaps,
         chain=[*story.chain[:-1], fix],
         rows=story.rows,
-        devices=[device.key],
         bottleneck=bottleneck,
-        share=round(judged.share(spot.counted_ns), 6),
         summary=f"{device.key} waits for {what}",
     )
 

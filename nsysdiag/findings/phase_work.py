@@ -12,14 +12,14 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.account.outside import HOST, UNEXPLAINED, Start, activity_of, done_by
-from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.claim import Owned, within
 from nsysdiag.arrays.groups import group_totals, summed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect, union
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import CAUSES, HOST_CODE, input_output
 from nsysdiag.events.callchains import CallChains
+from nsysdiag.events.nvtx import PlacedRanges
 from nsysdiag.events.operations import Category
-from nsysdiag.events.placed import PlacedRanges
 from nsysdiag.events.rows import distinct
 from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.findings.hotspots import code_in
@@ -209,5 +209,5 @@ def host_time(
     at, lane = at[lane >= 0], lane[lane >= 0]
     pieces = Owned.of(time.spans[at], lane)
     del mine, at, lane  # the most memory of an analysis is held here
-    inside = claim(pieces, judged.parts)[0]
+    inside, _ = within(pieces, judged.parts)
     return union(gaps.axis.place(inside.owner, inside.spans))

@@ -18,10 +18,10 @@ from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.fields import Sentence
-from nsysdiag.findings.chains import thread_words
 from nsysdiag.findings.facts import EvidenceRow, Finding
 from nsysdiag.findings.rules import EMPTY_ITERATIONS, SLOW_ITERATIONS, FindingRule, severity
-from nsysdiag.findings.text import FindingContext
+from nsysdiag.findings.spot_facts import FindingContext
+from nsysdiag.findings.text import thread_words
 from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.iterations.by_range import LEAST_COVER, MOST_LEVELS
 from nsysdiag.iterations.facts import IterationReport, SlowIteration
@@ -168,24 +168,17 @@ def _pointer(
     nvtx: list[str],
     part_of: str | None = None,
 ) -> Finding:
-    return Finding(
-        id=f"f-{rule.id}",
-        cause=rule.id,
-        device=device.key,
+    return replace(
+        rule.finding(device.key, context.judged.share(min(ceiling_ns, context.judged.ns)), context.thresholds),
         severity=severity(ceiling_ns / device.window_ns, context.thresholds),
         title=title,
-        lost_ns=0,
-        lost_share=0.0,
         ceiling_ns=ceiling_ns,
-        confidence=1.0,
         nvtx=nvtx,
         evidence=evidence,
         advice=list(rule.advice.sentences(context.frameworks)),
         chain=[*chain, rule.fix],
         rows=rows[: context.thresholds.rows],
-        devices=[device.key],
         bottleneck=bottleneck,
-        share=round(context.judged.share(min(ceiling_ns, context.judged.ns)), 6),
         part_of=part_of,
     )
 

@@ -9,6 +9,7 @@ from nsysdiag.causes import CAUSES, color_of
 from nsysdiag.causes.cause import Advice, RuleWords, SourceDocument, sources, words_of
 from nsysdiag.causes.evidence import Threshold, setting
 from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.findings.facts import Finding
 from nsysdiag.report import CauseInfo
 
 
@@ -35,6 +36,26 @@ class FindingRule(Struct, frozen=True):
     def advice(self) -> Advice:
         """What to do about it."""
         return self.words.advice_for()
+
+    def finding(self, device: str, share: float, limits: FindingThresholds) -> Finding:
+        """A finding that takes a `share` of the judged time of a device, without evidence, advice and lost time."""
+        return Finding(
+            id=f"f-{self.id}",
+            cause=self.id,
+            device=device,
+            severity=severity(share, limits),
+            title=self.title,
+            lost_ns=0,
+            lost_share=0.0,
+            ceiling_ns=0,
+            confidence=1.0,
+            nvtx=[],
+            evidence=[],
+            advice=[],
+            devices=[device],
+            bottleneck=self.bottleneck,
+            share=round(share, 6),
+        )
 
 
 EXPOSED_COPY = FindingRule(

@@ -166,7 +166,7 @@ REPORT = DocumentKind("a report", [*FORMATS])
 OTHERS: dict[type[object], tuple[str, str]] = {
     RanksReport: ("a comparison of ranks", "nsysdiag.ranks.show.registry"),
     Comparison: ("a comparison", "nsysdiag.comparison.show.registry"),
-    WhatIf: ("a prediction", "nsysdiag.replay.show.registry"),
+    WhatIf: ("a prediction", "nsysdiag.replay.show.blocks"),
 }
 """What the documents other than reports are called, and the modules with their RENDERERS, and TABLES where they have
 CSV. They are imported when they are first needed."""

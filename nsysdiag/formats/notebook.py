@@ -17,7 +17,7 @@ from nsysdiag.comparison.show import job, sections, tables
 from nsysdiag.comparison.show.words import files_label
 from nsysdiag.diagnosis import show as diagnosis
 from nsysdiag.document.blocks import Block, Paragraph, named
-from nsysdiag.document.markdown import at_most, markdown_blocks
+from nsysdiag.document.markup import at_most, markdown_blocks
 from nsysdiag.document.view import Context, as_read
 from nsysdiag.document.words import counted, path_label
 from nsysdiag.findings.facts import Finding

@@ -10,7 +10,7 @@ from rich.text import Text
 from nsysdiag.diagnosis import show as diagnosis
 from nsysdiag.document.blocks import EVERYWHERE, Block, Column, Command, Detail, Paragraph, Part, Section, Table, named
 from nsysdiag.document.columns import CODE, MARK, TEXT
-from nsysdiag.document.markdown import Piece, comment, markdown_blocks, markdown_of
+from nsysdiag.document.markup import Piece, comment, markdown_blocks, markdown_of
 from nsysdiag.document.names import MARKER, code, text, visible
 from nsysdiag.document.text import heading, printed, text_of, wide_enough
 from nsysdiag.document.view import Context

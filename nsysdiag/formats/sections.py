@@ -16,8 +16,7 @@ from nsysdiag.critical_path import show as critical_path
 from nsysdiag.diagnosis import show as diagnosis
 from nsysdiag.document.blocks import Section, SectionScope
 from nsysdiag.document.words import window_sentence
-from nsysdiag.formats.html import section as ledger
-from nsysdiag.formats.html import timeline
+from nsysdiag.formats.html import section as drawn
 from nsysdiag.gap_groups import show as gap_lengths
 from nsysdiag.host import show as host
 from nsysdiag.iterations import show as iterations
@@ -41,17 +40,17 @@ OPENING: tuple[Callable[[Context], Section | None], ...] = (
     diagnosis.summary,
     outlooks.section,
     cost.section,
-    ledger.findings_section,
+    drawn.findings_section,
     critical_path.section,
-    timeline.section,
+    drawn.timeline_section,
     ranks.devices,
     diagnosis.overview,
 )
 PER_DEVICE: tuple[Callable[[DeviceReport, Context], Section | None], ...] = (
-    ledger.ledger_section,
-    ledger.recurring,
+    drawn.ledger_section,
+    drawn.recurring,
     iterations.section,
-    ledger.longest_section,
+    drawn.longest_section,
     gap_lengths.lengths,
     kernels.section,
     memory.copy_section,

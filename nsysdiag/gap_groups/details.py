@@ -13,8 +13,7 @@ from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import CAUSES, FALLBACK, places
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import pid_of, tid_of
-from nsysdiag.events.nvtx import ranges_elsewhere
-from nsysdiag.events.placed import PlacedRanges
+from nsysdiag.events.nvtx import PlacedRanges, ranges_elsewhere
 from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.events.samples import Samples
 from nsysdiag.fields import Sentence

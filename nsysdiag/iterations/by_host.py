@@ -91,7 +91,7 @@ def by_wait(happened: Happened, device: DeviceTimeline, whole: Intervals) -> Loo
     read = _in_most(happened.downloads, found)
     loop = happened.loop_from(Called(label=READ_BACK if read else HOST_WAIT), starts, end)
     if each > 1:
-        return loop.with_inner(Inner(loop.called, each, median_of(np.diff(waits.starts))))
+        return replace(loop, inner=Inner(loop.called, each, median_of(np.diff(waits.starts))))
     return loop if read and _in_most(happened.uploads, found) else replace(loop, certain=False)
 
 

@@ -25,7 +25,7 @@ from nsysdiag.events.rows import RowsOf, distinct, distinct_values
 from nsysdiag.iterations.begins import REGULAR, with_the_first
 from nsysdiag.iterations.begins import Sequence as Operations
 from nsysdiag.iterations.happened import HOST, Happened, Replays, anchor_of, category_of
-from nsysdiag.iterations.loop import NVTX, STEP, Inner, Loop, loop_of, median_of
+from nsysdiag.iterations.loop import NVTX, REPEAT, STEP, Inner, Loop, loop_of, median_of
 from nsysdiag.iterations.outer import LONGEST_EVEN, MOST_TOKENS, RepeatCounts, Special, judged
 from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.enums import CopyKind
@@ -273,7 +273,7 @@ def perhaps_layers(
     if _clears(loop, device) or _replays(loop, device) or _calls(loop, device, calls, names) or _pauses(loop, happened):
         return loop
     model = _of_a_model([strings.text(anchor_of(code)) for code in kernels])
-    made = with_the_first(loop, happened).in_doubt_of_all(count, model=model)
+    made = replace(with_the_first(loop, happened), kind=REPEAT, certain=False, kernels=count, model=model)
     return replace(made, layers=(1,) * layers) if (layers := _layers_in(loop, happened)) > 1 else made
 
 

@@ -138,14 +138,13 @@ def _on_host(
     launch = device.launch[rows]
     launch = launch[launch >= 0]
     threads = distinct_values(calls.thread[launch]) if len(launch) else np.empty(0, np.int64)
-    others = np.isin(calls.thread, threads)
-    others[launch] = False
+    others = np.flatnonzero(np.isin(calls.thread, threads))
     # The driver's row of a launch is inside that of the runtime, with the same id.
-    others &= ~np.isin(calls.correlation, calls.correlation[launch])
+    others = others[~np.isin(calls.correlation[others], calls.correlation[launch])]
     named = np.isin(ranges.rows.thread, threads) & ~kinds.operator[ranges.rows.name] & ~ranges.rows.communication
     # What is called as often as kernels are launched, such as a query, shows no step.
     called = np.bincount(calls.name[others], minlength=1)
-    others[others] = (called <= len(rows) // 2)[calls.name[others]]
+    others = others[(called <= len(rows) // 2)[calls.name[others]]]
     time = np.append(calls.start[others], ranges.rows.start[named])
     code = np.append(HOST + calls.name[others].astype(np.int64), 2 * HOST + kinds.code[ranges.rows.name[named]])
     return time, code

@@ -15,14 +15,14 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import RowsOf, distinct_values
 from nsysdiag.iterations.begins import Sequence, before_other_work, from_the_first
-from nsysdiag.iterations.by_anchor import Closing, anchored_loops
+from nsysdiag.iterations.by_anchor import anchored_loops
 from nsysdiag.iterations.by_host import by_exchange, by_wait
 from nsysdiag.iterations.by_range import apart, named_loops
 from nsysdiag.iterations.doubts import FEW, as_shown, by_chance, parts_of_one_pass, perhaps_layers, perhaps_several
 from nsysdiag.iterations.happened import Happened, Replays
-from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, Called, Loop, loop_of, median_of, spread_of, through
+from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, Loop, median_of, spread_of, through
 from nsysdiag.iterations.named import Kinds
-from nsysdiag.iterations.outer import LIGHT_KERNELS, REGULAR, RepeatCounts, around, by_sequence, outermost
+from nsysdiag.iterations.outer import LIGHT_KERNELS, REGULAR, RepeatCounts, by_sequence, outermost
 from nsysdiag.trace.columns import Strings
 
 FEWEST_LAYERS, MOST_KINDS = 4, 3
@@ -141,8 +141,6 @@ ENOUGH_REGULAR = 0.5
 """Of the device's span in one loop: else repeats that take any time are looked for."""
 NAMED_WEIGHT = 4
 """A range that the program names a step is preferred to a longer stretch that only repeats, such as a start-up."""
-ENDS = 2
-"""Repeats that may be missing at the ends of a loop, so that another one that is the same has more or fewer."""
 LEAST_REACH, LEAST_NUMBERED, FEWEST_PARTS = 0.5, 0.5, 3
 """Layers are numbered over so much of a loop's time, so many for each repeat, and so many different ones, at least."""
 
@@ -161,29 +159,19 @@ def _weight(loop: Loop) -> tuple[bool, float]:
 
 
 def find_loops(
-    device: DeviceTimeline,
-    api_calls: ApiCalls,
-    ranges: NvtxRanges,
-    strings: Strings,
-    whole: Intervals,
-    fewest: int = FEWEST,
+    device: DeviceTimeline, api_calls: ApiCalls, ranges: NvtxRanges, strings: Strings, whole: Intervals
 ) -> list[Loop]:
-    """All loops with at least `fewest` repeats inside the span `whole`: by repeating ranges or, in the time without
-    such, by a repeating operation. Most time first, and no two over the same time."""
+    """All loops inside the span `whole`: by repeating ranges or, in the time without such, by a repeating operation.
+    Most time first, and no two over the same time."""
     if len(whole) == 0:
         return []
     kinds, calls, names = Kinds.of(ranges), api_calls.rows, api_calls.names
     end, replays = int(whole.end[-1]), Replays.of(device)
     happened = Happened.of(device, calls, ranges, kinds, strings, replays, names)
 
-    def closes(starts: IntArray, times: int) -> Closing | None:
-        inner = loop_of(Called(), starts, np.zeros(len(starts) - 1, np.bool_), None, end)
-        every = (each for each in around(inner, happened, end) if each.more and abs(len(each.loop) - times) <= ENDS)
-        return next((Closing(not each.steps, each.certain) for each in every), None)
-
-    loops = named_loops(device, calls, ranges, kinds, whole, fewest)
+    loops = named_loops(device, calls, ranges, kinds, whole)
     if sum(loop.total_ns for loop in loops) < ENOUGH_NAMED * whole.total():
-        found = anchored_loops(device, replays, whole, loops, fewest, closes)
+        found = anchored_loops(device, replays, whole, loops, happened)
         loops += [loop for loop in found if not parts_of_one_pass(loop, device, happened, end)]
     outers = [(loop, outermost(loop, happened, end)) for loop in loops]
     every = [(outer, len(outer) == len(loop) and by_chance(loop, happened, end)) for loop, outer in outers]
@@ -191,7 +179,7 @@ def find_loops(
     if not any(loop.source == NVTX for loop in loops) and (server := by_exchange(happened, whole)) is not None:
         loops = [server, *(loop for loop in loops if loop.starts[-1] <= server.starts[0])]
     if max((loop.total_ns for loop in loops), default=0) < ENOUGH_REGULAR * whole.total():
-        irregular = _irregular(by_sequence(happened, whole, loops, fewest), loops, chance, device, happened, whole)
+        irregular = _irregular(by_sequence(happened, whole, loops), loops, chance, device, happened, whole)
         if irregular is not None and not parts_of_one_pass(irregular, device, happened, end):
             loops = apart([*loops, irregular])
     found, loops = loops, [without_other_work(loop, happened, end) for loop in loops]

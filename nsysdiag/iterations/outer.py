@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.iterations.happened import HOST, Happened, anchor_of
-from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, through
+from nsysdiag.iterations.loop import FEWEST, Called, Inner, Loop, loop_of, through
 from nsysdiag.iterations.named import is_step
 
 # What happens in each repeat of a loop, and what usually does.
@@ -332,26 +332,25 @@ def _in_each(loop: Loop, outer: OuterLoop) -> int:
     return max(round(len(loop) / len(outer.loop)), 2)
 
 
-def by_sequence(happened: Happened, whole: Intervals, known: list[Loop], fewest: int) -> Loop | None:
+def by_sequence(happened: Happened, whole: Intervals, known: list[Loop]) -> Loop | None:
     """A loop by the order of the operations alone, for repeats that take any time: from one of a kernel to the next, or
     what is around such. None where what is between them differs, or is nothing, and where a `known` loop repeats in
     most of them."""
     end, count = int(whole.end[-1]), len(happened.end)
     of_code = RowsOf(happened.code[:count])
-    often = [code for code in sorted(happened.kernels) if len(of_code[code]) >= fewest]
+    often = [code for code in sorted(happened.kernels) if len(of_code[code]) >= FEWEST]
     reach = {code: int(np.ptp(happened.time[of_code[code]])) for code in often if len(of_code[code])}
     often = [code for code in often if 2 * reach[code] >= whole.total()]
-    for code in sorted(often, key=lambda each: (-reach[each] // (whole.total() // 10), -len(of_code[each])))[
-        :MOST_TRIED
-    ]:
+    often.sort(key=lambda code: (-reach[code] // (whole.total() // 10), -len(of_code[code])))
+    for code in often[:MOST_TRIED]:
         base = _between(code, happened.time[of_code[code]], happened, end)
         loop = outermost(base, happened, end)
         if loop is base:
             starts = _with_same_operations(base, happened, end)
-            if len(starts) < fewest:
+            if len(starts) < FEWEST:
                 continue
             loop = _between(code, starts, happened, end)
-        if len(loop) >= fewest and 2 * loop.total_ns >= whole.total():
+        if len(loop) >= FEWEST and 2 * loop.total_ns >= whole.total():
             starts = np.concatenate([np.empty(0, np.int64), *(each.starts for each in known)])
             held = np.unique(np.searchsorted(loop.starts, starts, side="right"))
             return loop if 2 * len(held) < len(loop) else None
@@ -396,7 +395,7 @@ def _outer(loop: Loop, special: Special, found: RepeatCounts, happened: Happened
     if len(starts) < 2:
         return None
     inner = Inner(loop.called, special.each - lacks, int(np.median(np.diff(loop.starts))), loop.inner)
-    return through(_called(loop, special, happened), starts, end).with_inner(inner)
+    return replace(through(_called(loop, special, happened), starts, end), inner=inner)
 
 
 def _cycle(loop: Loop, special: Special, end: int) -> Loop | None:
@@ -406,7 +405,7 @@ def _cycle(loop: Loop, special: Special, end: int) -> Loop | None:
     if len(starts) < 2:
         return None
     inner = Inner(loop.called, special.each, int(np.median(np.diff(loop.starts))), loop.inner)
-    return loop_of(loop.called, starts, np.zeros(len(starts) - 1, np.bool_), None, end).with_inner(inner)
+    return replace(loop_of(loop.called, starts, np.zeros(len(starts) - 1, np.bool_), None, end), inner=inner)
 
 
 def _called(loop: Loop, special: Special, happened: Happened) -> Called:

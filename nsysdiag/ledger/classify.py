@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
-from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.claim import Owned, claim, within
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, subtract, union
 from nsysdiag.causes import CAUSES, EVENT_WAIT, FALLBACK, IN_LAUNCH_CALL, LAUNCH_LATENCY, UNTRACED_GRAPH, unexplained
@@ -101,7 +101,7 @@ class _Splitter:
         dropped, left, _ = claim(Owned.of(spans, owner), self.partial)
         label = self.collector.labels.code(unexplained.NODES_MISSING)
         self._give(UNTRACED_GRAPH, dropped, label=label, text="graph launched, some of its nodes not recorded")
-        claimed, _, _ = claim(left, self.untraced)
+        claimed, _ = within(left, self.untraced)
         self._give(UNTRACED_GRAPH, claimed, text="graph launched, nothing recorded")
 
     def whole_gaps(self) -> None:

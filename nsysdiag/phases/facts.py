@@ -314,21 +314,19 @@ class BehindWait(Struct, frozen=True):
 def added(parts: list[PhaseDevice]) -> PhaseDevice:
     """Several phases of one device as one."""
     return PhaseDevice(
+        **{name: sum(getattr(part, name) for part in parts) for name in _SUMS},
         key=parts[0].key,
-        compute_ns=sum(part.compute_ns for part in parts),
-        exposed_comm_ns=sum(part.exposed_comm_ns for part in parts),
-        exposed_copy_ns=sum(part.exposed_copy_ns for part in parts),
-        idle_ns=sum(part.idle_ns for part in parts),
-        outside_ns=sum(part.outside_ns for part in parts),
         ledger=summed(part.ledger for part in parts),
         account=summed(part.account for part in parts),
         account_base=parts[0].account_base,
         waited=[Waited(*pair, ns) for pair, ns in _waited(parts).items()],
-        late_ns=sum(part.late_ns for part in parts),
-        late_kept_ns=sum(part.late_kept_ns for part in parts),
-        returned_ns=sum(part.returned_ns for part in parts),
-        graphs_ns=sum(part.graphs_ns for part in parts),
     )
+
+
+_SUMS = (
+    *("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns", "outside_ns"),
+    *("late_ns", "late_kept_ns", "returned_ns", "graphs_ns"),
+)
 
 
 def _waited(parts: list[PhaseDevice]) -> dict[tuple[str, str], int]:

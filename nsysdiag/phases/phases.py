@@ -137,13 +137,13 @@ def find_phases(signals: list[DeviceSignal], first_call_ns: int | None, *, narro
     lo, hi = window
     if narrowed:
         return _chosen(lo, hi, active, lo if first_call_ns is None else min(first_call_ns, lo))
-    loops, inside_run = loops_of(active, lo, hi), all(each.inside_run for each in active)
-    passes, held = passes_of_job(active, loops), any(each.held for each in active)
+    loops, inside_run = loops_of(active, lo, hi), all(each.window.inside_run for each in active)
+    passes, held = passes_of_job(active, loops), any(each.window.held for each in active)
     if passes is not None:
         first = lo if first_call_ns is None or inside_run else min(first_call_ns, lo)
         return replace(_of_passes(passes, lo, hi, first, active, inside_run=inside_run), held=held)
     judged = _judged(_parts(active, loops, lo, hi), active, loops, first_call_ns)
-    if loops and any(each.named for each in active):
+    if loops and any(each.window.named for each in active):
         judged = _only_named(judged, loops, active)
     return replace(_inside_run(judged) if inside_run else judged, held=held)
 

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.comparison.alignment import LEAST_ALIKE, Aligned, LaunchOrder, align, carried, chance_in, chance_of_total
-from nsysdiag.comparison.facts import Unit
+from nsysdiag.comparison.facts import ITERATIONS, Unit
 from nsysdiag.comparison.sides import paired
 from nsysdiag.comparison.significance import FEWEST_ENTRIES
-from nsysdiag.comparison.units import ITERATIONS, CutAlike, OneRun, in_units
+from nsysdiag.comparison.units import CutAlike, OneRun, in_units
 from nsysdiag.config.settings import Settings
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category

@@ -24,7 +24,7 @@ from nsysdiag.cost.cost import priced
 from nsysdiag.critical_path.facts import CriticalPath
 from nsysdiag.critical_path.path import critical_path
 from nsysdiag.diagnosis.facts import Diagnosis
-from nsysdiag.diagnosis.health import not_recorded, recapture
+from nsysdiag.diagnosis.missing import not_recorded, recapture
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.iterations.chosen import CarriedSteps
 from nsysdiag.iterations.report import referenced
@@ -41,8 +41,7 @@ from nsysdiag.shortage import Attempt
 from nsysdiag.time.charged import charged_as
 from nsysdiag.timeline.timeline import with_threads
 from nsysdiag.trace.trace import Trace, open_trace
-from nsysdiag.utilization.flops import with_flops
-from nsysdiag.utilization.utilization import check_periods
+from nsysdiag.utilization.utilization import check_periods, with_flops
 from nsysdiag.version import __version__
 
 # The fifth stage: the report.

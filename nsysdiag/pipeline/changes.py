@@ -19,12 +19,10 @@ from nsysdiag.pipeline import analyze
 from nsysdiag.pipeline.aligning import Given, cut_alike
 from nsysdiag.pipeline.analysis import analysis_of
 from nsysdiag.pipeline.reading import Progress
-from nsysdiag.replay.answer import answered, refused
-from nsysdiag.replay.facts import Transform, WhatIf
+from nsysdiag.replay.facts import Transform, WhatIf, read
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.options import read
-from nsysdiag.replay.predict import Predictions, Told, identity_of, reason_against
-from nsysdiag.replay.stretch import MOST_AT_ALL, MOST_OPERATIONS
+from nsysdiag.replay.predict import Predictions, Told, answered, identity_of, reason_against, refused
+from nsysdiag.replay.work import MOST_AT_ALL, MOST_OPERATIONS
 from nsysdiag.report import Report
 from nsysdiag.saved import is_saved_report, read_side
 from nsysdiag.shortage import Attempt

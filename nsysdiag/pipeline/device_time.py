@@ -33,7 +33,7 @@ from nsysdiag.events.slices import launches_begin
 from nsysdiag.findings.attribution import Attribution, slice_kinds
 from nsysdiag.findings.pointers import EmptyIterations, empty_iterations
 from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.gap_groups.groups import GapGroupKeys
+from nsysdiag.gap_groups.groups import GapGroupKeys, pack_places
 from nsysdiag.gaps.gaps import Calibration, Gaps, calibrate, event_waits, find_gaps
 from nsysdiag.gaps.launch_frame import DeviceSide, LaunchFrame, frame_of
 from nsysdiag.iterations.chosen import FEWEST_CHOSEN, AnalysisWindow
@@ -43,6 +43,8 @@ from nsysdiag.kernels.communication import launching_lanes, mpi_meetings, time_i
 from nsysdiag.kernels.facts import KernelRow
 from nsysdiag.kernels.kernels import kernel_rows
 from nsysdiag.kernels.limits import residency
+from nsysdiag.launches.facts import Launch
+from nsysdiag.launches.launches import depth_of_queue, launch_report
 from nsysdiag.ledger.classify import classify
 from nsysdiag.ledger.ledger import (
     CauseTotals,
@@ -52,6 +54,7 @@ from nsysdiag.ledger.ledger import (
     WindowSplit,
     add_up,
     ledger_of,
+    pack_gaps,
     split_window,
     sync_drained,
 )
@@ -60,6 +63,7 @@ from nsysdiag.memory.device import demand_migrations
 from nsysdiag.pipeline.reading import HostReading, Reading
 from nsysdiag.ranges.facts import FlameGraph
 from nsysdiag.ranges.stacks import flame_graph
+from nsysdiag.report import GapsPacked
 from nsysdiag.stacks.call_sites import HostSide
 from nsysdiag.time.table import TimeTable
 from nsysdiag.timeline.facts import TimelineLevels
@@ -123,12 +127,13 @@ def gaps_of(
     """The gaps of a device, classified."""
     reading = host.reading
     activity, window = reading.activity, reading.windows[device.key]
-    loops = background.begin(_loops, device, window, reading)
-    repeating = background.begin(lambda: main_loop(loops.result()))
-    without_work = background.begin(_without_work, device, window, host)
+    missing = background.begin(_missing, device, host)
     split = laid(split_window(device, window.parts), device, window)
     measured = reading.counters.result().of(device)
     hollow = background.begin(lambda: hollow_time(device, split, residency(activity.shapes, device.gpu), measured))
+    loops = background.begin(_loops, device, window, reading)
+    repeating = background.begin(lambda: main_loop(loops.result()))
+    without_work = background.begin(_without_work, device, window, host)
     every = laid(find_gaps(device, window.whole), device, window)
     calibration = calibrate(every, device, activity, event_waits(every, device, activity).present)
     gaps = find_gaps(device, window.parts) if window.narrowed else every
@@ -157,7 +162,7 @@ def gaps_of(
         repeating,
         without_work,
         hollow,
-        missing=background.begin(_missing, device, host),
+        missing,
         kernels=background.begin(kernel_rows, device, inside, reading.strings),
         overview=background.begin(_overview, device, window, gaps, ledger, reading),
     )
@@ -301,19 +306,25 @@ def _context(found: DeviceGaps, lane: IntArray, chains: Chains, drained: Drained
 class DeviceTime(DeviceRoots, frozen=True):
     """The `time` of a device by bottleneck, where waits for other devices are charged to `sync`. `kinds` is the variant
     of the root cause of each slice, `slice_bottlenecks` its bottleneck. `device_waits` are the calls in which threads
-    waited for the device, `made` the idle time that these caused. `flames` is the idle time by root cause, and the
-    waits for the device, as stacks."""
+    waited for the device, `made` the idle time that these caused.
+
+    The second thread makes: `launch`, how work reached the device; all gaps in a few bytes each; and `flames`, the idle
+    time by root cause and the waits for the device as stacks."""
 
     kinds: IntArray
     slice_bottlenecks: IntArray
     device_waits: DeviceWaitCalls
     made: Made
     time: TimeTable
-    flames: FlameGraph
+    launch: Future[Launch]
+    packed_gaps: Future[GapsPacked]
+    flames: Future[FlameGraph]
 
 
-def time_of(found: DeviceRoots) -> DeviceTime:
+def time_of(found: DeviceRoots, background: Background) -> DeviceTime:
     """The time of a device by bottleneck."""
+    launch = background.begin(_launch, found)
+    packed_gaps = background.begin(_packed_gaps, found)
     rooted, context, host = found.root_slices, found.root_context, found.host
     slices, axis = rooted.slices, host.host.axis
     kinds = laid(slice_kinds(context, host.layered, Attribution.by_root(rooted)))
@@ -347,8 +358,6 @@ def time_of(found: DeviceRoots) -> DeviceTime:
     made = idle.made
     del idle, busy, others
     trim()
-    flames = flame_graph(device, found.split, context, found.keys, rooted, found.chains, waits)
-    trim()
     return DeviceTime(
         **asdict(found),
         kinds=kinds,
@@ -356,8 +365,23 @@ def time_of(found: DeviceRoots) -> DeviceTime:
         device_waits=waits,
         made=made,
         time=time,
-        flames=flames,
+        launch=launch,
+        packed_gaps=packed_gaps,
+        flames=background.begin(flame_graph, device, found.split, context, found.keys, rooted, found.chains, waits),
     )
+
+
+def _launch(found: DeviceRoots) -> Launch:
+    """How work reached the device, and how far the host was ahead."""
+    host, activity, limits = found.host, found.reading.activity, found.reading.settings.thresholds
+    context, layered, window = found.context, host.layered, found.window
+    durations, graphs = host.call_durations, (host.untraced, host.partial_graphs)
+    ahead = depth_of_queue(context, layered, activity, window.parts, limits)
+    return launch_report(context, window, found.inside, activity, durations, layered, *graphs, ahead, limits)
+
+
+def _packed_gaps(found: DeviceRoots) -> GapsPacked:
+    return pack_gaps(found.gaps, found.ledger, pack_places(found.keys, found.context.lane >= 0))
 
 
 def _device_waits(found: DeviceRoots) -> DeviceWaitCalls:

@@ -26,11 +26,10 @@ from nsysdiag.findings.before_work import before_findings
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.findings import IdleFindings, findings_of
-from nsysdiag.findings.kernels import KernelWork, kernel_findings
+from nsysdiag.findings.kernels import KernelWork, kernel_findings, single_precision_findings, unfused_findings
 from nsysdiag.findings.phase_work import JudgedTime, work_of_phase
 from nsysdiag.findings.pointers import pointers_of
-from nsysdiag.findings.text import FindingContext
-from nsysdiag.findings.unfused import single_precision_findings, unfused_findings
+from nsysdiag.findings.spot_facts import FindingContext
 from nsysdiag.gap_groups.groups import slices_in_words
 from nsysdiag.iterations.loop import LAYER, Loop
 from nsysdiag.ledger.ledger import only_graphs
@@ -72,7 +71,7 @@ class MetDevice(DeviceTime, frozen=True):
 def look_at_devices(host: HostReading, background: Background, *, keep_time: bool = False) -> list[DeviceResult]:
     """The results of all devices. With `keep_time` each has its table of time."""
     finder = host.finder()  # let go with this function
-    alone = [time_of(roots_of(gaps_of(each, host, finder, background))) for each in host.reading.devices]
+    alone = [time_of(roots_of(gaps_of(each, host, finder, background)), background) for each in host.reading.devices]
     met = _meet(alone)
     alone.clear()
     results = []
@@ -95,7 +94,7 @@ def _meet(every: list[DeviceTime]) -> list[MetDevice]:
     outside = [_time_before(each) for each in alone]
     signals = [_signal(each, time) for each, time in zip(alone, outside, strict=True)]
     calls = [each.first_call_ns for each in signals if each.first_call_ns is not None]
-    job = find_phases(signals, min(calls, default=None), narrowed=any(each.narrowed for each in signals))
+    job = find_phases(signals, min(calls, default=None), narrowed=any(each.window.narrowed for each in signals))
     before = [_before(each, time, job) for each, time in zip(alone, outside, strict=True)]
     phases = [_phases(each, start, job) for each, start in zip(alone, before, strict=True)]
     focus = focus_of(job, phases)
@@ -119,21 +118,16 @@ def _time_before(found: DeviceTime) -> Outside | None:
 
 def _signal(found: DeviceTime, outside: Outside | None) -> DeviceSignal:
     """What a device tells about the phases of the job; `outside` is the time before its first work."""
-    window, time = found.window, found.time
+    time = found.time
     return DeviceSignal(
         device=found.device,
-        window=window.parts,
+        window=found.window,
         split=found.split,
         startup=time.set_of("startup"),
         memory=time.set_of("memory"),
         unknown=time.set_of("unknown"),
         loops=tuple(_of_phases(loop, run) for loop in found.loops.result() for run in loop.runs),
         first_call_ns=None if outside is None else outside.begin if outside.since is None else outside.since,
-        narrowed=window.narrowed,
-        inside_run=window.inside_run,
-        held=window.held,
-        passes=window.passes,
-        named=window.named,
     )
 
 

@@ -13,21 +13,19 @@ from nsysdiag.arrays.spill import evict, trim
 from nsysdiag.causes import ALLOCATION
 from nsysdiag.counters.counters import gap_notes, gpu_metrics, measured_sm_active, with_limits, with_sm_active
 from nsysdiag.counters.facts import GpuMetrics
-from nsysdiag.diagnosis.health import device_notes
+from nsysdiag.diagnosis.missing import device_notes
 from nsysdiag.events.operations import Category
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.phase_work import JudgedTime
 from nsysdiag.gap_groups.details import describe_gaps, largest_gaps
-from nsysdiag.gap_groups.groups import kinds_of_gaps, pack_places, signature_rows
+from nsysdiag.gap_groups.groups import kinds_of_gaps, signature_rows
 from nsysdiag.iterations.facts import IterationReport
 from nsysdiag.iterations.loop import LAYER, NVTX
 from nsysdiag.iterations.report import DeviceIterations, device_iterations, pack_iterations
 from nsysdiag.kernels.communication import collective_kinds, mpi_calls
 from nsysdiag.kernels.facts import Communication, FamilyTime, KernelRow
 from nsysdiag.kernels.kernels import family_times
-from nsysdiag.launches.facts import Launch
-from nsysdiag.launches.launches import depth_of_queue, launch_report
-from nsysdiag.ledger.ledger import coverage, pack_gaps
+from nsysdiag.ledger.ledger import coverage
 from nsysdiag.memory.copies import copy_report
 from nsysdiag.memory.device import device_memory, unified_memory
 from nsysdiag.peaks import link_of
@@ -37,7 +35,7 @@ from nsysdiag.phases.steps import named_kinds
 from nsysdiag.pipeline.device_time import DeviceTime
 from nsysdiag.ranges.facts import RangeTree
 from nsysdiag.ranges.tree import range_tree
-from nsysdiag.report import DeviceId, DeviceReport, GapsPacked, OpCounts, SignatureRow, Verdict, Window
+from nsysdiag.report import DeviceId, DeviceReport, OpCounts, SignatureRow, Verdict, Window
 from nsysdiag.utilization.facts import Utilization
 from nsysdiag.utilization.utilization import utilization
 
@@ -49,9 +47,7 @@ def figures_of(of: DeviceTime, job_phases: JobPhases, judged: JudgedTime, backgr
     iterations = _iterations(of, job_phases)
     metrics = background.begin(_metrics, of, iterations.report)
     used = background.begin(_utilization, of, metrics)
-    launch = background.begin(_launch, of)
     ranges = background.begin(_ranges, of, iterations.report)
-    packed_gaps = background.begin(_packed_gaps, of)
     signatures = signature_rows(context, of.keys, iterations.steady)
     packed_iterations = background.begin(_packed_iterations, of, iterations, signatures)
     evict()
@@ -88,10 +84,10 @@ def figures_of(of: DeviceTime, job_phases: JobPhases, judged: JudgedTime, backgr
         verdict=Verdict(id="", sentence=""),
         gap_count=len(of.gaps),
         gaps=largest,
-        gaps_packed=packed_gaps.result(),
+        gaps_packed=of.packed_gaps.result(),
         signatures=signatures,
         iterations=packed_iterations.result(),
-        launch=launch.result(),
+        launch=of.launch.result(),
         kernels=kernels,
         copies=copies,
         communication=_communication(of, kernels),
@@ -115,7 +111,7 @@ def figures_of(of: DeviceTime, job_phases: JobPhases, judged: JudgedTime, backgr
         ),
         ranges=ranges.result(),
         kernel_families=_families(of, judged),
-        flames=of.flames,
+        flames=of.flames.result(),
         sliced=of.missing.result().sliced,
     )
     trim()
@@ -172,26 +168,11 @@ def _utilization(of: DeviceTime, metrics: Future[GpuMetrics | None]) -> Utilizat
     )
 
 
-def _launch(of: DeviceTime) -> Launch:
-    """How work reached the device, and how far the host was ahead."""
-    host, activity, limits = of.host, of.reading.activity, of.reading.settings.thresholds
-    context, layered = of.context, host.layered
-    ahead = depth_of_queue(context, layered, activity, of.window.parts, limits)
-    return launch_report(
-        context, of.window, of.inside, activity, layered, host.untraced, host.partial_graphs, ahead, limits
-    )
-
-
 def _ranges(of: DeviceTime, iterations: IterationReport | None) -> RangeTree | None:
     """The time by NVTX range."""
     step = iterations.name if iterations is not None and iterations.source == NVTX else ""
     calls = of.reading.activity.api_calls.rows
     return range_tree(of.device, calls, of.root_context, of.time, of.split, of.inside, step)
-
-
-def _packed_gaps(of: DeviceTime) -> GapsPacked:
-    """All gaps in a few bytes each."""
-    return pack_gaps(of.gaps, of.ledger, pack_places(of.keys, of.context.lane >= 0))
 
 
 def _packed_iterations(

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.background import Background
+from nsysdiag.arrays.groups import Groups
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.arrays.spill import Kept, laid, trim
 from nsysdiag.causes.call_facts import call_facts
@@ -34,9 +35,8 @@ from nsysdiag.events.host import (
 )
 from nsysdiag.events.identity import nsys_threads, process_names, thread_names
 from nsysdiag.events.memory import FittingSpan, Memory, part_that_fits, read_memory
-from nsysdiag.events.nvtx import NvtxRanges, read_ranges
+from nsysdiag.events.nvtx import NvtxRanges, PlacedRanges, read_ranges
 from nsysdiag.events.operations import read_operations
-from nsysdiag.events.placed import PlacedRanges
 from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.events.samples import PythonStacks, chain_symbols, leaf_symbols
 from nsysdiag.events.sharing import Sharing, sharing_of
@@ -45,6 +45,7 @@ from nsysdiag.iterations.chosen import AnalysisWindow, CarriedSteps, chosen_loop
 from nsysdiag.iterations.iterations import find_loops
 from nsysdiag.iterations.loop import Loop
 from nsysdiag.iterations.named import HostLoop, host_loop, layers_named
+from nsysdiag.launches.launches import durations_of
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.ledger.ledger import draining_calls
 from nsysdiag.ledger.untraced_graphs import PartialReplays, partial_replays, untraced_graphs
@@ -241,10 +242,10 @@ class HostReading(Struct, frozen=True):
     `layered` is what the host-side rules of all causes make of the calls of these threads; `draining` are the calls
     that drain a device.
 
-    `untraced` is the time of graphs whose nodes were not recorded, by launching thread; `partial_graphs` are launches
-    of graphs of which some nodes were not. `runs` tells when each thread ran: most traces hold no wait that cost GPU
-    time, and no need for it. `recorded_span` is when the first event of any kind begins, and the last one ends. `loop`
-    is that of the host's ranges if there is no device."""
+    `call_durations` are those of all CUDA calls by name. `untraced` is the time of graphs whose nodes were not
+    recorded, by launching thread; `partial_graphs` are launches of graphs of which some nodes were not. `runs` tells
+    when each thread ran: most traces hold no wait that cost GPU time, and no need for it. `recorded_span` is when the
+    first event of any kind begins, and the last one ends. `loop` is that of the host's ranges if there is no device."""
 
     reading: Reading
     tables: HostTables
@@ -257,6 +258,7 @@ class HostReading(Struct, frozen=True):
     facts: CallFacts
     layered: LayeredEvidence
     draining: list[EvidenceLayer]
+    call_durations: Callable[[], Groups]
     untraced: dict[int, Intervals]
     partial_graphs: PartialReplays
     sharing: Sharing
@@ -308,6 +310,7 @@ def look_at_host(reading: Reading, progress: Progress) -> HostReading:
         facts=facts,
         layered=layered,
         draining=draining_calls(evidence),
+        call_durations=cache(partial(durations_of, activity.api_calls.rows)),
         untraced=untraced_graphs(activity, facts),
         partial_graphs=partial_replays(activity, facts),
         sharing=sharing_of(activity),

@@ -19,11 +19,10 @@ from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.ranks.clocks import MatchedCollectives, bring_together, meet_by_mpi, rank_timeline
 from nsysdiag.ranks.matching import candidates, confirmed
 from nsysdiag.replay.build import ReplayInputs, model_of
+from nsysdiag.replay.meetings import Met, MpiCalls, Transfers, all_of, exchanges, mpi_calls, peers, waits_for_messages
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.moments import Met, MpiCalls, Transfers, all_of, both, exchanges, mpi_calls, peers
-from nsysdiag.replay.mpi import waits_for_messages
 from nsysdiag.replay.predict import Predictions
-from nsysdiag.replay.stretch import MOST_OPERATIONS, TIMES_APART, Repeating, are_apart, stretch_of
+from nsysdiag.replay.work import MOST_OPERATIONS, TIMES_APART, Repeating, are_apart, stretch_of
 from nsysdiag.trace.trace import Trace
 
 NO_WORK = "no GPU work was recorded"
@@ -44,18 +43,17 @@ Meetings = tuple[Met, MpiCalls]
 
 def _meetings(results: list[DeviceResult], host: HostReading) -> Meetings:
     """In calls of MPI the ranks of this trace meet if they do not in communication kernels."""
-    met, calls = Met.nothing(), MpiCalls.nothing()
+    met, calls = [Met.empty()], [MpiCalls.empty()]
     trace, by_mpi = host.reading.trace, meet_by_mpi(results)
     numbers = np.array([each.number for each in host.reading.devices])
-    groups = list(_groups(trace, results, by_mpi=by_mpi))
+    groups = _groups(trace, results, by_mpi=by_mpi)
     if by_mpi:
-        for group in groups:
-            calls = both(calls, _calls(group, results, host.host))
+        calls += [_calls(group, results, host.host) for group in groups]
     else:
-        met = all_of([met, *(_kernels(group, numbers) for group in groups)])
+        met += [_kernels(group, numbers) for group in groups]
         sent = [_transfers(number, result) for number, result in zip(numbers, results, strict=True)]
-        met = all_of([met, peers(Transfers.concatenate(sent).without(met))])
-    return met, both(calls, waits_for_messages(read_messages(trace)))
+        met += [peers(Transfers.concatenate(sent).without(all_of(met)))]
+    return all_of(met), all_of([*calls, waits_for_messages(read_messages(trace))])
 
 
 def _calls(group: MatchedCollectives, results: list[DeviceResult], host: HostActivity) -> MpiCalls:

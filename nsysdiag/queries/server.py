@@ -20,7 +20,7 @@ from nsysdiag.pipeline.changes import whatif as predict
 from nsysdiag.pipeline.loading import analyze
 from nsysdiag.queries.answers import LIMIT, Data, answer, listed, short
 from nsysdiag.queries.asking import ask, sql_tables
-from nsysdiag.replay.options import read
+from nsysdiag.replay.facts import read
 from nsysdiag.replay.show.outlooks import headline as of_prediction
 from nsysdiag.saved import is_saved_report
 from nsysdiag.share.redaction import redacted

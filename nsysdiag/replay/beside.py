@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+from enum import IntEnum
 
 import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
+from nsysdiag.events.calls import named_like
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import RangeRows
 from nsysdiag.events.rows import CallTable, distinct, distinct_values
 from nsysdiag.replay.pacing import MESSAGES, WAITED_NS
-from nsysdiag.replay.step_work import REGULAR
-from nsysdiag.replay.stretch import Stretch
-from nsysdiag.replay.wakes import LOCKS
+from nsysdiag.replay.wakes import LOCKS, Wakes
+from nsysdiag.replay.work import Class, Stretch, Work
 from nsysdiag.wakeups.loaders import HostTrace
 from nsysdiag.wakeups.waits import WRITES, Ends, ends_of, is_timed
 
@@ -59,7 +60,7 @@ class Beside(Struct, frozen=True):
         calls = host_trace.tables.os_calls
         every = np.union1d(distinct_values(calls.thread), distinct_values(host_trace.ranges.rows.thread))
         threads = np.setdiff1d(every, np.union1d(held, host_trace.nsys_threads))
-        sends = np.array([*(WRITES.fullmatch(each) is not None for each in calls.names), False], dtype=np.bool_)
+        sends = np.append(named_like(calls.names, WRITES), False)
         inside = (calls.start >= stretch.begin) & (calls.start < stretch.end) & np.isin(calls.thread, threads)
         others = np.setdiff1d(every, np.union1d(launching, host_trace.nsys_threads))
         kin = others[np.isin(process_of(others), process_of(held))]
@@ -77,7 +78,7 @@ class Beside(Struct, frozen=True):
 def _naps(calls: CallTable, rows: IntArray) -> int:
     """How often the thread that does it most waits in one of these calls for a time, or for something outside of the
     program."""
-    names = np.array([*(OUTSIDE.fullmatch(each) is not None for each in calls.names), False], dtype=np.bool_)
+    names = np.append(named_like(calls.names, OUTSIDE), False)
     long = names[calls.name[rows]] & (calls.end[rows] - calls.start[rows] >= WAITED_NS)
     return int(np.bincount(distinct(calls.thread[rows[long]])[1]).max(initial=0))
 
@@ -112,15 +113,20 @@ def _followers(
 def _between(begin: IntArray, end: IntArray) -> IntArray:
     """How long a thread works between waits that begin and end then."""
     order = np.argsort(begin, kind="stable")
-    works: IntArray = np.maximum(begin[order][1:] - end[order][:-1], 0)
-    return works
+    found: IntArray = np.maximum(begin[order][1:] - end[order][:-1], 0)
+    return found
 
 
 def _answered(calls: CallTable) -> BoolArray:
     """Which calls wait for another thread of the program, and for no lock."""
-    names = np.array([*(LOCKS.fullmatch(each) is None for each in calls.names), False], dtype=np.bool_)
-    ends = np.append(np.isin(ends_of(calls.names), (Ends.SIGNAL, Ends.RELEASE)) & (is_timed(calls.names) == 0), False)
-    found: BoolArray = (ends & names)[calls.name]
+    return np.append(answered(calls.names), False)[calls.name]
+
+
+def answered(names: list[str]) -> BoolArray:
+    """Which names are those of calls that wait for another thread of the program, and for no lock."""
+    found: BoolArray = (
+        np.isin(ends_of(names), (Ends.SIGNAL, Ends.RELEASE)) & (is_timed(names) == 0) & ~named_like(names, LOCKS)
+    )
     return found
 
 
@@ -142,8 +148,7 @@ def _always_busy(calls: CallTable, threads: IntArray, launching: IntArray, stret
     found, thread = distinct(calls.thread[rows])
     waited = np.bincount(thread, (end - begin)[rows])
     often = np.bincount(thread) >= FEWEST_ANSWERED
-    busy: IntArray = found[often & (waited < MOST_WAITING * (stretch.end - stretch.begin))]
-    return busy
+    return found[often & (waited < MOST_WAITING * (stretch.end - stretch.begin))]
 
 
 def _works_ns(begin: IntArray, end: IntArray, stretch: Stretch) -> int:
@@ -166,21 +171,16 @@ def _makers(ranges: RangeRows, threads: IntArray, stretch: Stretch) -> tuple[Int
         return rows[:0], rows[:0]
     found, thread = distinct(ranges.thread[rows])
     makes = _in_each_step(thread, ranges.start[rows], len(found), stretch)
-    works = [_in_ranges(ranges.take(rows[thread == each]), stretch) for each in range(len(found))]
+    its = [ranges.take(rows[thread == each]) for each in range(len(found))]
+    spans = [union(Intervals(each.start, each.end)) for each in its]
+    works = [max(round(len(each) / stretch.count), 1) * each.total() // len(each) for each in spans]
     return found[makes], np.array(works)[makes]
-
-
-def _in_ranges(ranges: RangeRows, stretch: Stretch) -> int:
-    """How long in a step a thread is in these ranges, in ns."""
-    spans = union(Intervals(ranges.start, ranges.end))
-    each = max(round(len(spans) / stretch.count), 1)
-    return int(each * spans.total()) // len(spans)
 
 
 def _in_each_step(thread: IntArray, begin: IntArray, count: int, stretch: Stretch) -> BoolArray:
     """Which of so many threads have as many waits, which `begin` in order, in nearly each step."""
     waits = np.zeros((count, stretch.count), dtype=np.int64)
-    np.add.at(waits, (thread, np.searchsorted(stretch.borders, begin, side="right") - 1), 1)
+    np.add.at(waits, (thread, stretch.step(begin)), 1)
     return np.array([_regular(each) for each in waits], dtype=np.bool_)
 
 
@@ -194,3 +194,94 @@ def _regular(waits: IntArray) -> bool:
     # A wait near the border of two steps may be charged to either.
     ahead = np.cumsum(waits[:last] - usual)
     return bool(np.mean(np.abs(ahead - np.median(ahead)) <= 1) >= REGULAR) and usual > 0
+
+
+# Which operations are work of the steps, and which run at a pace of their own meanwhile.
+#
+# ```
+# thread     [step 1    ][step 2    ][step 3    ]      its operations begin the steps: they are work of the steps,
+# stream 7   [==)  [=)   [==)  [=)   [==)  [=)         and so is all in their streams
+# stream 9   [====)[====)[====)[====)[====)[==         of another thread or process: not of the steps, unless they wait
+# ```
+
+REGULAR = 0.9
+"""Share of the steps that hold the same number of operations of another thread: it may belong to them."""
+
+
+class StepWork(IntEnum):
+    """What an operation is to the steps."""
+
+    BESIDE = 0
+    MAYBE = 1
+    OWN = 2
+
+
+def step_work(work: Work, thread: IntArray, stretch: Stretch, kernel: IntArray) -> IntArray:
+    """The `StepWork` of each operation; `thread` launched it (-1: unknown), `kernel` is the code of its name.
+
+    The steps are those of the threads that launched the operations with which they begin. What others launch is work of
+    the steps where it is in a stream of these; or on another device, by the same process, by one that does the same
+    work, or by one that communicates. Where another thread of the process does as much in each step, it may be."""
+    first = _begin_steps(work, thread, stretch)
+    part = np.full(len(work), StepWork.OWN)
+    if not stretch.stepwise or not first.any():
+        return part
+    mine = np.isin(thread, thread[first]) | (thread < 0)
+    mine |= np.isin(work.stream, work.stream[mine & (thread >= 0)])
+    process = process_of(thread)
+    kin = np.isin(process, process[np.isin(kernel, kernel[first]) | (work.kind == Class.COMMUNICATION)])
+    elsewhere = ~np.isin(work.device, work.device[mine])
+    part[~mine & ~(elsewhere & (kin | np.isin(process, process[first])))] = StepWork.BESIDE
+    for each in np.unique(thread[(part == StepWork.BESIDE) & np.isin(process, process[first])]).tolist():
+        its = (thread == each) & (part == StepWork.BESIDE)
+        if _is_regular(work.start[its], stretch, none=False):
+            part[its] = StepWork.MAYBE
+    return part
+
+
+def at_own_pace(work: Work, thread: IntArray, stretch: Stretch, woken: Wakes) -> IntArray:
+    """The `StepWork` of operations that threads of the process launch at a pace of their own, and OWN for all others.
+    It is none of the steps where it is another number in each, and MAYBE where such a thread meets others at locks
+    only. `thread` launched each, -1 where that is not known. A thread that ends a wait of another in most steps, or
+    waits for one, is tied to it, whatever it launches; and so is one that communicates."""
+    first = _begin_steps(work, thread, stretch)
+    found = np.full(len(work), StepWork.OWN)
+    if not stretch.stepwise or not first.any():
+        return found
+    process, steps = process_of(thread), stretch.count
+    locks = woken.lock > 0
+    tied, meets = _in_most(woken.take(~locks), steps), np.union1d(woken.waker[locks], woken.thread[locks])
+    tied = np.union1d(tied, thread[work.kind == Class.COMMUNICATION])
+    mine = (thread >= 0) & np.isin(process, process[first])
+    for each in np.setdiff1d(thread[mine], np.union1d(thread[first], tied)).tolist():
+        its = thread == each
+        if not _is_regular(work.start[its], stretch):
+            found[its] = StepWork.BESIDE
+        elif each in meets:
+            found[its] = StepWork.MAYBE
+    return found
+
+
+def _begin_steps(work: Work, thread: IntArray, stretch: Stretch) -> BoolArray:
+    """The operations with which steps begin. Another thread may launch one that starts at the same time by chance.
+    Where some threads begin a part of the steps each, and most together, the others do not count."""
+    found: BoolArray = np.isin(work.start, stretch.borders[:-1]) & (thread >= 0)
+    threads, count = np.unique(thread[found], return_counts=True)
+    steps = stretch.count
+    often = count >= (1 - REGULAR) * steps
+    return found & np.isin(thread, threads[often]) if 2 * count[often].sum() >= steps else found
+
+
+def _in_most(woken: Wakes, steps: int) -> IntArray:
+    """The threads that end a wait, or wait for another thread, in most of so many steps."""
+    counted = (np.unique(each, return_counts=True) for each in (woken.waker, woken.thread))
+    return np.concatenate([threads[times >= REGULAR * steps] for threads, times in counted])
+
+
+def _is_regular(times: IntArray, stretch: Stretch, *, none: bool = True) -> bool:
+    """Whether in most steps there are as many of these times; if that is none, the answer is
+    `none`."""
+    step, steps = stretch.step(times), stretch.count
+    count = np.bincount(step[(step >= 0) & (step < steps)], minlength=steps)
+    usual = int(np.bincount(count).argmax())
+    return bool(np.mean(count == usual) >= REGULAR) and (none or usual > 0)

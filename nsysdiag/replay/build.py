@@ -15,54 +15,46 @@ from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.causes.thread_waits import LOCK_WAIT
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceActivity
+from nsysdiag.events.event_waits import HostFunctions
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.gaps.gaps import LATENCY_HIGHEST_NS
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.replay.beside import Beside
-from nsysdiag.replay.device_waits import asked_at_once, device_waits, full_queues, with_waiting
+from nsysdiag.replay.device_waits import (
+    asked_at_once,
+    device_waits,
+    full_queues,
+    functions_in,
+    operations_behind,
+    waits_behind_functions,
+    with_waiting,
+)
 from nsysdiag.replay.edges import (
-    EdgeKind,
-    Edges,
-    Graph,
+    KnownOrder,
+    PlacedWaits,
     Program,
-    after_end,
-    arrivals,
-    begun_before,
-    extended,
     lag_of,
     launch_cost,
-    launched,
-    of_devices,
-    own_times,
+    possible_waits,
     program_order,
-    releases,
     staged,
 )
-from nsysdiag.replay.function_edges import into_operations, into_waits
-from nsysdiag.replay.functions import functions_in, operations_behind, waits_behind_functions
-from nsysdiag.replay.host_time import HostNames, HostTime, host_time, on_axis
+from nsysdiag.replay.meetings import Meetings, Met, MpiCalls, meetings_of, within
 from nsysdiag.replay.model import Model, OperationNames
 from nsysdiag.replay.moments import (
     DEVICE,
-    Meetings,
-    Met,
+    EdgeKind,
+    Edges,
+    Graph,
     MomentPlaces,
     Moments,
-    MpiCalls,
     ThreadActions,
-    meetings_of,
+    extended,
     moments_of,
-    within,
 )
-from nsysdiag.replay.pacing import Outlived, Timed, outlived, owned, timed_waits
-from nsysdiag.replay.possible import PlacedWaits, possible_waits
-from nsysdiag.replay.stretch import Stretch
-from nsysdiag.replay.wakes import Wakes, wakes
-from nsysdiag.replay.work import (
+from nsysdiag.replay.orders import (
     Before,
-    Pace,
-    Work,
     awaited_events,
     barriers,
     explained,
@@ -72,6 +64,9 @@ from nsysdiag.replay.work import (
     paged_until,
     paging_ns,
 )
+from nsysdiag.replay.pacing import Outlived, Timed, outlived, owned, timed_waits
+from nsysdiag.replay.wakes import Wakes, wakes
+from nsysdiag.replay.work import HostNames, HostTime, Stretch, Work, host_time, on_axis
 from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.enums import CopyKind
 from nsysdiag.wakeups.loaders import Finder, HostTrace, WaitingThreads
@@ -100,7 +95,7 @@ class ReplayInputs(Struct, frozen=True):
         return self.activity.api_calls.rows
 
 
-class _Timeline(Struct, frozen=True):
+class _HostSide(Struct, frozen=True):
     """The moments of threads and devices and where they are, the threads' time between them, and how that is divided
     by causes."""
 
@@ -115,106 +110,59 @@ class _Timeline(Struct, frozen=True):
     outlived: Outlived
 
 
-class _Lengths(Struct, frozen=True):
-    """Of operations: the duration, the launch call's time before it is issued, and what else each waits for. The pace
-    of devices follows."""
-
-    length: IntArray
-    cost: IntArray
-    events: Before
-    barred: Before
-    pace: Pace
-
-    @classmethod
-    def of(cls, given: ReplayInputs, work: Work, threads: ThreadActions, meetings: Meetings) -> _Lengths:
-        """Those of the operations of a stretch."""
-        activity = given.activity
-        events, barred = awaited_events(work, activity.waits, len(activity.operations)), barriers(work, activity)
-        others = Before.concatenate([events, barred])
-        cost = launch_cost(work, threads, given.calls, others)
-        between = paged_until(work, activity)
-        held = operations_behind(functions_in(activity, work), work).row
-        between[held] = work.start[held]
-        pace = pace_of(work, work.issued + cost, others, between, len(activity.devices))
-        return cls(meetings.lengths(work), cost, events, barred, pace)
-
-
-class _Late(Struct, frozen=True):
-    """Operations that started later than the known edges say: those `kept`, of which rows say why; copies from
-    pageable memory (`uploads`), and those of them that are `staged`."""
-
-    ns: IntArray
-    kept: BoolArray
-    uploads: BoolArray
-    staged: BoolArray
-
-    @classmethod
-    def of(cls, given: ReplayInputs, work: Work, known: Graph, operation: IntArray) -> _Late:
-        """Of operations that are at these moments of the `known` graph."""
-        late_ns = known.residual[operation]
-        uploads = np.append(given.layered.facts.pageable, False)[work.launch]
-        uploads &= (work.launch >= 0) & (given.activity.operations.copy_kind[work.row] == CopyKind.HOST_TO_DEVICE)
-        kept = explained(work, given.activity, known.beyond[operation])
-        return cls(late_ns, kept, uploads, staged(work, uploads, given.calls, late_ns))
-
-    @property
-    def unexplained(self) -> BoolArray:
-        """True for operations that are late for no reason that the trace shows."""
-        result: BoolArray = (self.ns > 0) & ~self.kept & ~self.staged
-        return result
-
-
 def model_of(given: ReplayInputs) -> Model:
     """The model of a stretch, of what its devices do in it."""
-    work = Work.of(given.activity, given.devices, given.stretch)
-    meetings = meetings_of(work, given.met)
-    timeline = _timeline(given, work, meetings)
-    lengths = _Lengths.of(given, work, timeline.threads, meetings)
-    known = _known_graph(given, work, timeline, lengths, meetings)
-    late = _Late.of(given, work, known, timeline.places.operation)
-    threads, program, host = timeline.threads, timeline.program, timeline.host
-    threads = replace(threads, woken_cause=_causes(threads.woken, host))
-    launching = given.calls.thread[work.launch[work.launch >= 0]]
+    stretch, activity, host_trace = given.stretch, given.activity, given.host_trace
+    work = Work.of(activity, given.devices, stretch)
+    functions, meetings = functions_in(activity, work), meetings_of(work, given.met)
+    side = _host_side(given, work, functions, meetings)
+    threads, places, program, axis = side.threads, side.places, side.program, side.host.host.axis
+    order = _known_order(given, work, functions, meetings, side)
+    known = Graph.of(order.time, order.edges(), LATENCY_HIGHEST_NS)
+    late_ns = known.residual[places.operation]
+    uploads = np.append(given.layered.facts.pageable, False)[work.launch]
+    uploads &= (work.launch >= 0) & (activity.operations.copy_kind[work.row] == CopyKind.HOST_TO_DEVICE)
+    late_uploads = staged(work, uploads, given.calls, late_ns)
+    kept = explained(work, activity, known.beyond[places.operation])
+    graph = _with_order(given, known, order, (late_ns > 0) & ~kept & ~late_uploads)
     waits = possible_waits(
-        threads.woken, distinct_values(program.thread), given.host_trace, given.finder, given.stretch
+        threads.woken, threads.asked, distinct_values(program.thread), host_trace, given.finder, stretch
     )
-    placed = PlacedWaits.of(waits, timeline.moments, host.host.axis).with_queries(
-        threads.asked, timeline.places.end, work, timeline.moments, host.host.axis
-    )
-    graph = _with_order(given, known, work, timeline.places, lengths.length, late)
+    placed = PlacedWaits.of(waits, places.end, side.moments, axis)
+    launching = given.calls.thread[work.launch[work.launch >= 0]]
     model = Model(
-        stretch=given.stretch,
+        stretch=stretch,
         work=work,
-        threads=threads,
-        places=timeline.places,
-        graph=extended(graph, placed.edges(timeline.pieces, lengths.length)) if len(placed.source) else graph,
-        pace=lengths.pace,
+        threads=replace(threads, woken_cause=_causes(threads.woken, side.host)),
+        places=places,
+        graph=extended(graph, placed.edges(side.pieces, order.length)),
+        pace=order.pace,
         program=program,
-        pieces=timeline.pieces,
-        named=timeline.named,
-        host=host,
-        cost=lengths.cost,
-        length=lengths.length,
-        names=OperationNames.of(work, given.activity, given.host_trace.ranges, given.strings),
-        outlived=timeline.outlived,
+        pieces=side.pieces,
+        named=side.named,
+        host=side.host,
+        cost=order.cost,
+        length=order.length,
+        names=OperationNames.of(work, activity, host_trace.ranges, given.strings),
+        outlived=side.outlived,
         first=_first_operations(given),
-        cpus=len(given.host_trace.tables.cpus.numbers),
-        beside=Beside.of(given.host_trace, program.thread, launching, threads.woken.awaited, given.stretch),
-        explained=late.kept,
-        paging=paging_ns(work, given.activity, late.kept),
-        uploads=late.uploads,
-        staged=late.staged,
+        cpus=len(host_trace.tables.cpus.numbers),
+        beside=Beside.of(host_trace, program.thread, launching, threads.woken.awaited, stretch),
+        explained=kept,
+        paging=paging_ns(work, activity, kept),
+        uploads=uploads,
+        staged=late_uploads,
         possible=placed,
     )
-    row = model.program_into[timeline.places.woken]
-    program.cause[row[row >= 0]] = threads.woken_cause[row >= 0]
+    row = model.program_into[places.woken]
+    program.cause[row[row >= 0]] = model.threads.woken_cause[row >= 0]
     return model
 
 
-def _timeline(given: ReplayInputs, work: Work, meetings: Meetings) -> _Timeline:
-    """Made once more where waits end by time: these have moments of their own."""
+def _host_side(given: ReplayInputs, work: Work, functions: HostFunctions, meetings: Meetings) -> _HostSide:
+    """Made once more if waits end by time: these have moments of their own."""
     stretch, calls = given.stretch, given.calls
-    threads = _threads(given, work)
+    threads = _threads(given, work, functions)
     begin = None if stretch.stepwise else stretch.begin
     moments, places = moments_of(work, threads, calls, meetings, begin)
     host = _layers(moments, given)
@@ -228,60 +176,45 @@ def _timeline(given: ReplayInputs, work: Work, meetings: Meetings) -> _Timeline:
         program, in_order = program_order(moments)
         spans = _spans(program, host)
         pieces = owned(pieces, spans.owner, spans.spans)
-    return _Timeline(threads, moments, places, program, in_order, host, pieces, named, outlasting)
+    return _HostSide(threads, moments, places, program, in_order, host, pieces, named, outlasting)
 
 
-def _known_graph(given: ReplayInputs, work: Work, timeline: _Timeline, lengths: _Lengths, meetings: Meetings) -> Graph:
-    """The graph of what the trace says of who waits for whom."""
-    threads, moments, places = timeline.threads, timeline.moments, timeline.places
-    begin, length = given.stretch.begin, lengths.length
-    time = np.append(min(begin, int(moments.time[0])), moments.time)
-    edges = Edges.concatenate(
-        [
-            timeline.in_order,
-            begun_before(work, places, begin, time),
-            releases(threads, places, moments, length),
-            own_times(threads, places, time, timeline.in_order),
-            launched(work, threads, places, lengths.cost, lengths.pace),
-            of_devices(work, places, lengths.events, lengths.barred, lengths.pace, length),
-            arrivals(places, meetings, threads.mpi, moments),
-            *_functions(given, work, timeline, lengths),
-        ]
+def _known_order(
+    given: ReplayInputs, work: Work, functions: HostFunctions, meetings: Meetings, side: _HostSide
+) -> KnownOrder:
+    activity, behind = given.activity, operations_behind(functions, work)
+    awaited, barred = awaited_events(work, activity.waits, len(activity.operations)), barriers(work, activity)
+    others = Before.concatenate([awaited, barred])
+    cost = launch_cost(work, side.threads, given.calls, others)
+    between = paged_until(work, activity)
+    between[behind.row] = work.start[behind.row]
+    return KnownOrder(
+        begin=given.stretch.begin,
+        work=work,
+        calls=given.calls,
+        threads=side.threads,
+        meetings=meetings,
+        moments=side.moments,
+        places=side.places,
+        in_order=side.in_order,
+        length=meetings.lengths(work),
+        cost=cost,
+        awaited=awaited,
+        barred=barred,
+        pace=pace_of(work, work.issued + cost, others, between, len(activity.devices)),
+        behind=behind,
     )
-    return Graph.of(time, edges.take(edges.source < edges.target), LATENCY_HIGHEST_NS)
 
 
-def _functions(given: ReplayInputs, work: Work, timeline: _Timeline, lengths: _Lengths) -> list[Edges]:
-    """What operations and waits for devices are behind host functions."""
-    functions = functions_in(given.activity, work)
-    if len(functions) == 0:
-        return []
-    threads, places, calls = timeline.threads, timeline.places, given.calls
-    behind = operations_behind(functions, work)
-    launch = np.full(len(work), -1)
-    own = work.launch >= 0
-    launch[own] = places.launch[np.searchsorted(threads.launches, work.launch[own])]
-    gap = lengths.pace.gap[work.device, work.kind]
-    lag, launches = lag_of(timeline.moments, places.held), (threads.launches, places.launch)
-    return [
-        into_operations(behind, work, lengths.length, places.operation, places.end, launch, gap),
-        into_waits(
-            threads.functions, work, lengths.length, places.held, places.end, lag, launches, calls, threads.held.thread
-        ),
-    ]
-
-
-def _with_order(
-    given: ReplayInputs, known: Graph, work: Work, places: MomentPlaces, length: IntArray, late: _Late
-) -> Graph:
-    """The graph with the order of operations that the trace shows without a reason, and with order that is hidden."""
-    seen = after_end(length, places, observed_order(work, late.unexplained), EdgeKind.OBSERVED)
+def _with_order(given: ReplayInputs, known: Graph, order: KnownOrder, unexplained: BoolArray) -> Graph:
+    """The graph with the order of operations that the trace shows without a reason, as for those that are late and
+    `unexplained`; and with order that is hidden."""
+    seen = order.after_end(observed_order(order.work, unexplained), EdgeKind.OBSERVED)
     seen = seen.take(seen.source < seen.target)
     as_asked = replace(known.edges, ns=known.asked)
     graph = Graph.of(known.time, Edges.concatenate([as_asked, seen]), LATENCY_HIGHEST_NS) if len(seen) else known
-    hidden = after_end(length, places, hidden_order(work, given.activity, given.stretch), EdgeKind.HIDDEN)
-    hidden = hidden.take(hidden.source < hidden.target)
-    return extended(graph, hidden) if len(hidden) else graph
+    hidden = order.after_end(hidden_order(order.work, given.activity, given.stretch), EdgeKind.HIDDEN)
+    return extended(graph, hidden.take(hidden.source < hidden.target))
 
 
 def _first_operations(given: ReplayInputs) -> IntArray:
@@ -292,20 +225,21 @@ def _first_operations(given: ReplayInputs) -> IntArray:
 
 
 def _spans(program: Program, host: LayeredEvidence) -> Owned:
-    return on_axis(host.host.axis, program.thread, program.start, program.end)
+    return Owned.of(on_axis(host.host.axis, program.thread, program.start, program.end), np.arange(len(program)))
 
 
 def _causes(woken: Wakes, host: LayeredEvidence) -> IntArray:
     """The index in the registry of the cause that takes most of each wait for another thread; that of unexplained time
     for the start of a thread."""
-    pieces, _ = host_time(on_axis(host.host.axis, woken.thread, woken.begin, woken.end), host, np.empty(0, np.int64))
+    waits = Owned.of(on_axis(host.host.axis, woken.thread, woken.begin, woken.end), np.arange(len(woken)))
+    pieces, _ = host_time(waits, host, np.empty(0, np.int64))
     key = joint(pieces.owner, pieces.cause, len(CAUSES))
-    ns = np.bincount(key, pieces.end - pieces.start, len(woken) * len(CAUSES))
+    ns = np.bincount(key, pieces.length, len(woken) * len(CAUSES))
     by_cause = ns.reshape(len(woken), len(CAUSES))
     return np.where(by_cause.any(axis=1), by_cause.argmax(axis=1), PLACE[FALLBACK])
 
 
-def _threads(given: ReplayInputs, work: Work) -> ThreadActions:
+def _threads(given: ReplayInputs, work: Work, functions: HostFunctions) -> ThreadActions:
     """What threads do for the operations of a stretch, and what ends their waits; no wait ends by time yet."""
     calls, begin, host_trace = given.calls, given.stretch.begin, given.host_trace
     launches = np.unique(work.launch[work.launch >= 0])
@@ -324,7 +258,7 @@ def _threads(given: ReplayInputs, work: Work) -> ThreadActions:
         woken_cause=np.full(len(woken), PLACE[LOCK_WAIT.id]),
         mpi=within(given.met_by_mpi, lo, hi),
         timed=Timed.empty(),
-        functions=waits_behind_functions(functions_in(given.activity, work), work, waited.held),
+        functions=waits_behind_functions(functions, work, waited.held),
         asked=asked_at_once(evidence, work, given.activity, lo, hi),
     )
 

@@ -8,10 +8,10 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
-from nsysdiag.replay.edges import NEVER_NS, EdgeKind
 from nsysdiag.replay.model import Model
+from nsysdiag.replay.moments import NEVER_NS, EdgeKind
+from nsysdiag.replay.orders import GAP_NS
 from nsysdiag.replay.pacing import OUTLIVED
-from nsysdiag.replay.work import GAP_NS
 
 SURE = 0.8
 """A wake-up that is less sure is none in the bound that promises least."""
@@ -95,6 +95,12 @@ class Changes(Struct, frozen=True):
             view=view,
         )
 
+    def later(self, moments: IntArray, ns: IntArray, *kinds: EdgeKind) -> IntArray:
+        """`more`, with `ns` in addition for the edges of these kinds into the moments."""
+        graph = self.model.graph
+        found: IntArray = self.more + np.isin(graph.edges.kind, kinds) * graph.at(moments, ns)[graph.edges.target]
+        return found
+
     def edges(
         self,
         *,
@@ -116,7 +122,7 @@ class Changes(Struct, frozen=True):
             gone &= edges.kind != EdgeKind.HIDDEN
         if proven:
             gone &= ~self.doubted
-            gone |= self._doubtful()
+            gone |= model.graph.of_rows(EdgeKind.WAKE, self._unsure)
         residual = model.graph.residual.copy()
         residual[model.places.operation[self.eager | self.prompt]] = 0
         if not observed:
@@ -141,8 +147,7 @@ class Changes(Struct, frozen=True):
         )
         ns[of_operation] -= shorter[row[of_operation]]
         ns[waits] -= shorter[model.threads.held.target[row[waits]]]
-        functions, ended = kind == EdgeKind.FUNCTION, np.full(len(time), -1)
-        ended[model.places.end] = np.arange(len(model.work))
+        functions, ended = kind == EdgeKind.FUNCTION, model.graph.at(model.places.end, np.arange(len(model.work)), -1)
         ns[functions] -= shorter[ended[edges.source[functions]]]
         ends = np.flatnonzero(np.isin(kind, (EdgeKind.DEVICE_WAIT, EdgeKind.RELEASED, EdgeKind.FINISHED)))
         into = model.program_into[edges.target[ends]]
@@ -152,9 +157,7 @@ class Changes(Struct, frozen=True):
         woken = kind == EdgeKind.WAKE
         lag = np.append(self._lags(proven=proven), 1.0)
         ns[woken] = np.round(ns[woken] * lag[model.program_into[edges.target[woken]]])
-        hurries = np.zeros(len(model.graph.time), dtype=np.bool_)
-        hurries[model.places.operation[self.eager]] = True
-        soon = hurries[edges.target]
+        soon = model.graph.at(model.places.operation[self.eager], True, False)[edges.target]
         ns[soon] = np.minimum(ns[soon], model.graph.asked[soon])
         soon &= kind == EdgeKind.STREAM
         ns[soon] = np.minimum(ns[soon], np.append(self.length, 0)[row[soon]] + GAP_NS)
@@ -163,10 +166,9 @@ class Changes(Struct, frozen=True):
     def _outlived(self) -> IntArray:
         """By how much each edge is shorter where no wait outlasts what it is known to be for."""
         model, edges = self.model, self.model.graph.edges
-        after = np.zeros(len(model.graph.time), dtype=np.int64)
-        after[model.places.held] = model.outlived.ns
+        after = model.graph.at(model.places.held, model.outlived.ns)
         unknown = np.append(model.threads.timed.sure == OUTLIVED, False)[model.timed_of_piece]
-        kept = (model.pieces.end - model.pieces.start) * self.time * unknown
+        kept = model.pieces.length * self.time * unknown
         alone = np.bincount(model.pieces.owner, kept, len(model.program)).astype(np.int64)
         of_waits = np.isin(edges.kind, (EdgeKind.DEVICE_WAIT, EdgeKind.FINISHED, EdgeKind.RELEASED))
         program = edges.kind == EdgeKind.PROGRAM
@@ -177,32 +179,20 @@ class Changes(Struct, frozen=True):
 
     def _gone(self) -> BoolArray:
         """The edges that the changes take away."""
-        edges = self.model.graph.edges
-        gone: BoolArray = self.dropped | (edges.kind == EdgeKind.HIDDEN)
+        graph = self.model.graph
         waits = {
             EdgeKind.DEVICE_WAIT: self.held,
+            EdgeKind.FUNCTION: np.append(self.held, True),
             EdgeKind.RELEASED: self.others,
             EdgeKind.WAKE: self.woken,
             EdgeKind.SLOT: self.full,
         }
+        gone = self.dropped | (graph.edges.kind == EdgeKind.HIDDEN)
         for kind, there in waits.items():
-            mine = edges.kind == kind
-            gone[mine] |= ~there[edges.row[mine]]
-        second = edges.kind == EdgeKind.FINISHED
-        kept = np.ones(len(self.model.graph.time), dtype=np.bool_)
-        kept[self.model.places.held] = self.others
-        gone[second] |= ~kept[edges.target[second]]
-        functions = edges.kind == EdgeKind.FUNCTION
-        gone[functions] |= ~np.append(self.held, True)[edges.row[functions]]
-        return gone
-
-    def _doubtful(self) -> BoolArray:
-        """The wake-ups that are not sure enough to be believed."""
-        edges = self.model.graph.edges
-        gone = np.zeros(len(edges), dtype=np.bool_)
-        wakes = edges.kind == EdgeKind.WAKE
-        gone[wakes] = self._unsure[edges.row[wakes]]
-        return gone
+            gone |= graph.of_rows(kind, ~there)
+        kept = graph.at(self.model.places.held, self.others, True)[graph.edges.target]
+        found: BoolArray = gone | ((graph.edges.kind == EdgeKind.FINISHED) & ~kept)
+        return found
 
     @property
     def certain(self) -> bool:
@@ -219,8 +209,7 @@ class Changes(Struct, frozen=True):
     def paced(self) -> BoolArray:
         """Which of the waits that surely end at a time of their own are not taken out."""
         timed = self.model.threads.timed
-        found: BoolArray = (self._timed > 0) & (timed.sure > 0) & ((timed.outside > 0) | (not self.loose))
-        return found
+        return (self._timed > 0) & (timed.sure > 0) & ((timed.outside > 0) | (not self.loose))
 
     @property
     def doubtful_times(self) -> BoolArray:
@@ -247,14 +236,14 @@ class Changes(Struct, frozen=True):
     def costs(self) -> IntArray:
         """How long the launch of each operation takes: the part of its call that stays."""
         model, call = self.model, self.model.call_of_piece
-        length = model.pieces.end - model.pieces.start
+        length = model.pieces.length
         inside = call >= 0
         count = len(model.threads.launches)
         whole = np.bincount(call[inside], length[inside], count)
         kept = np.bincount(call[inside], (length * self.time)[inside], count)
         part = np.append(np.where(whole > 0, kept / np.maximum(whole, 1), 1.0), 1.0)
-        cost: IntArray = np.round(self.cost * part[model.call_of_operation]).astype(np.int64)
-        return cost
+        found: IntArray = np.round(self.cost * part[model.call_of_operation]).astype(np.int64)
+        return found
 
     @property
     def _unsure(self) -> BoolArray:
@@ -277,7 +266,7 @@ class Changes(Struct, frozen=True):
         """The length of each PROGRAM edge. A wait that has lost its end, as it is not sure, takes as long as it did."""
         model = self.model
         pieces, program = model.pieces, model.program
-        kept = (pieces.end - pieces.start) * np.where(self.unknown & proven, 1.0, self.time)
+        kept = pieces.length * np.where(self.unknown & proven, 1.0, self.time)
         if not observed:
             kept = np.where(self.model.unresolved, 0, kept)
         # A wait until a time is as short as what comes before leaves it.

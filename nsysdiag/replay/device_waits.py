@@ -6,17 +6,29 @@ import re
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.causes import ALLOCATION, BLOCKING_COPY, PLACE, QUEUE_FULL, SYNCHRONIZATION, blocking_copy, sync
 from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.calls import CallRows, named_like
 from nsysdiag.events.device import DeviceActivity
+from nsysdiag.events.event_waits import SLACK_NS, HostFunctions
 from nsysdiag.events.identity import joint, process_of
-from nsysdiag.events.rows import Rows, distinct, distinct_values
-from nsysdiag.replay.targets import HostWaits, Issued, following, last_of_each_kind, targets
-from nsysdiag.replay.work import Class, Work, producers
+from nsysdiag.events.rows import Rows, distinct, distinct_values, last_before, previous_on_stream
+from nsysdiag.replay.orders import (
+    LATENCY_NS,
+    NONE,
+    HostWaits,
+    Issued,
+    awaited_events,
+    following,
+    last_of_each_kind,
+    producers,
+    targets,
+)
+from nsysdiag.replay.work import Class, Work, keyed, row_of
 from nsysdiag.wakeups.loaders import HostTrace
 
 FREES = re.compile(r"cuda(Free|FreeHost|HostUnregister)|cuMem(Free|FreeHost|HostUnregister)")
@@ -34,8 +46,8 @@ NEVER = np.iinfo(np.int64).min
 
 
 class DeviceWaits(Rows, frozen=True):
-    """Waits [begin, end) in ns of `thread` (globalTid) for the operation at `target`, a place in `Work`; `cause` is an
-    index into the registry, `call` the row of the waiting call, -1 for several."""
+    """Waits [begin, end) in ns of `thread` (globalTid) for the operation at `target`, a place in `Work`, NONE if
+    not known; `cause` is an index into the registry, `call` the row of the waiting call, -1 for several."""
 
     thread: IntArray
     begin: IntArray
@@ -67,12 +79,6 @@ class DeviceWaitTable(Struct, frozen=True):
     in_order: IntArray
     whole: BoolArray
 
-    @classmethod
-    def nothing(cls) -> DeviceWaitTable:
-        """No waits."""
-        none = np.empty(0, dtype=np.int64)
-        return cls(DeviceWaits.empty(), Finished.empty(), none, none, none.astype(np.bool_))
-
     def ended(self, work: Work) -> IntArray:
         """When all had ended that each wait, and those before it, were for besides its target; NEVER if that is
         nothing."""
@@ -96,7 +102,7 @@ def device_waits(evidence: HostEvidence, work: Work, activity: DeviceActivity, l
     return _with_targets(evidence, _asked(evidence, activity, lo, hi), work, activity)
 
 
-def _with_targets(evidence: HostEvidence, asked: _Asked, work: Work, activity: DeviceActivity) -> DeviceWaitTable:
+def _with_targets(evidence: HostEvidence, asked: DeviceWaits, work: Work, activity: DeviceActivity) -> DeviceWaitTable:
     groups = _Groups.of(work, activity)
     streams = activity.synchronized_streams
     stream, until, device = (
@@ -117,7 +123,7 @@ def _with_targets(evidence: HostEvidence, asked: _Asked, work: Work, activity: D
     asynchronous = _asynchronous(evidence, work, issued, operation, waits, asked)
     kept &= ~asynchronous | (work.end[target] > asked.begin) if len(work) else kept
     rows = asked.take(kept)
-    held = DeviceWaits(rows.thread, rows.begin, rows.end, rows.cause, rows.call, target[kept])
+    held = replace(rows, target=target[kept])
     waits, whole = waits.take(kept), (stream[kept] >= 0) | _of_device(evidence, rows)
     in_order = np.lexsort((waits.begin, waits.group))
     finished = _finished(work, issued, operation, held, waits, in_order)
@@ -125,7 +131,7 @@ def _with_targets(evidence: HostEvidence, asked: _Asked, work: Work, activity: D
 
 
 def _asynchronous(
-    evidence: HostEvidence, work: Work, issued: Issued, operation: IntArray, waits: HostWaits, asked: _Asked
+    evidence: HostEvidence, work: Work, issued: Issued, operation: IntArray, waits: HostWaits, asked: DeviceWaits
 ) -> BoolArray:
     """Which of them are frees by a call that has returned while something issued before it ran."""
     without_end = HostWaits(waits.group, waits.begin, np.full(len(waits), np.iinfo(np.int64).max))
@@ -152,13 +158,12 @@ def with_waiting(evidence: HostEvidence, launching: IntArray, wakers: IntArray, 
     return HostEvidence.of(view.host, view.facts)
 
 
-def _of_device(evidence: HostEvidence, asked: _Asked) -> BoolArray:
+def _of_device(evidence: HostEvidence, asked: DeviceWaits) -> BoolArray:
     """Which of them are calls that wait for all streams of a device."""
     calls = evidence.host.api_calls
     waits = np.append(named_like(calls.names, OF_DEVICE), False)
     name = calls.rows.name[np.maximum(asked.call, 0)] if len(calls.rows) else np.full(len(asked), -1)
-    found: BoolArray = waits[np.where(asked.call >= 0, name, -1)]
-    return found
+    return waits[np.where(asked.call >= 0, name, -1)]
 
 
 def _finished(
@@ -175,15 +180,7 @@ def _finished(
     return Finished(wait, found, work.stream[found] == work.stream[held.target[wait]])
 
 
-class _Asked(Rows, frozen=True):
-    thread: IntArray
-    begin: IntArray
-    end: IntArray
-    cause: IntArray
-    call: IntArray
-
-
-def _asked(evidence: HostEvidence, activity: DeviceActivity, lo: int, hi: int) -> _Asked:
+def _asked(evidence: HostEvidence, activity: DeviceActivity, lo: int, hi: int) -> DeviceWaits:
     """All calls that may wait for a device, and spins on a query, whose `call` is -1. The cause of those that sleep
     between queries is that they return late."""
     copies = evidence.calls(blocking_copy.COPIES)
@@ -196,26 +193,24 @@ def _asked(evidence: HostEvidence, activity: DeviceActivity, lo: int, hi: int) -
     parts = [_placed(evidence, lane.spans, lane.row, PLACE[cause]) for cause, lane in lanes]
     for asked, cause in ((spins[~polls], SYNCHRONIZATION), (spins[polls], SLEEP.id)):
         parts.append(_placed(evidence, asked, np.full(len(asked), -1), PLACE[cause]))
-    every = _Asked.concatenate(parts)
+    every = DeviceWaits.concatenate(parts)
     return every.take((every.begin >= lo) & (every.begin < hi))
 
 
-def _placed(evidence: HostEvidence, spans: Intervals, call: IntArray, cause: int) -> _Asked:
+def _placed(evidence: HostEvidence, spans: Intervals, call: IntArray, cause: int) -> DeviceWaits:
     axis = evidence.host.axis
     thread = axis.threads[spans.start // axis.stride] if len(axis.threads) else spans.start
     begin = axis.time(spans.start)
-    return _Asked(thread, begin, begin + spans.end - spans.start, np.full(len(spans), cause), call.astype(np.int64))
+    end, target = begin + spans.end - spans.start, np.full(len(spans), NONE)
+    return DeviceWaits(thread, begin, end, np.full(len(spans), cause), call.astype(np.int64), target)
 
 
-def _own_stream(work: Work, asked: _Asked) -> IntArray:
+def _own_stream(work: Work, asked: DeviceWaits) -> IntArray:
     """The stream of the copy that each blocking copy call made, -1 for other calls."""
     found = np.full(len(asked), -1)
     copies = np.flatnonzero(asked.cause == PLACE[BLOCKING_COPY])
-    order = np.argsort(work.launch, kind="stable")
-    at = nearest_before(work.launch[order], asked.call[copies])
-    row = order[np.maximum(at, 0)] if len(order) else at
-    made = (at >= 0) & (work.launch[row] == asked.call[copies]) if len(order) else np.zeros(len(copies), dtype=np.bool_)
-    found[copies[made]] = work.stream[row[made]]
+    row = row_of(asked.call[copies], work.launch)
+    found[copies[row >= 0]] = work.stream[row[row >= 0]]
     return found
 
 
@@ -288,3 +283,102 @@ def full_queues(work: Work, calls: CallRows) -> DeviceWaits:
             DeviceWaits(calls.thread[call[rows]], begin[rows] + usual, end[rows], cause, call[rows], target[held])
         )
     return DeviceWaits.concatenate(parts)
+
+
+# Host functions in streams: what operations and waits of threads are behind them in a replay.
+#
+# ```
+# thread    [launch A][function f][launch B][sync                        )
+# stream              [== A ==)(f                 )[== B ==)
+# edges                       A ----- f's time ----> B       what was issued before A ended: f follows A
+#                   [launch B] ------ f's time ----> B       else f begins when it is issued
+# ```
+#
+# A wait with nothing behind the function is released when that returns.
+
+_FAR = 1 << 62
+
+
+class Behind(Rows, frozen=True):
+    """Rows that are behind functions: `before` is the operation that these follow in their stream, a place in `Work`,
+    -1 for none. The first of them was issued at `issued`; they ran in [start, end), all in ns."""
+
+    row: IntArray
+    before: IntArray
+    issued: IntArray
+    start: IntArray
+    end: IntArray
+
+    @classmethod
+    def of(
+        cls, functions: HostFunctions, stream: IntArray, before: IntArray, since: IntArray, until: IntArray
+    ) -> Behind:
+        """For each row of a stream the functions between `since` and `until` in it."""
+        order = np.lexsort((functions.start, functions.stream))
+        sorted_ = functions.take(order)
+        place, since, behind = keyed((sorted_.stream, sorted_.start), (stream, since - SLACK_NS), (stream, until))
+        first, last = np.searchsorted(place, since), np.searchsorted(place, behind) - 1
+        kept = last >= first
+        kept[kept] &= sorted_.end[last[kept]] <= until[kept] + SLACK_NS
+        row = np.flatnonzero(kept)
+        one, other = first[row], last[row]
+        return cls(row, before[row], sorted_.issued[one], sorted_.start[one], sorted_.end[other])
+
+    def begins_after(self, work: Work) -> tuple[IntArray, IntArray]:
+        """How long after the end of the operation before, and after its issue, the first function begins, in ns."""
+        ended = np.append(work.end, -_FAR)[self.before]
+        known = self.issued > 0
+        queued = known & (self.issued <= ended)
+        after_end = np.where(queued, np.maximum(self.start - ended, 0), np.clip(self.start - ended, 0, LATENCY_NS))
+        after_issue = np.where(known & ~queued, np.maximum(self.start - self.issued, 0), LATENCY_NS)
+        return after_end, after_issue
+
+
+LAUNCHES = re.compile(r"(cuda|cu)LaunchHostFunc(_v\d+)?")
+
+
+def functions_in(activity: DeviceActivity, work: Work) -> HostFunctions:
+    """Those of the trace. Without rows, as before schema 3.28, they are known by the calls that launch them: an
+    operation behind such a call is late by the function."""
+    functions = activity.host_functions
+    issued = _launched(work, activity) if not len(functions) else np.empty(0, dtype=np.int64)
+    row = np.flatnonzero(issued >= 0)
+    if not len(row):
+        return functions
+    before, event = previous_on_stream(work.stream)[row], np.zeros(len(work), dtype=np.bool_)
+    event[awaited_events(work, activity.waits, len(activity.operations)).after] = True
+    start = np.maximum(np.append(work.end, 0)[before], issued[row] + LATENCY_NS)
+    kept = (start < work.start[row]) & ~event[row]
+    process = activity.operations.process[work.row[row]]
+    unknown = np.full(len(row), -1)
+    return HostFunctions(start, work.start[row], process, work.stream[row], issued[row], unknown, unknown).take(kept)
+
+
+def _launched(work: Work, activity: DeviceActivity) -> IntArray:
+    """For each operation when its thread last launched a host function since it launched the one before it in the
+    stream, in ns; -1 where it did not."""
+    calls, found = activity.api_calls, np.full(len(work), -1)
+    names, asked = np.flatnonzero(named_like(calls.names, LAUNCHES)), np.flatnonzero(work.launch >= 0)
+    mine = np.flatnonzero(np.isin(calls.rows.name, names)) if len(names) else names
+    if not len(asked) or not len(mine):
+        return found
+    begun, issued = calls.rows.start[mine], work.issued[asked]
+    row = last_before(calls.rows.thread[mine], begun, calls.rows.thread[work.launch[asked]], issued)
+    before = previous_on_stream(work.stream)[asked]
+    since = np.append(work.issued, 0)[before]
+    fits = (row >= 0) & (begun[row] > since)
+    found[asked[fits]] = begun[row[fits]]
+    return found
+
+
+def operations_behind(functions: HostFunctions, work: Work) -> Behind:
+    """The operations that are behind functions in their streams."""
+    before = previous_on_stream(work.stream)
+    since = np.append(work.end, 0)[before]
+    return Behind.of(functions, work.stream, before, since, work.start)
+
+
+def waits_behind_functions(functions: HostFunctions, work: Work, held: DeviceWaits) -> Behind:
+    """The waits for a stream that functions behind their targets hold."""
+    found = Behind.of(functions, work.stream[held.target], held.target, work.end[held.target], held.end)
+    return found.take((found.issued <= held.begin[found.row]) & (found.end > held.begin[found.row]))

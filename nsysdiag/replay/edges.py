@@ -2,196 +2,21 @@
 
 from __future__ import annotations
 
-from enum import IntEnum, unique
-from functools import cached_property
-
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray
-from nsysdiag.events.calls import CallRows
-from nsysdiag.events.rows import Rows, previous_on_stream
-from nsysdiag.replay.device_waits import DeviceWaitTable
-from nsysdiag.replay.moments import DEVICE, Meetings, MomentPlaces, Moments, MpiCalls, ThreadActions
-from nsysdiag.replay.targets import following
-from nsysdiag.replay.work import LATENCY_NS, Before, Pace, Work, class_order, overlapped_order, stream_order
-
-# A graph of dependencies: moments that happen a given time after others, at the latest of what they wait for.
-#
-# ```
-# launch call ----> kernel starts ------> wait ends ----> next launch call
-#      \______________________________/      (the later of the two edges into a moment decides)
-# ```
-
-ORIGIN = 0
-"""The moment at which the replayed time begins: it never moves."""
-NEVER_NS = -(1 << 60)
-"""As the length of an edge: it holds nothing back."""
-
-
-@unique
-class EdgeKind(IntEnum):
-    """Why a moment waits for another."""
-
-    PROGRAM = 0  # the next thing that a thread does
-    LAUNCH = 1  # an operation and the call that launched it
-    STREAM = 2  # an operation and the one before it in its stream
-    EVENT = 3  # cudaStreamWaitEvent
-    BARRIER = 4  # the legacy default stream
-    OBSERVED = 5  # the order of operations in which nothing proves a dependency
-    DEVICE_WAIT = 6  # a synchronization or blocking copy, and the operation that it waits for
-    WAKE = 7  # a wait and the thread that ended it
-    SLOT = 8  # a launch call and the full queue that held it
-    MEETING = 9  # a collective and the ranks that take part
-    START = 10  # what began before the replayed time
-    CLASS = 11  # an operation and the one before it in its stream that is of its own kind
-    FINISHED = 12  # what a wait for a device is for besides its target, and one of these operations
-    RELEASED = 13  # a wait for a device, and all that it is for besides its target
-    PASSED = 14  # what such a wait is for besides its target, and the same of the wait before
-    PACED = 15  # the end of a wait that has a time of its own
-    HIDDEN = 16  # the order of streams that wait for events of which the trace does not say what they are for
-    AHEAD = 17  # a wait for a device, and an operation of an earlier step
-    FUNCTION = 18  # an operation or a wait, and the host function before it in its stream
-    POSSIBLE = 19  # what a thread may have to wait for, though it had come before
-
-
-class Edges(Rows, frozen=True):
-    """Edges from the moment `source` to the moment `target`, which is at least `ns` later; `kind` is one of `EdgeKind`.
-    `row` depends on the kind: the operation whose length it is, or an index into a table of host time or of waits; -1
-    for none."""
-
-    source: IntArray
-    target: IntArray
-    ns: IntArray
-    kind: IntArray
-    row: IntArray
-
-    @classmethod
-    def of(cls, source: IntArray, target: IntArray, ns: IntArray, kind: EdgeKind, row: IntArray | None = None) -> Edges:
-        """Edges of one kind."""
-        about = np.full(len(source), -1) if row is None else row
-        return cls(source, target, ns, np.full(len(source), kind, dtype=np.int8), about)
-
-
-class Slots(Struct, frozen=True):
-    """The edges of a graph, at most two into each node; a moment with more has joining nodes before it.
-
-    `node` is the node of each moment. `source` (two rows) are the nodes that each node waits for, `edge` (two rows)
-    their edges, -1 for an edge to a joining node."""
-
-    node: IntArray
-    source: IntArray
-    edge: IntArray
-
-
-class Graph(Struct, frozen=True, dict=True):
-    """Moments in an order in which every edge goes forward; the first is ORIGIN. `time` is the time of each in ns,
-    `residual` its delay beyond its edges; `asked` is the length of each edge before it was shortened to the recorded
-    time."""
-
-    time: IntArray
-    edges: Edges
-    residual: IntArray
-    asked: IntArray
-
-    @cached_property
-    def slots(self) -> Slots:
-        """Those of the edges; made when the graph is first replayed."""
-        return _slots(len(self.time), self.edges)
-
-    @cached_property
-    def beyond(self) -> IntArray:
-        """By how much each moment is later than its edges asked for, in ns, however little that is."""
-        arrives = np.full(len(self.time), NEVER_NS)
-        np.maximum.at(arrives, self.edges.target, self.time[self.edges.source] + self.asked)
-        arrives[ORIGIN] = self.time[ORIGIN]
-        beyond: IntArray = np.maximum(self.time - arrives, 0)
-        return beyond
-
-    @classmethod
-    def of(cls, time: IntArray, edges: Edges, little: int = 0) -> Graph:
-        """The graph with these edges. `time` does not descend, and edges go forward; a moment without an edge keeps its
-        distance from the ORIGIN. An edge longer than the recorded time is shortened to it. A moment up to `little` ns
-        later than its edges has no residual: its deciding edges are made longer."""
-        alone = np.flatnonzero(np.bincount(edges.target, minlength=len(time)) == 0)
-        alone = alone[alone != ORIGIN]
-        distance = time[alone] - time[ORIGIN]
-        edges = Edges.concatenate([edges, Edges.of(np.full(len(alone), ORIGIN), alone, distance, EdgeKind.START)])
-        edges = edges.take(np.argsort(edges.target, kind="stable"))
-        slack = time[edges.target] - time[edges.source]
-        wanted = edges.ns
-        edges = replace(edges, ns=np.minimum(wanted, slack))
-        # Every moment but the first has an edge by now, and those of one moment stand together.
-        first = np.flatnonzero(np.append(True, edges.target[1:] != edges.target[:-1]))[: len(time) - 1]
-        asked = np.maximum.reduceat(time[edges.source] + edges.ns, first) if len(first) else time[:0]
-        late = np.append(0, time[1:] - asked)
-        # What is a little late came late by the edge that decided: it moves with that one, and holds no other back.
-        decided = (time[edges.source] + edges.ns + late[edges.target] == time[edges.target]) & (late[edges.target] > 0)
-        decided &= late[edges.target] <= little
-        edges = replace(edges, ns=np.where(decided, edges.ns + late[edges.target], edges.ns))
-        return cls(time, edges, np.where(late <= little, 0, late), wanted)
-
-
-def extended(graph: Graph, more: Edges) -> Graph:
-    """The graph with these edges in addition, shortened to the recorded time."""
-    ns = np.minimum(more.ns, graph.time[more.target] - graph.time[more.source])
-    every = Edges.concatenate([graph.edges, replace(more, ns=ns)])
-    order = np.argsort(every.target, kind="stable")
-    asked = np.concatenate((graph.asked, more.ns))[order]
-    return Graph(graph.time, every.take(order), graph.residual, asked)
-
-
-def _slots(count: int, edges: Edges) -> Slots:
-    """Edges are sorted by target.
-
-    ```
-    edges into a moment   a b c d
-    nodes                 (a b) -> (. c) -> (. d)     the last is the moment itself
-    ```
-    """
-    each = np.bincount(edges.target, minlength=count)
-    joining = np.maximum(each - 2, 0)
-    node = np.arange(count) + np.cumsum(joining)
-    first = np.cumsum(each) - each
-    place = np.arange(len(edges)) - first[edges.target]
-    base = (node - joining)[edges.target]
-    total = count + int(joining.sum())
-    # A joining node, and the moment behind it, wait for the node before them.
-    source = np.tile(np.maximum(np.arange(total) - 1, 0), (2, 1))
-    edge = np.full((2, total), -1)
-    at, column = base + np.maximum(place - 1, 0), np.minimum(place, 1)
-    source[column, at], edge[column, at] = node[edges.source], np.arange(len(edges))
-    # Where there is one edge only, both are the same.
-    single = node[each == 1]
-    source[1, single], edge[1, single] = source[0, single], edge[0, single]
-    source[:, ORIGIN] = ORIGIN
-    return Slots(node, source, edge)
-
-
-def replay(graph: Graph, ns: IntArray | None = None, residual: IntArray | None = None) -> IntArray:
-    """When each moment would be, in ns: with other lengths `ns` of the edges, or other residuals.
-
-    With neither it is when each moment was, exactly. The loop looks at each edge once; two million moments take about a
-    second."""
-    ns = graph.edges.ns if ns is None else ns
-    residual = graph.residual if residual is None else residual
-    slots = graph.slots
-    lengths = np.append(ns, 0)[slots.edge]
-    lengths[:, slots.node] += residual
-    begin = int(graph.time[ORIGIN])
-    times = [begin] * lengths.shape[1]
-    columns = (column[1:].tolist() for column in (*slots.source, *lengths))
-    for at, (one, other, after_one, after_other) in enumerate(zip(*columns, strict=True), 1):
-        first, second = times[one] + after_one, times[other] + after_other
-        times[at] = first if first > second else second
-    found: IntArray = np.array(times, dtype=np.int64)[slots.node]
-    return found
-
-
-def without(ns: IntArray, dropped: BoolArray) -> IntArray:
-    """Lengths with which the edges that are `dropped` hold nothing back."""
-    return np.where(dropped, NEVER_NS, ns)
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, nearest_before
+from nsysdiag.events.calls import CallRows, named_like
+from nsysdiag.events.identity import joint
+from nsysdiag.events.rows import Rows, ThreadAxis, distinct, last_before, previous_on_stream
+from nsysdiag.replay.device_waits import Behind, DeviceWaits
+from nsysdiag.replay.meetings import Meetings
+from nsysdiag.replay.moments import DEVICE, ORIGIN, EdgeKind, Edges, MomentPlaces, Moments, ThreadActions
+from nsysdiag.replay.orders import LATENCY_NS, Before, Pace, class_order, following, overlapped_order, stream_order
+from nsysdiag.replay.wakes import BLOCKED_NS, LOCKS, Births, CallsOf, Wakes, births, waits_of
+from nsysdiag.replay.work import HostTime, Stretch, Work, keyed, on_axis, row_of
+from nsysdiag.wakeups.loaders import Finder, HostTrace
+from nsysdiag.wakeups.waits import Ends
 
 
 class Program(Rows, frozen=True):
@@ -232,70 +57,6 @@ def lag_of(moments: Moments, place: IntArray) -> IntArray:
     return moments.time[row] - np.maximum(moments.begin[row], moments.released[row])
 
 
-def releases(threads: ThreadActions, places: MomentPlaces, moments: Moments, length: IntArray) -> Edges:
-    """The ends of waits, and the operations or threads that they are for."""
-    held, full = threads.held, threads.full
-    row, lag = np.arange(len(held)), lag_of(moments, places.held)
-    ended = lag + length[held.target]
-    return Edges.concatenate(
-        [
-            Edges.of(places.end[held.target], places.held, ended, EdgeKind.DEVICE_WAIT, row),
-            _of_others(threads.waited, places, lag, length),
-            Edges.of(
-                places.operation[full.target],
-                places.full,
-                lag_of(moments, places.full),
-                EdgeKind.SLOT,
-                np.arange(len(full)),
-            ),
-            Edges.of(
-                places.wake, places.woken, lag_of(moments, places.woken), EdgeKind.WAKE, np.arange(len(places.woken))
-            ),
-        ]
-    )
-
-
-def own_times(threads: ThreadActions, places: MomentPlaces, time: IntArray, in_order: Edges) -> Edges:
-    """Waits that end at a time of their own; where that is not sure, the edge is one of a bound, and has no length. The
-    first moment of a thread is where it was without one."""
-    row = np.flatnonzero(np.isin(places.timed, in_order.target))
-    end = places.timed[row]
-    ns = np.where(threads.timed.sure[row] > 0, time[end] - time[ORIGIN], 0)
-    return Edges.of(np.full(len(row), ORIGIN), end, ns, EdgeKind.PACED, row)
-
-
-def _of_others(waited: DeviceWaitTable, places: MomentPlaces, lag: IntArray, length: IntArray) -> Edges:
-    """Waits for devices, and what they are for besides their targets.
-
-    ```
-    operations    [A) [B    )   [C)
-    wait 1      [           )         for B, its target, and A: FINISHED, then RELEASED
-    wait 2                   [    )   for C, its target, and what wait 1 was for: PASSED, and B
-    ```
-
-    A wait that is not for the whole of its group is for its target's stream.
-    """
-    finished = waited.finished
-    known = places.finished >= 0
-    whole = np.flatnonzero(known & waited.whole)
-    before, after = following(waited.group, waited.in_order)
-    before, after = before[known[before]], after[known[before]]
-    ended, at = places.end[finished.operation], places.finished[finished.wait]
-    ns = length[finished.operation]
-    own = np.flatnonzero(finished.own & ~waited.whole[finished.wait])
-    direct, wait = finished.operation[own], finished.wait[own]
-    return Edges.concatenate(
-        [
-            Edges.of(ended, at, ns, EdgeKind.FINISHED, finished.operation),
-            Edges.of(ended[own], places.held[wait], ns[own] + lag[wait], EdgeKind.FINISHED, direct),
-            Edges.of(places.finished[whole], places.held[whole], lag[whole], EdgeKind.RELEASED, whole),
-            Edges.of(
-                places.finished[before], places.finished[after], np.zeros(len(before), dtype=np.int64), EdgeKind.PASSED
-            ),
-        ]
-    )
-
-
 def launch_cost(work: Work, threads: ThreadActions, calls: CallRows, others: Before) -> IntArray:
     """For each operation the time of its call before the launch is issued, in ns: the whole call, but at most until the
     operation starts. A call held by a full queue has the usual length. A call that waits for its own copy stages it
@@ -307,7 +68,7 @@ def launch_cost(work: Work, threads: ThreadActions, calls: CallRows, others: Bef
     length = np.where(held, int(np.median(length)) if len(length) else 0, length)
     cost[own] = np.minimum(length, work.start[own] - work.issued[own])
     before = previous_on_stream(work.stream)
-    ended = np.where(before >= 0, np.append(work.end, 0)[before], 0)
+    ended = np.append(work.end, 0)[before]
     np.maximum.at(ended, others.after, work.end[others.before])
     waits = np.flatnonzero(np.isin(work.launch, threads.held.call) & (work.launch >= 0))
     until = np.maximum(work.start - np.maximum(work.issued, ended) - LATENCY_NS, 0)
@@ -323,73 +84,326 @@ def staged(work: Work, uploads: BoolArray, calls: CallRows, late_ns: IntArray) -
     return found
 
 
-def launched(work: Work, threads: ThreadActions, places: MomentPlaces, cost: IntArray, pace: Pace) -> Edges:
-    """Operations and the calls that launched them."""
-    rows = np.flatnonzero(work.launch >= 0)
-    call = places.launch[np.searchsorted(threads.launches, work.launch[rows])]
-    ns = cost[rows] + pace.latency[work.device[rows], work.kind[rows]]
-    return Edges.of(call, places.operation[rows], ns, EdgeKind.LAUNCH, rows)
+class KnownOrder(Struct, frozen=True):
+    """What a trace says of who waits for whom, as edges between the `moments` of threads and devices, which are at
+    `places`. `length` is that of each operation, from its place `end` on; `cost` the time of its call before the launch
+    is issued, both in ns. `awaited` and `barred` are waits for other streams, and
+    `behind` the operations behind host functions. Replayed time begins at `begin`."""
 
+    begin: int
+    work: Work
+    calls: CallRows
+    threads: ThreadActions
+    meetings: Meetings
+    moments: Moments
+    places: MomentPlaces
+    in_order: Edges
+    length: IntArray
+    cost: IntArray
+    awaited: Before
+    barred: Before
+    pace: Pace
+    behind: Behind
 
-def begun_before(work: Work, places: MomentPlaces, begin: int, time: IntArray) -> Edges:
-    """Operations that were launched before the replayed time began, the first of their streams: they start when they
-    did."""
-    first = np.flatnonzero((previous_on_stream(work.stream) < 0) & (work.issued < begin))
-    place = places.operation[first]
-    return Edges.of(np.full(len(first), ORIGIN), place, time[place] - time[ORIGIN], EdgeKind.START)
+    @property
+    def time(self) -> IntArray:
+        """When each moment was, in ns, the ORIGIN included."""
+        return np.append(self.moments.time.min(initial=self.begin), self.moments.time)
 
-
-def arrivals(places: MomentPlaces, meetings: Meetings, mpi: MpiCalls, moments: Moments) -> Edges:
-    """Collectives and the operations of all ranks that take part; meetings in MPI, who comes to them and who leaves.
-    Those who come and are not sure have their rows in `mpi`."""
-    come, met = places.meeting[meetings.to], places.mpi_meeting[mpi.meeting]
-    unsure = np.where(mpi.sure, -1, np.arange(len(mpi)))
-    return Edges.concatenate(
-        [
-            Edges.of(places.operation[meetings.come], come, np.zeros(len(come), np.int64), EdgeKind.MEETING),
-            Edges.of(places.mpi_arrival, met, np.zeros(len(mpi), np.int64), EdgeKind.MEETING, unsure),
-            Edges.of(met[mpi.leaves], places.mpi_return, lag_of(moments, places.mpi_return), EdgeKind.MEETING),
+    def edges(self) -> Edges:
+        """All of these edges."""
+        found = [
+            self.in_order,
+            self.begun_before(),
+            *self._waits(),
+            self._own_times(),
+            self._launches(),
+            *self.on_devices(),
+            *self._meetings(),
+            *self._operations_behind(),
+            *self._waits_behind(),
         ]
-    )
+        every = Edges.concatenate(found)
+        return every.take(every.source < every.target)
 
+    def _lag(self, place: IntArray) -> IntArray:
+        return lag_of(self.moments, place)
 
-def of_devices(
-    work: Work, places: MomentPlaces, events: Before, barriers: Before, pace: Pace, length: IntArray
-) -> Edges:
-    """Operations and what they wait for on their device; `length` counts from the moments `places.end`."""
-    order = stream_order(work)
-    # Nodes of a graph may overlap in what is recorded as one stream: only their starts are in order.
-    apart = work.end[order.before] <= work.start[order.after]
-    ended = Before.concatenate([order.take(apart), overlapped_order(work)])
-    gap = pace.gap[work.device[ended.after], work.kind[ended.after]]
-    # Time between the nodes of one graph is a part of the graph.
-    of_graph = (work.launch[ended.after] >= 0) & (work.launch[ended.after] == work.launch[ended.before])
-    gap = np.where(of_graph, np.maximum(work.start[ended.after] - work.end[ended.before], 0), gap)
-    return Edges.concatenate(
-        [
-            after_end(length, places, ended, EdgeKind.STREAM, gap),
-            _after_start(work, places, order.take(~apart)),
-            after_end(length, places, class_order(work), EdgeKind.CLASS),
-            after_end(
-                length, places, events, EdgeKind.EVENT, pace.switch[work.device[events.after], work.kind[events.after]]
-            ),
-            after_end(
-                length,
-                places,
-                barriers,
-                EdgeKind.BARRIER,
-                pace.switch[work.device[barriers.after], work.kind[barriers.after]],
-            ),
+    def begun_before(self) -> Edges:
+        """Operations that were launched before the replayed time began, the first of their streams: they start when
+        they did."""
+        first = np.flatnonzero((previous_on_stream(self.work.stream) < 0) & (self.work.issued < self.begin))
+        place, time = self.places.operation[first], self.time
+        return Edges.of(ORIGIN, place, time[place] - time[ORIGIN], EdgeKind.START)
+
+    def _waits(self) -> list[Edges]:
+        """The ends of waits, and the operations or threads that they are for."""
+        at, held, full = self.places, self.threads.held, self.threads.full
+        ended = self._lag(at.held) + self.length[held.target]
+        woken = np.arange(len(at.woken))
+        return [
+            Edges.of(at.end[held.target], at.held, ended, EdgeKind.DEVICE_WAIT, np.arange(len(held))),
+            *self._besides_targets(),
+            Edges.of(at.operation[full.target], at.full, self._lag(at.full), EdgeKind.SLOT, np.arange(len(full))),
+            Edges.of(at.wake, at.woken, self._lag(at.woken), EdgeKind.WAKE, woken),
         ]
-    )
+
+    def _besides_targets(self) -> list[Edges]:
+        """Waits for devices, and what they are for besides their targets.
+
+        ```
+        operations    [A) [B    )   [C)
+        wait 1      [           )         for B, its target, and A: FINISHED, then RELEASED
+        wait 2                   [    )   for C, its target, and what wait 1 was for: PASSED, and B
+        ```
+
+        A wait that is not for the whole of its group is for its target's stream.
+        """
+        at, waited, finished = self.places, self.threads.waited, self.threads.waited.finished
+        lag, ns, ended = self._lag(at.held), self.length[finished.operation], at.end[finished.operation]
+        known = at.finished >= 0
+        whole = np.flatnonzero(known & waited.whole)
+        before, after = following(waited.group, waited.in_order)
+        before, after = before[known[before]], after[known[before]]
+        own = np.flatnonzero(finished.own & ~waited.whole[finished.wait])
+        direct, wait = finished.operation[own], finished.wait[own]
+        return [
+            Edges.of(ended, at.finished[finished.wait], ns, EdgeKind.FINISHED, finished.operation),
+            Edges.of(ended[own], at.held[wait], ns[own] + lag[wait], EdgeKind.FINISHED, direct),
+            Edges.of(at.finished[whole], at.held[whole], lag[whole], EdgeKind.RELEASED, whole),
+            Edges.of(at.finished[before], at.finished[after], 0, EdgeKind.PASSED),
+        ]
+
+    def _own_times(self) -> Edges:
+        """Waits that end at a time of their own; if that is not sure, the edge is one of a bound, and has no length.
+        The first moment of a thread is where it was without one."""
+        row = np.flatnonzero(np.isin(self.places.timed, self.in_order.target))
+        end, time = self.places.timed[row], self.time
+        ns = np.where(self.threads.timed.sure[row] > 0, time[end] - time[ORIGIN], 0)
+        return Edges.of(ORIGIN, end, ns, EdgeKind.PACED, row)
+
+    def _launched_at(self) -> IntArray:
+        """The moment of the call that launched each operation, -1 for none."""
+        at = np.searchsorted(self.threads.launches, self.work.launch)
+        return np.where(self.work.launch >= 0, np.append(self.places.launch, -1)[at], -1)
+
+    def _launches(self) -> Edges:
+        """Operations and the calls that launched them."""
+        call, work = self._launched_at(), self.work
+        rows = np.flatnonzero(call >= 0)
+        ns = (self.cost + self.pace.latency[work.device, work.kind])[rows]
+        return Edges.of(call[rows], self.places.operation[rows], ns, EdgeKind.LAUNCH, rows)
+
+    def on_devices(self) -> list[Edges]:
+        """Operations and what they wait for on their device."""
+        work, order = self.work, stream_order(self.work)
+        # Nodes of a graph may overlap in what is recorded as one stream: only their starts are in order.
+        apart = work.end[order.before] <= work.start[order.after]
+        ended, nodes = Before.concatenate([order.take(apart), overlapped_order(work)]), order.take(~apart)
+        # Time between the nodes of one graph is a part of the graph.
+        of_graph = (work.launch[ended.after] >= 0) & (work.launch[ended.after] == work.launch[ended.before])
+        between = np.maximum(work.start[ended.after] - work.end[ended.before], 0)
+        gap, switch = (each[work.device, work.kind] for each in (self.pace.gap, self.pace.switch))
+        at, started = self.places.operation, work.start[nodes.after] - work.start[nodes.before]
+        return [
+            self.after_end(ended, EdgeKind.STREAM, np.where(of_graph, between, gap[ended.after])),
+            Edges.of(at[nodes.before], at[nodes.after], started, EdgeKind.STREAM),
+            self.after_end(class_order(work), EdgeKind.CLASS),
+            self.after_end(self.awaited, EdgeKind.EVENT, switch[self.awaited.after]),
+            self.after_end(self.barred, EdgeKind.BARRIER, switch[self.barred.after]),
+        ]
+
+    def after_end(self, pairs: Before, kind: EdgeKind, gap: IntArray | int = 0) -> Edges:
+        """That operations wait for others to end, and the shortest gap."""
+        ns = self.length[pairs.before] + gap
+        return Edges.of(self.places.end[pairs.before], self.places.operation[pairs.after], ns, kind, pairs.before)
+
+    def _meetings(self) -> list[Edges]:
+        """Collectives and the operations of all ranks that take part; meetings in MPI, who comes to them and who
+        leaves. Those who come and are not sure have their rows in `mpi`."""
+        at, mpi = self.places, self.threads.mpi
+        met, unsure = at.mpi_meeting[mpi.meeting], np.where(mpi.sure, -1, np.arange(len(mpi)))
+        return [
+            Edges.of(at.operation[self.meetings.come], at.meeting[self.meetings.to], 0, EdgeKind.MEETING),
+            Edges.of(at.mpi_arrival, met, 0, EdgeKind.MEETING, unsure),
+            Edges.of(met[mpi.leaves], at.mpi_return, self._lag(at.mpi_return), EdgeKind.MEETING),
+        ]
+
+    def _operations_behind(self) -> list[Edges]:
+        """Operations that are behind host functions in their streams."""
+        at, work, behind = self.places, self.work, self.behind
+        row, ran = behind.row, behind.end - behind.start
+        waited = work.issued[row] < behind.end
+        gap = self.pace.gap[work.device[row], work.kind[row]]
+        ran = ran + np.where(waited, np.maximum(work.start[row] - behind.end, 0), gap)
+        after_end, after_issue = behind.begins_after(work)
+        call = self._launched_at()[row]
+        follows = np.flatnonzero(behind.before >= 0)
+        known = np.flatnonzero((call >= 0) & (behind.issued > 0))
+        before, ns = behind.before[follows], (after_end + ran)[follows]
+        since = (behind.issued - work.issued[row] + after_issue + ran)[known]
+        return [
+            Edges.of(at.end[before], at.operation[row[follows]], self.length[before] + ns, EdgeKind.FUNCTION),
+            Edges.of(call[known], at.operation[row[known]], since, EdgeKind.FUNCTION),
+        ]
+
+    def _waits_behind(self) -> list[Edges]:
+        """Waits of threads that host functions in streams hold."""
+        at, behind, calls, launches = self.places, self.threads.functions, self.calls, self.threads.launches
+        row, ran = behind.row, behind.end - behind.start + self._lag(at.held)[behind.row]
+        after_end, after_issue = behind.begins_after(self.work)
+        last = last_before(calls.thread[launches], calls.start[launches], self.threads.held.thread[row], behind.issued)
+        known = np.flatnonzero((last >= 0) & (behind.issued > 0))
+        since = behind.issued[known] - calls.start[launches[last[known]]] + (after_issue + ran)[known]
+        ns = self.length[behind.before] + after_end + ran
+        return [
+            Edges.of(at.end[behind.before], at.held[row], ns, EdgeKind.FUNCTION, row),
+            Edges.of(at.launch[last[known]], at.held[row[known]], since, EdgeKind.FUNCTION, row[known]),
+        ]
 
 
-def after_end(length: IntArray, places: MomentPlaces, pairs: Before, kind: EdgeKind, gap: IntArray | int = 0) -> Edges:
-    """That operations wait for others to end, and the shortest gap."""
-    ns = length[pairs.before] + gap
-    return Edges.of(places.end[pairs.before], places.operation[pairs.after], ns, kind, pairs.before)
+# Waits that the trace does not show, as what they would be for had come before: with a fix it may not have.
+#
+# ```
+# helper   [works ](posts)[writes ......](takes a request at once)[works       a request came while it wrote
+# main     ..waits .....)[asks)(waits .................................
+# creator  [starts a thread][works ................](joins it at once)[works   the thread had ended by then
+# thread                    [works ...........]
+# solver   [launch][works ............](asks the device once)[launch       it had finished by then
+# ```
+#
+# They hold nothing back in what is likely, but in the bound that saves least.
+
+FEWEST = 5
+"""Fewer of a kind say nothing."""
 
 
-def _after_start(work: Work, places: MomentPlaces, pairs: Before) -> Edges:
-    ns = work.start[pairs.after] - work.start[pairs.before]
-    return Edges.of(places.operation[pairs.before], places.operation[pairs.after], ns, EdgeKind.STREAM)
+class PossibleWaits(Rows, frozen=True):
+    """That `thread` may have had to wait at `since` for what `waker` had done at `at` (globalTids, ns). `born` is the
+    thread whose work until `since` that is, 0 for none. A wait for a device has no waker (0): it is for an `operation`,
+    -1 for none."""
+
+    thread: IntArray
+    since: IntArray
+    waker: IntArray
+    at: IntArray
+    born: IntArray
+    operation: IntArray
+
+
+def possible_waits(
+    woken: Wakes, asked: DeviceWaits, threads: IntArray, host_trace: HostTrace, finder: Finder, stretch: Stretch
+) -> PossibleWaits:
+    """Those of the replayed `threads`: for requests that were there, for threads that had ended, and what they `asked`
+    devices for."""
+    none = np.zeros(len(asked), dtype=np.int64)
+    queries = PossibleWaits(asked.thread, asked.end, none, none, none, asked.target)
+    if not len(threads):
+        return queries
+    found = [_requests(woken, host_trace, finder, stretch), _ended(woken, threads, host_trace, finder, stretch)]
+    return PossibleWaits.concatenate([*(each for each in found if len(each) >= FEWEST), queries])
+
+
+def _requests(woken: Wakes, host_trace: HostTrace, finder: Finder, stretch: Stretch) -> PossibleWaits:
+    """Waits for semaphores and signals that were over at once, of threads that answer another: by their own wakes. A
+    thread that loads data works ahead."""
+    answers = woken.take((woken.called > 0) | (woken.end - woken.begin >= BLOCKED_NS))
+    answers = answers.take(~np.isin(answers.waker, woken.waker[woken.loader > 0]) & (answers.begin < answers.at))
+    helpers, code = distinct(answers.waker)
+    if not len(helpers):
+        return PossibleWaits.empty()
+    asking, who = distinct(answers.thread)
+    count = np.bincount(joint(code, who, len(asking)), minlength=len(helpers) * len(asking))
+    asks = asking[count.reshape(len(helpers), -1).argmax(axis=1)]
+    view = host_trace.waiting(helpers)
+    waits, _ = waits_of(view, helpers, stretch.begin, stretch.end)
+    names = np.append(named_like(view.host.os_calls.names, LOCKS), False)
+    at_once = (waits.end - waits.start < BLOCKED_NS) & (waits.timed == 0) & ~names[waits.name]
+    at_once &= np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE)) & ~_known(waits.thread, waits.start, woken)
+    waits = waits.take(at_once)
+    partner = asks[np.searchsorted(helpers, waits.thread)]
+    ago = finder().ran_until(partner, waits.start)
+    at = CallsOf.of(host_trace, partner).before(partner, waits.start - np.maximum(ago, 0))
+    fits = (ago >= 0) & (at >= stretch.begin)
+    none = np.zeros(len(waits), dtype=np.int64)
+    return PossibleWaits(waits.thread, waits.end, partner, at, none, none - 1).take(fits)
+
+
+def _known(thread: IntArray, begin: IntArray, woken: Wakes) -> BoolArray:
+    asked, there = keyed((thread, begin), (woken.thread, woken.begin))
+    return np.isin(asked, there)
+
+
+def _ended(woken: Wakes, threads: IntArray, host_trace: HostTrace, finder: Finder, stretch: Stretch) -> PossibleWaits:
+    """Threads that are born and end within a step, and that no wait is known for: they may be joined."""
+    born = births(host_trace, stretch.begin, stretch.end) if stretch.stepwise else Births.empty()
+    if not len(born):
+        return PossibleWaits.empty()
+    end, thread = finder().thread_ends()
+    row = row_of(born.thread, thread)
+    known, over = row >= 0, np.append(end, 0)[row]
+    step = (stretch.end - stretch.begin) // stretch.count
+    known &= (over > born.at) & (over - born.at <= step) & (over < stretch.end) & np.isin(born.creator, threads)
+    known &= ~np.isin(born.thread, woken.waker)
+    none = np.full(len(born), -1)
+    return PossibleWaits(born.creator, over, born.creator, born.at, born.thread, none).take(known)
+
+
+class PlacedWaits(Struct, frozen=True):
+    """Possible waits as edges between the moments `source` and `target` of a graph, of which each is a row. An edge is
+    as long as the threads' time in its `spans`, on the axis of the host: of the waker, the thread, and one that was
+    born; and `fixed` ns longer. `operation` is the one that it is behind the start of, -1 for none."""
+
+    source: IntArray
+    target: IntArray
+    spans: tuple[Intervals, Intervals, Intervals]
+    fixed: IntArray
+    operation: IntArray
+
+    @classmethod
+    def of(cls, waits: PossibleWaits, ends: IntArray, moments: Moments, axis: ThreadAxis) -> PlacedWaits:
+        """From the last moment of the waker until then, to the first one of the thread since then. The length of an
+        operation counts from the moment `ends`.
+
+        ```
+        waker    source [works ] at
+        thread                      since [works ] target       as long as all that is worked
+        ```
+        """
+        before, behind = _place(moments, waits.waker, waits.at)[0], _place(moments, waits.thread, waits.since)[1]
+        source = np.where(waits.operation >= 0, np.append(ends, 0)[waits.operation], before + 1)
+        kept = (source > 0) & (behind >= 0)
+        waits, source, behind = waits.take(kept), source[kept], behind[kept]
+        born = waits.born > 0
+        spans = (
+            on_axis(axis, waits.waker, moments.time[source - 1], waits.at),
+            on_axis(axis, waits.thread, waits.since, moments.time[behind]),
+            on_axis(axis, waits.born, waits.at, np.where(born, waits.since, waits.at)),
+        )
+        return cls(source, behind + 1, spans, np.where(born, waits.since - waits.at, 0), waits.operation)
+
+    def lengths(self, pieces: HostTime, time: FloatArray, length: IntArray) -> IntArray:
+        """How long each edge is with factors of the time of each piece of host time, and lengths of operations in
+        ns."""
+        waker, thread, born = (pieces.parts_in(time, each) for each in self.spans)
+        worked = waker + thread - (pieces.parts_in(np.ones_like(time), self.spans[2]) - born)
+        found: IntArray = worked + self.fixed + np.append(length, 0)[self.operation]
+        return found
+
+    def edges(self, pieces: HostTime, length: IntArray) -> Edges:
+        """The edges as it was."""
+        ns = self.lengths(pieces, np.ones(len(pieces)), length)
+        found = Edges.of(self.source, self.target, ns, EdgeKind.POSSIBLE, np.arange(len(ns)))
+        return found.take(found.source < found.target)
+
+
+def _place(moments: Moments, thread: IntArray, time: IntArray) -> tuple[IntArray, IntArray]:
+    """The rows of the last moment of each thread up to a time, and of the first one since then; -1 for none."""
+    mine = np.flatnonzero(moments.thread != DEVICE)
+    key, asked = keyed((moments.thread[mine], moments.time[mine]), (thread, time))
+    order = np.argsort(key, kind="stable")
+    before, behind = nearest_before(key[order], asked), np.searchsorted(key[order], asked)
+    rows = np.append(mine[order], -1)
+    owner = np.append(moments.thread, -1)
+    before, behind = rows[before], rows[np.minimum(behind, len(rows) - 1)]
+    return np.where(owner[before] == thread, before, -1), np.where(owner[behind] == thread, behind, -1)

@@ -12,20 +12,25 @@ T may prepare in half of the time: nothing is saved while the other holds the lo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, union
-from nsysdiag.events.identity import joint, process_of
+from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import distinct, distinct_values
+from nsysdiag.replay.beside import REGULAR, StepWork
 from nsysdiag.replay.changes import OF_OPERATIONS, SURE, Changes
-from nsysdiag.replay.edges import EdgeKind
 from nsysdiag.replay.model import Model, once
+from nsysdiag.replay.moments import EdgeKind
 from nsysdiag.replay.pacing import WAITED_NS
+from nsysdiag.replay.run import Run, as_run, run_of
 from nsysdiag.replay.sources import answers
-from nsysdiag.replay.step_work import REGULAR, StepWork
 from nsysdiag.replay.wakes import LOCKS, SEMAPHORE
+from nsysdiag.replay.work import LEAST_ERROR, keyed
 from nsysdiag.wakeups.waits import is_timed
 
 # How much changes can save where it is not known what threads waited for.
@@ -57,8 +62,7 @@ def unknown_ns(model: Model) -> int:
 @once
 def dependent(model: Model) -> BoolArray:
     """Which pieces of host time are waits of which it is not known who ends them, and that may end sooner."""
-    found: BoolArray = model.unresolved & answers(model)
-    return found
+    return model.unresolved & answers(model)
 
 
 def _reordered(changes: Changes) -> bool:
@@ -86,7 +90,7 @@ def taken_ns(changes: Changes, time: FloatArray, length: IntArray, gone: BoolArr
     """How much changes take out of all threads and operations, and of the waits that no longer are, in ns. `time` are
     the factors of pieces of host time, `length` the lengths of operations in ns, `gone` marks waits for threads."""
     model, threads, program = changes.model, changes.model.threads, changes.model.program
-    ns = float(((model.pieces.end - model.pieces.start) * np.maximum(1 - time, 0)).sum())
+    ns = float((model.pieces.length * np.maximum(1 - time, 0)).sum())
     ns += float((model.unseen * np.maximum(1 - changes.unseen, 0)).sum())
     ns += float((program.lag * np.maximum(1 - changes.lag, 0)).sum() + np.maximum(model.length - length, 0).sum())
     waits = ((threads.held, ~(changes.held & changes.others)), (threads.full, ~changes.full), (threads.woken, gone))
@@ -101,7 +105,7 @@ def loosened(changes: Changes) -> Changes | None:
     """The same changes without waits for a lock, or for a thread that is not known or not sure. Threads at a pace of
     their own do nothing on devices. None where there is no such wait or thread. A lock stays where its holder's own
     time is changed: that one releases it sooner."""
-    model, edges = changes.model, changes.model.graph.edges
+    model, graph = changes.model, changes.model.graph
     woken, pieces = model.threads.woken, model.pieces
     fixed = distinct_values(model.program.thread[pieces.owner[changes.time < 1]])
     turns = met_by_chance(model) & ~((woken.lock > 0) & np.isin(woken.waker, fixed))
@@ -111,11 +115,7 @@ def loosened(changes: Changes) -> Changes | None:
     others = model.others_work < StepWork.OWN
     if not (waits.any() or unknown.any() or others.any()):
         return None
-    wakes = np.flatnonzero(edges.kind == EdgeKind.WAKE)
-    dropped = changes.dropped.copy()
-    dropped[wakes[waits[edges.row[wakes]]]] = True
-    launches = np.flatnonzero(edges.kind == EdgeKind.LAUNCH)
-    dropped[launches[others[edges.row[launches]]]] = True
+    dropped = changes.dropped | graph.of_rows(EdgeKind.WAKE, waits) | graph.of_rows(EdgeKind.LAUNCH, others)
     time = np.where(unknown, 0.0, changes.time)
     return replace(changes, dropped=dropped, time=time, length=np.where(others, 0, changes.length), loose=True)
 
@@ -127,16 +127,10 @@ def met_by_chance(model: Model) -> BoolArray:
     data is no such one: it may be ahead in some steps."""
     woken = model.threads.woken
     own_pace = distinct_values(model.launched_by[model.others_work < StepWork.OWN])
-    there = joint(*_numbered(woken.thread, woken.waker), max(2 * len(woken), 1))
-    back = joint(*_numbered(woken.waker, woken.thread), max(2 * len(woken), 1))
+    there, back = keyed((woken.thread, woken.waker), (woken.waker, woken.thread))
     mutual = np.isin(there, back) | np.isin(woken.thread, own_pace) | np.isin(woken.waker, own_pace)
     found: BoolArray = (woken.lock > 0) | (mutual & (woken.loader == 0) & _now_and_then(model, distinct(there)[1]))
     return found
-
-
-def _numbered(one: IntArray, other: IntArray) -> tuple[IntArray, IntArray]:
-    known = np.union1d(one, other)
-    return np.searchsorted(known, one), np.searchsorted(known, other)
 
 
 def _now_and_then(model: Model, pair: IntArray) -> BoolArray:
@@ -144,7 +138,7 @@ def _now_and_then(model: Model, pair: IntArray) -> BoolArray:
     one step only, as of one that is born for it, nothing is known."""
     stretch, woken = model.stretch, model.threads.woken
     steps = len(stretch.borders) - 1
-    step = np.clip(np.searchsorted(stretch.borders, woken.end, side="right") - 1, 0, steps - 1)
+    step = np.clip(stretch.step(woken.end), 0, steps - 1)
     count = np.zeros((int(pair.max(initial=-1)) + 1, steps), dtype=np.int64)
     np.add.at(count, (pair, step), 1)
     usual = np.round(count.mean(axis=1, keepdims=True))
@@ -164,7 +158,7 @@ def others_work_ns(model: Model) -> int:
     # Who waits for a whole device waits for all its streams.
     awaited |= others[model.threads.held.target].any()
     rows = np.flatnonzero(others & awaited)
-    step = np.clip(np.searchsorted(model.stretch.borders, model.work.start[rows], side="right") - 1, 0, None)
+    step = np.clip(model.stretch.step(model.work.start[rows]), 0, None)
     return _holding_ns(model) + int(np.bincount(step, model.length[rows]).max(initial=0))
 
 
@@ -183,7 +177,7 @@ def _holding_ns(model: Model) -> int:
     spans = model.on_axis(threads, begin, end)
     # Who waits for a semaphore may wait for a message: it holds nothing meanwhile.
     other = woken.take((woken.lock == 0) | (woken.lock == SEMAPHORE))
-    waits = union(model.on_axis(other.thread, other.begin, other.end), pieces)
+    waits = union(model.on_axis_of(other), pieces)
     working = (end - begin) - coverage(waits, spans)
     _, process = distinct(process_of(threads))
     most = np.zeros(int(process.max(initial=-1)) + 1, dtype=np.int64)
@@ -207,3 +201,91 @@ def taken_out(changes: Changes) -> float:
     # Who takes a lock at another time may find it free.
     ns = taken_ns(changes, time, length, changes.not_woken | met_by_chance(model))
     return ns / max(model.stretch.count, 1)
+
+
+class BoundCase(Struct, frozen=True, dict=True):
+    """Changes, and the same ones made in `others` ways: the steps as they were (`now`), with the changes (`run`), and
+    with those others (`runs`)."""
+
+    changes: Changes
+    now: Run
+    run: Run
+    others: Sequence[Changes]
+    runs: Sequence[Run]
+
+    @classmethod
+    def of(cls, changes: Changes, others: Sequence[Changes] = ()) -> BoundCase:
+        """Replays all of them."""
+        model = changes.model
+        now = as_run(model, model.graph.time, model.length)
+        return cls(changes, now, run_of(changes), others, [run_of(each) for each in others])
+
+    @property
+    def model(self) -> Model:
+        """The model that is changed."""
+        return self.changes.model
+
+    @property
+    def saves(self) -> bool:
+        """Whether a step is shorter by more than no model can tell."""
+        return self.run.ns < (1 - LEAST_ERROR) * self.now.ns
+
+    @cached_property
+    def apart(self) -> Run | None:
+        """The steps if kernels meet none of another process; None if none do."""
+        left = 1 - self.model.beside_others / np.maximum(self.model.work.length, 1)
+        length = np.round(self.changes.length * left).astype(np.int64)
+        return run_of(replace(self.changes, length=length)) if (left < 1).any() else None
+
+    @cached_property
+    def loose(self) -> Changes | None:
+        """The changes if no thread waits where threads take turns; None if none take turns."""
+        return loosened(self.changes)
+
+    @cached_property
+    def free(self) -> Run | None:
+        """The steps with `loose` changes; None if that saves nothing."""
+        found = None if self.loose is None else run_of(self.loose)
+        return found if found is not None and found.ns < (1 - LEAST_ERROR) * self.run.ns else None
+
+    def ns(self, **changed: Any) -> int:
+        """The length of a step in ns if these fields of the changes are others."""
+        return run_of(replace(self.changes, **changed)).ns
+
+
+def turns(case: BoundCase) -> Sequence[int]:
+    """Who is faster waits for all that the others do in a step, at most until nothing is saved; or no thread waits
+    where threads take turns, but no more is saved than the changes take out."""
+    model = case.model
+    if case.free is None:
+        # Who is faster may wait for a lock more often.
+        meet = met_by_chance(model).any() or (model.unknown_waits & model.in_calls(LOCKS)).any()
+        return [min(case.now.ns, case.run.ns + others_work_ns(model))] if case.loose is not None and meet else []
+    held = min(case.now.ns, max(case.run.ns, case.free.ns + others_work_ns(model)))
+    return [held, round(max(case.now.ns - taken_out(case.changes), case.free.ns))]
+
+
+def followed(case: BoundCase) -> Sequence[int]:
+    """Operations do not wait for work that they only followed, and threads not for unknown ones; but no more is saved
+    than is taken out."""
+    changes, now = case.changes, case.now
+    if changes.complete:
+        return []
+    every = (changes, *case.others)
+    least = min(map(_unobserved_ns, every))
+    alike = now.ns - _all_unobserved_ns(case.model) + least
+    # Of threads that are known by some of their waits alone, the others are not in the replay.
+    least = min(least, case.run.ns - unknown_ns(case.model))
+    return [min(alike, case.run.ns), min(max(least, now.ns - most_removed_ns(every)), case.run.ns)]
+
+
+def _unobserved_ns(changes: Changes) -> int:
+    """The length of a step, if no operation waits for work that it only followed, and no thread for unknown ones."""
+    found = replace(changes, time=np.where(changes.model.asks_again, 0.0, changes.time))
+    return run_of(found, observed=False).ns
+
+
+@once
+def _all_unobserved_ns(model: Model) -> int:
+    """The same of the program as it is."""
+    return _unobserved_ns(Changes.none(model))

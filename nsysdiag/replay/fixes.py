@@ -32,13 +32,13 @@ from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.diagnosis.facts import FULL_LINK
 from nsysdiag.events.rows import distinct
 from nsysdiag.findings.facts import Finding
-from nsysdiag.replay.behind import loaders
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.places import LATE_RANK, Problem, others, part_of, problems_of
 from nsysdiag.replay.rank_like import like_the_median
 from nsysdiag.replay.sources import asks_others
 from nsysdiag.replay.transforms import FixScope, handed_over_ns, overlap, take_out, without_on_devices
+from nsysdiag.replay.wakes import loaders
 from nsysdiag.replay.work import Class
 
 # Waits in a row, which are for the same work: a value that is read back, and the synchronization behind the copy.
@@ -75,7 +75,7 @@ def _rows_of(model: Model) -> IntArray:
     code is between rows."""
     held, able = model.threads.held, _for_results(model)
     launches = np.sort(model.launch_spans.start)
-    spans = model.on_axis(held.thread, held.begin, held.end)
+    spans = model.on_axis_of(held)
     order = np.argsort(spans.start, kind="stable")
     start, end, able_there = spans.start[order], spans.end[order], able[order]
     same = able_there[1:] & able_there[:-1] & (held.thread[order][1:] == held.thread[order][:-1])
@@ -101,18 +101,13 @@ def reads_ns(changes: Changes) -> int:
     """For how long in a step, or in the window, any thread reads files, in ns, as far as the changes leave the reads;
     0 if never two of them read at once. A disk that serves one at a time is no faster."""
     model = changes.model
-    reads = _reads(model)
-    ns = (model.pieces.end - model.pieces.start)[reads]
+    reads = (model.pieces.cause == PLACE[IO_WAIT.id]) & ~asks_others(model)
+    ns = model.pieces.length[reads]
     together = model.ever(reads)
     if not len(ns) or ns.sum() < (1 + AT_ONCE) * together:
         return 0
     left = float((ns * changes.time[reads]).sum()) / float(ns.sum())
     return round(left * together / model.stretch.count)
-
-
-def _reads(model: Model) -> BoolArray:
-    found: BoolArray = (model.pieces.cause == PLACE[IO_WAIT.id]) & ~asks_others(model)
-    return found
 
 
 BEFORE_WORK, STARTUP, HOST, EXPOSED_COPY = "before_work", "startup", "host", "exposed_copy"
@@ -176,16 +171,11 @@ def may_only_move(model: Model, finding: Finding) -> bool:
     longer have it. What the host does once before the first work may have no part that another thread can do."""
     starts = finding.bottleneck == STARTUP and finding.variant != COMPILING
     starts |= finding.cause == BEFORE_WORK and finding.bottleneck == HOST
-    return (starts and not model.stretch.stepwise) or _polls(model, finding) or _disk_is_busy(model, finding)
-
-
-def _disk_is_busy(model: Model, finding: Finding) -> bool:
-    """Whether workers that read wait for a disk that is busy all the time: more of them read no faster if they share
-    it."""
+    # Workers that read may wait for a disk that is busy all the time.
     reads = finding.cause == INPUT_WAIT and finding.variant == WORKER_READS
-    return reads and reads_ns(Changes.none(model)) * model.stretch.count >= BUSY * (
-        model.stretch.end - model.stretch.begin
-    )
+    least = BUSY * (model.stretch.end - model.stretch.begin)
+    busy = reads and reads_ns(Changes.none(model)) * model.stretch.count >= least
+    return (starts and not model.stretch.stepwise) or _polls(model, finding) or busy
 
 
 def _polls(model: Model, finding: Finding) -> bool:
@@ -279,13 +269,11 @@ def _fix(changes: Changes, problem: Problem, rest: Sequence[Problem], its: FixSc
 
 def _take_out(changes: Changes, problem: Problem, rest: Sequence[Problem], its: FixScope) -> str:
     part = part_of(changes.model, problem, rest, its)
-    if part is not None and part.anything:
-        part = with_rows(changes.model, part.without(_paced(changes)))
-        if not part.anything:
-            return ""
     if part is None or not part.anything:
         return NOT_THERE if part is None else NOT_SEPARATE
-    take_out(changes, problem.cause, part)
+    part = with_rows(changes.model, part.without(_paced(changes)))
+    if part.anything:
+        take_out(changes, problem.cause, part)
     return ""
 
 
@@ -307,14 +295,10 @@ def _shorten_workers(changes: Changes, causes: tuple[str, ...], its: FixScope) -
     return "" if mine.any() else NOT_THERE
 
 
-def _exposed_copy(changes: Changes, its: FixScope) -> bool:
+def _exposed_copy(changes: Changes) -> bool:
     work = changes.model.work
     copies, kernels = (int(work.length[work.kind == kind].sum()) for kind in (Class.COPY, Class.COMPUTE))
     return copies <= DWARFED * kernels and overlap(changes, Class.COPY)
-
-
-def _exposed_communication(changes: Changes, its: FixScope) -> bool:
-    return overlap(changes, Class.COMMUNICATION)
 
 
 def _exposed_mpi(changes: Changes, its: FixScope) -> bool:
@@ -332,14 +316,10 @@ def _exposed_mpi(changes: Changes, its: FixScope) -> bool:
     return bool(inside.any())
 
 
-def _host_functions(changes: Changes, its: FixScope) -> bool:
-    return without_on_devices(changes, HOST_FUNCTION.id)
-
-
 RULES: dict[str, Callable[[Changes, FixScope], bool]] = {
-    EXPOSED_COPY: _exposed_copy,
-    "exposed_comm": _exposed_communication,
+    EXPOSED_COPY: lambda changes, _: _exposed_copy(changes),
+    "exposed_comm": lambda changes, _: overlap(changes, Class.COMMUNICATION),
     IN_MPI: _exposed_mpi,
-    HOST_FUNCTION.id: _host_functions,
+    HOST_FUNCTION.id: lambda changes, _: without_on_devices(changes, HOST_FUNCTION.id),
 }
 """Of findings whose fix is to run kernels at the same time, or that streams do not wait."""

@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, nearest_before, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, nearest_before, pieces, union
 from nsysdiag.causes import PLACE, THREAD_WAIT, places
 from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.collectives import KINDS, SEND_RECEIVE, kind_of
@@ -28,28 +28,17 @@ from nsysdiag.events.rows import distinct, distinct_values
 from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.ledger.classify import LayeredEvidence
-from nsysdiag.replay.beside import Beside
-from nsysdiag.replay.edges import (
-    EdgeKind,
-    Graph,
-    Program,
-)
-from nsysdiag.replay.host_time import HostNames, HostTime
-from nsysdiag.replay.moments import (
-    MomentPlaces,
-    ThreadActions,
-)
-from nsysdiag.replay.pacing import Outlived
-from nsysdiag.replay.possible import PlacedWaits
-from nsysdiag.replay.step_work import at_own_pace, step_work
-from nsysdiag.replay.stretch import Stretch
-from nsysdiag.replay.work import (
-    Class,
-    Pace,
-    Work,
-    beside_others,
-)
+from nsysdiag.replay.beside import Beside, at_own_pace, step_work
+from nsysdiag.replay.device_waits import DeviceWaits
+from nsysdiag.replay.edges import PlacedWaits, Program
+from nsysdiag.replay.meetings import MpiCalls
+from nsysdiag.replay.moments import EdgeKind, Graph, MomentPlaces, ThreadActions
+from nsysdiag.replay.orders import Pace
+from nsysdiag.replay.pacing import Outlived, Timed
+from nsysdiag.replay.wakes import Wakes
+from nsysdiag.replay.work import Class, HostNames, HostTime, Stretch, Work, beside_others, on_axis
 from nsysdiag.trace.columns import Strings
+from nsysdiag.wakeups.levels import MOST_HOPS
 from nsysdiag.wakeups.waits import Ends, ends_of
 
 WAITS = places(lambda cause: cause.follows_wakeups)
@@ -117,20 +106,21 @@ class Model(Struct, frozen=True, dict=True):
     names: OperationNames
     outlived: Outlived
     first: IntArray
-    cpus: int = 0
-    beside: Beside = Beside()
-    explained: BoolArray = np.empty(0, dtype=np.bool_)
-    paging: IntArray = np.empty(0, dtype=np.int64)
-    uploads: BoolArray = np.empty(0, dtype=np.bool_)
-    staged: BoolArray = np.empty(0, dtype=np.bool_)
-    possible: PlacedWaits = PlacedWaits.nothing()
+    cpus: int
+    beside: Beside
+    explained: BoolArray
+    paging: IntArray
+    uploads: BoolArray
+    staged: BoolArray
+    possible: PlacedWaits
 
     def on_axis(self, thread: IntArray, start: IntArray, end: IntArray) -> Intervals:
         """Stretches of threads on the axis of `host`; those of other threads are empty."""
-        axis = self.host.host.axis
-        rank = axis.lane(thread)
-        known = rank >= 0
-        return axis.place(np.maximum(rank, 0), Intervals(np.where(known, start, 0), np.where(known, end, 0)))
+        return on_axis(self.host.host.axis, thread, start, end)
+
+    def on_axis_of(self, waits: Wakes | DeviceWaits | MpiCalls | Timed) -> Intervals:
+        """The whole of waits on the axis of `host`."""
+        return self.on_axis(waits.thread, waits.begin, waits.end)
 
     @cached_property
     def devices(self) -> list[int]:
@@ -151,8 +141,8 @@ class Model(Struct, frozen=True, dict=True):
         named = np.append(kinds, False)[np.where((short >= 0) & (short < len(kinds)), short, -1)]
         sends = (self.work.kind == Class.COMMUNICATION) & named
         alone = sends & (self.places.end == self.places.operation)
-        many: BoolArray = alone & (alone.sum() > MOST_UNPAIRED * sends.sum())
-        return many
+        found: BoolArray = alone & (alone.sum() > MOST_UNPAIRED * sends.sum())
+        return found
 
     @cached_property
     def step_work(self) -> IntArray:
@@ -181,7 +171,7 @@ class Model(Struct, frozen=True, dict=True):
     @cached_property
     def unseen(self) -> IntArray:
         """The host time of each row of `program` that no piece holds, in ns: what is outside the time of `host`."""
-        seen = np.bincount(self.pieces.owner, self.pieces.end - self.pieces.start, len(self.program))
+        seen = np.bincount(self.pieces.owner, self.pieces.length, len(self.program))
         return self.program.end - self.program.start - seen.astype(np.int64)
 
     def ranges_of(self, codes: list[int]) -> Intervals:
@@ -194,7 +184,7 @@ class Model(Struct, frozen=True, dict=True):
         """For how long any thread is in one of the `chosen` pieces of host time, in ns."""
         pieces = self.pieces.take(chosen)
         begin = self.host.host.axis.time(pieces.start)
-        return union(Intervals(begin, begin + pieces.end - pieces.start)).total()
+        return union(Intervals(begin, begin + pieces.length)).total()
 
     def row_of_piece(self, spans: Intervals) -> IntArray:
         """The row in `spans` (on the axis of `host`, in any order) in which each piece of host time begins: the one
@@ -206,13 +196,11 @@ class Model(Struct, frozen=True, dict=True):
     @cached_property
     def timed_of_piece(self) -> IntArray:
         """The row in `threads.timed` of the wait that each piece of host time is in, -1 for none."""
-        timed = self.threads.timed
-        return self.row_of_piece(self.on_axis(timed.thread, timed.begin, timed.end))
+        return self.row_of_piece(self.on_axis_of(self.threads.timed))
 
     def in_calls(self, pattern: re.Pattern[str]) -> BoolArray:
         """Which pieces of host time are in calls whose whole name matches."""
-        found: BoolArray = self.named.calls_like(pattern)[self.pieces.call]
-        return found
+        return self.named.calls_like(pattern)[self.pieces.call]
 
     @cached_property
     def unresolved(self) -> BoolArray:
@@ -235,10 +223,8 @@ class Model(Struct, frozen=True, dict=True):
     @cached_property
     def unknown_waits(self) -> BoolArray:
         """Which pieces of host time are waits for a thread, of which it is not known what that one is."""
-        woken, pieces = self.threads.woken, self.pieces
         # A thread that wakes another at the begin of a wait of its own has a piece of that before it.
-        known = union(self.on_axis(woken.thread, woken.begin, woken.end))
-        found: BoolArray = (pieces.cause == PLACE[THREAD_WAIT]) & (coverage(known, pieces.spans) == 0)
+        found: BoolArray = (self.pieces.cause == PLACE[THREAD_WAIT]) & ~self.in_known_waits
         return found
 
     @cached_property
@@ -251,10 +237,12 @@ class Model(Struct, frozen=True, dict=True):
         another  [waits .............|- returns -|[works]
         ```
         """
-        woken, pieces = self.threads.woken, self.pieces
-        known = union(self.on_axis(woken.thread, woken.begin, woken.end))
-        found: BoolArray = np.isin(pieces.cause, WAITS) & (coverage(known, pieces.spans) > 0)
-        return found
+        return np.isin(self.pieces.cause, WAITS) & self.in_known_waits
+
+    @cached_property
+    def in_known_waits(self) -> BoolArray:
+        """Which pieces of host time are in a wait of which the waker is known."""
+        return coverage(union(self.on_axis_of(self.threads.woken)), self.pieces.spans) > 0
 
     @cached_property
     def waits_before_mpi(self) -> BoolArray:
@@ -287,7 +275,7 @@ class Model(Struct, frozen=True, dict=True):
     def _before_mpi(self) -> tuple[BoolArray, IntArray]:
         """`waits_before_mpi`, and the place of the first launch after each wait among all launches by their start."""
         held, calls = self.threads.held, self.host.host.mpi.spans.start
-        end, never = self.on_axis(held.thread, held.begin, held.end).end, np.iinfo(np.int64).max
+        end, never = self.on_axis_of(held).end, np.iinfo(np.int64).max
         launches, stride = np.sort(self.launch_spans.start), self.host.host.axis.stride
         at = np.searchsorted(launches, end)
         call, launch = np.append(calls, never)[np.searchsorted(calls, end)], np.append(launches, never)[at]
@@ -332,10 +320,13 @@ class Model(Struct, frozen=True, dict=True):
     def program_into(self) -> IntArray:
         """The row of the PROGRAM edge into each moment, -1 where there is none."""
         edges = self.graph.edges
-        found = np.full(len(self.graph.time), -1)
         mine = edges.kind == EdgeKind.PROGRAM
-        found[edges.target[mine]] = edges.row[mine]
-        return found
+        return self.graph.at(edges.target[mine], edges.row[mine], -1)
+
+    @cached_property
+    def operation_at(self) -> IntArray:
+        """The operation that starts at each moment, -1 for none."""
+        return self.graph.at(self.places.operation, np.arange(len(self.work)), -1)
 
 
 T = TypeVar("T")
@@ -353,3 +344,43 @@ def once(make: Callable[[Model], T]) -> Callable[[Model], T]:
         return made[name]
 
     return known
+
+
+# Who is behind the waits of threads: the threads that ended them, those that these waited for in turn, and when.
+
+
+def time_behind(model: Model, chosen: BoolArray, followed: BoolArray | None = None) -> Intervals:
+    """The time of other threads behind the `chosen` waits, a set on the axis of threads: of the threads that ended
+    them, and where these waited meanwhile, of the threads that ended those waits, if they are `followed` (None: all).
+    It begins at the last wait of the same thread that they ended: they may work ahead.
+
+    ```
+    A   ---[= waits for B =]---------------[========= waits for B =========]---
+    B   -------------------]-------------------[== waits for C ==]----------]
+                           [...................]                 [..........]   behind A's second wait
+    C                                          [.................]              behind A's second wait
+    ```
+    """
+    woken = model.threads.woken
+    through = np.arange(len(woken)) if followed is None else np.flatnonzero(followed)
+    waits = model.on_axis(woken.thread, woken.begin, woken.at)[through]
+    row = np.flatnonzero(chosen)
+    begin, end = _since_the_last(woken)[row], woken.at[row]
+    found: list[Intervals] = []
+    for _hop in range(MOST_HOPS):
+        found.append(union(model.on_axis(woken.waker[row], begin, end)))
+        part, meanwhile = pieces(found[-1], waits)
+        if len(part) == 0:
+            break
+        row, shift = through[part], woken.begin[through[part]] - waits.start[part]
+        begin, end = meanwhile.start + shift, meanwhile.end + shift
+    return union(*found)
+
+
+def _since_the_last(woken: Wakes) -> IntArray:
+    """When the waker of each wait ended a wait of the same thread before; where it did not, when the wait begins."""
+    order = np.lexsort((woken.at, woken.thread, woken.waker))
+    found = woken.begin.copy()
+    same = (np.diff(woken.waker[order]) == 0) & (np.diff(woken.thread[order]) == 0)
+    found[order[1:][same]] = np.minimum(found[order[1:]], woken.at[order[:-1]])[same]
+    return found

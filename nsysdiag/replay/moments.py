@@ -1,257 +1,26 @@
-"""The moments of a replay in order: operations start, launches begin, waits end, and threads wake others."""
+"""The moments of a replay in order, and the graph of what they wait for."""
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, unique
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.causes import HOST_CODE, PLACE
 from nsysdiag.events.calls import CallRows
-from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import Rows, distinct, distinct_values
-from nsysdiag.replay.device_waits import NEVER, DeviceWaits, DeviceWaitTable
-from nsysdiag.replay.functions import Behind
+from nsysdiag.events.rows import Rows, distinct_values
+from nsysdiag.replay.device_waits import NEVER, Behind, DeviceWaits, DeviceWaitTable
+from nsysdiag.replay.meetings import Meetings, MpiCalls
+from nsysdiag.replay.orders import NONE
 from nsysdiag.replay.pacing import Timed
-from nsysdiag.replay.targets import NONE
 from nsysdiag.replay.wakes import Wakes
-from nsysdiag.replay.work import Class, Work
-
-# Collectives: none of the ranks that take part can leave one before the last of them has come.
-#
-# ```
-# rank 0   [== waits ==|==]
-# rank 1             [====]        the exchange begins when rank 1 has come
-#                      ^ meeting
-# ```
-
-ENDS_APART_NS = 20_000
-"""Send and receive of one transfer end within this time: the last piece has to be written and acknowledged."""
-MOST_GROUPS, FEWEST = 8, 4
-"""As many groups of sends and receives may be in a step; each has to be there a few times."""
-RARE = 0.05
-"""Share of a stream's pairs: two streams that seldom end together do so by chance."""
-
-
-class Met(Rows, frozen=True):
-    """That the communication kernel of `device` (a number) which started at `start` (ns) comes to `meeting`, a number;
-    one that has to wait for it `leaves` it: in a collective all."""
-
-    meeting: IntArray
-    device: IntArray
-    start: IntArray
-    leaves: BoolArray
-
-    @classmethod
-    def collectives(cls, meeting: IntArray, device: IntArray, start: IntArray) -> Met:
-        """Kernels that all wait for each other."""
-        return cls(meeting, device, start, np.ones(len(meeting), dtype=np.bool_))
-
-    @classmethod
-    def nothing(cls) -> Met:
-        """No meetings."""
-        none = np.empty(0, dtype=np.int64)
-        return cls.collectives(none, none, none)
-
-
-def all_of(parts: list[Met]) -> Met:
-    """Meetings that are numbered apart in each part, numbered together."""
-    behind = np.cumsum([0, *(1 + int(each.meeting.max(initial=-1)) for each in parts)])
-    return Met.concatenate(
-        [replace(each, meeting=each.meeting + first) for each, first in zip(parts, behind.tolist(), strict=False)]
-    )
-
-
-class Meetings(Struct, frozen=True):
-    """`time` is when the last rank came to each, in ns; `of` is the place of the meeting that each operation leaves, -1
-    for none. The operations `come` (rows) to the meetings `to`."""
-
-    time: IntArray
-    of: IntArray
-    come: IntArray
-    to: IntArray
-
-    def lengths(self, work: Work) -> IntArray:
-        """How long each operation takes once it can: from its start, or from the meeting."""
-        begun = np.where(self.of >= 0, np.append(self.time, 0)[self.of], work.start)
-        return work.end - begun
-
-
-def last_to_come(meeting: IntArray, count: int, begin: IntArray, end: IntArray) -> tuple[IntArray, BoolArray]:
-    """When the last part of each of `count` meetings began, in ns, and whether none had ended by then; `meeting` is the
-    number of each part's."""
-    came, left = np.zeros(count, np.int64), np.full(count, np.iinfo(np.int64).max)
-    np.maximum.at(came, meeting, begin)
-    np.minimum.at(left, meeting, end)
-    return came, came <= left
-
-
-def meetings_of(work: Work, met: Met) -> Meetings:
-    """The meetings of which all parts are among the operations. One that a rank left before another came was none."""
-    of, none = np.full(len(work), -1), np.empty(0, np.int64)
-    if len(met) == 0 or len(work) == 0:
-        return Meetings(none, of, none, none)
-    communication = np.flatnonzero(work.kind == Class.COMMUNICATION)
-    starts, rank = distinct(np.concatenate((work.start[communication], met.start)))
-    key = joint(np.concatenate((work.device[communication], met.device)), rank, len(starts))
-    theirs, asked = key[: len(communication)], key[len(communication) :]
-    order = np.argsort(theirs, kind="stable")
-    at = np.minimum(np.searchsorted(theirs[order], asked), max(len(order) - 1, 0))
-    known = theirs[order][at] == asked if len(order) else np.zeros(len(asked), dtype=np.bool_)
-    row = communication[order[at[known]]] if len(order) else communication
-    numbers, meeting = distinct(met.meeting)
-    whole = np.bincount(meeting[known], minlength=len(numbers)) == np.bincount(meeting, minlength=len(numbers))
-    leaves = met.leaves[known]
-    left = np.where(leaves, work.end[row], np.iinfo(np.int64).max)
-    came, together = last_to_come(meeting[known], len(numbers), work.start[row], left)
-    whole &= together
-    place = np.where(whole, np.cumsum(whole) - 1, -1)[meeting[known]]
-    of[row[leaves]] = place[leaves]
-    return Meetings(came[whole], of, row[place >= 0], place[place >= 0])
-
-
-def exchanges(device: IntArray, start: IntArray, end: IntArray) -> Met:
-    """Groups of sends and receives on more than two devices: `start` and `end` (ns) have a row for each `device` and a
-    column for each group. Who exchanges with whom repeats after some groups; two that exchange run at once, and all
-    take about as long once those that they exchange with have come. Empty where no such order is found.
-
-    ```
-    gpu0   [===== waits |==)            exchanges with 1
-    gpu1         [waits |==)            exchanges with 0 and 2
-    gpu2                [==)            exchanges with 1
-    ```
-    """
-    for period in range(1, min(MOST_GROUPS, start.shape[1] // FEWEST) + 1):
-        turns = [slice(turn, None, period) for turn in range(period)]
-        linked = [_linked(start[:, turn], end[:, turn]) for turn in turns]
-        if all(each is not None for each in linked):
-            return _left_alone(device, start, [each for each in linked if each is not None])
-    return Met.nothing()
-
-
-def _linked(start: IntArray, end: IntArray) -> BoolArray | None:
-    """Which rows exchange with which, themselves included; None where that does not explain when they end."""
-    at_once = (start[:, None] < end[None]) & (start[None] < end[:, None])
-    found: BoolArray = at_once.mean(axis=2) >= 1 - RARE
-    came = np.where(found[..., None], start[None], 0).max(axis=1)
-    apart = np.ptp(end - came, axis=0)
-    explained = np.mean((apart <= ENDS_APART_NS) & ((end - came).min(axis=0) >= 0)) >= 1 - RARE
-    return found if explained and (found.sum(axis=1) > 1).all() else None
-
-
-def _left_alone(device: IntArray, start: IntArray, linked: list[BoolArray]) -> Met:
-    """A meeting for each kernel, which it leaves, and to which those come that it exchanges with."""
-    members, groups = start.shape
-    links = np.stack([linked[group % len(linked)] for group in range(groups)])
-    group, leaving, coming = np.nonzero(links)
-    return Met(group * members + leaving, device[coming], start[coming, group], leaving == coming)
-
-
-class Transfers(Rows, frozen=True):
-    """Kernels that send or receive, as [start, end) in ns, with the numbers of their `device` and their `stream`."""
-
-    device: IntArray
-    stream: IntArray
-    start: IntArray
-    end: IntArray
-
-    def without(self, met: Met) -> Transfers:
-        """Those that are not of any of these meetings."""
-        starts, rank = distinct(np.concatenate((self.start, met.start)))
-        key = joint(np.concatenate((self.device, met.device)), rank, max(len(starts), 1))
-        return self.take(~np.isin(key[: len(self)], key[len(self) :]))
-
-
-def peers(transfers: Transfers) -> Met:
-    """Send and receive of one transfer: on two devices at the same time, and each the nearest to end.
-
-    ```
-    gpu0   [stage][send ...|==)[stage]
-    gpu1                   [==)[stage]      the receive came last, and both end with the transfer
-    ```
-
-    Pairs of streams that are rarely found together are left out."""
-    order = np.lexsort((transfers.start, transfers.end))
-    sorted_ = transfers.take(order)
-    fits = np.diff(sorted_.end) <= ENDS_APART_NS
-    fits &= np.diff(sorted_.device) != 0
-    fits &= np.maximum(sorted_.start[1:], sorted_.start[:-1]) < np.minimum(sorted_.end[1:], sorted_.end[:-1])
-    apart = np.where(fits, np.diff(sorted_.end), ENDS_APART_NS + 1)
-    before, behind = (np.insert(apart, at, ENDS_APART_NS + 1) for at in (0, len(apart)))
-    # A pair is nearer to each other than each is to its other neighbor; of equally near ones the first.
-    first = np.flatnonzero(fits & (before[:-1] > apart) & (behind[1:] >= apart))
-    stream = np.stack((sorted_.stream[first], sorted_.stream[first + 1]))
-    links, link, count = np.unique(np.sort(stream, axis=0), axis=1, return_inverse=True, return_counts=True)
-    of_stream = np.bincount(stream.reshape(-1))
-    usual = count >= RARE * of_stream[links].max(axis=0) if len(first) else count > 0
-    first = first[usual[link.reshape(-1)]]
-    both = np.concatenate((first, first + 1))
-    return Met.collectives(np.tile(np.arange(len(first)), 2), sorted_.device[both], sorted_.start[both])
-
-
-# Calls of MPI in which ranks of one trace wait for each other, as all of them in collectives.
-#
-# ```
-# rank 0   [MPI_Allreduce =====|=)      waits for rank 1, then exchanges
-# rank 1           [computes ] [=)
-#                              ^ meeting
-# ```
-
-
-class MpiCalls(Rows, frozen=True):
-    """Calls [begin, end) in ns of `thread` (globalTid) that come to a `meeting`, a number; `came` is when the last one
-    came to it. Those that have to wait for the meeting leave it (`leaves`). Whether others have to wait for one that
-    is not `sure` is not known."""
-
-    thread: IntArray
-    begin: IntArray
-    end: IntArray
-    meeting: IntArray
-    came: IntArray
-    leaves: BoolArray
-    sure: BoolArray
-
-    @classmethod
-    def nothing(cls) -> MpiCalls:
-        """No calls."""
-        none = np.empty(0, dtype=np.int64)
-        return mpi_calls(none, none, none, none)
-
-
-def mpi_calls(
-    thread: IntArray,
-    begin: IntArray,
-    end: IntArray,
-    meeting: IntArray,
-    leaves: BoolArray | None = None,
-    sure: BoolArray | None = None,
-) -> MpiCalls:
-    """With the time of each meeting; without `leaves` and `sure` all leave it, and are sure. One that a rank left
-    before another came was none, and is left out."""
-    every = np.ones(len(thread), dtype=np.bool_)
-    leaves, sure = every if leaves is None else leaves, every if sure is None else sure
-    numbers, of = distinct(meeting)
-    came, together = last_to_come(of, len(numbers), begin, np.where(leaves, end, np.iinfo(np.int64).max))
-    kept = together[of]
-    return MpiCalls(thread[kept], begin[kept], end[kept], of[kept], came[of][kept], leaves[kept], sure[kept])
-
-
-def both(first: MpiCalls, second: MpiCalls) -> MpiCalls:
-    """The meetings of both."""
-    moved = replace(second, meeting=second.meeting + 1 + first.meeting.max(initial=-1))
-    return MpiCalls.concatenate([first, moved])
-
-
-def within(calls: MpiCalls, lo: int, hi: int) -> MpiCalls:
-    """The meetings whose calls all begin in [lo, hi), numbered from 0."""
-    inside = (calls.begin >= lo) & (calls.begin < hi)
-    outside = np.unique(calls.meeting[~inside])
-    kept = calls.take(~np.isin(calls.meeting, outside))
-    return replace(kept, meeting=distinct(kept.meeting)[1])
-
+from nsysdiag.replay.work import Work, keyed
 
 DEVICE = 0
 """In place of a thread: the moment is an operation's."""
@@ -283,15 +52,15 @@ class Moments(Rows, frozen=True):
     cause: IntArray
 
     @classmethod
-    def points(cls, time: IntArray, what: What, thread: IntArray) -> Moments:
-        """Moments that end no wait."""
-        none = np.full(len(time), -1)
-        return cls(time, np.full(len(time), what), thread, time, np.full(len(time), NEVER), none)
+    def points(cls, time: IntArray, what: What, thread: IntArray | int) -> Moments:
+        """Moments that end no wait, of one thread or of many."""
+        what_of, owner, never, none = (np.full(len(time), each) for each in (what, thread, NEVER, -1))
+        return cls(time, what_of, owner, time, never, none)
 
     @classmethod
-    def returns(cls, begin: IntArray, end: IntArray, thread: IntArray, released: IntArray, cause: IntArray) -> Moments:
+    def returns(cls, waits: DeviceWaits | Wakes | MpiCalls, released: IntArray, cause: IntArray) -> Moments:
         """The ends of waits."""
-        return cls(end, np.full(len(end), What.RETURN), thread, begin, released, cause)
+        return cls(waits.end, np.full(len(waits), What.RETURN), waits.thread, waits.begin, released, cause)
 
 
 class ThreadActions(Struct, frozen=True):
@@ -354,45 +123,36 @@ def moments_of(
     finished = threads.waited.ended(work)
     in_order = threads.waited.in_order
     some = in_order[finished[in_order] != NEVER]
-    parts = [
-        Moments.points(work.start, What.OPERATION, np.full(len(work), DEVICE)),
-        Moments.points(calls.start[threads.launches], What.LAUNCH, calls.thread[threads.launches].astype(np.int64)),
-        Moments.returns(held.begin, held.end, held.thread, threads.released(work), held.cause),
-        Moments.returns(full.begin, full.end, full.thread, work.start[full.target], full.cause),
-        Moments.returns(woken.begin, woken.end, woken.thread, woken.at, threads.woken_cause),
-        Moments.points(_behind_own_waits(threads), What.WAKE, woken.waker),
-        Moments.points(meetings.time, What.MEETING, np.full(len(meetings.time), DEVICE)),
-        Moments.points(mpi.begin, What.ARRIVAL, mpi.thread),
-        Moments.points(mpi.came[first], What.MEETING, np.full(len(first), DEVICE)),
-        Moments.returns(left.begin, left.end, left.thread, left.came, np.full(len(left), PLACE[HOST_CODE])),
-        Moments.points(finished[some], What.FINISHED, np.full(len(some), DEVICE)),
-        Moments.points(threads.timed.end, What.RETURN, threads.timed.thread),
-    ]
-    parts.append(_borders(threads, calls, begin))
-    every = Moments.concatenate(parts)
+    parts = {
+        "operation": Moments.points(work.start, What.OPERATION, DEVICE),
+        "launch": Moments.points(calls.start[threads.launches], What.LAUNCH, calls.thread[threads.launches]),
+        "held": Moments.returns(held, threads.released(work), held.cause),
+        "full": Moments.returns(full, work.start[full.target], full.cause),
+        "woken": Moments.returns(woken, woken.at, threads.woken_cause),
+        "wake": Moments.points(_behind_own_waits(threads), What.WAKE, woken.waker),
+        "meeting": Moments.points(meetings.time, What.MEETING, DEVICE),
+        "mpi_arrival": Moments.points(mpi.begin, What.ARRIVAL, mpi.thread),
+        "mpi_meeting": Moments.points(mpi.came[first], What.MEETING, DEVICE),
+        "mpi_return": Moments.returns(left, left.came, np.full(len(left), PLACE[HOST_CODE])),
+        "finished": Moments.points(finished[some], What.FINISHED, DEVICE),
+        "timed": Moments.points(threads.timed.end, What.RETURN, threads.timed.thread),
+    }
+    every = Moments.concatenate([*parts.values(), _borders(threads, calls, begin)])
     order = np.lexsort((every.thread, every.what, every.time))
     place = np.empty(len(every), dtype=np.int64)
     place[order] = np.arange(1, len(every) + 1)
-    operation, launch, held_at, full_at, woken_at, wake, meeting, come, met, back, finished_at, timed, _ = np.split(
-        place, np.cumsum([len(part) for part in parts])[:-1]
-    )
-    end = np.where(meetings.of >= 0, np.append(meeting, 0)[meetings.of], operation)
+    at = dict(zip(parts, np.split(place, np.cumsum([len(part) for part in parts.values()])), strict=False))
     of_waits = np.full(len(held), NONE)
-    of_waits[some] = finished_at
-    places = MomentPlaces(
-        operation, launch, held_at, full_at, woken_at, wake, meeting, end, come, met, back, of_waits, timed
-    )
-    return every.take(order), places
+    of_waits[some] = at["finished"]
+    end = np.where(meetings.of >= 0, np.append(at["meeting"], 0)[meetings.of], at["operation"])
+    return every.take(order), MomentPlaces(**{**at, "finished": of_waits, "end": end})
 
 
 def _behind_own_waits(threads: ThreadActions) -> IntArray:
     """When each thread is woken, in ns: by a thread that had a wait of its own until that very time, 1 ns later."""
     woken, own = threads.woken, (threads.held, threads.full, threads.woken)
-    ended = np.unique(np.concatenate([np.stack((each.thread, each.end), axis=1) for each in own]), axis=0)
-    asked = np.stack((woken.waker, woken.at), axis=1)
-    _, code = np.unique(np.concatenate((ended, asked)), axis=0, return_inverse=True)
-    known, code = np.split(code.reshape(-1), [len(ended)])
-    return np.minimum(woken.at + np.isin(code, known), woken.end)
+    asked, *ended = keyed((woken.waker, woken.at), *((each.thread, each.end) for each in own))
+    return np.minimum(woken.at + np.isin(asked, np.concatenate(ended)), woken.end)
 
 
 def _borders(threads: ThreadActions, calls: CallRows, begin: int | None) -> Moments:
@@ -409,4 +169,199 @@ def _borders(threads: ThreadActions, calls: CallRows, begin: int | None) -> Mome
     # A call that launches is a moment of its own.
     earlier = ~np.isin(first, calls.start[threads.launches])
     time = np.concatenate((np.maximum(first, begin)[earlier], last))
-    return Moments.points(time, What.BORDER, np.concatenate((launching[earlier], launching)).astype(np.int64))
+    return Moments.points(time, What.BORDER, np.concatenate((launching[earlier], launching)))
+
+
+# A graph of dependencies: moments that happen a given time after others, at the latest of what they wait for.
+#
+# ```
+# launch call ----> kernel starts ------> wait ends ----> next launch call
+#      \______________________________/      (the later of the two edges into a moment decides)
+# ```
+
+
+@unique
+class EdgeKind(IntEnum):
+    """Why a moment waits for another."""
+
+    PROGRAM = 0  # the next thing that a thread does
+    LAUNCH = 1  # an operation and the call that launched it
+    STREAM = 2  # an operation and the one before it in its stream
+    EVENT = 3  # cudaStreamWaitEvent
+    BARRIER = 4  # the legacy default stream
+    OBSERVED = 5  # the order of operations in which nothing proves a dependency
+    DEVICE_WAIT = 6  # a synchronization or blocking copy, and the operation that it waits for
+    WAKE = 7  # a wait and the thread that ended it
+    SLOT = 8  # a launch call and the full queue that held it
+    MEETING = 9  # a collective and the ranks that take part
+    START = 10  # what began before the replayed time
+    CLASS = 11  # an operation and the one before it in its stream that is of its own kind
+    FINISHED = 12  # what a wait for a device is for besides its target, and one of these operations
+    RELEASED = 13  # a wait for a device, and all that it is for besides its target
+    PASSED = 14  # what such a wait is for besides its target, and the same of the wait before
+    PACED = 15  # the end of a wait that has a time of its own
+    HIDDEN = 16  # the order of streams that wait for events of which the trace does not say what they are for
+    AHEAD = 17  # a wait for a device, and an operation of an earlier step
+    FUNCTION = 18  # an operation or a wait, and the host function before it in its stream
+    POSSIBLE = 19  # what a thread may have to wait for, though it had come before
+
+
+ORIGIN = 0
+"""The moment at which the replayed time begins: it never moves."""
+
+
+NEVER_NS = -(1 << 60)
+"""As the length of an edge: it holds nothing back."""
+
+
+class Edges(Rows, frozen=True):
+    """Edges from the moment `source` to the moment `target`, which is at least `ns` later; `kind` is one of `EdgeKind`.
+    `row` depends on the kind: the operation whose length it is, or an index into a table of host time or of waits; -1
+    for none."""
+
+    source: IntArray
+    target: IntArray
+    ns: IntArray
+    kind: IntArray
+    row: IntArray
+
+    @classmethod
+    def of(
+        cls, source: IntArray | int, target: IntArray, ns: IntArray | int, kind: EdgeKind, row: IntArray | int = -1
+    ) -> Edges:
+        """Edges of one kind; a number stands for that of all."""
+        source, ns, row = (np.full(len(target), each) if isinstance(each, int) else each for each in (source, ns, row))
+        return cls(source, target, ns, np.full(len(target), kind, dtype=np.int8), row)
+
+
+class Slots(Struct, frozen=True):
+    """The edges of a graph, at most two into each node; a moment with more has joining nodes before it.
+
+    `node` is the node of each moment. `source` (two rows) are the nodes that each node waits for, `edge` (two rows)
+    their edges, -1 for an edge to a joining node."""
+
+    node: IntArray
+    source: IntArray
+    edge: IntArray
+
+
+class Graph(Struct, frozen=True, dict=True):
+    """Moments in an order in which every edge goes forward; the first is ORIGIN. `time` is the time of each in ns,
+    `residual` its delay beyond its edges; `asked` is the length of each edge before it was shortened to the recorded
+    time."""
+
+    time: IntArray
+    edges: Edges
+    residual: IntArray
+    asked: IntArray
+
+    @cached_property
+    def slots(self) -> Slots:
+        """Those of the edges; made when the graph is first replayed."""
+        return _slots(len(self.time), self.edges)
+
+    @cached_property
+    def beyond(self) -> IntArray:
+        """By how much each moment is later than its edges asked for, in ns, however little that is."""
+        arrives = np.full(len(self.time), NEVER_NS)
+        np.maximum.at(arrives, self.edges.target, self.time[self.edges.source] + self.asked)
+        arrives[ORIGIN] = self.time[ORIGIN]
+        found: IntArray = np.maximum(self.time - arrives, 0)
+        return found
+
+    def at(self, moments: IntArray, values: Any, other: Any = 0) -> npt.NDArray[Any]:
+        """An array with a value for each moment: `values` at these moments, and `other` at all others."""
+        found = np.full(len(self.time), other)
+        found[moments] = values
+        return found
+
+    def of_rows(self, kind: EdgeKind, rows: BoolArray) -> BoolArray:
+        """The edges of a kind whose `row` is marked in `rows`."""
+        found: BoolArray = self.edges.kind == kind
+        found[found] = rows[self.edges.row[found]]
+        return found
+
+    @classmethod
+    def of(cls, time: IntArray, edges: Edges, little: int = 0) -> Graph:
+        """The graph with these edges. `time` does not descend, and edges go forward; a moment without an edge keeps its
+        distance from the ORIGIN. An edge longer than the recorded time is shortened to it. A moment up to `little` ns
+        later than its edges has no residual: its deciding edges are made longer."""
+        alone = np.flatnonzero(np.bincount(edges.target, minlength=len(time)) == 0)
+        alone = alone[alone != ORIGIN]
+        distance = time[alone] - time[ORIGIN]
+        edges = Edges.concatenate([edges, Edges.of(ORIGIN, alone, distance, EdgeKind.START)])
+        edges = edges.take(np.argsort(edges.target, kind="stable"))
+        slack = time[edges.target] - time[edges.source]
+        wanted = edges.ns
+        edges = replace(edges, ns=np.minimum(wanted, slack))
+        # Every moment but the first has an edge by now, and those of one moment stand together.
+        first = np.flatnonzero(np.append(True, edges.target[1:] != edges.target[:-1]))[: len(time) - 1]
+        asked = np.maximum.reduceat(time[edges.source] + edges.ns, first) if len(first) else time[:0]
+        late = np.append(0, time[1:] - asked)
+        # What is a little late came late by the edge that decided: it moves with that one, and holds no other back.
+        decided = (time[edges.source] + edges.ns + late[edges.target] == time[edges.target]) & (late[edges.target] > 0)
+        decided &= late[edges.target] <= little
+        edges = replace(edges, ns=np.where(decided, edges.ns + late[edges.target], edges.ns))
+        return cls(time, edges, np.where(late <= little, 0, late), wanted)
+
+
+def extended(graph: Graph, more: Edges) -> Graph:
+    """The graph with these edges in addition, shortened to the recorded time."""
+    if not len(more):
+        return graph
+    ns = np.minimum(more.ns, graph.time[more.target] - graph.time[more.source])
+    every = Edges.concatenate([graph.edges, replace(more, ns=ns)])
+    order = np.argsort(every.target, kind="stable")
+    asked = np.concatenate((graph.asked, more.ns))[order]
+    return Graph(graph.time, every.take(order), graph.residual, asked)
+
+
+def _slots(count: int, edges: Edges) -> Slots:
+    """Edges are sorted by target.
+
+    ```
+    edges into a moment   a b c d
+    nodes                 (a b) -> (. c) -> (. d)     the last is the moment itself
+    ```
+    """
+    each = np.bincount(edges.target, minlength=count)
+    joining = np.maximum(each - 2, 0)
+    node = np.arange(count) + np.cumsum(joining)
+    first = np.cumsum(each) - each
+    place = np.arange(len(edges)) - first[edges.target]
+    base = (node - joining)[edges.target]
+    total = count + int(joining.sum())
+    # A joining node, and the moment behind it, wait for the node before them.
+    source = np.tile(np.maximum(np.arange(total) - 1, 0), (2, 1))
+    edge = np.full((2, total), -1)
+    at, column = base + np.maximum(place - 1, 0), np.minimum(place, 1)
+    source[column, at], edge[column, at] = node[edges.source], np.arange(len(edges))
+    # Where there is one edge only, both are the same.
+    single = node[each == 1]
+    source[1, single], edge[1, single] = source[0, single], edge[0, single]
+    source[:, ORIGIN] = ORIGIN
+    return Slots(node, source, edge)
+
+
+def replay(graph: Graph, ns: IntArray | None = None, residual: IntArray | None = None) -> IntArray:
+    """When each moment would be, in ns: with other lengths `ns` of the edges, or other residuals.
+
+    With neither it is when each moment was, exactly. The loop looks at each edge once; two million moments take about a
+    second."""
+    ns = graph.edges.ns if ns is None else ns
+    residual = graph.residual if residual is None else residual
+    slots = graph.slots
+    lengths = np.append(ns, 0)[slots.edge]
+    lengths[:, slots.node] += residual
+    begin = int(graph.time[ORIGIN])
+    times = [begin] * lengths.shape[1]
+    columns = (column[1:].tolist() for column in (*slots.source, *lengths))
+    for at, (one, other, after_one, after_other) in enumerate(zip(*columns, strict=True), 1):
+        first, second = times[one] + after_one, times[other] + after_other
+        times[at] = first if first > second else second
+    return np.array(times, dtype=np.int64)[slots.node]
+
+
+def without(ns: IntArray, dropped: BoolArray) -> IntArray:
+    """Lengths with which the edges that are `dropped` hold nothing back."""
+    return np.where(dropped, NEVER_NS, ns)

@@ -3,7 +3,7 @@ that no finding on a place inside it is about."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -22,14 +22,14 @@ from nsysdiag.causes import BLOCKING_COPY, CAUSES, INPUT_WAIT, PLACE, SYNCHRONIZ
 from nsysdiag.causes.cause import HINTS
 from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.findings.facts import Finding, Joined
-from nsysdiag.replay.behind import time_behind
-from nsysdiag.replay.model import Model
+from nsysdiag.replay.device_waits import DeviceWaits
+from nsysdiag.replay.model import Model, time_behind
 from nsysdiag.replay.transforms import FixScope, of_cause
+from nsysdiag.replay.wakes import Wakes
 
 LATE_RANK = "late_rank"
 Problem = Finding | Joined
 """What a fix is about: a cause, a variant of it, and a place."""
-Where = Callable[[Intervals], BoolArray]
 
 
 def problems_of(finding: Finding) -> list[Problem]:
@@ -72,8 +72,9 @@ def _without_others(
     ```
     """
     mine = (_own(model, path) > 0) & (part.pieces > 0)
-    length = model.pieces.end - model.pieces.start
-    explained = float(length[mine] @ part.pieces[mine]) >= _taken(problem) * (model.stretch.end - model.stretch.begin)
+    length = model.pieces.length
+    taken = problem.share if isinstance(problem, Finding) else 0.0  # of the judged time
+    explained = float(length[mine] @ part.pieces[mine]) >= taken * (model.stretch.end - model.stretch.begin)
     elsewhere = (each for each in rest if each.cause == problem.cause and each.nvtx and each.nvtx[-1] not in path)
     for each in elsewhere if explained and path else ():
         theirs = (_own(model, each.nvtx) > 0) & ~mine
@@ -81,17 +82,11 @@ def _without_others(
     return part
 
 
-def _taken(problem: Problem) -> float:
-    """The share of the judged time that a problem takes."""
-    return problem.share if isinstance(problem, Finding) else 0.0
-
-
 def _own(model: Model, path: list[str]) -> FloatArray:
     """How much of each piece of host time is of a launching thread in `path`, 0 to 1: it may begin before the range."""
     own: BoolArray = np.isin(model.program.thread[model.pieces.owner], model.launching)
     inside = model.pieces.inside(_ranges_of(model, path)) if path else np.ones(len(own))
-    found: FloatArray = np.where(own, inside, 0.0)
-    return found
+    return np.where(own, inside, 0.0)
 
 
 def _is_inside(other: Problem, problem: Problem, path: list[str]) -> bool:
@@ -113,15 +108,20 @@ def _part(model: Model, problem: Problem, path: list[str]) -> FixScope:
     """How much of each piece of host time and which waits are of a problem's cause and variant, inside `path`: what
     launching threads do there, and what others do that they wait for. What loading workers do is no part of it, as
     that is charged to the wait for input."""
-    where, threads = _inside(model, path), model.threads
-    woken = where(model.on_axis(threads.woken.thread, threads.woken.begin, threads.woken.end))
+    threads, inside = model.threads, _ranges_of(model, path) if path else None
+
+    def begins_inside(waits: Wakes | DeviceWaits) -> BoolArray:
+        spans = model.on_axis_of(waits)
+        return np.ones(len(spans), dtype=np.bool_) if inside is None else contains(inside, spans.start)
+
+    woken = begins_inside(threads.woken)
     loads = (threads.woken.loader > 0) & (problem.cause != INPUT_WAIT)
     # Time in which others hold the interpreter lock is charged to the wait for it, whatever they do.
     behind = time_behind(model, woken & (threads.woken.interpreter == 0) & ~loads, ~loads)
     part = FixScope(
         pieces=np.maximum(_own(model, path), model.pieces.inside(behind)),
-        held=where(model.on_axis(threads.held.thread, threads.held.begin, threads.held.end)),
-        full=where(model.on_axis(threads.full.thread, threads.full.begin, threads.full.end)),
+        held=begins_inside(threads.held),
+        full=begins_inside(threads.full),
         woken=woken,
     )
     # Time inside MPI calls is charged to communication, whatever its cause.
@@ -132,15 +132,6 @@ def _part(model: Model, problem: Problem, path: list[str]) -> FixScope:
         part.pieces[_variants_of_pieces(model, problem.cause) != place] = 0
         part.held[(threads.held.cause != PLACE[SLEEP.id]) & (_variants_of_waits(model, problem.cause) != place)] = False
     return part
-
-
-def _inside(model: Model, path: list[str]) -> Where:
-    """Which stretches of the thread axis begin inside ranges with the innermost name of a path; all, where it is
-    empty."""
-    if not path:
-        return lambda spans: np.ones(len(spans), dtype=np.bool_)
-    inside = _ranges_of(model, path)
-    return lambda spans: contains(inside, spans.start)
 
 
 def _ranges_of(model: Model, path: list[str]) -> Intervals:
@@ -179,7 +170,7 @@ def _after_copies(model: Model) -> IntArray:
     """The place in HINTS of waits for a device that come right after such a copy; 0 for others."""
     host, held = model.host.host, model.threads.held
     calls = host.api.take(host.api.outermost)
-    spans = model.on_axis(held.thread, held.begin, held.end)
+    spans = model.on_axis_of(held)
     before = nearest_before(calls.spans.start, spans.start - 1)
     row = np.maximum(before, 0)
     if len(calls) == 0:

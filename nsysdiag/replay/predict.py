@@ -3,82 +3,49 @@
 from __future__ import annotations
 
 import difflib
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from nsysdiag.arrays.groups import summed
 from nsysdiag.causes import PLACE
 from nsysdiag.diagnosis.facts import LIKELY_BELOW, REPLAY, Predicted
-from nsysdiag.events.identity import process_of
-from nsysdiag.events.rows import distinct_values
+from nsysdiag.fields import TextKind
 from nsysdiag.findings.facts import Finding
 from nsysdiag.messages import UsageError
-from nsysdiag.replay.bounds import BoundCase, bounds_of, computing, spread_of_mean
+from nsysdiag.phrases import finished
+from nsysdiag.record import Record, rewritten
+from nsysdiag.replay.bounds import Prediction, prediction_of
 from nsysdiag.replay.changes import Changes, View
-from nsysdiag.replay.edges import NEVER_NS, EdgeKind, Edges, replay
-from nsysdiag.replay.facts import Identity, Saving, Transform
+from nsysdiag.replay.facts import (
+    CAVEAT,
+    KIND,
+    WHATIF_SCHEMA_VERSION,
+    CauseChange,
+    Identity,
+    Per,
+    Saving,
+    Transform,
+    WhatIf,
+    WhatIfDevice,
+)
 from nsysdiag.replay.fixes import apply_fix, may_differ, taken_out
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.reshaped import with_edges
+from nsysdiag.replay.moments import NEVER_NS, EdgeKind, Edges, replay
+from nsysdiag.replay.reshaped import mostly_read, with_edges
 from nsysdiag.replay.run import Run, as_run, four_parts, run_of, step_idle
-from nsysdiag.replay.step_work import StepWork
+from nsysdiag.replay.sources import of_unknown_sources
 from nsysdiag.replay.transforms import MOST_NEAR, SHAPES, apply, edges_of, handed_over_ns
-from nsysdiag.report import Outlook
+from nsysdiag.report import Outlook, Report
 
 MOST_ERROR = 0.02
 """Of the length: a model that is further off predicts nothing."""
 MOST_OUTLIVED = 0.2
 """Of the replayed time: a model with synchronizations that outlast what they are known to wait for by more predicts
 nothing."""
-MOST_APART = 0.25
-"""Of the length: a prediction whose bounds are further apart says only that it cannot tell."""
-
-UNPROVEN = "Most of the idle time has no evidence of what the host did: that may take the time as well."
-
-
-class Prediction(Struct, frozen=True):
-    """The length of a step or of the window as it was, as predicted with `changes`, and the bounds of that, in ns.
-    `why` says why the bounds are apart, `shorter` why it may be shortest. `entangled`: more may be saved than the fixed
-    part takes. Where processes run at once on a GPU, more may run at once; where ranks wait for each other, one may
-    hold up another."""
-
-    changes: Changes
-    now: Run
-    run: Run
-    low_ns: int
-    high_ns: int
-    why: Sequence[str] = ()
-    entangled: bool = False
-    shorter: str = ""
-
-    @property
-    def cannot_tell(self) -> bool:
-        """Whether the bounds are too far apart for the predicted length to say anything."""
-        return self.high_ns - self.low_ns > MOST_APART * self.now.ns
-
-    def saving(self, most: float, taken_ns: int | None = None) -> Prediction:
-        """The same, but no more than this share is saved; what is entangled may save more. Kernels in several streams
-        of one process may run at the same time then, where they did not; those of several take turns. Nor is more saved
-        than `taken_ns`, if it is given. The share is of all judged time: where others work on the device, too, it is
-        none of the steps, and the replayed steps may differ from the rest by their spread."""
-        model = self.changes.model
-        if (model.step_work < StepWork.OWN).any() and taken_ns is None:
-            return self
-        least = math.ceil((1 - most) * self.now.ns)
-        if len(distinct_values(process_of(model.launched_by))) == 1:
-            least -= max(round(computing(model, self.now) - computing(model, self.run)), 0)
-        least = least if taken_ns is None else max(least, self.now.ns - taken_ns)
-        run = replace(self.run, longer=max(least - self.run.ns, 0))
-        differs = spread_of_mean(self.now.steps, self.run.steps // self.run.each) if self.now.count > 1 else 0.0
-        low_ns = min(self.low_ns, run.ns) if self.entangled else max(self.low_ns, least - round(differs))
-        return replace(self, run=run, low_ns=low_ns, high_ns=max(self.high_ns, least))
-
-    def unproven(self) -> Prediction:
-        """The same, but nothing may be saved: what the host did around it has no evidence, and may take the time."""
-        return replace(self, high_ns=max(self.high_ns, self.now.ns), why=[*self.why, UNPROVEN])
 
 
 def identity_of(model: Model) -> Identity:
@@ -98,16 +65,11 @@ def identity_of(model: Model) -> Identity:
     return Identity(exact=exact, length_error=round(abs(eager.ns - now.ns) / max(now.ns, 1), 6))
 
 
-def too_far(identity: Identity) -> str:
-    """Why a model predicts nothing."""
-    error, most = f"{100 * identity.length_error:.1f}%", f"{100 * MOST_ERROR:.0f}%"
-    return f"the model is {error} off the recorded length with nothing changed; more than {most} is too much"
-
-
 def reason_against(model: Model, identity: Identity) -> str:
     """Why a model predicts nothing; empty where it does."""
     if identity.length_error > MOST_ERROR:
-        return too_far(identity)
+        error, most = f"{100 * identity.length_error:.1f}%", f"{100 * MOST_ERROR:.0f}%"
+        return f"the model is {error} off the recorded length with nothing changed; more than {most} is too much"
     if model.outlived.share > MOST_OUTLIVED:
         longer = f"{100 * model.outlived.share:.0f}% of the time"
         return f"for {longer} synchronizations wait for something that is not in the trace"
@@ -132,7 +94,7 @@ def predict(
                 apply(changes, transform)
             else:
                 _fix(changes, transform.of, known)
-    made = prediction_of(likely, identity, others)
+    made = prediction_of(likely, identity.length_error, others)
     alone = len(transforms) == 1 and (transforms[0].option, transforms[0].of) == ("overlap", "copies")
     most = handed_over_ns(model) if alone else None
     return made if most is None else made.saving(1.0, most)
@@ -146,14 +108,6 @@ def _fix(changes: Changes, finding: str, findings: Mapping[str, Finding]) -> Non
         raise UsageError(
             f"the fix of finding '{finding}' cannot be replayed: {reason}", hint="the report has a bound instead"
         )
-
-
-def prediction_of(changes: Changes, identity: Identity, others: Sequence[Changes] = ()) -> Prediction:
-    """The prediction of changes. The lengths of the same changes made in other ways (`others`) are bounds, too."""
-    case = BoundCase.of(changes, others)
-    found = bounds_of(case, identity.length_error)
-    bounds = (found.low_ns, found.high_ns, found.why, found.entangled, found.shorter)
-    return Prediction(changes, case.now, case.run, *bounds)
 
 
 # What each finding would bring, the findings that pay together, and what stays when nothing but the GPUs is left.
@@ -248,7 +202,7 @@ def predicted(
         for finding in findings:
             if reason := apply_fix(changes, finding, among):
                 return reason
-    return prediction_of(likely, identity, others)
+    return prediction_of(likely, identity.length_error, others)
 
 
 def _waits_before_mpi(model: Model, finding: Finding) -> bool:
@@ -296,3 +250,137 @@ def floor_of(model: Model, findings: Sequence[Finding]) -> Run:
     for waits in (changes.held, changes.full, changes.woken):
         waits[:] = False
     return min(run_of(changes), run_of(Changes.none(model)), key=lambda run: run.ns)
+
+
+# A prediction as a record.
+
+# A prediction with what the report of its trace says: titles of findings, causes, settings, and names in sentences.
+
+
+def complete(made: WhatIf, report: Report) -> WhatIf:
+    """The prediction as it is saved. Its sentences may hold names that know what they are names of."""
+    titles = {finding.id: finding.title for finding in report.findings}
+    models = {device.key: device.name for device in report.devices}
+    whole = replace(
+        made,
+        devices=[replace(each, name=models.get(each.key, each.name)) for each in made.devices],
+        savings=[replace(each, title=each.title or titles.get(each.finding or "", "")) for each in made.savings],
+        causes=report.causes,
+        settings=report.settings,
+    )
+    known = report.phrases.typed() if report.phrases is not None else {}
+
+    def visit(_text: TextKind, _record: Record, value: Any) -> Any:
+        if isinstance(value, list):
+            return [known.get(each, each) for each in value]
+        return known.get(value, value) if isinstance(value, str) else value
+
+    return finished(rewritten(whole, visit))
+
+
+IN_MPI = "MPI calls take as long as recorded: this trace does not show whether other ranks would be faster."
+OUTSIDE = (
+    "Input from outside of the trace is predicted as if it was always there. What makes it late is not known, so the "
+    "least that is saved is nothing."
+)
+READING = "The workers mostly read: more of them help only if the storage can serve more."
+
+
+def refused(report: Report, transforms: Sequence[Transform], reason: str, identity: Identity | None = None) -> WhatIf:
+    """No prediction, and why."""
+    judged = [phase.steps for phase in report.phases if phase.judged and phase.steps is not None]
+    steps = next((each for each in judged if each.of_the_program), None)
+    now = steps.average_ns if steps else max((each.window_ns for each in report.devices), default=0)
+    unchanged = _unchanged(report, transforms, identity, now, "step" if steps else "window")
+    return complete(replace(unchanged, refused=reason), report)
+
+
+def _unchanged(
+    report: Report, transforms: Sequence[Transform], identity: Identity | None, now_ns: int, per: Per
+) -> WhatIf:
+    """The record if nothing is predicted."""
+    return WhatIf(
+        schema_version=WHATIF_SCHEMA_VERSION,
+        kind=KIND,
+        tool=report.tool,
+        trace=report.trace,
+        per=per,
+        steps=0,
+        now_ns=now_ns,
+        predicted_ns=now_ns,
+        low_ns=now_ns,
+        high_ns=now_ns,
+        identity=identity,
+        refused=None,
+        transforms=list(transforms),
+        devices=[],
+        waterfall=[],
+        savings=[],
+    )
+
+
+def answered(
+    report: Report, model: Model, transforms: Sequence[Transform], identity: Identity, told: Told | None = None
+) -> WhatIf:
+    """The prediction of some transforms; of none, what each finding would bring. What the report was `told` of a
+    finding is said again. Raises UsageError where one matches nothing."""
+    told = told or {}
+    known = told.get(transforms[0].of) if [each.option for each in transforms] == ["finding"] else None
+    findings = {each.id: each for each in report.findings}
+    found = known if isinstance(known, Prediction) else predict(model, transforms, identity, findings)
+    stretch = model.stretch
+    shown = {each.key for each in report.devices}
+    numbers = [number for number in model.devices if model.names.keys[number] in shown]
+    now = idle_of(Changes.none(model), found.now, numbers)
+    then = now if not transforms else idle_of(found.changes, found.run, numbers)
+    made = replace(
+        _unchanged(report, transforms, identity, found.now.ns, stretch.per),
+        steps=stretch.count if stretch.stepwise else 0,
+        devices=_devices(model, found, now, then),
+        waterfall=_waterfall(now, then),
+        floor_ns=floor_of(model, report.findings).ns,
+        paced_ns=model.threads.timed.pace(stretch) or None,
+        caveats=[
+            CAVEAT,
+            *([IN_MPI] if len(model.host.host.mpi) else []),
+            *([OUTSIDE] if (found.changes.unknown & of_unknown_sources(model)).any() else []),
+            *([READING] if any(each.option == "workers" for each in transforms) and mostly_read(model) else []),
+        ],
+    )
+    if not transforms:
+        return complete(replace(made, savings=savings_of(model, report.findings, identity, told)), report)
+    made = replace(made, predicted_ns=found.run.ns, low_ns=found.low_ns, high_ns=found.high_ns)
+    return complete(replace(made, cannot_tell=found.cannot_tell, reasons=list(found.why)), report)
+
+
+Idle = dict[int, dict[str, int]]
+"""Idle time by cause, by the number of the device; of a step or of the window, in ns."""
+
+
+def idle_of(changes: Changes, run: Run, devices: Iterable[int]) -> Idle:
+    """The idle time of `devices` (numbers) by cause, in a step (a mean over the counted steps) or in the window."""
+    return {device: step_idle(changes, run, device) for device in devices}
+
+
+def _waterfall(now: Idle, then: Idle) -> list[CauseChange]:
+    """By how much each cause changes, the largest change first."""
+    before, after = summed(now.values()), summed(then.values())
+    rows = [
+        CauseChange(cause=each, from_ns=before.get(each, 0), to_ns=after.get(each, 0)) for each in {**before, **after}
+    ]
+    return sorted(rows, key=lambda each: (-abs(each.from_ns - each.to_ns), each.cause))
+
+
+def _devices(model: Model, found: Prediction, now: Idle, then: Idle) -> list[WhatIfDevice]:
+    return [
+        WhatIfDevice(
+            key=model.names.keys[number],
+            now_ns=found.now.ns,
+            predicted_ns=found.run.ns,
+            now=four_parts(model, found.now, number),
+            predicted=four_parts(model, found.run, number),
+            ledger=then[number],
+            ledger_now=now[number],
+        )
+        for number in now
+    ]

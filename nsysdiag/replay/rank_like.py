@@ -6,11 +6,11 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, union
 from nsysdiag.events.rows import distinct
+from nsysdiag.replay.beside import REGULAR
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.pacing import NORMAL
-from nsysdiag.replay.step_work import REGULAR
-from nsysdiag.replay.work import Class
+from nsysdiag.replay.work import Class, row_of
 
 LATE = 1.02
 """Times the median of all ranks: one that takes longer over all steps is late."""
@@ -36,12 +36,13 @@ def _shorten_host(changes: Changes) -> None:
     """The host time of the threads that launch on a device, except for calls of MPI, in which they wait for other
     ranks; and what they wait for other threads."""
     model, pieces = changes.model, changes.model.pieces
-    device = np.where(pieces.inside(union(model.host.host.mpi.spans)) > 0, -1, _device_of_piece(model))
+    owner = _device_of_thread(model, model.program.thread)[pieces.owner]
+    device = np.where(pieces.inside(union(model.host.host.mpi.spans)) > 0, -1, owner)
     step = _step_of(model, device, model.host.host.axis.time(pieces.start))
     part = (
         np.zeros(len(pieces), dtype=np.int64) if changes.view == View.LEAST else _launches_before(model, device, step)
     )
-    changes.time[:] *= _factors(model, device, step, part, pieces.end - pieces.start)
+    changes.time[:] *= _factors(model, device, step, part, pieces.length)
     _take_out_waits(changes)
 
 
@@ -95,8 +96,7 @@ def _median_rank(ns: FloatArray) -> FloatArray:
     """The times in each step (the last axis) of the rank (the first axis) that is the median over all; of two the
     other rank. What is usual in a step alone would vary less than any rank does."""
     order = np.argsort(ns.sum(axis=-1), axis=0)[(len(ns) - 1) // 2]
-    found: FloatArray = np.take_along_axis(ns, order[None, :, None], axis=0)
-    return found
+    return np.take_along_axis(ns, order[None, :, None], axis=0)
 
 
 def _late(ns: FloatArray) -> BoolArray:
@@ -145,7 +145,7 @@ def _kernels_before(model: Model, device: IntArray, step: IntArray) -> IntArray:
 
 def _step_of(model: Model, device: IntArray, time: IntArray) -> IntArray:
     """The step of the rank of a device at each time, counted from 1; of what belongs to none (-1), that of all."""
-    step = np.searchsorted(model.stretch.borders, time, side="right")
+    step = model.stretch.step(time) + 1
     for each, borders in zip(model.devices, _borders(model), strict=True):
         mine = device == each
         step[mine] = np.searchsorted(borders, time[mine], side="right")
@@ -221,14 +221,7 @@ def _device_of_thread(model: Model, thread: IntArray) -> IntArray:
     """The device that a thread launches most on, -1 for one that launches nothing."""
     calls, rows = model.host.host.api_calls.rows, np.flatnonzero(model.work.launch >= 0)
     launching = calls.thread[model.work.launch[rows]]
-    threads = np.unique(launching)
-    if len(threads) == 0:
-        return np.full(len(thread), -1)
+    threads, place = distinct(launching)
     count = np.zeros((len(threads), len(model.names.keys)), dtype=np.int64)
-    np.add.at(count, (np.searchsorted(threads, launching), model.work.device[rows]), 1)
-    at = np.minimum(np.searchsorted(threads, thread), len(threads) - 1)
-    return np.where(threads[at] == thread, count.argmax(axis=1)[at], -1)
-
-
-def _device_of_piece(model: Model) -> IntArray:
-    return _device_of_thread(model, model.program.thread)[model.pieces.owner]
+    np.add.at(count, (place, model.work.device[rows]), 1)
+    return np.append(count.argmax(axis=1), -1)[row_of(thread, threads)]

@@ -14,14 +14,13 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.causes import BLOCKING_COPY, PLACE, SYNCHRONIZATION, input_output
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import distinct, previous_on_stream
-from nsysdiag.replay.behind import loaders
 from nsysdiag.replay.changes import Changes, View
-from nsysdiag.replay.edges import EdgeKind, Edges, extended
 from nsysdiag.replay.entangled import dependent
 from nsysdiag.replay.model import WAITS, Model
+from nsysdiag.replay.moments import EdgeKind, Edges, extended
 from nsysdiag.replay.sources import of_unknown_sources
-from nsysdiag.replay.stretch import first_border
-from nsysdiag.replay.work import Class
+from nsysdiag.replay.wakes import loaders
+from nsysdiag.replay.work import Class, first_border, keyed
 
 ON_DEMAND = 0.05
 """Of the time of workers: if they wait for others for longer, they load what is asked for, and more of them may have
@@ -75,25 +74,19 @@ def _apart(model: Model, one: IntArray, other: IntArray) -> BoolArray:
     """Whether two launches are of two threads or steps, or the thread waited for a device between them."""
     work, calls = model.work, model.host.host.api_calls.rows
     thread = calls.thread[work.launch[one]]
-    apart: BoolArray = thread != calls.thread[work.launch[other]]
+    apart = thread != calls.thread[work.launch[other]]
     apart |= step_of(model)[one] != step_of(model)[other]
     held = model.threads.held
-    _, place = distinct(np.concatenate((held.thread, thread)))
-    moments, rank = distinct(np.concatenate((held.begin, work.issued[one], work.issued[other])))
-    width, count = max(len(moments), 1), len(held)
-    waits = np.sort(joint(place[:count], rank[:count], width))
-    first, last = rank[count : count + len(one)], rank[count + len(one) :]
-    of = place[count:]
-    apart |= np.searchsorted(waits, joint(of, first, width)) < np.searchsorted(waits, joint(of, last, width))
-    return apart
+    waits, first, last = keyed((held.thread, held.begin), (thread, work.issued[one]), (thread, work.issued[other]))
+    waits = np.sort(waits)
+    found: BoolArray = apart | (np.searchsorted(waits, first) < np.searchsorted(waits, last))
+    return found
 
 
 def _at_once(changes: Changes, mine: IntArray) -> None:
     """These operations start when the one before them in their stream ends, whatever else they waited for."""
     model, edges = changes.model, changes.model.graph.edges
-    at = np.zeros(len(model.graph.time), dtype=np.bool_)
-    at[model.places.operation[mine]] = True
-    into = at[edges.target]
+    into = model.graph.at(model.places.operation[mine], True, False)[edges.target]
     order = into & (edges.kind == EdgeKind.STREAM)
     changes.dropped[into & ~order & ~np.isin(edges.kind, (EdgeKind.EVENT, EdgeKind.BARRIER))] = True
     changes.more[order] -= np.maximum(edges.ns[order] - model.length[edges.row[order]], 0)
@@ -108,9 +101,7 @@ def _launched_last(changes: Changes, group: IntArray, joins: BoolArray) -> None:
     last = np.zeros(len(group), dtype=np.int64)
     np.maximum.at(last, group, np.arange(len(group)))
     ends = np.unique(last[group[joins]])
-    of = np.full(len(model.graph.time), -1)
-    of[model.places.operation[ends]] = ends
-    row = of[edges.target]
+    row = model.graph.at(model.places.operation[ends], ends, -1)[edges.target]
     launches = np.flatnonzero((edges.kind == EdgeKind.LAUNCH) & (row >= 0))
     changes.dropped[launches] = False
     changes.more[launches] += total[group[row[launches]]] - changes.length[row[launches]]
@@ -127,7 +118,7 @@ def _nothing_between(changes: Changes, one: IntArray, other: IntArray) -> None:
 
 def step_of(model: Model) -> IntArray:
     """The step of each operation, counted from 0; -1 before the first."""
-    return np.searchsorted(model.stretch.borders, model.work.start, side="right") - 1
+    return model.stretch.step(model.work.start)
 
 
 def batch(changes: Changes, count: int) -> bool:
@@ -205,7 +196,7 @@ def workers(changes: Changes, count: int) -> bool:
     pieces = mine[model.pieces.owner]
     unknown = np.isin(model.pieces.cause, WAITS) & ~pieces
     known = int((woken.end - woken.begin)[(woken.loader > 0) & ~np.isin(woken.thread, loading)].sum())
-    if not len(loading) or count < 1 or (model.pieces.end - model.pieces.start)[unknown].sum() > known:
+    if not len(loading) or count < 1 or model.pieces.length[unknown].sum() > known:
         return False
     factor = len(loading) / count
     if len(loading) == len(idle) and changes.view != View.LIKELY:  # any of them may be a stage behind the workers
@@ -231,7 +222,7 @@ def workers(changes: Changes, count: int) -> bool:
 def mostly_read(model: Model) -> bool:
     """Whether threads that load data wait for files for more time than they do anything else."""
     mine = np.isin(model.program.thread[model.pieces.owner], loaders(model.threads.woken))
-    ns = (model.pieces.end - model.pieces.start)[mine]
+    ns = model.pieces.length[mine]
     return 2 * int(ns[model.pieces.cause[mine] == PLACE[input_output.IO_WAIT.id]].sum()) > int(ns.sum())
 
 
@@ -241,7 +232,7 @@ def _waits_for_others(changes: Changes, threads: IntArray) -> float:
     woken, program, pieces = model.threads.woken, model.program, model.pieces
     waits = np.isin(woken.thread, threads) & ~np.isin(woken.waker, threads)
     unknown = np.isin(program.thread, threads)[pieces.owner] & dependent(model)
-    waited = int((woken.end - woken.begin)[waits].sum() + (pieces.end - pieces.start)[unknown].sum())
+    waited = int((woken.end - woken.begin)[waits].sum() + pieces.length[unknown].sum())
     worked = int((program.end - program.start)[np.isin(program.thread, threads)].sum())
     return waited / max(waited + worked, 1)
 
@@ -267,7 +258,7 @@ def order_apart(model: Model, chosen: BoolArray) -> Edges:
 def _lag(model: Model, waits: IntArray) -> IntArray:
     """In what time each of these waits for a device returns, in ns."""
     row = model.program_into[model.places.held[waits]]
-    return np.where(row >= 0, np.append(model.program.lag, 0)[row], 0)
+    return np.append(model.program.lag, 0)[row]
 
 
 def _last_of_the_other(stream: IntArray, chosen: BoolArray) -> IntArray:
@@ -290,10 +281,8 @@ def leave_order(changes: Changes, chosen: BoolArray) -> bool:
     model, edges = changes.model, changes.model.graph.edges
     if changes.view == View.LEAST:
         return bool(chosen.any())
-    target = np.full(len(model.graph.time), -1)
-    target[model.places.operation] = np.arange(len(model.work))
     rows = np.flatnonzero((edges.kind == EdgeKind.STREAM) & (edges.row >= 0))
-    apart = chosen[edges.row[rows]] != chosen[target[edges.target[rows]]]
+    apart = chosen[edges.row[rows]] != chosen[model.operation_at[edges.target[rows]]]
     changes.dropped[rows[apart]] = True
     return bool(chosen.any())
 
@@ -341,8 +330,6 @@ def ahead(changes: Changes) -> bool:
     changes.held[gone] = changes.others[gone] = False
     changes.cost[np.isin(model.work.launch, model.threads.held.call[gone])] = 0
     if changes.view == View.LEAST:
-        kept = np.zeros(len(model.graph.time), dtype=np.bool_)
-        kept[model.places.held[~gone]] = True
-        edges = model.graph.edges
+        edges, kept = model.graph.edges, model.graph.at(model.places.held[~gone], True, False)
         changes.dropped[(edges.kind == EdgeKind.AHEAD) & kept[edges.target]] = True
     return bool(_holding(model, doubted=True).any())

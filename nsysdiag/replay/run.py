@@ -8,20 +8,19 @@ from itertools import accumulate, pairwise
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.claim import Owned, within
 from nsysdiag.arrays.groups import sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, complement, intersect, subtract, union
 from nsysdiag.causes import CAUSES, EVENT_WAIT, FALLBACK, LAUNCH_LATENCY, PLACE
 from nsysdiag.causes.device_side import DEVICE_STALL, DISPATCH
 from nsysdiag.causes.streams import HOST_FUNCTION, STREAM_BARRIER
 from nsysdiag.events.rows import ThreadAxis
+from nsysdiag.replay.beside import StepWork
 from nsysdiag.replay.changes import Changes
-from nsysdiag.replay.edges import EdgeKind, Graph, replay
 from nsysdiag.replay.facts import FourParts
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.step_work import StepWork
-from nsysdiag.replay.stretch import first_border
-from nsysdiag.replay.work import Class
+from nsysdiag.replay.moments import EdgeKind, Graph, replay
+from nsysdiag.replay.work import Class, first_border
 
 LEAST_WORK = 0.05
 """Of the busiest device's work: the steps of one with less say nothing."""
@@ -61,17 +60,9 @@ class Run(Struct, frozen=True):
         return round(float(self.steps.mean()) / self.each) + self.longer
 
 
-def run_of(
-    changes: Changes,
-    *,
-    proven: bool = False,
-    observed: bool = True,
-    pinned: bool = False,
-    brief: bool = False,
-    possible: bool = False,
-) -> Run:
-    """Replay a model with changes."""
-    ns, residual = changes.edges(proven=proven, observed=observed, pinned=pinned, brief=brief, possible=possible)
+def run_of(changes: Changes, **assumed: bool) -> Run:
+    """Replay a model with changes, and with what is `assumed` of edges: see `Changes.edges`."""
+    ns, residual = changes.edges(**assumed)
     first, each = changes.counted.tolist()
     return as_run(changes.model, replay(changes.model.graph, ns, residual), changes.length, first, each)
 
@@ -95,11 +86,11 @@ def borders_of(
         return whole
     inside &= model.step_work >= least
     busy = np.bincount(work.device, work.length * inside)
-    step = np.searchsorted(stretch.borders, work.start, side="right") - 1
+    step = stretch.step(work.start)
     found: list[IntArray] = []
     for device in np.flatnonzero(busy >= LEAST_WORK * busy.max()).tolist():
         mine = np.flatnonzero(inside & (work.device == device))
-        done = np.full(len(stretch.borders) - 1, start[mine].min(initial=whole[0]))
+        done = np.full(stretch.count, start[mine].min(initial=whole[0]))
         np.maximum.at(done, step[mine], end[mine])
         borders = np.maximum.accumulate(done)
         found.append(borders[first_border(len(borders)) if first < 0 else first :: each])
@@ -202,7 +193,7 @@ class ReplayedThreads(Struct, frozen=True):
         row = np.flatnonzero(rank >= 0)
         begin = rank[row] * self.stride - self.origin
         asked = Owned.of(Intervals(begin + time.start[row], begin + time.end[row]), row)
-        told, _, source = claim(asked, self.spans)
+        told, source = within(asked, self.spans)
         return told.owner, self.cause[source], told.spans.end - told.spans.start
 
 
@@ -216,7 +207,7 @@ def timelines(changes: Changes, times: IntArray) -> ReplayedThreads:
     begin[edges.row[mine]], until[edges.row[mine]] = times[edges.source[mine]], times[edges.target[mine]]
     order = model.pieces_in_order
     owner = pieces.owner[order]
-    kept = np.round((pieces.end - pieces.start) * changes.time).astype(np.int64)[order]
+    kept = np.round(pieces.length * changes.time).astype(np.int64)[order]
     done = np.cumsum(kept)
     first = np.append(True, owner[1:] != owner[:-1])[: len(owner)]
     base = np.maximum.accumulate(np.where(first, done - kept, 0)) if len(owner) else done

@@ -11,18 +11,21 @@ from __future__ import annotations
 import re
 
 import numpy as np
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, coverage, union
 from nsysdiag.causes import BLOCKED, PLACE
 from nsysdiag.causes.input_output import IO_WAIT
 from nsysdiag.causes.thread_waits import SLEEP
-from nsysdiag.events.rows import distinct
+from nsysdiag.events.calls import named_like
+from nsysdiag.events.identity import process_of
+from nsysdiag.events.rows import NamedRows, distinct
+from nsysdiag.kernels.communication import steady_sends
+from nsysdiag.replay.beside import StepWork, answered
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.pacing import LEAST_PART, MANY, MESSAGES, RETURN_NS, WAITED_NS
-from nsysdiag.replay.step_work import StepWork
-from nsysdiag.replay.wakes import LOCKS
-from nsysdiag.wakeups.waits import Ends, ends_of, is_timed
+from nsysdiag.replay.work import LEAST_ERROR
 
 SOME, FEWEST = 0.1, 3
 """Of the steps, and how many: waits in fewer come by chance, as those of a program that writes a log now and then."""
@@ -58,7 +61,7 @@ def source_may_limit(changes: Changes) -> bool:
     launching = np.isin(model.program.thread, model.launched_by[model.step_work == StepWork.OWN])[pieces.owner]
     blocked = (pieces.cause == PLACE[BLOCKED]) & unknown & launching & (changes.time >= 1)
     # Who sleeps until a time that has come returns at once, or as soon as it is woken.
-    length = pieces.end - pieces.start
+    length = pieces.length
     late = (asleep & (length < WAITED_NS)) | (blocked & (length < RETURN_NS))
     soon = late | (length < LEAST_PART * (stretch.end - stretch.begin) / stretch.count)
     if _ahead(model, kind, soon, np.flatnonzero(asked | late)):
@@ -70,8 +73,8 @@ def source_may_limit(changes: Changes) -> bool:
 
 def of_devices(model: Model) -> BoolArray:
     """Which pieces of host time wait for a device that may be ready at equal distances of time, as a screen is."""
-    waits: BoolArray = model.in_calls(_DEVICES) & (model.pieces.cause == PLACE[IO_WAIT.id]) & _unknown(model)
-    return waits
+    found: BoolArray = model.in_calls(_DEVICES) & (model.pieces.cause == PLACE[IO_WAIT.id]) & _unknown(model)
+    return found
 
 
 def _timer_posts(model: Model, rows: IntArray) -> bool:
@@ -81,10 +84,7 @@ def _timer_posts(model: Model, rows: IntArray) -> bool:
     least = max(SOME * stretch.count, FEWEST)
     if model.beside.naps < least:
         return False
-    names = model.named.calls
-    signalled = np.isin(ends_of(names), (Ends.SIGNAL, Ends.RELEASE)) & (is_timed(names) == 0)
-    signalled &= np.array([LOCKS.fullmatch(each) is None for each in names], dtype=np.bool_)
-    takes = np.append(signalled, False)[pieces.call[rows]] & ((pieces.end - pieces.start)[rows] < WAITED_NS)
+    takes = np.append(answered(model.named.calls), False)[pieces.call[rows]] & (pieces.length[rows] < WAITED_NS)
     return len(np.unique(_step(model, rows[takes]))) >= least
 
 
@@ -93,7 +93,7 @@ def _at_times(model: Model, kind: IntArray, rows: IntArray) -> bool:
     have been too late for what came. `rows` are the pieces in which one waits, or is asleep."""
     pieces, stretch = model.pieces, model.stretch
     number = distinct(kind[rows])[1]
-    waited = (pieces.end - pieces.start)[rows] >= WAITED_NS
+    waited = pieces.length[rows] >= WAITED_NS
     steps = _steps(model, number[waited], rows[waited])
     return bool(((steps >= max(SOME * stretch.count, FEWEST)) & (2 * steps < stretch.count)).any())
 
@@ -108,8 +108,8 @@ def _others_send(model: Model, beside: int = 0) -> BoolArray:
     sender, number = distinct(lane[sending])
     steps = np.append(_steps(model, number, sending), none) if len(sending) else none
     own = np.where(np.isin(lane, sender), np.searchsorted(sender, lane), -1)
-    sent: BoolArray = beside + steps.sum() - steps[own] >= MANY * model.stretch.count
-    return sent
+    found: BoolArray = beside + steps.sum() - steps[own] >= MANY * model.stretch.count
+    return found
 
 
 def answers(model: Model) -> BoolArray:
@@ -141,11 +141,8 @@ def _itself_sends(model: Model) -> BoolArray:
 
 def _unknown(model: Model) -> BoolArray:
     """Which pieces no recorded thread ended. Within a CUDA call it is the driver that asks its device."""
-    pieces, woken = model.pieces, model.threads.woken
-    known = union(model.on_axis(woken.thread, woken.begin, woken.end))
-    driver = (model.call_of_piece >= 0) | (coverage(union(model.host.host.api.spans), pieces.spans) > 0)
-    unknown: BoolArray = ~driver & (coverage(known, pieces.spans) == 0)
-    return unknown
+    driver = (model.call_of_piece >= 0) | (coverage(union(model.host.host.api.spans), model.pieces.spans) > 0)
+    return ~driver & ~model.in_known_waits
 
 
 def _queued(model: Model) -> BoolArray:
@@ -178,4 +175,67 @@ def _steps(model: Model, kind: IntArray, rows: IntArray) -> IntArray:
 
 def _step(model: Model, rows: IntArray) -> IntArray:
     """The step in which each of these pieces begins, counted from 1."""
-    return np.searchsorted(model.stretch.borders, model.host.host.axis.time(model.pieces.start[rows]), side="right")
+    return model.stretch.step(model.host.host.axis.time(model.pieces.start[rows])) + 1
+
+
+# Calls of MPI between ranks: messages, and calls that wait for one other rank.
+
+# Calls of MPI that wait for one other rank: the trace does not say which call of that rank they are for.
+#
+# ```
+# rank 0   [MPI_Sendrecv ====)      ends sooner, or as it did, once rank 1 is faster
+# rank 1   [computes    ][===)
+# ```
+
+_EXCHANGES = re.compile(r"MPI_(Sendrecv\w*|[BRS]?send|Send|M?Recv|M?Probe|Wait(all|any|some)?)", re.IGNORECASE)
+
+
+def without_waits(changes: Changes) -> Changes | None:
+    """The same if such calls of a rank take no time, except for those that are changed themselves. Messages that
+    always take the same time stay, too. A peer that is always late makes even the shortest one wait. None where they
+    hardly take any."""
+    model, calls = changes.model, exchanging(changes.model)
+    axis, stretch = model.host.host.axis, model.stretch
+    begun = axis.time(calls.spans.start)
+    calls = calls.take(~steady_sends(calls, axis, (begun >= stretch.begin) & (begun < stretch.end)))
+    if not len(calls) or not len(model.pieces):
+        return None
+    waits = (model.row_of_piece(calls.spans) >= 0) & (changes.time >= 1)
+    waited = int(model.pieces.length[waits].sum())
+    if waited < LEAST_ERROR * (model.stretch.end - model.stretch.begin):
+        return None
+    return replace(changes, time=np.where(waits, 0.0, changes.time))
+
+
+def most_sooner(changes: Changes) -> float:
+    """By how much the changes make a peer sooner in a step, in ns: what they take away from the process and the device
+    that they take most from."""
+    model, pieces = changes.model, changes.model.pieces
+    axis = model.host.host.axis
+    _, process = distinct(process_of(axis.threads[pieces.start // axis.stride].astype(np.int64)))
+    host = np.bincount(process, pieces.length * (1 - changes.time)).max(initial=0)
+    unseen = (model.unseen * (1 - changes.unseen)).sum()
+    work = np.bincount(model.work.device, model.length - changes.length).max(initial=0)
+    return float(host + unseen + work) / max(model.stretch.count, 1)
+
+
+def in_a_row(model: Model) -> int:
+    """How many ranks may wait for each other in a row: all others of the trace that make such calls, at least one."""
+    calls, axis = exchanging(model), model.host.host.axis
+    return max(len(np.unique(process_of(axis.threads[calls.spans.start // axis.stride].astype(np.int64)))) - 1, 1)
+
+
+def takes_out_waits(changes: Changes) -> bool:
+    """Whether any wait is gone, or any order of work."""
+    kept = (changes.held, changes.others, changes.full, changes.woken, ~changes.dropped)
+    return not all(each.all() for each in kept)
+
+
+def exchanging(model: Model) -> NamedRows:
+    """The outermost calls that wait for one rank of which it is not known what it does."""
+    lane, met = model.host.host.mpi, model.threads.mpi
+    named = np.append(named_like(lane.names, _EXCHANGES), False)
+    rows = np.flatnonzero(named[lane.name] & lane.outermost)
+    calls, left = lane.take(rows), met.take(met.leaves)
+    known = model.on_axis_of(left)
+    return calls.take(~np.isin(calls.spans.start, known.start))

@@ -28,12 +28,10 @@ from nsysdiag.causes.streams import HOST_FUNCTION, STREAM_BARRIER
 from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.messages import UsageError
-from nsysdiag.replay.behind import time_behind
 from nsysdiag.replay.changes import Changes, View
-from nsysdiag.replay.edges import EdgeKind, Edges
-from nsysdiag.replay.facts import Transform
-from nsysdiag.replay.model import Model
-from nsysdiag.replay.options import text_of
+from nsysdiag.replay.facts import Transform, text_of
+from nsysdiag.replay.model import Model, time_behind
+from nsysdiag.replay.moments import EdgeKind, Edges
 from nsysdiag.replay.rank_like import like_the_median
 from nsysdiag.replay.reshaped import ahead, batch, leave_order, merge, order_apart, waits_behind, workers
 from nsysdiag.replay.sources import of_unknown_sources
@@ -41,11 +39,7 @@ from nsysdiag.replay.wakes import LOCKS, PROCESSES, SURE_LOCK, THREADS
 from nsysdiag.replay.work import Class
 
 MOST_NEAR = 5
-OF_KIND = {
-    EVENT_WAIT: EdgeKind.EVENT,
-    STREAM_BARRIER.id: EdgeKind.BARRIER,
-    HOST_FUNCTION.id: EdgeKind.FUNCTION,
-}
+OF_KIND = {EVENT_WAIT: EdgeKind.EVENT, STREAM_BARRIER.id: EdgeKind.BARRIER, HOST_FUNCTION.id: EdgeKind.FUNCTION}
 EAGER = (DEVICE_STALL.id, FALLBACK, OTHER_PROCESS)
 """Causes for which an operation starts later than anything known holds it back."""
 UNRESOLVED = places(lambda cause: cause.unresolved)
@@ -90,13 +84,13 @@ class FixScope(Struct, frozen=True):
         return FixScope(pieces, self.held & ~other.held, self.full & ~other.full, self.woken & ~other.woken)
 
 
-def _without(changes: Changes, transform: Transform) -> bool:
-    """The host time of a cause becomes 0, and its waits are none; on devices nothing waits for it."""
-    if transform.of not in CAUSES:
+def _without(changes: Changes, cause: str) -> bool:
+    """The host time of a cause becomes 0, and its waits vanish; on devices nothing waits for it."""
+    if cause not in CAUSES:
         return False
-    part = of_cause(changes.model, transform.of)
-    take_out(changes, transform.of, part)
-    return without_on_devices(changes, transform.of) or part.anything
+    part = of_cause(changes.model, cause)
+    take_out(changes, cause, part)
+    return without_on_devices(changes, cause) or part.anything
 
 
 def of_cause(model: Model, cause: str) -> FixScope:
@@ -162,7 +156,7 @@ def _call_nothing(changes: Changes, held: BoolArray) -> None:
 
 
 def _leave_to_wakers(changes: Changes, cause: str, waits: BoolArray) -> None:
-    model, woken, edges = changes.model, changes.model.threads.woken, changes.model.graph.edges
+    model, woken = changes.model, changes.model.threads.woken
     if cause == INPUT_WAIT:
         changes.woken[waits] = False
         return
@@ -170,8 +164,7 @@ def _leave_to_wakers(changes: Changes, cause: str, waits: BoolArray) -> None:
     behind = model.pieces.inside(time_behind(model, waits)) * unexplained
     changes.time[:] *= 1 - behind
     changes.unknown[behind > 0] = True
-    wakes = np.flatnonzero(edges.kind == EdgeKind.WAKE)
-    locks = wakes[(waits & (woken.lock == SURE_LOCK))[edges.row[wakes]]]
+    locks = model.graph.of_rows(EdgeKind.WAKE, waits & (woken.lock == SURE_LOCK))
     changes.dropped[locks] = changes.doubted[locks] = True
 
 
@@ -209,32 +202,16 @@ def _kernel(changes: Changes, transform: Transform) -> bool:
 def _host(changes: Changes, transform: Transform) -> bool:
     """What threads did inside ranges whose name matches takes `factor` of its time."""
     model = changes.model
-    inside = model.pieces.inside(union(_ranges_like(model, transform.of)))
+    codes, rows = _codes_like(model, transform.of), model.names.ranges.rows
+    inside = model.pieces.inside(union(model.ranges_of(codes)))
     changes.time[:] *= 1 - (1 - transform.factor) * inside
-    rows = model.names.ranges.rows
-    threads = distinct_values(rows.thread[np.isin(rows.name, _codes_like(model, transform.of))])
+    threads = distinct_values(rows.thread[np.isin(rows.name, codes)])
     changes.elsewhere[:] |= np.isin(threads, model.beside.threads).any()
     return bool(inside.any())
 
 
 def _codes_like(model: Model, pattern: str) -> list[int]:
     return [code for code, name in enumerate(model.names.ranges.names) if fnmatchcase(name, pattern)]
-
-
-def _ranges_like(model: Model, pattern: str) -> Intervals:
-    """The ranges whose names match, on the axis of `host`."""
-    return model.ranges_of(_codes_like(model, pattern))
-
-
-def _async_copies(changes: Changes, transform: Transform) -> bool:
-    """Copies that block return at once."""
-    part = of_cause(changes.model, BLOCKING_COPY)
-    take_out(changes, BLOCKING_COPY, part)
-    return part.anything
-
-
-def _overlap(changes: Changes, transform: Transform) -> bool:
-    return transform.of in OVERLAPPED and overlap(changes, OVERLAPPED[transform.of])
 
 
 def overlap(changes: Changes, kind: Class) -> bool:
@@ -276,10 +253,9 @@ def handed_over_ns(model: Model) -> int | None:
 def _orders(model: Model, *kinds: EdgeKind) -> tuple[IntArray, IntArray, IntArray]:
     """The edges of these kinds that begin at operations: their rows, these operations, and those that wait for them, -1
     if something else does."""
-    edges, operation = model.graph.edges, np.full(len(model.graph.time), -1)
-    operation[model.places.operation] = np.arange(len(model.work))
+    edges = model.graph.edges
     rows = np.flatnonzero(np.isin(edges.kind, kinds) & (edges.row >= 0))
-    return rows, edges.row[rows], operation[edges.target[rows]]
+    return rows, edges.row[rows], model.operation_at[edges.target[rows]]
 
 
 def _handed_over(model: Model, before: IntArray, after: IntArray) -> BoolArray:
@@ -293,16 +269,15 @@ def _handed_over(model: Model, before: IntArray, after: IntArray) -> BoolArray:
     across = (after >= 0) & (model.work.device[before] != model.work.device[after])
     linked = np.zeros(len(model.work), dtype=np.bool_)
     linked[before[across]] = linked[after[across]] = True
-    handed: BoolArray = linked[before] | linked[after]
-    return handed
+    return linked[before] | linked[after]
 
 
 def _graphs(changes: Changes, transform: Transform) -> bool:
     """The launches inside each range of a name cost one launch, and so do those of another thread that it waits for."""
     model, work, woken = changes.model, changes.model.work, changes.model.threads.woken
-    spans = _ranges_like(model, transform.of)
+    spans = model.ranges_of(_codes_like(model, transform.of))
     spans = spans[outermost(spans)]
-    waits = contains(union(spans), model.on_axis(woken.thread, woken.begin, woken.end).start)
+    waits = contains(union(spans), model.on_axis_of(woken).start)
     behind = subtract(time_behind(model, waits), union(spans))
     spans = Intervals(np.append(spans.start, behind.start), np.append(spans.end, behind.end))
     spans = spans[np.argsort(spans.start, kind="stable")]
@@ -332,34 +307,8 @@ def _launched_as_one(changes: Changes, calls: IntArray, nodes: IntArray) -> None
         longer = np.zeros(len(model.launch_spans) + 1, dtype=np.int64)
         longer[calls] = np.maximum(SLOW_GRAPH_NS + NODE_NS * nodes - length, 0)
         changes.cost[:] += longer[model.call_of_operation] * np.isin(model.call_of_operation, calls)
-        after = np.zeros(len(model.graph.time), dtype=np.int64)
-        after[model.places.launch[calls]] = longer[calls]
-        edges = model.graph.edges
+        edges, after = model.graph.edges, model.graph.at(model.places.launch[calls], longer[calls])
         changes.more[:] += np.where(edges.kind == EdgeKind.PROGRAM, after[edges.source], 0)
-
-
-def _rank_like(changes: Changes, transform: Transform) -> bool:
-    return like_the_median(changes)
-
-
-def _merge(changes: Changes, transform: Transform) -> bool:
-    return merge(changes, operations_like(changes.model, transform.of))
-
-
-def _stream(changes: Changes, transform: Transform) -> bool:
-    return leave_order(changes, operations_like(changes.model, transform.of))
-
-
-def _workers(changes: Changes, transform: Transform) -> bool:
-    return workers(changes, round(transform.factor))
-
-
-def _ahead(changes: Changes, transform: Transform) -> bool:
-    return ahead(changes)
-
-
-def _batch(changes: Changes, transform: Transform) -> bool:
-    return batch(changes, round(transform.factor))
 
 
 def edges_of(model: Model, transform: Transform) -> Edges:
@@ -383,32 +332,29 @@ NEEDS = {
 }
 """What is not there where a transform without names matches nothing."""
 TRANSFORMS: dict[str, Callable[[Changes, Transform], bool]] = {
-    "without": _without,
+    "without": lambda changes, each: _without(changes, each.of),
     "kernel": _kernel,
     "host": _host,
-    "async-copies": _async_copies,
-    "overlap": _overlap,
+    "async-copies": lambda changes, _: _without(changes, BLOCKING_COPY),
+    "overlap": lambda changes, each: each.of in OVERLAPPED and overlap(changes, OVERLAPPED[each.of]),
     "graphs": _graphs,
-    "rank-like": _rank_like,
-    "merge": _merge,
-    "stream": _stream,
-    "workers": _workers,
-    "ahead": _ahead,
-    "batch": _batch,
+    "rank-like": lambda changes, _: like_the_median(changes),
+    "merge": lambda changes, each: merge(changes, operations_like(changes.model, each.of)),
+    "stream": lambda changes, each: leave_order(changes, operations_like(changes.model, each.of)),
+    "workers": lambda changes, each: workers(changes, round(each.factor)),
+    "ahead": lambda changes, _: ahead(changes),
+    "batch": lambda changes, each: batch(changes, round(each.factor)),
 }
+"""The options of changes. Each makes its changes and says whether it matches anything in the replayed time."""
 
 
 def causes_of(model: Model) -> list[str]:
     """The causes with time in the replay, most first."""
     pieces, ids = model.pieces, list(CAUSES)
-    ns = np.bincount(pieces.cause, pieces.end - pieces.start, len(ids))
-    threads = model.threads
-    woken_cause = np.where(threads.woken.loader > 0, PLACE[INPUT_WAIT], threads.woken_cause)
-    for waits, cause in (
-        (threads.held, threads.held.cause),
-        (threads.full, threads.full.cause),
-        (threads.woken, woken_cause),
-    ):
+    ns = np.bincount(pieces.cause, pieces.length, len(ids))
+    held, full, woken = model.threads.held, model.threads.full, model.threads.woken
+    woken_cause = np.where(woken.loader > 0, PLACE[INPUT_WAIT], model.threads.woken_cause)
+    for waits, cause in ((held, held.cause), (full, full.cause), (woken, woken_cause)):
         ns += np.bincount(cause, waits.end - waits.begin, len(ids))
     return [ids[at] for at in np.argsort(-ns, kind="stable").tolist() if ns[at]]
 

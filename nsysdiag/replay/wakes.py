@@ -20,10 +20,12 @@ from nsysdiag.arrays.intervals import (
     union,
 )
 from nsysdiag.causes.thread_waits import SWITCH_INTERVAL_NS, TIMED_WAIT
+from nsysdiag.events.calls import named_like
 from nsysdiag.events.host import place_api_calls
-from nsysdiag.events.identity import joint, pid_of, process_of, tid_of
+from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.rows import CallTable, Rows, ThreadAxis, distinct, distinct_values, place_calls
 from nsysdiag.replay.pacing import WAITED_NS
+from nsysdiag.replay.work import keyed
 from nsysdiag.wakeups.levels import MOST_HOPS
 from nsysdiag.wakeups.loaders import Finder, HostTrace, Loaders, WaitingThreads
 from nsysdiag.wakeups.waits import Ends, Waits, wakes_another
@@ -57,20 +59,19 @@ def births(host_trace: HostTrace, lo: int, hi: int) -> Births:
     """Those of the threads that were started in [lo, hi)."""
     calls = host_trace.tables.os_calls
     inside = (calls.start >= lo) & (calls.start < hi)
-    started = [(_by_calls(calls, inside, pattern), pattern is PROCESSES) for pattern in (THREADS, PROCESSES)]
-    if not any(len(rows) for rows, _ in started):
+    called = [np.append(named_like(map(typed.plain, calls.names), pattern), False) for pattern in (THREADS, PROCESSES)]
+    started = [np.flatnonzero(inside & each[calls.name]) for each in called]
+    if not any(map(len, started)):
         return Births.empty()
     thread, begun = _first_activity(host_trace)
     fresh = (begun >= lo) & (begun < hi + SOON_NS) & ~np.isin(thread, host_trace.nsys_threads)
     thread, begun = thread[fresh], begun[fresh]
     main = tid_of(thread) == pid_of(thread)
-    parts = [_matched(thread[main == alone], begun[main == alone], calls, rows, alone=alone) for rows, alone in started]
+    parts = [
+        _matched(thread[main == alone], begun[main == alone], calls, rows, alone=alone)
+        for rows, alone in zip(started, (False, True), strict=True)
+    ]
     return Births.concatenate(parts)
-
-
-def _by_calls(calls: CallTable, inside: BoolArray, pattern: re.Pattern[str]) -> IntArray:
-    names = [at for at, name in enumerate(calls.names) if pattern.fullmatch(typed.plain(name))]
-    return np.flatnonzero(inside & np.isin(calls.name, names)) if names else np.empty(0, dtype=np.int64)
 
 
 def _first_activity(host_trace: HostTrace) -> tuple[IntArray, IntArray]:
@@ -95,9 +96,7 @@ def _matched(thread: IntArray, begun: IntArray, calls: CallTable, rows: IntArray
     if len(rows) == 0 or len(thread) == 0:
         return Births.empty()
     owner, kin = (process_of(each) * (not alone) for each in (calls.thread[rows], thread))
-    _, code = distinct(np.concatenate((owner, kin)))
-    moments, rank = distinct(np.concatenate((calls.start[rows], begun)))
-    called, asked = np.split(joint(code, rank, len(moments)), [len(rows)])
+    called, asked = keyed((owner, calls.start[rows]), (kin, begun))
     order, kids = np.argsort(called, kind="stable"), np.argsort(asked, kind="stable")
     last = nearest_before(called[order], asked[kids])
     same = np.searchsorted(last, last, side="right") - 1 - np.arange(len(last))
@@ -162,7 +161,10 @@ def wakes(
     view = launching
     while len(threads) and len(parts) <= MOST_HOPS:
         waited = _of_threads(view, threads, loaders, finder, host_trace, lo, hi, floor)
-        found = Wakes.concatenate([waited, _begun(born.take(np.isin(born.thread, threads)))])
+        begun = born.take(np.isin(born.thread, threads))
+        none, sure = np.zeros(len(begun), dtype=np.int64), np.full(len(begun), STARTED)
+        starts = Wakes(begun.thread, begun.at, begun.begun, begun.creator, begun.at, sure, none, none, none, none + 1)
+        found = Wakes.concatenate([waited, starts])
         parts.append(found)
         threads = np.setdiff1d(found.waker, known)
         known = np.union1d(known, threads)
@@ -208,21 +210,14 @@ def _told_apart(woken: Wakes) -> Wakes:
 def _rest(posted: Wakes, waiting: IntArray, waking: IntArray) -> IntArray:
     """For each wait, how long its waker goes on in ns after it woke the thread, until it waits in turn: 0 where it
     waits already. `waiting` and `waking` are numbers of the threads."""
-    moments, rank = distinct(np.concatenate((posted.begin, posted.at)))
-    begin, at = np.split(rank, 2)
-    order = np.lexsort((begin, waiting))
-    last = nearest_before(joint(waiting[order], begin[order], len(moments)), joint(waking, at, len(moments)))
+    begin, at = keyed((waiting, posted.begin), (waking, posted.at))
+    order = np.argsort(begin, kind="stable")
+    last = nearest_before(begin[order], at)
     row = order[np.maximum(last, 0)]
     inside = (last >= 0) & (waiting[row] == waking) & (posted.end[row] > posted.at)
     following = order[np.minimum(last + 1, len(order) - 1)]
     known = (last + 1 < len(order)) & (waiting[following] == waking) & ~inside
     return np.where(known, posted.begin[following] - posted.at, 0)
-
-
-def _begun(born: Births) -> Wakes:
-    none = np.zeros(len(born), dtype=np.int64)
-    sure = np.full(len(born), STARTED)
-    return Wakes(born.thread, born.at, born.begun, born.creator, born.at, sure, none, none, none, none + 1)
 
 
 def _of_threads(
@@ -249,7 +244,7 @@ def _of_threads(
     loads = loaders.by_waker(waits, found.thread, found.at)
     loads |= loaders.in_range(waits.thread, Intervals(waits.start, waits.end))
     loader, held = loads.astype(np.int64), interpreter[sure].astype(np.int64)
-    names = np.array([LOCKS.fullmatch(name) is not None for name in [*view.host.os_calls.names, ""]], dtype=np.int64)
+    names = np.append(named_like(view.host.os_calls.names, LOCKS), False)
     lock = np.maximum(names[waits.name], held) * SURE_LOCK
     lock = np.where((lock == 0) & _may_be_interpreter(host_trace, view, waits), MAYBE_LOCK, lock)
     lock = np.where((lock == 0) & (waits.ends == Ends.RELEASE) & ~loads, SEMAPHORE, lock)
@@ -264,8 +259,8 @@ def _may_be_interpreter(host_trace: HostTrace, view: WaitingThreads, waits: Wait
     ones alone `gil_waits` cannot tell."""
     processes, code = distinct(process_of(waits.thread))
     python = [PYTHON.fullmatch(host_trace.program(each) or "") is not None for each in processes.tolist()]
-    timed = [TIMED_WAIT.fullmatch(name) is not None for name in [*view.host.os_calls.names, ""]]
-    alike = np.array([*python, False])[code] & np.array(timed)[waits.name]
+    timed = np.append(named_like(view.host.os_calls.names, TIMED_WAIT), False)
+    alike = np.array([*python, False])[code] & timed[waits.name]
     found: BoolArray = alike & (waits.end - waits.start <= SWITCH_INTERVAL_NS[1])
     return found
 
@@ -339,3 +334,16 @@ class CallsOf(Struct, frozen=True):
 
     def _place(self, thread: IntArray, at: IntArray) -> IntArray:
         return self.axis.position(self.axis.lane(thread), at)
+
+
+def loaders(woken: Wakes) -> IntArray:
+    """The threads that load data: those that end waits for input, and those that they wait for in turn, such as the
+    worker behind the thread that feeds its queue. A thread that only waits for input is none, though it may tell the
+    worker what to load."""
+    found = np.unique(woken.waker[woken.loader > 0])
+    served = np.setdiff1d(woken.thread[woken.loader > 0], found)
+    behind = found
+    while len(behind):
+        behind = np.setdiff1d(woken.waker[np.isin(woken.thread, behind)], np.union1d(found, served))
+        found = np.union1d(found, behind)
+    return found

@@ -1,31 +1,28 @@
-"""The operations of the replayed time, and what each of them waits for on its device."""
+"""The time that is replayed, the operations in it, and what threads did meanwhile."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import IntEnum
+from typing import Literal, NamedTuple
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before, union
+from nsysdiag import typed
+from nsysdiag.arrays.claim import CodeTable, EvidenceLabel, Owned, claim
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, union
+from nsysdiag.causes import FALLBACK, IN_LAUNCH_CALL, PLACE
+from nsysdiag.causes.evidence import EvidenceLayer
+from nsysdiag.diagnosis.facts import TooMany
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity
-from nsysdiag.events.event_waits import STREAM_WAITS, UNKNOWN_PRODUCER, StreamWaits
-from nsysdiag.events.gpus import slices_of_others
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import Rows, distinct, distinct_values, previous_on_stream
-from nsysdiag.gaps.gaps import LATENCY_HIGHEST_NS
-from nsysdiag.replay.stretch import LEAST_ERROR, Stretch
-from nsysdiag.replay.targets import NONE, HostWaits, Issued, targets
-
-LATENCY_NS, GAP_NS = 5_000, 1_500
-"""The launch latency and the shortest gap in a stream where the trace has too few cases to learn them from. Medians of
-the gap are 1.2 to 2 µs on traces of V100, A100, H100 and GH200."""
-SHORTEST_GAP_NS, LONGEST_GAP_NS = 800, 2_500
-"""Between these the gap is where it is not known: medians of kernels on traces are 1.0 to 2.4 µs."""
-FEWEST_CASES = 20
+from nsysdiag.events.rows import Rows, ThreadAxis, distinct, distinct_values
+from nsysdiag.ledger.classify import LayeredEvidence
 
 
 class Class(IntEnum):
@@ -85,240 +82,6 @@ def _inside(start: IntArray, stretch: Stretch) -> IntArray:
     return np.arange(first, min(behind + 1, len(start)))
 
 
-class Before(Rows, frozen=True):
-    """That the operation `after` waits for the operation `before` to end, both places among the operations."""
-
-    before: IntArray
-    after: IntArray
-
-
-def stream_order(work: Work) -> Before:
-    """Each operation and the one before it in its stream."""
-    return _pairs(previous_on_stream(work.stream))
-
-
-def overlapped_order(work: Work) -> Before:
-    """Each operation and the last to end of those before it in its stream, where the one right before it is another.
-
-    ```
-    stream   [=== A ======)
-               [= B =)      [= C =)      C is behind A too
-    ```
-    """
-    order, by_end = np.argsort(work.stream, kind="stable"), np.argsort(work.end, kind="stable")
-    place = np.empty(len(work), dtype=np.int64)
-    place[by_end] = np.arange(len(work))
-    latest = np.maximum.accumulate(joint(distinct(work.stream)[1][order], place[order], max(len(work), 1)))
-    last = np.full(len(work), NONE)
-    last[order] = by_end[latest % max(len(work), 1)]
-    before = previous_on_stream(work.stream)
-    longest = np.where(before >= 0, np.append(last, NONE)[before], NONE)
-    return _ended(work, _pairs(np.where(longest == before, NONE, longest)))
-
-
-def class_order(work: Work) -> Before:
-    """Each operation and the previous one of its class in its stream, if another one is between them: the remaining
-    order of a stream once classes overlap."""
-    own = previous_on_stream(distinct(joint(work.stream, work.kind, len(Class)))[1])
-    return _pairs(np.where(own == previous_on_stream(work.stream), NONE, own))
-
-
-def _pairs(before: IntArray) -> Before:
-    after = np.flatnonzero(before >= 0)
-    return Before(before[after], after)
-
-
-def producers(work: Work, waits: StreamWaits, all_operations: int) -> IntArray:
-    """For each cudaStreamWaitEvent the place of the operation that it waits for, NONE where it is not known or not
-    among these; `all_operations` is how many the trace has."""
-    place = np.full(all_operations + 1, NONE)
-    place[work.row] = np.arange(len(work))
-    return np.where(waits.producer >= 0, place[waits.producer], NONE)
-
-
-def awaited_events(work: Work, waits: StreamWaits, all_operations: int) -> Before:
-    """Each operation that a cudaStreamWaitEvent held back and the one that it waited for: the first to be issued to the
-    stream after the wait."""
-    producer = producers(work, waits, all_operations)
-    known = np.flatnonzero(producer >= 0)
-    producer = producer[known]
-    if len(known) == 0 or len(work) == 0:
-        return Before.empty()
-    moments, rank = distinct(np.concatenate((work.issued, waits.issued[known])))
-    key = joint(np.concatenate((work.stream, waits.stream[known])), rank, len(moments))
-    theirs, asked = key[: len(work)], key[len(work) :]
-    order = np.argsort(theirs, kind="stable")
-    at = np.searchsorted(theirs[order], asked)
-    after = order[np.minimum(at, len(order) - 1)]
-    fits = (at < len(order)) & (work.stream[after] == waits.stream[known]) & (after != producer)
-    return _ended(work, Before(producer[fits], after[fits]))
-
-
-def barriers(work: Work, activity: DeviceActivity) -> Before:
-    """Each operation of a legacy default stream and the last to end of those issued to blocking streams of its context
-    before it; and the other way round."""
-    streams = activity.streams
-    null = streams.null[work.stream] if len(streams.null) else np.zeros(len(work), dtype=np.bool_)
-    blocking = ~(streams.non_blocking[work.stream] | null) if len(streams.null) else null
-    if not null.any() or not blocking.any():
-        return Before.empty()
-    operations = activity.operations
-    _, context = distinct(joint(distinct(operations.process[work.row])[1], operations.context[work.row], 1 << 32))
-    parts = []
-    for those, these in ((blocking, null), (null, blocking)):
-        mine, others = np.flatnonzero(these), np.flatnonzero(those)
-        issued = Issued(context[others], work.issued[others], work.end[others])
-        found = targets(issued, HostWaits(context[mine], work.issued[mine], work.start[mine]))
-        parts.append(Before(others[found[found >= 0]], mine[found >= 0]))
-    return _ended(work, Before.concatenate(parts))
-
-
-def observed_order(work: Work, late: BoolArray) -> Before:
-    """For operations that started `late`, without a known reason: the operation of the device that was the last to end
-    before."""
-    parts = [Before.empty()]
-    for device in distinct_values(work.device).tolist():
-        mine = np.flatnonzero(work.device == device)
-        asked = mine[late[mine]]
-        by_end = mine[np.argsort(work.end[mine], kind="stable")]
-        at = np.searchsorted(work.end[by_end], work.start[asked], side="right") - 1
-        parts.append(Before(by_end[at[at >= 0]], asked[at >= 0]))
-    pairs = Before.concatenate(parts)
-    return pairs.take(pairs.before != pairs.after)
-
-
-def hidden_order(work: Work, activity: DeviceActivity, stretch: Stretch) -> Before:
-    """Where streams wait for events of which some have no rows: each operation, and the last of its device to end
-    before it. None where all waits of streams are known."""
-    calls, waits = activity.api_calls, activity.waits
-    names = np.flatnonzero(named_like(calls.names, STREAM_WAITS))
-    if len(names) == 0:
-        return Before.empty()
-    asked = np.isin(calls.rows.name, names) & (calls.rows.start >= stretch.begin) & (calls.rows.start < stretch.end)
-    known = waits.issued[waits.producer != UNKNOWN_PRODUCER]
-    known = np.unique(known[(known >= stretch.begin) & (known < stretch.end)])
-    late = np.ones(len(work), dtype=np.bool_)
-    return observed_order(work, late) if np.count_nonzero(asked) > len(known) else Before.empty()
-
-
-EXPLAINED = 0.5
-"""Share of the time by which an operation is late: rows that cover more than this explain it."""
-
-
-def explained(work: Work, activity: DeviceActivity, late_ns: IntArray) -> BoolArray:
-    """Which operations were late by `late_ns` as another process had the device, or pages of unified memory moved."""
-    found = np.zeros(len(work), dtype=np.bool_)
-    slices, operations = activity.time_slices, activity.operations
-    moved = np.flatnonzero(operations.migration)
-    if not len(slices) and not len(moved):
-        return found
-    process = operations.process[work.row]
-    for device in distinct_values(work.device[late_ns > 0]).tolist():
-        pages = moved[activity.device[moved] == device]
-        moved_until = np.sort(operations.end[pages])
-        for owner in distinct_values(process[(work.device == device) & (late_ns > 0)]).tolist():
-            mine = np.flatnonzero((work.device == device) & (process == owner) & (late_ns > 0))
-            others = slices_of_others(slices, activity.devices[device].gpu_id, owner)
-            late = Intervals(work.start[mine] - late_ns[mine], work.start[mine])
-            # Between two migrations the driver handles page faults.
-            last = nearest_before(moved_until, late.end)
-            paging = np.where(last >= 0, np.append(moved_until, 0)[last] - late.start, 0)
-            found[mine] = np.maximum(coverage(others, late), paging) > EXPLAINED * late_ns[mine]
-    return found
-
-
-def _ended(work: Work, pairs: Before) -> Before:
-    """The pairs of which the first had ended when the second started."""
-    return pairs.take(work.end[pairs.before] <= work.start[pairs.after])
-
-
-class Pace(Struct, frozen=True):
-    """Shortest times of devices in ns, by device number and `Class`. `gap`: between two operations of a stream.
-    `switch`: from the end of an operation to the start of one that waits for it in another stream. `latency`: from the
-    issue of a launch to the start of its operation on an idle stream. `known` says where the trace shows the gap."""
-
-    gap: IntArray
-    switch: IntArray
-    latency: IntArray
-    known: BoolArray
-
-
-def paged_until(work: Work, activity: DeviceActivity) -> IntArray:
-    """When the last pages of unified memory had moved on its device before each operation started, -1 for none."""
-    found, operations = np.full(len(work), -1), activity.operations
-    moved = np.flatnonzero(operations.migration)
-    for device in distinct_values(activity.device[moved]).tolist():
-        until = np.sort(operations.end[moved[activity.device[moved] == device]])
-        mine = np.flatnonzero(work.device == device)
-        found[mine] = np.append(until, -1)[nearest_before(until, work.start[mine])]
-    return found
-
-
-def paging_ns(work: Work, activity: DeviceActivity, late: BoolArray) -> IntArray:
-    """For how long before each operation that is `late` pages moved on its device, in ns: since the first did so after
-    the end of the operation before it in its stream; 0 where none did."""
-    found, operations = np.zeros(len(work), dtype=np.int64), activity.operations
-    before, moved = previous_on_stream(work.stream), np.flatnonzero(operations.migration)
-    ended = np.where(before >= 0, np.append(work.end, 0)[before], 0)
-    for device in distinct_values(activity.device[moved]).tolist():
-        begun = np.append(np.sort(operations.start[moved[activity.device[moved] == device]]), np.iinfo(np.int64).max)
-        mine = np.flatnonzero(late & (work.device == device))
-        first = begun[np.searchsorted(begun[:-1], ended[mine])]
-        found[mine] = np.maximum(work.start[mine] - first, 0)
-    return found
-
-
-def pace_of(work: Work, ready: IntArray, others: Before, paged: IntArray, devices: int) -> Pace:
-    """Medians of what is seen; with few cases of a class those of the device, with few of these a usual figure. `ready`
-    is when the launch of each operation was on its way; `others` are waits for other streams. A gap is that of an
-    operation whose launch had arrived when the one before ended. Where pages moved meanwhile, or a host
-    function ran, until `paged`, it is none.
-
-    ```
-    stream    [==A==)..gap..[==B==)          ..[==A==)....[==B==)
-    launch    [B]--latency->                        [B]--latency->     no gap: B starts when its launch arrives
-    ```
-    """
-    order = stream_order(work)
-    ended, free = (_latest_end(work, pairs) for pairs in (order, others))
-    launched = (work.launch >= 0) & (ended >= 0)
-    gap, latency = work.start - ended, work.start - ready
-    group = joint(work.device, work.kind, len(Class))
-    paging = paged > ended
-    idle = launched & ~paging & (work.issued >= np.maximum(ended, free)) & (latency <= LATENCY_HIGHEST_NS)
-    usual = _usual(latency[idle], group[idle], devices, LATENCY_NS)
-    arrived = ready + usual[work.device, work.kind]
-    queued = launched & ~paging & (arrived <= ended) & (free <= ended) & (gap >= 0) & (gap <= LATENCY_HIGHEST_NS)
-    held = (free > ended) & ~paging & (arrived <= free) & (work.start - free <= LATENCY_HIGHEST_NS)
-    return Pace(
-        _usual(gap[queued], group[queued], devices, GAP_NS),
-        _usual((work.start - free)[held], group[held], devices, GAP_NS),
-        usual,
-        _usual(gap[queued], group[queued], devices, NONE) != NONE,
-    )
-
-
-def _latest_end(work: Work, pairs: Before) -> IntArray:
-    """For each operation when the last of those before it ended, -1 where there is none."""
-    found = np.full(len(work), -1)
-    np.maximum.at(found, pairs.after, work.end[pairs.before])
-    return found
-
-
-def _usual(ns: IntArray, group: IntArray, devices: int, default: int) -> IntArray:
-    """The median of each device and class, as an array of the two."""
-    found = np.full((devices, len(Class)), default)
-    for device in range(devices):
-        own = group // len(Class) == device
-        if np.count_nonzero(own) >= FEWEST_CASES:
-            found[device] = np.median(ns[own])
-        for kind in Class:
-            mine = group == device * len(Class) + kind
-            if np.count_nonzero(mine) >= FEWEST_CASES:
-                found[device, kind] = np.median(ns[mine])
-    return found
-
-
 # Kernels of several processes that run at once on one GPU: each takes the longer the more the others run meanwhile.
 #
 # ```
@@ -339,3 +102,232 @@ def beside_others(work: Work, thread: IntArray) -> IntArray:
             running = union(Intervals(work.start[others], work.end[others]))
             shared[its] = coverage(running, Intervals(work.start[its], work.end[its]))
     return shared if shared.sum() > LEAST_ERROR * work.length[computes].sum() else np.zeros_like(shared)
+
+
+# The time that is replayed: as many whole steps of the judged phase as fit, or all of a judged window.
+
+LEAST_ERROR = 0.005
+"""Share of the replayed time: no prediction is better, however well the model reproduces what was recorded. What takes
+less changes none."""
+FEWEST_STEPS, MOST_STEPS = 3, 100
+SETTLING = 4
+"""From so many steps on the first one is left out: what was queued before it belongs to the time as it was."""
+MOST_OPERATIONS, MOST_AT_ALL = 100_000, 1_000_000
+"""Most operations of all devices in the replayed time, each with two moments, its launch and its start: for as many
+steps as fit, and for the fewest steps or a window without steps."""
+MOST_APART = 0.05
+TIMES_APART = "the judged time is in parts, and what is between them would be replayed as well"
+"""Why nothing is replayed where more than MOST_APART of the time from the first to the last part is between them: a fix
+would be predicted for time that is not judged."""
+
+
+class Stretch(Struct, frozen=True):
+    """The time [borders[0], borders[-1]) in ns; `borders` are those of its steps where `stepwise`, else two. Steps are
+    `named` by ranges of the program, or found by what repeats on a device."""
+
+    borders: IntArray
+    stepwise: bool
+    named: bool = False
+
+    @property
+    def per(self) -> Literal["step", "window"]:
+        """What lengths are those of."""
+        return "step" if self.stepwise else "window"
+
+    @property
+    def count(self) -> int:
+        """How many steps it holds, or 1."""
+        return len(self.borders) - 1
+
+    def step(self, time: IntArray) -> IntArray:
+        """The step of each time, counted from 0; -1 before the first."""
+        return np.searchsorted(self.borders, time, side="right") - 1
+
+    @property
+    def begin(self) -> int:
+        """When it begins."""
+        return int(self.borders[0])
+
+    @property
+    def end(self) -> int:
+        """When it ends."""
+        return int(self.borders[-1])
+
+
+class Repeating(Struct, frozen=True):
+    """The judged time (a set), and the borders of its steps in ns, None where it has none; ranges may name them."""
+
+    parts: Intervals
+    steps: IntArray | None
+    named: bool = False
+
+
+def are_apart(parts: Intervals) -> bool:
+    """Whether much of the time from the first to the last of these parts, a set, is between them."""
+    whole = int(parts.end[-1] - parts.start[0]) if len(parts) else 0
+    return whole - int((parts.end - parts.start).sum()) > MOST_APART * whole
+
+
+def first_border(steps: int) -> int:
+    """The place of the step whose end is the first border of those that count."""
+    return int(steps > SETTLING)
+
+
+def stretch_of(
+    parts: Intervals, steps: IntArray | None, starts: IntArray, wanted: int = MOST_OPERATIONS, most: int = 0
+) -> Stretch | str:
+    """The replayed part of the judged time `parts` (a set) with step borders `steps` (None without steps), or a
+    sentence why there is none.
+
+    `starts` are the starts of all operations, ascending. As many steps are replayed as hold `wanted` operations, but
+    FEWEST_STEPS at least. These, or a window without steps, may hold `most`, if that is more. Steps are taken from the
+    middle, as the first ones of a phase may not be steady."""
+    most = max(wanted, most)
+    if len(parts) == 0:
+        return "no GPU work was recorded in the judged time"
+    lo, hi = int(parts.start[0]), int(parts.end[-1])
+    inside = np.empty(0, np.int64) if steps is None else steps[(steps >= lo) & (steps <= hi)]
+    if len(inside) <= FEWEST_STEPS:
+        return _whole(lo, hi, starts, most)
+    before = np.searchsorted(starts, inside)
+    per_step = max(int(before[-1] - before[0]) // (len(inside) - 1), 1)
+    count = min(len(inside) - 1, MOST_STEPS, max(wanted // per_step, FEWEST_STEPS))
+    if FEWEST_STEPS * per_step > most:
+        return TooMany(f"{FEWEST_STEPS} steps hold more than {most:,} operations, too many to replay")
+    first = (len(inside) - 1 - count) // 2
+    if before[first] == before[first + count]:
+        return "no GPU work was recorded in the steps of the judged time"
+    return Stretch(inside[first : first + count + 1], stepwise=True)
+
+
+def _whole(lo: int, hi: int, starts: IntArray, most: int) -> Stretch | str:
+    count = int(np.searchsorted(starts, hi) - np.searchsorted(starts, lo))
+    if count > most:
+        return TooMany(f"the judged time holds {count:,} operations and no steps, too many to replay")
+    if count == 0:
+        return "no GPU work was recorded in the judged time"
+    return Stretch(np.array([lo, hi], np.int64), stepwise=False)
+
+
+# What threads did between the moments of the replay, by cause: by the rules of the ledger, over whole threads.
+
+
+class HostTime(Rows, frozen=True):
+    """Pieces [start, end) of host time, positions on the axis of threads: the index of the `cause` in the registry, its
+    label and the call as codes (-1: none), and `owner`, the number of its owner."""
+
+    owner: IntArray
+    cause: IntArray
+    label: IntArray
+    call: IntArray
+    start: IntArray
+    end: IntArray
+
+    @property
+    def length(self) -> IntArray:
+        """How long each piece takes, in ns."""
+        return self.end - self.start
+
+    @property
+    def spans(self) -> Intervals:
+        """The pieces as intervals."""
+        return Intervals(self.start, self.end)
+
+    def inside(self, spans: Intervals) -> FloatArray:
+        """The fraction of each piece that overlaps the set `spans`, 0 to 1."""
+        return coverage(spans, self.spans) / np.maximum(self.length, 1)
+
+    def parts_in(self, part: FloatArray, queries: Intervals) -> IntArray:
+        """How many ns of each query a `part` of each piece takes, 0 to 1, if each piece is evenly thinned."""
+        order = np.argsort(self.start, kind="stable")
+        start, length, part = self.start[order], self.length[order], part[order]
+        whole = np.concatenate(([0.0], np.cumsum(length * part)))
+
+        def before(time: IntArray) -> FloatArray:
+            at = np.maximum(np.searchsorted(start, time, side="right") - 1, 0)
+            found: FloatArray = whole[at] + part[at] * np.clip(time - start[at], 0, length[at])
+            return found
+
+        return np.round(before(queries.end) - before(queries.start)).astype(np.int64)
+
+
+class HostNames(NamedTuple):
+    """What the codes of pieces stand for."""
+
+    labels: list[EvidenceLabel]
+    calls: list[str]
+
+    def calls_like(self, pattern: re.Pattern[str], *, without: bool = False) -> BoolArray:
+        """Which calls have such a whole name, and behind them what holds of pieces `without` a call."""
+        return np.append(named_like(self.calls, pattern), without)
+
+
+class _Collector:
+    """Pieces, and their labels and calls, each kept once."""
+
+    def __init__(self) -> None:
+        self.parts = [HostTime.empty()]
+        self.labels, self.calls = CodeTable[EvidenceLabel](), CodeTable[str]()
+
+    def add(self, cause: str, pieces: Owned, label: IntArray | int = -1, call: IntArray | int = -1) -> None:
+        """Write pieces down."""
+        count = len(pieces)
+        place, labels, calls = (
+            np.broadcast_to(np.asarray(each, dtype=np.int64), (count,)) for each in (PLACE[cause], label, call)
+        )
+        self.parts.append(HostTime(pieces.owner, place, labels, calls, pieces.spans.start, pieces.spans.end))
+
+    def by_layers(self, left: Owned, layers: dict[str, list[EvidenceLayer]]) -> Owned:
+        """Let each layer claim in turn; returns what is left."""
+        for cause, parts in layers.items():
+            for layer in parts:
+                claimed, left, source = claim(left, layer.spans)
+                names, code = distinct(layer.name[source])
+                shown = [typed.plain(layer.names[each]) if each >= 0 else None for each in names.tolist()]
+                self.add(cause, claimed, self.labels.code(layer.label), self.calls.codes(shown)[code])
+        return left
+
+
+def host_time(spans: Owned, layered: LayeredEvidence, launches: IntArray) -> tuple[HostTime, HostNames]:
+    """All time of `spans`, which are on the axis of `layered`, piece by piece, and what its codes stand for. `launches`
+    are the rows of the calls that launched something: what happens in them is a part of launching."""
+    found, api = _Collector(), layered.host.api
+    launched = np.zeros(len(layered.host.api_calls.rows), dtype=np.bool_)
+    launched[launches] = True
+    chosen = np.flatnonzero(api.outermost & launched[api.row])
+    inside, left, source = claim(spans, api.spans[chosen])
+    # The pieces inside a call keep its place: what no layer claims is the call's own.
+    rest = found.by_layers(Owned(inside.spans, np.arange(len(inside))), layered.inside)
+    row, name = api.row[chosen[source]], found.calls.codes(api.names)[api.name[chosen[source]]]
+    for cause, own in layered.own_call.items():
+        if len(own.flags) and len(rest):
+            mine = own.flags[row[rest.owner]]
+            theirs = Owned(rest.spans[mine], rest.owner[mine])
+            label = found.labels.codes(own.labels)[own.labels_of(row[theirs.owner])]
+            found.add(cause, theirs, label, name[theirs.owner])
+            rest = Owned(rest.spans[~mine], rest.owner[~mine])
+    found.add(IN_LAUNCH_CALL, rest, -1, name[rest.owner])
+    found.parts = [replace(part, owner=inside.owner[part.owner]) for part in found.parts]
+    found.add(FALLBACK, found.by_layers(left, layered.before))
+    return HostTime.concatenate(found.parts), HostNames(list(found.labels.known), list(found.calls.known))
+
+
+def on_axis(axis: ThreadAxis, thread: IntArray, start: IntArray, end: IntArray) -> Intervals:
+    """Stretches of threads on the axis; those of threads without a lane are empty."""
+    lane = axis.lane(thread)
+    known = lane >= 0
+    return axis.place(np.maximum(lane, 0), Intervals(np.where(known, start, 0), np.where(known, end, 0)))
+
+
+def keyed(*tables: tuple[IntArray, IntArray]) -> list[IntArray]:
+    """For the rows (a, b) of each table a number: the same for the same pair in all tables, ascending by a, then b."""
+    first, second = (distinct(np.concatenate(columns)) for columns in zip(*tables, strict=True))
+    key = joint(first[1], second[1], max(len(second[0]), 1))
+    return np.split(key, np.cumsum([len(each) for each, _ in tables])[:-1])
+
+
+def row_of(asked: IntArray, values: IntArray) -> IntArray:
+    """The first row of `values` that is equal to each asked one, -1 for none."""
+    order = np.argsort(values, kind="stable")
+    row = np.append(order, -1)[np.searchsorted(values[order], asked)]
+    return np.where((row >= 0) & (np.append(values, 0)[row] == asked), row, -1)

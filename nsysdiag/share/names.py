@@ -15,7 +15,7 @@ from nsysdiag.config.settings import Settings
 from nsysdiag.events.callchains import file_name
 from nsysdiag.events.calls import cuda_name
 from nsysdiag.events.collectives import KINDS, OTHER, kind_of
-from nsysdiag.events.gpu_metric_names import is_metric
+from nsysdiag.events.gpu_metrics import is_metric
 from nsysdiag.events.operations import copy_name
 from nsysdiag.fields import SettingValue
 from nsysdiag.gap_groups.groups import normal_range

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsysdiag.events.host_functions import HOST_FUNCTIONS
+from nsysdiag.events.event_waits import HOST_FUNCTIONS
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import COMMUNICATION_DOMAIN, FORMATS, PYTHON_DOMAIN, RANGE_TYPES, bare_payload, payload_fields
 from nsysdiag.events.samples import named_in, renumbered

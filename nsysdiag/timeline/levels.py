@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from msgspec import Struct, structs
@@ -48,6 +49,22 @@ class LaneSource(Struct, frozen=True):
     shares: bool = True
     call: IntArray | None = None
     shape: tuple[IntArray, IntArray] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        kind: str,
+        start: IntArray,
+        end: IntArray,
+        named: Named | None,
+        *,
+        label: str = "",
+        thread: int | None = None,
+        depth: int = 0,
+        **more: Any,
+    ) -> LaneSource:
+        """A lane of these rows."""
+        return cls(kind, label, thread, depth, start, end, reach_of(end), named, **more)
 
     @property
     def spans(self) -> Intervals:
@@ -183,7 +200,9 @@ class Packing(Struct, frozen=True):
             lengths=_column(source.end[rows] - start),
             names=_column(named) if named is not None else "",
             kinds=_column(source.kinds[rows]) if source.kinds is not None else "",
-            **_shape_columns(source, rows),
+            **dict(
+                zip(("amounts", "blocks_of"), (_column(values[rows]) for values in source.shape or ()), strict=False)
+            ),
         )
 
     def shares(self, source: LaneSource) -> list[str]:
@@ -197,11 +216,7 @@ class Packing(Struct, frozen=True):
 
 def exact_size(lanes: list[TimelineLane]) -> int:
     """What the exact rows of lanes take in a report, in bytes."""
-    return sum(
-        len(column)
-        for lane in lanes
-        for column in (lane.starts, lane.lengths, lane.names, lane.kinds, lane.amounts, lane.blocks_of)
-    )
+    return sum(len(column) for lane in lanes for column in lane.slice_columns)
 
 
 def share_bytes(covered: IntArray, size: IntArray) -> str:
@@ -213,19 +228,14 @@ def _column(values: IntArray) -> str:
     return encoded(to_planes(values))
 
 
-def _shape_columns(source: LaneSource, rows: IntArray) -> dict[str, str]:
-    if source.shape is None:
-        return {}
-    return {name: _column(values[rows]) for name, values in zip(("amounts", "blocks_of"), source.shape, strict=True)}
-
-
 def launch_column(call: IntArray, shown: IntArray) -> str:
     """Where the launch of each operation is among the calls that lanes of threads show; `call` and `shown` are rows of
     the table of calls."""
+    if not len(shown):
+        return ""
     order = np.argsort(shown, kind="stable")
-    at = np.searchsorted(shown[order], call)
-    at = order[np.minimum(at, len(order) - 1)] if len(order) else np.zeros(len(call), dtype=np.int64)
-    known = shown[at] == call if len(order) else np.zeros(len(call), dtype=np.bool_)
+    at = order[np.minimum(np.searchsorted(shown[order], call), len(order) - 1)]
+    known = shown[at] == call
     steps = np.diff(at[known], prepend=0)
     column = np.zeros(len(call), dtype=np.int64)
     column[known] = 1 + np.where(steps < 0, -2 * steps - 1, 2 * steps)

@@ -11,8 +11,8 @@ from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending
 from nsysdiag.arrays.nesting import levels
 from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.event_waits import HostFunctions
 from nsysdiag.events.host import HostActivity
-from nsysdiag.events.host_functions import HostFunctions
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category, LaunchShapes
 from nsysdiag.events.rows import NamedRows, distinct, picked
@@ -21,7 +21,7 @@ from nsysdiag.iterations.report import Steps
 from nsysdiag.kernels.names import normal_operation_names
 from nsysdiag.ledger.ledger import Slices
 from nsysdiag.timeline.facts import OFF_CPU
-from nsysdiag.timeline.levels import LaneSource, codes_of, reach_of
+from nsysdiag.timeline.levels import LaneSource, codes_of
 from nsysdiag.typed import NO_WORDS
 from nsysdiag.units import format_count
 
@@ -38,19 +38,9 @@ def cause_source(slices: Slices, gaps: IntArray, count: int, most: int) -> LaneS
     rows = rows[np.argsort(slices.rows.start[rows], kind="stable")]
     if len(rows) == 0:
         return None
-    start, end, text = slices.rows.start[rows], slices.rows.end[rows], slices.rows.text[rows]
-    return LaneSource(
-        kind="causes",
-        label="",
-        thread=None,
-        depth=0,
-        start=start,
-        end=end,
-        reach=reach_of(end),
-        named=codes_of(text + 1, [NO_WORDS, *slices.texts]),
-        kinds=slices.rows.cause[rows],
-        shares=False,
-    )
+    named = codes_of(slices.rows.text[rows] + 1, [NO_WORDS, *slices.texts])
+    kinds = slices.rows.cause[rows]
+    return LaneSource.of("causes", slices.rows.start[rows], slices.rows.end[rows], named, kinds=kinds, shares=False)
 
 
 def step_source(steps: Steps | None, low: int, high: int) -> list[LaneSource]:
@@ -62,8 +52,7 @@ def step_source(steps: Steps | None, low: int, high: int) -> list[LaneSource]:
     if len(steps.number) == 0:
         return []
     named = codes_of(np.arange(len(steps.number)), [*map("step {}".format, steps.number.tolist())])
-    start, end = steps.spans.start, steps.spans.end
-    return [LaneSource("steps", "", None, 0, start, end, reach_of(end), named, shares=False)]
+    return [LaneSource.of("steps", steps.spans.start, steps.spans.end, named, shares=False)]
 
 
 NamedSpans = Sequence[tuple[Sentence, int, int]]
@@ -77,7 +66,7 @@ def row_source(kind: str, given: NamedSpans, low: int, high: int) -> list[LaneSo
         return []
     start, end = (np.array([row[at] for row in rows], dtype=np.int64) for at in (1, 2))
     named = codes_of(np.arange(len(rows)), [row[0] for row in rows])
-    return [LaneSource(kind, "", 0, 0, start, end, reach_of(end), named, shares=False)]
+    return [LaneSource.of(kind, start, end, named, thread=0, shares=False)]
 
 
 def graph_source(device: DeviceTimeline, most: int) -> list[LaneSource]:
@@ -113,8 +102,7 @@ def _of_device(
         return []
     values, code = np.unique(value[rows], return_inverse=True)
     named = codes_of(code, [*map(text, values.tolist())])
-    start, end = start[rows], end[rows]
-    return [LaneSource(kind, "", None, 0, start, end, reach_of(end), named, shares=False)]
+    return [LaneSource.of(kind, start[rows], end[rows], named, shares=False)]
 
 
 MOST_STREAMS = 8
@@ -141,28 +129,30 @@ def stream_sources(
     ranked = np.argsort(-busy, kind="stable")
     ranked = ranked[busy[ranked] > 0]
     shown = ranked[: MOST_STREAMS if len(ranked) <= MOST_STREAMS else MOST_STREAMS - 1]
-    columns = _StreamColumns(work_kinds(device), *shape_columns(device, shapes))
-    sources = []
-    for stream in np.sort(shown).tolist():
-        mine = rows[code == stream]
-        label = f"stream {int(operations.stream[mine[0]])}"
-        sources.append(_source(device, strings, mine, label, columns))
+    kinds, shape = work_kinds(device), shape_columns(device, shapes)
+
+    def source(mine: IntArray, label: str) -> LaneSource:
+        return LaneSource.of(
+            "stream",
+            operations.start[mine],
+            operations.end[mine],
+            lambda chosen: normal_operation_names(device, mine[chosen], strings),
+            label=label,
+            kinds=kinds[mine],
+            call=device.launch[mine],
+            shape=(shape[0][mine], shape[1][mine]),
+        )
+
+    each = [rows[code == stream] for stream in np.sort(shown).tolist()]
+    sources = [source(mine, f"stream {int(operations.stream[mine[0]])}") for mine in each]
     if len(ranked) > len(shown):
         others = rows[~np.isin(code, shown)]
-        sources.append(_source(device, strings, others, f"{len(ranked) - len(shown)} other streams", columns))
+        sources.append(source(others, f"{len(ranked) - len(shown)} other streams"))
     return sources
 
 
-class _StreamColumns(NamedTuple):
-    """Of every operation of a device."""
-
-    kinds: IntArray
-    amounts: IntArray
-    blocks_of: IntArray
-
-
 def shape_columns(device: DeviceTimeline, shapes: LaunchShapes) -> tuple[IntArray, IntArray]:
-    """For copies and sets their bytes, for kernels the blocks of the grid and the threads of a block; 0 where the trace
+    """For copies and sets their bytes, for kernels the blocks of the grid and the threads of a block; 0 if the trace
     does not say."""
     operations = device.operations
     known = operations.shape >= 0
@@ -172,25 +162,6 @@ def shape_columns(device: DeviceTimeline, shapes: LaunchShapes) -> tuple[IntArra
     return amounts, blocks_of
 
 
-def _source(
-    device: DeviceTimeline, strings: Strings, rows: IntArray, label: str, columns: _StreamColumns
-) -> LaneSource:
-    end = device.operations.end[rows]
-    return LaneSource(
-        kind="stream",
-        label=label,
-        thread=None,
-        depth=0,
-        start=device.operations.start[rows],
-        end=end,
-        reach=reach_of(end),
-        named=lambda chosen: normal_operation_names(device, rows[chosen], strings),
-        kinds=columns.kinds[rows],
-        call=device.launch[rows],
-        shape=(columns.amounts[rows], columns.blocks_of[rows]),
-    )
-
-
 MOST_DEPTH, MOST_DIRECTIVES = 6, 3
 
 
@@ -198,79 +169,87 @@ def thread_sources(
     host: HostActivity, ranges: NvtxRanges, thread: int, place: int, low: int, high: int
 ) -> list[LaneSource]:
     """All lanes of one thread (globalTid) over [low, high), those without rows left out; `place` is its number."""
-    rank = int(host.axis.lane(np.array([thread]))[0])
-    found = [*_nvtx(ranges, thread, place, low, high)]
-    if rank >= 0:
-        found += [_calls(host, host.mpi, "mpi", rank, place, low, high)]
-        found += _nested(host, host.openacc, "openacc", rank, place, low, high)
-        found += _nested(host, host.openmp, "openmp", rank, place, low, high)
-        lanes = {"api": host.api, "os": host.os_calls}
-        found += [_calls(host, lane, kind, rank, place, low, high) for kind, lane in lanes.items()]
-        found.append(_off_cpu(host, rank, place, low, high))
+    found = _nvtx(ranges, thread, place, low, high)
+    lane = int(host.axis.lane(np.array([thread]))[0])
+    if lane >= 0:
+        lanes = _ThreadLanes(lane * host.axis.stride, host.axis.stride, host.axis.origin, place, low, high)
+        found += [
+            lanes.calls(host.mpi, "mpi"),
+            *lanes.nested(host.openacc, "openacc"),
+            *lanes.nested(host.openmp, "openmp"),
+            lanes.calls(host.api, "api"),
+            lanes.calls(host.os_calls, "os"),
+            lanes.off_cpu(host.scheduling.out),
+        ]
     return [source for source in found if len(source.start)]
 
 
-def _calls(host: HostActivity, lane: NamedRows, kind: str, rank: int, place: int, low: int, high: int) -> LaneSource:
-    """The outermost calls of the thread. They are picked in one go: there may be millions."""
-    base = rank * host.axis.stride
-    first, behind = np.searchsorted(lane.spans.start, (base, base + host.axis.stride))
-    mine = slice(int(first), int(behind))
-    spans = lane.spans[mine]
-    shift = host.axis.origin - base
-    kept = picked(lane.outermost[mine] & _inside(spans, low - shift, high - shift))
-    start, end = spans.start[kept] + shift, spans.end[kept] + shift
-    named = codes_of(lane.shown[mine][kept], lane.shown_names)
-    calls = lane.row[mine][kept] if kind == "api" else None
-    return LaneSource(kind, "", place, 0, start, end, reach_of(end), named, call=calls)
+class _ThreadLanes(NamedTuple):
+    """Lanes of a thread whose time is [base, base + stride) of the axis of all threads, which begins at `origin`."""
 
+    base: int
+    stride: int
+    origin: int
+    place: int
+    low: int
+    high: int
 
-def _nested(
-    host: HostActivity, lane: NamedRows, kind: str, rank: int, place: int, low: int, high: int
-) -> list[LaneSource]:
-    """A lane for each depth of the thread's events."""
-    base = rank * host.axis.stride
-    first, behind = np.searchsorted(lane.spans.start, (base, base + host.axis.stride)).tolist()
-    mine = lane.take(slice(first, behind))
-    shift = host.axis.origin - base
-    mine = mine.take(_inside(mine.spans, low - shift, high - shift))
-    start, end = mine.spans.start + shift, mine.spans.end + shift
-    depth = levels(Intervals(start, end), MOST_DIRECTIVES + 1)
-    rows = [np.flatnonzero(depth == level) for level in range(MOST_DIRECTIVES)]
-    return [
-        LaneSource(
-            kind, "", place, level, start[its], end[its], reach_of(end[its]),
-            codes_of(mine.shown[its], mine.shown_names), shares=not level,
-        )
-        for level, its in enumerate(rows)
-        if len(its)
-    ]  # fmt: skip
+    @property
+    def _shift(self) -> int:
+        return self.origin - self.base
 
+    def _inside(self, spans: Intervals) -> BoolArray:
+        return _inside(spans, self.low - self._shift, self.high - self._shift)
 
-def _off_cpu(host: HostActivity, rank: int, place: int, low: int, high: int) -> LaneSource:
-    base, out = rank * host.axis.stride, host.scheduling.out
-    shift = host.axis.origin - base
-    mine = picked((out.start >= base) & (out.start < base + host.axis.stride) & _inside(out, low - shift, high - shift))
-    start, end = out.start[mine] + shift, out.end[mine] + shift
-    if not ascending(start):
-        order = np.argsort(start, kind="stable")
-        start, end = start[order], end[order]
-    return LaneSource(OFF_CPU, "", place, 0, start, end, reach_of(end), None)
+    def _mine(self, lane: NamedRows) -> slice:
+        first, behind = np.searchsorted(lane.spans.start, (self.base, self.base + self.stride)).tolist()
+        return slice(first, behind)
+
+    def calls(self, lane: NamedRows, kind: str) -> LaneSource:
+        """The outermost calls of the thread. They are picked in one go: there may be millions."""
+        mine = self._mine(lane)
+        spans = lane.spans[mine]
+        kept = picked(lane.outermost[mine] & self._inside(spans))
+        named = codes_of(lane.shown[mine][kept], lane.shown_names)
+        call = lane.row[mine][kept] if kind == "api" else None
+        start, end = spans.start[kept] + self._shift, spans.end[kept] + self._shift
+        return LaneSource.of(kind, start, end, named, thread=self.place, call=call)
+
+    def nested(self, lane: NamedRows, kind: str) -> list[LaneSource]:
+        """A lane for each depth of the thread's events."""
+        mine = lane.take(self._mine(lane))
+        mine = mine.take(self._inside(mine.spans))
+        start, end = mine.spans.start + self._shift, mine.spans.end + self._shift
+        depth = levels(Intervals(start, end), MOST_DIRECTIVES + 1)
+        rows = [np.flatnonzero(depth == level) for level in range(MOST_DIRECTIVES)]
+        named = [codes_of(mine.shown[its], mine.shown_names) for its in rows]
+        return [
+            LaneSource.of(kind, start[its], end[its], named[at], thread=self.place, depth=at, shares=not at)
+            for at, its in enumerate(rows)
+        ]
+
+    def off_cpu(self, out: Intervals) -> LaneSource:
+        """When the thread had no CPU."""
+        mine = picked((out.start >= self.base) & (out.start < self.base + self.stride) & self._inside(out))
+        start, end = out.start[mine] + self._shift, out.end[mine] + self._shift
+        if not ascending(start):
+            order = np.argsort(start, kind="stable")
+            start, end = start[order], end[order]
+        return LaneSource.of(OFF_CPU, start, end, None, thread=self.place)
 
 
 def _nvtx(ranges: NvtxRanges, thread: int, place: int, low: int, high: int) -> list[LaneSource]:
     """A lane for each depth, without calls of MPI, which have their own; an open range ends with the timeline."""
     rows = ranges.rows.take((ranges.rows.thread == thread) & ~ranges.rows.mpi)
-    kept = _inside(Intervals(rows.start, rows.end), low, high)
-    rows = rows.take(kept)
+    rows = rows.take(_inside(Intervals(rows.start, rows.end), low, high))
     rows = rows.take(np.lexsort((rows.name, ~rows.end, rows.start)))
     # By their own ends: cut at the end of the timeline, an inner range may look as long as its outer one.
     depth = levels(Intervals(rows.start, rows.end), MOST_DEPTH + 1)
     result = []
-    for level in range(int(min(depth.max(), MOST_DEPTH - 1)) + 1 if len(depth) else 0):
+    for level in range(min(int(depth.max(initial=-1)), MOST_DEPTH - 1) + 1):
         mine = rows.take(depth == level)
-        end = np.minimum(mine.end, high)
-        named = codes_of(mine.name, ranges.names)
-        result.append(LaneSource("nvtx", "", place, level, mine.start, end, reach_of(end), named, shares=False))
+        end, named = np.minimum(mine.end, high), codes_of(mine.name, ranges.names)
+        result.append(LaneSource.of("nvtx", mine.start, end, named, thread=place, depth=level, shares=False))
     return result
 
 

@@ -18,18 +18,10 @@ from nsysdiag.findings.facts import Finding
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.iterations.report import Steps, steady_steps
 from nsysdiag.report import DeviceReport, Gap
+from nsysdiag.timeline import sources
 from nsysdiag.timeline.facts import TimelineLevels, TimelineThread
 from nsysdiag.timeline.levels import LaneSource, NameTable, Packing, Room, exact_size, fitted, launch_column, rows_in
-from nsysdiag.timeline.sources import (
-    NamedSpans,
-    cause_source,
-    function_source,
-    graph_source,
-    row_source,
-    step_source,
-    stream_sources,
-    thread_sources,
-)
+from nsysdiag.timeline.sources import NamedSpans
 from nsysdiag.wakeups.loaders import HostTrace
 
 ROWS, ROWS_NARROWED, LEAST_ROWS = 60_000, 120_000, 1_000
@@ -86,19 +78,19 @@ def with_lanes(
     # Causes are drawn in the gaps that the report describes or that stand for a group.
     starts = [gap.start_ns for gap in report.gaps] + [row.representative_start_ns for row in report.signatures]
     gaps = np.flatnonzero(np.isin(context.frame.gaps.start, np.array(starts, dtype=np.int64)))
-    causes = cause_source(context.slices, gaps, len(context.frame.gaps), rows // CAUSE_SLICES)
-    steps = steady_steps(report.iterations) if report.iterations is not None else None
     most = rows // CAUSE_SLICES
+    causes = sources.cause_source(context.slices, gaps, len(context.frame.gaps), most)
+    steps = steady_steps(report.iterations) if report.iterations is not None else None
     own = [
         *([] if causes is None else [causes]),
-        *step_source(steps, low, high),
-        *graph_source(context.device, most),
-        *function_source(context.device, activity.host_functions, most),
+        *sources.step_source(steps, low, high),
+        *sources.graph_source(context.device, most),
+        *sources.function_source(context.device, activity.host_functions, most),
     ]
     slices = [packing.lane(each, np.arange(len(each.start))) for each in own]
     before = [] if narrowed else [start for name, start, _end in phases if name == STARTUP]
     room = Room(rows, int(size * FOR_OPERATIONS) - exact_size(slices))
-    streams = stream_sources(context.device, context.strings, activity.shapes, low, high)
+    streams = sources.stream_sources(context.device, context.strings, activity.shapes, low, high)
     found = fitted(packing, streams, wanted, room, lambda source, parts, _rows: rows_in(source, parts), _step(steps))
     lanes = [*found.lanes, *slices]
     return DeviceLanes(
@@ -170,21 +162,6 @@ def _waking(gaps: list[Gap], machine: int, known: set[int]) -> list[int]:
     return sorted(total, key=lambda identity: (-total[identity], identity))[:MOST_WAKING]
 
 
-def described(threads: ShownThreads, names: dict[int, str], key: str, home: dict[int, str]) -> list[TimelineThread]:
-    """The threads as records, in the order of their places; `home` is the device with the lanes of each, `key` this
-    one."""
-    return [
-        TimelineThread(
-            pid=pid_of(each),
-            tid=tid_of(each),
-            name=names.get(each),
-            launches=each in threads.launching,
-            lanes_of=None if home[each] == key else home[each],
-        )
-        for each in threads.all
-    ]
-
-
 # The lanes of threads over all devices: each thread once, however many devices it serves.
 
 LONGEST_RANGES = 36
@@ -239,17 +216,26 @@ def _whole(
     low, high = min(each.begin for each in served), max(each.levels.end_ns for each in served)
     room = Room(sum(each.room.rows for each in served), sum(each.room.size for each in served))
     mine = {thread for thread in home if home[thread] == device.key}
-    sources = _sources(device.threads, mine, host, host_trace, low, high)
+    lanes = _sources(device.threads, mine, host, host_trace, low, high)
     if mine.intersection(device.threads.all[:1]):
         job = {"phases": device.phases, "start": device.started}
-        sources = [*(each for kind, rows in job.items() for each in row_source(kind, rows, low, high)), *sources]
+        lanes = [*(each for kind, rows in job.items() for each in sources.row_source(kind, rows, low, high)), *lanes]
     packing = Packing.over(device.names, low, high)
-    found = fitted(packing, sources, _in_turn([each.wanted for each in served]), room, _chosen)
+    found = fitted(packing, lanes, _in_turn([each.wanted for each in served]), room, _chosen)
     own = (low, high) == (device.levels.start_ns, device.levels.end_ns)
     levels = structs.replace(
         device.levels,
         names=found.names.packed(),
-        threads=described(device.threads, host_trace.thread_names, device.key, home),
+        threads=[
+            TimelineThread(
+                pid=pid_of(each),
+                tid=tid_of(each),
+                name=host_trace.thread_names.get(each),
+                launches=each in device.threads.launching,
+                lanes_of=None if home[each] == device.key else home[each],
+            )
+            for each in device.threads.all
+        ],
         threads_left_out=device.threads.left_out,
         lanes=[*device.levels.lanes, *found.lanes],
         exact_host=found.exact,
@@ -257,7 +243,7 @@ def _whole(
     )
     calls = {
         device.threads.all[source.thread]: rows
-        for source, rows in zip(sources, found.calls, strict=True)
+        for source, rows in zip(lanes, found.calls, strict=True)
         if source.kind == "api" and source.thread is not None
     }
     return _Whole(levels, found.names, calls)
@@ -283,7 +269,7 @@ def _sources(
     return [
         source
         for activity, place, each in found
-        for source in thread_sources(activity, host_trace.ranges, each, place, low, high)
+        for source in sources.thread_sources(activity, host_trace.ranges, each, place, low, high)
     ]
 
 

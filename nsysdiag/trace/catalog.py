@@ -147,11 +147,11 @@ class FoundTable(Struct, frozen=True):
         """The first of these columns that exists, letter case aside as in SQL."""
         return next((self.columns[name.casefold()] for name in names if name.casefold() in self.columns), None)
 
-    def holds(self, spec: ColumnSpec) -> bool:
-        """Whether the table has what a declared column is read from."""
-        if spec.parts:
-            return all(self.column(part) is not None for part in spec.parts)
-        return self.column(spec.name, *spec.older) is not None
+    def sources(self, spec: ColumnSpec) -> tuple[FoundColumn, ...]:
+        """The columns that a declared one is read from: one, or all of its parts; none if the table lacks any."""
+        names: list[tuple[str, ...]] = [(part,) for part in spec.parts] or [(spec.name, *spec.older)]
+        found = [column for each in names if (column := self.column(*each)) is not None]
+        return tuple(found) if len(found) == len(names) else ()
 
     def is_keyed_by(self, name: str) -> bool:
         """Whether rows are found by this column without reading the whole table."""
@@ -226,7 +226,7 @@ def resolve(spec: TableSpec, tables: dict[str, FoundTable], filled: Container[st
         return Resolution(None, f"no table {spec.name} in this export")
     table, *others = candidates
     for column in spec.columns:
-        if column.required and table.column(column.name, *column.older) is None:
+        if column.required and not table.sources(column):
             reason = f"table {table.name} lacks the required column '{column.name}'"
             return Resolution(None, reason, reason if table.name in filled else None)
     if table.name not in filled:

@@ -16,7 +16,7 @@ from sqlalchemy.dialects import sqlite
 
 from nsysdiag.limits import BLOB_BYTES, CELL_BYTES, TEXT_BYTES, marked
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, decode, quoted
-from nsysdiag.trace.tables import ColumnSpec, ColumnType, table_spec
+from nsysdiag.trace.tables import ColumnSpec, ColumnType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -76,7 +76,7 @@ def select_sql(table: FoundTable, columns: Sequence[ColumnSpec], *choices: Choic
     The order is explicit because columns are read by several statements, and SQLite may read one of them from an index,
     in another order. By rowid it costs nothing.
     """
-    selected = _selected(table.name, tuple((column, _found(table, column)) for column in columns))
+    selected = _selected(table.name, tuple((column, table.sources(column)) for column in columns))
     return f"{selected}{_where(table, choices)}{_row_order(table)}"
 
 
@@ -85,15 +85,6 @@ def _selected(table: str, columns: tuple[tuple[ColumnSpec, tuple[FoundColumn, ..
     """What is read of which table. Kept, as the tables of a kind of trace are the same in each."""
     source = _Source(table)
     return _sql(sa.select(*[_expression(source, spec, found) for spec, found in columns]).select_from(source.table))
-
-
-def _found(table: FoundTable, spec: ColumnSpec) -> tuple[FoundColumn, ...]:
-    """What a declared column is read from: one column, or its parts."""
-    if spec.parts:
-        return tuple(found for found in map(table.column, spec.parts) if found is not None)
-    found = table.column(spec.name, *spec.older)
-    assert found is not None
-    return (found,)
 
 
 def _where(table: FoundTable, choices: Sequence[Choice | None]) -> str:
@@ -165,7 +156,7 @@ def _row_order(table: FoundTable) -> str:
 
 def single_sql(table: FoundTable, column: ColumnSpec) -> str:
     """The SQL that reads one column of the row whose rowid is its parameter."""
-    return f"{_selected(table.name, ((column, _found(table, column)),))} WHERE {table.rowid} = ?"
+    return f"{_selected(table.name, ((column, table.sources(column)),))} WHERE {table.rowid} = ?"
 
 
 def row_ids_sql(table: FoundTable, *choices: Choice | None) -> str:
@@ -181,7 +172,7 @@ def count_sql(table: FoundTable, *choices: Choice | None) -> str:
 def any_text_sql(table: FoundTable, column: ColumnSpec) -> str:
     """The SQL that gives one row if a column holds anything, none if it is NULL throughout. SQLite tells the type of a
     cell without loading it, whatever its size."""
-    (found,) = _found(table, column)
+    (found,) = table.sources(column)
     return f"SELECT 1 FROM {quoted(table.name)} WHERE typeof({quoted(found.name)}) <> 'null' LIMIT 1"
 
 
@@ -250,8 +241,7 @@ class LongTexts:
             yield text
 
     def _in_pieces(self, connection: sqlite3.Connection, table: FoundTable, column: ColumnSpec, row: int) -> str | None:
-        found = table.column(column.name, *column.older)
-        assert found is not None
+        (found,) = table.sources(column)
         (encoding,) = connection.execute("PRAGMA encoding").fetchone()
         with connection.blobopen(table.name, found.name, row, readonly=True) as blob:
             if column.type is ColumnType.BLOB:
@@ -282,39 +272,3 @@ def _sentence(sizes: dict[str, int], noun: str, which: str, done: str) -> list[s
         return []
     count = f"{len(sizes):,} {noun}s {which} were" if len(sizes) > 1 else f"1 {noun} {which} was"
     return [f"{count} {done}; the longest has {max(sizes.values()) / 1e6:,.1f} MB"]
-
-
-# The texts of chosen ids out of the table StringIds of an SQLite file.
-
-IDS_PER_QUERY = 500
-FULL_READ_FROM = 20_000
-
-
-def string_rows(
-    connection: sqlite3.Connection, table: FoundTable, missing: list[int], long: LongTexts
-) -> Iterator[tuple[int, str]]:
-    """Ids and texts, of the requested ids that exist."""
-    wanted = frozenset(missing)
-    if len(missing) >= FULL_READ_FROM or (len(missing) > IDS_PER_QUERY and not table.is_keyed_by("id")):
-        queries: list[Chosen | None] = [None]  # the whole table: quicker for many ids, or without a key
-    else:
-        starts = range(0, len(missing), IDS_PER_QUERY)
-        queries = [Chosen("id", missing[start : start + IDS_PER_QUERY]) for start in starts]
-    for chosen in queries:
-        for string_id, value in _chosen(connection, table, chosen, long):
-            if string_id in wanted and value is not None:
-                yield string_id, long.decode(value)
-
-
-def _chosen(
-    connection: sqlite3.Connection, table: FoundTable, chosen: Chosen | None, long: LongTexts
-) -> Iterator[tuple[int, object]]:
-    """Ids and cells; some may come twice."""
-    number, text = table_spec("StringIds").columns
-    try:
-        yield from connection.execute(select_sql(table, (number, text), chosen))
-    except sqlite3.DataError:
-        if table.rowid is None:
-            raise
-        ids = connection.execute(select_sql(table, (number,), chosen)).fetchall()
-        yield from zip((each for (each,) in ids), long.cells(connection, table, text, chosen), strict=True)

@@ -1,132 +1,38 @@
-"""The bulk reader: columns of a table of the file, by the fast way where it works, by the sure way where not."""
+"""An SQLite file: columns of its tables, by the fast way where it works, by the sure way where not."""
 
 from __future__ import annotations
 
 import ctypes
 import sqlite3
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from nsysdiag.arrays.spill import spill
-from nsysdiag.limits import TEXT_BYTES, short_name
-from nsysdiag.trace.catalog import decode
-from nsysdiag.trace.columns import Columns, TextColumn, Values, defaults
-from nsysdiag.trace.query import Choice, ChosenPairs, TimeLimit, any_text_sql, count_sql, select_sql
-from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType
+from nsysdiag.limits import CELL_BYTES, TEXT_BYTES, short_name
+from nsysdiag.messages import InputError, printable
+from nsysdiag.shortage import is_shortage, memory_short
+from nsysdiag.trace.catalog import FoundTable, Schema, decode, read_schema
+from nsysdiag.trace.columns import Buffers, Columns, Pair, Sink, SplitBuffers, TextColumn, Values, completed
+from nsysdiag.trace.format import EXPORT_HINT
+from nsysdiag.trace.query import (
+    Choice,
+    Chosen,
+    ChosenPairs,
+    TimeLimit,
+    any_text_sql,
+    count_sql,
+    row_bound_sql,
+    select_sql,
+)
+from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType, table_spec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
-    import numpy.typing as npt
-
-    from nsysdiag.arrays.intervals import FloatArray
-    from nsysdiag.trace.catalog import Connections, FoundTable
-    from nsysdiag.trace.columns import IntArray
+    from nsysdiag.trace.catalog import Connections
     from nsysdiag.trace.query import LongTexts
-
-
-# Arrays that are filled batch by batch, of all rows or of each of several pairs of ids.
-
-COMPACT_LIMIT = 1 << 30
-"""A column of 32 bits that meets a value beyond this gets 64."""
-
-
-class Sink(Protocol):
-    """Takes what is read, batch by batch."""
-
-    def append(self, batch: Sequence[npt.NDArray[np.generic]]) -> None:
-        """One array a column, all of the same length."""
-
-
-class Buffers:
-    """One growing array a column. `capacity` is an expected number of rows: a hint, never relied upon."""
-
-    def __init__(self, columns: Sequence[ColumnSpec], capacity: int) -> None:
-        self.columns = columns
-        self.rows: int = 0
-        self._capacity = max(capacity, 1)
-        self._arrays: list[npt.NDArray[Any]] = [np.empty(self._capacity, _dtype(column)) for column in columns]
-
-    def append(self, batch: Sequence[npt.NDArray[np.generic]]) -> None:
-        """Copy a batch in: one array a column, all of the same length."""
-        rows = len(batch[0])
-        if self.rows + rows > self._capacity:
-            self._grow(self.rows + rows)
-        for index, part in enumerate(batch):
-            narrow = self._arrays[index].dtype == np.int32
-            if narrow and rows and not (part.min() >= -COMPACT_LIMIT and part.max() < COMPACT_LIMIT):
-                self._arrays[index] = self._arrays[index].astype(np.int64)
-            self._arrays[index][self.rows : self.rows + rows] = part
-        self.rows += rows
-
-    def _grow(self, needed: int) -> None:
-        self._capacity = max(needed, 2 * self._capacity)
-        for index, array in enumerate(self._arrays):
-            larger = np.empty(self._capacity, array.dtype)
-            larger[: self.rows] = array[: self.rows]
-            self._arrays[index] = larger
-
-    def finish(self) -> list[IntArray | FloatArray]:
-        """The filled columns; NULL of a REAL column becomes NaN. Untouched memory is freed. An integer column with one
-        value in all rows takes the memory of one, and is read-only."""
-        done: list[IntArray | FloatArray] = []
-        for array in self._arrays:
-            part = array[: self.rows]
-            if array.dtype == np.float64:
-                part[np.isneginf(part)] = np.nan
-            elif len(part) and part.min() == part.max():
-                done.append(np.broadcast_to(part[0], self.rows))
-                continue
-            # Here and not at the end of a step: what is read ahead waits for its step, and of columns that are copied
-            # one at a time those before are in files by then.
-            done.append(spill(part if 2 * self.rows >= self._capacity else part.copy()))
-        return done
-
-
-def _dtype(column: ColumnSpec) -> type[np.int32] | type[np.int64] | type[np.float64]:
-    if column.compact:
-        return np.int32
-    return np.float64 if column.type is ColumnType.REAL else np.int64
-
-
-Pair = tuple[int, int]
-FIRST_ROWS = 4096
-
-
-class SplitBuffers:
-    """Takes batches whose first two columns are the ids; rows of other pairs are dropped."""
-
-    def __init__(self, columns: Sequence[ColumnSpec], pairs: Sequence[Pair]) -> None:
-        self._columns = columns
-        self._pairs = sorted(set(pairs))
-        self._first, self._second = (np.unique([pair[side] for pair in self._pairs]) for side in (0, 1))
-        self._place = np.full((len(self._first), len(self._second)), -1)
-        for number, (first, second) in enumerate(self._pairs):
-            self._place[np.searchsorted(self._first, first), np.searchsorted(self._second, second)] = number
-        self._parts = [Buffers(columns, FIRST_ROWS) for _ in self._pairs]
-
-    def append(self, batch: Sequence[npt.NDArray[np.generic]]) -> None:
-        """Copy a batch in: the two ids and one array for each column, all of the same length."""
-        first, second = (ids.astype(np.int64, copy=False) for ids in batch[:2])
-        row = np.minimum(np.searchsorted(self._first, first), len(self._first) - 1)
-        column = np.minimum(np.searchsorted(self._second, second), len(self._second) - 1)
-        asked_for = (self._first[row] == first) & (self._second[column] == second)
-        place = np.where(asked_for, self._place[row, column], -1)
-        order = np.argsort(place, kind="stable")  # within a pair the order of the file stays
-        borders = np.searchsorted(place[order], np.arange(len(self._pairs) + 1))
-        for number in np.flatnonzero(np.diff(borders)).tolist():
-            rows = order[borders[number] : borders[number + 1]]
-            self._parts[number].append([values[rows] for values in batch[2:]])
-
-    def finish(self) -> dict[Pair, Columns]:
-        """The rows of each pair that has any."""
-        names = [column.name for column in self._columns]
-        found = {}
-        for pair, part in zip(self._pairs, self._parts, strict=True):
-            if part.rows:
-                found[pair] = Columns(dict(zip(names, part.finish(), strict=True)), names, part.rows)
-        return found
 
 
 # The reader that always works: rows through the standard library, which also reads the text columns.
@@ -294,56 +200,94 @@ def _values(column: Any) -> Any:
 
 
 READERS = ("adbc", "sqlite3")
+IDS_PER_QUERY = 500
+FULL_READ_FROM = 20_000
 AnySink = TypeVar("AnySink", bound=Sink)
 
 
-class Reader:
-    """Reads from a database. Each read has a connection of its own, so threads may read at the same time.
+class SqliteDatabase:
+    """The tables of an SQLite file; `ParquetDatabase` has the same methods. Reads may run in several threads at once,
+    as each has a connection of its own. They raise InputError if the file is damaged.
 
-    `warn` gets a sentence about cells that had to be converted; `long` cuts and counts texts that are too long.
+    `reader` is one of READERS. `warn` gets a sentence about cells that had to be converted; `long` cuts and counts
+    texts that are too long.
     """
 
-    def __init__(self, connections: Connections, kind: str, warn: Callable[[str], None], long: LongTexts) -> None:
+    def __init__(
+        self, path: Path, connections: Connections, reader: str, warn: Callable[[str], None], long: LongTexts
+    ) -> None:
+        self._path = path
         self._connections = connections
-        self.kind = kind
+        self._reader = reader
         self._warn = warn
         self._long = long
+
+    def schema(self) -> Schema:
+        """The tables that are looked at."""
+        with self._reading() as connection:
+            return read_schema(connection)
+
+    def row_bounds(self, tables: Mapping[str, FoundTable]) -> dict[str, int]:
+        """The largest rowid of every table that holds rows; their number if it has no rowids."""
+        bounds = {}
+        with self._reading() as connection:
+            for name, table in tables.items():
+                sql = count_sql(table) if table.rowid is None else row_bound_sql(table)
+                (bound,) = connection.execute(sql).fetchone()
+                if bound is not None and (table.rowid is not None or bound > 0):
+                    bounds[name] = bound
+        return bounds
 
     def read(
         self, table: FoundTable, columns: Sequence[ColumnSpec], capacity: int, chosen: Choice | None = None
     ) -> Columns:
         """The columns, of all rows or of the chosen ones. `capacity` is a guess at the number of rows."""
-        found = [column for column in columns if table.holds(column)]
+        found = [column for column in columns if table.sources(column)]
         numbers = [column for column in found if column.type not in TEXTS]
         values: dict[str, Values] = {}
-        if numbers:
-            sql = select_sql(table, numbers, chosen)
-            buffers = self._filled(lambda: Buffers(numbers, capacity), table, sql, numbers)
-            values.update(zip((column.name for column in numbers), buffers.finish(), strict=True))
-        for column in found:
-            if column.type in TEXTS:
-                values[column.name] = self._text(table, column, chosen, rows=_rows(values))
+        with self._input_errors():
+            if numbers:
+                sql = select_sql(table, numbers, chosen)
+                buffers = self._filled(lambda: Buffers(numbers, capacity), table, sql, numbers)
+                values.update(zip((column.name for column in numbers), buffers.finish(), strict=True))
+            for column in found:
+                if column.type in TEXTS:
+                    values[column.name] = self._text(table, column, chosen, rows=_rows(values))
         rows = _rows(values)
         if rows is None:
-            with self._connections.stdlib() as connection:
+            with self._reading() as connection:
                 (rows,) = connection.execute(count_sql(table, chosen)).fetchone()
             assert rows is not None
-        complete = {column.name: values.get(column.name, defaults(column, rows)) for column in columns}
-        return Columns(complete, [column.name for column in found], rows)
+        return completed(columns, values, rows)
 
     def read_split(
         self, table: FoundTable, columns: Sequence[ColumnSpec], chosen: ChosenPairs, within: TimeLimit | None
     ) -> dict[Pair, Columns]:
         """The rows of each chosen pair of ids; `columns` are the two ids and then numbers, all in the table."""
         sql = select_sql(table, columns, chosen, within)
-        return self._filled(lambda: SplitBuffers(columns[2:], chosen.pairs), table, sql, columns).finish()
+        with self._input_errors():
+            return self._filled(lambda: SplitBuffers(columns[2:], chosen.pairs), table, sql, columns).finish()
+
+    def strings(self, table: FoundTable, ids: list[int]) -> Iterator[tuple[int, str]]:
+        """The ids and texts of a table of strings that are among `ids`; some may come twice."""
+        wanted = frozenset(ids)
+        if len(ids) >= FULL_READ_FROM or (len(ids) > IDS_PER_QUERY and not table.is_keyed_by("id")):
+            queries: list[Chosen | None] = [None]  # the whole table: quicker for many ids, or without a key
+        else:
+            starts = range(0, len(ids), IDS_PER_QUERY)
+            queries = [Chosen("id", ids[start : start + IDS_PER_QUERY]) for start in starts]
+        with self._reading() as connection:
+            for chosen in queries:
+                for string_id, value in _strings(connection, table, chosen, self._long):
+                    if string_id in wanted and value is not None:
+                        yield string_id, self._long.decode(value)
 
     def _filled(
         self, make: Callable[[], AnySink], table: FoundTable, sql: str, columns: Sequence[ColumnSpec]
     ) -> AnySink:
         """Buffers with what `sql` reads, numbers only: by the columnar driver where it can, else row by row."""
         buffers = make()
-        if self.kind == "adbc":
+        if self._reader == "adbc":
             try:
                 read_arrow(self._connections, sql, columns, buffers)
                 return buffers
@@ -366,7 +310,44 @@ class Reader:
                 return TextColumn(np.broadcast_to(np.int64(-1), rows), [])
             return read_text(connection, table, column, chosen, self._long)
 
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._input_errors(), self._connections.stdlib() as connection:
+            yield connection
+
+    @contextmanager
+    def _input_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DataError as error:  # SQLITE_TOOBIG
+            raise InputError(
+                f"'{printable(self._path)}' is not read: it has a text or an SQL statement of more than {CELL_BYTES:,}"
+                " bytes, which no export has",
+                hint=EXPORT_HINT,
+            ) from error
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter for a message that quotes broken text
+            if is_shortage(error):
+                raise memory_short(error, f"read '{printable(self._path)}'") from error
+            raise InputError(
+                f"'{printable(self._path)}' cannot be read, it may be corrupt: {printable(error)}",
+                hint="copy it again, or " + EXPORT_HINT,
+            ) from error
+
 
 def _rows(values: dict[str, Values]) -> int | None:
     """The number of rows, once a column of them was read."""
     return len(next(iter(values.values()))) if values else None
+
+
+def _strings(
+    connection: sqlite3.Connection, table: FoundTable, chosen: Chosen | None, long: LongTexts
+) -> Iterator[tuple[int, object]]:
+    """Ids and cells; some may come twice."""
+    number, text = table_spec("StringIds").columns
+    try:
+        yield from connection.execute(select_sql(table, (number, text), chosen))
+    except sqlite3.DataError:
+        if table.rowid is None:
+            raise
+        ids = connection.execute(select_sql(table, (number,), chosen)).fetchall()
+        yield from zip((each for (each,) in ids), long.cells(connection, table, text, chosen), strict=True)

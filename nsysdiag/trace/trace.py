@@ -18,12 +18,12 @@ from nsysdiag.record import made_of
 from nsysdiag.trace.capabilities import COLUMNS as DIAGNOSTIC_COLUMNS
 from nsysdiag.trace.capabilities import SEVERITIES, Captured, capabilities, capture_warnings, tells_of_dropped
 from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, is_work, resolve, unread_events
-from nsysdiag.trace.columns import Columns, IntArray, ReadAhead, Request, Strings, defaults, joined
+from nsysdiag.trace.columns import Columns, IntArray, Pair, ReadAhead, Request, Strings, completed, defaults, joined
 from nsysdiag.trace.format import EXPORT_HINT, OF_ROCM, RECORDER
 from nsysdiag.trace.formats import folder_format, marked
 from nsysdiag.trace.parquet.folder import ParquetFolder
 from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, LongTexts, TimeLimit
-from nsysdiag.trace.reader import READERS, Pair
+from nsysdiag.trace.reader import READERS
 from nsysdiag.trace.source import TraceSource
 from nsysdiag.trace.tables import CAPTURE_OPTIONS, SYSTEM, TABLES, TableSpec, payload_spec, table_spec, work_spec
 
@@ -95,20 +95,22 @@ class Trace:
         self._long = LongTexts()
         self._database = source.database(reader, self.warn, self._long)
         self._exact_rows: dict[str, int] = {}
-        self._payloads: dict[str, TableSpec] = {}
         schema = self._database.schema()
         self._tables = schema.tables
         self._check_nsys_tables()
         self._row_bounds = self._database.row_bounds(self._tables)
         if schema.left_out:
             self.warn(f"of {len(self._tables) + schema.left_out:,} tables {schema.left_out:,} were not looked at")
-        self._work = self._look_at_unread(unread_events(self._tables, self._row_bounds))
+        self.other_work: list[TableSpec] = self._look_at_unread(unread_events(self._tables, self._row_bounds))
+        """The tables with work of devices that are not declared: `read` knows them by name."""
+        self._specs = TABLES | {spec.name: spec for spec in (*self.other_work, CAPTURE_OPTIONS, SYSTEM)}
         self._resolutions = self._resolve()
         strings = self._resolutions["StringIds"].table
         self.strings: Strings = Strings(None if strings is None else partial(self._database.strings, strings))
         self.fingerprint: str = source.fingerprint(schema.sql)
         self.sha256: str | None = source.sha256() if full_hash else None
-        metadata = self._metadata()
+        # What the export says of itself, in safe text of 64 characters at most.
+        metadata = {name: printable(value)[:64] or None for name, value in self._named_values("META_DATA_EXPORT")}
         self._slice, self._format = SLICE in metadata, marked(metadata)
         self._rocm = metadata.get(self._format.mark) == OF_ROCM
         self.recorder: str | None = metadata.get(RECORDER)
@@ -175,12 +177,16 @@ class Trace:
     def has(self, table: str) -> bool:
         """Whether the table exists, under its own, an older or a suffixed name, and holds at least one
         row."""
-        found = self._resolutions[self._spec(table).name].table
-        return found is not None and found.name in self._row_bounds
+        return self._filled(table) is not None
+
+    def _filled(self, table: str) -> FoundTable | None:
+        """The table of the file that stands for a declared one, if it has rows."""
+        found = self.table(table)
+        return found if found is not None and found.name in self._row_bounds else None
 
     def missing(self, table: str) -> str | None:
         """Why `has` is false for a table; None where it is true."""
-        return self._resolutions[self._spec(table).name].reason or None
+        return self._resolution(table).reason or None
 
     def read(self, table: str, *columns: str) -> Columns:
         """Columns of a table by their canonical names, all rows in the order of the file.
@@ -201,14 +207,13 @@ class Trace:
 
     def about_rows(self, table: str) -> int:
         """About how many rows a table has, without counting them."""
-        found = self._resolutions[table].table
-        return self._capacity(found) if found is not None and found.name in self._row_bounds else 0
+        found = self._filled(table)
+        return self._capacity(found) if found else 0
 
     def sampled_times(self, table: str, most: int) -> IntArray:
         """The starts of rows picked evenly from a table of events; none where their place is not known."""
-        spec, found = self._spec(table), self._resolutions[table].table
-        rows = self.about_rows(table)
-        if found is None or found.rowid is None or spec.times is None or not rows:
+        spec, found, rows = self._spec(table), self._filled(table), self.about_rows(table)
+        if found is None or found.rowid is None or spec.times is None:
             return np.empty(0, dtype=np.int64)
         ids = np.unique(np.linspace(1, rows, min(most, rows)).astype(np.int64)).tolist()
         start = spec.times[0]
@@ -220,10 +225,9 @@ class Trace:
             self._ahead = ReadAhead(self._read_all, requests)
 
     def _read_all(self, table: str, *columns: str) -> Columns:
-        spec = self._spec(table)
-        found = self._resolutions[table].table
-        if found is None or found.name not in self._row_bounds:
-            return _empty(spec, found, columns)
+        spec, found = self._spec(table), self._filled(table)
+        if found is None:
+            return self._empty(table, columns)
         within = self._within(spec, found)
         result = self._read(spec, found, columns, within)
         if within is None:
@@ -233,9 +237,8 @@ class Trace:
     def _within(self, spec: TableSpec, found: FoundTable) -> TimeLimit | None:
         if self._span is None or spec.times is None:
             return None
-        columns = [found.column(each.name, *each.older) for each in map(spec.column, spec.times)]
-        start, end = (None if column is None else column.name for column in columns)
-        return None if start is None or end is None else TimeLimit(start, end, *self._span)
+        start, end = (found.sources(spec.column(name)) for name in spec.times)
+        return TimeLimit(start[0].name, end[0].name, *self._span) if start and end else None
 
     def read_chosen(self, table: str, key: str, ids: npt.ArrayLike, *columns: str) -> Columns:
         """Like `read`, but only the rows whose INTEGER column `key` is one of `ids`.
@@ -243,15 +246,13 @@ class Trace:
         Rows come in the order of the file for up to 20,000 ids, else in blocks of so many ids in ascending
         order. Without an index on `key` (callchains and StringIds have one) every block scans the table.
         """
-        spec = self._spec(table)
-        names = spec.column(key)
-        found = self._resolutions[table].table
+        spec, found = self._spec(table), self._filled(table)
         distinct = np.unique(np.asarray(ids, np.int64)).tolist()
-        key_column = found.column(names.name, *names.older) if found else None
-        if found is None or key_column is None or found.name not in self._row_bounds or not distinct:
-            return _empty(spec, found, columns)
+        keys = found.sources(spec.column(key)) if found else ()
+        if found is None or not keys or not distinct:
+            return self._empty(table, columns)
         blocks = [distinct[start : start + IDS_PER_QUERY] for start in range(0, len(distinct), IDS_PER_QUERY)]
-        return joined([self._read(spec, found, columns, Chosen(key_column.name, block)) for block in blocks])
+        return joined([self._read(spec, found, columns, Chosen(keys[0].name, block)) for block in blocks])
 
     def read_split(
         self, table: str, keys: tuple[str, str], pairs: Sequence[Pair], *columns: str
@@ -262,15 +263,11 @@ class Trace:
         Pairs without rows are left out; all are if the file lacks one of the columns. `columns` are numbers. For tables
         of many millions of rows, whose ids need not be kept.
         """
-        spec = self._spec(table)
+        spec, found = self._spec(table), self._filled(table)
         wanted = [spec.column(name) for name in (*keys, *columns)]
-        found = self._resolutions[table].table
-        if found is None or found.name not in self._row_bounds or not pairs:
+        if found is None or not pairs or not all(map(found.sources, wanted)):
             return {}
-        there = [found.column(each.name, *each.older) for each in wanted]
-        if None in there:
-            return {}
-        first, second = (each.name for each in there[:2] if each is not None)
+        first, second = (found.sources(each)[0].name for each in wanted[:2])
         return self._database.read_split(found, wanted, ChosenPairs((first, second), pairs), self._within(spec, found))
 
     def _read(self, spec: TableSpec, found: FoundTable, columns: Sequence[str], chosen: Choice | None) -> Columns:
@@ -293,7 +290,7 @@ class Trace:
 
     def table(self, name: str) -> FoundTable | None:
         """The table of the file that stands for a declared one, under whatever name; None where there is none."""
-        return self._resolutions[self._spec(name).name].table
+        return self._resolution(name).table
 
     def ordinary_tables(self) -> list[FoundTable]:
         """Every ordinary table of the file, by name."""
@@ -305,7 +302,7 @@ class Trace:
 
     def _captured(self) -> Captured:
         """How the trace was recorded. Its tables hold what is private too, and are in no slice."""
-        options, system = map(self._named_values, (CAPTURE_OPTIONS, SYSTEM))
+        options, system = (self._named_values(spec.name) for spec in (CAPTURE_OPTIONS, SYSTEM))
         found = Captured.of(options, system)
         return structs.replace(
             found,
@@ -314,11 +311,8 @@ class Trace:
             rocm=self._rocm,
         )
 
-    def _named_values(self, spec: TableSpec) -> list[tuple[str, str]]:
-        found = resolve(spec, self._tables, self._row_bounds).table
-        if found is None or found.name not in self._row_bounds:
-            return []
-        read = self._read(spec, found, ("name", "value"), None)
+    def _named_values(self, table: str) -> list[tuple[str, str]]:
+        read = self.read(table, "name", "value")
         names, values = ([text or "" for text in read.text(name).texts()] for name in ("name", "value"))
         return list(zip(names, values, strict=True))
 
@@ -328,8 +322,8 @@ class Trace:
         return {short_name(name): self._rows(self._tables[name]) for name in sorted(self._tables)}
 
     def _rows_of(self, table: str) -> int | str:
-        found = self._resolutions[table].table
-        return 0 if found is None else self._rows(found)
+        found = self._filled(table)
+        return self._rows(found) if found else 0
 
     def _rows(self, found: FoundTable) -> int | str:
         if found.name not in self._row_bounds:
@@ -348,14 +342,13 @@ class Trace:
         raise InputError(f"'{printable(self.path)}' is {what}", hint=EXPORT_HINT)
 
     def _resolve(self) -> dict[str, Resolution]:
-        specs = TABLES | self._work
-        resolutions = {name: resolve(spec, self._tables, self._row_bounds) for name, spec in specs.items()}
+        resolutions = {name: resolve(spec, self._tables, self._row_bounds) for name, spec in self._specs.items()}
         for resolution in resolutions.values():
             if resolution.warning:
                 self.warn(resolution.warning)
         return resolutions
 
-    def _look_at_unread(self, found: list[FoundTable]) -> dict[str, TableSpec]:
+    def _look_at_unread(self, found: list[FoundTable]) -> list[TableSpec]:
         """The undeclared tables that hold work of devices, which is read; a warning names them and those that are
         not."""
         work = [table for table in found if is_work(table)]
@@ -369,32 +362,22 @@ class Trace:
             more = f" and {len(other) - _NAMED:,} more" if len(other) > _NAMED else ""
             tables = "1 table of events is" if len(other) == 1 else f"{len(other):,} tables of events are"
             self.warn(typed.say("{} not read: {}{}", tables, named, more))
-        return {table.name: work_spec(table.name) for table in work}
+        return [work_spec(table.name) for table in work]
 
     def payload_tables(self, fields: Sequence[str]) -> list[TableSpec]:
         """The tables with payloads of NVTX ranges that have rows and any of these fields; `read` knows them by name."""
         for name, table in self._tables.items():
-            if not name.startswith(PAYLOADS) or name not in self._row_bounds or name in self._payloads:
-                continue
             there = [field for field in fields if table.column(field)]
-            if there and table.column("eventId"):
-                self._payloads[name] = payload_spec(name, there)
-                self._resolutions[name] = resolve(self._payloads[name], self._tables, self._row_bounds)
-        return list(self._payloads.values())
-
-    @property
-    def other_work(self) -> list[TableSpec]:
-        """The tables with work of devices that are not declared: `read` knows them by name."""
-        return list(self._work.values())
+            if name.startswith(PAYLOADS) and name in self._row_bounds and there and table.column("eventId"):
+                self._specs[name] = payload_spec(name, there)
+                self._resolutions[name] = resolve(self._specs[name], self._tables, self._row_bounds)
+        return [spec for name, spec in self._specs.items() if name.startswith(PAYLOADS)]
 
     def _spec(self, name: str) -> TableSpec:
-        return self._work.get(name) or self._payloads.get(name) or table_spec(name)
+        return self._specs.get(name) or table_spec(name)
 
-    def _metadata(self) -> dict[str | None, str | None]:
-        """What the export says of itself, in safe text of 64 characters at most."""
-        rows = self.read("META_DATA_EXPORT", "name", "value")
-        values = [None if value is None else printable(value)[:64] for value in rows.text("value").texts()]
-        return dict(zip(rows.text("name").texts(), values, strict=True))
+    def _resolution(self, name: str) -> Resolution:
+        return self._resolutions[self._spec(name).name]
 
     def text(self, cell: bytes) -> str:
         """A text cell of the file as far as texts are read (limits.TEXT_BYTES)."""
@@ -404,8 +387,6 @@ class Trace:
         """Add a warning, once."""
         self._warnings.setdefault(text)
 
-
-def _empty(spec: TableSpec, found: FoundTable | None, columns: Sequence[str]) -> Columns:
-    wanted = [spec.column(name) for name in columns]
-    present = [column.name for column in wanted if found and found.holds(column)]
-    return Columns({column.name: defaults(column, 0) for column in wanted}, present, 0)
+    def _empty(self, table: str, columns: Sequence[str]) -> Columns:
+        found, wanted = self.table(table), [self._spec(table).column(name) for name in columns]
+        return completed(wanted, {each.name: defaults(each, 0) for each in wanted if found and found.sources(each)}, 0)

@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from nsysdiag.document.blocks import (
-    PAGE,
-    Block,
-    Cell,
-    Chart,
-    Column,
-    Fact,
-    FigureRow,
-    Limit,
-    Lines,
-    Paragraph,
-    Section,
-    Table,
-)
+from nsysdiag.document import blocks as b
+from nsysdiag.document.blocks import PAGE, Column, Fact, Lines, Section
 from nsysdiag.document.columns import BYTES, COUNT, NAME, RATIO, SHARE, TEXT, TIME, columns, of_devices
 from nsysdiag.document.drawings import Curve, CurveLayer, TimeSeries
 from nsysdiag.document.view import Context, mostly_graphs
@@ -84,13 +72,11 @@ def _steps(device: DeviceReport) -> Iterator[_Step]:
                 yield _Step(name, start, min(start + series.step_ns, device.window.end_ns), share)
 
 
-_SHARES = """
+_UTILIZATION = """
     util_time_share util_period_share busy_share compute_share exposed_comm_share exposed_copy_share idle_share
     sm_active_share efficiency estimated_sm_active_share=estimate.sm_active_share
     estimated_sm_active_at_most=estimate.sm_active_at_most estimated_resident_share=estimate.resident_share
-    estimate_covered_share=estimate.covered_share
-"""
-_FLOPS = """
+    estimate_covered_share=estimate.covered_share sm_source sentence
     flops_per_step=flops.flops_per_step flops_per_second=flops.flops_per_second precision=flops.precision
     peak_flops_per_second=flops.peak_flops_per_second flop_share=flops.share
 """
@@ -99,16 +85,7 @@ _SHAPES = """
     resident_share limit
 """
 TABLES = (
-    of_devices(
-        "utilization",
-        (
-            *columns(Utilization, _SHARES),
-            *columns(Utilization, "sm_source"),
-            *columns(Utilization, "sentence"),
-            *columns(Utilization, _FLOPS),
-        ),
-        lambda device: [device.utilization],
-    ),
+    of_devices("utilization", columns(Utilization, _UTILIZATION), lambda device: [device.utilization]),
     of_devices("utilization_series", columns(_Step), _steps),
     of_devices("kernel_shapes", columns(KernelShape, _SHAPES), lambda device: device.utilization.kernels),
 )
@@ -200,12 +177,12 @@ def section(device: DeviceReport, context: Context) -> Section | None:
         "utilization",
         "Utilization",
         [
-            *([Paragraph(found.sentence, tone="strong", limit=PAGE)] if found.sentence else []),
-            Lines(utilization_sentences(device), Limit(page=0, brief=1)),
-            FigureRow(_facts(found), PAGE),
+            *([b.Paragraph(found.sentence, tone="strong", limit=PAGE)] if found.sentence else []),
+            Lines(utilization_sentences(device), b.Limit(page=0, brief=1)),
+            b.FigureRow(_facts(found), PAGE),
             Lines(notes, PAGE),
             *_over_time(device, context),
-            Paragraph(METHOD, tone="quiet", limit=PAGE),
+            b.Paragraph(METHOD, tone="quiet", limit=PAGE),
             *_shapes(found, context),
         ],
         f"{percent_of(found.util_time_share)} on a dashboard" + (f"; {note}" if (note := real_note(found)) else ""),
@@ -223,7 +200,7 @@ def _facts(found: Utilization) -> list[Fact]:
     ]
 
 
-def _over_time(device: DeviceReport, context: Context) -> list[Block]:
+def _over_time(device: DeviceReport, context: Context) -> list[b.Block]:
     found, end = device.utilization, device.window.end_ns
     drawing = utilization_curve(found, end, context.rows(MAX_HOVERS))
     if drawing is None or found.by_time is None:
@@ -234,10 +211,10 @@ def _over_time(device: DeviceReport, context: Context) -> list[Block]:
         f"Utilization from {instant(by_time.start_ns)} to {instant(end)}: {percent_of(found.util_time_share)} by time, "
         f"{spread}; {percent_of(found.util_period_share)} by polling"
     )
-    return [Chart(drawing, label)]
+    return [b.Chart(drawing, label)]
 
 
-def _shapes(found: Utilization, context: Context) -> list[Block]:
+def _shapes(found: Utilization, context: Context) -> list[b.Block]:
     """How much of the chip kernels fill; what depends on the size of the chip only where the trace tells it."""
     rows = found.kernels[: context.rows(MAX_ROWS)]
     if not rows:
@@ -247,7 +224,7 @@ def _shapes(found: Utilization, context: Context) -> list[Block]:
     ticket, covered = TOP_ROWS if told else 0, found.estimate.covered_share
     few = f" These kernels take {percent_of(covered)} of the kernels' time." if covered and not told else ""
     return [
-        Table.of(
+        b.Table.of(
             "How much of the chip kernels fill, by launch shape",
             _columns(sized),
             rows,
@@ -256,7 +233,7 @@ def _shapes(found: Utilization, context: Context) -> list[Block]:
             order="with most time",
             total=len(found.kernels),
             first=FIRST_ROWS,
-            limit=Limit(ticket=ticket, summary=0, brief=0),
+            limit=b.Limit(ticket=ticket, summary=0, brief=0),
         ),
         Lines([ESTIMATED], PAGE),
     ]
@@ -282,8 +259,8 @@ def _columns(sized: bool) -> list[Column]:
     ]
 
 
-def _kernel(row: KernelShape) -> Cell:
-    return Cell(row.short_name, tag=f"{format_count(row.shapes)} shapes" if row.shapes > 1 else "")
+def _kernel(row: KernelShape) -> b.Cell:
+    return b.Cell(row.short_name, tag=f"{format_count(row.shapes)} shapes" if row.shapes > 1 else "")
 
 
 def _note(sized: bool) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field, structs
+from msgspec.structs import replace
 
 from nsysdiag.arrays.buckets import Periods, in_periods, taken
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, intersect, union
@@ -13,11 +16,15 @@ from nsysdiag.config.settings import Settings, Thresholds, UtilizationThresholds
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category, LaunchShapes
 from nsysdiag.fields import Sentence
+from nsysdiag.iterations.report import median_step
+from nsysdiag.kernels.facts import FamilyTime
 from nsysdiag.kernels.limits import Residency, kernel_shapes, residency
 from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.messages import UsageError
+from nsysdiag.peaks import PRECISIONS, dense_peak
+from nsysdiag.report import DeviceReport, Report
 from nsysdiag.units import NS_PER, format_ns, format_share
-from nsysdiag.utilization.facts import SmEstimate, Utilization, UtilizationSeries
+from nsysdiag.utilization.facts import FlopRate, SmEstimate, Utilization, UtilizationSeries
 
 if TYPE_CHECKING:
     from nsysdiag.trace.columns import Strings
@@ -50,9 +57,8 @@ def check_periods(settings: UtilizationThresholds) -> None:
     for name in ("sample_ns", "poll_ns"):
         ns = getattr(settings, name)
         if not SHORTEST_NS <= ns <= LONGEST_NS:
-            hint = (
-                f"give a period from {format_ns(SHORTEST_NS)} to {format_ns(LONGEST_NS)}; NVML samples 1 to 6 a second"
-            )
+            possible = f"give a period from {format_ns(SHORTEST_NS)} to {format_ns(LONGEST_NS)}"
+            hint = f"{possible}; NVML samples 1 to 6 a second"
             raise UsageError(f"a utilization period of {format_ns(ns)} ({name}) cannot be", hint=hint)
 
 
@@ -108,7 +114,7 @@ def _notes(samples: Periods, asked_ns: int) -> list[Sentence]:
     return notes
 
 
-# The one sentence about utilization: small rules in order, the first that holds.
+# The one sentence about utilization.
 
 ESTIMATE, MEASURED = "estimate", "gpu-metrics"
 
@@ -125,91 +131,47 @@ class UtilizationInput(Struct, frozen=True):
     settings: UtilizationThresholds = field(default_factory=UtilizationThresholds)
     thresholds: Thresholds = field(default_factory=Thresholds)
 
-    @property
-    def utilization(self) -> float:
-        """The share of the window in which a kernel ran, as the report has it; only where there is a window."""
-        return round(self.split.kernel_ns / self.split.window_ns, 6)
 
-    @property
-    def shown(self) -> str:
-        """The same as text."""
-        return format_share(self.split.kernel_ns, self.split.window_ns)
+def headline(given: UtilizationInput) -> str:
+    """What a dashboard shows, and the truth that matters most."""
+    return next(_truths(given)) if given.split.window_ns else "No GPU work in this window."
 
-    def share(self, ns: int) -> str:
-        """Some of the window as text."""
-        return format_share(ns, self.split.window_ns)
+
+def _truths(given: UtilizationInput) -> Iterator[str]:
+    """What holds of a window in which work ran, what matters most first."""
+    split, limits, polled = given.split, given.settings, given.dashboard.period_share if given.dashboard else 0.0
+    shown, compute, comm, copies, idle = (
+        format_share(ns, split.window_ns)
+        for ns in (split.kernel_ns, split.compute_ns, split.exposed_comm_ns, split.exposed_copy_ns, split.idle_ns)
+    )
+    window, would = split.window_ns, f"In this window a dashboard would show {shown}"
+    utilization = round(split.kernel_ns / window, 6)
+    if split.exposed_copy_ns >= max(split.idle_ns, given.thresholds.copies * window):
+        yield f"nvidia-smi would show {shown}; copies alone keep the GPU busy {copies} of the time."
+    if split.exposed_comm_ns >= given.thresholds.communication * window:
+        yield f"{shown} on a dashboard, but the GPU computes {compute} of the time: {comm} is exposed communication."
+    # The most that may have been counts: the part of the kernels that is not known may have filled the chip.
+    if (
+        given.at_most is not None
+        and utilization >= limits.hollow_utilization
+        and given.at_most < limits.hollow_activity
+    ):
+        yield f"{shown} on a dashboard, but {_sms(given, given.at_most)} have work."
+    above = polled - utilization >= limits.poll_difference and polled >= limits.poll_factor * utilization
+    if given.dashboard is not None and above:
+        every = format_ns(given.dashboard.by_period.period_ns)
+        yield f"{format_share(polled, 1)} by polling every {every}, {shown} of the time."
+    if split.idle_ns >= given.thresholds.busy * window:
+        yield f"{would}; the GPU is idle {idle} of the time."
+    if given.active is not None and given.at_most is not None:
+        least = f"{format_share(given.active, 1)} to " if given.at_most != given.active else ""
+        yield f"{would}, with work on {_sms(given, given.at_most, least)} on average."
+    yield f"{would}; this trace cannot tell how many SMs had work."
 
 
 def _sms(given: UtilizationInput, active: float, least: str = "") -> str:
     estimated = "an estimated " if given.source == ESTIMATE else ""
     return f"{estimated}{least}{format_share(active, 1)} of the SMs"
-
-
-def headline(given: UtilizationInput) -> str:
-    """What a dashboard shows, and the truth that matters most: the first that holds of the rules, in this order."""
-    for rule in (_nothing, _copies, _communication, _few_sms, _polled, _idle, _known):
-        found = rule(given)
-        if found is not None:
-            return found
-    return f"In this window a dashboard would show {given.shown}; this trace cannot tell how many SMs had work."
-
-
-def _nothing(given: UtilizationInput) -> str | None:
-    return None if given.split.window_ns else "No GPU work in this window."
-
-
-def _copies(given: UtilizationInput) -> str | None:
-    split = given.split
-    if split.exposed_copy_ns < split.idle_ns or split.exposed_copy_ns < given.thresholds.copies * split.window_ns:
-        return None
-    copies = given.share(split.exposed_copy_ns)
-    return f"nvidia-smi would show {given.shown}; copies alone keep the GPU busy {copies} of the time."
-
-
-def _communication(given: UtilizationInput) -> str | None:
-    split = given.split
-    if split.exposed_comm_ns < given.thresholds.communication * split.window_ns:
-        return None
-    waits, computes = given.share(split.exposed_comm_ns), given.share(split.compute_ns)
-    return (
-        f"{given.shown} on a dashboard, but the GPU computes {computes} of the time: {waits} is exposed communication."
-    )
-
-
-def _few_sms(given: UtilizationInput) -> str | None:
-    """The most that may have been counts: where part of the kernels is not known, that may have filled the chip."""
-    limits = given.settings
-    if given.at_most is None or given.utilization < limits.hollow_utilization:
-        return None
-    if given.at_most >= limits.hollow_activity:
-        return None
-    return f"{given.shown} on a dashboard, but {_sms(given, given.at_most)} have work."
-
-
-def _polled(given: UtilizationInput) -> str | None:
-    if given.dashboard is None:
-        return None
-    polled = given.dashboard.period_share
-    limits = given.settings
-    if polled - given.utilization < limits.poll_difference or polled < limits.poll_factor * given.utilization:
-        return None
-    every = format_ns(given.dashboard.by_period.period_ns)
-    return f"{format_share(polled, 1)} by polling every {every}, {given.shown} of the time."
-
-
-def _idle(given: UtilizationInput) -> str | None:
-    idle = given.split.idle_ns
-    if idle < given.thresholds.busy * given.split.window_ns:
-        return None
-    return f"In this window a dashboard would show {given.shown}; the GPU is idle {given.share(idle)} of the time."
-
-
-def _known(given: UtilizationInput) -> str | None:
-    if given.active is None or given.at_most is None:
-        return None
-    least = f"{format_share(given.active, 1)} to " if given.at_most != given.active else ""
-    sms = _sms(given, given.at_most, least)
-    return f"In this window a dashboard would show {given.shown}, with work on {sms} on average."
 
 
 # How many of the SMs had work, over time: an estimate from the launch shapes of the kernels.
@@ -342,24 +304,22 @@ def utilization(
         computing = while_computing(device, parts, found)
     estimated = structs.replace(estimated, sm_active_computing=computing)
     given = _input(split, shown, estimated, measured, settings)
-    return Utilization(
-        util_time_share=_share(split.kernel_ns, split),
-        busy_share=_share(split.busy_ns, split),
-        compute_share=_share(split.compute_ns, split),
-        exposed_comm_share=_share(split.exposed_comm_ns, split),
-        exposed_copy_share=_share(split.exposed_copy_ns, split),
-        idle_share=_share(split.idle_ns, split),
-        util_period_share=None if shown is None else shown.period_share,
-        by_time=None if shown is None else shown.by_time,
-        by_period=None if shown is None else shown.by_period,
+    times = {"util_time": split.kernel_ns, "busy": split.busy_ns, "idle": split.idle_ns, "compute": split.compute_ns}
+    times |= {"exposed_comm": split.exposed_comm_ns, "exposed_copy": split.exposed_copy_ns}
+    shares: dict[str, Any] = {f"{name}_share": round(ns / max(split.window_ns, 1), 6) for name, ns in times.items()}
+    made = Utilization(
+        **(shares if split.window_ns else {}),
         sm_active_share=given.active,
         sm_source=given.source,
         estimate=estimated,
         efficiency=estimated.sm_active_running if measured is None else _efficiency(measured, split),
         sentence=headline(given),
         kernels=kernel_shapes(device, inside, shapes, found, strings),
-        notes=[] if shown is None else shown.notes,
     )
+    if shown is None:
+        return made
+    series = {"by_time": shown.by_time, "by_period": shown.by_period}
+    return structs.replace(made, **series, util_period_share=shown.period_share, notes=shown.notes)
 
 
 def _input(
@@ -378,5 +338,114 @@ def _efficiency(measured: MeasuredSm, split: WindowSplit) -> float | None:
     return round(measured.active_share * split.window_ns / split.kernel_ns, 6) if split.kernel_ns else None
 
 
-def _share(ns: int, split: WindowSplit) -> float | None:
-    return round(ns / split.window_ns, 6) if split.window_ns else None
+# Arithmetic per second of a device, by the operations of a step that the user gives, against the published peak.
+
+# Needs the report alone, so a saved one will do. One number is given for a step of one GPU:
+#
+# ```
+# 1.8e14 operations in a step of 600 ms       300 TFLOP/s      96% of the 312 TFLOP/s of an A100 in BF16
+# 1.8e14 operations in a step of 500 ms       360 TFLOP/s      more than the peak: no rate, the number is wrong
+# ```
+
+MOST_FLOPS = 1e24
+LEADS = 0.9
+"""From this share of the time of matrix products on, those of one peak are taken for all arithmetic."""
+_GIVEN = re.compile(r"\s*(\d+(?:\.\d+)?(?:e\+?\d{1,2})?)\s*(?::\s*(\w+)\s*)?", re.IGNORECASE)
+_PRODUCTS = re.compile(r"(\w+) matrix products\b")
+_HINT = "write it as 1.2e15, or with the precision as 1.2e15:bf16: operations of one GPU in one step"
+
+
+class GivenFlops(NamedTuple):
+    """Operations of one GPU in a step, and their precision, None to find it."""
+
+    operations: float
+    precision: str | None
+
+
+def parse_flops(text: str) -> GivenFlops:
+    """From `1.2e15` or `1.2e15:bf16`. Raises UsageError."""
+    match = _GIVEN.fullmatch(text)
+    precision = match[2].lower() if match and match[2] else None
+    if match is None or not 0 < float(match[1]) < MOST_FLOPS:
+        raise UsageError(f"--flops-per-step {text} is no number of operations", hint=_HINT)
+    if precision is not None and precision not in PRECISIONS:
+        raise UsageError(f"--flops-per-step {text} has no precision that is known", hint=", ".join(PRECISIONS))
+    return GivenFlops(float(match[1]), precision)
+
+
+def with_flops(report: Report, given: str | None) -> Report:
+    """The report with the arithmetic of each device that has steps; as it was with None. Raises UsageError where none
+    has any, or where the text is no such number."""
+    if given is None:
+        return report
+    flops = parse_flops(given)
+    devices = [_with_rate(device, flops) for device in report.devices]
+    if all(each.utilization.flops is None for each in devices):
+        raise UsageError(
+            f"--flops-per-step {given} has no step to be divided by: no whole steps were found in {report.trace.file}",
+            hint="put NVTX ranges around the steps and capture several of them",
+        )
+    return replace(report, devices=devices)
+
+
+def _with_rate(device: DeviceReport, given: GivenFlops) -> DeviceReport:
+    step_ns = median_step(device)
+    rate = flop_rate(device, given, step_ns) if step_ns else None
+    return replace(device, utilization=replace(device.utilization, flops=rate))
+
+
+def flop_rate(device: DeviceReport, given: GivenFlops, step_ns: int) -> FlopRate:
+    """The rate in a step, and its share of the peak in the precision given, or else found."""
+    precision = given.precision or precision_of(device.kernel_families, device.name)
+    peak = None if precision is None else dense_peak(device.name, precision)
+    rate = given.operations / step_ns * NS_PER["s"]
+    impossible = peak is not None and rate > peak
+    return FlopRate(
+        flops_per_step=given.operations,
+        step_ns=step_ns,
+        precision=precision or "",
+        peak_flops_per_second=peak,
+        flops_per_second=None if impossible else rate,
+        share=None if impossible or peak is None else round(rate / peak, 6),
+        refused=impossible,
+        sentence=_sentence(device.name, rate, step_ns, precision, peak),
+    )
+
+
+def precision_of(families: list[FamilyTime], gpu: str) -> str | None:
+    """The precision of nearly all time of matrix products, by the names of the kernels; None where there is none.
+    Precisions of one peak count together."""
+    ns: dict[float | None, int] = {}
+    longest: dict[float | None, tuple[int, str]] = {}
+    for row in families:
+        if "matrix products" not in row.family:
+            continue
+        match = _PRODUCTS.match(row.family)
+        precision = match[1].lower() if match else ""
+        peak = dense_peak(gpu, precision)
+        ns[peak] = ns.get(peak, 0) + row.total_ns
+        longest[peak] = max(longest.get(peak, (0, "")), (row.total_ns, precision))
+    leading = max(ns, key=lambda peak: ns[peak], default=None)
+    if leading is None or ns[leading] < LEADS * sum(ns.values()):
+        return None
+    return longest[leading][1] or None
+
+
+def tera(rate: float) -> str:
+    """`412 TFLOP/s`."""
+    return f"{rate / 1e12:,.3g} TFLOP/s" if rate < 1e15 else f"{rate / 1e12:,.0f} TFLOP/s"
+
+
+def _sentence(gpu: str, rate: float, step_ns: int, precision: str | None, peak: float | None) -> str:
+    done = f"The given operations in a step of {format_ns(step_ns)} are {tera(rate)}"
+    if precision is None:
+        return f"{done}. Their precision is not known: give it, as --flops-per-step 1.2e15:bf16."
+    if peak is None:
+        return f"{done}. The dense peak of this GPU in {precision.upper()} is not known."
+    of_peak = f"{tera(peak)}, the published dense peak in {precision.upper()}"
+    if rate <= peak:
+        return f"{done}: {format_share(rate / peak, 1)} of {of_peak}."
+    return (
+        f"{done}, more than {of_peak}. The number, the precision or the step is wrong: no share is given. It counts "
+        "the operations of one GPU in one step, a multiplication and an addition as two."
+    )

@@ -14,10 +14,9 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.batch import pool as clusters
-from nsysdiag.batch.journal import BatchJournal
 from nsysdiag.batch.pool import run_on_cluster
 from nsysdiag.batch.results import run_all
-from nsysdiag.batch.task import Task, work
+from nsysdiag.batch.task import BatchJournal, Task, work
 from nsysdiag.cli.app import app
 from nsysdiag.cli.console import run
 from nsysdiag.formats.batch.entries import summary_of

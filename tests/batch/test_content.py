@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nsysdiag.batch.journal import content_of
+from nsysdiag.batch.task import content_of
 from tests.trace.test_source import with_journal
 
 MIB = 1 << 20

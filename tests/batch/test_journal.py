@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.batch.journal import FILE, BatchJournal, Done
-from nsysdiag.batch.task import work
+from nsysdiag.batch.task import JOURNAL, BatchJournal, Done, work
 from nsysdiag.messages import OutputError
 from tests.batch.loads import tasks_of
 
@@ -39,8 +38,8 @@ def test_a_damaged_line_says_nothing_and_hides_no_other(tmp_path: Path, done: Do
 
 
 def test_what_cannot_be_read_or_written_is_told(tmp_path: Path, done: Done) -> None:
-    (tmp_path / FILE).mkdir()
-    with pytest.raises(OutputError, match=f"cannot read .*{FILE}: Is a directory"):
+    (tmp_path / JOURNAL).mkdir()
+    with pytest.raises(OutputError, match=f"cannot read .*{JOURNAL}: Is a directory"):
         BatchJournal(tmp_path).read()
-    with pytest.raises(OutputError, match=f"cannot write .*{FILE}: Is a directory"):
+    with pytest.raises(OutputError, match=f"cannot write .*{JOURNAL}: Is a directory"):
         BatchJournal(tmp_path).add(done)

@@ -16,10 +16,9 @@ from pathlib import Path
 import pytest
 
 from nsysdiag.batch import pool
-from nsysdiag.batch.journal import BatchJournal
 from nsysdiag.batch.pool import run_locally, start_worker
 from nsysdiag.batch.results import run_all
-from nsysdiag.batch.task import Limits, Task, work
+from nsysdiag.batch.task import BatchJournal, Limits, Task, work
 from nsysdiag.ci.facts import BatchEntry
 from tests.batch.loads import deaf, half_written, loading, tasks_of, telling_its_process
 

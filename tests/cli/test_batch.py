@@ -395,7 +395,7 @@ class TestResume:
 
     def test_another_version(self, cli: Cli, folder: Path, here: list[Task], monkeypatch: pytest.MonkeyPatch) -> None:
         cli("batch", "runs", "-o", "out")
-        monkeypatch.setattr("nsysdiag.batch.journal.__version__", "999")
+        monkeypatch.setattr("nsysdiag.batch.task.__version__", "999")
         cli("batch", "runs", "-o", "out", "--resume")
         assert {entry.status for entry in entries(folder / "out").values()} == {"analysed"}
 

@@ -62,7 +62,7 @@ INJECTED = {
     ),
     "ranks": (["ranks", TRACE, OTHER, "-o", "o.html"], "nsysdiag.ranks.pipeline.analyze_devices", f"analyze '{TRACE}'"),
     "bundle": (["bundle", TRACE, "-o", "o.zip"], "nsysdiag.share.bundle.slice_of", f"bundle '{TRACE}'"),
-    "info": (["info", TRACE], "nsysdiag.trace.info.gather", f"read '{TRACE}'"),
+    "info": (["info", TRACE], "nsysdiag.trace.capabilities.gather", f"read '{TRACE}'"),
     "render": (["render", SAVED, "-o", "o.html"], "nsysdiag.saved.from_json", f"read '{SAVED}'"),
     "demo": (["demo", "-o", "o.html"], "nsysdiag.pipeline.reading.read_counters", "demo.sqlite'"),
 }
@@ -127,7 +127,7 @@ class TestEveryCommand:
     def test_sqlite_without_memory_is_no_damaged_file(
         self, cli: Callable[..., Result], inputs: set[str], monkeypatch: pytest.MonkeyPatch, command: str
     ) -> None:
-        monkeypatch.setattr("nsysdiag.trace.database.read_schema", partial(fail, SHORTAGES["sqlite"]))
+        monkeypatch.setattr("nsysdiag.trace.reader.read_schema", partial(fail, SHORTAGES["sqlite"]))
         more = [OTHER] if command in ("ranks", "compare") else []
         self._check(cli(command, TRACE, *more), TRACE, "sqlite")
 

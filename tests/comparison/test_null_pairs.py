@@ -10,7 +10,8 @@ import pytest
 
 import nsysdiag
 from nsysdiag.comparison.compare import compare_reports
-from nsysdiag.comparison.waterfall import DECIDED, outweighed
+from nsysdiag.comparison.facts import DECIDED
+from nsysdiag.comparison.waterfall import outweighed
 from tests.comparison.programs import Program
 from tests.comparison.samples import beside, only, report_of, verdicts
 from tests.levels import THOROUGH

@@ -14,8 +14,8 @@ from nsysdiag.bottlenecks import OF_WORK
 from nsysdiag.critical_path.facts import CriticalPath
 from nsysdiag.critical_path.path import chain_to, critical_path
 from nsysdiag.replay.changes import Changes
-from nsysdiag.replay.edges import EdgeKind
 from nsysdiag.replay.model import Model
+from nsysdiag.replay.moments import EdgeKind
 from nsysdiag.replay.run import as_run, run_of
 from nsysdiag.replay.work import Class
 from tests.diagnosis.programs.registry import US, Marks, solver

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from nsysdiag.replay.stretch import LEAST_ERROR
+from nsysdiag.replay.work import LEAST_ERROR
 from tests.diagnosis.report_json import (
     PARTS,
     Json,

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from nsysdiag.diagnosis.entries import naming
 from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
-from nsysdiag.diagnosis.health import recapture
+from nsysdiag.diagnosis.missing import recapture
 from nsysdiag.diagnosis.sentences import Said, headline
 from nsysdiag.findings.facts import Evidence
 from nsysdiag.formats import FORMATS, RenderOptions

@@ -15,7 +15,7 @@ import numpy as np
 
 from nsysdiag import analyze, whatif
 from nsysdiag.arrays.intervals import Intervals, coverage, union
-from nsysdiag.replay.options import text_of
+from nsysdiag.replay.facts import text_of
 from nsysdiag.units import format_ns, format_share
 from tests.replay.pairs import PAIRS, Pair
 from tests.replay.pairs.pair import is_of_steps, length, simulated

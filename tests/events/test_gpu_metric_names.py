@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsysdiag.events.gpu_metric_names import LONGEST, METRICS, matched
+from nsysdiag.events.gpu_metrics import LONGEST, METRICS, matched
 
 
 @pytest.mark.parametrize(

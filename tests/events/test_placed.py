@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from nsysdiag.events.nvtx import NvtxRanges, PythonMarks, RangeRows
-from nsysdiag.events.placed import PlacedRanges
+from nsysdiag.events.nvtx import NvtxRanges, PlacedRanges, PythonMarks, RangeRows
 from nsysdiag.events.rows import ThreadAxis
 
 NAMES = ["step", "forward", "layer"]

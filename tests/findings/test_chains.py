@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nsysdiag.causes.host_compute import BY_SCHEDULING
-from nsysdiag.findings.chains import effect, opening
+from nsysdiag.findings.text import effect_step, opening_step
 
 MS = 1_000_000
 
@@ -21,13 +21,15 @@ MS = 1_000_000
     ],
 )
 def test_times_stand_for_what_is_lost(total_ns: int, longest_ns: int, median_ns: int, count: int, told: str) -> None:
-    said = effect("io_wait", total_ns=total_ns, longest_ns=longest_ns, median_ns=median_ns, count=count, made=False)
+    said = effect_step(
+        "io_wait", total_ns=total_ns, longest_ns=longest_ns, median_ns=median_ns, count=count, made=False
+    )
     assert said == f"the queue is empty for {told}"
 
 
 def test_a_thread_that_polls_in_mpi_does_not_compute() -> None:
     thread = "thread 7 'MPI Rank 7'"
-    said = opening("exposed_mpi", call="MPI_Sendrecv", label=None, thread=thread, code="")
+    said = opening_step("exposed_mpi", call="MPI_Sendrecv", label=None, thread=thread, code="")
     assert said == "thread 7 'MPI Rank 7' is inside MPI_Sendrecv"
-    own = opening("host_compute", call="on a CPU", label=BY_SCHEDULING, thread=thread, code="decode")
+    own = opening_step("host_compute", call="on a CPU", label=BY_SCHEDULING, thread=thread, code="decode")
     assert own == "thread 7 'MPI Rank 7' computes: decode"

@@ -22,7 +22,7 @@ from nsysdiag.messages import InputError, NotComparableError, UsageError
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.ranks.show.registry import RENDERERS as OF_RANKS
 from nsysdiag.replay.facts import WhatIf
-from nsysdiag.replay.show.registry import RENDERERS as OF_PREDICTIONS
+from nsysdiag.replay.show.blocks import RENDERERS as OF_PREDICTIONS
 from nsysdiag.report import Report
 from nsysdiag.share.redaction import redacted
 

@@ -18,7 +18,7 @@ from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.limits import BLOB_BYTES, CELL_BYTES, NAME_CHARACTERS, TEXT_BYTES, mark_of, short_name
 from nsysdiag.messages import InputError
 from nsysdiag.record import to_json
-from nsysdiag.trace import query as string_rows
+from nsysdiag.trace import reader as string_rows
 from nsysdiag.trace.tables import TABLES, TEXTS
 from nsysdiag.trace.trace import open_trace
 from tests.hostile.every_table import write_every_table

@@ -10,7 +10,7 @@ import pytest
 import nsysdiag
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.ranks.show.registry import RENDERERS
-from nsysdiag.replay.show.registry import RENDERERS as PREDICTIONS
+from nsysdiag.replay.show.blocks import RENDERERS as PREDICTIONS
 from tests.output.browser import Browser, Chromium
 from tests.output.page import Element, parse
 from tests.output.rank_samples import ranks_report

@@ -13,7 +13,7 @@ from nsysdiag.comparison.facts import Accepted, BaselineUse, Comparison
 from nsysdiag.comparison.show.registry import RENDERERS
 from nsysdiag.document.blocks import EVERYWHERE, Column, Details, Lines, Paragraph, Section, Table
 from nsysdiag.document.columns import TEXT
-from nsysdiag.document.markdown import KEY, MOST_BYTES, Piece, comment, comment_marker
+from nsysdiag.document.markup import COMMENT_KEY, MOST_BYTES, Piece, comment, comment_marker
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.batch.summary import render_comment
 from nsysdiag.formats.prose import is_markdown
@@ -153,10 +153,10 @@ class TestTooLong:
 
 @pytest.mark.parametrize("key", ["a", "train", "train-8gpu", "a/b.c_d", "x" * 100])
 def test_keys(key: str) -> None:
-    assert KEY.fullmatch(key)
+    assert COMMENT_KEY.fullmatch(key)
     assert comment_marker(key).count("--") == 2
 
 
 @pytest.mark.parametrize("key", ["", "-a", "a-", "a--b", "a>b", "a b", "ä", "x" * 101, "a\n"])
 def test_keys_that_are_none(key: str) -> None:
-    assert not KEY.fullmatch(key)
+    assert not COMMENT_KEY.fullmatch(key)

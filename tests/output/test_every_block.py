@@ -28,7 +28,7 @@ from nsysdiag.document.blocks import (
 )
 from nsysdiag.document.columns import COUNT, TEXT
 from nsysdiag.document.drawings import BarChart
-from nsysdiag.document.markdown import markdown_blocks
+from nsysdiag.document.markup import markdown_blocks
 from nsysdiag.document.text import text_blocks
 
 INSIDE: list[Block] = [Heading("Inner title"), Paragraph("An inner sentence.")]

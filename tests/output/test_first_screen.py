@@ -31,7 +31,7 @@ from nsysdiag.document.blocks import Chart, Column, Lines, Table, written_out
 from nsysdiag.document.columns import SHARE
 from nsysdiag.document.drawings import StackedBar
 from nsysdiag.document.svg import segments
-from nsysdiag.findings.first import LATE_RANK, OTHER_GPU, TOLD_TWICE, brief_of
+from nsysdiag.findings.facts import LATE_RANK, OTHER_GPU, TOLD_TWICE, brief_of
 from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.findings.show import TICKET_REST, left_out, where
 from nsysdiag.formats import FORMATS, RenderOptions

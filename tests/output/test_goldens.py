@@ -12,7 +12,7 @@ from nsysdiag.batch.results import OURS, write_all
 from nsysdiag.comparison.show.registry import RENDERERS
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.tables import tables
-from nsysdiag.replay.show.registry import RENDERERS as PREDICTIONS
+from nsysdiag.replay.show.blocks import RENDERERS as PREDICTIONS
 from tests.output.batch_samples import BATCHES, CAUSES, HISTORIES
 from tests.output.compare_samples import COMPARISONS
 from tests.output.samples import SAMPLES

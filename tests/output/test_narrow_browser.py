@@ -12,7 +12,7 @@ from nsysdiag import analyze_ranks
 from nsysdiag.comparison.show.registry import RENDERERS as COMPARED
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.ranks.show.registry import RENDERERS as RANKS
-from nsysdiag.replay.show.registry import RENDERERS as WHATIF
+from nsysdiag.replay.show.blocks import RENDERERS as WHATIF
 from tests.levels import some
 from tests.output.compare_samples import COMPARISONS
 from tests.output.reader import Reader

@@ -15,7 +15,6 @@ from nsysdiag.document.view import Context
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.phrases import finished
 from nsysdiag.record import to_json
-from nsysdiag.replay.answer import CAVEATS
 from nsysdiag.replay.show.outlooks import CAVEAT, LATE, MOST_CAUSES, MOST_FINDINGS, section
 from nsysdiag.report import Outlook, Report
 from nsysdiag.saved import from_json
@@ -162,9 +161,6 @@ class TestInWords:
     @pytest.mark.parametrize("name", ["html", "txt", "md"])
     def test_what_is_left_out_is_said_once(self, name: str) -> None:
         assert unexplained(written(several(3), name, details=True)).count(CAVEAT) == 1
-
-    def test_it_is_what_predictions_say(self) -> None:
-        assert CAVEATS == (CAVEAT,)
 
 
 class TestNothingToShow:

@@ -17,10 +17,10 @@ from nsysdiag.events.calls import CallRows
 from nsysdiag.events.event_waits import StreamWaits
 from nsysdiag.events.rows import Rows
 from nsysdiag.pipeline.changes import Replayed, replayed
-from nsysdiag.replay.device_waits import DeviceWaits, DeviceWaitTable
-from nsysdiag.replay.functions import Behind
+from nsysdiag.replay.device_waits import Behind, DeviceWaits, DeviceWaitTable, Finished
+from nsysdiag.replay.meetings import MpiCalls
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.moments import MpiCalls, ThreadActions
+from nsysdiag.replay.moments import ThreadActions
 from nsysdiag.replay.pacing import Timed
 from nsysdiag.replay.wakes import Wakes
 from nsysdiag.replay.work import Class, Work
@@ -135,12 +135,12 @@ def threads_of(work: Work, full: DeviceWaits | None = None) -> ThreadActions:
     none, launches = DeviceWaits.empty(), np.unique(work.launch[work.launch >= 0])
     return ThreadActions(
         launches,
-        DeviceWaitTable.nothing(),
+        DeviceWaitTable(none, Finished.empty(), none.thread, none.thread, none.thread),
         full or none,
         Wakes.empty(),
         np.empty(0, np.int64),
         MpiCalls.empty(),
         Timed.empty(),
-        Behind.nothing(),
+        Behind.empty(),
         none,
     )

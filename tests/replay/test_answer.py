@@ -12,9 +12,8 @@ from nsysdiag import Settings
 from nsysdiag.messages import UsageError
 from nsysdiag.pipeline.changes import whatif
 from nsysdiag.record import to_json
-from nsysdiag.replay.answer import answered, refused
 from nsysdiag.replay.facts import Identity, Transform, WhatIf
-from nsysdiag.replay.predict import identity_of
+from nsysdiag.replay.predict import answered, identity_of, refused
 from nsysdiag.replay.run import adding_up
 from nsysdiag.replay.transforms import causes_of
 from nsysdiag.saved import from_json

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray
-from nsysdiag.replay.beats import FEWEST, keeps_beat, on_grid
+from nsysdiag.replay.pacing import FEWEST_BEATS, keeps_beat, on_grid
 
 MS, US, STEPS = 1_000_000, 1_000, 60
 Loop = tuple[FloatArray, FloatArray]
@@ -70,8 +70,8 @@ def test_spins_that_are_joined_with_work_are_told_from_work(
 
 def test_a_few_steps_keep_no_beat() -> None:
     begin, end = of_loop(spins(np.random.default_rng(0)))
-    assert keeps_beat(begin[:FEWEST], end[:FEWEST])
-    assert not keeps_beat(begin[: FEWEST - 1], end[: FEWEST - 1])
+    assert keeps_beat(begin[:FEWEST_BEATS], end[:FEWEST_BEATS])
+    assert not keeps_beat(begin[: FEWEST_BEATS - 1], end[: FEWEST_BEATS - 1])
 
 
 def test_steps_that_span_different_numbers_of_pictures_are_on_a_grid() -> None:

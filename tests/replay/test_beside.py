@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.replay.beside import ANSWER_NS, _regular, _works_ns
-from nsysdiag.replay.stretch import Stretch
+from nsysdiag.replay.work import Stretch
 
 MS, STEPS, WORK = 1_000_000, 8, 600_000
 STEPWISE = Stretch(np.arange(STEPS + 1) * MS, stepwise=True)

@@ -6,8 +6,9 @@ from functools import partial
 
 import pytest
 
+from nsysdiag.replay.bounds import Prediction
 from nsysdiag.replay.facts import Identity, Transform
-from nsysdiag.replay.predict import Prediction, predict
+from nsysdiag.replay.predict import predict
 from tests.diagnosis.programs.registry import MS, US, Marks, solver
 from tests.replay.making import modelled, replay_of_program
 from tests.replay.pairs.windows import irregular

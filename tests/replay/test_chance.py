@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from nsysdiag.replay.predict import MOST_APART
+from nsysdiag.replay.bounds import MOST_APART
 from tests.levels import examples
 from tests.replay.pairs import chance_threads
 from tests.replay.pairs.chance import FIXES, KERNELS, KINDS, actions, of_helper, pairs

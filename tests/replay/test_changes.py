@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.replay.changes import SURE, Changes
-from nsysdiag.replay.edges import EdgeKind, replay
 from nsysdiag.replay.model import Model
+from nsysdiag.replay.moments import EdgeKind, replay
 from nsysdiag.replay.transforms import causes_of, of_cause, take_out
 from tests.levels import examples
 from tests.replay.making import VARIED, model_of_pair

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.phrases import Phrases, finished
-from nsysdiag.replay.answer import complete
+from nsysdiag.replay.predict import complete
 from nsysdiag.report import Report
 from nsysdiag.share.redaction import redacted
 from tests.output.samples import device, finding, one_device, report

@@ -18,7 +18,7 @@ from nsysdiag import Transform, WhatIf, whatif
 from nsysdiag.cli.app import app
 from nsysdiag.functions import bundled_trace
 from nsysdiag.messages import UsageError
-from nsysdiag.replay.options import text_of
+from nsysdiag.replay.facts import text_of
 from nsysdiag.units import format_ns
 from tests.grafting import graft
 from tests.replay.pairs import PAIRS, Pair

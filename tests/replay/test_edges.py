@@ -10,9 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import astuple
 
-from nsysdiag.replay.edges import EdgeKind, begun_before, launch_cost, of_devices, program_order
-from nsysdiag.replay.moments import DEVICE, NEVER, Meetings, Moments, What, moments_of
-from nsysdiag.replay.work import Before, Class, Pace, Work, pace_of
+from nsysdiag.replay.device_waits import Behind, DeviceWaits
+from nsysdiag.replay.edges import KnownOrder, launch_cost, program_order
+from nsysdiag.replay.meetings import Meetings
+from nsysdiag.replay.moments import DEVICE, NEVER, EdgeKind, Edges, Moments, What, moments_of
+from nsysdiag.replay.orders import Before, Pace, pace_of
+from nsysdiag.replay.work import Class, Work
 from tests.replay.making import VARIED, calls_of, model_of_pair, threads_of, work_of, works
 
 THREAD = 7
@@ -28,6 +31,33 @@ def pace(work: Work) -> Pace:
     return pace_of(Work.empty(), Work.empty().issued, Before.empty(), Work.empty().issued, 2)
 
 
+def wait_of(begin: int, end: int) -> DeviceWaits:
+    """One wait [begin, end)."""
+    return DeviceWaits(*(np.array([each]) for each in (THREAD, begin, end, 3, -1, 0)))
+
+
+def order_of(work: Work, begin: int = 0) -> KnownOrder:
+    """What is known of operations that threads launch and do not wait for."""
+    threads, calls, meetings, none = threads_of(work), calls_of(work), alone(work), Before.empty()
+    moments, places = moments_of(work, threads, calls, meetings)
+    return KnownOrder(
+        begin=begin,
+        work=work,
+        calls=calls,
+        threads=threads,
+        meetings=meetings,
+        moments=moments,
+        places=places,
+        in_order=Edges.empty(),
+        length=work.length,
+        cost=np.zeros(len(work), dtype=np.int64),
+        awaited=none,
+        barred=none,
+        pace=pace(work),
+        behind=Behind.empty(),
+    )
+
+
 @given(works())
 def test_moments_are_in_order(work: Work) -> None:
     moments, places = moments_of(work, threads_of(work), calls_of(work), alone(work))
@@ -40,18 +70,17 @@ def test_moments_are_in_order(work: Work) -> None:
 @given(works())
 def test_edges_of_devices_go_forward(work: Work) -> None:
     """Whatever overlaps, takes no time, or starts at once."""
-    _, places = moments_of(work, threads_of(work), calls_of(work), alone(work))
-    edges = of_devices(work, places, Before.empty(), Before.empty(), pace(work), work.length)
+    order = order_of(work)
+    edges = Edges.concatenate(order.on_devices())
     assert (edges.source < edges.target).all()
-    into = np.isin(places.operation, edges.target[edges.kind == EdgeKind.STREAM])
+    into = np.isin(order.places.operation, edges.target[edges.kind == EdgeKind.STREAM])
     assert into.tolist() == [bool((work.stream[:at] == work.stream[at]).any()) for at in range(len(work))]
 
 
 @given(works(), st.integers(-10, 20))
 def test_what_was_launched_before_starts_when_it_did(work: Work, begin: int) -> None:
-    moments, places = moments_of(work, threads_of(work), calls_of(work), alone(work))
-    time = np.append(min([begin, *moments.time.tolist()]), moments.time)
-    edges = begun_before(work, places, begin, time)
+    order = order_of(work, begin)
+    edges, time = order.begun_before(), order.time
     assert (time[edges.source] + edges.ns == time[edges.target]).all()
     assert len(edges) <= len(np.unique(work.stream))
 
@@ -70,7 +99,7 @@ def test_host_time_and_lag_are_no_longer_than_the_time_between(rows: list[tuple[
         end = np.array([begin + length])
         released = np.minimum(np.array([begin + length - left]), end)
         if waits:
-            parts.append(Moments.returns(np.array([begin]), end, np.array([THREAD]), released, np.array([3])))
+            parts.append(Moments.returns(wait_of(begin, begin + length), released, np.array([3])))
         else:
             parts.append(Moments.points(end, What.LAUNCH, np.array([THREAD])))
     every = Moments.concatenate(parts)
@@ -86,7 +115,7 @@ def test_host_time_and_lag_are_no_longer_than_the_time_between(rows: list[tuple[
 def test_the_lag_of_a_wait() -> None:
     """The wait from 10 to 50 is released at 30; host time from 0 to 10, and a lag of 20."""
     launch = Moments.points(np.array([0, 60]), What.LAUNCH, np.array([THREAD, THREAD]))
-    wait = Moments.returns(np.array([10]), np.array([50]), np.array([THREAD]), np.array([30]), np.array([3]))
+    wait = Moments.returns(wait_of(10, 50), np.array([30]), np.array([3]))
     other = Moments.points(np.array([20]), What.OPERATION, np.array([DEVICE]))
     every = Moments.concatenate([launch, wait, other])
     program, edges = program_order(every.take(np.argsort(every.time)))
@@ -101,8 +130,7 @@ def test_a_point_was_never_released() -> None:
 
 def test_nodes_of_a_graph_that_overlap_are_in_order_of_their_starts() -> None:
     work = work_of([(0, 0, 9, 0, Class.COMPUTE, 0), (0, 4, 9, 0, Class.COMPUTE, 4)])
-    _, places = moments_of(work, threads_of(work), calls_of(work), alone(work))
-    edges = of_devices(work, places, Before.empty(), Before.empty(), pace(work), work.length)
+    edges = Edges.concatenate(order_of(work).on_devices())
     assert (edges.ns.tolist(), edges.row.tolist()) == ([4], [-1])
 
 

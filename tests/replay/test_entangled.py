@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from nsysdiag.replay.beside import StepWork
 from nsysdiag.replay.changes import Changes
-from nsysdiag.replay.edges import EdgeKind
 from nsysdiag.replay.entangled import loosened, met_by_chance, taken_out
 from nsysdiag.replay.facts import Transform
+from nsysdiag.replay.moments import EdgeKind
 from nsysdiag.replay.run import run_of
-from nsysdiag.replay.step_work import StepWork
 from nsysdiag.replay.transforms import apply
 from tests.replay.making import model_of_pair
 from tests.replay.pairs.pair import faster

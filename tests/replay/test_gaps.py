@@ -6,13 +6,13 @@ from functools import partial
 
 import pytest
 
-from nsysdiag.replay.ahead import with_other_gaps
 from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.device_rules import gaps
+from nsysdiag.replay.entangled import BoundCase
 from nsysdiag.replay.facts import Identity, Transform
+from nsysdiag.replay.orders import GAP_NS, LONGEST_GAP_NS, SHORTEST_GAP_NS
 from nsysdiag.replay.predict import predict
-from nsysdiag.replay.run import run_of
 from nsysdiag.replay.transforms import apply
-from nsysdiag.replay.work import GAP_NS, LONGEST_GAP_NS, SHORTEST_GAP_NS
 from tests.diagnosis.programs.registry import US, Marks
 from tests.replay.making import modelled, replay_of_program
 from tests.replay.pairs.pair import length, loop, simulated
@@ -55,13 +55,12 @@ def test_lengths_with_other_gaps(queued: int) -> None:
     model = modelled(replay_of_program(partial(one_by_one, queued=queued)))
     changes = Changes.none(model)
     apply(changes, WITHOUT_CALLS)
-    run = run_of(changes)
-    found = [ns - run.ns for ns in with_other_gaps(changes, run)]
+    case = BoundCase.of(changes)
+    found = [ns - case.run.ns for ns in gaps(case)]
     expected = [KERNELS * (ns - GAP_NS) for ns in (SHORTEST_GAP_NS, LONGEST_GAP_NS)]
     assert len(found) == (0 if queued else 2)
     assert all(abs(ns - other) < 3 * US for ns, other in zip(found, expected, strict=not queued))
 
 
 def test_unchanged_nothing_is_queued() -> None:
-    changes = Changes.none(modelled(replay_of_program(one_by_one)))
-    assert with_other_gaps(changes, run_of(changes)) == []
+    assert gaps(BoundCase.of(Changes.none(modelled(replay_of_program(one_by_one))))) == []

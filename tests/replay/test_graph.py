@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.replay.edges import NEVER_NS, ORIGIN, EdgeKind, Edges, Graph, replay, without
+from nsysdiag.replay.moments import NEVER_NS, ORIGIN, EdgeKind, Edges, Graph, replay, without
 
 
 def _edges(rows: list[tuple[int, int, int]]) -> Edges:

@@ -9,8 +9,8 @@ from nsysdiag import Settings
 from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.causes import IN_LAUNCH_CALL, PLACE
 from nsysdiag.replay.changes import Changes
-from nsysdiag.replay.edges import replay
 from nsysdiag.replay.model import Model
+from nsysdiag.replay.moments import replay
 from tests.replay.making import VARIED, model_of_pair, modelled, replay_of
 from tests.replay.pairs import PAIRS
 from tests.replay.pairs.pair import simulated

@@ -11,12 +11,11 @@ import pytest
 
 from nsysdiag.messages import UsageError
 from nsysdiag.pipeline.changes import Replayed
-from nsysdiag.replay.answer import answered
 from nsysdiag.replay.changes import Changes
-from nsysdiag.replay.edges import replay
 from nsysdiag.replay.facts import Identity, Transform
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.predict import MOST_ERROR, floor_of, identity_of, predict
+from nsysdiag.replay.moments import replay
+from nsysdiag.replay.predict import MOST_ERROR, answered, floor_of, identity_of, predict
 from nsysdiag.replay.run import run_of
 from nsysdiag.replay.transforms import apply, causes_of
 from nsysdiag.replay.work import Class

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.replay.moments import ENDS_APART_NS, Met, Transfers, exchanges, meetings_of, peers
+from nsysdiag.replay.meetings import ENDS_APART_NS, Met, Transfers, exchanges, meetings_of, peers
 from nsysdiag.replay.work import Class, Work
 from tests.replay.making import Row, work_of
 
@@ -54,7 +54,7 @@ def test_who_leaves_before_the_other_comes_has_not_met_it() -> None:
 
 def test_nothing_meets_without_operations() -> None:
     assert len(meetings_of(Work.empty(), met((1, 0, 0))).of) == 0
-    assert len(meetings_of(work_of([communication(0, 0, 5)]), Met.nothing()).time) == 0
+    assert len(meetings_of(work_of([communication(0, 0, 5)]), Met.empty()).time) == 0
     kernels = work_of([(0, 0, 5, 0, int(Class.COMPUTE), 1)])
     assert meetings_of(kernels, met((1, 0, 0))).of.tolist() == [-1]
 

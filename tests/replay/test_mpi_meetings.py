@@ -9,7 +9,7 @@ import pytest
 
 from nsysdiag.pipeline.changes import whatif
 from nsysdiag.replay.facts import Transform
-from nsysdiag.replay.moments import MpiCalls, mpi_calls, within
+from nsysdiag.replay.meetings import MpiCalls, mpi_calls, within
 from tests.builder import TraceBuilder, global_tid
 
 MS, US = 1_000_000, 1_000

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nsysdiag.events.collectives import UNKNOWN, Does, Messages, read_messages
-from nsysdiag.replay.mpi import waits_for_messages
+from nsysdiag.replay.meetings import waits_for_messages
 from nsysdiag.trace.trace import open_trace
 from tests.builder import TraceBuilder, global_tid
 from tests.replay.pairs import PAIRS

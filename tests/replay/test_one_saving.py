@@ -10,9 +10,8 @@ from nsysdiag import Settings, analyze
 from nsysdiag.diagnosis.facts import REPLAY
 from nsysdiag.findings.facts import Finding
 from nsysdiag.pipeline.changes import Replayed, whatif
-from nsysdiag.replay.answer import answered
 from nsysdiag.replay.facts import Saving, Transform, WhatIf
-from nsysdiag.replay.predict import identity_of
+from nsysdiag.replay.predict import answered, identity_of
 from nsysdiag.report import Report
 from tests.replay.making import SETTINGS, VARIED, modelled, replay_of_pair
 from tests.replay.test_invariants import TRACES

@@ -7,8 +7,7 @@ import shlex
 import pytest
 
 from nsysdiag.messages import UsageError
-from nsysdiag.replay.facts import Transform
-from nsysdiag.replay.options import chosen, scaled, text_of, words_of
+from nsysdiag.replay.facts import Transform, chosen, scaled, text_of, words_of
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Transform
 from nsysdiag.replay.pacing import Timed, _judged, _varies
 from nsysdiag.replay.predict import identity_of
-from nsysdiag.replay.stretch import Stretch
+from nsysdiag.replay.work import Stretch
 from tests.replay.making import SETTINGS, model_of_pair
 from tests.replay.pairs import PAIRS
 from tests.replay.pairs.pair import simulated

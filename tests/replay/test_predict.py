@@ -16,8 +16,8 @@ from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity, Transform
 from nsysdiag.replay.predict import identity_of, predict
 from nsysdiag.replay.run import Run, four_parts, run_of
-from nsysdiag.replay.stretch import LEAST_ERROR
 from nsysdiag.replay.transforms import causes_of
+from nsysdiag.replay.work import LEAST_ERROR
 from tests.replay.making import VARIED, model_of_pair, replay_of_pair
 
 SYNCS = "sync after each kernel of 60 µs"

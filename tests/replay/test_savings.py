@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from nsysdiag.replay.bounds import Prediction
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity
-from nsysdiag.replay.predict import WORTH, Prediction, Predictions, floor_of, identity_of, savings_of
+from nsysdiag.replay.predict import WORTH, Predictions, floor_of, identity_of, savings_of
 from nsysdiag.replay.run import run_of
 from nsysdiag.replay.work import Class
 from tests.replay.making import VARIED, model_of_pair, modelled, replay_of_pair

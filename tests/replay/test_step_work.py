@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.replay.step_work import StepWork, at_own_pace, step_work
-from nsysdiag.replay.stretch import Stretch
+from nsysdiag.replay.beside import StepWork, at_own_pace, step_work
 from nsysdiag.replay.wakes import Wakes
+from nsysdiag.replay.work import Stretch
 from tests.replay.making import Row, work_of
 
 PROCESS = 1 << 24

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.replay.stretch import FEWEST_STEPS, MOST_AT_ALL, MOST_OPERATIONS, MOST_STEPS, Stretch, stretch_of
+from nsysdiag.replay.work import FEWEST_STEPS, MOST_AT_ALL, MOST_OPERATIONS, MOST_STEPS, Stretch, stretch_of
 
 PARTS = Intervals.of([(0, 10_000)])
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.replay.targets import NONE, HostWaits, Issued, last_of_each_kind, targets
+from nsysdiag.replay.orders import NONE, HostWaits, Issued, last_of_each_kind, targets
 
 TIMES, GROUPS = st.integers(0, 40), st.integers(0, 2)
 

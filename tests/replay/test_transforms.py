@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from nsysdiag.causes import PLACE
 from nsysdiag.messages import UsageError
 from nsysdiag.replay.changes import Changes
-from nsysdiag.replay.edges import EdgeKind
 from nsysdiag.replay.facts import Transform
 from nsysdiag.replay.model import Model
+from nsysdiag.replay.moments import EdgeKind
 from nsysdiag.replay.run import run_of
 from nsysdiag.replay.transforms import apply, causes_of
 from nsysdiag.replay.work import Class

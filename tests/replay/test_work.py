@@ -9,13 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.events.event_waits import StreamWaits
-from nsysdiag.replay.work import (
+from nsysdiag.replay.orders import (
     FEWEST_CASES,
     GAP_NS,
     LATENCY_NS,
     Before,
-    Class,
-    Work,
     awaited_events,
     barriers,
     class_order,
@@ -24,6 +22,7 @@ from nsysdiag.replay.work import (
     pace_of,
     stream_order,
 )
+from nsysdiag.replay.work import Class, Work
 from tests.replay.making import activity_of, work_of, works
 
 

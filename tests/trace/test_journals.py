@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.messages import InputError, OutputError
-from nsysdiag.trace import journals
-from nsysdiag.trace.journals import JOURNAL, LOG, Journal, copied, journals_of
+from nsysdiag.trace import source as trace_source
+from nsysdiag.trace.source import JOURNAL, LOG, Journal, copied, journals_of
 from nsysdiag.trace.trace import open_trace
 from tests.trace.test_source import small_trace, with_journal
 
@@ -215,7 +215,7 @@ class TestCopy:
     def test_says_where_there_is_no_room(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = with_journal(tmp_path, "WAL")
         usage = shutil.disk_usage(tmp_path)
-        monkeypatch.setattr(journals.shutil, "disk_usage", lambda _: usage._replace(free=1000))
+        monkeypatch.setattr(trace_source.shutil, "disk_usage", lambda _: usage._replace(free=1000))
         with pytest.raises(OutputError, match="no room for a private copy") as caught:
             open_trace(path)
         assert "TMPDIR" in (caught.value.hint or "")
@@ -228,7 +228,7 @@ class TestCopy:
 @pytest.mark.parametrize("change", [lambda log: log.write_bytes(b""), lambda log: log.unlink()])
 def test_a_batch_looks_at_the_journal_that_is_read(tmp_path: Path, change: Callable[[Path], object]) -> None:
     """That of the file itself, where the input is a link."""
-    from nsysdiag.batch.journal import content_of
+    from nsysdiag.batch.task import content_of
 
     path = with_journal(tmp_path, "WAL")
     link = tmp_path / "link.sqlite"

@@ -16,8 +16,7 @@ from tests.builder import TraceBuilder
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.trace.columns import Columns
-    from nsysdiag.trace.reader import Pair
+    from nsysdiag.trace.columns import Columns, Pair
 
 KEYS = ("typeId", "metricId")
 both = pytest.mark.parametrize("reader", ["adbc", "sqlite3"])

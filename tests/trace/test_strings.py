@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from nsysdiag.trace import query as string_rows
+from nsysdiag.trace import reader as string_rows
 from nsysdiag.trace.trace import open_trace
 from tests.trace.files import KERNEL, STRINGS, execute, insert, small_trace
 

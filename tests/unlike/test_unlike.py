@@ -16,7 +16,7 @@ from nsysdiag.diagnosis.facts import REPLAY
 from nsysdiag.findings.facts import Finding
 from nsysdiag.messages import UsageError
 from nsysdiag.pipeline.changes import replayed, whatif
-from nsysdiag.replay.predict import MOST_APART
+from nsysdiag.replay.bounds import MOST_APART
 from nsysdiag.report import Report
 from nsysdiag.trace.trace import open_trace
 from tests.diagnosis.invariants import broken

@@ -12,7 +12,7 @@ from nsysdiag.kernels.facts import FamilyTime
 from nsysdiag.messages import UsageError
 from nsysdiag.report import Report
 from nsysdiag.utilization.facts import FlopRate
-from nsysdiag.utilization.flops import parse_flops, precision_of, with_flops
+from nsysdiag.utilization.utilization import parse_flops, precision_of, with_flops
 from tests.output import samples
 
 MS = 1_000_000

@@ -5,35 +5,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from nsysdiag.bottlenecks import OF_WORK
-from nsysdiag.comparison.facts import (
-    BYTES,
-    LAUNCHES,
-    THREADS,
-    Change,
-    Comparison,
-    DeviceComparison,
-    FamilyChange,
-    JobComparison,
-    PartChange,
-    PhaseChange,
-    Reason,
-)
+from nsysdiag.comparison import facts
 from nsysdiag.comparison.show import words
 from nsysdiag.comparison.show.views import least, title
 from nsysdiag.diagnosis.entries import label
-from nsysdiag.document.blocks import (
-    EVERYWHERE,
-    Block,
-    Cell,
-    Column,
-    Heading,
-    Limit,
-    Lines,
-    Name,
-    Part,
-    Section,
-    Table,
-)
+from nsysdiag.document import blocks as b
 from nsysdiag.document.columns import FIGURE, MARK, NAME, SIDE, SIGNED, TEXT, StatusMark
 from nsysdiag.document.names import brief as brief_name
 from nsysdiag.document.view import Causes
@@ -42,42 +18,42 @@ from nsysdiag.units import format_bytes, format_ns, format_signed_ns, format_sig
 # Cells and limits that the tables of a comparison share.
 
 MOST_ROWS, TERMINAL_ROWS, MARKDOWN_ROWS = 300, 4, 6
-ALL = Limit(page=MOST_ROWS, ticket=0, summary=0, brief=0)
+ALL = b.Limit(page=MOST_ROWS, ticket=0, summary=0, brief=0)
 """The page alone, which has what others list a few of."""
 
 
-def short(*, several: bool) -> Limit:
+def short(*, several: bool) -> b.Limit:
     """What formats other than the page show of a table: nothing where there are several devices."""
-    return Limit(page=0, ticket=0 if several else MARKDOWN_ROWS, summary=TERMINAL_ROWS, brief=0)
+    return b.Limit(page=0, ticket=0 if several else MARKDOWN_ROWS, summary=TERMINAL_ROWS, brief=0)
 
 
-def times(of: str = "") -> tuple[Column, ...]:
+def times(of: str = "") -> tuple[b.Column, ...]:
     """The columns of both times and the change in ns, which are fields at the path `of`."""
-    sides = (Column("Before", SIDE, f"{of}before_ns"), Column("After", SIDE, f"{of}after_ns"))
-    return (*sides, Column("Change", SIGNED, f"{of}change_ns"))
+    sides = (b.Column("Before", SIDE, f"{of}before_ns"), b.Column("After", SIDE, f"{of}after_ns"))
+    return (*sides, b.Column("Change", SIGNED, f"{of}change_ns"))
 
 
 TIMES = times()
 
 
-def marked(mark: StatusMark) -> Cell:
+def marked(mark: StatusMark) -> b.Cell:
     """A verdict with its sign, in its tone."""
-    return Cell(mark, tone=words.tone(mark))
+    return b.Cell(mark, tone=words.tone(mark))
 
 
-def judged(change: Change) -> Cell:
+def judged(change: facts.Change) -> b.Cell:
     """The verdict on a change with its sign."""
     return marked(words.change_mark(change.verdict))
 
 
-def share_of_before(change: Change) -> str | None:
+def share_of_before(change: facts.Change) -> str | None:
     """The change as a share of the time before, None of nothing."""
     return format_signed_share(change.change_ns, change.before_ns) if change.before_ns else None
 
 
-def timed(change: Change) -> tuple[object, ...]:
+def timed(change: facts.Change) -> tuple[object, ...]:
     """The cells of TIMES; the difference shows its interval to the pointer."""
-    return change.before_ns, change.after_ns, Cell(change.change_ns, hint=f"95% interval {words.interval_ns(change)}")
+    return change.before_ns, change.after_ns, b.Cell(change.change_ns, hint=f"95% interval {words.interval_ns(change)}")
 
 
 MOST_BOTTLENECKS, TICKET_BOTTLENECKS = 4, 6
@@ -87,64 +63,64 @@ APART = 0.02
 """Of the median step: a mean that is farther from it is shown as well."""
 DECIDED, UNKNOWN = ("improved", "regressed", "same"), "unknown"
 """Verdicts with which a part of the step is a gain or a loss; else it is only more or less, or unknown as the whole."""
-OTHER_WORK = Cell(StatusMark("≠", "other work", "mixed"), tone="note")
+OTHER_WORK = b.Cell(StatusMark("≠", "other work", "mixed"), tone="note")
 OVERVIEW = (
-    Column("The job", TEXT, head=True, length=40),
-    Column("Before", FIGURE),
-    Column("After", FIGURE),
-    Column("Change", FIGURE),
-    Column("Verdict", MARK),
+    b.Column("The job", TEXT, head=True, length=40),
+    b.Column("Before", FIGURE),
+    b.Column("After", FIGURE),
+    b.Column("Change", FIGURE),
+    b.Column("Verdict", MARK),
 )
 ACCOUNT = (
-    Column("Bottleneck", TEXT, head=True, length=40),
+    b.Column("Bottleneck", TEXT, head=True, length=40),
     *TIMES,
-    Column("Of the step", FIGURE, spare=True),
-    Column("Verdict", MARK),
+    b.Column("Of the step", FIGURE, spare=True),
+    b.Column("Verdict", MARK),
 )
 STEPS = {"median": "Step time (median)", "mean": "Step time (mean)"}
 
 
-def card(comparison: Comparison, causes: Causes) -> Section | None:
+def card(comparison: facts.Comparison, causes: Causes) -> b.Section | None:
     """None for a comparison of an older version."""
     job = comparison.job
     if job is None:
         return None
     rows = [*_steps(job), *(_time(f"… {title(row.id, causes)}", row.change) for row in job.top)]
     blocks = [
-        Table("Step and work of the job", OVERVIEW, rows, sortable=False, limit=EVERYWHERE),
+        b.Table("Step and work of the job", OVERVIEW, rows, sortable=False, limit=b.EVERYWHERE),
         *why(comparison, causes),
         *_account(job, f"The mean {words.unit_name(job.unit)} by bottleneck, over all GPUs", len(job.account)),
         *_devices(comparison, "Each GPU, mean of a unit of work"),
     ]
-    return Section("job", "The job", blocks)
+    return b.Section("job", "The job", blocks)
 
 
-def brief(comparison: Comparison, most: int = MOST_BOTTLENECKS) -> list[Block]:
+def brief(comparison: facts.Comparison, most: int = MOST_BOTTLENECKS) -> list[b.Block]:
     """The same in few lines, with so many bottlenecks, under a headline that names what changed most."""
     job = comparison.job
     if job is None:
         return []
-    overview = Table("", OVERVIEW, _steps(job), sortable=False, limit=EVERYWHERE)
+    overview = b.Table("", OVERVIEW, _steps(job), sortable=False, limit=b.EVERYWHERE)
     reasons = why(comparison, Causes(comparison.causes))
     return [overview, *reasons, *_account(job, "", most), *_devices(comparison, "")]
 
 
-def _steps(job: JobComparison) -> list[tuple[object, ...]]:
+def _steps(job: facts.JobComparison) -> list[tuple[object, ...]]:
     step = _time(_step_title(job), job.step)
     if job.verdict not in DECIDED:
         step = (*step[:-1], marked(words.verdict_mark(job.verdict)))
     rows = [step]
     if job.statistic == "median" and (job.slow_steps or _apart(job)):
         rows.append(_time(f"Step time (mean{', with slow steps' if job.slow_steps else ''})", job.mean))
-    for row in (row for row in job.work if row.differs or row.id != THREADS):
-        show = format_bytes if row.id == BYTES else words.count_label
+    for row in (row for row in job.work if row.differs or row.id != facts.THREADS):
+        show = format_bytes if row.id == facts.BYTES else words.count_label
         ratio = f"{row.after / row.before:.2f}×" if row.before and row.after else None
         differs = OTHER_WORK if row.differs else None
         rows.append((words.work_title(row.id, job.unit), show(row.before), show(row.after), ratio, differs))
     return [*rows, *map(_phase, job.phases)]
 
 
-def _phase(phase: PhaseChange) -> tuple[object, ...]:
+def _phase(phase: facts.PhaseChange) -> tuple[object, ...]:
     """A program starts once, which has no verdict."""
     if not phase.number:
         return (*_time("Start-up", phase.change)[:-1], None)
@@ -154,7 +130,7 @@ def _phase(phase: PhaseChange) -> tuple[object, ...]:
     return (*times, share, OTHER_WORK if phase.other_work else mark)
 
 
-def _step_title(job: JobComparison) -> str:
+def _step_title(job: facts.JobComparison) -> str:
     if job.unit.kind == "window":
         return "Window"
     if job.unit.kind in ("iterations", "step"):
@@ -163,18 +139,18 @@ def _step_title(job: JobComparison) -> str:
     return f"The same work ({parts})"
 
 
-def _time(name: str, change: Change) -> tuple[object, ...]:
+def _time(name: str, change: facts.Change) -> tuple[object, ...]:
     before, after = (words.time_label(ns) for ns in (change.before_ns, change.after_ns))
     return (name, before, after, words.change_label(change), judged(change))
 
 
-def _apart(job: JobComparison) -> bool:
+def _apart(job: facts.JobComparison) -> bool:
     """Whether the mean step of a side is not about its median one: the parts below add up to the mean."""
     sides = (job.step.before_ns, job.mean.before_ns), (job.step.after_ns, job.mean.after_ns)
     return any(abs(mean - median) > APART * median for median, mean in sides)
 
 
-def _account(job: JobComparison, caption: str, most: int) -> list[Block]:
+def _account(job: facts.JobComparison, caption: str, most: int) -> list[b.Block]:
     """The parts of the mean step, the largest ones. Less time is a gain, if whole steps of the same work are compared.
     Whether it is chance is not known of a part."""
     step = max(job.mean.before_ns, job.mean.after_ns, 1)
@@ -186,26 +162,26 @@ def _account(job: JobComparison, caption: str, most: int) -> list[Block]:
         if job.verdict == UNKNOWN:
             mark = words.change_mark(UNKNOWN)
         share = words.change_of_whole(row.change_ns, step)
-        change = Cell(row.change_ns, tone=words.tone(mark))
+        change = b.Cell(row.change_ns, tone=words.tone(mark))
         rows.append((label(row.bottleneck), row.before_ns, row.after_ns, change, share, marked(mark)))
     whole = "Of the step" if words.unit_name(job.unit) == "step" else "Of the whole"
     columns = [replace(column, title=whole) if column.spare else column for column in ACCOUNT]
-    return [Table(caption, columns, rows, sortable=False, limit=EVERYWHERE)] if rows else []
+    return [b.Table(caption, columns, rows, sortable=False, limit=b.EVERYWHERE)] if rows else []
 
 
-def _devices(comparison: Comparison, caption: str) -> list[Block]:
+def _devices(comparison: facts.Comparison, caption: str) -> list[b.Block]:
     """A row for each of several devices."""
     if len(comparison.devices) < 2:
         return []
     interval = words.interval_title(comparison.devices[0].unit)
     columns = (
-        Column("GPU", NAME, "key", head=True, length=24),
+        b.Column("GPU", NAME, "key", head=True, length=24),
         *times("length."),
-        Column("Of before", FIGURE, lambda device: share_of_before(device.length)),
-        Column(interval, FIGURE, lambda device: words.interval_ns(device.length), spare=True),
-        Column("Verdict", MARK, lambda device: marked(words.verdict_mark(device.verdict))),
+        b.Column("Of before", FIGURE, lambda device: share_of_before(device.length)),
+        b.Column(interval, FIGURE, lambda device: words.interval_ns(device.length), spare=True),
+        b.Column("Verdict", MARK, lambda device: marked(words.verdict_mark(device.verdict))),
     )
-    return [Table.of(caption, columns, comparison.devices, sortable=False, limit=EVERYWHERE)]
+    return [b.Table.of(caption, columns, comparison.devices, sortable=False, limit=b.EVERYWHERE)]
 
 
 # Why a step is slower or faster, in words: the three largest changes of its parts, each with what happened.
@@ -231,21 +207,21 @@ FAMILIES = {
 OF_KERNELS = ("kernels", "parallelism")
 
 
-def why(comparison: Comparison, causes: Causes) -> list[Block]:
+def why(comparison: facts.Comparison, causes: Causes) -> list[b.Block]:
     """Nothing where nothing changed, or with a prediction, whose parts are in a table."""
     job = comparison.job
     device = next((each for each in comparison.devices if job is not None and each.key == job.device_after), None)
     if job is None or device is None or not job.why:
         return []
     lines = [_reason(each, device, causes) for each in job.why]
-    return [Heading(TITLES.get(job.verdict, "What changed most")), Lines(lines)]
+    return [b.Heading(TITLES.get(job.verdict, "What changed most")), b.Lines(lines)]
 
 
-def _reason_label(reason: Reason, causes: Causes) -> str:
+def _reason_label(reason: facts.Reason, causes: Causes) -> str:
     return title(reason.cause, causes) if reason.cause else label(reason.bottleneck)
 
 
-def _reason(reason: Reason, device: DeviceComparison, causes: Causes) -> list[Part]:
+def _reason(reason: facts.Reason, device: facts.DeviceComparison, causes: Causes) -> list[b.Part]:
     """The change and what happened."""
     if reason.bottleneck in OF_KERNELS:
         said = _kernels_said(reason, device)
@@ -256,7 +232,7 @@ def _reason(reason: Reason, device: DeviceComparison, causes: Causes) -> list[Pa
     return [f"{_reason_label(reason, causes)} {format_signed_ns(reason.change_ns)}: ", *said]
 
 
-def _more(reason: Reason, what: str) -> str:
+def _more(reason: facts.Reason, what: str) -> str:
     return f"{'more' if reason.change_ns > 0 else 'less'} {what}, {_two(reason.before_ns, reason.after_ns)}"
 
 
@@ -266,7 +242,7 @@ def _two(before: int, after: int) -> str:
     return f"{format_ns(before)} → none" if before else f"none → {format_ns(after)}"
 
 
-def _waiting(reason: Reason, device: DeviceComparison, causes: Causes) -> str:
+def _waiting(reason: facts.Reason, device: facts.DeviceComparison, causes: Causes) -> str:
     """More or less waiting; of launches how many more; then the causes that changed with it."""
     own = _reason_label(reason, causes)
     rows = [row for row in reason.causes if title(row.id, causes) != own][:MOST_CAUSES]
@@ -274,16 +250,16 @@ def _waiting(reason: Reason, device: DeviceComparison, causes: Causes) -> str:
     return "; ".join([said or _more(reason, "waiting"), *(_cause(row, least(device), causes) for row in rows)])
 
 
-def _launches(device: DeviceComparison) -> str:
+def _launches(device: facts.DeviceComparison) -> str:
     """How many more or fewer launches a step has; empty where that is unknown or about the same."""
-    calls = next((row for row in device.work if row.id == LAUNCHES), None)
+    calls = next((row for row in device.work if row.id == facts.LAUNCHES), None)
     if calls is None or abs(calls.after - calls.before) <= MORE_CALLS * calls.before:
         return ""
     which = "more" if calls.after > calls.before else "fewer"
     return f"{which} launches, {calls.before:,.4g} → {calls.after:,.4g} a {words.unit_name(device.unit)}"
 
 
-def _cause(row: PartChange, tiny: float, causes: Causes) -> str:
+def _cause(row: facts.PartChange, tiny: float, causes: Causes) -> str:
     """`file reads 16.2 ms, gone`."""
     name = uncapitalized(title(row.id, causes))
     before, after = row.change.before_ns, row.change.after_ns
@@ -292,7 +268,7 @@ def _cause(row: PartChange, tiny: float, causes: Causes) -> str:
     return f"{name} is new" if before < tiny <= after else f"{name} {_two(before, after)}"
 
 
-def _kernels_said(reason: Reason, device: DeviceComparison) -> list[Part]:
+def _kernels_said(reason: facts.Reason, device: facts.DeviceComparison) -> list[b.Part]:
     """What became of the family that changed most, and of the next, which may have taken its work."""
     grew = reason.change_ns > 0
     found = [each for each in device.families if (each.change_ns > 0) == grew][:1]
@@ -301,13 +277,13 @@ def _kernels_said(reason: Reason, device: DeviceComparison) -> list[Part]:
         return [_more(reason, "time in them"), f"; {GRAPHS}" if graphs else ""]
     large = WORTH_NAMING * abs(found[0].change_ns)
     found += [each for each in device.families if each is not found[0] and abs(each.change_ns) >= large]
-    said: list[Part] = []
+    said: list[b.Part] = []
     for each in found[:MOST_FAMILIES]:
         said += [*(["; "] if said else []), *_family(each)]
     return said
 
 
-def _family(change: FamilyChange) -> list[Part]:
+def _family(change: facts.FamilyChange) -> list[b.Part]:
     """`fused: 3 elementwise kernels gone, 1 new (triton_poi_fused_add_0), 12.1 → 4.00 ms`."""
     kind = FAMILIES.get(change.family, "")
     times = f", {_two(change.before_ns, change.after_ns)}"
@@ -331,8 +307,8 @@ def _family(change: FamilyChange) -> list[Part]:
     return [f"{what}{_counted(names, kind)} (", *([name] if names == 1 else ["mostly ", name]), f"){runs}{times}"]
 
 
-def _name(kernel: str) -> Name:
-    return Name(brief_name(kernel))
+def _name(kernel: str) -> b.Name:
+    return b.Name(brief_name(kernel))
 
 
 def _counted(names: int, kind: str) -> str:

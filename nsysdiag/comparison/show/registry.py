@@ -12,8 +12,7 @@ from nsysdiag.comparison import facts
 from nsysdiag.comparison.show import job, sections, words
 from nsysdiag.document.blocks import Detail, Lines, Name, Paragraph, Part, Section, named, shown
 from nsysdiag.document.columns import RecordColumn, RecordTable, StatusMark, columns, of_devices
-from nsysdiag.document.html import html_of
-from nsysdiag.document.markdown import Piece, comment, markdown_blocks, markdown_of, markdown_page
+from nsysdiag.document.markup import Piece, comment, html_of, markdown_blocks, markdown_of, markdown_page
 from nsysdiag.document.names import text
 from nsysdiag.document.text import heading, text_of, text_page, wide_enough
 from nsysdiag.document.view import Causes, as_read

@@ -10,34 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysdiag.arrays.groups import WIDEST, from_planes, to_planes
+from nsysdiag.comparison import step_facts
 from nsysdiag.comparison.show import job, tables, views, words
 from nsysdiag.comparison.show.views import flows, title
-from nsysdiag.comparison.step_facts import (
-    IDLE,
-    ONLY_AFTER,
-    ONLY_BEFORE,
-    REPLACED,
-    AlignedSteps,
-    SideSteps,
-    StepDifference,
-)
-from nsysdiag.document.blocks import (
-    EVERYWHERE,
-    NOT_PAGE,
-    PAGE,
-    TERMINAL,
-    Block,
-    Cell,
-    Chart,
-    Column,
-    Custom,
-    Limit,
-    Lines,
-    Name,
-    Paragraph,
-    Section,
-    Table,
-)
+from nsysdiag.document import blocks as b
 from nsysdiag.document.columns import BYTES, CODE, COUNT, KEY, MARK, NAME, SIDE, SIGNED, TEXT, TIME, StatusMark
 from nsysdiag.document.drawings import safe_color
 from nsysdiag.document.names import brief, clip
@@ -59,33 +35,38 @@ if TYPE_CHECKING:
 
 MOST_ROWS, LONGEST, LONGEST_NAME = 8, 60, 200
 DAMAGED = "the steps of this comparison contradict themselves: the file is damaged"
-SHORT = Limit(page=None, ticket=None, summary=None, brief=0)
-WORDS = {ONLY_BEFORE: "only before", ONLY_AFTER: "only after", REPLACED: "replaced", IDLE: "idle"}
+SHORT = b.Limit(page=None, ticket=None, summary=None, brief=0)
+WORDS = {
+    step_facts.ONLY_BEFORE: "only before",
+    step_facts.ONLY_AFTER: "only after",
+    step_facts.REPLACED: "replaced",
+    step_facts.IDLE: "idle",
+}
 DIFFERENCES = (
-    Column("What", NAME, head=True, length=100),
-    Column("Difference", TEXT),
-    Column("Times", COUNT),
-    Column("First at", TIME),
-    Column("Before", SIDE),
-    Column("After", SIDE),
-    Column("Change", SIGNED),
+    b.Column("What", NAME, head=True, length=100),
+    b.Column("Difference", TEXT),
+    b.Column("Times", COUNT),
+    b.Column("First at", TIME),
+    b.Column("Before", SIDE),
+    b.Column("After", SIDE),
+    b.Column("Change", SIGNED),
 )
 REST = "Everything else, and what overlaps"
 
 
-def differences(device: DeviceComparison, causes: Causes) -> list[Block]:
+def differences(device: DeviceComparison, causes: Causes) -> list[b.Block]:
     """The largest differences of the typical step in order of time, which add up to that of its length; or why there
     is no such step."""
     steps = device.steps
     if steps is None:
-        return [Paragraph(device.no_steps, "quiet", SHORT)] if device.no_steps else []
+        return [b.Paragraph(device.no_steps, "quiet", SHORT)] if device.no_steps else []
     one, two = steps.before, steps.after
     caption = f"What differs in the typical step: step {one.numbers[0]} before, step {two.numbers[0]} after"
-    table = Table(caption, DIFFERENCES, _rows(steps, causes), sortable=False, limit=SHORT)
-    return [*([Paragraph(steps.note, "note", SHORT)] if steps.note else []), table]
+    table = b.Table(caption, DIFFERENCES, _rows(steps, causes), sortable=False, limit=SHORT)
+    return [*([b.Paragraph(steps.note, "note", SHORT)] if steps.note else []), table]
 
 
-def _rows(steps: AlignedSteps, causes: Causes) -> list[Sequence[object]]:
+def _rows(steps: step_facts.AlignedSteps, causes: Causes) -> list[Sequence[object]]:
     shown = sorted(steps.differences[:MOST_ROWS], key=_when)
     lengths = steps.before.length_ns[0], steps.after.length_ns[0]
     change = lengths[1] - lengths[0]
@@ -93,33 +74,33 @@ def _rows(steps: AlignedSteps, causes: Causes) -> list[Sequence[object]]:
     nothing = (None,) * 3
     return [
         *(_row(each, causes) for each in shown),
-        (Cell(REST, TEXT), *nothing, None, None, rest),
-        (Cell("The step", TEXT, strong=True), *nothing, *lengths, change),
+        (b.Cell(REST, TEXT), *nothing, None, None, rest),
+        (b.Cell("The step", TEXT, strong=True), *nothing, *lengths, change),
     ]
 
 
-def _when(row: StepDifference) -> int:
+def _when(row: step_facts.StepDifference) -> int:
     """On the side after, where it has it."""
     return row.from_after_ns if row.from_after_ns is not None else row.from_before_ns or 0
 
 
-def _row(row: StepDifference, causes: Causes) -> Sequence[object]:
+def _row(row: step_facts.StepDifference, causes: Causes) -> Sequence[object]:
     change = row.after_ns - row.before_ns
     word = WORDS.get(row.kind, "longer" if change > 0 else "shorter")
     return (_what(row, causes), word, row.count, _when(row), row.before_ns, row.after_ns, change)
 
 
-def _what(row: StepDifference, causes: Causes) -> object:
-    if row.kind == IDLE:
+def _what(row: step_facts.StepDifference, causes: Causes) -> object:
+    if row.kind == step_facts.IDLE:
         named = dict.fromkeys(title(each, causes) for each in (row.cause_before, row.cause_after) if each)
-        return Cell(f"Idle: {' → '.join(named) or 'unknown'}", TEXT)
+        return b.Cell(f"Idle: {' → '.join(named) or 'unknown'}", TEXT)
     before, after = (", ".join(brief(name) for name in names) for names in (row.names_before, row.names_after))
     if before and after and before != after:
-        return Name(f"{clip(before, LONGEST)} → {clip(after, LONGEST)}", f"{before} → {after}")
-    return Name(clip(before or after, LONGEST), "; ".join(row.names_before or row.names_after))
+        return b.Name(f"{clip(before, LONGEST)} → {clip(after, LONGEST)}", f"{before} → {after}")
+    return b.Name(clip(before or after, LONGEST), "; ".join(row.names_before or row.names_after))
 
 
-def steps_data(steps: AlignedSteps, causes: Causes) -> dict[str, object]:
+def steps_data(steps: step_facts.AlignedSteps, causes: Causes) -> dict[str, object]:
     """Everything that the scripts draw. Raises InputError where a saved comparison is damaged."""
     blob = Blob()
     counts = steps.before.counts, steps.after.counts
@@ -155,7 +136,7 @@ def steps_data(steps: AlignedSteps, causes: Causes) -> dict[str, object]:
     return {**data, "bytes": blob.text()}
 
 
-def _side(blob: Blob, side: SideSteps, steps: AlignedSteps) -> dict[str, object]:
+def _side(blob: Blob, side: step_facts.SideSteps, steps: step_facts.AlignedSteps) -> dict[str, object]:
     lists = (side.numbers, side.length_ns, side.carried_ns, side.counts, side.idle)
     if len({len(each) for each in lists}) > 1:
         raise InputError(DAMAGED)
@@ -218,14 +199,14 @@ MARKS = {
 }
 """What became of each, the worst first."""
 ACCEPTED = (
-    Column("Accepted up to", CODE, "what", head=True, length=100),
-    Column("State", MARK, lambda each: Cell(MARKS.get(each.status, MARKS["unused"]))),
-    Column("Until", TEXT, "until"),
-    Column("Reason", TEXT, "reason", length=500),
+    b.Column("Accepted up to", CODE, "what", head=True, length=100),
+    b.Column("State", MARK, lambda each: b.Cell(MARKS.get(each.status, MARKS["unused"]))),
+    b.Column("Until", TEXT, "until"),
+    b.Column("Reason", TEXT, "reason", length=500),
 )
 
 
-def baseline(comparison: Comparison) -> Section | None:
+def baseline(comparison: Comparison) -> b.Section | None:
     """None for a comparison with no baseline."""
     use = comparison.baseline
     if use is None:
@@ -233,54 +214,56 @@ def baseline(comparison: Comparison) -> Section | None:
     order = list(MARKS)
     rows = sorted(use.accepted, key=lambda each: order.index(each.status) if each.status in order else len(order))
     said = [each.sentence for each in rows if each.status != "unused"]
-    blocks: list[Block] = [
-        Paragraph(use.sentence, "note" if use.spread is None else "plain"),
-        Table.of("Accepted regressions", ACCEPTED, rows, sortable=False, limit=EVERYWHERE),
-        Lines(said),
+    blocks: list[b.Block] = [
+        b.Paragraph(use.sentence, "note" if use.spread is None else "plain"),
+        b.Table.of("Accepted regressions", ACCEPTED, rows, sortable=False, limit=b.EVERYWHERE),
+        b.Lines(said),
     ]
-    return Section("baseline", f"Baseline {use.name}", blocks)
+    return b.Section("baseline", f"Baseline {use.name}", blocks)
 
 
 TOP_STEPS, TOP_WARNINGS, TOP_NOTES = 8, 6, 2
-FLOWS = Limit(page=0, ticket=6, summary=4, brief=4)
+FLOWS = b.Limit(page=0, ticket=6, summary=4, brief=4)
 BY_BOTTLENECK = (
     "By bottleneck, as for the job: idle time is charged to the wait that brought it about. All below is by cause: "
     "what the threads of this process did at that time."
 )
 TRACES = (
-    Column("Side", TEXT, strong=True),
-    Column("File", NAME, head=True, length=120),
-    Column("Size", BYTES),
-    Column("Captured with", TEXT, length=40),
-    Column("Window", TEXT, length=200),
-    Column("Fingerprint", CODE, length=80),
+    b.Column("Side", TEXT, strong=True),
+    b.Column("File", NAME, head=True, length=120),
+    b.Column("Size", BYTES),
+    b.Column("Captured with", TEXT, length=40),
+    b.Column("Window", TEXT, length=200),
+    b.Column("Fingerprint", CODE, length=80),
 )
 
 
-def verdict(comparison: Comparison) -> Section:
+def verdict(comparison: Comparison) -> b.Section:
     """The verdict on all devices, and what lowers the confidence in it."""
-    notes = [Paragraph(note, "note") for note in comparison.notes]
-    said = [Paragraph(comparison.headline, "strong", TERMINAL)] if comparison.headline else []
-    return Section(
+    notes = [b.Paragraph(note, "note") for note in comparison.notes]
+    said = [b.Paragraph(comparison.headline, "strong", b.TERMINAL)] if comparison.headline else []
+    return b.Section(
         "overview", "Verdict", [*said, *_outcome(words.outcome_mark(comparison), comparison.sentence), *notes]
     )
 
 
-def first_screen(comparison: Comparison) -> Section:
+def first_screen(comparison: Comparison) -> b.Section:
     """What a person needs first: the headline, the job, each device in a row, and what makes it less certain."""
     mark = words.outcome_mark(comparison)
-    said = Paragraph(f"{mark.icon} {mark.word}: {comparison.headline}", words.tone(mark))
+    said = b.Paragraph(f"{mark.icon} {mark.word}: {comparison.headline}", words.tone(mark))
     notes = [*words.warnings(comparison), *comparison.notes]
     more = len(notes) - TOP_NOTES
     hint = f"{counted(more, 'more note')}, where" if more > 0 else "Where"
-    blocks: list[Block] = [said, *(Paragraph(note, "note") for note in notes[:TOP_NOTES])]
+    blocks: list[b.Block] = [said, *(b.Paragraph(note, "note") for note in notes[:TOP_NOTES])]
     blocks += [*job.brief(comparison), *tables.in_brief(comparison)]
     if (found := baseline(comparison)) is not None:
         blocks += found.blocks
-    return Section("overview", "Before and after", [*blocks, Paragraph(f"{hint} the time went: --details", "quiet")])
+    return b.Section(
+        "overview", "Before and after", [*blocks, b.Paragraph(f"{hint} the time went: --details", "quiet")]
+    )
 
 
-def of_device(device: DeviceComparison, causes: Causes, *, several: bool) -> list[Section]:
+def of_device(device: DeviceComparison, causes: Causes, *, several: bool) -> list[b.Section]:
     """All about a device. Of `several`, formats other than the page leave out kernels, gaps and findings."""
     found = (
         _length(device, causes, several=several),
@@ -297,7 +280,7 @@ def of_device(device: DeviceComparison, causes: Causes, *, several: bool) -> lis
     return [section for section in found if section is not None]
 
 
-def traces(comparison: Comparison) -> Section:
+def traces(comparison: Comparison) -> b.Section:
     """The captures of both sides, and what is wrong with them."""
     rows = []
     for side, held in (("Before", comparison.before), ("After", comparison.after)):
@@ -307,26 +290,26 @@ def traces(comparison: Comparison) -> Section:
             note = "; ".join([*origin, *(f"▲ {each}" for each in trace.warnings)])
             version = f"nsys {trace.nsys_version}" if trace.nsys_version else "unknown version"
             window = "; ".join(trace.window)
-            rows.append((side, Cell(trace.file, note=note), trace.size_bytes, version, window, trace.fingerprint))
-    warnings = Lines(words.warnings(comparison), Limit(page=0, ticket=TOP_WARNINGS, summary=TOP_WARNINGS), "note")
-    table = Table("The captures of both sides", TRACES, rows, sortable=False, limit=PAGE)
-    return Section("traces", "Trace health", [warnings, table])
+            rows.append((side, b.Cell(trace.file, note=note), trace.size_bytes, version, window, trace.fingerprint))
+    warnings = b.Lines(words.warnings(comparison), b.Limit(page=0, ticket=TOP_WARNINGS, summary=TOP_WARNINGS), "note")
+    table = b.Table("The captures of both sides", TRACES, rows, sortable=False, limit=b.PAGE)
+    return b.Section("traces", "Trace health", [warnings, table])
 
 
-def _outcome(mark: StatusMark, sentence: str) -> list[Block]:
-    return [Paragraph(f"{mark.icon} {mark.word}", words.tone(mark)), Paragraph(sentence, "strong")]
+def _outcome(mark: StatusMark, sentence: str) -> list[b.Block]:
+    return [b.Paragraph(f"{mark.icon} {mark.word}", words.tone(mark)), b.Paragraph(sentence, "strong")]
 
 
-def _length(device: DeviceComparison, causes: Causes, *, several: bool) -> Section:
+def _length(device: DeviceComparison, causes: Causes, *, several: bool) -> b.Section:
     facts = [words.length_sentence(device), words.unit_sentence(device.unit)]
     facts += [words.workload_sentence(device), words.noise_sentence(device)]
-    fallback: list[Block] = [
+    fallback: list[b.Block] = [
         *(_outcome(words.verdict_mark(device.verdict), device.sentence) if several else []),
-        Lines([fact for fact in facts if fact]),
-        *(Paragraph(note, "note") for note in device.notes),
+        b.Lines([fact for fact in facts if fact]),
+        *(b.Paragraph(note, "note") for note in device.notes),
     ]
     drawn = _custom("length", device, causes, views.length, fallback)
-    return Section("length", "Length before and after", [drawn])
+    return b.Section("length", "Length before and after", [drawn])
 
 
 def _custom(
@@ -334,51 +317,51 @@ def _custom(
     device: DeviceComparison,
     causes: Causes,
     view: Callable[[DeviceComparison, Causes], views.View],
-    fallback: Sequence[Block] = (),
-) -> Custom:
+    fallback: Sequence[b.Block] = (),
+) -> b.Custom:
     """What `templates/sections/compare-NAME.html` draws of a device."""
-    return Custom(f"sections/compare-{name}.html", partial(view, device, causes), fallback)
+    return b.Custom(f"sections/compare-{name}.html", partial(view, device, causes), fallback)
 
 
-def _waterfall(device: DeviceComparison, causes: Causes) -> Section:
+def _waterfall(device: DeviceComparison, causes: Causes) -> b.Section:
     """A row for each step, drawn where it is between the lengths."""
-    fallback = [Chart(views.waterfall(device, causes, TOP_STEPS), "", limit=TERMINAL)]
+    fallback = [b.Chart(views.waterfall(device, causes, TOP_STEPS), "", limit=b.TERMINAL)]
     drawn = _custom("waterfall", device, causes, views.waterfall_view, fallback)
-    said = [Paragraph(BY_BOTTLENECK, "quiet")] if device.account else []
-    return Section("waterfall", "From before to after", [drawn, *said])
+    said = [b.Paragraph(BY_BOTTLENECK, "quiet")] if device.account else []
+    return b.Section("waterfall", "From before to after", [drawn, *said])
 
 
-def _renaming(device: DeviceComparison, causes: Causes) -> Section:
+def _renaming(device: DeviceComparison, causes: Causes) -> b.Section:
     """Did idle time go, or is it counted as something else?"""
     columns = (
-        Column("Counted as before", KEY, lambda move: _counted(move.before, words.NEW, causes), head=True),
-        Column("And after", KEY, lambda move: _counted(move.after, words.GONE, causes)),
-        Column("Time", TIME, "ns"),
-        Column("At the same place", TIME, lambda move: move.seen_ns or None),
+        b.Column("Counted as before", KEY, lambda move: _counted(move.before, words.NEW, causes), head=True),
+        b.Column("And after", KEY, lambda move: _counted(move.after, words.GONE, causes)),
+        b.Column("Time", TIME, "ns"),
+        b.Column("At the same place", TIME, lambda move: move.seen_ns or None),
     )
-    fallback: list[Block] = [
-        Paragraph(device.renaming.sentence, "strong", limit=NOT_PAGE),
-        Table.of("", columns, flows(device), noun="moves", order="with most time", limit=FLOWS),
+    fallback: list[b.Block] = [
+        b.Paragraph(device.renaming.sentence, "strong", limit=b.NOT_PAGE),
+        b.Table.of("", columns, flows(device), noun="moves", order="with most time", limit=FLOWS),
     ]
     drawn = _custom("renaming", device, causes, views.renaming, fallback)
-    return Section("renaming", words.RENAMING, [drawn] if device.moves else fallback)
+    return b.Section("renaming", words.RENAMING, [drawn] if device.moves else fallback)
 
 
 def _counted(cause: str | None, otherwise: str, causes: Causes) -> str:
     return otherwise if cause is None else title(cause, causes)
 
 
-def _timelines(device: DeviceComparison, causes: Causes) -> Section | None:
+def _timelines(device: DeviceComparison, causes: Causes) -> b.Section | None:
     """The typical step of both sides, and both whole timelines; None where nothing of that is known."""
-    blocks: list[Block] = []
+    blocks: list[b.Block] = []
     if device.steps is not None:
-        blocks.append(Custom("sections/compare-steps.html", partial(_steps, device.steps, causes)))
+        blocks.append(b.Custom("sections/compare-steps.html", partial(_steps, device.steps, causes)))
     blocks += differences(device, causes)
     if device.strip_before is not None and device.strip_after is not None:
         blocks.append(_custom("timelines", device, causes, views.timelines))
     named = "Both timelines" if device.steps is None else "Both timelines, step by step"
-    return Section("timelines", named, blocks) if blocks else None
+    return b.Section("timelines", named, blocks) if blocks else None
 
 
-def _steps(steps: AlignedSteps, causes: Causes) -> views.View:
+def _steps(steps: step_facts.AlignedSteps, causes: Causes) -> views.View:
     return {"data": partial(steps_data, steps, causes), "charts": []}

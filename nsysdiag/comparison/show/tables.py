@@ -17,22 +17,7 @@ from nsysdiag.comparison.show.views import (
     split,
     title,
 )
-from nsysdiag.document.blocks import (
-    EVERYWHERE,
-    NOT_PAGE,
-    PAGE,
-    TICKET,
-    Block,
-    Cell,
-    Column,
-    Details,
-    Entry,
-    Limit,
-    Name,
-    Paragraph,
-    Section,
-    Table,
-)
+from nsysdiag.document import blocks as b
 from nsysdiag.document.columns import BYTES, FIGURE, KEY, KEYS, MARK, NAME, SIDE, SIGNED, TEXT, CellKind
 from nsysdiag.document.names import brief
 from nsysdiag.document.view import Causes, severity_rank
@@ -42,15 +27,7 @@ from nsysdiag.units import format_signed_ns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.comparison.facts import (
-        Change,
-        Comparison,
-        DeviceComparison,
-        FindingChange,
-        KernelChange,
-        PartChange,
-        SignatureChange,
-    )
+    from nsysdiag.comparison import facts
     from nsysdiag.document.drawings import LegendEntry
 
 # What changed: the parts of the time and the idle time by cause, before and after.
@@ -66,17 +43,17 @@ BOUNDS = "Bounds are predicted for the whole length only, not for parts and caus
 ROOTS = (
     "By root cause: each wait is charged to what the thread that ended it did. The same idle time, divided differently"
 )
-PARTS = (Column("Part", KEY, head=True), *TIMES, Column("Of before", FIGURE))
+PARTS = (b.Column("Part", KEY, head=True), *TIMES, b.Column("Of before", FIGURE))
 PER_UNIT = (
-    Column("Part", KEY, head=True),
+    b.Column("Part", KEY, head=True),
     *TIMES,
-    Column("Of before", FIGURE, spare=True),
-    Column(INTERVAL, FIGURE, spare=True),
-    Column("Verdict", MARK),
+    b.Column("Of before", FIGURE, spare=True),
+    b.Column(INTERVAL, FIGURE, spare=True),
+    b.Column("Verdict", MARK),
 )
 
 
-def changes(device: DeviceComparison, causes: Causes, *, several: bool) -> Section | None:
+def changes(device: facts.DeviceComparison, causes: Causes, *, several: bool) -> b.Section | None:
     """The parts of the time, and the idle time by cause: each level adds up to the one above."""
     parts = _shown_parts(device)
     if not parts and not device.ledger:
@@ -84,20 +61,20 @@ def changes(device: DeviceComparison, causes: Causes, *, several: bool) -> Secti
     predicted = device.unit.kind in words.PREDICTED
     columns = _titled(PER_UNIT, device)
     blocks = [
-        Table("Time for a unit of work", columns, _overview(device, parts, causes), limit=NOT_PAGE),
+        b.Table("Time for a unit of work", columns, _overview(device, parts, causes), limit=b.NOT_PAGE),
         _parts("The parts of the time; they add up to the length", "Part", parts, device, causes),
         *_folded("The idle time by cause; the causes add up to it", device.ledger, device, causes),
         *(_folded(ROOTS, device.root_ledger, device, causes) if has_roots(device) else []),
-        Paragraph(BOUNDS if predicted else RULE + (TOGETHER if several else ""), "quiet", PAGE),
+        b.Paragraph(BOUNDS if predicted else RULE + (TOGETHER if several else ""), "quiet", b.PAGE),
     ]
-    return Section("changes", "What changed", blocks)
+    return b.Section("changes", "What changed", blocks)
 
 
-def _shown_parts(device: DeviceComparison) -> list[PartChange]:
+def _shown_parts(device: facts.DeviceComparison) -> list[facts.PartChange]:
     return [row for row in device.parts if row.change.before_ns or row.change.after_ns]
 
 
-def in_brief(comparison: Comparison) -> list[Block]:
+def in_brief(comparison: facts.Comparison) -> list[b.Block]:
     """With a prediction, the parts and the largest causes of the slowest device, whose length is above."""
     job, causes = comparison.job, Causes(comparison.causes)
     slowest = (job.device_before, job.device_after) if job is not None else ()
@@ -108,10 +85,12 @@ def in_brief(comparison: Comparison) -> list[Block]:
     rows = [(title(row.id, causes), row.change) for row in _shown_parts(device)]
     rows += [(f"… {title(row.id, causes)}", row.change) for row in split(device.ledger, device)[0][:BRIEF_CAUSES]]
     cells = [(label, *_ns(change), share_of_before(change)) for label, change in rows]
-    return [Table("", PARTS, cells, sortable=False, limit=EVERYWHERE)]
+    return [b.Table("", PARTS, cells, sortable=False, limit=b.EVERYWHERE)]
 
 
-def _overview(device: DeviceComparison, parts: Sequence[PartChange], causes: Causes) -> list[tuple[object, ...]]:
+def _overview(
+    device: facts.DeviceComparison, parts: Sequence[facts.PartChange], causes: Causes
+) -> list[tuple[object, ...]]:
     """Length, parts, and under the idle time its causes, of which small ones share a row."""
     shown, tiny = split(device.ledger, device)
     rows = [("Length", device.length), *((title(row.id, causes), row.change) for row in parts)]
@@ -126,31 +105,38 @@ def _overview(device: DeviceComparison, parts: Sequence[PartChange], causes: Cau
     return found
 
 
-def _ns(change: Change) -> tuple[int, int, int]:
+def _ns(change: facts.Change) -> tuple[int, int, int]:
     """The cells of TIMES."""
     return change.before_ns, change.after_ns, change.change_ns
 
 
-def _titled(columns: Sequence[Column], device: DeviceComparison) -> list[Column]:
+def _titled(columns: Sequence[b.Column], device: facts.DeviceComparison) -> list[b.Column]:
     """The columns, with that of the interval called what it is."""
     title = words.interval_title(device.unit)
     return [replace(column, title=title) if column.title == INTERVAL else column for column in columns]
 
 
 def _parts(
-    caption: str, head: str, rows: Sequence[PartChange], device: DeviceComparison, causes: Causes, **more: bool
-) -> Table:
+    caption: str,
+    head: str,
+    rows: Sequence[facts.PartChange],
+    device: facts.DeviceComparison,
+    causes: Causes,
+    **more: bool,
+) -> b.Table:
     columns = (
-        Column(head, KEY, lambda row: entry(row.id, causes), head=True),
+        b.Column(head, KEY, lambda row: entry(row.id, causes), head=True),
         *times("change."),
-        Column(INTERVAL, FIGURE, lambda row: Cell(words.interval_ns(row.change), order=row.change.low_ns or 0)),
-        Column("Counts above", SIDE, "change.least_ns"),
-        Column("Verdict", MARK, lambda row: judged(row.change)),
+        b.Column(INTERVAL, FIGURE, lambda row: b.Cell(words.interval_ns(row.change), order=row.change.low_ns or 0)),
+        b.Column("Counts above", SIDE, "change.least_ns"),
+        b.Column("Verdict", MARK, lambda row: judged(row.change)),
     )
-    return Table.of(caption, _titled(columns, device), rows, limit=PAGE, **more)
+    return b.Table.of(caption, _titled(columns, device), rows, limit=b.PAGE, **more)
 
 
-def _folded(caption: str, rows: Sequence[PartChange], device: DeviceComparison, causes: Causes) -> list[Block]:
+def _folded(
+    caption: str, rows: Sequence[facts.PartChange], device: facts.DeviceComparison, causes: Causes
+) -> list[b.Block]:
     shown, tiny = split(rows, device)
     if not shown or len(tiny) < 2:
         shown, tiny = list(rows), []
@@ -158,7 +144,7 @@ def _folded(caption: str, rows: Sequence[PartChange], device: DeviceComparison, 
     table = _parts(note, "Cause", tiny, device, causes, sortable=False)
     return [
         _parts(caption, "Cause", shown, device, causes),
-        Details(f"{len(tiny):,} more with next to no time on either side", [table]),
+        b.Details(f"{len(tiny):,} more with next to no time on either side", [table]),
     ]
 
 
@@ -169,79 +155,79 @@ FIRST = 15
 UNKNOWN = "It is unknown whether a change is chance if a report lacks the gap group, or its time per iteration."
 UNRECORDED = "Kernels in CUDA graphs were recorded as wholes: what a side lacks by name may run in its graphs."
 SIGNATURES = (
-    Column("Side", TEXT, pick=True),
+    b.Column("Side", TEXT, pick=True),
     *TIMES,
-    Column("Verdict", MARK),
-    *(Column(each, RUNS) for each in ("Gaps before", "Gaps after")),
-    Column("Cause", KEYS),
-    *(Column(each, NAME) for each in ("Previous operation", "Next operation", "NVTX")),
+    b.Column("Verdict", MARK),
+    *(b.Column(each, RUNS) for each in ("Gaps before", "Gaps after")),
+    b.Column("Cause", KEYS),
+    *(b.Column(each, NAME) for each in ("Previous operation", "Next operation", "NVTX")),
 )
 KERNELS = (
-    Column("Kernel", NAME, head=True),
-    Column("Side", TEXT, pick=True),
-    *(Column(each, RUNS, limit=TICKET) for each in ("Runs before", "Runs after")),
-    *(Column(each, SIDE, limit=TICKET) for each in ("Mean before", "Mean after")),
+    b.Column("Kernel", NAME, head=True),
+    b.Column("Side", TEXT, pick=True),
+    *(b.Column(each, RUNS, limit=b.TICKET) for each in ("Runs before", "Runs after")),
+    *(b.Column(each, SIDE, limit=b.TICKET) for each in ("Mean before", "Mean after")),
     *TIMES,
-    Column("Of before", FIGURE, limit=TICKET),
-    Column("Verdict", MARK),
+    b.Column("Of before", FIGURE, limit=b.TICKET),
+    b.Column("Verdict", MARK),
 )
-COUNTS = (Column("Count before", RUNS, "count_before"), Column("Count after", RUNS, "count_after"))
+COUNTS = (b.Column("Count before", RUNS, "count_before"), b.Column("Count after", RUNS, "count_after"))
 OF_BOTH = (
-    Column("Before", SIDE, "before_ns"),
-    Column("After", SIDE, "after_ns"),
-    Column("Change", SIGNED, lambda row: row.after_ns - row.before_ns),
+    b.Column("Before", SIDE, "before_ns"),
+    b.Column("After", SIDE, "after_ns"),
+    b.Column("Change", SIGNED, lambda row: row.after_ns - row.before_ns),
 )
 COPIES = (
-    Column("Operation", NAME, "operation", head=True, length=60),
-    Column("Memory", TEXT, lambda row: f"{f'{row.src} → ' if row.src else ''}{row.dst or '–'}", length=120),
+    b.Column("Operation", NAME, "operation", head=True, length=60),
+    b.Column("Memory", TEXT, lambda row: f"{f'{row.src} → ' if row.src else ''}{row.dst or '–'}", length=120),
     *COUNTS,
-    Column("Size before", BYTES, lambda row: row.bytes_before or None),
-    Column("Size after", BYTES, lambda row: row.bytes_after or None),
+    b.Column("Size before", BYTES, lambda row: row.bytes_before or None),
+    b.Column("Size after", BYTES, lambda row: row.bytes_after or None),
     *OF_BOTH,
 )
 COLLECTIVES = (
-    Column("Kind", NAME, "kind", head=True, length=60),
+    b.Column("Kind", NAME, "kind", head=True, length=60),
     *COUNTS,
     *OF_BOTH,
-    Column("Exposed before", SIDE, "exposed_before_ns"),
-    Column("Exposed after", SIDE, "exposed_after_ns"),
-    Column("Change of exposed", SIGNED, lambda row: row.exposed_after_ns - row.exposed_before_ns),
+    b.Column("Exposed before", SIDE, "exposed_before_ns"),
+    b.Column("Exposed after", SIDE, "exposed_after_ns"),
+    b.Column("Change of exposed", SIGNED, lambda row: row.exposed_after_ns - row.exposed_before_ns),
 )
 METRICS = (
-    Column("Number", TEXT, "title", head=True),
-    Column("Before", FIGURE, lambda row: words.metric_label(row, row.before)),
-    Column("After", FIGURE, lambda row: words.metric_label(row, row.after)),
-    Column("Difference", FIGURE, words.metric_change),
+    b.Column("Number", TEXT, "title", head=True),
+    b.Column("Before", FIGURE, lambda row: words.metric_label(row, row.before)),
+    b.Column("After", FIGURE, lambda row: words.metric_label(row, row.after)),
+    b.Column("Difference", FIGURE, words.metric_change),
 )
 FINDINGS = (
-    Column("Finding", KEY, head=True),
-    Column("Side", TEXT, pick=True),
-    Column("Severity", TEXT, limit=PAGE),
+    b.Column("Finding", KEY, head=True),
+    b.Column("Side", TEXT, pick=True),
+    b.Column("Severity", TEXT, limit=b.PAGE),
     *TIMES,
 )
 
 
-def gap_groups(device: DeviceComparison, causes: Causes, *, several: bool) -> Section | None:
+def gap_groups(device: facts.DeviceComparison, causes: Causes, *, several: bool) -> b.Section | None:
     """The gap groups of both sides; the terminal has a few lines for each that changed."""
     if not device.signatures:
         return None
     changed = changed_gap_groups(device)
     limit = short(several=several)
-    terminal = Limit(page=0, ticket=0, summary=None, brief=0)
+    terminal = b.Limit(page=0, ticket=0, summary=None, brief=0)
     caption = "Gaps between the same operations, in the same NVTX range, for a unit of work"
-    blocks: list[Block] = [
+    blocks: list[b.Block] = [
         _gap_groups(caption, device.signatures, causes, ALL),
-        _gap_groups("Those that changed", changed, causes, Limit(page=0, ticket=limit.ticket, summary=0, brief=0)),
+        _gap_groups("Those that changed", changed, causes, b.Limit(page=0, ticket=limit.ticket, summary=0, brief=0)),
         *(_gap_group(row, causes, terminal) for row in changed[:TERMINAL_ROWS]),
     ]
     if len(changed) > TERMINAL_ROWS:
-        blocks.append(Paragraph(f"{len(changed) - TERMINAL_ROWS:,} more in the other formats", "quiet", terminal))
+        blocks.append(b.Paragraph(f"{len(changed) - TERMINAL_ROWS:,} more in the other formats", "quiet", terminal))
     if any(row.change.verdict == "unknown" for row in device.signatures):
-        blocks.append(Paragraph(UNKNOWN, "quiet", PAGE))
-    return Section("signatures", "Gap groups", blocks)
+        blocks.append(b.Paragraph(UNKNOWN, "quiet", b.PAGE))
+    return b.Section("signatures", "Gap groups", blocks)
 
 
-def _gap_groups(caption: str, found: Sequence[SignatureChange], causes: Causes, limit: Limit) -> Table:
+def _gap_groups(caption: str, found: Sequence[facts.SignatureChange], causes: Causes, limit: b.Limit) -> b.Table:
     rows = [
         (
             words.status_word(row.status),
@@ -256,51 +242,51 @@ def _gap_groups(caption: str, found: Sequence[SignatureChange], causes: Causes, 
         for row in found
     ]
     note = "# in an operation's name and N in a range's name stand for a counter; … stands for text that varies."
-    return Table(caption, SIGNATURES, rows, note=note, noun="kinds", first=FIRST, limit=limit)
+    return b.Table(caption, SIGNATURES, rows, note=note, noun="kinds", first=FIRST, limit=limit)
 
 
-def _times(row: SignatureChange | KernelChange, *share: object) -> tuple[object, ...]:
+def _times(row: facts.SignatureChange | facts.KernelChange, *share: object) -> tuple[object, ...]:
     """Both times, the change, its `share` and the verdict; of what a side has not recorded its time alone."""
     cells = (*timed(row.change), *share, judged(row.change))
     return (*cells[:2], *(None for _each in cells[2:])) if row.status in words.UNRECORDED else cells
 
 
-def _causes(row: SignatureChange, causes: Causes) -> list[LegendEntry]:
+def _causes(row: facts.SignatureChange, causes: Causes) -> list[LegendEntry]:
     ids = dict.fromkeys(each for each in (row.cause_before, row.cause_after) if each)
     return [entry(each, causes) for each in ids]
 
 
-def _gap_group(row: SignatureChange, causes: Causes, limit: Limit) -> Entry:
+def _gap_group(row: facts.SignatureChange, causes: Causes, limit: b.Limit) -> b.Entry:
     mark = words.change_mark(row.change.verdict)
     names = " → ".join(each.label for each in _causes(row, causes))
-    between = Paragraph([Name(brief(row.previous_op)), " → ", Name(brief(row.next_op))], line=True)
-    return Entry(
+    between = b.Paragraph([b.Name(brief(row.previous_op)), " → ", b.Name(brief(row.next_op))], line=True)
+    return b.Entry(
         f"{words.status_word(row.status)}, {mark.icon} {mark.word}",
-        [between, *([Paragraph([Name(names)], "quiet", line=True)] if names else [])],
+        [between, *([b.Paragraph([b.Name(names)], "quiet", line=True)] if names else [])],
         mark=format_signed_ns(row.change.change_ns),
         tone=words.tone(mark),
         limit=limit,
     )
 
 
-def kernels(device: DeviceComparison, *, several: bool) -> Section | None:
+def kernels(device: facts.DeviceComparison, *, several: bool) -> b.Section | None:
     """Kernels by name; formats other than the page have those that changed."""
     if not device.kernels:
         return None
     changed = changed_kernels(device)
     hidden = any(row.status in words.UNRECORDED for row in device.kernels)
-    blocks: list[Block] = [
-        *([Paragraph(UNRECORDED, "quiet")] if hidden else []),
+    blocks: list[b.Block] = [
+        *([b.Paragraph(UNRECORDED, "quiet")] if hidden else []),
         _kernels("Kernels by name, for a unit of work", device.kernels, ALL),
         _kernels("Those that changed", changed, short(several=several)),
     ]
-    return Section("kernels", "Kernels", blocks)
+    return b.Section("kernels", "Kernels", blocks)
 
 
-def _kernels(caption: str, found: Sequence[KernelChange], limit: Limit) -> Table:
+def _kernels(caption: str, found: Sequence[facts.KernelChange], limit: b.Limit) -> b.Table:
     rows = [
         (
-            Cell(Name(row.short_name, row.name), tag="communication" if row.communication else ""),
+            b.Cell(b.Name(row.short_name, row.name), tag="communication" if row.communication else ""),
             words.status_word(row.status),
             row.count_before,
             row.count_after,
@@ -310,35 +296,35 @@ def _kernels(caption: str, found: Sequence[KernelChange], limit: Limit) -> Table
         )
         for row in found
     ]
-    return Table(caption, KERNELS, rows, noun="kernels", first=FIRST, limit=limit)
+    return b.Table(caption, KERNELS, rows, noun="kernels", first=FIRST, limit=limit)
 
 
-def copies(device: DeviceComparison) -> Section | None:
+def copies(device: facts.DeviceComparison) -> b.Section | None:
     """Copies and collectives of both sides."""
     if not (device.copies or device.communication):
         return None
     copied, exposed = "Copies and memory sets", "Collectives by kind for a unit of work: total and exposed time"
     blocks = [
-        Table.of(f"{copied} for a unit of work", COPIES, device.copies, noun="kinds", first=FIRST, limit=ALL),
-        Table.of(exposed, COLLECTIVES, device.communication, noun="kinds", first=FIRST, limit=ALL),
+        b.Table.of(f"{copied} for a unit of work", COPIES, device.copies, noun="kinds", first=FIRST, limit=ALL),
+        b.Table.of(exposed, COLLECTIVES, device.communication, noun="kinds", first=FIRST, limit=ALL),
     ]
-    return Section("copies", "Copies and communication", blocks)
+    return b.Section("copies", "Copies and communication", blocks)
 
 
-def metrics(device: DeviceComparison) -> Section | None:
+def metrics(device: facts.DeviceComparison) -> b.Section | None:
     """How work was launched, and how the GPU was used."""
     tables = [
-        Table.of(caption, METRICS, rows, sortable=False, limit=PAGE)
+        b.Table.of(caption, METRICS, rows, sortable=False, limit=b.PAGE)
         for caption, rows in (
             ("How the work was launched", device.launch),
             ("How the GPU was used, as shares of the window", device.utilization),
         )
         if rows
     ]
-    return Section("metrics", "Launches and utilization", tables) if tables else None
+    return b.Section("metrics", "Launches and utilization", tables) if tables else None
 
 
-def findings(device: DeviceComparison, causes: Causes, *, several: bool) -> Section | None:
+def findings(device: facts.DeviceComparison, causes: Causes, *, several: bool) -> b.Section | None:
     """Findings of both sides; formats other than the page have those of one side alone."""
     if not device.findings:
         return None
@@ -346,8 +332,8 @@ def findings(device: DeviceComparison, causes: Causes, *, several: bool) -> Sect
     note = "Findings of a cause are not compared if some captures lack its evidence." if hidden else ""
     caption = "Findings of both sides by their cost for a unit of work"
     blocks = [
-        Table(caption, FINDINGS, _findings(device.findings, causes), note, "findings", first=FIRST, limit=ALL),
-        Table(
+        b.Table(caption, FINDINGS, _findings(device.findings, causes), note, "findings", first=FIRST, limit=ALL),
+        b.Table(
             "Those of one side only",
             FINDINGS,
             _findings(lone_findings(device), causes),
@@ -355,10 +341,10 @@ def findings(device: DeviceComparison, causes: Causes, *, several: bool) -> Sect
             limit=short(several=several),
         ),
     ]
-    return Section("findings", "Findings", blocks)
+    return b.Section("findings", "Findings", blocks)
 
 
-def _findings(found: Sequence[FindingChange], causes: Causes) -> list[tuple[object, ...]]:
+def _findings(found: Sequence[facts.FindingChange], causes: Causes) -> list[tuple[object, ...]]:
     """Titles in the colour of their cause. Both severities with their signs, one where they are the same; in the order
     of the worse one."""
     rows: list[tuple[object, ...]] = []
@@ -369,7 +355,7 @@ def _findings(found: Sequence[FindingChange], causes: Causes) -> list[tuple[obje
             (
                 replace(entry(row.cause, causes), label=row.title),
                 words.status_word(row.status),
-                Cell(shown or None, order=min(map(severity_rank, severities), default=9)),
+                b.Cell(shown or None, order=min(map(severity_rank, severities), default=9)),
                 row.before_ns,
                 row.after_ns,
                 None if row.status in ("not_compared", *words.UNRECORDED) else row.after_ns - row.before_ns,

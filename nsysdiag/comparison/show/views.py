@@ -9,33 +9,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.bottlenecks import OF_WORK
-from nsysdiag.comparison.facts import (
-    DeviceComparison,
-    FindingChange,
-    KernelChange,
-    Move,
-    PartChange,
-    SignatureChange,
-    Strip,
-)
+from nsysdiag.comparison import facts
 from nsysdiag.comparison.show import words
+from nsysdiag.document import drawings
 from nsysdiag.document.axis import MOST_LEVELS, round_step, time_label, time_ticks
 from nsysdiag.document.blocks import Chart
-from nsysdiag.document.drawings import (
-    DrawnLanes,
-    LaneGroup,
-    LegendEntry,
-    StackedBar,
-    Stacks,
-    Waterfall,
-    WaterfallBar,
-    bottleneck_entry,
-    by_bottleneck,
-    entry_of,
-    stack,
-)
 from nsysdiag.document.words import counted
-from nsysdiag.formats.html.timeline import level_lanes
+from nsysdiag.formats.html.section import level_lanes
 from nsysdiag.units import format_ns, format_signed_share
 
 if TYPE_CHECKING:
@@ -76,9 +56,9 @@ class Matrix(Struct, frozen=True):
 OTHERS = ""
 
 
-def entry(id: str, causes: Causes) -> LegendEntry:
+def entry(id: str, causes: Causes) -> drawings.LegendEntry:
     """The label and colour of a part of the time or of a cause."""
-    return LegendEntry("Idle", IDLE, "") if id == IDLE else entry_of(id, causes)
+    return drawings.LegendEntry("Idle", IDLE, "") if id == IDLE else drawings.entry_of(id, causes)
 
 
 def title(id: str, causes: Causes) -> str:
@@ -86,12 +66,14 @@ def title(id: str, causes: Causes) -> str:
     return entry(id, causes).label
 
 
-def least(device: DeviceComparison) -> float:
+def least(device: facts.DeviceComparison) -> float:
     """The time, in ns, below which something is next to nothing of a unit of work."""
     return TINY * max(device.length.before_ns, device.length.after_ns)
 
 
-def split(rows: Sequence[PartChange], device: DeviceComparison) -> tuple[list[PartChange], list[PartChange]]:
+def split(
+    rows: Sequence[facts.PartChange], device: facts.DeviceComparison
+) -> tuple[list[facts.PartChange], list[facts.PartChange]]:
     """Rows worth a look, and those too small for one that hardly differ."""
     small = least(device)
     tiny = [
@@ -102,7 +84,7 @@ def split(rows: Sequence[PartChange], device: DeviceComparison) -> tuple[list[Pa
     return [row for row in rows if row not in tiny], tiny
 
 
-def has_roots(device: DeviceComparison) -> bool:
+def has_roots(device: facts.DeviceComparison) -> bool:
     """Does following wake-ups divide the idle time of either side in another way?"""
     roots, causes = (
         {row.id: (row.change.before_ns, row.change.after_ns) for row in ledger}
@@ -111,13 +93,13 @@ def has_roots(device: DeviceComparison) -> bool:
     return roots != causes
 
 
-def flows(device: DeviceComparison) -> list[Move]:
+def flows(device: facts.DeviceComparison) -> list[facts.Move]:
     """The time that did not stay what it was, most first, without what is next to nothing."""
     small = least(device)
     return [move for move in device.moves if move.before != move.after and move.ns >= small]
 
 
-def matrix(device: DeviceComparison, most: int) -> Matrix:
+def matrix(device: facts.DeviceComparison, most: int) -> Matrix:
     """The moves as a table; beyond the `most` parts with the most time, all are one."""
     size: dict[str, int] = {}
     for move in device.moves:
@@ -142,18 +124,18 @@ def matrix(device: DeviceComparison, most: int) -> Matrix:
     return Matrix(columns, rows, totals, sum(totals))
 
 
-def changed_kernels(device: DeviceComparison) -> list[KernelChange]:
+def changed_kernels(device: facts.DeviceComparison) -> list[facts.KernelChange]:
     """Kernels that take more or less time beyond chance, or that one side has alone, the largest change first."""
     found = [row for row in device.kernels if row.change.verdict in DIFFERENT or row.status in LONE]
     return sorted(found, key=lambda row: -abs(row.change.change_ns))
 
 
-def changed_gap_groups(device: DeviceComparison) -> list[SignatureChange]:
+def changed_gap_groups(device: facts.DeviceComparison) -> list[facts.SignatureChange]:
     """Gap groups whose time or cause changed, or may have changed, beyond chance, largest change first; negligible ones
     are left out."""
     small = least(device)
 
-    def matters(row: SignatureChange) -> bool:
+    def matters(row: facts.SignatureChange) -> bool:
         if row.status == "recaused":
             return max(row.change.before_ns, row.change.after_ns) >= small
         known = row.status not in words.UNRECORDED
@@ -163,7 +145,7 @@ def changed_gap_groups(device: DeviceComparison) -> list[SignatureChange]:
     return sorted(found, key=lambda row: -abs(row.change.change_ns))
 
 
-def lone_findings(device: DeviceComparison) -> list[FindingChange]:
+def lone_findings(device: facts.DeviceComparison) -> list[facts.FindingChange]:
     """Findings that one side has and the other has not."""
     return [row for row in device.findings if row.status in LONE]
 
@@ -175,7 +157,7 @@ MOST_STEPS = 14
 FAR, LEAST_VIEW, ROOM = 0.6, 0.1, 3
 
 
-def waterfall(device: DeviceComparison, causes: Causes, most: int = MOST_STEPS) -> Waterfall:
+def waterfall(device: facts.DeviceComparison, causes: Causes, most: int = MOST_STEPS) -> drawings.Waterfall:
     """The steps from the length before to the length after, at most so many: small ones are one at the end. By
     bottleneck if the device has an account: then the waterfall of the job has the same parts."""
     before, after = device.length.before_ns, device.length.after_ns
@@ -183,7 +165,7 @@ def waterfall(device: DeviceComparison, causes: Causes, most: int = MOST_STEPS) 
     small = SMALL * max((abs(ns) for _key, ns in rows), default=0)
     shown = min(sum(abs(ns) >= small for _key, ns in rows), most - 1)
     shown = len(rows) if len(rows) - shown == 1 else shown
-    steps: list[tuple[LegendEntry | None, str, int]] = [(key, key.label, ns) for key, ns in rows[:shown]]
+    steps: list[tuple[drawings.LegendEntry | None, str, int]] = [(key, key.label, ns) for key, ns in rows[:shown]]
     if rest := rows[shown:]:
         steps.append((None, counted(len(rest), "smaller step"), sum(ns for _key, ns in rest)))
     ends = list(accumulate((ns for *_key, ns in steps), initial=before))
@@ -191,24 +173,24 @@ def waterfall(device: DeviceComparison, causes: Causes, most: int = MOST_STEPS) 
     ticks = length_ticks(lengths)
     low, high = ticks[0], max(*lengths, 1)
     bars = [
-        WaterfallBar("Before", None, True, 0, before, ""),
+        drawings.WaterfallBar("Before", None, True, 0, before, ""),
         *(
-            WaterfallBar(
+            drawings.WaterfallBar(
                 label, key, False, start, start + ns, format_signed_share(ns, before) if before else words.NOTHING
             )
             for (key, label, ns), start in zip(steps, ends, strict=False)
         ),
-        WaterfallBar("After", None, True, 0, after, ""),
+        drawings.WaterfallBar("After", None, True, 0, after, ""),
     ]
     cut = f"The axis begins at {time_label(low, high)}." if low else ""
-    return Waterfall(bars, low, high, {time_label(ns, high): ns for ns in ticks}, cut)
+    return drawings.Waterfall(bars, low, high, {time_label(ns, high): ns for ns in ticks}, cut)
 
 
-def _steps(device: DeviceComparison, causes: Causes) -> list[tuple[LegendEntry, int]]:
+def _steps(device: facts.DeviceComparison, causes: Causes) -> list[tuple[drawings.LegendEntry, int]]:
     """What each part, or each bottleneck, adds in ns, the largest first."""
     if not device.account:
         return [(entry(step.id, causes), step.change_ns) for step in device.waterfall]
-    steps = [(bottleneck_entry(row.bottleneck), row.change_ns) for row in device.account if row.change_ns]
+    steps = [(drawings.bottleneck_entry(row.bottleneck), row.change_ns) for row in device.account if row.change_ns]
     return sorted(steps, key=lambda step: -abs(step[1]))
 
 
@@ -225,19 +207,22 @@ WORK = (("compute", "Compute"), ("communication", "Communication"), ("copies", "
 
 
 def _legend(
-    device: DeviceComparison, sides: list[LaneGroup], strips: tuple[Strip, Strip], causes: Causes
-) -> list[LegendEntry]:
+    device: facts.DeviceComparison,
+    sides: list[drawings.LaneGroup],
+    strips: tuple[facts.Strip, facts.Strip],
+    causes: Causes,
+) -> list[drawings.LegendEntry]:
     """What ran, then the causes by their time; last those that only begin or end a run."""
     present = {lane.label for side in sides for lane in side.lanes}
     drawn = {area.color for side in sides for lane in side.lanes for area in lane.areas}
     ids = [row.id for row in device.ledger if row.change.before_ns or row.change.after_ns]
-    found: dict[str, LegendEntry] = {}
+    found: dict[str, drawings.LegendEntry] = {}
     for id in (*ids, *(id for strip in strips for id in strip.cause_ids)):
         key = entry(id, causes)
         if key.color in drawn:
             found.setdefault(key.color, key)
     work = [replace(entry(id, causes), label=label) for id, (_, label) in zip(OF_WORK, WORK, strict=True)]
-    return by_bottleneck([*(each for each in work if each.label in present), *found.values()])
+    return drawings.by_bottleneck([*(each for each in work if each.label in present), *found.values()])
 
 
 View = dict[str, Any]
@@ -246,7 +231,7 @@ COARSE = 2
 MOST_PARTS, MOST_FLOWS = 8, 6
 
 
-def _lengths(device: DeviceComparison, causes: Causes) -> Chart:
+def _lengths(device: facts.DeviceComparison, causes: Causes) -> Chart:
     """Both lengths as bars of one scale."""
     bars = [_bar(device, causes, after=after) for after in (False, True)]
     label = "The length before and after, by what the GPU does and why it is idle"
@@ -255,18 +240,18 @@ def _lengths(device: DeviceComparison, causes: Causes) -> Chart:
         for row in split(_divided(device), device)[0]
         if row.change.before_ns or row.change.after_ns
     ]
-    return Chart(Stacks([("Before", bars[0]), ("After", bars[1])]), label, legend=by_bottleneck(rows))
+    return Chart(drawings.Stacks([("Before", bars[0]), ("After", bars[1])]), label, legend=drawings.by_bottleneck(rows))
 
 
-def _divided(device: DeviceComparison) -> list[PartChange]:
+def _divided(device: facts.DeviceComparison) -> list[facts.PartChange]:
     return [row for row in device.parts if row.id != "idle"] + device.ledger
 
 
-def length(device: DeviceComparison, causes: Causes) -> View:
+def length(device: facts.DeviceComparison, causes: Causes) -> View:
     """Both lengths as bars of one scale, and the facts about them."""
     names = [device.name_before, *([device.name_after] if device.name_after != device.name_before else [])]
-    facts = [words.unit_sentence(device.unit), words.workload_sentence(device), words.noise_sentence(device)]
-    facts += device.notes
+    said = [words.unit_sentence(device.unit), words.workload_sentence(device), words.noise_sentence(device)]
+    said += device.notes
     return {
         "name": " before, ".join(names) + (" after" if len(names) > 1 else ""),
         "renamed": len(names) > 1,
@@ -276,54 +261,54 @@ def length(device: DeviceComparison, causes: Causes) -> View:
         "interval_title": words.interval_title(device.unit),
         "has_least": device.unit.kind not in words.PREDICTED,
         "charts": [_lengths(device, causes)],
-        "facts": [fact for fact in facts if fact],
+        "facts": [fact for fact in said if fact],
     }
 
 
-def _bar(device: DeviceComparison, causes: Causes, *, after: bool) -> StackedBar:
+def _bar(device: facts.DeviceComparison, causes: Causes, *, after: bool) -> drawings.StackedBar:
     rows = _divided(device)
     keys = [entry(row.id, causes) for row in rows]
     times = [row.change.after_ns if after else row.change.before_ns for row in rows]
-    segments = stack(zip(keys, times, strict=True))
+    segments = drawings.stack(zip(keys, times, strict=True))
     lengths = device.length.before_ns, device.length.after_ns
     label = f"{'After' if after else 'Before'}: how the time divides into work and causes of idle time"
-    return StackedBar(label, segments, lengths[after], max(lengths))
+    return drawings.StackedBar(label, segments, lengths[after], max(lengths))
 
 
-def waterfall_view(device: DeviceComparison, causes: Causes) -> View:
+def waterfall_view(device: facts.DeviceComparison, causes: Causes) -> View:
     """The steps as rows of a table."""
     return {"charts": [Chart(waterfall(device, causes), "What each part of the time adds or takes away")]}
 
 
-def renaming(device: DeviceComparison, causes: Causes) -> View:
+def renaming(device: facts.DeviceComparison, causes: Causes) -> View:
     """The moved time, by its cause before and after; not empty."""
     found = device.renaming
     label = "The idle time that causes lost: how much of it is gone, and how much has another name"
-    entries = LegendEntry("Gone", "gone", ""), LegendEntry("Under another name", "renamed", "")
-    segments = stack(zip(entries, (found.removed_ns, found.renamed_ns), strict=True))
+    entries = drawings.LegendEntry("Gone", "gone", ""), drawings.LegendEntry("Under another name", "renamed", "")
+    segments = drawings.stack(zip(entries, (found.removed_ns, found.renamed_ns), strict=True))
     table = matrix(device, MOST_PARTS)
     moved = flows(device)
     ids = {*table.columns, *(row.id for row in table.rows)}
     return {
         "tone": words.renaming_tone(found.verdict),
-        "charts": [Chart(StackedBar(label, segments, found.lost_ns), label)] if segments else [],
+        "charts": [Chart(drawings.StackedBar(label, segments, found.lost_ns), label)] if segments else [],
         "matrix": table,
         "least": least(device),
-        "entries": {id: entry(id, causes) if id else LegendEntry("Others", "idle", "") for id in ids},
+        "entries": {id: entry(id, causes) if id else drawings.LegendEntry("Others", "idle", "") for id in ids},
         "flows": moved[:MOST_FLOWS],
         "entry": lambda id: None if id is None else entry(id, causes),
         "more": len(moved) - MOST_FLOWS,
     }
 
 
-def timelines(device: DeviceComparison, causes: Causes) -> View:
+def timelines(device: facts.DeviceComparison, causes: Causes) -> View:
     """Both timelines on one scale; nothing where a side has none. Raises InputError where a saved one is damaged."""
     before, after = device.strip_before, device.strip_after
     if before is None or after is None:
         return {"charts": []}
     lengths = [max(strip.end_ns - strip.start_ns, 1) for strip in (before, after)]
     sides = [
-        LaneGroup(
+        drawings.LaneGroup(
             label,
             strip.start_ns,
             strip.end_ns,
@@ -333,5 +318,7 @@ def timelines(device: DeviceComparison, causes: Causes) -> View:
         for label, strip, length in zip(("Before", "After"), (before, after), lengths, strict=True)
     ]
     label = "What the GPU did over time, from the first operation of each capture"
-    chart = Chart(DrawnLanes(sides, aligned=True), label, legend=_legend(device, sides, (before, after), causes))
+    chart = Chart(
+        drawings.DrawnLanes(sides, aligned=True), label, legend=_legend(device, sides, (before, after), causes)
+    )
     return {"charts": [chart], "ticks": time_ticks(max(lengths))}

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nsysdiag.comparison.facts import (
-    BYTES,
-    KERNELS,
-    LAUNCHES,
-    THREADS,
-    Change,
-    Comparison,
-    DeviceComparison,
-    MetricChange,
-    SideTrace,
-    Unit,
-)
+from nsysdiag.comparison import facts
 from nsysdiag.document.blocks import Tone
 from nsysdiag.document.columns import StatusMark
 from nsysdiag.document.names import brief, clip
@@ -62,10 +51,10 @@ _STATUSES = {
 UNRECORDED = ("unrecorded_before", "unrecorded_after")
 """Rows that a side may have in graphs of which it has recorded no kernel."""
 _WORK = {
-    KERNELS: "Kernels in a {}",
-    LAUNCHES: "Launches in a {}",
-    BYTES: "Copied in a {}",
-    THREADS: "Threads of the same kernels",
+    facts.KERNELS: "Kernels in a {}",
+    facts.LAUNCHES: "Launches in a {}",
+    facts.BYTES: "Copied in a {}",
+    facts.THREADS: "Threads of the same kernels",
 }
 _RENAMINGS = {"removed": "better", "renamed": "worse", "partly": "mixed"}
 
@@ -80,19 +69,19 @@ def verdict_mark(verdict: str) -> StatusMark:
     return _VERDICTS.get(verdict, StatusMark("?", "Unknown", "unknown"))
 
 
-def outcome_mark(comparison: Comparison) -> StatusMark:
+def outcome_mark(comparison: facts.Comparison) -> StatusMark:
     """The verdict over all devices; with a prediction on one side, what it says of it."""
     before, after = (any(trace.prediction for trace in side) for side in (comparison.before, comparison.after))
     marks = _PROMISES if after and not before else _KEPT if before and not after else {}
     return marks.get(comparison.verdict) or verdict_mark(comparison.verdict)
 
 
-def interval_title(unit: Unit | None) -> str:
+def interval_title(unit: facts.Unit | None) -> str:
     """What the interval of a change is: chance, or the bounds of a prediction."""
     return "Bounds" if unit is not None and unit.kind in PREDICTED else "95% interval"
 
 
-def elsewhere(comparison: Comparison) -> str:
+def elsewhere(comparison: facts.Comparison) -> str:
     """Where the rest about each of several devices is; a prediction has no more."""
     predicted = any(device.unit.kind in PREDICTED for device in comparison.devices)
     return "" if predicted or len(comparison.devices) < 2 else ELSEWHERE
@@ -113,21 +102,21 @@ def status_word(status: str) -> str:
     return _STATUSES.get(status, status)
 
 
-def interval_ns(change: Change) -> str:
+def interval_ns(change: facts.Change) -> str:
     """The interval of a change as times: `-527 µs to -515 µs`; a dash where there is none."""
     if change.low_ns is None or change.high_ns is None:
         return NOTHING
     return f"{format_signed_ns(change.low_ns)} to {format_signed_ns(change.high_ns)}"
 
 
-def interval_share(change: Change) -> str:
+def interval_share(change: facts.Change) -> str:
     """The interval of a change as shares of the time before."""
     if change.low_ns is None or change.high_ns is None or not change.before_ns:
         return NOTHING
     return " to ".join(format_signed_share(ns, change.before_ns) for ns in (change.low_ns, change.high_ns))
 
 
-def change_label(change: Change) -> str:
+def change_label(change: facts.Change) -> str:
     """A change as time and share: `-521 µs (-33.2%)`."""
     share = f" ({format_signed_share(change.change_ns, change.before_ns)})" if change.before_ns else ""
     return f"{format_signed_ns(change.change_ns)}{share}"
@@ -150,25 +139,25 @@ def account_mark(change_ns: int, *, decided: bool) -> StatusMark:
     return StatusMark("▲", "more", "worse" if decided else "unknown")
 
 
-def work_title(id: str, unit: Unit) -> str:
+def work_title(id: str, unit: facts.Unit) -> str:
     """What a step, or the run, has so many of."""
     return _WORK[id].format(unit_name(unit)) if id in _WORK else id
 
 
-def unit_name(unit: Unit) -> str:
+def unit_name(unit: facts.Unit) -> str:
     """What is compared, inside a sentence: a step alone where there are whole ones."""
     if unit.kind in ("iterations", "step") and not unit.part_of_step:
         return "step"
     return "run" if unit.same_work else "window" if unit.kind == "window" else "unit of work"
 
 
-def least_label(change: Change) -> str:
+def least_label(change: facts.Change) -> str:
     """The change that must be passed to count."""
     share = f" ({format_share(change.least_ns, change.before_ns)})" if change.before_ns else ""
     return f"{format_ns(change.least_ns)}{share}"
 
 
-def length_sentence(device: DeviceComparison) -> str:
+def length_sentence(device: facts.DeviceComparison) -> str:
     """What became of the length, in numbers."""
     change, interval = device.length, interval_share(device.length)
     times = f"{format_ns(change.before_ns)} before, {format_ns(change.after_ns)} after: {change_label(change)}"
@@ -180,7 +169,7 @@ def length_sentence(device: DeviceComparison) -> str:
     return f"{times}, {sure}; {least_label(change)} or less would not count."
 
 
-def unit_sentence(unit: Unit) -> str:
+def unit_sentence(unit: facts.Unit) -> str:
     """What is compared, and how often it repeats on each side."""
     before, after = (clip(brief(name), UNIT_NAME) for name in (unit.name_before, unit.name_after))
     if unit.kind in PREDICTED:
@@ -195,14 +184,14 @@ def unit_sentence(unit: Unit) -> str:
     return f"Compared: {what}{by}, mean of {unit.count_before:,} before and {unit.count_after:,} after.{scale}"
 
 
-def noise_sentence(device: DeviceComparison) -> str:
+def noise_sentence(device: facts.DeviceComparison) -> str:
     """How far a side is from itself; empty where chance explains it."""
     if not device.noise:
         return ""
     return f"A side drifts by {format_share(device.noise, 1)} from its first half to its second."
 
 
-def workload_sentence(device: DeviceComparison) -> str:
+def workload_sentence(device: facts.DeviceComparison) -> str:
     """The operations of a unit of work where they are the same on both sides; else a note of the device says so."""
     if not device.workload or any(row.changed for row in device.workload):
         return ""
@@ -221,7 +210,7 @@ def count_label(count: float) -> str:
     return f"{count:,.0f}" if count >= 1000 else f"{count:.3g}"
 
 
-def metric_label(row: MetricChange, value: float | None) -> str:
+def metric_label(row: facts.MetricChange, value: float | None) -> str:
     """A number in its unit; a dash where a side cannot tell."""
     if value is None:
         return NOTHING
@@ -230,7 +219,7 @@ def metric_label(row: MetricChange, value: float | None) -> str:
     return format_share(value, 1) if row.unit == "share" else f"{value:,.4g}"
 
 
-def metric_change(row: MetricChange) -> str:
+def metric_change(row: facts.MetricChange) -> str:
     """The difference of a number, of shares in percentage points; a dash where a side cannot tell."""
     if row.before is None or row.after is None:
         return NOTHING
@@ -240,14 +229,14 @@ def metric_change(row: MetricChange) -> str:
     return "=" if not change else format_signed_share(change, row.before)
 
 
-def files_label(traces: Sequence[SideTrace]) -> str:
+def files_label(traces: Sequence[facts.SideTrace]) -> str:
     """The files of a side; of many the first ones and a number."""
     more = f" and {len(traces) - MOST_FILES:,} more" if len(traces) > MOST_FILES else ""
     named = (f"{trace.file}{' (predicted)' if trace.prediction else ''}" for trace in traces[:MOST_FILES])
     return ", ".join(named) + more
 
 
-def warnings(comparison: Comparison) -> list[str]:
+def warnings(comparison: facts.Comparison) -> list[str]:
     """What is wrong with the traces, each with its side and file."""
     sides = (("before", comparison.before), ("after", comparison.after))
     return [

@@ -1,20 +1,26 @@
-"""The summary of a batch: the outcome of all traces, and a row per trace and GPU, worst first. As a page, and as
-Markdown for the summary of a CI job."""
+"""The summary of a batch, as a page and as Markdown for a CI job: the outcome of all traces, and a row per trace and
+GPU, worst first. And the page of its history, run by run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from nsysdiag.ci.facts import BatchDevice, BatchFinding, BatchSummary, BudgetResult, HistoryLine
 from nsysdiag.document import blocks as b
-from nsysdiag.document.blocks import PAGE, Cell, Column, Limit, Name, Paragraph, Remark, Section, Table
-from nsysdiag.document.columns import CODE, MARK, NAME, SHARE, SPARK, STACK, TEXT, TIME, StatusMark, part
-from nsysdiag.document.drawings import LegendEntry, Spark, StackedBar, window_stack
-from nsysdiag.document.markdown import Piece, comment, markdown_document
-from nsysdiag.document.names import clip
-from nsysdiag.document.view import PARTS
+from nsysdiag.document import columns as c
+from nsysdiag.document import drawings as d
+from nsysdiag.document.axis import MOST_TICKS, time_levels
+from nsysdiag.document.blocks import PAGE, Cell, Chart, Column, Name, Paragraph, Section, Table
+from nsysdiag.document.columns import CODE, COUNT, MARK, NAME, SHARE, TEXT, TIME, StatusMark, part
+from nsysdiag.document.markup import Piece, comment, markdown_document
+from nsysdiag.document.names import clip, visible
+from nsysdiag.document.svg import FEWEST_NAMES
+from nsysdiag.document.view import PARTS, Causes, Share, by_time, share_of
 from nsysdiag.document.words import NO_GPU_WORK, SEVERITY_ICONS, counted
 from nsysdiag.formats import RenderOptions
 from nsysdiag.formats.batch import entries
@@ -22,10 +28,14 @@ from nsysdiag.formats.batch.entries import FAILED, BatchRow, budget_mark, fails,
 from nsysdiag.formats.html import page
 from nsysdiag.units import format_exact_ns, format_ns, format_share
 
+if TYPE_CHECKING:
+    from nsysdiag.report import CauseInfo
+
+
 SENTENCE, TITLE, NAME_LENGTH, MOST_WARNINGS = 400, 160, 120, 200
-MARKDOWN = Limit(page=0, summary=0, brief=0)
+MARKDOWN = b.Limit(page=0, summary=0, brief=0)
 """Markdown alone: on the page the rows say it."""
-SPARKS = Column("Idle over runs", SPARK, limit=PAGE)
+SPARKS = Column("Idle over runs", c.SPARK, limit=PAGE)
 ROWS = (
     Column("Trace", NAME, head=True, length=80),
     Column("GPU", CODE, length=24),
@@ -152,19 +162,19 @@ def _traces(summary: BatchSummary, history: Sequence[HistoryLine]) -> list[b.Blo
             [[row[at] for at in places] for row in cells],
             note=CAPTION,
             first=50,
-            legend=[LegendEntry(label, part, "") for part, label in PARTS.values()],
+            legend=[d.LegendEntry(label, part, "") for part, label in PARTS.values()],
         )
     ]
 
 
-def _row(row: BatchRow, line: Spark | None) -> list[object]:
+def _row(row: BatchRow, line: d.Spark | None) -> list[object]:
     """The cells of all columns. Below the state stand the budgets that are broken, or that the trace cannot tell."""
     entry, device = row.entry, row.device
     budgets = [
-        Remark(told(each), "bad" if fails(each) else "plain", f"{each.budget}, {each.source}") for each in row.broken
+        b.Remark(told(each), "bad" if fails(each) else "plain", f"{each.budget}, {each.source}") for each in row.broken
     ]
     budgets += [
-        Remark(f"{each.budget}: {each.why}", "bad" if fails(each) else "plain", each.source) for each in row.unjudged
+        b.Remark(f"{each.budget}: {each.why}", "bad" if fails(each) else "plain", each.source) for each in row.unjudged
     ]
     return [
         Name(shown_name(entry.input), href=link(entry.report)),
@@ -188,20 +198,20 @@ def _verdict(row: BatchRow) -> object:
         return f"The machine has {counted(row.unused, 'more GPU')}, without work in this trace."
     if entry.status == FAILED:
         why = clip(entry.error, SENTENCE) or "No reason is known."
-        return Cell(why, note=[Remark(entry.hint)] if entry.hint else ())
+        return Cell(why, note=[b.Remark(entry.hint)] if entry.hint else ())
     return clip(device.sentence, SENTENCE) if device else f"{NO_GPU_WORK}."
 
 
-def _times(device: BatchDevice, line: Spark | None) -> list[object]:
+def _times(device: BatchDevice, line: d.Spark | None) -> list[object]:
     """The window, what of it was idle and busy, and with what; the line of runs, the iteration, the coverage."""
     work = (device.compute_ns, device.exposed_comm_ns, device.exposed_copy_ns)
-    split, window = window_stack((*work, device.idle_ns)), device.window_ns
-    whole = StackedBar("How the window divides", split, window, said=format_ns(window))
+    split, window = d.window_stack((*work, device.idle_ns)), device.window_ns
+    whole = d.StackedBar("How the window divides", split, window, said=format_ns(window))
     idle, *shares = (
         Cell(part(ns, device.window_ns), hint=format_exact_ns(ns)) for ns in (device.idle_ns, device.busy_ns, *work)
     )
     return [
-        Cell(whole, STACK, hint=format_exact_ns(device.window_ns), order=device.window_ns),
+        Cell(whole, c.STACK, hint=format_exact_ns(device.window_ns), order=device.window_ns),
         idle,
         Cell(line, order=line.change) if line else None,
         *shares,
@@ -245,10 +255,10 @@ def moment(line: HistoryLine) -> str:
     return datetime.fromtimestamp(min(max(line.at, 0), _LATEST), tz=UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def spark(lines: Sequence[HistoryLine]) -> Spark | None:
+def spark(lines: Sequence[HistoryLine]) -> d.Spark | None:
     """The idle share of the latest runs in which the device worked as a line, None where there are not two."""
     shares = [idle_share(line) for line in lines[-MOST_SPARKS:] if line.window_ns > 0]
-    return Spark(shares, f"Idle share over {len(shares)} runs") if len(shares) > 1 else None
+    return d.Spark(shares, f"Idle share over {len(shares)} runs") if len(shares) > 1 else None
 
 
 STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5)
@@ -261,3 +271,217 @@ def share_levels(top: int, scale: int) -> dict[str, int]:
     step = next((step for step in STEPS if top / scale <= step * MOST_LEVELS), STEPS[-1])
     count = int(top / scale / step + 1e-9)
     return {format_share(step * at, 1).replace(".0%", "%"): round(step * at * scale) for at in range(1, count + 1)}
+
+
+# The page of a history: for each trace and GPU how long an iteration took, and why the GPU was idle, run by run.
+
+MOST_SERIES, MOST_POINTS, MOST_OF_ALL, FEWEST_POINTS = 100, 300, 3000, 20
+MOST_ROWS = 30
+UNFOLDED = 3
+TOP_CAUSES = 6
+CHIEF_CAUSES, MOST_CAUSE, MOST_TITLE = 3, 60, 120
+SCALE = 1_000_000
+"""Shares are drawn as whole parts of a million."""
+
+
+class Trend(Struct, frozen=True):
+    """One trace and GPU over its runs, the newest last; `points` is how many of them charts show."""
+
+    anchor: str
+    input: str
+    device: str
+    every: list[HistoryLine]
+    points: int
+
+    @property
+    def name(self) -> str:
+        """The trace as a link can show it."""
+        return shown_name(self.input)
+
+    @property
+    def last(self) -> HistoryLine:
+        """The newest run."""
+        return self.every[-1]
+
+    @property
+    def before(self) -> HistoryLine | None:
+        """The run before the newest."""
+        return self.every[-2] if len(self.every) > 1 else None
+
+    @property
+    def drawn(self) -> list[HistoryLine]:
+        """The runs in the charts."""
+        return self.every[-self.points :]
+
+    @property
+    def listed(self) -> list[HistoryLine]:
+        """The runs in the table."""
+        return self.every[-MOST_ROWS:]
+
+
+def render_trend(summary: BatchSummary, history: Sequence[HistoryLine], causes: Sequence[CauseInfo] = ()) -> bytes:
+    """The whole page as UTF-8."""
+    return drawn(trends(summary, history, Causes(causes)), summary)
+
+
+def trends(summary: BatchSummary, history: Sequence[HistoryLine], causes: Causes) -> b.Document:
+    """The latest run of each trace and GPU and the one before, and a section for each of them."""
+    runs = series(history)
+    # Those of this batch, the worst first; then those that only earlier runs had.
+    here = [(row.entry.input, row.device.key) for row in rows(summary) if row.device]
+    now = [key for key in here if key in runs]
+    order = [*now, *sorted(runs.keys() - set(now))]
+    points = max(FEWEST_POINTS, min(MOST_POINTS, MOST_OF_ALL // max(min(len(order), MOST_SERIES), 1)))
+    found = [Trend(f"t-{at}", *key, runs[key], points) for at, key in enumerate(order[:MOST_SERIES])]
+    sections = [
+        Section("latest", "Latest run and the one before", _overview(found, len(order))),
+        *(_section(trend, causes, unfolded=at < UNFOLDED) for at, trend in enumerate(found)),
+    ]
+    return b.Document("Traces over time", sections, [Name("All traces", href=link("index.html"))], contents=False)
+
+
+def _overview(trends: Sequence[Trend], total: int) -> list[b.Block]:
+    count = len({(line.at, line.run) for trend in trends for line in trend.listed})
+    said = [f"{counted(total, 'trace and GPU', 'traces and GPUs')} over {counted(count, 'run')}."]
+    if any(len(trend.every) > trend.points for trend in trends):
+        said.append(f"Charts show the latest {trends[0].points:,} runs of each.")
+    if any(len(trend.every) > MOST_ROWS for trend in trends):
+        said.append(f"Tables show the latest {MOST_ROWS} runs of each.")
+    left_out = [Paragraph(f"{total - len(trends):,} more are left out.", "note")] if total > len(trends) else []
+    return [
+        Paragraph(" ".join(said)),
+        *left_out,
+        Table.of(
+            "The latest run of each trace and GPU, and the one before",
+            (
+                Column("Trace", NAME, lambda trend: Name(trend.name, href=f"#{trend.anchor}"), head=True, length=80),
+                Column("GPU", CODE, "device", length=30),
+                Column("Runs", COUNT, lambda trend: len(trend.every)),
+                Column("Latest", TEXT, lambda trend: _name(trend.last), length=40),
+                Column("Iteration", TIME, lambda trend: time_cell(trend.last.iteration_ns)),
+                Column("Before", TIME, lambda trend: time_cell(trend.before.iteration_ns) if trend.before else None),
+                Column("Idle", SHARE, lambda trend: _idle(trend.last)),
+                Column("Before", SHARE, lambda trend: _idle(trend.before) if trend.before else None),
+                Column("Budgets broken", COUNT, "last.broken"),
+            ),
+            trends,
+            first=50,
+        ),
+    ]
+
+
+def _section(trend: Trend, causes: Causes, *, unfolded: bool) -> Section:
+    """The charts and runs of one trace and GPU, folded under the sentence that says where it stands."""
+    sentence, names = _sentence(trend.every), [_name(line) for line in trend.drawn]
+    runs = Table.of(
+        "Runs, the newest first",
+        (
+            Column("Run", NAME, _name, head=True, length=60),
+            Column("When (UTC)", c.FIGURE, moment),
+            Column("Window", TIME, lambda line: time_cell(line.window_ns)),
+            Column("Iteration", TIME, lambda line: time_cell(line.iteration_ns)),
+            Column("Idle", SHARE, _idle, strong=True),
+            Column("Chief causes, of the window", TEXT, lambda line: _chief(line, causes), length=300),
+            Column("Budgets broken", COUNT, "broken"),
+        ),
+        reversed(trend.listed),
+        first=10,
+    )
+    charts = [
+        ("Median iteration", "Median iteration over the runs", iteration_curve(trend.drawn, names)),
+        ("Idle share of the window", "Idle share over the runs", _idle_shares(trend.drawn, names)),
+        ("Idle by cause, of the window", "Idle share by cause over the runs", _causes(trend, names, causes)),
+    ]
+    found: list[b.Block] = []
+    for title, label, drawing in charts:
+        if drawing:
+            legend = drawing.legend if isinstance(drawing, d.BarChart) else ()
+            found += [b.Heading(title), Chart(drawing, f"{label}. {sentence}", legend=legend)]
+    title = clip(f"{trend.name}, {trend.device}", MOST_TITLE)
+    return Section(trend.anchor, title, [b.Details(sentence, [*found, runs], open=unfolded)])
+
+
+def _chief(line: HistoryLine, causes: Causes) -> str:
+    chief = [(clip(causes.title(id), MOST_CAUSE), ns) for id, ns in by_time(line.causes)[:CHIEF_CAUSES] if ns]
+    return ", ".join(f"{title} {format_share(ns, line.window_ns)}" for title, ns in chief)
+
+
+def _idle(line: HistoryLine) -> float | None:
+    return idle_share(line) if line.window_ns else None
+
+
+def _name(line: HistoryLine) -> str:
+    return visible(line.run).strip() or moment(line)
+
+
+def _sentence(every: list[HistoryLine]) -> str:
+    """The last run compared with the one before."""
+    last = every[-1]
+    now = f"Idle {format_share(last.idle_ns, last.window_ns)}"
+    now += f", an iteration {format_ns(last.iteration_ns)}" if last.iteration_ns is not None else ""
+    if len(every) == 1:
+        return f"{now}, in the only run."
+    before = every[-2]
+    then = f"idle {format_share(before.idle_ns, before.window_ns)}"
+    then += f", {format_ns(before.iteration_ns)}" if before.iteration_ns is not None else ""
+    return f"{now} in the last run; before it {then}."
+
+
+def iteration_curve(lines: list[HistoryLine], names: list[str]) -> d.Curve | None:
+    """The median iteration of each run; None where none is known."""
+    values = [line.iteration_ns for line in lines]
+    top = round(1.1 * max((value for value in values if value is not None), default=0))
+    return _line(values, top, time_levels(top, MOST_TICKS), names, "Median iteration", TIME) if top > 0 else None
+
+
+def _idle_shares(lines: list[HistoryLine], names: list[str]) -> d.Curve:
+    values = [round(idle_share(line) * SCALE) if line.window_ns > 0 else None for line in lines]
+    top = _ceiling(max(value or 0 for value in values))
+    return _line(values, top, share_levels(top, SCALE), names, "Idle share", c.share_of(SCALE))
+
+
+def _line(
+    values: Sequence[int | None], top: int, levels: dict[str, int], names: list[str], what: str, kind: c.CellKind
+) -> d.Curve:
+    """Values from 0 to `top`, a point a run."""
+    layer = d.CurveLayer("", "line", d.TimeSeries(range(len(values) + 1), values))
+    return d.Curve([layer], what, kind, top, levels, bottom="0", names=names)
+
+
+def _ceiling(highest: int) -> int:
+    """What fills the height of a chart of shares: a little more than the highest, never next to nothing."""
+    return max(SCALE // 20, round(1.1 * highest))
+
+
+def _causes(trend: Trend, names: list[str], causes: Causes) -> d.BarChart | None:
+    """Bars of the idle share by cause: those with the largest shares in all runs together, and all others as one."""
+    lines, total = trend.drawn, dict[str, float]()
+    for line in lines:
+        for id, ns in line.causes.items():
+            total[id] = total.get(id, 0.0) + (ns / line.window_ns if line.window_ns > 0 else 0.0)
+    top = sorted(total, key=lambda id: (-total[id], id))[:TOP_CAUSES]
+    bars = []
+    for name, line in zip(names, lines, strict=True):
+        whole = max(line.window_ns, 1)
+        found = [share_of(id, round(SCALE * line.causes.get(id, 0) / whole), causes) for id in top]
+        shares = [each for each in found if each.ns > 0]
+        rest = sum(ns for id, ns in line.causes.items() if id not in top)
+        if rest > 0:
+            shares.append(Share("other", "All other causes", round(SCALE * rest / whole), "idle", ""))
+        parts = ", ".join(f"{share.label} {format_share(share.ns, SCALE)}" for share in shares)
+        text = f"{name}: {parts or 'no idle time'}"
+        bars.append(d.Bar(name, shares, text))
+    highest = max((bar.total for bar in bars), default=0)
+    if highest <= 0:
+        return None
+    ceiling = _ceiling(highest)
+    return d.BarChart(
+        bars,
+        ceiling,
+        share_levels(ceiling, SCALE),
+        "Run",
+        c.share_of(SCALE),
+        bottom="0",
+        named=True,
+        fewest=FEWEST_NAMES,
+    )

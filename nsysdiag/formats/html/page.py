@@ -23,7 +23,7 @@ from msgspec import Struct
 from nsysdiag import units
 from nsysdiag.document import words
 from nsysdiag.document.blocks import Detail, Document, Section, shown
-from nsysdiag.document.html import breakable, html_of, width_of
+from nsysdiag.document.markup import breakable, html_of, width_of
 from nsysdiag.document.names import brief, clip, visible
 from nsysdiag.document.svg import FILTERS
 from nsysdiag.document.view import Context

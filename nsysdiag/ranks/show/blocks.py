@@ -9,24 +9,7 @@ from msgspec.structs import replace
 
 from nsysdiag.diagnosis.entries import JUDGED_TIME, NAMED, account_chart, account_table, accounts
 from nsysdiag.diagnosis.show import IN_TICKET, action
-from nsysdiag.document.blocks import (
-    EVERYWHERE,
-    NOT_PAGE,
-    PAGE,
-    TERMINAL,
-    TICKET,
-    Block,
-    Cell,
-    Column,
-    Limit,
-    Lines,
-    Name,
-    Paragraph,
-    Part,
-    Section,
-    SectionScope,
-    Table,
-)
+from nsysdiag.document import blocks as b
 from nsysdiag.document.columns import (
     BAR,
     BYTES,
@@ -48,7 +31,7 @@ from nsysdiag.document.drawings import LegendEntry, StackedBar, legend_entry, wi
 from nsysdiag.document.view import PARTS, Causes, Context, as_read, by_time
 from nsysdiag.document.view import share_of as some
 from nsysdiag.document.words import confidence_word, counted, instant
-from nsysdiag.findings.first import brief_of
+from nsysdiag.findings.facts import brief_of
 from nsysdiag.findings.show import anchors, items_of, left_out, rows_of
 from nsysdiag.ranks.facts import CollectiveGroup, RankComparison, RankRow, RankWait, Straggler
 from nsysdiag.units import format_bytes, format_ns, format_share
@@ -67,7 +50,7 @@ NOUN = "ranks"
 RANK = replace(NAMED, title="Rank", length=60)
 
 
-def job(report: RanksReport) -> list[Section]:
+def job(report: RanksReport) -> list[b.Section]:
     """The diagnosis and the findings of the job; nothing for a report without one."""
     found = report.diagnosis
     if found is None:
@@ -75,15 +58,15 @@ def job(report: RanksReport) -> list[Section]:
     all_of = len(report.judged)
     judged_time = {each.key: [each] for each in report.judged}
     unseen = bool(report.traces) and all(trace.host_unseen for trace in report.traces)
-    limit = Limit(page=MOST_RANKS, ticket=0, summary=ON_TERMINAL, brief=ON_TERMINAL)
-    judged = Section(
+    limit = b.Limit(page=MOST_RANKS, ticket=0, summary=ON_TERMINAL, brief=ON_TERMINAL)
+    judged = b.Section(
         "diagnosis",
         "Diagnosis",
         [
-            Paragraph(found.headline, "verdict"),
+            b.Paragraph(found.headline, "verdict"),
             *action(found, report.findings),
-            Paragraph(JUDGED_TIME, "quiet", PAGE),
-            replace(account_chart(accounts(report.judged), host_unseen=unseen), limit=EVERYWHERE),
+            b.Paragraph(JUDGED_TIME, "quiet", b.PAGE),
+            replace(account_chart(accounts(report.judged), host_unseen=unseen), limit=b.EVERYWHERE),
             *account_table(judged_time, "Ranks in the judged time", limit, RANK, NOUN, host_unseen=unseen),
             *account_table(judged_time, "", replace(IN_TICKET, ticket=MOST_RANKS), RANK, NOUN, host_unseen=unseen),
         ],
@@ -91,17 +74,17 @@ def job(report: RanksReport) -> list[Section]:
     if not report.findings:
         return [judged]
     items = items_of(report.findings, all_of, NOUN)
-    findings: list[Block] = [
-        replace(rows_of(brief_of(found, report.findings), all_of, NOUN), limit=TERMINAL),
-        *([Paragraph(left, limit=TERMINAL)] if (left := left_out(found, report.findings)) else []),
-        replace(items, ids=anchors(report.findings), limit=Limit(summary=0, brief=0)),
+    findings: list[b.Block] = [
+        replace(rows_of(brief_of(found, report.findings), all_of, NOUN), limit=b.TERMINAL),
+        *([b.Paragraph(left, limit=b.TERMINAL)] if (left := left_out(found, report.findings)) else []),
+        replace(items, ids=anchors(report.findings), limit=b.Limit(summary=0, brief=0)),
     ]
-    return [judged, Section("findings", "Findings", findings)]
+    return [judged, b.Section("findings", "Findings", findings)]
 
 
 TOP_RANKS, TOP_STRAGGLERS, TOP_LINES, TOP_ROWS, MOST_ROWS, MOST_REASONS = 64, 5, 8, 20, 50, 5
-NOT_TICKET = Limit(ticket=0)
-MARKDOWN = Limit(page=0, summary=0, brief=0)
+NOT_TICKET = b.Limit(ticket=0)
+MARKDOWN = b.Limit(page=0, summary=0, brief=0)
 RANKS = {
     "compute_ns": ("Compute", "Compute"),
     "exposed_comm_ns": ("Communication", "Exposed communication"),
@@ -110,66 +93,69 @@ RANKS = {
 }
 """The parts of a rank's time, with their titles as shares and in Markdown."""
 TRACES = (
-    Column("File", NAME, lambda trace: Cell(trace.file, note="; ".join(trace.warnings)), head=True, length=120),
-    Column("Size", BYTES, "size_bytes"),
-    Column("Captured with", TEXT, lambda trace: trace.nsys_version or "unknown version", length=40),
-    Column("Fingerprint", CODE, "fingerprint", length=80),
+    b.Column("File", NAME, lambda trace: b.Cell(trace.file, note="; ".join(trace.warnings)), head=True, length=120),
+    b.Column("Size", BYTES, "size_bytes"),
+    b.Column("Captured with", TEXT, lambda trace: trace.nsys_version or "unknown version", length=40),
+    b.Column("Fingerprint", CODE, "fingerprint", length=80),
 )
 GROUPS = (
-    Column("Kind (communicator)", TEXT, lambda group: Cell(group.kind, tag=group.communicator or ""), head=True),
-    Column("Ranks", TEXT, lambda group: _first_ranks(group.ranks), length=160),
-    Column("Count", COUNT, "count"),
-    Column("Transfer", TIME, "transfer_ns"),
-    Column("Waits", TIME, "wait_ns"),
-    Column("Ends within", TIME, "spread_ns"),
-    Column("Late", COUNT, "late"),
+    b.Column("Kind (communicator)", TEXT, lambda group: b.Cell(group.kind, tag=group.communicator or ""), head=True),
+    b.Column("Ranks", TEXT, lambda group: _first_ranks(group.ranks), length=160),
+    b.Column("Count", COUNT, "count"),
+    b.Column("Transfer", TIME, "transfer_ns"),
+    b.Column("Waits", TIME, "wait_ns"),
+    b.Column("Ends within", TIME, "spread_ns"),
+    b.Column("Late", COUNT, "late"),
 )
 
 
-def devices(context: Context) -> Section | None:
+def devices(context: Context) -> b.Section | None:
     """The devices of one trace; None where there is one, or nothing that they have in common."""
     found = context.report.ranks
     if found is None:
         return None
     longest = max((rank.span_ns for rank in found.ranks), default=0)
     span = f"{BASES.get(found.basis, found.basis)} At most {format_ns(longest)}."
-    scope = SectionScope(found.basis if found.basis in BASES else "window", span)
+    scope = b.SectionScope(found.basis if found.basis in BASES else "window", span)
     gist = f"{counted(len(found.ranks), 'GPU')} compared, {counted(len(found.stragglers), 'straggler')}"
-    return Section("ranks", DEVICES_TITLE, rank_blocks(found, context.causes, brief=True), gist, scope)
+    return b.Section("ranks", DEVICES_TITLE, rank_blocks(found, context.causes, brief=True), gist, scope)
 
 
-def sections(report: RanksReport) -> list[Section]:
+def sections(report: RanksReport) -> list[b.Section]:
     """The document of a comparison of ranks: the ranks, and the traces that they come from."""
     report = as_read(report)
     warnings = [f"{trace.file}: {warning}" for trace in report.traces for warning in trace.warnings]
     note = "The files in the order given; the clock is that of the first."
     return [
         *job(report),
-        Section("ranks", "Ranks", rank_blocks(report.comparison, Causes(report.causes))),
-        Section(
+        b.Section("ranks", "Ranks", rank_blocks(report.comparison, Causes(report.causes))),
+        b.Section(
             "traces",
             "Trace health",
-            [Lines(warnings, NOT_PAGE, "note"), Table.of("Traces", TRACES, report.traces, note=note, limit=PAGE)],
+            [
+                b.Lines(warnings, b.NOT_PAGE, "note"),
+                b.Table.of("Traces", TRACES, report.traces, note=note, limit=b.PAGE),
+            ],
         ),
     ]
 
 
-def files(report: RanksReport) -> list[Part]:
+def files(report: RanksReport) -> list[b.Part]:
     """What made the comparison, and of which files."""
-    named = ((" · ", Name(trace.file), f" ({format_bytes(trace.size_bytes)})") for trace in report.traces)
+    named = ((" · ", b.Name(trace.file), f" ({format_bytes(trace.size_bytes)})") for trace in report.traces)
     return [f"{report.tool.name} {report.tool.version}", *(part for parts in named for part in parts)]
 
 
-def rank_blocks(found: RankComparison, causes: Causes, *, brief: bool = False) -> list[Block]:
+def rank_blocks(found: RankComparison, causes: Causes, *, brief: bool = False) -> list[b.Block]:
     """In the `brief` form, the terminal shows the ranks that are late most and why, without the pairs of ranks."""
-    limit = Limit(page=MOST_ROWS, ticket=TOP_ROWS, summary=0 if brief else TOP_LINES, brief=0)
+    limit = b.Limit(page=MOST_ROWS, ticket=TOP_ROWS, summary=0 if brief else TOP_LINES, brief=0)
     basis = BASES.get(found.basis, found.basis)
     facts = [imbalance_sentence(found), clock_sentence(found)]
     facts += [f"Not matched: {line}" for line in found.unmatched]
     return [
-        Paragraph(found.sentence, "verdict"),
-        Lines([basis, *facts], TICKET if brief else Limit(summary=TOP_LINES)),
-        *([Lines([basis, *_how_sure(found)], TERMINAL)] if brief else []),
+        b.Paragraph(found.sentence, "verdict"),
+        b.Lines([basis, *facts], b.TICKET if brief else b.Limit(summary=TOP_LINES)),
+        *([b.Lines([basis, *_how_sure(found)], b.TERMINAL)] if brief else []),
         _ranks(found),
         _stragglers(found, causes),
         *([] if brief else [_late(found, causes)]),
@@ -188,25 +174,25 @@ def _how_sure(found: RankComparison) -> list[str]:
     ]
 
 
-def _ranks(found: RankComparison) -> Table:
+def _ranks(found: RankComparison) -> b.Table:
     longest = max((row.wait_ns for row in found.ranks), default=0)
-    return Table.of(
+    return b.Table.of(
         "Each rank in the time that is compared",
         (
-            Column("Rank", NAME, "rank", head=True, length=60),
-            Column("Time", STACK, _divided, limit=PAGE),
-            *(Column(title, TIME, partial(_as_share, name), limit=NOT_TICKET) for name, (title, _) in RANKS.items()),
-            *(Column(title, TIME, partial(_with_share, name), limit=MARKDOWN) for name, (_, title) in RANKS.items()),
-            Column("Waited", TIME, "wait_ns", strong=True),
-            Column("Bar", BAR, part_of("wait_ns", longest), limit=PAGE),
-            Column("Late", COUNT, lambda row: row.late or None),
-            Column("By", TIME, lambda row: row.late_ns if row.late else None),
+            b.Column("Rank", NAME, "rank", head=True, length=60),
+            b.Column("Time", STACK, _divided, limit=b.PAGE),
+            *(b.Column(title, TIME, partial(_as_share, name), limit=NOT_TICKET) for name, (title, _) in RANKS.items()),
+            *(b.Column(title, TIME, partial(_with_share, name), limit=MARKDOWN) for name, (_, title) in RANKS.items()),
+            b.Column("Waited", TIME, "wait_ns", strong=True),
+            b.Column("Bar", BAR, part_of("wait_ns", longest), limit=b.PAGE),
+            b.Column("Late", COUNT, lambda row: row.late or None),
+            b.Column("By", TIME, lambda row: row.late_ns if row.late else None),
         ),
         found.ranks,
         note="Waited: inside matched collectives, beyond the time of the last rank.",
         noun="ranks",
         legend=[LegendEntry(label, part, "") for part, label in PARTS.values()],
-        limit=Limit(summary=TOP_RANKS, brief=TOP_RANKS),
+        limit=b.Limit(summary=TOP_RANKS, brief=TOP_RANKS),
     )
 
 
@@ -215,36 +201,36 @@ def _divided(row: RankRow) -> StackedBar:
     return StackedBar("How the time of this rank divides", window_stack(times), row.span_ns)
 
 
-def _as_share(name: str, row: RankRow) -> Cell:
-    return Cell(getattr(row, name), share_of(row.span_ns))
+def _as_share(name: str, row: RankRow) -> b.Cell:
+    return b.Cell(getattr(row, name), share_of(row.span_ns))
 
 
-def _with_share(name: str, row: RankRow) -> Cell:
+def _with_share(name: str, row: RankRow) -> b.Cell:
     ns = getattr(row, name)
-    return Cell(ns, tag=format_share(ns, row.span_ns))
+    return b.Cell(ns, tag=format_share(ns, row.span_ns))
 
 
-def _stragglers(found: RankComparison, causes: Causes) -> Table:
-    return Table.of(
+def _stragglers(found: RankComparison, causes: Causes) -> b.Table:
+    return b.Table.of(
         "Late ranks, and why",
         (
-            Column("Rank", NAME, "rank", head=True, length=60),
-            Column("Late", COUNT, lambda late: Cell(late.late, tag=f"of {late.of:,}")),
-            Column("In all", TIME, "late_ns", strong=True),
-            Column("Worst", TIME, lambda late: Cell(late.worst_ns, tag=f"at {instant(late.worst_start_ns)}")),
-            Column("Others waited", TIME, "caused_ns"),
-            Column("Confidence", SHARE, lambda late: Cell(late.confidence, tag=confidence_word(late.confidence))),
-            Column("More than others", TIMES, lambda late: _reasons(late.more, causes)),
-            Column("While they waited", TIMES, lambda late: _reasons(late.meanwhile, causes)),
+            b.Column("Rank", NAME, "rank", head=True, length=60),
+            b.Column("Late", COUNT, lambda late: b.Cell(late.late, tag=f"of {late.of:,}")),
+            b.Column("In all", TIME, "late_ns", strong=True),
+            b.Column("Worst", TIME, lambda late: b.Cell(late.worst_ns, tag=f"at {instant(late.worst_start_ns)}")),
+            b.Column("Others waited", TIME, "caused_ns"),
+            b.Column("Confidence", SHARE, lambda late: b.Cell(late.confidence, tag=confidence_word(late.confidence))),
+            b.Column("More than others", TIMES, lambda late: _reasons(late.more, causes)),
+            b.Column("While they waited", TIMES, lambda late: _reasons(late.meanwhile, causes)),
         ),
         found.stragglers,
         note="More than others: compared with the median rank since both were in step. While they waited: more than "
         "half of the others.",
-        limit=TICKET,
+        limit=b.TICKET,
     )
 
 
-def _late(found: RankComparison, causes: Causes) -> Lines:
+def _late(found: RankComparison, causes: Causes) -> b.Lines:
     lines = [
         line
         for late in found.stragglers
@@ -254,18 +240,18 @@ def _late(found: RankComparison, causes: Causes) -> Lines:
             *([f"while they waited: {reasons(late.meanwhile, causes)}"] if late.meanwhile else []),
         )
     ]
-    return Lines(lines, Limit(page=0, ticket=0, summary=3 * TOP_STRAGGLERS))
+    return b.Lines(lines, b.Limit(page=0, ticket=0, summary=3 * TOP_STRAGGLERS))
 
 
-def _waits(found: RankComparison, causes: Causes, limit: Limit) -> Table:
-    several = Cell("no single rank", TEXT)
-    return Table.of(
+def _waits(found: RankComparison, causes: Causes, limit: b.Limit) -> b.Table:
+    several = b.Cell("no single rank", TEXT)
+    return b.Table.of(
         "Which rank waits for which",
         (
-            Column("Rank", NAME, "rank", head=True, length=60),
-            Column("Waited for", NAME, lambda wait: wait.late_rank or several, length=60),
-            Column("Time", TIME, "wait_ns", strong=True),
-            Column("Because of", TIMES, lambda wait: _reasons(wait.causes, causes)),
+            b.Column("Rank", NAME, "rank", head=True, length=60),
+            b.Column("Waited for", NAME, lambda wait: wait.late_rank or several, length=60),
+            b.Column("Time", TIME, "wait_ns", strong=True),
+            b.Column("Because of", TIMES, lambda wait: _reasons(wait.causes, causes)),
         ),
         found.waits,
         note="Waits inside collectives, and why the other rank was late.",
@@ -275,9 +261,9 @@ def _waits(found: RankComparison, causes: Causes, limit: Limit) -> Table:
     )
 
 
-def _groups(found: RankComparison, limit: Limit) -> Table:
+def _groups(found: RankComparison, limit: b.Limit) -> b.Table:
     note = "Transfer: the sum of the shortest run of each collective. Late: collectives with a late rank."
-    return Table.of("Collectives that were matched", GROUPS, found.groups, note=note, noun="kinds", limit=limit)
+    return b.Table.of("Collectives that were matched", GROUPS, found.groups, note=note, noun="kinds", limit=limit)
 
 
 def _reasons(times: dict[str, int], causes: Causes) -> list[tuple[LegendEntry, int]] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nsysdiag.document.blocks import Document
-from nsysdiag.document.markdown import markdown_document
+from nsysdiag.document.markup import markdown_document
 from nsysdiag.document.text import text_document
 from nsysdiag.document.words import counted
 from nsysdiag.formats import RenderOptions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from nsysdiag.diagnosis.facts import CANNOT_TELL, between
@@ -12,20 +13,30 @@ from nsysdiag.document.blocks import (
     Block,
     Cell,
     Column,
+    Detail,
+    Document,
     Limit,
     Lines,
+    Name,
     Paragraph,
+    Part,
     Section,
     Table,
     Tone,
 )
 from nsysdiag.document.columns import BAR, CODE, FIGURE, KEY, NAME, SIDE, SIGNED, STACK, TEXT, TIME, part
 from nsysdiag.document.drawings import LegendEntry, StackedBar, legend_entry, window_stack
+from nsysdiag.document.markup import markdown_of, markdown_page
+from nsysdiag.document.text import text_of as terminal_text
+from nsysdiag.document.text import text_page, wide_enough
 from nsysdiag.document.view import PARTS, Causes, as_read, share_of
-from nsysdiag.replay.options import text_of
+from nsysdiag.formats import RenderOptions
+from nsysdiag.formats.html.page import document
+from nsysdiag.record import to_json
+from nsysdiag.replay.facts import WhatIf, text_of
 from nsysdiag.replay.show import outlooks as words
 from nsysdiag.replay.show.outlooks import NOW, PREDICTED, Strip, strip, strips
-from nsysdiag.units import format_share, format_signed_share, format_two_ns
+from nsysdiag.units import format_bytes, format_share, format_signed_share, format_two_ns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -171,7 +182,7 @@ def _savings(found: WhatIf) -> list[Block]:
         if each.refused is not None
     ]
     apart = [
-        f"{numbers.get(each.finding or '', 'Together')}: anywhere between {_between(each, ' and ')}: {CANNOT_TELL}"
+        f"{numbers.get(each.finding or '', 'Together')}: anywhere between {_between(each)}: {CANNOT_TELL}"
         for each in found.savings
         if each.cannot_tell
     ]
@@ -196,11 +207,49 @@ def _saving(saving: Saving, found: WhatIf, numbers: dict[str, str]) -> tuple[obj
         name,
         None if saving.cannot_tell else saving.predicted_ns,
         apart if saving.cannot_tell else saves,
-        _between(saving, " and "),
+        _between(saving),
         short,
         option,
     )
 
 
-def _between(saving: Saving, word: str) -> str:
-    return format_two_ns(saving.low_ns, saving.high_ns, word)
+def _between(saving: Saving) -> str:
+    return format_two_ns(saving.low_ns, saving.high_ns, " and ")
+
+
+# A prediction in every format: text for the terminal, Markdown for a ticket, JSON, and the page. Formats have the
+# names, suffixes and markers of those of a report.
+
+
+def render_text(found: WhatIf, options: RenderOptions) -> bytes:
+    """The prediction as plain text of `options.width` columns, with colours only if requested: one screen, which begins
+    with the headline."""
+    width = wide_enough(options.width)
+    blocks = [block for section in sections(found) for block in section.blocks]
+    whole = Section("", "", [Paragraph(words.headline(found), "verdict"), *blocks])
+    head = f"{found.tool.name} {found.tool.version} · {found.trace.file} · {format_bytes(found.trace.size_bytes)}"
+    drawn = terminal_text(whole, Detail.SUMMARY, width)
+    return text_page(head, drawn, width, options.command, color=options.color)
+
+
+def render_markdown(found: WhatIf, options: RenderOptions) -> bytes:
+    """The prediction as Markdown, with the marker by which a later run finds its own file again."""
+    blocks = [line for section in sections(found) for line in markdown_of(section, 2)]
+    tool = f"{found.tool.name} {found.tool.version}"
+    origin: list[Part] = [tool, " · ", Name(found.trace.file), f" ({format_bytes(found.trace.size_bytes)})"]
+    return markdown_page(words.TITLE.lower(), blocks, origin, options.command, words.headline(found))
+
+
+def render_html(found: WhatIf, options: RenderOptions) -> bytes:
+    """The whole page as UTF-8."""
+    facts: list[Part] = [Name(found.trace.file), f" · {format_bytes(found.trace.size_bytes)}"]
+    page = Document(words.TITLE, sections(found), facts)
+    return document(page, found.tool, found.settings, options)
+
+
+RENDERERS: dict[str, Callable[[WhatIf, RenderOptions], bytes]] = {
+    "html": render_html,
+    "json": lambda found, _options: to_json(found),
+    "md": render_markdown,
+    "txt": render_text,
+}

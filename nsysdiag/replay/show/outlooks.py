@@ -23,8 +23,7 @@ from nsysdiag.document.one_line import whatif_command
 from nsysdiag.document.view import WORK, share_of
 from nsysdiag.document.words import counted
 from nsysdiag.findings.show import where
-from nsysdiag.replay.facts import Transform
-from nsysdiag.replay.options import text_of
+from nsysdiag.replay.facts import CAVEAT, Transform, text_of
 from nsysdiag.units import capitalized, format_ns, format_share, format_speedup, format_two_ns
 
 if TYPE_CHECKING:
@@ -33,16 +32,13 @@ if TYPE_CHECKING:
     from nsysdiag.diagnosis.facts import Saves
     from nsysdiag.document.view import Causes, Context
     from nsysdiag.findings.facts import Finding
-    from nsysdiag.replay.facts import Saving, WhatIf
+    from nsysdiag.replay.facts import CAVEAT, Saving, WhatIf
     from nsysdiag.report import Outlook, Report
 
 
 # The sentences about a prediction: its headline to paste, and how far the model can be trusted.
 
 TITLE = "What if"
-CAVEAT = (
-    "Not predicted: contention for clocks, memory bandwidth and SMs; data dependencies that the trace does not show."
-)
 
 
 def headline(found: WhatIf) -> str:

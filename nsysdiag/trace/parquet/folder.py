@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from nsysdiag.arrays.intervals import BoolArray, IntArray
     from nsysdiag.trace.catalog import FoundTable
-    from nsysdiag.trace.database import Database
     from nsysdiag.trace.query import LongTexts
 
 
@@ -307,7 +306,7 @@ class ParquetFolder:
             room -= file.metadata.serialized_size
         return files
 
-    def database(self, reader: str, warn: Callable[[str], None], long: LongTexts) -> Database:
+    def database(self, reader: str, warn: Callable[[str], None], long: LongTexts) -> ParquetDatabase:
         """What reads it; `reader` is that of SQLite files."""
         return ParquetDatabase(self._files, warn, long)
 

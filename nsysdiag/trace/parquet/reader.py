@@ -10,10 +10,9 @@ import numpy as np
 
 from nsysdiag.limits import short_name
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, Schema, looked_at
-from nsysdiag.trace.columns import Columns, TextColumn, Values, defaults
+from nsysdiag.trace.columns import Buffers, Columns, Pair, SplitBuffers, TextColumn, Values, completed
 from nsysdiag.trace.parquet.values import cells, combined, integers, nulls, reals
 from nsysdiag.trace.query import Choice, Chosen, ChosenRows, TimeLimit
-from nsysdiag.trace.reader import Buffers, Pair, SplitBuffers
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType, table_spec
 
 if TYPE_CHECKING:
@@ -52,8 +51,8 @@ _Odd = Counter[str]
 
 
 class ParquetDatabase:
-    """See Database. `files` are those of the folder by the names of their tables; `warn` gets sentences on cells that
-    had to be converted."""
+    """As `SqliteDatabase`. `files` are those of the folder by the names of their tables; `warn` gets sentences on cells
+    that had to be converted."""
 
     def __init__(self, files: Mapping[str, TableFile], warn: Callable[[str], None], long: LongTexts) -> None:
         self._files = files
@@ -63,19 +62,19 @@ class ParquetDatabase:
         self._strings: tuple[IntArray, list[Any]] | None = None
 
     def schema(self) -> Schema:
-        """See Database."""
+        """As `SqliteDatabase.schema`."""
         tables = found_tables(self._files)
         return Schema(tables, len(self._files) - len(tables), "")
 
     def row_bounds(self, tables: Mapping[str, FoundTable]) -> dict[str, int]:
-        """See Database: the exact numbers, or the largest id where SQLite takes ids for row numbers, as there."""
+        """As `SqliteDatabase.row_bounds`: numbers of rows, or the largest id where SQLite has ids as row numbers."""
         return {name: _bound(name, self._files[name]) for name in tables if self._files[name].rows}
 
     def read(
         self, table: FoundTable, columns: Sequence[ColumnSpec], capacity: int, chosen: Choice | None = None
     ) -> Columns:
-        """See Database."""
-        found = [column for column in columns if table.holds(column)]
+        """As `SqliteDatabase.read`."""
+        found = [column for column in columns if table.sources(column)]
         numbers = [column for column in found if column.type not in TEXTS]
         texts = {column.name: _Texts(column, self._long) for column in found if column.type in TEXTS}
         buffers, rows, odd = Buffers(numbers, min(capacity, MOST_EXPECTED)), 0, _Odd()
@@ -83,18 +82,17 @@ class ParquetDatabase:
             if numbers:
                 buffers.append([_numbers(table, column, part, odd) for column in numbers])
             for text in texts.values():
-                text.append(part[_sources(table, text.column)[0]])
+                text.append(part[table.sources(text.column)[0].name])
             rows += count
         self._note(table, odd)
         values: dict[str, Values] = dict(zip((column.name for column in numbers), buffers.finish(), strict=True))
         values |= {name: text.finish(rows) for name, text in texts.items()}
-        complete = {column.name: values.get(column.name, defaults(column, rows)) for column in columns}
-        return Columns(complete, [column.name for column in found], rows)
+        return completed(columns, values, rows)
 
     def read_split(
         self, table: FoundTable, columns: Sequence[ColumnSpec], chosen: ChosenPairs, within: TimeLimit | None
     ) -> dict[Pair, Columns]:
-        """See Database."""
+        """As `SqliteDatabase.read_split`."""
         buffers, odd = SplitBuffers(columns[2:], chosen.pairs), _Odd()
         for part, count in self._parts(table, columns, [chosen, *([] if within is None else [within])]):
             if count:
@@ -103,7 +101,7 @@ class ParquetDatabase:
         return buffers.finish()
 
     def strings(self, table: FoundTable, ids: list[int]) -> Iterator[tuple[int, str]]:
-        """See Database. The first call reads the whole table."""
+        """As `SqliteDatabase.strings`. The first call reads the whole table."""
         with self._lock:
             if self._strings is None:
                 self._strings = self._all_strings(table)
@@ -119,7 +117,7 @@ class ParquetDatabase:
         texts: list[Any] = []
         for part, _ in self._parts(table, [number, text], []):
             ids.append(_numbers(table, number, part, _Odd()))
-            codes, values = cells(part[_sources(table, text)[0]], blob=False)
+            codes, values = cells(part[table.sources(text)[0].name], blob=False)
             texts += [*(values[code] if code >= 0 else None for code in codes.tolist())]
         every = np.concatenate(ids) if ids else np.empty(0, np.int64)
         order = np.argsort(every, kind="stable")
@@ -129,7 +127,7 @@ class ParquetDatabase:
         self, table: FoundTable, columns: Sequence[ColumnSpec], choices: Sequence[Choice]
     ) -> Iterator[tuple[dict[str, Any], int]]:
         """The columns of the file, by name, of some row groups at a time, chosen rows only, and how many these are."""
-        wanted = list(dict.fromkeys(name for column in columns for name in _sources(table, column)))
+        wanted = list(dict.fromkeys(each.name for column in columns for each in table.sources(column)))
         keys = list(dict.fromkeys(name for choice in choices for name in choice.columns))
 
         def chosen(known: dict[str, Any], first: int, rows: int) -> BoolArray:
@@ -174,7 +172,7 @@ class _Texts:
 
 
 def _numbers(table: FoundTable, column: ColumnSpec, part: Mapping[str, Any], odd: _Odd) -> Any:
-    sources = [part[name] for name in _sources(table, column)]
+    sources = [part[each.name] for each in table.sources(column)]
     if column.type is ColumnType.REAL:
         return reals(sources[0])
     if column.parts:
@@ -207,13 +205,6 @@ def _bound(name: str, file: TableFile) -> int:
         return file.rows
     largest = max(int(integers(part[key], 0)[0].max(initial=0)) for part, _ in file.parts([key]))
     return largest or file.rows
-
-
-def _sources(table: FoundTable, spec: ColumnSpec) -> list[str]:
-    """The columns of the file that a declared column is read from."""
-    names = spec.parts or (spec.name,)
-    found = [table.column(name, *(() if spec.parts else spec.older)) for name in names]
-    return [each.name for each in found if each is not None]
 
 
 def _chosen(choice: Choice, columns: Mapping[str, Any], first: int, rows: int) -> BoolArray:

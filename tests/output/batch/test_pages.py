@@ -15,7 +15,6 @@ from nsysdiag.batch.results import OURS, write_all
 from nsysdiag.document.names import visible
 from nsysdiag.document.svg import curve_plot, spark_line
 from nsysdiag.formats.batch import summary as history
-from nsysdiag.formats.batch import trend
 from nsysdiag.formats.batch.entries import headline, result, rows
 from nsysdiag.formats.batch.summary import link, render_page
 from nsysdiag.formats.html.assets import content_hash
@@ -252,19 +251,19 @@ class TestHistory:
 class TestTrend:
     def test_a_run_without_a_value_leaves_a_gap(self) -> None:
         lines = [line(at, "a", "gpu0", 100, iteration_ns=ns) for at, ns in enumerate((10, None, 20, 30))]
-        made = trend.iteration_curve(lines, ["a", "b", "c", "d"])
+        made = history.iteration_curve(lines, ["a", "b", "c", "d"])
         assert made is not None
         assert {path.look: path.d.count("M") for path in curve_plot(made).paths} == {"curve-line": 2, "curve-dots": 3}
 
     def test_causes_add_up_to_the_idle_share(self) -> None:
         lines = [line(0, "a", "gpu0", 400, causes={f"c{at}": 40 * MS for at in range(10)})]
-        page = parse(trend.render(summary(), lines))
+        page = parse(history.render_trend(summary(), lines))
         shown = [rect.whole_text() for rect in page.all("rect") if "All other causes" in rect.whole_text()]
         assert ["All other causes 16.0%" in text for text in shown] == [True]
 
     def test_many_runs_are_thinned_and_that_is_said(self) -> None:
         lines = [line(at, "a", "gpu0", 100 + at % 50) for at in range(1000)]
-        data = trend.render(summary(), lines)
+        data = history.render_trend(summary(), lines)
         assert data.count(b'class="spot"') == 3 * 300
         text = parse(data).whole_text()
         assert "Charts show the latest 300 runs of each. Tables show the latest 30 runs of each." in text
@@ -278,7 +277,7 @@ class TestTrend:
     def test_labels_leave_room_for_each_other(self) -> None:
         for count in (1, 2, 7, 20, 100, 300):
             lines = [line(at, "a", "gpu0", 100) for at in range(count)]
-            curve = trend.iteration_curve(lines, [f"run {at}" for at in range(count)])
+            curve = history.iteration_curve(lines, [f"run {at}" for at in range(count)])
             assert curve is not None
             made = curve_plot(curve).labels
             places = [float(label.x.rstrip("%")) for label in made]

@@ -13,7 +13,7 @@ from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.phrases import finished
 from nsysdiag.replay.facts import Identity, Transform
 from nsysdiag.replay.show import outlooks as words
-from nsysdiag.replay.show.registry import RENDERERS
+from nsysdiag.replay.show.blocks import RENDERERS
 from tests.output.page import Element, parse
 from tests.output.samples import HOSTILE
 from tests.output.whatif_samples import MS, SYNC, US, WHATIFS, device, listing, refused, whatif

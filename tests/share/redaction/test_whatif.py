@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.replay.facts import Transform
-from nsysdiag.replay.options import text_of
+from nsysdiag.replay.facts import Transform, text_of
 from nsysdiag.share.redaction import redacted
 from tests.output.whatif_samples import GEMM, LOAD, SYNC, listing, whatif
 

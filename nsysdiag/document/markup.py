@@ -5,16 +5,26 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
+from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.document import blocks as b
 from nsysdiag.document.blocks import Detail, as_cell, columns_of, cut, left_out, named, shown
-from nsysdiag.document.columns import BAR, CODE, MARK, MISSING, NAME, TEXT, CellKind, StatusMark
+from nsysdiag.document.columns import BAR, CODE, KEY, MARK, MISSING, NAME, TEXT, CellKind, StatusMark
 from nsysdiag.document.drawings import LegendEntry, StackedBar
-from nsysdiag.document.names import MARKER, code, fenced, table, text, visible
+from nsysdiag.document.names import MARKER, clip, code, fenced, table, text, visible
+from nsysdiag.document.svg import percent
 from nsysdiag.units import format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from jinja2 import Environment
+
 
 TONES = {"strong": "**{}**", "verdict": "**{}**", "note": "> {}"}
 MOST_NAME = 300
@@ -160,7 +170,7 @@ MOST_BYTES = 65_535
 """GitHub takes comments of up to 65,536 characters. Bytes are at least as many, whatever is counted as a character."""
 ROWS = (50, 10, 3)
 """To how many rows a piece is cut before it is left out."""
-KEY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/]|-(?!-)){0,99}(?<!-)")
+COMMENT_KEY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/]|-(?!-)){0,99}(?<!-)")
 """A key ends no comment of HTML, in which there is no `--`."""
 
 
@@ -233,3 +243,85 @@ def at_most(block: b.Block, most: int) -> b.Block:
         case b.Custom(fallback=inside):
             return replace(block, fallback=[at_most(each, most) for each in inside])
     return block
+
+
+# Blocks as HTML: each by the macro of `templates/blocks.html` with the name of its class, whatever the subject.
+
+MOST_HINT = 400
+_LONG_WORD = re.compile(r"\S{17,}")
+_PIECE = re.compile(r"\w{0,24}\W{0,8}", re.ASCII)
+EXACT = ("moment", "share", "side", "change")
+"""Kinds whose short form says least."""
+
+
+def html_of(blocks: Sequence[b.Block], environment: Environment, level: int, values: Mapping[str, object]) -> Markup:
+    """The blocks of a section whose title is a heading of this level; templates of their own see `values` too."""
+    macros: Any = environment.get_template("blocks.html").module
+    drawn = (_drawn(block, environment, macros, level, values) for block in shown(blocks, Detail.PAGE))
+    return Markup("").join(Markup("{}\n").format(each) for each in drawn)
+
+
+def breakable(name: str) -> Markup:
+    """A name that may break after the signs in its long words, or else after 24 letters: so a column can be less wide
+    than the name, and no word breaks elsewhere."""
+
+    def pieces(word: re.Match[str]) -> str:
+        held = (_PIECE.findall(part) for part in re.split(r"(?<=_)(?!_)", word[0]))
+        return "\0".join(piece for part in held for piece in part if piece)
+
+    return Markup("<wbr>").join(_LONG_WORD.sub(pieces, visible(name)).split("\0"))
+
+
+def _drawn(block: b.Block, environment: Environment, macros: Any, level: int, values: Mapping[str, object]) -> Markup:
+    if isinstance(block, b.Custom):
+        draw = environment.get_template("macros.html").module
+        return Markup(environment.get_template(block.template).render(values, view=block.view(), draw=draw))  # escaped
+    more: tuple[object, ...] = ()
+    match block:
+        case b.Table():
+            caption = (f"{block.title}.", block.note, left_out(block, Detail.PAGE))
+            more = (*_rows(block), " ".join(part for part in caption if part))
+        case b.Details(blocks=inside):
+            more = (html_of(inside, environment, level, values),)
+        case b.Entry(blocks=inside):
+            more = (html_of(inside, environment, level + 1, values), level + 1)
+        case b.Chart():
+            more = (type(block.drawing).__name__,)
+        case b.Heading():
+            more = (level + 1,)
+        case b.Command(text=command, place=place):
+            more = (f"command-{crc32((place + command).encode(errors='surrogatepass')):08x}",)
+    return Markup(getattr(macros, type(block).__name__)(block, *more))
+
+
+def _rows(table: b.Table) -> tuple[list[b.Column], list[list[tuple[b.Column, b.Cell, dict[str, str]]]]]:
+    """The columns that are shown, and of each row the column, cell and attributes of each."""
+    columns = [table.columns[at] for at in columns_of(table, Detail.PAGE)]
+    rows = [
+        [(table.columns[at], as_cell(row[at])) for at in columns_of(table, Detail.PAGE)]
+        for row in cut(table.rows, table.limit, Detail.PAGE)
+    ]
+    return columns, [[(column, cell, _attributes(column, cell)) for column, cell in row] for row in rows]
+
+
+def _attributes(column: b.Column, cell: b.Cell) -> dict[str, str]:
+    """What scripts sort and filter by, and what the pointer shows on the numbers that matter most."""
+    kind, value, exact = cell.kind or column.kind, cell.value, ""
+    found: dict[str, str] = {}
+    if isinstance(value, int | float) and kind.right:
+        exact = kind.exact(value) if kind.exact and (column.strong or kind.id in EXACT) else ""
+        found = {"data-v": f"{value:.6g}" if isinstance(value, float) else str(value)}
+    elif cell.order is not None:
+        found = {"data-v": str(cell.order)}
+    elif kind is KEY:  # every cell of a column that can be filtered needs a value
+        found = {"data-f": clip(value.label, 60) if isinstance(value, LegendEntry) else MISSING}
+    elif column.pick:
+        picked = value.word if isinstance(value, StatusMark) else str(value or MISSING)
+        found = {"data-f": clip(picked, column.length)}
+    title = ", ".join(part for part in (exact, clip(cell.hint, MOST_HINT)) if part)
+    return found | ({"title": title} if title else {})
+
+
+def width_of(share: float) -> str:
+    """The length of a bar."""
+    return percent(round(100_000 * share), 100_000)

@@ -1,0 +1,257 @@
+"""Bounds of a prediction that come from devices: when operations start, and when waits for them end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec.structs import replace
+
+from nsysdiag.arrays.groups import least_of_each
+from nsysdiag.arrays.intervals import BoolArray, IntArray, coverage, union
+from nsysdiag.causes import PLACE
+from nsysdiag.causes.evidence import named_rows
+from nsysdiag.causes.sync import PAUSES
+from nsysdiag.causes.thread_waits import SLEEP
+from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.entangled import BoundCase
+from nsysdiag.replay.model import Model, once
+from nsysdiag.replay.moments import EdgeKind
+from nsysdiag.replay.orders import LATENCY_NS, LONGEST_GAP_NS, SHORTEST_GAP_NS
+from nsysdiag.replay.pacing import NOISE_NS
+from nsysdiag.replay.run import Run, run_of
+from nsysdiag.replay.work import LEAST_ERROR
+
+MOSTLY = 0.9
+"""Of the uploads that are seen to be staged: so many take no longer, next to their copy."""
+ENDS = (EdgeKind.DEVICE_WAIT, EdgeKind.FINISHED, EdgeKind.RELEASED)
+MOST_TURNS = 4
+"""So often it is tried again which operations a synchronization is for."""
+
+
+def slices(case: BoundCase) -> Sequence[int]:
+    """With less idle time kernels may also meet more of those of other processes, and nothing is saved."""
+    return [] if case.apart is None else [case.apart.ns, case.now.ns]
+
+
+def unpaired(case: BoundCase) -> Sequence[int]:
+    """Kernels that send or receive last as long as they did, as their peers are late for another reason; or none waits
+    for its peer any more."""
+    model = case.model
+    if not model.unpaired.any():
+        return []
+    alone, length = np.flatnonzero(model.unpaired), case.changes.length.copy()
+    least = least_of_each(model.names.short[alone], model.length[alone], len(model.names.texts))
+    length[alone] = np.minimum(length[alone], least[model.names.short[alone]])
+    return [case.now.ns, case.ns(length=length)]
+
+
+def staged(case: BoundCase) -> Sequence[int]:
+    """Uploads from pageable memory may be staged only once their stream is empty, even if it always was.
+
+    ```
+    thread   [launch][sync.....][cudaMemcpy.......]      without   [launch][cudaMemcpy................]
+    stream            [==k====)        [= copy =)       the sync           [==k====)          [= copy =)
+    staging                    [======]                                             [========]
+    ```
+    """
+    changes, model = case.changes, case.model
+    uploads = model.uploads & np.isin(model.work.launch, model.threads.held.call[changes.held])
+    ns = np.where(uploads, changes.costs(), 0)
+    more = changes.later(model.places.operation, ns, EdgeKind.STREAM)
+    return [max(case.ns(more=more), case.run.ns)] if ns.any() else []
+
+
+def staged_behind(case: BoundCase) -> Sequence[int]:
+    """Uploads from pageable memory were staged while their stream was busy, which no row shows: for as long, next to
+    the copy itself, as others were that are seen; all of that time if none is.
+
+    ```
+    thread   [launch][cudaMemcpy: staging? ..... ]      a shorter kernel leaves less of the call
+    stream           [== k ==============)[= copy =)
+    ```
+    """
+    changes, model, now = case.changes, case.model, case.now
+    held = np.isin(model.work.launch, model.threads.held.call[changes.held])
+    hidden = np.where(held, hidden_staging(model), 0)
+    # One that was late may have been staged from its call on, not only once the stream was empty.
+    late = held & model.staged
+    since = np.where(late, np.maximum(model.work.start - model.work.issued, 0), 0)
+    found = []
+    if hidden.any():
+        longer = case.ns(cost=np.maximum(changes.cost, hidden))
+        found += [min(max(longer, case.run.ns), now.ns)]
+    if late.any():
+        early = case.ns(cost=np.maximum(changes.cost, since), prompt=changes.prompt | late)
+        found += [min(early, max(now.ns, case.run.ns))]
+    return found
+
+
+def hidden_staging(model: Model) -> IntArray:
+    """For how long each upload from pageable memory may have been staged while its stream was busy, in ns."""
+    work, cost = model.work, model.cost
+    seen = model.uploads & (cost > 0) & ~model.staged
+    usual = float(np.quantile(cost[seen] / np.maximum(work.length[seen], 1), MOSTLY)) if seen.any() else np.inf
+    busy = np.where(model.uploads & (cost == 0) & ~model.staged, np.maximum(work.start - work.issued, 0), 0)
+    return np.minimum(busy, usual * np.maximum(work.length, 1) + LATENCY_NS).astype(np.int64)
+
+
+def explained(case: BoundCase) -> Sequence[int]:
+    """Operations do not start late if other rows explain why they did; or all pages move only once what is before
+    them in their stream has ended.
+
+    ```
+    launch   [l]                        pages move while the launch is on its way
+    stream   [== k0 ==).[pages][= k1 =)
+    sooner   [== k0 ==)[pages].[= k1 =)
+    ```
+    """
+    changes, model = case.changes, case.model
+    if not model.explained.any():
+        return []
+    graph, operation = model.graph, model.places.operation
+    late = graph.at(operation, model.paging - graph.residual[operation])
+    more = np.maximum(late[graph.edges.target] - np.maximum(graph.edges.ns - graph.asked, 0), 0)
+    more[graph.edges.kind != EdgeKind.STREAM] = 0
+    behind, prompt = case.ns(more=changes.more + more), case.ns(prompt=changes.prompt | model.explained)
+    return [min(prompt, case.run.ns), min(behind, max(case.now.ns, case.run.ns))]
+
+
+def polls(case: BoundCase) -> Sequence[int]:
+    """Who sleeps between queries of a device notices sooner or later that it has finished: a wait ends with its work,
+    or a whole sleep later. But no wait for shorter work is longer. None if all come to their waits as long before the
+    end as ever.
+
+    ```
+    thread   [query][sleep ....][query][sleep ....][query]       kernels that are a third shorter bring nothing,
+    device   [== kernels ========)                               or all of a sleep
+    ```
+    """
+    changes, model, held, naps = case.changes, case.model, case.model.threads.held, nap_ns(case.model)
+    row = model.program_into[model.places.held]
+    lag = np.append(model.program.lag * changes.lag, 0)[row].astype(np.int64)
+    was = model.work.end[held.target] - held.begin
+    took = case.run.end[held.target] - arrivals(changes, case.run, model.places.held, held.begin)
+    other = (naps > 0) & changes.held & (lag > 0) & (np.abs(took - was) > NOISE_NS)
+    if not other.any():
+        return []
+    longer = np.minimum(np.maximum(naps - lag, 0), np.where(took < was, was - took, naps))
+    sooner, later = (changes.later(model.places.held, np.where(other, ns, 0), *ENDS) for ns in (-lag, longer))
+    # Who comes after the work is done does not sleep at all.
+    kept = changes.lag.copy()
+    kept[row[other & (row >= 0)]] = 0
+    return [case.ns(more=sooner, lag=kept), case.ns(more=later)]
+
+
+@once
+def nap_ns(model: Model) -> IntArray:
+    """How long a thread sleeps between two queries in each wait for a device, in ns; 0 for waits that are not polls."""
+    held, found = model.threads.held, np.zeros(len(model.threads.held), dtype=np.int64)
+    polls = np.flatnonzero((held.cause == PLACE[SLEEP.id]) & (held.call < 0))
+    if not len(polls):
+        return found
+    sleeps = union(named_rows(model.host.host.os_calls, PAUSES).spans)
+    waits = model.on_axis(held.thread[polls], held.begin[polls], held.end[polls])
+    count = np.searchsorted(sleeps.start, waits.end) - np.searchsorted(sleeps.start, waits.start)
+    found[polls] = coverage(sleeps, waits) // np.maximum(count, 1)
+    return found
+
+
+def arrivals(changes: Changes, run: Run, place: IntArray, begin: IntArray) -> IntArray:
+    """When, in a replay, threads come to the waits that end at the moments `place`, in ns; `begin` is when they came in
+    the recording, for waits at the border of the replayed time."""
+    model = changes.model
+    edges, program, ns = model.graph.edges, model.program, changes.edges()[0]
+    mine, comes = edges.kind == EdgeKind.PROGRAM, np.zeros(len(program) + 1, dtype=np.int64)
+    comes[edges.row[mine]] = run.times[edges.source[mine]] + ns[mine]
+    comes[:-1] -= np.round(program.lag * changes.lag).astype(np.int64)
+    row = model.program_into[place]
+    return np.where(row >= 0, comes[row], begin)
+
+
+def other_targets(case: BoundCase) -> Sequence[int]:
+    """Synchronizations are for what other threads have launched by then, which is another operation once either is
+    faster: tried again and again."""
+    edge, operation, wait = _across_threads(case.model)
+    found: list[int] = []
+    made, latest = case.changes, case.run
+    for _turn in range(MOST_TURNS if len(edge) else 0):
+        later = np.zeros(len(made.dropped), dtype=np.bool_)
+        later[edge[_launched_later(made, latest, operation, wait)]] = True
+        if not (later & ~made.dropped).any():
+            break
+        made = replace(made, dropped=made.dropped | later)
+        latest = run_of(made)
+        found.append(min(latest.ns, max(case.now.ns, case.run.ns)))
+    return found
+
+
+@once
+def _across_threads(model: Model) -> tuple[IntArray, IntArray, IntArray]:
+    """The edges by which threads wait for operations that other threads have launched: their rows among all edges, and
+    the operation and the wait of each."""
+    edges, held, places = model.graph.edges, model.threads.held, model.places
+    edge = np.flatnonzero(np.isin(edges.kind, (EdgeKind.DEVICE_WAIT, EdgeKind.FINISHED)))
+    known = np.flatnonzero(places.finished >= 0)
+    of = model.graph.at(np.append(places.finished[known], places.held), np.append(known, np.arange(len(held))), -1)
+    wait = of[edges.target[edge]]
+    direct = edges.kind[edge] == EdgeKind.DEVICE_WAIT
+    operation = np.where(direct, held.target[wait], edges.row[edge])
+    thread = model.launched_by[operation]
+    others = (thread >= 0) & (thread != held.thread[wait])
+    return edge[others], operation[others], wait[others]
+
+
+def _launched_later(changes: Changes, run: Run, operation: IntArray, wait: IntArray) -> BoolArray:
+    """Whether the thread comes to each wait before the operation is launched. It may come in the middle of the launch,
+    but sooner than it did."""
+    model, held = changes.model, changes.model.threads.held
+    call = model.call_of_operation
+    launched = np.where(call >= 0, run.times[np.append(model.places.launch, 0)[call]], run.start)
+    ahead = arrivals(changes, run, model.places.held, held.begin)[wait] - launched[operation]
+    sooner = ahead < held.begin[wait] - model.work.issued[operation]
+    return sooner & (ahead < changes.cost[operation])
+
+
+def gaps(case: BoundCase) -> Sequence[int]:
+    """Queued operations follow each other by the shortest or the longest gap that may be, if no gap is known. None if
+    that says the same.
+
+    ```
+    recorded    [launch A][launch B]          the device waits for each launch: none is queued
+    device               [A=)      [B=)
+    changed     [A][B]
+    device         [A=)??[B=)                 what lies between is not in the trace
+    ```
+    """
+    more = _more_ns(case.model)
+    if more is None or _most_ns(case.changes, case.run, more) < LEAST_ERROR * case.run.ns * case.run.count:
+        return []
+    return [case.ns(more=case.changes.more + each) for each in more]
+
+
+@once
+def _more_ns(model: Model) -> Sequence[IntArray] | None:
+    """What the shortest and the longest gap add to the length of each edge, in ns; None if each gap is known. An
+    edge that decided when its operation started is known, and none is longer than it was."""
+    graph, edges, time = model.graph, model.graph.edges, model.graph.time
+    operation, pace = model.places.operation, (model.work.device, model.work.kind)
+    known = graph.at(operation, model.pace.known[pace], True)
+    slack = time[edges.target] - time[edges.source] - edges.ns
+    unknown = (edges.kind == EdgeKind.STREAM) & ~known[edges.target] & (slack > 0)
+    if not unknown.any():
+        return None
+    usual = graph.at(operation, model.pace.gap[pace])
+    return [
+        np.where(unknown, np.minimum(ns - usual[edges.target], slack), 0) for ns in (SHORTEST_GAP_NS, LONGEST_GAP_NS)
+    ]
+
+
+def _most_ns(changes: Changes, run: Run, more: Sequence[IntArray]) -> int:
+    """By how much other gaps change all of the replayed time at most, in ns: those that decide when operations start
+    may be shorter, and others may come to decide."""
+    shorter, longer = more
+    edges, (ns, _) = changes.model.graph.edges, changes.edges()
+    slack = run.times[edges.target] - run.times[edges.source] - ns
+    decide = (slack <= 0) & (shorter < 0)
+    return max(int(-shorter[decide].sum()), int(np.maximum(longer - slack, 0)[longer > 0].sum()))
