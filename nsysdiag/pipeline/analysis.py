@@ -38,7 +38,7 @@ from nsysdiag.record import ByName
 from nsysdiag.replay.predict import Predictions
 from nsysdiag.report import SCHEMA_VERSION, Report, Tool, TraceInfo
 from nsysdiag.shortage import Attempt
-from nsysdiag.time.charged import charged_as
+from nsysdiag.time.table import charged_as
 from nsysdiag.timeline.timeline import with_threads
 from nsysdiag.trace.trace import Trace, open_trace
 from nsysdiag.utilization.utilization import check_periods, with_flops

@@ -27,15 +27,14 @@ from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import BLOCKING_COPY, SYNCHRONIZATION, bottlenecks_of
 from nsysdiag.counters.counters import Measured
 from nsysdiag.diagnosis.missing import MOST, Missing, missing_of
+from nsysdiag.events.capture import launches_begin
 from nsysdiag.events.collectives import Collectives, find_collectives
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.slices import launches_begin
 from nsysdiag.findings.attribution import Attribution, slice_kinds
 from nsysdiag.findings.pointers import EmptyIterations, empty_iterations
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapGroupKeys, pack_places
-from nsysdiag.gaps.gaps import Calibration, Gaps, calibrate, event_waits, find_gaps
-from nsysdiag.gaps.launch_frame import DeviceSide, LaunchFrame, frame_of
+from nsysdiag.gaps.gaps import Calibration, DeviceSide, Gaps, LaunchFrame, calibrate, event_waits, find_gaps, frame_of
 from nsysdiag.iterations.chosen import FEWEST_CHOSEN, AnalysisWindow
 from nsysdiag.iterations.iterations import main_loop
 from nsysdiag.iterations.loop import LAYER, Loop

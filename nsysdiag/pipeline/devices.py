@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import structs
+from msgspec import Struct, structs
 from msgspec.structs import asdict, replace
 
 from nsysdiag.account.filling import followed
@@ -21,7 +21,7 @@ from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.arrays.spill import evict, laid, trim
 from nsysdiag.diagnosis.focus import Focus, focus_of
 from nsysdiag.diagnosis.missing import DOUBTED
-from nsysdiag.findings.attribution import Attribution, shares_of
+from nsysdiag.findings.attribution import Attribution, Shares, shares_of
 from nsysdiag.findings.before_work import before_findings
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.facts import Finding
@@ -38,7 +38,7 @@ from nsysdiag.phases.phases import JobPhases, find_phases
 from nsysdiag.phases.signal import DeviceSignal
 from nsysdiag.phases.signal import StepLoop as PhaseLoop
 from nsysdiag.pipeline.device_time import DeviceTime, gaps_of, roots_of, time_of
-from nsysdiag.pipeline.figures import figures_of
+from nsysdiag.pipeline.figures import begin_figures, figures_of
 from nsysdiag.pipeline.reading import HostReading
 from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.programs.names import ids_of
@@ -46,7 +46,7 @@ from nsysdiag.report import DeviceReport
 from nsysdiag.time.facts import TimeColumns
 from nsysdiag.time.table import time_columns
 from nsysdiag.timeline.timeline import DeviceLanes, with_lanes
-from nsysdiag.wakeups.batches import batches_of
+from nsysdiag.wakeups.batches import Batches, batches_of
 
 MOST_STARTED = 2_000
 """Rows of what the host did in a start-up that the timeline holds."""
@@ -172,9 +172,11 @@ def _phases(found: DeviceTime, before: Start | None, job: JobPhases) -> list[Pha
 def _result(met: MetDevice, background: Background, *, keep_time: bool) -> DeviceResult:
     before_ns = 0 if met.judged_before is None else sum(met.judged_before.account.values())
     judged = JudgedTime.of(met.time, met.window.parts, met.focus.parts, before_ns)
-    report = figures_of(met, met.job_phases, judged, background)
+    begun = begin_figures(met, met.job_phases, background)
+    shares = _idle_shares(met, judged)  # while the second thread makes figures
+    report = figures_of(met, begun, judged)
     evict()
-    findings, behind = _findings(met, judged, report)
+    findings, behind = _findings(met, judged, shares, report)
     return DeviceResult(
         report,
         met.root_slices.slices,
@@ -193,10 +195,33 @@ def _result(met: MetDevice, background: Background, *, keep_time: bool) -> Devic
     )
 
 
-def _findings(met: MetDevice, judged: JudgedTime, report: DeviceReport) -> tuple[list[Finding], list[BehindWait]]:
+class _IdleShares(Struct, frozen=True):
+    """Whose the judged idle time is, and the places in the program that it is at."""
+
+    attribution: Attribution
+    batches: Batches
+    shares: Shares
+    paths: list[list[str]]
+
+
+def _idle_shares(met: MetDevice, judged: JudgedTime) -> _IdleShares:
+    """Needs no figures of the device."""
+    attribution, floor = Attribution.by_root(met.root_slices), met.reading.settings.thresholds.root_floor
+    batches = batches_of(met.root_slices, met.chains, met.finder, floor, judged.parts)
+    kinds, waited = batches.longest(met.kinds, attribution.cause), (met.device_waits, met.made)
+    context, layered, charged = met.root_context, met.host.layered, met.slice_bottlenecks
+    made = shares_of(context, layered, met.keys, attribution, kinds, charged, met.time, waited, judged.parts)
+    shares, paths = laid(made)
+    trim()
+    return _IdleShares(attribution, batches, shares, paths)
+
+
+def _findings(
+    met: MetDevice, judged: JudgedTime, shares: _IdleShares, report: DeviceReport
+) -> tuple[list[Finding], list[BehindWait]]:
     """The findings of a device, less sure if rows are missing; and what threads did behind waits."""
     reading, host, before = met.reading, met.host, met.judged_before
-    context, idle = _idle_findings(met, judged, report)
+    context, idle = _idle_findings(met, judged, shares, report)
     work = KernelWork.of(met.device, judged, met.time, reading.activity.shapes, reading.strings, report.gpu_metrics)
     made = [
         *idle.found,
@@ -212,27 +237,20 @@ def _findings(met: MetDevice, judged: JudgedTime, report: DeviceReport) -> tuple
     return made, idle.behind
 
 
-def _idle_findings(met: MetDevice, judged: JudgedTime, report: DeviceReport) -> tuple[FindingContext, IdleFindings]:
+def _idle_findings(
+    met: MetDevice, judged: JudgedTime, idle: _IdleShares, report: DeviceReport
+) -> tuple[FindingContext, IdleFindings]:
     """The findings on time in which the device waited, or worked exposed, and what all findings of it are about."""
     host, reading, root_context = met.host, met.reading, met.root_context
-    attribution, floor = Attribution.by_root(met.root_slices), reading.settings.thresholds.root_floor
-    batches = batches_of(met.root_slices, met.chains, met.finder, floor, judged.parts)
-    kinds, waited = batches.longest(met.kinds, attribution.cause), (met.device_waits, met.made)
-    charged = met.slice_bottlenecks
-    shares, paths = laid(
-        shares_of(root_context, host.layered, met.keys, attribution, kinds, charged, met.time, waited, judged.parts)
-    )
-    del kinds
-    trim()
     context = FindingContext(
         root_context,
         met.keys,
-        attribution,
-        Sightings.of(root_context, host.layered, attribution.own),
+        idle.attribution,
+        Sightings.of(root_context, host.layered, idle.attribution.own),
         met.device_waits,
         met.time,
-        batches,
-        paths,
+        idle.batches,
+        idle.paths,
         host.range_sets(),
         judged,
         reading.settings.findings,
@@ -240,7 +258,7 @@ def _idle_findings(met: MetDevice, judged: JudgedTime, report: DeviceReport) -> 
         host_unseen=reading.host_unseen,
         asked=reading.asked,
     )
-    return context, findings_of(report, context, shares, met.time, [each.key for each in reading.devices])
+    return context, findings_of(report, context, idle.shares, met.time, [each.key for each in reading.devices])
 
 
 def _lanes(met: MetDevice, report: DeviceReport, findings: list[Finding]) -> DeviceLanes | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 
 import numpy as np
-from msgspec import structs
+from msgspec import Struct, structs
 
 from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import Intervals, intersect, union
@@ -40,20 +40,37 @@ from nsysdiag.utilization.facts import Utilization
 from nsysdiag.utilization.utilization import utilization
 
 
-def figures_of(of: DeviceTime, job_phases: JobPhases, judged: JudgedTime, background: Background) -> DeviceReport:
-    """A device's part of the report, without its verdict. Figures that need no others are made by the second thread."""
-    reading, host, device, split = of.reading, of.host, of.device, of.split
-    settings, ledger, calibration, context = reading.settings, of.ledger, of.calibration, of.context
+class BegunFigures(Struct, frozen=True):
+    """What the second thread makes of a device once the devices have met, and what that needs."""
+
+    iterations: DeviceIterations
+    signatures: list[SignatureRow]
+    metrics: Future[GpuMetrics | None]
+    used: Future[Utilization]
+    ranges: Future[RangeTree | None]
+    packed_iterations: Future[IterationReport | None]
+
+
+def begin_figures(of: DeviceTime, job_phases: JobPhases, background: Background) -> BegunFigures:
+    """Figures that need no others are made by the second thread."""
     iterations = _iterations(of, job_phases)
     metrics = background.begin(_metrics, of, iterations.report)
     used = background.begin(_utilization, of, metrics)
     ranges = background.begin(_ranges, of, iterations.report)
-    signatures = signature_rows(context, of.keys, iterations.steady)
-    packed_iterations = background.begin(_packed_iterations, of, iterations, signatures)
+    signatures = signature_rows(of.context, of.keys, iterations.steady)
+    packed = background.begin(_packed_iterations, of, iterations, signatures)
     evict()
+    return BegunFigures(iterations, signatures, metrics, used, ranges, packed)
+
+
+def figures_of(of: DeviceTime, begun: BegunFigures, judged: JudgedTime) -> DeviceReport:
+    """A device's part of the report, without its verdict."""
+    reading, host, device, split = of.reading, of.host, of.device, of.split
+    settings, ledger, calibration, context = reading.settings, of.ledger, of.calibration, of.context
+    metrics, steady = begun.metrics, begun.iterations.steady
     notes = _notes(of, metrics)
     largest = with_sm_active(describe_gaps(context, largest_gaps(context, settings.gaps)), of.measured)
-    limits, steady = host.memory.limits[device.key], iterations.steady
+    limits = host.memory.limits[device.key]
     copies = copy_report(device, reading.activity, of.inside, split, steady, limits, settings.memory)
     kernels = of.kernels.result()
     drained = (of.gaps.end - of.gaps.start)[context.drained.flag]
@@ -85,13 +102,13 @@ def figures_of(of: DeviceTime, job_phases: JobPhases, judged: JudgedTime, backgr
         gap_count=len(of.gaps),
         gaps=largest,
         gaps_packed=of.packed_gaps.result(),
-        signatures=signatures,
-        iterations=packed_iterations.result(),
+        signatures=begun.signatures,
+        iterations=begun.packed_iterations.result(),
         launch=of.launch.result(),
         kernels=kernels,
         copies=copies,
         communication=_communication(of, kernels),
-        utilization=used.result(),
+        utilization=begun.used.result(),
         notes=notes,
         root_labels=of.root_totals.labels,
         gpu_metrics=metrics.result(),
@@ -109,7 +126,7 @@ def figures_of(of: DeviceTime, job_phases: JobPhases, judged: JudgedTime, backgr
             ledger.total.get(ALLOCATION, 0),
             settings.memory,
         ),
-        ranges=ranges.result(),
+        ranges=begun.ranges.result(),
         kernel_families=_families(of, judged),
         flames=of.flames.result(),
         sliced=of.missing.result().sliced,

@@ -14,14 +14,14 @@ from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.groups import Groups
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.arrays.spill import Kept, laid, trim
-from nsysdiag.causes.call_facts import call_facts
-from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence
+from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence, call_facts
 from nsysdiag.config.file import parse_step
 from nsysdiag.config.settings import Settings
 from nsysdiag.counters.counters import Counters, read_counters
 from nsysdiag.diagnosis.missing import UnseenLaunches
 from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.calls import read_api_calls
+from nsysdiag.events.capture import Sharing, sharing_of
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline, device_activity, operations_by_gpu
 from nsysdiag.events.host import (
     HostActivity,
@@ -39,7 +39,6 @@ from nsysdiag.events.nvtx import NvtxRanges, PlacedRanges, read_ranges
 from nsysdiag.events.operations import read_operations
 from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.events.samples import PythonStacks, chain_symbols, leaf_symbols
-from nsysdiag.events.sharing import Sharing, sharing_of
 from nsysdiag.findings.phase_work import RangeSets
 from nsysdiag.iterations.chosen import AnalysisWindow, CarriedSteps, chosen_loops, window_of
 from nsysdiag.iterations.iterations import find_loops
@@ -58,7 +57,7 @@ from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.trace import Trace
 from nsysdiag.wakeups.loaders import HostTrace, ThreadNames, WaitingThreads
 from nsysdiag.wakeups.runs import Runs
-from nsysdiag.wakeups.waits import Files
+from nsysdiag.wakeups.wake_chain import Files
 from nsysdiag.wakeups.wakers import BEFORE_NS, WakeFinder
 
 Progress = Callable[[str, float], None]
