@@ -55,7 +55,7 @@ class PathLinks(Struct, frozen=True):
 
 
 def critical_path(model: Model) -> CriticalPath | None:
-    """The path of the steps that count, or of the window; None where no operation ends them."""
+    """The path of the steps that count, or of the window; None if no operation ends them."""
     run = as_run(model, model.graph.time, model.length)
     last = _last(model, run)
     if last < 0:

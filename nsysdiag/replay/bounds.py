@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
 from nsysdiag.causes import PLACE, PREEMPTION
-from nsysdiag.causes.off_cpu import untraced_code
+from nsysdiag.causes.thread_states import untraced_code
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.replay import device_rules as device

@@ -18,14 +18,14 @@ from nsysdiag.causes import (
     INPUT_WAIT,
     PLACE,
     PREEMPTION,
-    host_compute,
     input_output,
     memory_calls,
+    thread_states,
     thread_waits,
 )
 from nsysdiag.causes.cause import HINTS
+from nsysdiag.causes.device_side import HOST_FUNCTION
 from nsysdiag.causes.input_output import IO_WAIT, WORKER_COMPUTES, WORKER_READS
-from nsysdiag.causes.streams import HOST_FUNCTION
 from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.diagnosis.facts import FULL_LINK
 from nsysdiag.events.rows import distinct
@@ -110,7 +110,7 @@ DWARFED = 2
 bytes, by an unknown amount."""
 OF_WORKERS: dict[str, tuple[str, ...]] = {
     WORKER_READS: (input_output.IO_WAIT.id, memory_calls.OS_MEMORY.id),
-    WORKER_COMPUTES: (host_compute.CAUSE.id, FALLBACK),
+    WORKER_COMPUTES: (thread_states.HOST_COMPUTE.id, FALLBACK),
     "no_cpu": (PREEMPTION,),
 }
 """Variants of input waits whose fix makes a part of the workers' time shorter; by any other they are ahead."""

@@ -22,7 +22,7 @@ from nsysdiag.causes import PLACE, THREAD_WAIT, places
 from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.collectives import KINDS, SEND_RECEIVE, kind_of
 from nsysdiag.events.device import DeviceActivity
-from nsysdiag.events.nvtx import NvtxRanges
+from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category, copy_name
 from nsysdiag.events.rows import distinct, distinct_values
 from nsysdiag.gap_groups.groups import normal_range
@@ -167,9 +167,22 @@ class Model(Struct, frozen=True, dict=True):
         seen = np.bincount(self.pieces.owner, self.pieces.length, len(self.program))
         return self.program.end - self.program.start - seen.astype(np.int64)
 
-    def ranges_of(self, codes: list[int]) -> Intervals:
-        """The ranges whose names have these codes, on the axis of `host`."""
-        rows = self.names.ranges.rows
+    @cached_property
+    def nearby(self) -> RangeRows:
+        """The ranges that touch a piece of host time or a wait. Also those at the origin of the axis, where `on_axis`
+        puts unknown threads."""
+        axis, waits, rows = self.host.host.axis, self.threads, self.names.ranges.rows
+        spans = [(each.begin, each.end) for each in (waits.woken, waits.held, waits.full)]
+        begin = axis.time(self.pieces.start)
+        spans.append((begin, begin + self.pieces.end - self.pieces.start))
+        # Times outside of the axis are moved to its borders.
+        first = min(int(start.min(initial=axis.origin + axis.span)) for start, _ in spans)
+        last = max(int(end.max(initial=axis.origin)) for _, end in spans)
+        there = (rows.start <= last) & (rows.end >= first)
+        return rows.take(there | ((rows.start <= axis.origin) & (rows.end >= axis.origin)))
+
+    def ranges_of(self, codes: list[int], rows: RangeRows) -> Intervals:
+        """Those of `rows` whose names have these codes, on the axis of `host`."""
         rows = rows.take(np.isin(rows.name, codes))
         return self.on_axis(rows.thread, rows.start, rows.end)
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, nearest_before, union
 from nsysdiag.causes import FALLBACK, HOST_CODE, IN_MPI, PLACE, PREEMPTION, SYNCHRONIZATION, THREAD_WAIT, places
 from nsysdiag.causes.input_output import IO_WAIT
-from nsysdiag.causes.off_cpu import untraced_code
+from nsysdiag.causes.thread_states import untraced_code
 from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.rows import Rows, RowsOf, ThreadAxis, distinct
 from nsysdiag.replay.device_waits import DeviceWaits

@@ -136,7 +136,9 @@ def _part(model: Model, problem: Problem, path: list[str]) -> FixScope:
 
 def _ranges_of(model: Model, path: list[str]) -> Intervals:
     """The ranges with the innermost name of a path, as a set on the axis of threads."""
-    return union(model.ranges_of([code for code, name in model.normal_ranges.items() if name == path[-1]]))
+    return union(
+        model.ranges_of([code for code, name in model.normal_ranges.items() if name == path[-1]], model.nearby)
+    )
 
 
 def _variants_of_pieces(model: Model, cause: str) -> IntArray:

@@ -12,8 +12,7 @@ from nsysdiag.arrays.claim import Owned, within
 from nsysdiag.arrays.groups import sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, complement, intersect, subtract, union
 from nsysdiag.causes import CAUSES, EVENT_WAIT, FALLBACK, LAUNCH_LATENCY, PLACE
-from nsysdiag.causes.device_side import DEVICE_STALL, DISPATCH
-from nsysdiag.causes.streams import HOST_FUNCTION, STREAM_BARRIER
+from nsysdiag.causes.device_side import DEVICE_STALL, DISPATCH, HOST_FUNCTION, STREAM_BARRIER
 from nsysdiag.replay.beside import StepWork
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import FourParts

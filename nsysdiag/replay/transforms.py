@@ -23,8 +23,7 @@ from nsysdiag.causes import (
     PLACE,
     places,
 )
-from nsysdiag.causes.device_side import DEVICE_STALL
-from nsysdiag.causes.streams import HOST_FUNCTION, STREAM_BARRIER
+from nsysdiag.causes.device_side import DEVICE_STALL, HOST_FUNCTION, STREAM_BARRIER
 from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.messages import UsageError
@@ -203,7 +202,7 @@ def _host(changes: Changes, transform: Transform) -> bool:
     """What threads did inside ranges whose name matches takes `factor` of its time."""
     model = changes.model
     codes, rows = _codes_like(model, transform.of), model.names.ranges.rows
-    inside = model.pieces.inside(union(model.ranges_of(codes)))
+    inside = model.pieces.inside(union(model.ranges_of(codes, rows)))
     changes.time[:] *= 1 - (1 - transform.factor) * inside
     threads = distinct_values(rows.thread[np.isin(rows.name, codes)])
     changes.elsewhere[:] |= np.isin(threads, model.beside.threads).any()
@@ -275,7 +274,7 @@ def _handed_over(model: Model, before: IntArray, after: IntArray) -> BoolArray:
 def _graphs(changes: Changes, transform: Transform) -> bool:
     """The launches inside each range of a name cost one launch, and so do those of another thread that it waits for."""
     model, work, woken = changes.model, changes.model.work, changes.model.threads.woken
-    spans = model.ranges_of(_codes_like(model, transform.of))
+    spans = model.ranges_of(_codes_like(model, transform.of), model.names.ranges.rows)
     spans = spans[outermost(spans)]
     waits = contains(union(spans), model.on_axis_of(woken).start)
     behind = subtract(time_behind(model, waits), union(spans))
