@@ -13,10 +13,10 @@ from msgspec import structs
 
 from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds, Settings
+from nsysdiag.diagnosis.behind import followed, lateness, with_late
 from nsysdiag.diagnosis.facts import AtMost, Diagnosis
 from nsysdiag.diagnosis.focus import Scope, judged_parts
 from nsysdiag.diagnosis.judge import JobFacts, diagnose, ranks_elsewhere, ranks_left_out
-from nsysdiag.diagnosis.late import followed, lateness, with_late
 from nsysdiag.diagnosis.savings import Predict, predict_of
 from nsysdiag.diagnosis.sentences import seen_elsewhere
 from nsysdiag.events.identity import together
