@@ -63,8 +63,8 @@ def key_of(path: Path, settings: Settings) -> str:
 
 
 def content_of(path: Path) -> str:
-    """The SHA-256 of the input: of a folder that of its files; of a file also of what counts in the journals of SQLite
-    that are read with it, those next to the file itself, not next to a link to it."""
+    """The SHA-256 of the input: of a folder that of its files. A file counts with what its journals of SQLite hold:
+    those next to the file itself, not next to a link to it."""
     folder = folder_format(path)
     try:
         if folder and folder.files:
