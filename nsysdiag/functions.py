@@ -19,8 +19,8 @@ from nsysdiag.ci.budgets import check, parse_budgets, refuse_changes
 from nsysdiag.ci.facts import FAIL, BatchSummary, BudgetResult
 from nsysdiag.config.settings import BaselineSettings, Settings
 from nsysdiag.document.one_line import command_of
+from nsysdiag.formats import write
 from nsysdiag.formats.batch.entries import summary_of
-from nsysdiag.formats.documents import write
 from nsysdiag.messages import OutputError
 from nsysdiag.pipeline.loading import analyze
 from nsysdiag.process import make_folder

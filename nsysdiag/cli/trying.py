@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from nsysdiag.comparison.facts import Comparison
     from nsysdiag.config.settings import Settings
     from nsysdiag.findings.facts import Finding
-    from nsysdiag.formats.documents import Destination
+    from nsysdiag.formats import Destination
     from nsysdiag.record import Record
     from nsysdiag.replay.facts import WhatIf
     from nsysdiag.report import Report
@@ -85,7 +85,7 @@ def try_fix(
     from nsysdiag.cli.output import plan
     from nsysdiag.cli.settings import settings_of_file
     from nsysdiag.comparison.show.registry import RENDERERS
-    from nsysdiag.formats.documents import DocumentKind
+    from nsysdiag.formats import DocumentKind
 
     refuse_stdout(out)
     words = program or []
@@ -234,8 +234,7 @@ class _Trial:
             return recorded(found, self.words, self.span, target, private, self.out.but(force=True))
 
     def _keep(self, documents: "dict[str, Record]") -> None:
-        from nsysdiag.formats import is_json
-        from nsysdiag.formats.documents import write
+        from nsysdiag.formats import is_json, write
         from nsysdiag.process import make_folder
         from nsysdiag.record import to_json
 

@@ -131,7 +131,7 @@ def whatif(
     from nsysdiag.cli.console import progress_bar
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.cli.settings import settings_of_file
-    from nsysdiag.formats.documents import DocumentKind
+    from nsysdiag.formats import DocumentKind
     from nsysdiag.pipeline import changes as pipeline
     from nsysdiag.replay.show.blocks import RENDERERS
     from nsysdiag.saved import is_saved_report
