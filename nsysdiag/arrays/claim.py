@@ -50,6 +50,20 @@ def claim(left: Owned, evidence: Intervals) -> tuple[Owned, Owned, IntArray]:
 
     Returns the claimed pieces, the rest, and for each claimed piece the index of its evidence.
     """
+    claimed, target, source = _claimed(left, evidence)
+    if len(source) == 0:
+        return claimed, left, source
+    return claimed, _without(left, target, claimed.spans), source
+
+
+def within(left: Owned, evidence: Intervals) -> tuple[Owned, IntArray]:
+    """As `claim`, without the rest: what `evidence` covers of `left`, and the index of the evidence of each piece."""
+    claimed, _, source = _claimed(left, evidence)
+    return claimed, source
+
+
+def _claimed(left: Owned, evidence: Intervals) -> tuple[Owned, IntArray, IntArray]:
+    """The claimed pieces, and for each the index in `left` and that of its evidence."""
     near = _near(evidence, left.spans)
     evidence, place = evidence[near], near.start
     first = np.searchsorted(left.spans.end, evidence.start, side="right")
@@ -60,10 +74,7 @@ def claim(left: Owned, evidence: Intervals) -> tuple[Owned, Owned, IntArray]:
     start = np.maximum(left.spans.start[target], evidence.start[source])
     end = np.minimum(left.spans.end[target], evidence.end[source])
     source += place
-    claimed = Owned(Intervals(start, end), left.owner[target])
-    if len(source) == 0:
-        return claimed, left, source
-    return claimed, _without(left, target, claimed.spans), source
+    return Owned(Intervals(start, end), left.owner[target]), target, source
 
 
 def _near(s: Intervals, spans: Intervals) -> slice:

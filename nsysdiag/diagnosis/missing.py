@@ -1,5 +1,5 @@
-"""What was not recorded, by the trace itself: launches without a kernel, operations without a launch, and events that
-nsys reports as lost."""
+"""What was not recorded: launches without a kernel, operations without a launch, events that nsys reports as lost. Also
+the capture that would show more, and what no capture of nsys shows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
-from nsysdiag.diagnosis.cut_ends import launched_before_the_begin, run_after_the_end
+from nsysdiag.causes import CAUSES
+from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
-from nsysdiag.events.identity import once, process_of
-from nsysdiag.events.rows import RowsOf, distinct_values, taken
+from nsysdiag.events.identity import joint, once, process_of
+from nsysdiag.events.operations import Category
+from nsysdiag.events.rows import RowsOf, distinct, distinct_values, taken
+from nsysdiag.findings.facts import Finding
 from nsysdiag.ledger.untraced_graphs import PartialReplays, has_operations, is_outermost
+from nsysdiag.report import Capability, DeviceReport, NotRecorded
+from nsysdiag.trace.capabilities import CPU_SAMPLES, OS_RUNTIME, SCHEDULING, recapture_command
 from nsysdiag.units import format_count, format_share
 
 FEWEST, NOTABLE, MOST = 10, 0.02, 0.2
@@ -76,7 +81,7 @@ class Missing(Struct, frozen=True):
         return rows >= FEWEST and rows >= NOTABLE * self.operations
 
     def note(self) -> list[str]:
-        """Sentences for the device, where anything is missing, and where the trace is a slice."""
+        """Sentences for the device, if anything is missing, and if the trace is a slice."""
         reasons = self.reasons()
         if not reasons:
             return self._slice_note()
@@ -171,7 +176,7 @@ def missing_of(
 
 
 def unseen_everywhere(launches: UnseenLaunches) -> list[str]:
-    """A sentence where kernels were launched and a trace without any device holds none."""
+    """A sentence if kernels were launched and a trace without any device holds none."""
     count = int(np.count_nonzero(launches.unseen))
     return [f"{format_count(count)} kernel launches, but no kernel: GPU work was not recorded"] if count else []
 
@@ -190,3 +195,171 @@ def _into_graphs(activity: DeviceActivity, launches: IntArray) -> BoolArray:
         begun, ended = (np.sort(calls.start[at[process_of(calls.thread[at]) == owner]]) for at in (begins, ends))
         result[rows] = np.searchsorted(begun, time, side="right") > np.searchsorted(ended, time, side="right")
     return result
+
+
+# The cut ends of a slice: launches whose kernels ran after its end, operations that were launched before it began.
+#
+# ```
+# slice            |-------------------------------------------------|
+# thread   [A][B]  .        [C]    [D]                       [E][F]   .
+# device           . [==A==)[==B==)[==C==)          [==D==============.   [==E==)[==F==)
+#                     no launch: A, B                        no kernel: E, F
+# ```
+
+
+MOST_QUEUED = 1_024
+"""About how many launches a stream queues before a launch call blocks (CUDA's launch queue): no more are cut."""
+_DEVICE_SYNC = re.compile(r"cuda(Device|Thread)Synchronize|cuCtxSynchronize")
+
+
+def run_after_the_end(activity: DeviceActivity, launches: IntArray, unseen: BoolArray) -> BoolArray:
+    """Which of the kernel launches, rows of the table of calls, have no kernel because the slice ends before it."""
+    result = np.zeros(len(launches), dtype=np.bool_)
+    process = process_of(taken(activity.api_calls.rows.thread, launches))
+    for owner in distinct_values(process[unseen]).tolist():
+        mine = np.flatnonzero(unseen & (process == owner))
+        cut = _behind_the_last(activity, owner, launches[mine])
+        result[mine[cut]] = True
+    return result
+
+
+def _behind_the_last(activity: DeviceActivity, process: int, launches: IntArray) -> BoolArray:
+    """Launches after the launch of the last started kernel, if earlier work may still run when the calls of the process
+    end. They are no older than its longest operation, no more than the queue holds, and no device synchronization
+    returned after them."""
+    calls, operations = activity.api_calls.rows, activity.operations
+    its = np.flatnonzero(operations.process == process)
+    kernels = its[operations.category[its] == Category.KERNEL]
+    if len(kernels) == 0:
+        return np.zeros(len(launches), dtype=np.bool_)
+    last = kernels[np.argmax(operations.start[kernels])]
+    issued = calls.start[activity.launch[last]] if activity.launch[last] >= 0 else operations.start[last]
+    cut: BoolArray = calls.start[launches] > issued
+    own = np.flatnonzero(process_of(calls.thread) == process)
+    stopped = int(calls.end[own].max()) - int(operations.end[its].max())
+    longest = int((operations.end[its] - operations.start[its]).max())
+    possible = np.count_nonzero(cut) <= MOST_QUEUED and stopped <= longest
+    return cut & possible & ~_synchronized_after(activity, own, launches)
+
+
+def _synchronized_after(activity: DeviceActivity, own: IntArray, launches: IntArray) -> BoolArray:
+    """Launches after which a synchronization of the device began and came back, as all calls that slices hold did:
+    their kernels have run."""
+    calls = activity.api_calls.rows
+    waits = named_like(activity.api_calls.names, _DEVICE_SYNC)
+    done = own[waits[calls.name[own]]]
+    result: BoolArray = calls.start[launches] < int(calls.start[done].max(initial=-1))
+    return result
+
+
+def launched_before_the_begin(device: DeviceTimeline, activity: DeviceActivity) -> BoolArray:
+    """Operations of a device whose launch is before the slice. Their correlation ids are below those of all calls of
+    their process, and they are no more than the queues of its streams hold."""
+    operations = device.operations
+    processes, process = distinct(operations.process)
+    first = np.array([activity.first_correlation.get(each, 0) for each in processes.tolist()], dtype=np.int64)
+    before: BoolArray = (device.launch < 0) & (operations.correlation > 0)
+    before &= operations.correlation < first[process] if len(processes) else False
+    ids, number = distinct(operations.correlation[before])
+    launches = distinct_values(joint(process[before], number, len(ids)))
+    queues = len(distinct_values(device.stream_code[before]))
+    return before & (len(launches) <= MOST_QUEUED * queues)
+
+
+# The capture that would show more, and what no capture of nsys shows.
+
+
+_ALWAYS_WORTH = (OS_RUNTIME, SCHEDULING, CPU_SAMPLES)
+_NEEDED = ("kernels", "cuda-api")
+MPI = "mpi"
+NOTABLE_MIGRATION = 0.1
+EACH_RANK = "trace.%h.%p"
+"""Under mpirun each rank is profiled separately: nsys inserts its host and process id here."""
+
+
+def recapture(
+    devices: list[DeviceReport], capabilities: list[Capability], findings: list[Finding], frameworks: list[str]
+) -> str | None:
+    """The `nsys profile` line that records what is missing and what was there; None if nothing is missing. Host code
+    without a name needs CPU samples with call chains, and the program's own ranges. MPI calls are asked for if
+    `frameworks` of the program has MPI: some versions record them as NVTX ranges only."""
+    absent = {each.id for each in capabilities if not each.available and each.recapture}
+    present = {capability.id for capability in capabilities if capability.available}
+    os_calls = OS_RUNTIME in present | absent
+    if not devices:
+        needed = absent & {*_NEEDED, *_ALWAYS_WORTH}
+        return recapture_command(present | needed, os_calls=os_calls) if needed else None
+    unnamed = any(each.unnamed and each.share >= NOTABLE_UNKNOWN for each in findings)
+    chains = ("--backtrace=dwarf",) if unnamed and CPU_SAMPLES in absent else ()
+    wanted = {
+        kind
+        for device in devices
+        for cause, ns in device.ledger.items()
+        if ns > 0
+        for kind in CAUSES[cause].resolved_by
+    }
+    wanted |= {CPU_SAMPLES} if unnamed else set()
+    beside = present | ({MPI} if MPI in frameworks else set())
+    output = EACH_RANK if MPI in frameworks else "trace"
+    if not (absent & wanted or unnamed):
+        return None
+    return recapture_command(beside | absent & wanted, chains, output, os_calls=os_calls)
+
+
+def device_notes(
+    *, sharing: str | None, malformed: int, narrowed_away: bool, migrated_share: float, batched: bool
+) -> list[str]:
+    """Sentences about one device that a reader must know before trusting its numbers."""
+    notes = [sharing] if sharing else []
+    if malformed:
+        notes.append(f"{malformed:,} malformed operation rows were left out (no valid start and end).")
+    if narrowed_away:
+        notes.append("No GPU work of this device is in the chosen time.")
+    if migrated_share >= NOTABLE_MIGRATION:
+        notes.append(
+            f"Pages of unified memory migrated during {format_share(migrated_share, 1)} of the time in which kernels"
+            " ran: part of their time is page-fault handling. Prefetch with cudaMemPrefetchAsync."
+        )
+    if batched:
+        notes.append(
+            "The driver ran in WDDM mode, which batches launches: launch latency includes the time in its batch."
+        )
+    return notes
+
+
+def left_out_gpus(activity: DeviceActivity) -> list[str]:
+    """A sentence if there were too many GPUs to analyze them all."""
+    if not activity.left_out_gpus:
+        return []
+    way = ": --same-gpu takes one device number of several processes for one GPU" if activity.assumed_apart else ""
+    total = format_count(activity.left_out_gpus + len(activity.devices))
+    return [f"work on {total} GPUs: only the {len(activity.devices)} with most operations were analyzed{way}"]
+
+
+def malformed_warnings(malformed: dict[str, int]) -> list[str]:
+    """A sentence for each kind of host rows of which some were left out."""
+    return [
+        f"{format_count(count)} malformed {kind} row{'s' if count > 1 else ''} left out (no valid start and end)"
+        for kind, count in malformed.items()
+        if count
+    ]
+
+
+_UNSEEN = (
+    ("temperature, power draw, and why clocks were low", "nvidia-smi -q -d PERFORMANCE, or DCGM", "amd-smi metric"),
+    ("swapping and page faults of the host", "vmstat 1, or sar -B", ""),
+    ("device memory that other programs use", "nvidia-smi", "amd-smi process"),
+    ("generation and width of the PCIe link", "nvidia-smi -q", "amd-smi metric --pcie"),
+    ("CPU quotas of a container", "cat /sys/fs/cgroup/cpu.max", ""),
+    ("hardware errors that cost time (ECC, Xid)", "dmesg, or nvidia-smi -q -d ECC", "dmesg, or amd-smi metric --ecc"),
+    ("what limits a single kernel inside", "Nsight Compute", "rocprof-compute"),
+)
+"""What no such trace shows, the program that does, and its counterpart for GPUs of AMD if that is another one."""
+NOT_RECORDED = tuple(NotRecorded(what=what, tool=tool) for what, tool, _ in _UNSEEN)
+
+
+def not_recorded(frameworks: list[str]) -> list[NotRecorded]:
+    """What no such trace shows, with the tools of the GPUs' vendor."""
+    if "rocm" not in frameworks:
+        return list(NOT_RECORDED)
+    return [NotRecorded(what=what, tool=of_amd or tool) for what, tool, of_amd in _UNSEEN]

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from nsysdiag import typed
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, places_among
 from nsysdiag.arrays.nesting import constant, is_constant, outermost
 from nsysdiag.events.identity import joint, once, pid_of
 from nsysdiag.fields import Sentence
@@ -198,8 +198,7 @@ class ThreadAxis(Struct, frozen=True):
     def _found(self, threads: IntArray) -> IntArray:
         if len(self.threads) == 1:
             return np.where(threads == self.threads[0], 0, -1)
-        at = np.minimum(np.searchsorted(self.threads, threads), len(self.threads) - 1)
-        return np.where(self.threads[at] == threads, at, -1)
+        return places_among(self.threads, threads)
 
     def position(self, rank: IntArray, time: IntArray) -> IntArray:
         """Positions of times on lanes; times outside the span are moved to its borders."""
@@ -318,13 +317,21 @@ class Streams(Struct, frozen=True):
 
 def stream_codes(process: IntArray, context: IntArray, stream: IntArray) -> tuple[IntArray, list[tuple[int, int, int]]]:
     """The code of each row's stream, and (process, context, stream) of each code."""
-    keys: list[IntArray] = []
-    code = np.zeros(len(process), dtype=np.int64)
-    for column in (process, context, stream):
-        values, inverse = distinct(column)
-        combined, code = distinct(code * max(len(values), 1) + inverse)
-        keys = [key[combined // max(len(values), 1)] for key in keys] + [values[combined % max(len(values), 1)]]
+    code, keys = combinations(process, context, stream)
     return code, list(zip(*(key.tolist() for key in keys), strict=True))
+
+
+def combinations(*columns: IntArray) -> tuple[IntArray, list[IntArray]]:
+    """The code of the combination of values in each row, in order of the columns; and of each column the value that a
+    code stands for."""
+    keys: list[IntArray] = []
+    code = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        values, inverse = distinct(column)
+        width = max(len(values), 1)
+        combined, code = distinct(code * width + inverse)
+        keys = [key[combined // width] for key in keys] + [values[combined % width]]
+    return code, keys
 
 
 def describe_streams(trace: Trace, keys: list[tuple[int, int, int]]) -> Streams:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
+from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.account.outside import COMPILING, MPI_INIT, Start
@@ -121,17 +122,13 @@ def before_findings(
     sampled = _sampled(start, samples, chains)
     least = thresholds.smallest * (judged.ns + sum(start.account.values()))
     return [
-        Finding(
+        replace(
+            BEFORE_WORK.finding(device, judged.share(ns), thresholds),
             id="-".join(filter(None, ("f", BEFORE_WORK.id, bottleneck, part))),
-            cause=BEFORE_WORK.id,
-            device=device,
             severity=severity(1.0, thresholds),
             title=f"{BEFORE_WORK.title}: {_label(bottleneck, part)}",
-            lost_ns=0,
-            lost_share=0.0,
             ceiling_ns=ns if promised(bottleneck) else 0,
             confidence=_confidence(start, bottleneck, part, spans),
-            nvtx=[],
             evidence=[
                 f"{format_ns(ns)} before the first work of the device",
                 *_inferred(start, bottleneck, part, spans),
@@ -147,9 +144,7 @@ def before_findings(
                 f"{_label(bottleneck, part)} for {format_ns(ns)}" + (": " + calls if calls else ""),
                 BEFORE_WORK.fix,
             ],
-            devices=[device],
             bottleneck=bottleneck,
-            share=round(judged.share(ns), 6),
             variant=part,
             summary=f"{_label(bottleneck, part)} before the first work of the GPU {format_ns(ns)}"
             + (say(" ({})", inside) if (inside := calls or (sampled if bottleneck == HOST else "")) else ""),
@@ -217,7 +212,7 @@ def _advice(bottleneck: str, part: str) -> tuple[str, ...]:
 
 
 def _sampled(start: Start, samples: SampleRows, chains: CallChains) -> Sentence:
-    """The functions in all CPU samples of its host code, and how much of it these stand for where that is less than
+    """The functions in all CPU samples of its host code, and how much of it these stand for if that is less than
     half; then those in samples of other threads, while the thread has none. Empty without samples."""
     spans, mine = start.spans.get(HOST, Intervals.empty()), start.host.samples
     own = sampled_code(mine.inside(spans), chains)

@@ -1,6 +1,6 @@
 """Findings on busy time that is not compute: copies and communication that nothing hides.
 
-Where copies run all the time, the link to the host is the limit, and there is nothing left to overlap:
+If copies run all the time, the link to the host is the limit, and there is nothing left to overlap:
 
 ```
 HtoD      [= copy 1 =][= copy 2 =][= copy 3 =]     always busy
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.groups import longest
@@ -24,8 +25,8 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.facts import Evidence, EvidenceRow, Finding, Named
-from nsysdiag.findings.rules import EXPOSED_COMM, EXPOSED_COPY, PAGING, FindingRule, severity
-from nsysdiag.findings.text import FindingContext
+from nsysdiag.findings.rules import EXPOSED_COMM, EXPOSED_COPY, PAGING, FindingRule
+from nsysdiag.findings.spot_facts import FindingContext
 from nsysdiag.kernels.kernels import runs_in
 from nsysdiag.kernels.kinds import SHOWN, NamedTime, collective_of, kinds_of
 from nsysdiag.kernels.names import operation_names
@@ -66,7 +67,7 @@ class FullLink(Struct, frozen=True):
 
     @classmethod
     def of(cls, device: DeviceTimeline, judged: Intervals) -> FullLink | None:
-        """The busiest direction inside a set of time, None where it has time left."""
+        """The busiest direction inside a set of time, None if it has time left."""
         found = [each for name in HOST_DIRECTIONS if (each := _of(device, judged, name)) is not None]
         return max(found, key=lambda each: each.share, default=None)
 
@@ -76,7 +77,7 @@ class FullLink(Struct, frozen=True):
         return f"{NAMES[self.direction]} run for {format_share(self.share, 1)} of the time, at {self._rate}"
 
     def advice(self, faster: Sequence[str], fewer: Sequence[str]) -> str:
-        """What to do about the rate and the bytes, with sentences on both; more overlap is no use."""
+        """What to do about the rate and the bytes, with sentences on both; more overlap saves nothing."""
         packed = [PACKED] if self.direction == HOST_DIRECTIONS[0] else []
         larger = [LARGER] if self.size < SMALL else []
         return " ".join([f"{self.sentence}: more overlap saves nothing.", *faster, *fewer, *packed, *larger])
@@ -185,7 +186,7 @@ class _Exposed(Struct, frozen=True):
 
     @property
     def direction(self) -> str:
-        """That of the copies with most of it, as `DtoH`; empty for what is no copy."""
+        """That of the copies with most of it, as `DtoH`; empty for anything else."""
         return self.largest.operation.split()[-1] if self.largest is not None else ""
 
     @property
@@ -220,27 +221,20 @@ def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, e
     name = _copied(largest) if largest is not None else exposed.name
     short = _which(largest) if largest is not None else ""
     named = [Named(text=name, share=round(judged.share(exposed.name_ns), 6), short=short)] if name else []
-    return Finding(
-        id=f"f-{rule.id}",
-        cause=rule.id,
-        device=device.key,
-        severity=severity(judged.share(ns), context.thresholds),
+    said = _evidence(device, rule)
+    return replace(
+        rule.finding(device.key, judged.share(ns), context.thresholds),
         title=say("{}, mostly {}", rule.title, kind) if kind and exposed.mostly else rule.title,
         lost_ns=ns,
         lost_share=round(judged.share(ns), 6),
         # Overlap hides as much as there is compute; fewer bytes, of paging or of copies that dwarf it, save all of it.
         ceiling_ns=ns if too_many or rule is PAGING else min(ns, judged.compute_ns),
-        confidence=1.0,
-        nvtx=[],
-        evidence=_evidence(device, rule),
-        measured=_measured(device, rule),
+        evidence=[text for text, _ in said],
+        measured=[fact for _, fact in said],
         advice=advice,
         call=what,
         chain=[running, f"{effect} for {format_ns(ns)}", fix],
         rows=exposed.rows,
-        devices=[device.key],
-        bottleneck=rule.bottleneck,
-        share=round(judged.share(ns), 6),
         named=named,
         variant=FULL_LINK if link is not None else "",
         summary=link.sentence if link is not None else "",
@@ -261,7 +255,7 @@ def _fewer_bytes(direction: str, frameworks: tuple[str, ...]) -> tuple[str, ...]
 
 
 def _by_direction(general: Advice, direction: str, frameworks: tuple[str, ...]) -> list[str]:
-    """What more to do for copies in a direction; nothing where words of one framework for its own copies say it."""
+    """What more to do for copies in a direction; nothing if words of one framework for its own copies say it."""
     words = general.words(frameworks)
     known = direction in BY_DIRECTION and (words is None or words.source == PINNED)
     return [BY_DIRECTION[direction]] if known else []
@@ -295,41 +289,33 @@ def longest_operations(context: FindingContext, mine: BoolArray) -> list[Evidenc
     return [context.sightings.operation(int(chosen[at]), int(length[at])) for at in order.tolist()]
 
 
-def _evidence(device: DeviceReport, rule: FindingRule) -> list[Sentence]:
+def _evidence(device: DeviceReport, rule: FindingRule) -> list[tuple[Sentence, Evidence]]:
+    """The first few kinds of operations, as text and as data: most time first."""
     if rule is EXPOSED_COMM:
+        kernels = [(typed.kernel(each.short_name), each) for each in device.communication.kernels[:MOST_EVIDENCE]]
         return [
-            say(
-                "{}: {} kernels, {} in all",
-                typed.kernel(row.short_name),
-                format_count(row.count),
-                format_ns(row.total_ns),
+            (
+                say("{}: {} kernels, {} in all", name, format_count(each.count), format_ns(each.total_ns)),
+                Evidence("kernel", name, each.count, each.total_ns),
             )
-            for row in device.communication.kernels[:MOST_EVIDENCE]
+            for name, each in kernels
         ]
     if rule is PAGING:
         moved = device.unified_memory.rows if device.unified_memory else []
         return [
-            f"{row.direction}, {row.cause}: {format_count(row.count)} migrations, {format_bytes(row.bytes)}"
+            (
+                f"{row.direction}, {row.cause}: {format_count(row.count)} migrations, {format_bytes(row.bytes)}",
+                Evidence("migration", f"{row.direction}, {row.cause}", row.count, row.total_ns),
+            )
             for row in moved[:MOST_EVIDENCE]
         ]
     return [
-        f"{_which(row)}: {format_count(row.count)}, {format_ns(row.total_ns)} in all"
+        (
+            f"{_which(row)}: {format_count(row.count)}, {format_ns(row.total_ns)} in all",
+            Evidence("copy", _which(row), row.count, row.total_ns),
+        )
         for row in device.copies.rows[:MOST_EVIDENCE]
     ]
-
-
-def _measured(device: DeviceReport, rule: FindingRule) -> list[Evidence]:
-    """The same as data."""
-    if rule is EXPOSED_COMM:
-        kernels = device.communication.kernels[:MOST_EVIDENCE]
-        return [Evidence("kernel", typed.kernel(row.short_name), row.count, row.total_ns) for row in kernels]
-    if rule is PAGING:
-        moved = device.unified_memory.rows if device.unified_memory else []
-        return [
-            Evidence("migration", f"{row.direction}, {row.cause}", row.count, row.total_ns)
-            for row in moved[:MOST_EVIDENCE]
-        ]
-    return [Evidence("copy", _which(row), row.count, row.total_ns) for row in device.copies.rows[:MOST_EVIDENCE]]
 
 
 def _advice(

@@ -18,10 +18,10 @@ from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.fields import Sentence
-from nsysdiag.findings.chains import thread_words
 from nsysdiag.findings.facts import EvidenceRow, Finding
 from nsysdiag.findings.rules import EMPTY_ITERATIONS, SLOW_ITERATIONS, FindingRule, severity
-from nsysdiag.findings.text import FindingContext
+from nsysdiag.findings.spot_facts import FindingContext
+from nsysdiag.findings.text import thread_words
 from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.iterations.by_range import LEAST_COVER, MOST_LEVELS
 from nsysdiag.iterations.facts import IterationReport, SlowIteration
@@ -100,7 +100,7 @@ def _on_thread(
 
 
 def _of_name(spans: Intervals, issued: IntArray, name: str, thread: int) -> EmptyIterations | None:
-    """The instances of one name, where it repeats and holds launches at all."""
+    """The instances of one name, if it repeats and holds launches at all."""
     if len(spans) < FEWEST:
         return None
     first, behind = np.searchsorted(issued, spans.start), np.searchsorted(issued, spans.end)
@@ -133,7 +133,7 @@ def pointers_of(
 
 def _of_a_longer_loop(iterations: IterationReport) -> bool:
     """Whether the slow iterations may be where a longer loop closes: one that may be the step, or one that does kernels
-    of its own at a regular distance, such as an evaluation. Its work is no delay of an iteration."""
+    of its own at a regular distance, such as an evaluation. Its work is not a delay of an iteration."""
     extra = sum(each.extra_ns for each in iterations.slow)
     computes = 2 * sum(each.more.get("compute", 0) for each in iterations.slow) > extra
     return iterations.outer is not None or (iterations.slow_period is not None and computes)
@@ -168,24 +168,17 @@ def _pointer(
     nvtx: list[str],
     part_of: str | None = None,
 ) -> Finding:
-    return Finding(
-        id=f"f-{rule.id}",
-        cause=rule.id,
-        device=device.key,
+    return replace(
+        rule.finding(device.key, context.judged.share(min(ceiling_ns, context.judged.ns)), context.thresholds),
         severity=severity(ceiling_ns / device.window_ns, context.thresholds),
         title=title,
-        lost_ns=0,
-        lost_share=0.0,
         ceiling_ns=ceiling_ns,
-        confidence=1.0,
         nvtx=nvtx,
         evidence=evidence,
         advice=list(rule.advice.sentences(context.frameworks)),
         chain=[*chain, rule.fix],
         rows=rows[: context.thresholds.rows],
-        devices=[device.key],
         bottleneck=bottleneck,
-        share=round(context.judged.share(min(ceiling_ns, context.judged.ns)), 6),
         part_of=part_of,
     )
 
@@ -218,7 +211,7 @@ def _slow(device: DeviceReport, context: FindingContext, iterations: IterationRe
 
 
 def _explained_by(iterations: IterationReport, others: list[Finding]) -> str | None:
-    """The finding about what slow iterations have more of, where that is half of their extra time or more."""
+    """The finding about what slow iterations have more of, if that is half of their extra time or more."""
     more = summed(each.more for each in iterations.slow)
     most = max(more, key=lambda name: more[name], default="")
     if 2 * more.get(most, 0) < sum(each.extra_ns for each in iterations.slow):
@@ -244,7 +237,7 @@ def _slow_title(period: int | None) -> str:
 
 
 def _in_all(iterations: IterationReport) -> list[str]:
-    """What all slow iterations cost together, where there are several."""
+    """What all slow iterations cost together, if there are several."""
     count, of = iterations.slow_count, iterations.steady
     if count < 2:
         return []

@@ -2,46 +2,46 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import NamedTuple
 
 import numpy as np
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from nsysdiag import typed
-from nsysdiag.account.bottlenecks import DeviceWaitCalls
 from nsysdiag.arrays.claim import EvidenceLabel
-from nsysdiag.arrays.groups import GroupTotals, group_totals
-from nsysdiag.arrays.intervals import BoolArray, IntArray, intersect
-from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, IN_LAUNCH_CALL, INPUT_WAIT, bottlenecks_of_cause, variant_of
+from nsysdiag.arrays.intervals import BoolArray
+from nsysdiag.bottlenecks import promised
+from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, IN_LAUNCH_CALL, INPUT_WAIT, bottlenecks_of_cause
 from nsysdiag.causes.cause import Cause, Hint, Variant
 from nsysdiag.causes.device_side import DISPATCH
-from nsysdiag.causes.input_output import WORKER_COMPUTES
 from nsysdiag.causes.sync import READ_BACK_NS
-from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.sentences import HANGS, UNSEEN_TITLE
-from nsysdiag.events.callchains import Origin, interpreter_part
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.fields import Sentence
-from nsysdiag.findings import chains
-from nsysdiag.findings.attribution import Attribution, Shares, calls_around
-from nsysdiag.findings.evidence_rows import Sightings
-from nsysdiag.findings.facts import Evidence, EvidenceRow, FindingKind, Named, names_nothing
-from nsysdiag.findings.hotspots import Hotspot, SpotGaps, code_in, path_of, python_in
-from nsysdiag.findings.phase_work import JudgedTime, RangeSets, host_time
-from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.gap_groups.groups import GapGroupKeys
+from nsysdiag.findings.attribution import Shares
+from nsysdiag.findings.facts import Evidence, EvidenceRow, Finding, FindingKind, names_nothing
+from nsysdiag.findings.hotspots import Hotspot, SpotGaps
+from nsysdiag.findings.rules import severity
+from nsysdiag.findings.spot_facts import (
+    ALMOST_ALL,
+    FindingContext,
+    SpotFacts,
+    between_calls,
+    followed_share,
+    function_of,
+    named_parts,
+    spot_facts,
+)
 from nsysdiag.kernels.names import normal_kernel
-from nsysdiag.report import DeviceReport, Root
-from nsysdiag.stacks.samples import SampledCode
-from nsysdiag.time.table import TimeTable
+from nsysdiag.report import DeviceReport, Thread
 from nsysdiag.trace.capabilities import CPU_SAMPLES, KINDS, NEVER_NONE, OS_RUNTIME, REFUSED, SCHEDULING
-from nsysdiag.typed import NO_WORDS, joined, say
+from nsysdiag.typed import joined, say
 from nsysdiag.units import format_count, format_moment, format_ns, listed, mostly, uncapitalized
-from nsysdiag.wakeups.batches import Batches
 
 MOST_EVIDENCE, MOST_ADVICE, MOST_SYMBOLS, LONGEST_PLACE = 4, 3, 2, 60
-ALMOST_ALL, MOST = 0.95, 0.5
 BUILDING = "Code is compiled at run time"
 FEWER_NODES = "Fewer, larger kernels: fuse kernels that work on the same data. They run as a CUDA graph already."
 THEN = "Then run it on more threads, or on the GPU."
@@ -54,100 +54,27 @@ IN_PYTHON = (
 )
 FEW_LAUNCHES = "Check what makes these few calls slow: a first use, locks in the driver, other threads that launch."
 RANGE_SAYS = 0.4
-"""Confidence that code is compiled where a range of the program is named so, and nothing else shows the thread."""
-NO_CODE = SampledCode(0, {}, {})
+"""Confidence that code is compiled if a range of the program is named so, and nothing else shows the thread."""
 MANY_LAUNCHES = 10
-"""Gaps: a graph, or fused kernels, help where launches are many."""
+"""Gaps: a graph, or fused kernels, help if launches are many."""
 DOUBTFUL = 0.5
 """The most confidence in a kind of a cause that something else looks like."""
 UNNAMED_ROOT = 0.5
 """Confidence of a root cause that no described gap has."""
-Word = TypeVar("Word")
-Times = dict[Sentence, tuple[int, int]]
-"""Time in ns and number of pieces by word, most time first."""
 
 
-class FindingContext(Struct, frozen=True):
-    """The input for findings of a device. `attribution` is the cause of each slice; `sightings` finds evidence rows;
-    `waits` are the calls that waited for the device, `time` is all time of the device, `batches` what loading workers
-    did. `paths` are places in the program, `ranges` when the program was there. `judged` is the time that they are
-    about; `frameworks` (ids of programs.facts) select the advice. `host_unseen`: the trace has no OS calls, scheduling
-    events and CPU samples. `asked` are kinds of evidence that it lacks though they were asked for."""
+class Told(NamedTuple):
+    """The finding on a hotspot, and the id of the variant of its cause that most of it is of."""
 
-    gaps: GapContext
-    keys: GapGroupKeys
-    attribution: Attribution
-    sightings: Sightings
-    waits: DeviceWaitCalls
-    time: TimeTable
-    batches: Batches
-    paths: list[list[str]]
-    ranges: RangeSets
-    judged: JudgedTime
-    thresholds: FindingThresholds
-    frameworks: tuple[str, ...] = ()
-    host_unseen: bool = False
-    asked: frozenset[str] = frozenset()
-
-
-class Story(Struct, frozen=True):
-    """The text of a finding, without its figures. `named` are parts of its counted time in ns, the most specific
-    first."""
-
-    title: Sentence
+    finding: Finding
     kind: str
-    finding_kind: FindingKind | UnsetType
-    variant: str
-    path: list[str]
-    signature: str
-    call: Sentence | None
-    gaps: int
-    confidence: float
-    evidence: list[Sentence]
-    measured: list[Evidence]
-    advice: list[Sentence]
-    chain: list[Sentence]
-    rows: list[EvidenceRow]
-    summary: Sentence
-    named: list[tuple[Named, int]]
 
 
-class _Facts(Struct, frozen=True):
-    """Facts about a hotspot before its text is made. `naming` are the texts that may name it, `call_of` the calls that
-    texts name. `code` is what samples were in, for host code: of all `codes` the one that tells most. `sampled` is the
-    share of it that they stand for; `waits` is the idle time that each wait caused. `alone`: almost all of it is of one
-    `kind`. `placed`: it has one place, `path`; `inside` is the counted time inside the ranges of that, `whole`: it is
-    almost all."""
-
-    spot: Hotspot
-    gaps: SpotGaps
-    slices: IntArray
-    kind: Variant
-    alone: bool
-    path: list[str]
-    labels: dict[EvidenceLabel, tuple[int, int]]
-    calls: Times
-    naming: Times
-    call_of: dict[Sentence, Sentence]
-    code: SampledCode
-    codes: list[SampledCode]
-    sampled: float
-    root: Root | None
-    waits: GroupTotals
-    placed: bool
-    inside: int
-    whole: bool
-
-    @property
-    def advised(self) -> bool:
-        """Whether there is advice for its kind."""
-        return bool(CAUSES[self.spot.cause].words.advice_for(self.kind.id))
-
-
-def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot: Hotspot) -> Story:
-    """The whole text of a hotspot; `shares` are its rows."""
-    facts = _facts(device, context, shares, spot)
-    advice, fix = advice_and_fix(facts.kind, CAUSES[spot.cause], context.frameworks)
+def told_of(device: DeviceReport, context: FindingContext, shares: Shares, spot: Hotspot) -> Told:
+    """The finding on a hotspot; `shares` are its rows."""
+    rule, judged = CAUSES[spot.cause], context.judged
+    facts = spot_facts(device, context, shares, spot)
+    advice, fix = advice_and_fix(facts.kind, rule, context.frameworks)
     if _builds(spot):
         advice, fix = [KEEP_BUILT], "keep the compiled code"
     elif spot.cause == FALLBACK and facts.code.python:
@@ -160,189 +87,57 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
         advice, fix = [FEWER_NODES], "fewer, larger kernels"
     elif spot.cause == IN_LAUNCH_CALL and len(facts.gaps.gap) < MANY_LAUNCHES and not facts.advised:
         advice, fix = [FEW_LAUNCHES], "see what makes the call slow"
-    call = _function(facts)
+    call = function_of(facts)
     loads = spot.cause == INPUT_WAIT
-    elsewhere = not loads and _followed(context, facts.slices) >= ALMOST_ALL
-    named = _named(context, facts, shares, call, elsewhere=elsewhere)
+    elsewhere = not loads and followed_share(context, facts.slices) >= ALMOST_ALL
+    named = named_parts(context, facts, shares, call, elsewhere=elsewhere)
     worker = _worker(facts, call) if loads else ""
-    leading = mostly(((each.text, ns) for each, ns in named), spot.counted_ns, context.judged.ns)
+    leading = mostly(((each.text, ns) for each, ns in named), spot.counted_ns, judged.ns)
     measured = _measured(facts, sampled=len(context.gaps.samples.position) > 0)
-    summary = leading if elsewhere else _between_calls(context, facts, shares)
+    summary = leading if elsewhere else between_calls(context, facts, shares)
     place = say(", awaited in {}", typed.nvtx(facts.path[-1], LONGEST_PLACE)) if facts.path else ""
-    return Story(
+    ceiling = min(spot.ceiling_ns, judged.compute_ns) if rule.overlapped else spot.ceiling_ns
+    finding = Finding(
+        id=_id(spot, facts),
+        cause=spot.cause,
+        device=device.key,
+        severity=severity(judged.share(spot.ceiling_ns), context.thresholds, unresolved=rule.unresolved),
         title=_title(context, facts, elsewhere),
-        kind=facts.kind.id,
-        finding_kind=_finding_kind(context, facts),
-        variant=_variant(facts),
-        path=facts.path,
-        signature=context.keys.signature(facts.gaps.typical(context.keys)),
-        call=call,
-        gaps=len(facts.gaps.gap),
+        lost_ns=spot.lost_ns,
+        lost_share=round(judged.share(spot.lost_ns), 6),
+        ceiling_ns=ceiling if promised(spot.bottleneck) else 0,
         confidence=_confidence(device, context, facts),
+        nvtx=facts.path,
         evidence=_evidence(context, facts, measured),
         measured=measured,
         advice=[*_naming(facts, call), *_with_row(context, facts, advice)][:MOST_ADVICE],
+        signature=context.keys.signature(facts.gaps.typical(context.keys)),
+        call=call,
+        gaps=len(facts.gaps.gap),
         chain=_chain(context, facts, fix),
         rows=_rows(context, facts),
+        devices=[device.key],
+        bottleneck=spot.bottleneck,
+        share=round(judged.share(spot.counted_ns), 6),
+        variant=_variant(facts),
+        kind=_finding_kind(context, facts),
         summary=say("{}{}", worker, place) if worker else summary,
-        named=[] if worker else named,
+        named=[] if worker else [replace(each, share=round(judged.share(ns), 6)) for each, ns in named],
     )
+    return Told(finding, facts.kind.id)
 
 
-def _between_calls(context: FindingContext, facts: _Facts, shares: Shares) -> Sentence:
-    """`between cudaMemcpy and cudaGraphLaunch`: the CUDA calls before and behind most of the time, where nothing else
-    shows the host or the place. `after cudaMemcpy` if different calls follow."""
-    host = context.sightings.evidence.host
-    seen = len(host.os_calls) or len(host.samples.position) or len(host.scheduling.on_cpu)
-    if facts.spot.cause != FALLBACK or facts.path or seen or facts.code.count or not len(facts.slices):
-        return ""
-    before, behind, names = calls_around(context.gaps, host, facts.slices)
-    time, width = shares.lost[shares.slice >= 0], len(names) + 1
-    pair, share = _leading((before + 1) * width + behind + 1, time)
-    first, then = divmod(pair, width)
-    if not (first and then) or share <= MOST:
-        (first, share), then = _leading(before + 1, time), 0
-    if first == 0 or share <= MOST:
-        return ""
-    mostly, call = "" if share >= ALMOST_ALL else "mostly ", typed.api(names[first - 1])
-    if then == first:
-        return say("{}between calls of {}", mostly, call)
-    if then:
-        return say("{}between {} and {}", mostly, call, typed.api(names[then - 1]))
-    return say("{}after {}", mostly, call)
-
-
-def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: Hotspot) -> _Facts:
-    gaps = SpotGaps.of(shares, spot)
-    explained = shares.slice >= 0
-    slices, ns = shares.slice[explained], shares.lost[explained]
-    sampled = CAUSES[spot.cause].sampled
-    loads = spot.cause == INPUT_WAIT
-    mine = _as_the_worker_did(context, shares, slices) if loads else slice(None)
-    own = slices[mine]
-    native, known = code_in(context.gaps, own) if (sampled or loads) and len(own) else (NO_CODE, 0.0)
-    kind, alone = _kind(shares, spot, native if sampled else NO_CODE, gaps, context.thresholds)
-    of_host = spot.cause in (HOST_CODE, FALLBACK) and len(own) > 0
-    python, told = python_in(context.gaps, own) if of_host else (NO_CODE, 0.0)
-    code, known = (python, told) if python.count else (native, known)
-    calls = _calls(context, shares, slices, ns)
-    path, inside = _place(context, shares, spot)
-    # What a worker computes is in samples alone: calls are those in which others wait for it.
-    naming = {} if kind.id == WORKER_COMPUTES else _calls(context, shares, own, ns[mine]) if loads else calls
-    rows = context.gaps.slices
-    return _Facts(
-        call_of=dict(zip(rows.texts, rows.calls, strict=True)) | {name: name for name in context.waits.names},
-        spot=spot,
-        gaps=gaps,
-        slices=slices,
-        kind=kind,
-        alone=alone,
-        path=path,
-        labels=_by_words(context.attribution.label[slices], context.attribution.labels, ns),
-        calls=calls,
-        naming=naming,
-        code=code,
-        codes=[each for each in (python, native) if each.count],
-        sampled=known,
-        root=_root(device, context, gaps),
-        waits=group_totals(shares.wait[~explained], shares.made[~explained]),
-        placed=_leading(shares.path, shares.lost + shares.made)[1] >= ALMOST_ALL,
-        inside=inside,
-        whole=inside >= ALMOST_ALL * spot.counted_ns,
-    )
-
-
-def _place(context: FindingContext, shares: Shares, spot: Hotspot) -> tuple[list[str], int]:
-    """The NVTX path that most of the hotspot's time is inside, and its counted time there.
-
-    ```
-    path of the gaps     compile › nvrtc                 time      [= compile ===================)
-    place                compile: more than half of it             [= nvrtc =)
-    ```
-    """
-    path, total = path_of(shares, spot, context.paths), spot.counted_ns
-    inside = _inside(context, shares, path, spot.bottleneck)
-    while path and total and not _is_most(context, shares, spot, path, inside):
-        path = path[:-1]
-        inside = _inside(context, shares, path, spot.bottleneck)
-    return path, inside
-
-
-def _is_most(context: FindingContext, shares: Shares, spot: Hotspot, path: list[str], inside: int) -> bool:
-    """Whether `inside` is more than half of the counted time, and the path holds more than half of all its time in the
-    ledger. Of that a part may be charged to a wait before it: the rest is then the end of what the host did."""
-    if 2 * inside <= spot.counted_ns or spot.mostly_made or spot.lost_ns <= spot.counted_ns:
-        return 2 * inside > spot.counted_ns
-    time = host_time(context.gaps, context.time, context.judged, shares.slice[shares.slice >= 0], None)
-    return 2 * intersect(time, context.ranges.inside(path)).total() > spot.lost_ns
-
-
-def _inside(context: FindingContext, shares: Shares, path: list[str], bottleneck: str) -> int:
-    """The counted time of these rows inside the ranges of `path`; what a wait caused is where the wait is."""
-    if not path:
-        return int(shares.counted[shares.slice < 0].sum())
-    slices = shares.slice[(shares.slice >= 0) & (shares.counted > 0)]
-    time = host_time(context.gaps, context.time, context.judged, slices, bottleneck)
-    inside = intersect(time, context.ranges.inside(path)).total()
-    there = np.array([each[: len(path)] == path for each in context.paths], dtype=np.bool_)[shares.path]
-    return inside + int(shares.counted[(shares.slice < 0) & there].sum())
-
-
-def _as_the_worker_did(context: FindingContext, shares: Shares, slices: IntArray) -> BoolArray:
-    """The slices in which the loading worker did what it does longest over whole batches."""
-    leading, _ = _leading(shares.kind, shares.lost + shares.made)
-    kinds = np.array([variant_of(INPUT_WAIT, each) for each in (*context.attribution.labels, None)])
-    mine: BoolArray = kinds[context.attribution.label[slices]] == leading
-    return mine
-
-
-def _leading(code: IntArray, ns: IntArray) -> tuple[int, float]:
-    """The code with most time, and its share."""
-    groups = group_totals(code, ns)
-    return int(groups.code[0]), int(groups.total[0]) / max(int(groups.total.sum()), 1)
-
-
-def _kind(
-    shares: Shares, spot: Hotspot, code: SampledCode, gaps: SpotGaps, thresholds: FindingThresholds
-) -> tuple[Variant, bool]:
-    """The kind with most of the hotspot's time, and whether that is almost all of it."""
-    kinds = CAUSES[spot.cause].variants
-    leading, share = _leading(shares.kind, shares.lost + shares.made)
-    kind = kinds[leading]
-    hints = (
-        (Hint.IN_COLLECTOR, Origin.COLLECTOR, thresholds.collector),
-        (Hint.IN_INTERPRETER, Origin.INTERPRETER, thresholds.interpreter),
-    )
-    symbols = code.functions if kind is kinds[-1] else {}
-    if code.recorded and symbols and gaps.between_operators:
-        return next(each for each in kinds if each.hint == Hint.IN_OPERATORS), True
-    for hint, origin, least in hints if symbols else ():
-        inside = sum(count for symbol, count in symbols.items() if interpreter_part(symbol) is origin)
-        if inside >= least * sum(symbols.values()):
-            return next(each for each in kinds if each.hint == hint), True
-    return kind, share >= ALMOST_ALL
-
-
-def _by_words(code: IntArray, words: list[Word], ns: IntArray) -> dict[Word, tuple[int, int]]:
-    """Pieces without a word are left out."""
-    known = code >= 0
-    groups = group_totals(code[known], ns[known])
-    columns = (groups.code.tolist(), groups.total.tolist(), groups.count.tolist())
-    return {words[each]: (total, count) for each, total, count in zip(*columns, strict=True)}
-
-
-def _calls(context: FindingContext, shares: Shares, slices: IntArray, ns: IntArray) -> Times:
-    """The calls of the hotspot; if it has no exclusive time, the calls that caused idle time."""
-    rows, waits = context.gaps.slices, context.waits
-    found = _by_words(rows.rows.text[slices], rows.texts, ns)
-    made = shares.wait >= 0
-    return found or _by_words(waits.name[shares.wait[made]], waits.names, shares.made[made])
-
-
-def _root(device: DeviceReport, context: FindingContext, gaps: SpotGaps) -> Root | None:
-    """The thread that ended the wait in the hotspot's largest gap, if the report describes that gap."""
-    start = int(context.gaps.frame.gaps.start[gaps.longest])
-    return next((gap.root for gap in device.gaps if gap.start_ns == start), None)
+def _id(spot: Hotspot, facts: SpotFacts) -> str:
+    """An id that is the same in every trace of the program and on every device: by cause, bottleneck, variant and
+    place."""
+    bottleneck = "" if spot.bottleneck == CAUSES[spot.cause].bottleneck else f"-{spot.bottleneck}"
+    if spot.rest:
+        return f"f-{spot.cause}{bottleneck}-rest"
+    if spot.kind is None:
+        return f"f-{spot.cause}{bottleneck}"
+    text = "\x1f".join((facts.kind.id, *facts.path))
+    place = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    return f"f-{spot.cause}{bottleneck}-{place}"
 
 
 def _builds(spot: Hotspot) -> bool:
@@ -356,7 +151,7 @@ def _unseen(context: FindingContext, spot: Hotspot) -> bool:
 
 
 def _recapture(context: FindingContext) -> tuple[list[Sentence], str]:
-    """What to capture that this trace lacks, and its short form; ranges where it lacks nothing."""
+    """What to capture that this trace lacks, and its short form; ranges if it lacks nothing."""
     host = context.sightings.evidence.host
     scheduled = len(host.scheduling.on_cpu) + len(host.scheduling.out)
     known = {OS_RUNTIME: host.os_traced.any(), SCHEDULING: scheduled, CPU_SAMPLES: len(host.samples.position)}
@@ -374,7 +169,7 @@ def _option(kind: str) -> str:
     return (KINDS[kind].recapture or "").removesuffix("=process-tree")
 
 
-def _in_graphs(context: FindingContext, facts: _Facts) -> bool:
+def _in_graphs(context: FindingContext, facts: SpotFacts) -> bool:
     """Whether most of this is dispatch between kernels of CUDA graphs."""
     if facts.spot.cause != DISPATCH.id:
         return False
@@ -383,8 +178,8 @@ def _in_graphs(context: FindingContext, facts: _Facts) -> bool:
     return 2 * int(facts.gaps.ns[inside].sum()) > int(facts.gaps.ns.sum())
 
 
-def _title(context: FindingContext, facts: _Facts, elsewhere: bool) -> Sentence:
-    """The cause, and its kind and place where almost all of it is of one; `elsewhere`: on another thread."""
+def _title(context: FindingContext, facts: SpotFacts, elsewhere: bool) -> Sentence:
+    """The cause, and its kind and place if almost all of it is of one; `elsewhere`: on another thread."""
     spot = facts.spot
     title: Sentence = CAUSES[spot.cause].title
     if _builds(spot):
@@ -402,14 +197,14 @@ def _title(context: FindingContext, facts: _Facts, elsewhere: bool) -> Sentence:
     return say("{}, {}", title, where) if place else title
 
 
-def _only_call(facts: _Facts) -> Sentence:
+def _only_call(facts: SpotFacts) -> Sentence:
     """The call that almost all of the hotspot's time is in; empty if there is none."""
     total = sum(ns for ns, _ in facts.calls.values())
     only = (text for text, (ns, _) in facts.calls.items() if ns >= ALMOST_ALL * total)
     return next((text for text in only if facts.call_of.get(text) == text), "")
 
 
-def _finding_kind(context: FindingContext, facts: _Facts) -> FindingKind | UnsetType:
+def _finding_kind(context: FindingContext, facts: SpotFacts) -> FindingKind | UnsetType:
     if _builds(facts.spot):
         return UNSET
     if _unseen(context, facts.spot):
@@ -417,7 +212,7 @@ def _finding_kind(context: FindingContext, facts: _Facts) -> FindingKind | Unset
     return "operators" if facts.kind.hint == Hint.IN_OPERATORS else UNSET
 
 
-def _variant(facts: _Facts) -> str:
+def _variant(facts: SpotFacts) -> str:
     """The id of the kind that a hotspot is limited to; of waits for input also that of almost all of it, which says
     what to fix."""
     spot = facts.spot
@@ -427,7 +222,7 @@ def _variant(facts: _Facts) -> str:
     return facts.kind.id if told else ""
 
 
-def _confidence(device: DeviceReport, context: FindingContext, facts: _Facts) -> float:
+def _confidence(device: DeviceReport, context: FindingContext, facts: SpotFacts) -> float:
     """Coverage is about the host: what the device did is known, what was not recorded is not. Time that only counts for
     the cause because wake-ups were followed is as sure as they are."""
     rule, slices = CAUSES[facts.spot.cause], facts.slices
@@ -435,90 +230,20 @@ def _confidence(device: DeviceReport, context: FindingContext, facts: _Facts) ->
         return RANGE_SAYS if _builds(facts.spot) else 0.0
     known = 1.0 if rule.accepted or device.coverage is None else device.coverage
     known = min(known, DOUBTFUL) if facts.kind.doubtful else known
-    share = _followed(context, slices)
+    share = followed_share(context, slices)
     # A chain without hops is as sure as can be: of a wait that led nowhere, which is not what was followed here.
     sure = facts.root.confidence if facts.root is not None and facts.root.hops else UNNAMED_ROOT
     return round(known * (1 - share + share * sure), 4)
 
 
-def _followed(context: FindingContext, slices: IntArray) -> float:
-    """The share of their time that was followed from a wait to another thread."""
-    ns = context.gaps.slices.lengths(slices)
-    moved = context.attribution.cause[slices] != context.attribution.own[slices]
-    return int(ns[moved].sum()) / max(int(ns.sum()), 1)
-
-
-def _function(facts: _Facts) -> Sentence | None:
-    """The function with most of the time, on whichever thread: of calls, else of CPU samples."""
-    functions = [facts.call_of[text] for text in facts.naming if facts.call_of.get(text)]
-    return next(
-        iter(
-            [
-                *functions,
-                *(typed.symbol(name) for name in facts.code.functions if len(name.split()) == 1),
-            ]
-        ),
-        None,
-    )
-
-
-def _named(
-    context: FindingContext, facts: _Facts, shares: Shares, call: Sentence | None, *, elsewhere: bool
-) -> list[tuple[Named, int]]:
-    """The counted time of the function at the place, of the function, and of the place. That of a function in CPU
-    samples is what these stand for; at a place it is the least that it can be."""
-    counted = shares.counted
-    total = int(counted.sum())
-    bottleneck = facts.spot.bottleneck
-    path = [] if CAUSES[facts.spot.cause].overlapped else facts.path  # one fix for all places
-    mine = _of_call(context, shares, call or "")
-    at_place = facts.inside if path else 0
-    both = at_place if mine.all() else _inside(context, shares.take(mine), path, bottleneck) if path else 0
-    in_call, caller = int(counted[mine].sum()), ""
-    if not in_call and facts.code.count:
-        sampled = next((name for name in facts.code.functions if typed.symbol(name) == call), "")
-        in_call = int(total * facts.sampled * facts.code.functions.get(sampled, 0) / facts.code.count)
-        both = max(in_call + at_place - total, 0)
-        caller = facts.code.callers.get(sampled, "")
-    place = typed.nvtx(path[-1]) if path else NO_WORDS
-    where = say("{} in {}", ", awaited" if elsewhere else "", place)
-    thread = " on another thread" if elsewhere else ""
-    of_library = say(" (called by {})", typed.symbol(normal_kernel(caller))) if caller else NO_WORDS
-    function = say("{}{}{}", call, of_library, thread) if call else NO_WORDS
-    what: list[tuple[Sentence, Sentence, int]] = (
-        [(say("{}{}", function, where), function, both), (function, "", in_call)] if call else []
-    )
-    if path:
-        work = f"the work{thread}"
-        what.append((work + where, work, at_place) if elsewhere else ("in " + place, "", at_place))
-    return [
-        (Named(text=text, short=short if elsewhere else "", share=0), ns)
-        for text, short, ns in (what if path else what[1:])
-    ]
-
-
-def _of_call(context: FindingContext, shares: Shares, call: Sentence) -> BoolArray:
-    """True for the rows of a function, on whatever thread."""
-    found = np.zeros(len(shares), dtype=np.bool_)
-    columns = (
-        (shares.slice, context.gaps.slices.rows.text, context.gaps.slices.calls),
-        (shares.wait, context.waits.name, context.waits.names),
-    )
-    for row, code, words in columns if call else ():
-        known = np.flatnonzero(row >= 0)
-        same = np.array([each == call for each in (*words, "")], dtype=np.bool_)
-        found[known] = same[code[row[known]]]
-    return found
-
-
-def _worker(facts: _Facts, call: Sentence | None) -> Sentence:
-    """`the worker reads (pread64)`; empty where workers do several things."""
+def _worker(facts: SpotFacts, call: Sentence | None) -> Sentence:
+    """`the worker reads (pread64)`; empty if workers do several things."""
     if not facts.alone or not facts.kind.title:
         return ""
     return say("{} ({})", facts.kind.title, call) if call else facts.kind.title
 
 
-def _measured(facts: _Facts, *, sampled: bool) -> list[Evidence]:
+def _measured(facts: SpotFacts, *, sampled: bool) -> list[Evidence]:
     """Labels, the calls with most of the time, the longest gap, and idle time behind waits; of host code in a trace
     with CPU samples (`sampled`) also how many of them are in it."""
     calls = [each for each in list(facts.calls.items())[:MOST_EVIDENCE] if facts.call_of.get(each[0]) == each[0]]
@@ -535,7 +260,7 @@ def _measured(facts: _Facts, *, sampled: bool) -> list[Evidence]:
     ]
 
 
-def _evidence(context: FindingContext, facts: _Facts, measured: list[Evidence]) -> list[Sentence]:
+def _evidence(context: FindingContext, facts: SpotFacts, measured: list[Evidence]) -> list[Sentence]:
     """What was measured in words, and what CPU samples were in."""
     start = format_moment(int(context.gaps.frame.gaps.start[facts.gaps.longest]))
     done = context.batches.words(facts.slices) if facts.spot.cause == INPUT_WAIT else ""
@@ -573,7 +298,7 @@ def advice_and_fix(kind: Variant, cause: Cause, frameworks: Iterable[str]) -> tu
     return list(advice.sentences(frameworks)[:MOST_ADVICE]), fix or kind.fix
 
 
-def _naming(facts: _Facts, call: Sentence | None) -> list[Sentence]:
+def _naming(facts: SpotFacts, call: Sentence | None) -> list[Sentence]:
     """Advice for host code that CPU samples name only as main: add NVTX ranges, as a profile exists already."""
     known = facts.path or facts.advised or not names_nothing(call)
     if facts.spot.cause != HOST_CODE or not (facts.code.count and call) or known:
@@ -581,7 +306,7 @@ def _naming(facts: _Facts, call: Sentence | None) -> list[Sentence]:
     return [say("First find out what it does: most CPU samples are in {}, so add NVTX ranges. {}", call, THEN)]
 
 
-def _with_row(context: FindingContext, facts: _Facts, advice: list[Sentence]) -> list[Sentence]:
+def _with_row(context: FindingContext, facts: SpotFacts, advice: list[Sentence]) -> list[Sentence]:
     """Advice for waits that others follow in a row: each alone would leave the wait to the next one."""
     waits = context.waits
     if not len(facts.waits.code):
@@ -598,42 +323,83 @@ def _with_row(context: FindingContext, facts: _Facts, advice: list[Sentence]) ->
     return [same, *advice[1:]]
 
 
-def _chain(context: FindingContext, facts: _Facts, fix: str) -> list[Sentence]:
+def _chain(context: FindingContext, facts: SpotFacts, fix: str) -> list[Sentence]:
     """Root, effect, where it shows, fix."""
     cause, gaps = facts.spot.cause, facts.gaps
     call = next(iter(facts.calls), None)
-    opening = chains.opening(
+    opening = opening_step(
         cause,
         call=call,
         label=_label(facts, call),
-        thread=chains.thread_words(*gaps.threads(context.gaps)),
+        thread=thread_words(*gaps.threads(context.gaps)),
         code=joined(", ", map(typed.symbol, map(normal_kernel, list(facts.code.functions)[:MOST_SYMBOLS]))),
     )
-    effect = chains.effect(
-        cause,
-        total_ns=int(gaps.ns.sum()),
-        longest_ns=int(gaps.ns.max()),
-        median_ns=gaps.median_ns,
-        count=len(gaps.gap),
-        made=facts.spot.mostly_made,
-    )
+    effect = effect_step(cause, gaps, made=facts.spot.mostly_made)
     if _builds(facts.spot) and cause == FALLBACK:
-        opening = say("{} is in a range that compiles", chains.thread_words(*gaps.threads(context.gaps)))
+        opening = say("{} is in a range that compiles", thread_words(*gaps.threads(context.gaps)))
     following = context.keys.next_names[int(context.keys.following[gaps.typical(context.keys)])]
-    roots = chains.from_root(facts.root, cause)
-    return [*(roots or [opening]), effect, chains.shown(following, facts.path), fix]
+    inside = say(" in {}", joined(" › ", map(typed.nvtx, facts.path))) if facts.path else ""
+    # Wake-ups were followed to the root, if they led to this cause.
+    roots = facts.root.chain[::-1] if facts.root is not None and facts.root.cause in ("", cause) else []
+    return [*(roots or [opening]), effect, say("idle before {}{}", typed.kernel(following), inside), fix]
 
 
-def _label(facts: _Facts, call: Sentence | None) -> EvidenceLabel | None:
-    """The label of most of the hotspot's time, next to a call; what is no call says as much itself."""
+def _label(facts: SpotFacts, call: Sentence | None) -> EvidenceLabel | None:
+    """The label of most of the hotspot's time, next to a call; what is not a call says as much itself."""
     label, (ns, _) = next(iter(facts.labels.items()), (None, (0, 0)))
     return label if 2 * ns > facts.spot.lost_ns and (call is None or facts.call_of.get(call)) else None
 
 
-def _rows(context: FindingContext, facts: _Facts) -> list[EvidenceRow]:
+def _rows(context: FindingContext, facts: SpotFacts) -> list[EvidenceRow]:
     """The rows behind the longest slices, or the calls that made most idle time."""
     most = context.thresholds.rows
     if not facts.spot.mostly_made:
         return context.sightings.rows(facts.slices, most)
     begun, made = context.waits.spans.start[facts.waits.code[:most]], facts.waits.total[:most]
     return [context.sightings.call_from(at, ns) for at, ns in zip(begun.tolist(), made.tolist(), strict=True)]
+
+
+# The steps of a causal chain in words: root, effect, where it shows.
+
+
+_ON_THREAD = "{call}{label} on {thread}"
+_ON_DEVICE = "{title}{label}"
+
+
+def thread_words(thread: Thread | None, others: int) -> Sentence:
+    """The thread with most of it, and how many more there are: `thread 4242 'python' and 2 more`."""
+    if thread is None:
+        return "an unknown thread"
+    name = say(" '{}'", typed.thread(thread.name)) if thread.name else ""
+    return say("thread {}{}", thread.tid, name) + (f" and {others} more" if others else "")
+
+
+def opening_step(
+    cause: str, *, call: Sentence | None, label: EvidenceLabel | None, thread: Sentence, code: Sentence
+) -> Sentence:
+    """The first step of a chain; `code` names the functions in CPU samples."""
+    rule = CAUSES[cause]
+    pattern = rule.opening or (_ON_THREAD if rule.side in ("host", "root") else _ON_DEVICE)
+    return say(
+        pattern,
+        call=call or uncapitalized(rule.title),
+        label=f" ({label.words})" if label else "",
+        thread=thread,
+        title=uncapitalized(rule.title),
+        code=say(": {}", code) if code else "",
+    )
+
+
+def effect_step(cause: str, gaps: SpotGaps, *, made: bool) -> str:
+    """The effect on the device."""
+    total_ns, longest_ns, median_ns, count = int(gaps.ns.sum()), int(gaps.ns.max()), gaps.median_ns, len(gaps.gap)
+    times = f"{format_ns(median_ns)} at a time, {format_count(count)} times"
+    if 2 * median_ns * count < total_ns:
+        times = f"{format_ns(total_ns)} in {format_count(count)} gaps, {format_ns(longest_ns)} in the longest"
+    if 2 * longest_ns >= total_ns:
+        rest = f", and {format_ns(total_ns - longest_ns)} in {format_count(count - 1)} more" if count > 1 else ""
+        times = f"{format_ns(longest_ns)} in one gap{rest}"
+    if made:
+        return f"the queue is empty when the call returns, and stays empty for {times}"
+    late = CAUSES[cause].side in ("host", "call", "root")
+    return f"the queue is empty for {times}" if late else f"the device waits {times}"

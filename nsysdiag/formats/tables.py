@@ -17,7 +17,7 @@ from nsysdiag.document.columns import Cell, RecordColumn, RecordTable, columns, 
 from nsysdiag.document.names import call_site_label, host_code_label, visible, whole
 from nsysdiag.document.view import Causes, by_length, by_time, ledger_rows, slices_by_time
 from nsysdiag.document.words import path_label
-from nsysdiag.findings.words import FACTS, JUDGED
+from nsysdiag.findings.show import FACTS, JUDGED
 from nsysdiag.formats import RenderOptions
 from nsysdiag.host import show as host
 from nsysdiag.iterations.facts import Iteration, ServingPhase

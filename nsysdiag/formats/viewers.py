@@ -25,7 +25,7 @@ from nsysdiag.document.names import call_site_label, clip, visible, whole
 from nsysdiag.document.packed import LANES, unpack_lanes
 from nsysdiag.document.view import Causes, as_read, by_rank, slices_by_time, window_parts
 from nsysdiag.document.words import path_label, thread_label, window_sentence
-from nsysdiag.findings.words import told
+from nsysdiag.findings.show import told
 from nsysdiag.formats import RenderOptions
 from nsysdiag.ranges.show import IDLE, SAMPLES, WAITS, rows_of
 from nsysdiag.record import value_in

@@ -334,15 +334,6 @@ def _most(levels: IntArray, whole: int) -> int:
     return int(reached[-1]) if len(reached) else 0
 
 
-class HostOverTime(Struct, frozen=True):
-    """The scene in windows of time, between `edges`: by how much each synchronization was `late`, in ns, and the rows
-    that are shown."""
-
-    late: IntArray
-    edges: IntArray
-    windows: list[HostWindow]
-
-
 def scene_of(
     host_trace: HostTrace, host: HostActivity, devices: list[DeviceTimeline], windows: list[AnalysisWindow]
 ) -> HostScene | None:
@@ -358,16 +349,10 @@ def scene_of(
         return None
 
 
-def over_time(scene: HostScene, states: ThreadStates, working: list[Working]) -> HostOverTime:
-    """What threads did, window by window."""
-    edges = window_edges(scene.low, scene.high)
-    late = latencies(scene)
-    return HostOverTime(late, edges, host_windows(scene, states if states.scheduled else None, working, late, edges))
-
-
-def host_report(scene: HostScene, states: ThreadStates, over_time: HostOverTime) -> HostReport:
+def host_report(scene: HostScene, states: ThreadStates, working: list[Working]) -> HostReport:
     """All that is reported of the host's threads and CPUs."""
-    windows = over_time.windows
+    edges, late = window_edges(scene.low, scene.high), latencies(scene)
+    windows = host_windows(scene, states if states.scheduled else None, working, late, edges)
     threads = thread_rows(scene, states)
     contended = contention(scene, states) if states.scheduled else None
     return HostReport(
@@ -379,6 +364,6 @@ def host_report(scene: HostScene, states: ThreadStates, over_time: HostOverTime)
         contention=contended,
         windows=windows,
         change_points=change_points(windows),
-        sync_latency=sync_latency(scene, over_time.late, windows, over_time.edges),
+        sync_latency=sync_latency(scene, late, windows, edges),
         shortage=evidence(threads, contended, scene.span),
     )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
 from nsysdiag.arrays.groups import sorted_pairs
 from nsysdiag.arrays.intervals import (
+    BoolArray,
     FloatArray,
     IntArray,
     Intervals,
@@ -49,6 +52,9 @@ def window_of_time(edges: IntArray, times: IntArray) -> IntArray:
     return nearest_before(edges[:-1], times)
 
 
+SHARES = ("busy_share", "off_cpu_share", "preempted_share", "crowded_share")
+
+
 def host_windows(
     scene: HostScene, states: ThreadStates | None, working: list[Working], late: IntArray, edges: IntArray
 ) -> list[HostWindow]:
@@ -61,13 +67,19 @@ def host_windows(
     sync = _sync_columns(calls, scene.sync.spans.end - scene.sync.spans.start, count)
     mine = scene.launching[scene.sync.lane]
     lateness = _sync_columns(calls[mine], late[mine], count)
-    launches = sum((_counted(edges, times) for times in _launch_times(scene)), np.zeros(count, dtype=np.int64))
-    kernels = sum((_counted(edges, times) for times in _kernel_times(scene)), np.zeros(count, dtype=np.int64))
-    busy = _busy(working, spans)
+    launches, kernels = (
+        sum((_counted(edges, times) for times in every), np.zeros(count, dtype=np.int64)) / seconds
+        for every in (_launch_times(scene), _kernel_times(scene))
+    )
+    shares = {"busy_share": _busy(working, spans)}
+    if states is not None:
+        chosen: dict[str, slice | BoolArray] = {
+            "off_cpu_share": slice(None),
+            "preempted_share": states.preempted,
+            "crowded_share": states.crowded,
+        }
+        shares |= {name: _shares(scene, states, states.away.take(rows), spans) for name, rows in chosen.items()}
     switches = None if states is None else _counted(edges, states.left)
-    away = None if states is None else _shares(scene, states, states.away, spans)
-    lost = None if states is None else _shares(scene, states, states.away.take(states.preempted), spans)
-    crowded = None if states is None else _shares(scene, states, states.away.take(states.crowded), spans)
     return [
         HostWindow(
             start_ns=int(edges[at]),
@@ -77,12 +89,9 @@ def host_windows(
             sync_p50_ns=int(sync.p50[at]) if sync.count[at] else None,
             sync_p99_ns=int(sync.p99[at]) if sync.count[at] else None,
             sync_total_ns=int(sync.total[at]),
-            launches_per_second=round(float(launches[at] / seconds[at]), 3),
-            kernels_per_second=round(float(kernels[at] / seconds[at]), 3),
-            busy_share=_share(busy, at),
-            off_cpu_share=_share(away, at),
-            preempted_share=_share(lost, at),
-            crowded_share=_share(crowded, at),
+            launches_per_second=round(float(launches[at]), 3),
+            kernels_per_second=round(float(kernels[at]), 3),
+            **{name: _share(shares.get(name), at) for name in SHARES},
             sync_late_p50_ns=int(lateness.p50[at]) if lateness.count[at] else None,
         )
         for at in range(count)
@@ -176,14 +185,6 @@ CROWDED = 0.05
 PARTS = 4
 
 
-class LatencySides(Struct, frozen=True):
-    """Windows to compare, and by which of their columns they were chosen."""
-
-    quiet: IntArray
-    busy: IntArray
-    by: str
-
-
 def sync_latency(scene: HostScene, late: IntArray, windows: list[HostWindow], edges: IntArray) -> SyncLatency | None:
     """None without synchronizations on threads that launch work; `late` is by how much each outlasted its work."""
     mine = scene.launching[scene.sync.lane]
@@ -191,17 +192,17 @@ def sync_latency(scene: HostScene, late: IntArray, windows: list[HostWindow], ed
         return None
     latency, window = late[mine], window_of_time(edges, scene.sync.spans.start[mine])
     sides = _sides(windows)
-    quiet = _part(windows, sides.quiet, window, latency) if sides else None
-    busy = _part(windows, sides.busy, window, latency) if sides else None
+    by, *parts = sides or (None, None, None)
+    quiet, busy = (None if each is None else _part(windows, each, window, latency) for each in parts)
     return SyncLatency(
         calls=len(latency),
         p50_ns=_percentile(latency, 50),
         p99_ns=_percentile(latency, 99),
         quiet=quiet,
         busy=busy,
-        p50_ratio=_latency_ratio(busy, quiet, "p50_ns"),
-        p99_ratio=_latency_ratio(busy, quiet, "p99_ns"),
-        by=sides.by if sides else None,
+        p50_ratio=_ratio_of(busy, quiet, "p50_ns"),
+        p99_ratio=_ratio_of(busy, quiet, "p99_ns"),
+        by=by,
     )
 
 
@@ -247,57 +248,50 @@ def _last_end(ends: IntArray, times: IntArray) -> IntArray:
     return np.where(at >= 0, np.append(ends, 0)[at], np.iinfo(np.int64).min // 2)
 
 
-def _sides(windows: list[HostWindow]) -> LatencySides | None:
-    """A quarter of the windows on each side, by how much others had the launching threads' CPUs; if that is about
-    constant, by context switches.
+def _sides(windows: list[HostWindow]) -> tuple[str, IntArray, IntArray] | None:
+    """A quarter of the windows on each side, quiet and busy, and by which column: by how much others had the launching
+    threads' CPUs; if that is about constant, by context switches.
 
     None if these do not differ either, or are unknown. Context switches come second, as a neighbour with long time
     slices makes them rarer.
     """
     if len(windows) < PARTS or any(window.switches is None for window in windows):
         return None
-    crowded = [window.crowded_share or 0.0 for window in windows]
+    crowded = np.array([window.crowded_share or 0.0 for window in windows])
     quiet, busy = _quarters(crowded)
-    least, most = (sum(crowded[at] for at in side) / len(side) for side in (quiet, busy))
-    if most - least >= CROWDED:
-        return LatencySides(quiet, busy, "crowded_share")
-    quiet, busy = _quarters([_rate([window]) for window in windows])
-    least, most = _rate(_of(windows, quiet)), _rate(_of(windows, busy))
-    return LatencySides(quiet, busy, "switches") if most >= max(FACTOR * least, LEAST_RATE) else None
+    if crowded[busy].mean() - crowded[quiet].mean() >= CROWDED:
+        return "crowded_share", quiet, busy
+    quiet, busy = _quarters(np.array([window.switches_per_second for window in windows]))
+    least, most = _rate(windows, quiet), _rate(windows, busy)
+    return ("switches", quiet, busy) if most >= max(FACTOR * least, LEAST_RATE) else None
 
 
-def _quarters(values: list[float]) -> tuple[IntArray, IntArray]:
+def _quarters(values: FloatArray) -> tuple[IntArray, IntArray]:
     """The windows with the least and with the most; of equal ones the earlier have less."""
-    order = np.argsort(np.array(values), kind="stable")
+    order = np.argsort(values, kind="stable")
     part = len(values) // PARTS
     return np.sort(order[:part]), np.sort(order[-part:])
 
 
-def _of(windows: list[HostWindow], side: IntArray) -> list[HostWindow]:
-    return [windows[at] for at in side.tolist()]
-
-
-def _mean(windows: list[HostWindow], field: str) -> float | None:
-    """The mean of a column over the windows that know it."""
-    values = [value for window in windows if (value := getattr(window, field)) is not None]
-    return sum(values) / len(values) if values else None
-
-
-def _rate(windows: list[HostWindow]) -> float:
-    """Switches a second."""
-    length = sum(window.end_ns - window.start_ns for window in windows)
-    return sum(window.switches or 0 for window in windows) * NS_PER["s"] / length
+def _rate(windows: list[HostWindow], side: IntArray) -> float:
+    """Switches a second in some of the windows."""
+    chosen: list[HostWindow] = [windows[at] for at in side.tolist()]
+    length = sum(window.end_ns - window.start_ns for window in chosen)
+    return sum(window.switches or 0 for window in chosen) * NS_PER["s"] / length
 
 
 def _part(windows: list[HostWindow], side: IntArray, window: IntArray, latency: IntArray) -> SyncPart:
-    chosen = _of(windows, side)
-    mine = latency[np.isin(window, side)]
-    lost, crowded = _mean(chosen, "preempted_share"), _mean(chosen, "crowded_share")
+    mine, chosen = latency[np.isin(window, side)], [windows[at] for at in side.tolist()]
+
+    def mean(values: Iterable[float | None]) -> float | None:
+        known = [each for each in values if each is not None]
+        return round(sum(known) / len(known), 6) if known else None
+
     return SyncPart(
         windows=len(chosen),
-        switches_per_second=round(_rate(chosen), 3),
-        preempted_share=None if lost is None else round(lost, 6),
-        crowded_share=None if crowded is None else round(crowded, 6),
+        switches_per_second=round(_rate(windows, side), 3),
+        preempted_share=mean(each.preempted_share for each in chosen),
+        crowded_share=mean(each.crowded_share for each in chosen),
         calls=len(mine),
         p50_ns=_percentile(mine, 50) if len(mine) >= FEWEST_SYNCS else None,
         p99_ns=_percentile(mine, 99) if len(mine) >= FEWEST_SYNCS else None,
@@ -309,6 +303,6 @@ def _percentile(values: IntArray, rank: int) -> int:
     return int(np.sort(values)[-(-len(values) * rank // 100) - 1])
 
 
-def _latency_ratio(busy: SyncPart | None, quiet: SyncPart | None, field: str) -> float | None:
+def _ratio_of(busy: SyncPart | None, quiet: SyncPart | None, field: str) -> float | None:
     part, whole = getattr(busy, field, None), getattr(quiet, field, None)
     return round(part / whole, 3) if part is not None and whole else None

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, contains, union
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, contains, union
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import Rows, distinct
-from nsysdiag.iterations.happened import Replays
-from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, median_of, pauses, spread_of
+from nsysdiag.iterations.happened import Happened
+from nsysdiag.iterations.loop import FEWEST, Called, Inner, Loop, loop_of, median_of, pauses, spread_of
+from nsysdiag.iterations.outer import OuterLoop, around
 
 LEAST_SHARE = 0.05
 """Of the device's span: a shorter loop says nothing about the program."""
@@ -34,6 +33,8 @@ MOST_LOOKS = 4
 """Shorter periods that are looked at for each loop."""
 LEAST_INNER, MOST_INNER = 0.25, 1.1
 """Of the time of a loop, and of one repeat: what a shorter period in it fills at least and at most."""
+ENDS = 2
+"""Repeats that may be missing at the ends of a loop, so that another one that is the same has more or fewer."""
 MOST_LOOPS, MOST_WARM_UP, ALIKE_WARM_UP = 8, 10, 0.1
 """Repeats before the regular ones are a warm-up where they have about as many operations."""
 
@@ -48,17 +49,17 @@ class _AnchorWork(Struct, frozen=True):
     end: int
 
     @classmethod
-    def of(cls, device: DeviceTimeline, replays: Replays, end: int) -> _AnchorWork:
-        operations = device.operations
+    def of(cls, happened: Happened) -> _AnchorWork:
+        device, operations = happened.device, happened.device.operations
         category = operations.category
         anchors = (category == Category.KERNEL) | (category == Category.GRAPH)
-        name, others = replays.called(np.where(category == Category.GRAPH, -2, operations.name))
+        name, others = happened.replays.called(np.where(category == Category.GRAPH, -2, operations.name))
         anchors[others] = False
         chosen = np.flatnonzero(device.running & anchors)
         names, code = distinct(name[chosen])
         order = np.argsort(code, kind="stable")  # the operations of a device are in order of time
         order = order[_once_a_launch(code, device, chosen)[order]]
-        return cls(operations.start[chosen][order], order, code[order], names, end)
+        return cls(operations.start[chosen][order], order, code[order], names, happened.last)
 
 
 def _once_a_launch(code: IntArray, device: DeviceTimeline, rows: IntArray) -> BoolArray:
@@ -72,90 +73,37 @@ def _once_a_launch(code: IntArray, device: DeviceTimeline, rows: IntArray) -> Bo
     return result
 
 
-class _Candidates(Struct, frozen=True):
-    """Stretches with the time that each spans, one usual distance after its last start included."""
-
-    rows: RegularStretches
-    begin: IntArray
-    end: IntArray
-
-    @classmethod
-    def of(cls, work: _AnchorWork, rows: RegularStretches) -> _Candidates:
-        begin = work.start[rows.first]
-        return cls(rows, begin, work.start[rows.first + rows.count - 1] + rows.median)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @property
-    def irregular(self) -> FloatArray:
-        """The share of the span by which distances deviate from the usual one."""
-        result: FloatArray = self.rows.deviation / np.maximum(self.end - self.begin, 1)
-        return result
-
-    def take(self, mask: BoolArray | IntArray) -> _Candidates:
-        return _Candidates(self.rows.take(mask), self.begin[mask], self.end[mask])
-
-    def shared(self, at: int) -> IntArray:
-        """The time that each has in common with one of them."""
-        begin = np.maximum(self.begin, self.begin[at])
-        result: IntArray = np.maximum(np.minimum(self.end, self.end[at]) - begin, 0)
-        return result
-
-    def same_time(self, at: int) -> BoolArray:
-        """Those over about the same time as one of them."""
-        longer = np.maximum(self.end - self.begin, self.end[at] - self.begin[at])
-        result: BoolArray = self.shared(at) >= SAME_TIME * longer
-        return result
-
-
-class Closing(Struct, frozen=True):
-    """Whether repeats are `steps`, though something comes only at every n-th of them, and whether the trace shows
-    it."""
-
-    steps: bool
-    certain: bool
-
-
-Closes = Callable[[IntArray, int], Closing | None]
-"""That of the repeats with these starts, in which something may come so many times at a regular distance; None where
-nothing does."""
-
-
-def anchored_loops(
-    device: DeviceTimeline, replays: Replays, whole: Intervals, known: list[Loop], fewest: int, closes: Closes
-) -> list[Loop]:
+def anchored_loops(happened: Happened, known: list[Loop]) -> list[Loop]:
     """The loops outside those that are `known`, each by the operation that shows best where it closes.
 
     ```
     stream  |A|b|b|b|c|....|A|b|b|b|c|....|A|b|b|b|c|      A or c: once a step; b: three times, then a long way
     ```
     """
-    work = _AnchorWork.of(device, replays, int(whole.end[-1]))
-    if len(work.start) < fewest:
+    work = _AnchorWork.of(happened)
+    if len(work.start) < FEWEST:
         return []
-    pool = _Candidates.of(work, stretches(work.start, work.code, fewest, LEAST_SHARE * whole.total()))
+    pool = stretches(work.start, work.code, FEWEST, LEAST_SHARE * happened.whole.total())
     every = pool.take(_steadily(work, pool))
     free = ~_known(work, every, known)
     found: list[Loop] = []
     while free.any() and len(found) < MOST_LOOPS:
-        pick, certain = _pick(work, every, np.flatnonzero(free), closes)
+        pick, certain = _pick(work, every, np.flatnonzero(free), happened)
         loop = _loop(work, every, pick)
         found.append(replace(loop, certain=certain or loop.inner is None))
         free &= 2 * every.shared(pick) < every.end - every.begin
     return found
 
 
-def _known(work: _AnchorWork, pool: _Candidates, loops: list[Loop]) -> BoolArray:
+def _known(work: _AnchorWork, pool: RegularStretches, loops: list[Loop]) -> BoolArray:
     """Those that begin in known loops at least every second time."""
     inside = contains(union(*(loop.spans for loop in loops)), work.start) if loops else np.zeros(len(work.start))
     before = np.append(0, np.cumsum(inside))
-    times = before[pool.rows.first + pool.rows.count] - before[pool.rows.first]
-    result: BoolArray = 2 * times >= pool.rows.count
+    result: BoolArray = 2 * (before[pool.first + pool.count] - before[pool.first]) >= pool.count
     return result
 
 
-def _steadily(work: _AnchorWork, pool: _Candidates) -> BoolArray:
+def _steadily(work: _AnchorWork, pool: RegularStretches) -> BoolArray:
     """Those whose distances vary little, apart from slow ones, and that are not in groups: if usual distances fill less
     than half of the time, the others hold the same work.
 
@@ -164,13 +112,12 @@ def _steadily(work: _AnchorWork, pool: _Candidates) -> BoolArray:
     B |b|b|b a.......|b|b|b a.......|b|b|b a.......|       three repeats of b, then something else
     ```
     """
-    rows = pool.rows
     result = np.zeros(len(pool), dtype=np.bool_)
     for at in range(len(pool)):
-        mine, median = slice(int(rows.first[at]), int(rows.first[at] + rows.count[at])), int(rows.median[at])
+        mine, median = pool.rows_of(at), int(pool.median[at])
         length = np.diff(work.start[mine])
         varies = spread_of(length, median) / max(median, 1)
-        fills = 2 * int(rows.explained[at]) >= pool.end[at] - pool.begin[at]
+        fills = 2 * int(pool.explained[at]) >= pool.end[at] - pool.begin[at]
         most = MOST_VARYING if len(length) >= MANY else MOST_VARYING_OF_FEW
         result[at] = varies <= most and (fills or _same_work(length > 2 * median, np.diff(work.row[mine])))
     return result
@@ -183,18 +130,18 @@ def _same_work(slow: BoolArray, operations: IntArray) -> bool:
     return abs(float(np.median(operations[slow])) - usual) <= ALIKE_WORK * usual
 
 
-def _pick(work: _AnchorWork, pool: _Candidates, free: IntArray, closes: Closes) -> tuple[int, bool]:
+def _pick(work: _AnchorWork, pool: RegularStretches, free: IntArray, happened: Happened) -> tuple[int, bool]:
     """Of those that explain most time, or about as much over the same time: the rarest that is about as regular as the
     best, as the others occur several times an iteration. A rarer one that only groups whole repeats is not used. Also
     whether the trace shows which of the levels is the step."""
-    lead = int(free[np.argmax(pool.rows.explained[free])])
-    rivals = free[pool.same_time(lead)[free] & (pool.rows.explained[free] >= AS_LONG * pool.rows.explained[lead])]
+    lead = int(free[np.argmax(pool.explained[free])])
+    rivals = free[pool.same_time(lead)[free] & (pool.explained[free] >= AS_LONG * pool.explained[lead])]
     irregular = pool.irregular[rivals]
     good = rivals[irregular <= max(float(irregular.min()) * MAX_JITTER_RATIO, MAX_JITTER_SHARE)]
-    names = work.names[pool.rows.name[good]]
-    pick = int(good[np.lexsort((names, pool.irregular[good], pool.rows.count[good]))[0]])
-    same = np.flatnonzero(pool.same_time(pick) & (pool.rows.count > pool.rows.count[pick]))
-    finer = same[np.argsort(pool.rows.count[same], kind="stable")]
+    names = work.names[pool.name[good]]
+    pick = int(good[np.lexsort((names, pool.irregular[good], pool.count[good]))[0]])
+    same = np.flatnonzero(pool.same_time(pick) & (pool.count > pool.count[pick]))
+    finer = same[np.argsort(pool.count[same], kind="stable")]
     looked: set[int] = set()
     certain = True
     for at in finer.tolist():
@@ -202,46 +149,28 @@ def _pick(work: _AnchorWork, pool: _Candidates, free: IntArray, closes: Closes) 
         regular = pool.irregular[at] <= MOST_INNER_DEVIATION
         if times and times not in looked and len(looked) < MOST_LOOKS:
             looked.add(times)
-            told = closes(_starts(work, pool, at), int(pool.rows.count[pick]))
+            told = _outer(work.start[pool.rows_of(at)], int(pool.count[pick]), happened)
             certain &= told is None or told.certain
-            if told.steps if told is not None else regular and _closes_in(work, pool, at, pick):
+            if not told.steps if told is not None else regular and _closes_in(work, pool, at, pick):
                 pick, looked, certain = at, set(), True
     return pick, certain
 
 
-def _starts(work: _AnchorWork, pool: _Candidates, at: int) -> IntArray:
-    first = int(pool.rows.first[at])
-    return work.start[first : first + int(pool.rows.count[at])]
+def _outer(starts: IntArray, times: int, happened: Happened) -> OuterLoop | None:
+    """The loop around the repeats with these starts, in which something comes about so many times at a regular
+    distance; None if nothing does."""
+    inner = loop_of(Called(), starts, np.zeros(len(starts) - 1, np.bool_), None, happened.last)
+    return next((each for each in around(inner, happened) if each.more and abs(len(each.loop) - times) <= ENDS), None)
 
 
-def _times(pool: _Candidates, inner: int, outer: int) -> int:
+def _times(pool: RegularStretches, inner: int, outer: int) -> int:
     """How often one occurs for each of the other; 0 if that is not a whole number."""
-    many, few = int(pool.rows.count[inner]), int(pool.rows.count[outer])
+    many, few = int(pool.count[inner]), int(pool.count[outer])
     times = round(many / few)
     return times if times > 1 and abs(many - times * few) <= times else 0
 
 
-class _Repeats(Struct, frozen=True):
-    """The repeats of a candidate: how long each is, how many operations it has, and whether one of a rarer one begins
-    in it."""
-
-    start: IntArray
-    length: IntArray
-    operations: IntArray
-    border: BoolArray
-
-    @classmethod
-    def of(cls, work: _AnchorWork, rows: RegularStretches, inner: int, outer: int) -> _Repeats:
-        mine = slice(int(rows.first[inner]), int(rows.first[inner] + rows.count[inner]))
-        other = slice(int(rows.first[outer]), int(rows.first[outer] + rows.count[outer]))
-        row = work.row[mine]
-        at = np.searchsorted(row, work.row[other], side="right") - 1
-        border = np.zeros(len(row), dtype=np.bool_)
-        border[at[at >= 0]] = True
-        return cls(work.start[mine], np.diff(work.start[mine]), np.diff(row), border[:-1])
-
-
-def _closes_in(work: _AnchorWork, pool: _Candidates, inner: int, outer: int) -> bool:
+def _closes_in(work: _AnchorWork, pool: RegularStretches, inner: int, outer: int) -> bool:
     """Whether the repeats with the rarer operation are like the others: then it only distinguishes every second step,
     or every tenth, from the rest.
 
@@ -250,17 +179,19 @@ def _closes_in(work: _AnchorWork, pool: _Candidates, inner: int, outer: int) -> 
     B |b b b b c|b b b b c|                  the fifth repeat of b is longer: the step is c to c
     ```
     """
-    found = _Repeats.of(work, pool.rows, inner, outer)
-    if found.border.all() or not found.border.any():
+    mine = pool.rows_of(inner)
+    row, length = work.row[mine], np.diff(work.start[mine])
+    at = np.searchsorted(row, work.row[pool.rows_of(outer)], side="right") - 1
+    border = np.isin(np.arange(len(length)), at)
+    if border.all() or not border.any():
         return False
-    work_in, work_out = (float(np.median(found.operations[each])) for each in (found.border, ~found.border))
-    time_in, time_out = (float(np.median(found.length[each])) for each in (found.border, ~found.border))
+    work_in, work_out = (float(np.median(np.diff(row)[each])) for each in (border, ~border))
+    time_in, time_out = (float(np.median(length[each])) for each in (border, ~border))
     return abs(work_in - work_out) <= ALIKE_WORK * work_out and abs(time_in - time_out) <= ALIKE_TIME * time_out
 
 
-def _loop(work: _AnchorWork, pool: _Candidates, pick: int) -> Loop:
+def _loop(work: _AnchorWork, rows: RegularStretches, pick: int) -> Loop:
     """The loop of one candidate, with warm-up repeats before it that do the same work."""
-    rows = pool.rows
     first, behind = int(rows.first[pick]), int(rows.first[pick] + rows.count[pick])
     before = rows.first + rows.count
     taken = before[(rows.name == rows.name[pick]) & (rows.first < first)]
@@ -278,7 +209,7 @@ def _loop(work: _AnchorWork, pool: _Candidates, pick: int) -> Loop:
     left = pauses(length, float(rows.median[pick]), int(length[warm:].sum()))
     left[:warm] = False
     called = Called(anchor=int(work.names[rows.name[pick]]))
-    return loop_of(called, starts, left, None, work.end).with_inner(_inner(work, pool, pick))
+    return replace(loop_of(called, starts, left, None, work.end), inner=_inner(work, rows, pick))
 
 
 def _run_of(alike: BoolArray, most: int) -> int:
@@ -286,15 +217,14 @@ def _run_of(alike: BoolArray, most: int) -> int:
     return int(np.argmin(np.append(alike[:most], False)))
 
 
-def _inner(work: _AnchorWork, pool: _Candidates, pick: int) -> Inner | None:
+def _inner(work: _AnchorWork, rows: RegularStretches, pick: int) -> Inner | None:
     """The rarest operation that comes several times in each repeat, at a distance that fills a good part of it."""
-    rows = pool.rows
-    fills = rows.explained >= LEAST_INNER * float(pool.end[pick] - pool.begin[pick])
-    finer = np.flatnonzero(pool.same_time(pick) & (rows.count > rows.count[pick]) & fills)
+    fills = rows.explained >= LEAST_INNER * float(rows.end[pick] - rows.begin[pick])
+    finer = np.flatnonzero(rows.same_time(pick) & (rows.count > rows.count[pick]) & fills)
     for at in finer[np.lexsort((rows.deviation[finer], rows.count[finer]))].tolist():
-        times = _times(pool, at, pick)
+        times = _times(rows, at, pick)
         if times and times * rows.median[at] <= MOST_INNER * rows.median[pick]:
-            inside = np.diff(np.searchsorted(_starts(work, pool, at), _starts(work, pool, pick)))
+            inside = np.diff(np.searchsorted(work.start[rows.rows_of(at)], work.start[rows.rows_of(pick)]))
             return Inner(Called(anchor=int(work.names[rows.name[at]])), median_of(inside), int(rows.median[at]))
     return None
 
@@ -322,7 +252,8 @@ MOST_SPREADS, LEAST_BAND = 5, 0.1
 
 class RegularStretches(Rows, frozen=True):
     """Stretches of regular starts: `count` starts from row `first` of the sorted rows on; the median distance, the time
-    in usual distances, and the summed deviations from the median, in ns."""
+    in usual distances, and the summed deviations from the median, in ns; and the time that each spans, one usual
+    distance after its last start included."""
 
     name: IntArray
     first: IntArray
@@ -330,6 +261,29 @@ class RegularStretches(Rows, frozen=True):
     median: IntArray
     explained: IntArray
     deviation: IntArray
+    begin: IntArray
+    end: IntArray
+
+    @property
+    def irregular(self) -> FloatArray:
+        """The share of the span by which distances deviate from the usual one."""
+        result: FloatArray = self.deviation / np.maximum(self.end - self.begin, 1)
+        return result
+
+    def rows_of(self, at: int) -> slice:
+        """The sorted rows of one of them."""
+        return slice(int(self.first[at]), int(self.first[at] + self.count[at]))
+
+    def shared(self, at: int) -> IntArray:
+        """The time in ns that each has in common with one of them."""
+        common: IntArray = np.minimum(self.end, self.end[at]) - np.maximum(self.begin, self.begin[at])
+        return np.maximum(common, 0)
+
+    def same_time(self, at: int) -> BoolArray:
+        """Those over about the same time as one of them."""
+        longer = np.maximum(self.end - self.begin, self.end[at] - self.begin[at])
+        result: BoolArray = self.shared(at) >= SAME_TIME * longer
+        return result
 
 
 def stretches(start: IntArray, name: IntArray, fewest: int, least_ns: float) -> RegularStretches:
@@ -348,11 +302,7 @@ def stretches(start: IntArray, name: IntArray, fewest: int, least_ns: float) -> 
         level, taken = _level(start, rows, distance, code, fewest, least_ns)
         found.append(level)
         rows, distance, code = rows[~taken], distance[~taken], code[~taken]
-    return (
-        RegularStretches.concatenate(found)
-        if found
-        else RegularStretches(*(np.zeros(0, dtype=np.int64) for _ in range(6)))
-    )
+    return RegularStretches.concatenate(found or [RegularStretches.empty()])
 
 
 def _worth_a_look(code: IntArray, distance: IntArray, fewest: int, least_ns: float) -> BoolArray:
@@ -386,7 +336,8 @@ def _level(
     good = enough & (good | _alternating(distance, typical, low, high, enough & ~good & (2 * usually >= length - 1)))
     taken = start[rows[high] + 1] - start[rows[low]] - _sums(distance, low, high)
     deviation = _sums(np.abs(distance - typical), low, high) + taken
-    found = RegularStretches(code[begin], rows[low], length + 1, median, explained, deviation)
+    begins, ends = start[rows[low]], start[rows[high] + 1] + median
+    found = RegularStretches(code[begin], rows[low], length + 1, median, explained, deviation, begins, ends)
     place = np.arange(len(code))
     inside = good[each] & (place >= low[each]) & (place <= high[each])
     return found.take(good), inside | (usual & ~good[each])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, union
 from nsysdiag.arrays.nesting import levels
@@ -12,7 +13,8 @@ from nsysdiag.events.device import DeviceTimeline, of_processes
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, distinct_values
-from nsysdiag.iterations.loop import LAYER, STEP, Called, Inner, Loop, loop_of, pauses, through
+from nsysdiag.iterations.happened import Happened
+from nsysdiag.iterations.loop import FEWEST, LAYER, STEP, Called, Inner, Loop, loop_of, pauses, through
 from nsysdiag.iterations.named import Kinds, is_step, stem_of
 
 LEAST_COVER = 0.6
@@ -51,9 +53,7 @@ class _Launched(Struct, frozen=True):
         return cls(issued, start, end, (issued[on_main], start[on_main]))
 
 
-def named_loops(
-    device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, kinds: Kinds, whole: Intervals, fewest: int
-) -> list[Loop]:
+def named_loops(happened: Happened) -> list[Loop]:
     """The outermost ranges of one name that repeat and cover most of the time from the first to the last of them; loops
     that share no time, the longest first.
 
@@ -64,8 +64,9 @@ def named_loops(
     copies       [c]   [c]   [c]                           those of a stream that runs ahead begin no step
     ```
     """
+    device, calls, ranges, kinds = happened.device, happened.api.rows, happened.ranges, happened.kinds
     launched = np.flatnonzero(device.running & (device.launch >= 0))
-    if len(launched) == 0 or len(ranges.rows) < fewest:
+    if len(launched) == 0 or len(ranges.rows) < FEWEST:
         return []
     thread_of = calls.thread[device.launch[launched]]
     chosen = ~kinds.operator[ranges.rows.name] & ~ranges.rows.communication & ~ranges.rows.mpi
@@ -75,9 +76,9 @@ def named_loops(
     for thread in issued_by.values():
         mine = of_thread[thread]
         rows = ranges.rows.take(mine[chosen[mine]])
-        if len(rows) >= fewest:
+        if len(rows) >= FEWEST:
             work = _Launched.of(device, calls, launched[issued_by[thread]])
-            found += _of_thread(work, _ThreadRanges.of(rows, kinds), whole, fewest)
+            found += _of_thread(work, _ThreadRanges.of(rows, kinds), happened.whole)
     return apart(found)
 
 
@@ -145,7 +146,7 @@ class _Family(Struct, frozen=True):
     alone: bool = False
 
 
-def _of_thread(work: _Launched, named: _ThreadRanges, whole: Intervals, fewest: int) -> list[Loop]:
+def _of_thread(work: _Launched, named: _ThreadRanges, whole: Intervals) -> list[Loop]:
     """The loops of each level in the time that those of outer levels leave."""
     found: list[Loop] = []
     taken = Intervals.empty()
@@ -153,13 +154,13 @@ def _of_thread(work: _Launched, named: _ThreadRanges, whole: Intervals, fewest: 
         at = np.flatnonzero(named.level == level)
         if len(taken):
             at = at[~contains(taken, named.spans.start[at])]
-        for family in _families(named, at, fewest):
+        for family in _families(named, at):
             if family.alone and _share_of_work(work, named.spans[family.rows]) < LEAST_WORK:
                 continue
-            loop = _loop(work, named, family, whole, fewest)
+            loop = _loop(work, named, family, whole, FEWEST)
             if loop is not None and loop.total_ns >= LEAST_SHARE * whole.total():
                 inner = family.inner or (_inner(named, family.rows) if family.kind == STEP else None)
-                found.append(_counted_again(loop.with_inner(inner), named.number[family.rows]))
+                found.append(_counted_again(replace(loop, inner=inner), named.number[family.rows]))
                 spans = named.spans[family.rows]
                 taken = union(taken, Intervals(spans.start[:1], spans.end.max(keepdims=True)))
     return found
@@ -179,7 +180,7 @@ def _counted_again(loop: Loop, number: IntArray) -> Loop:
         return loop
     if (number != number[0] + np.arange(len(number)) % each).any():
         return loop
-    return loop.in_doubt(each, through(loop.called, loop.starts[::each], int(loop.ends[-1])))
+    return loop.in_doubt(through(loop.called, loop.starts[::each], int(loop.ends[-1])), each)
 
 
 def _share_of_work(work: _Launched, spans: Intervals) -> float:
@@ -190,24 +191,21 @@ def _share_of_work(work: _Launched, spans: Intervals) -> float:
     return int(length[inside].sum()) / max(int(length[between].sum()), 1)
 
 
-def _families(named: _ThreadRanges, at: IntArray, fewest: int) -> list[_Family]:
+def _families(named: _ThreadRanges, at: IntArray) -> list[_Family]:
     """The names that repeat among the ranges `at` of one level and cover their time. If none does alone, equally
     frequent names count together, under the first of them."""
     code = named.code[at]
     count = np.bincount(code, minlength=1)
-    repeated = np.flatnonzero(count >= fewest)
+    repeated = np.flatnonzero(count >= FEWEST)
     # Each costs a look at all work: of more than MOST_NAMES those with most rows.
     words = repeated[np.argsort(-count[repeated], kind="stable")][:MOST_NAMES]
     of_word = RowsOf(code)
     rows = {word: at[of_word[word]] for word in np.sort(words).tolist()}
     covers = {word: _cover(named.spans[mine]) for word, mine in rows.items()}
-    found = [
-        family
-        for word, mine in rows.items()
-        if (family := _family(named, mine, word, covers[word], fewest)) is not None
-    ]
+    each = (_family(named, mine, word, covers[word]) for word, mine in rows.items())
+    found = [family for family in each if family is not None]
     found = _counted(named, at, rows, found) or found
-    return _of_one_stem(named, at, fewest, max(covers.values(), default=0.0)) or found or _together(named, rows, covers)
+    return _of_one_stem(named, at, max(covers.values(), default=0.0)) or found or _together(named, rows, covers)
 
 
 def _counted(named: _ThreadRanges, at: IntArray, rows: dict[int, IntArray], found: list[_Family]) -> list[_Family]:
@@ -221,18 +219,18 @@ def _counted(named: _ThreadRanges, at: IntArray, rows: dict[int, IntArray], foun
     steps = [len(each.rows) for each in found if each.kind == STEP]
     if not steps or _cover(named.spans[at]) < LEAST_COVER:
         return []
-    counts = (
+    often = [
         word for word, mine in rows.items() if len(mine) >= TIMES * min(steps) and is_step(named.kinds.words[word])
-    )
-    return [_Family(rows[word], named.kinds.words[word]) for word in counts if _counts(named.number[rows[word]])]
+    ]
+    number = {word: named.number[rows[word]] for word in often}
+    return [
+        _Family(rows[word], named.kinds.words[word])
+        for word, its in number.items()
+        if its[0] >= 0 and (np.diff(its) == 1).all()  # one by one, none of them twice
+    ]
 
 
-def _counts(number: IntArray) -> bool:
-    """Whether numbers count one by one, none of them twice."""
-    return bool(number[0] >= 0 and (np.diff(number) == 1).all())
-
-
-def _of_one_stem(named: _ThreadRanges, at: IntArray, fewest: int, alone: float) -> list[_Family]:
+def _of_one_stem(named: _ThreadRanges, at: IntArray, alone: float) -> list[_Family]:
     """The kinds of a step whose ranges have several names, as prefill and decode of an engine: those that cover more
     time together than any does `alone`. Equally many of each name are parts of a step.
 
@@ -247,7 +245,7 @@ def _of_one_stem(named: _ThreadRanges, at: IntArray, fewest: int, alone: float) 
     for stem, codes in stems.items():
         rows = at[np.isin(named.code[at], codes)]
         unequal = len(codes) > 1 and len(set(np.bincount(named.code[rows])[codes].tolist())) > 1
-        if unequal and len(rows) >= fewest and (cover := _cover(named.spans[rows])) >= LEAST_COVER and cover > alone:
+        if unequal and len(rows) >= FEWEST and (cover := _cover(named.spans[rows])) >= LEAST_COVER and cover > alone:
             return [_Family(rows, stem, alone=True)]
     return []
 
@@ -265,7 +263,7 @@ def _left(spans: Intervals) -> BoolArray:
     return pauses(spans.start[1:] - spans.end[:-1], usual, int(spans.end.max() - spans.start[0]))
 
 
-def _family(named: _ThreadRanges, rows: IntArray, word: int, cover: float, fewest: int) -> _Family | None:
+def _family(named: _ThreadRanges, rows: IntArray, word: int, cover: float) -> _Family | None:
     """The loop of one name. Names that number the parts of a model are not steps: the step is from one first part to
     the next. If that does not repeat, all of them are in one pass.
 
@@ -278,7 +276,7 @@ def _family(named: _ThreadRanges, rows: IntArray, word: int, cover: float, fewes
     if part[0] < 0 or (part == part[0]).all():
         return _Family(rows, name, alone=True) if cover >= LEAST_COVER else None
     first = rows[part == part[0]]
-    if len(first) < fewest:
+    if len(first) < FEWEST:
         return _Family(rows, name, LAYER) if cover >= LEAST_COVER else None
     if cover < LEAST_PARTS:
         return None

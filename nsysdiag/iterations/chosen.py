@@ -14,16 +14,16 @@ from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, 
 from nsysdiag.config.file import StepChoice, parse_step
 from nsysdiag.config.settings import Settings
 from nsysdiag.events.calls import ApiCalls, CallRows
+from nsysdiag.events.capture import beginning_of
 from nsysdiag.events.device import DeviceTimeline, of_processes, project
 from nsysdiag.events.memory import FittingSpan
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, distinct_values
-from nsysdiag.events.slices import beginning_of
 from nsysdiag.fields import Sentence
 from nsysdiag.iterations.by_range import loop_of_ranges
 from nsysdiag.iterations.iterations import find_loops, main_loop
-from nsysdiag.iterations.loop import STEP, Called, Inner, Loop, median_of, spread_of, through
+from nsysdiag.iterations.loop import Called, Inner, Loop, median_of, spread_of, through
 from nsysdiag.iterations.named import Kinds, Passes, passes_in, passes_of
 from nsysdiag.messages import UsageError
 from nsysdiag.trace.columns import Strings
@@ -331,10 +331,8 @@ def _grouped(loop: Loop, each: int) -> Loop | None:
     if len(starts) < FEWEST_CHOSEN:
         return None
     left = np.append(starts[1:] > ends[:-1], loop.open[-1] or ends[-1] < loop.ends[-1])
-    made = replace(
-        loop, starts=starts, ends=ends, open=left, outer=None, certain=True, kind=STEP, kernels=0, model=False
-    )
-    return made.with_inner(Inner(loop.called, each, median_of(np.diff(loop.starts)), loop.inner))
+    inner = Inner(loop.called, each, median_of(np.diff(loop.starts)), loop.inner)
+    return Loop(loop.called, starts, ends, left, inner=inner, layers=loop.layers)
 
 
 def _counted(count: int, loop: Loop | None, device: DeviceTimeline, whole: Intervals) -> Loop | None:
@@ -358,7 +356,7 @@ def _counted(count: int, loop: Loop | None, device: DeviceTimeline, whole: Inter
         if made is not None and len(made) == count:
             unequal = _unequal(made, operations.start[work])
             if best is None or (unequal, place) < best[:2]:
-                best = unequal, place, made if each > 1 else made.with_inner(None)
+                best = unequal, place, made if each > 1 else replace(made, inner=None)
     return best[2] if best is not None and best[0] <= MOST_UNEQUAL else None
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from msgspec import structs
 
 from nsysdiag import typed
-from nsysdiag.arrays.groups import group_durations, group_totals
+from nsysdiag.arrays.groups import group_durations, group_totals, sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, intersect, union
 from nsysdiag.counters.facts import KernelMetrics
 from nsysdiag.events.device import DeviceTimeline
@@ -31,7 +31,7 @@ from nsysdiag.kernels.kinds import (
     kinds_of,
 )
 from nsysdiag.kernels.limits import residency, shape_of
-from nsysdiag.kernels.names import normal_kernel, whole_names
+from nsysdiag.kernels.names import named_kernels, normal_kernel, whole_names
 from nsysdiag.typed import say
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def top_kernels(
     operations = device.operations
     inside = runs_in(device, parts) & ~device.communication
     rows = np.flatnonzero((operations.category == Category.KERNEL) & inside)
-    code, names = _normal_names(device, rows, strings)
+    code, names = named_kernels(device, rows, strings).normal()
     totals = group_totals(code, operations.end[rows] - operations.start[rows])
     found = residency(shapes, device.gpu)
     kernels = _whole_graphs(device, inside, parts, whole_ns)
@@ -149,28 +149,17 @@ def kinds_in(device: DeviceTimeline, parts: Intervals, whole_ns: int, strings: S
     operations = device.operations
     inside = runs_in(device, parts) & ~device.communication
     rows = np.flatnonzero((operations.category == Category.KERNEL) & inside)
-    ids, code = distinct(whole_names(device, rows))
-    short, ns = np.zeros(len(ids), dtype=np.int64), np.zeros(len(ids), dtype=np.int64)
-    short[code] = operations.short_name[rows]
-    np.add.at(ns, code, operations.end[rows] - operations.start[rows])
-    texts, short_texts = strings.texts(ids), strings.texts(short)
+    found = named_kernels(device, rows, strings)
+    ns = sum_of_each(found.code, operations.end[rows] - operations.start[rows], len(found.whole))
     named = [
-        NamedTime(kind_of_kernel(family_of(name, short_name), name), normal_kernel(name), total)
-        for name, short_name, total in zip(texts, short_texts, ns.tolist(), strict=True)
+        NamedTime(kind_of_kernel(family_of(name, short), name), normal_kernel(name), total)
+        for name, short, total in zip(found.whole, found.short, ns.tolist(), strict=True)
     ]
     kinds = []
     for each in kinds_of(named)[:most]:
         mine = np.array([each.holds(name) for name in named], dtype=np.bool_)
-        kinds.append(structs.replace(each, share=kernel_share(device, rows[mine[code]], parts, whole_ns)))
+        kinds.append(structs.replace(each, share=kernel_share(device, rows[mine[found.code]], parts, whole_ns)))
     return kinds
-
-
-def _normal_names(device: DeviceTimeline, rows: IntArray, strings: Strings) -> tuple[IntArray, list[str]]:
-    """The code of each kernel's normal name, and these names."""
-    ids, code = distinct(whole_names(device, rows))
-    known: dict[str, int] = {}
-    place = [known.setdefault(normal_kernel(text), len(known)) for text in strings.texts(ids)]
-    return (np.array(place, dtype=np.int64)[code] if len(code) else code.astype(np.int64)), list(known)
 
 
 def _kernel(device: DeviceTimeline, name: str, rows: IntArray, strings: Strings, share: float) -> TopKernel:

@@ -10,20 +10,20 @@ import re
 from collections.abc import Callable, Iterable
 from enum import IntEnum
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
+from nsysdiag.arrays.groups import sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.collectives import KINDS, OTHER, kind_of
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import distinct
 from nsysdiag.fields import Sentence
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
-from nsysdiag.kernels.names import is_single_precision, whole_names
+from nsysdiag.kernels.names import is_single_precision, named_kernels
 from nsysdiag.limits import KEPT_NAMES
 from nsysdiag.names import readable
 from nsysdiag.typed import say
@@ -61,31 +61,23 @@ if TYPE_CHECKING:
 
 
 class KernelFamily(IntEnum):
-    """A kernel is of one family; in single precision a matrix product is one of its own."""
+    """A kernel is of one family; in single precision a matrix product is one of its own. In small letters these are the
+    fields of KernelFamilies."""
 
     OTHER = 0
     ELEMENTWISE = 1
     ATTENTION = 2
-    PRODUCT = 3
-    PRODUCT_FP32 = 4
+    PRODUCTS = 3
+    PRODUCTS_FP32 = 4
     COMMUNICATION = 5
-    REDUCTION = 6
+    REDUCTIONS = 6
 
     @property
     def label(self) -> str:
-        """As records write it: the name of the field of KernelFamilies."""
-        return _LABELS[self]
+        """As records write it."""
+        return self.name.lower()
 
 
-_LABELS = {
-    KernelFamily.OTHER: "other",
-    KernelFamily.ELEMENTWISE: "elementwise",
-    KernelFamily.ATTENTION: "attention",
-    KernelFamily.PRODUCT: "products",
-    KernelFamily.PRODUCT_FP32: "products_fp32",
-    KernelFamily.COMMUNICATION: "communication",
-    KernelFamily.REDUCTION: "reductions",
-}
 _IS_ELEMENTWISE = re.compile(
     r"elementwise_kernel|elementwise_grid_stride|^triton_poi_|^loop_(\w+_)?fusion|^cupy_(?!fuse)\w+__|^CatArrayBatchedCopy"
     r"|^(multi_tensor_apply|foreach)|^(copy|fill|cast|scale|axpby?)_kernel$"
@@ -107,7 +99,7 @@ _ONE_OPERATOR = re.compile(
     r"\bat::native\b|^((vectorized|unrolled|legacy)_)?elementwise_kernel|^CatArrayBatchedCopy|^cupy_(?!fuse)\w+__"
 )
 _MANY_TENSORS = re.compile(r"multi_tensor_apply|foreach")
-BOUND_BY_MEMORY = (KernelFamily.ELEMENTWISE, KernelFamily.REDUCTION)
+BOUND_BY_MEMORY = (KernelFamily.ELEMENTWISE, KernelFamily.REDUCTIONS)
 """Kernels that do little arithmetic with what they read and write."""
 _PRODUCT = re.compile(
     r"gemm|gemv|^nvjet_|matmul|splitKreduce|^triton_(tem|mm|bmm)_|^Kernel2$|^Cijk_|^bmm_\w+_t\d+x\d+x|^_?fused_moe_kernel",
@@ -124,11 +116,11 @@ def family_of(name: str, short_name: str = "") -> KernelFamily:
     if _IS_ATTENTION.search(name):
         return KernelFamily.ATTENTION
     if is_single_precision(name):
-        return KernelFamily.PRODUCT_FP32
+        return KernelFamily.PRODUCTS_FP32
     if _PRODUCT.search(name):
-        return KernelFamily.PRODUCT
+        return KernelFamily.PRODUCTS
     normalizes = _REDUCTION.search(short_name or name) or _NORM.search(name)
-    return KernelFamily.REDUCTION if normalizes else KernelFamily.OTHER
+    return KernelFamily.REDUCTIONS if normalizes else KernelFamily.OTHER
 
 
 def is_one_operator(name: str, short_name: str = "") -> bool:
@@ -147,40 +139,21 @@ def families_of(device: DeviceTimeline, rows: IntArray, strings: Strings) -> Int
 
 def by_name(device: DeviceTimeline, rows: IntArray, strings: Strings, tell: Callable[[str, str], int]) -> IntArray:
     """The result of `tell` for the full and the short name of each kernel at `rows`; called once per name."""
-    ids, code = distinct(whole_names(device, rows))
-    short = np.zeros(len(ids), dtype=np.int64)
-    short[code] = device.operations.short_name[rows]
-    names = zip(strings.texts(ids), strings.texts(short), strict=True)
-    each = np.array([tell(name, short) for name, short in names], dtype=np.int64)
-    told: IntArray = each[code] if len(rows) else each
-    return told
+    return named_kernels(device, rows, strings).told(tell)
 
 
 def kernel_families(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> KernelFamilies:
     """What the time of the kernels and whole graphs among the operations `inside` is spent on."""
     operations = device.operations
-    graphs = (operations.category == Category.GRAPH) & inside
-    unseen = int((operations.end[graphs] - operations.start[graphs]).sum())
+    length = operations.end - operations.start
+    unseen = int(length[(operations.category == Category.GRAPH) & inside].sum())
     rows = np.flatnonzero((operations.category == Category.KERNEL) & inside)
-    length = operations.end[rows] - operations.start[rows]
-    total = np.zeros(len(KernelFamily), dtype=np.int64)
-    np.add.at(total, families_of(device, rows, strings), length)
-    whole = int(total.sum()) + unseen
-
-    def share(*families: KernelFamily) -> float:
-        return round(sum(int(total[family]) for family in families) / whole, 6) if whole else 0.0
-
-    return KernelFamilies(
-        total_ns=whole,
-        products=share(KernelFamily.PRODUCT, KernelFamily.PRODUCT_FP32),
-        products_fp32=share(KernelFamily.PRODUCT_FP32),
-        attention=share(KernelFamily.ATTENTION),
-        elementwise=share(KernelFamily.ELEMENTWISE),
-        reductions=share(KernelFamily.REDUCTION),
-        communication=share(KernelFamily.COMMUNICATION),
-        other=share(KernelFamily.OTHER),
-        graphs=round(unseen / whole, 6) if whole else 0.0,
-    )
+    total = sum_of_each(families_of(device, rows, strings), length[rows], len(KernelFamily)).tolist()
+    whole = sum(total) + unseen
+    ns = {family.label: total[family] for family in KernelFamily} | {"graphs": unseen}
+    ns["products"] += ns["products_fp32"]
+    shares: dict[str, Any] = {name: round(each / whole, 6) if whole else 0.0 for name, each in ns.items()}
+    return KernelFamilies(total_ns=whole, **shares)
 
 
 SHOWN = 56
@@ -259,12 +232,12 @@ _NCCL = re.compile(r"^(nccl|rccl)", re.IGNORECASE)
 
 def kind_of_kernel(family: KernelFamily, name: str) -> str:
     """What a kernel is; empty where only its name says it."""
-    if family in (KernelFamily.PRODUCT, KernelFamily.PRODUCT_FP32):
-        return _product(name, single=family == KernelFamily.PRODUCT_FP32)
+    if family in (KernelFamily.PRODUCTS, KernelFamily.PRODUCTS_FP32):
+        return _product(name, single=family == KernelFamily.PRODUCTS_FP32)
     if family == KernelFamily.ATTENTION:
         said = f"{_first(_ATTENTION, name)} {_first(_DIRECTIONS, name)}".strip()
         return f"attention ({said})" if said else "attention"
-    if family == KernelFamily.REDUCTION:
+    if family == KernelFamily.REDUCTIONS:
         return _first(_NORMS, name) or "reduction"
     if family == KernelFamily.ELEMENTWISE:
         return _first(_ELEMENTWISE, name) or "elementwise"
@@ -273,11 +246,11 @@ def kind_of_kernel(family: KernelFamily, name: str) -> str:
 
 def family_title(family: KernelFamily, name: str) -> str:
     """The family of a table of the kernels: that of `family`, divided further by the name."""
-    if family in (KernelFamily.PRODUCT, KernelFamily.PRODUCT_FP32):
-        single = family == KernelFamily.PRODUCT_FP32
+    if family in (KernelFamily.PRODUCTS, KernelFamily.PRODUCTS_FP32):
+        single = family == KernelFamily.PRODUCTS_FP32
         cores = _cores(name, single=single)
         return f"{_precision(name, single=single)}matrix products{f' ({cores})' if cores else ''}"
-    if family == KernelFamily.REDUCTION:
+    if family == KernelFamily.REDUCTIONS:
         return "norms and softmax" if _first(_NORMS, name) else "reductions"
     kind = _first(_ELEMENTWISE, name) if family == KernelFamily.ELEMENTWISE else _first(_OTHER, name)
     if kind in _COPIES:

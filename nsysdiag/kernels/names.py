@@ -22,10 +22,12 @@ ampere_sgemm_128x64_tn       as it is
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.device import DeviceTimeline
@@ -213,6 +215,33 @@ def whole_names(device: DeviceTimeline, rows: IntArray) -> IntArray:
     name = taken(operations.name, rows)
     unknown = name < 0
     return np.where(unknown, operations.short_name[rows], name) if unknown.any() else name
+
+
+class NamedKernels(Struct, frozen=True):
+    """Kernels by name: the code of each, and the whole and the short name of each code."""
+
+    code: IntArray
+    whole: list[str]
+    short: list[str]
+
+    def told(self, tell: Callable[[str, str], int]) -> IntArray:
+        """What `tell` says of the whole and the short name of each kernel."""
+        each = np.array([tell(*names) for names in zip(self.whole, self.short, strict=True)], dtype=np.int64)
+        told: IntArray = each[self.code] if len(self.code) else each
+        return told
+
+    def normal(self) -> tuple[IntArray, list[str]]:
+        """The code of the normal name of each kernel, and these names."""
+        known: dict[str, int] = {}
+        return self.told(lambda whole, _: known.setdefault(normal_kernel(whole), len(known))), list(known)
+
+
+def named_kernels(device: DeviceTimeline, rows: IntArray, strings: Strings) -> NamedKernels:
+    """The names of the kernels at `rows`; the short name of several that share a whole one is that of the last."""
+    ids, code = distinct(whole_names(device, rows))
+    short = np.zeros(len(ids), dtype=np.int64)
+    short[code] = device.operations.short_name[rows]
+    return NamedKernels(code, strings.texts(ids), strings.texts(short))
 
 
 def normal_operation_names(device: DeviceTimeline, rows: IntArray, strings: Strings) -> tuple[IntArray, list[str]]:

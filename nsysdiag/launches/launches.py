@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from nsysdiag import typed
-from nsysdiag.arrays.groups import group_durations, group_totals, medians
+from nsysdiag.arrays.groups import Groups, group_durations, group_totals, medians
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage
 from nsysdiag.causes import CAUSES, QUEUE_FULL
 from nsysdiag.config.settings import Thresholds
@@ -18,10 +19,9 @@ from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import joint, pid_of, process_of, tid_of
 from nsysdiag.events.operations import Category, Operations
-from nsysdiag.events.rows import ThreadAxis, distinct, distinct_values, picked
+from nsysdiag.events.rows import ThreadAxis, combinations, distinct_values, picked
 from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.gaps.gaps import Gaps
-from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame, same_graph_launch
+from nsysdiag.gaps.gaps import Gaps, LaunchCase, LaunchFrame, same_graph_launch
 from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.kernels.names import operation_names
 from nsysdiag.launches.facts import (
@@ -129,22 +129,13 @@ def _launches(device: DeviceTimeline, calls: CallRows, rows: IntArray, gaps: Gap
         call=call,
         nodes=nodes,
         first=first,
-        graph=_codes(operations.process[first], executable, np.where(executable < 0, lowest, 0)),
+        graph=combinations(operations.process[first], executable, np.where(executable < 0, lowest, 0))[0],
         executable=executable,
         api=calls.end[call] - calls.start[call],
         work=np.where(nodes > 0, recorded, np.add.reduceat(duration, begin)),
         between=np.where(np.isin(call, partial), 0, between),
         between_gaps=np.where(np.isin(call, partial), 0, between_gaps),
     )
-
-
-def _codes(*columns: IntArray) -> IntArray:
-    """One code for each combination of values."""
-    code = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        values, number = distinct(column)
-        code = distinct(code * len(values) + number)[1]
-    return code
 
 
 def _between(device: DeviceTimeline, gaps: Gaps, call: IntArray) -> tuple[IntArray, IntArray]:
@@ -192,14 +183,16 @@ EDGES = np.array([0, *(step * 10**power for power in range(2, 18) for step in (1
 def launch_summary(
     device: DeviceTimeline,
     api_calls: ApiCalls,
+    every: Callable[[], Groups],
     inside: BoolArray,
     frame: LaunchFrame,
     slices: Slices,
     window: AnalysisWindow,
 ) -> Launch:
-    """The launches of the operations inside the window. Migrations have no launch and count as neither."""
+    """The launches of the operations inside the window; `every` are the durations of all calls by name. Migrations have
+    no launch and count as neither."""
     calls, operations = api_calls.rows, device.operations
-    api = _api_rows(device, api_calls, window, _cause_by_name(api_calls, slices))
+    api = _api_rows(device, api_calls, every, window, _cause_by_name(api_calls, slices))
     launched = inside & (device.launch >= 0)
     kernel = inside & (operations.category == Category.KERNEL)
     row, start = _pick(device.launch, launched), _pick(operations.start, launched)
@@ -326,11 +319,20 @@ def _calls_of(device: DeviceTimeline, calls: CallRows, window: AnalysisWindow) -
     return calls.take(np.isin(process, owners) & (contains(window.parts, calls.start) | (not window.narrowed)))
 
 
+def durations_of(calls: CallRows) -> Groups:
+    """The durations of calls by name."""
+    return group_durations(calls.name, calls.end - calls.start)
+
+
 def _api_rows(
-    device: DeviceTimeline, api_calls: ApiCalls, window: AnalysisWindow, causes: dict[str, str]
+    device: DeviceTimeline,
+    api_calls: ApiCalls,
+    every: Callable[[], Groups],
+    window: AnalysisWindow,
+    causes: dict[str, str],
 ) -> list[ApiRow]:
     calls = _calls_of(device, api_calls.rows, window)
-    groups = group_durations(calls.name, calls.end - calls.start)
+    groups = every() if calls is api_calls.rows else durations_of(calls)
     mean = groups.mean
     return [
         ApiRow(
@@ -355,6 +357,7 @@ def launch_report(
     window: AnalysisWindow,
     inside: BoolArray,
     activity: DeviceActivity,
+    every: Callable[[], Groups],
     layered: LayeredEvidence,
     untraced: dict[int, Intervals],
     partial: PartialReplays,
@@ -362,12 +365,12 @@ def launch_report(
     limits: Thresholds,
 ) -> Launch:
     """Everything about the launches of one device; `inside` marks its operations inside the window, `ahead` is how far
-    the host was."""
+    the host was, `every` are the durations of all calls by name."""
     device, frame, calls = context.device, context.frame, activity.api_calls.rows
     phases = find_launch_bound(device, calls, frame, context.ledger, window.parts, limits)
     unseen = untraced_count(device, activity, untraced, window.parts)
     return msgspec.structs.replace(
-        launch_summary(device, activity.api_calls, inside, frame, context.slices, window),
+        launch_summary(device, activity.api_calls, every, inside, frame, context.slices, window),
         queue_full_ns=_queue_full_ns(device, activity, context.axis, layered, window.parts),
         queue_depth=ahead,
         launch_bound=launch_bound_report(phases, context, calls),

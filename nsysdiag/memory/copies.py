@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.arrays.groups import group_durations, group_totals
+from nsysdiag.arrays.groups import group_durations, group_totals, sum_of_each
 from nsysdiag.arrays.intervals import (
     BoolArray,
     IntArray,
@@ -22,7 +22,7 @@ from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.memory import MemoryLimits
 from nsysdiag.events.operations import Category, copy_name, memory_name
-from nsysdiag.events.rows import Streams
+from nsysdiag.events.rows import Streams, combinations
 from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.memory.facts import Copies, CopyRate, CopyRow, ExposedCopies, Pinning, PinningClass, TinyCopies, TopCopy
 from nsysdiag.peaks import PCIE_BYTES_PER_SECOND, Peak, host_link_of, memory_of, peer_link_of
@@ -49,6 +49,7 @@ HOST_DIRECTIONS = ("HtoD", "DtoH")
 HALF = "half the memory bandwidth"
 SIZE_STEP_BITS = 4  # a class of sizes ends at sixteen times its beginning
 PERCENTILE = 95
+PINNING_SUMS = tuple(f"{which}_{what}" for which in ("pageable", "pinned") for what in ("count", "ns", "bytes"))
 
 
 def copy_rates(
@@ -154,12 +155,7 @@ def pinning(device: DeviceTimeline, inside: BoolArray) -> Pinning | None:
     classes.sort(key=lambda each: (-each.pageable_ns, each.direction, each.from_bytes))
     compared = [each for each in classes if each.saving_ns is not None]
     return Pinning(
-        pageable_count=sum(each.pageable_count for each in classes),
-        pageable_ns=sum(each.pageable_ns for each in classes),
-        pageable_bytes=sum(each.pageable_bytes for each in classes),
-        pinned_count=sum(each.pinned_count for each in classes),
-        pinned_ns=sum(each.pinned_ns for each in classes),
-        pinned_bytes=sum(each.pinned_bytes for each in classes),
+        **{name: sum(getattr(each, name) for each in classes) for name in PINNING_SUMS},
         compared_ns=sum(each.pageable_ns for each in compared),
         saving_ns=sum(each.saving_ns or 0 for each in compared) if compared else None,
         rows=classes,
@@ -180,14 +176,9 @@ def _class(pair: int, table: IntArray) -> PinningClass:
     if all((*pageable[1:], *pinned[1:])):  # time x (1 - rate / rate), in whole numbers
         saving = max(pageable[1] - pageable[2] * pinned[1] // pinned[2], 0)
     return PinningClass(
+        **dict(zip(PINNING_SUMS, (*pageable, *pinned), strict=True)),
         direction=HOST_DIRECTIONS[back],
         from_bytes=1 << (SIZE_STEP_BITS * step) if step else 0,
-        pageable_count=pageable[0],
-        pageable_ns=pageable[1],
-        pageable_bytes=pageable[2],
-        pinned_count=pinned[0],
-        pinned_ns=pinned[1],
-        pinned_bytes=pinned[2],
         saving_ns=saving,
     )
 
@@ -242,8 +233,6 @@ def a_turn(times: IntArray, steady: Intervals | None) -> float | None:
 
 ORDERED = (None, False, True)
 CALLS = (None, "async", "blocking", "graph")
-_COPY_KINDS, _MEMORY = 64, 16
-_SET = _COPY_KINDS - 1
 
 
 def exposed_copies(
@@ -258,44 +247,32 @@ def exposed_copies(
     spans = Intervals(operations.start[rows], operations.end[rows])
     touched = coverage(alone, spans) > 0
     rows, spans = rows[touched], spans[touched]
-    code = _code(device, rows, ordered(device, streams, rows), _call(device, api_calls, rows))
+    host = (MemoryKind.PAGEABLE, MemoryKind.PINNED)
+    sides = (operations.src_kind[rows], operations.dst_kind[rows])
+    memory = np.where(np.isin(sides[1], host), sides[1], np.where(np.isin(sides[0], host), sides[0], NO_MEMORY))
+    memory[operations.category[rows] == Category.MEMSET] = NO_MEMORY
+    order, call = ordered(device, streams, rows), _call(device, api_calls, rows)
+    code, keys = combinations(_kinds(device, rows), memory, order, call)
     counted = inside[rows]
     groups = group_totals(code, np.where(counted, spans.end - spans.start, 0))
-    count = np.bincount(code[counted], minlength=1 + int(code.max(initial=0)))
+    count = np.bincount(code[counted], minlength=len(keys[0]))
     left, found = alone, []
     for number, total in zip(groups.code.tolist(), groups.total.tolist(), strict=True):
         mine = intersect(left, union(spans[code == number]))
         left = subtract(left, mine)
         if len(mine):
-            found.append(_exposed_row(number, int(count[number]), total, mine.total()))
+            kind, host_memory, order_of, call_of = (int(key[number]) for key in keys)
+            row = ExposedCopies(
+                operation=_operation(kind),
+                host_memory=None if host_memory == NO_MEMORY else memory_name(host_memory),
+                ordered=ORDERED[order_of],
+                call=CALLS[call_of],
+                count=int(count[number]),
+                total_ns=total,
+                exposed_ns=mine.total(),
+            )
+            found.append(row)
     return sorted(found, key=lambda row: (-row.exposed_ns, row.operation, row.host_memory or "", row.call or ""))
-
-
-def _code(device: DeviceTimeline, rows: IntArray, order: IntArray, call: IntArray) -> IntArray:
-    """Kind, host memory, order and call of each copy as one number, which `_row` takes apart."""
-    operations = device.operations
-    is_set = operations.category[rows] == Category.MEMSET
-    kind = np.where(is_set, _SET, np.clip(operations.copy_kind[rows] + 1, 0, _SET - 1))
-    memory = np.zeros(len(rows), dtype=np.int64)
-    for side in (operations.src_kind[rows], operations.dst_kind[rows]):
-        host = ((side == MemoryKind.PAGEABLE) | (side == MemoryKind.PINNED)) & ~is_set
-        memory[host] = side[host] + 1
-    return ((kind * _MEMORY + memory) * len(ORDERED) + order) * len(CALLS) + call
-
-
-def _exposed_row(code: int, count: int, total_ns: int, exposed_ns: int) -> ExposedCopies:
-    rest, call = divmod(code, len(CALLS))
-    rest, order = divmod(rest, len(ORDERED))
-    kind, memory = divmod(rest, _MEMORY)
-    return ExposedCopies(
-        operation="memset" if kind == _SET else copy_name(kind - 1),
-        host_memory=memory_name(memory - 1) if memory else None,
-        ordered=ORDERED[order],
-        call=CALLS[call],
-        count=count,
-        total_ns=total_ns,
-        exposed_ns=exposed_ns,
-    )
 
 
 def ordered(device: DeviceTimeline, streams: Streams, rows: IntArray) -> IntArray:
@@ -353,9 +330,26 @@ def _call(device: DeviceTimeline, api_calls: ApiCalls, rows: IntArray) -> IntArr
     return np.where(launch >= 0, code[api_calls.rows.name[launch]], 0)
 
 
-_SIDES = 16  # room for a memory kind from -1 to 14
-_KINDS = 64
+SET, MOST_KINDS, MOST_MEMORY, NO_MEMORY = 63, 61, 14, -2
+"""The kind of sets, behind those of copies; the largest numbers that are told apart."""
 MOST = 5
+
+
+def _kinds(device: DeviceTimeline, rows: IntArray) -> IntArray:
+    """The kind of each of these copies and sets."""
+    operations = device.operations
+    kinds: IntArray = np.clip(operations.copy_kind[rows].astype(np.int64), -1, MOST_KINDS)
+    return np.where(operations.category[rows] == Category.MEMSET, SET, kinds)
+
+
+def _operation(kind: int) -> str:
+    return "memset" if kind == SET else copy_name(kind)
+
+
+def _sorts(device: DeviceTimeline, rows: IntArray) -> tuple[IntArray, list[IntArray]]:
+    """A code for the kind, source and destination of each of these copies and sets, and what the codes stand for."""
+    sides = (np.clip(each[rows], -1, MOST_MEMORY) for each in (device.operations.src_kind, device.operations.dst_kind))
+    return combinations(_kinds(device, rows), *sides)
 
 
 def copy_rows(device: DeviceTimeline, inside: BoolArray) -> list[CopyRow]:
@@ -363,49 +357,32 @@ def copy_rows(device: DeviceTimeline, inside: BoolArray) -> list[CopyRow]:
     operations = device.operations
     chosen = (operations.category == Category.MEMCPY) | (operations.category == Category.MEMSET)
     rows = np.flatnonzero(chosen & inside)
-    copies, code = operations.take(rows), _codes(device, rows)
-    groups = group_durations(code, copies.end - copies.start)
-    size = np.zeros(_KINDS * _SIDES * _SIDES, dtype=np.int64)
-    np.add.at(size, code, np.maximum(copies.size, 0))
-    batched = np.bincount(code, copies.copies, len(size)).astype(np.int64)
+    length, (code, keys) = (operations.end - operations.start)[rows], _sorts(device, rows)
+    groups = group_durations(code, length)
+    size = sum_of_each(code, np.maximum(operations.size[rows], 0), len(keys[0]))
+    batched = np.bincount(code, operations.copies[rows], len(keys[0]))
     return [
-        _row(number, int(groups.count[at]), int(groups.total[at]), int(size[number]), int(batched[number]))
+        CopyRow(
+            operation=_operation(int(keys[0][number])),
+            src=memory_name(int(keys[1][number])),
+            dst=memory_name(int(keys[2][number])),
+            count=int(groups.count[at]),
+            total_ns=int(groups.total[at]),
+            bytes=int(size[number]),
+            bytes_per_second=int(size[number]) / int(groups.total[at]) * 1e9 if groups.total[at] else None,
+            copies=int(batched[number]),
+        )
         for at, number in enumerate(groups.code.tolist())
     ]
 
 
-def _codes(device: DeviceTimeline, rows: IntArray) -> IntArray:
-    """A number for the operation, source and destination of each of these copies and sets."""
-    copies = device.operations.take(rows)
-    kind = np.where(copies.category == Category.MEMSET, _KINDS - 1, np.clip(copies.copy_kind + 1, 0, _KINDS - 2))
-    source, destination = (np.clip(side + 1, 0, _SIDES - 1) for side in (copies.src_kind, copies.dst_kind))
-    code: IntArray = (kind * _SIDES + source) * _SIDES + destination
-    return code
-
-
 def longest_kind(device: DeviceTimeline, rows: IntArray, time: Intervals) -> IntArray:
     """Those of the copies and sets `rows` that are of the kind that runs for most of `time`, a set."""
-    code, operations = _codes(device, rows), device.operations
+    code, operations = _sorts(device, rows)[0], device.operations
     spans = Intervals(operations.start[rows], operations.end[rows])
     ns = {each: intersect(union(spans[code == each]), time).total() for each in np.unique(code).tolist()}
     most: IntArray = rows[code == max(ns, key=lambda each: ns[each], default=-1)]
     return most
-
-
-def _row(code: int, count: int, total_ns: int, size: int, copies: int) -> CopyRow:
-    """The copies of one code: operation, source and destination as `copy_rows` packs them."""
-    kind, source, destination = code // (_SIDES * _SIDES), code // _SIDES % _SIDES - 1, code % _SIDES - 1
-    is_set = kind == _KINDS - 1
-    return CopyRow(
-        operation="memset" if is_set else copy_name(kind - 1),
-        src=memory_name(source),
-        dst=memory_name(destination),
-        count=count,
-        total_ns=total_ns,
-        bytes=size,
-        bytes_per_second=size / total_ns * 1e9 if total_ns else None,
-        copies=copies,
-    )
 
 
 def top_copies(device: DeviceTimeline, inside: BoolArray, most: int = MOST) -> list[TopCopy]:

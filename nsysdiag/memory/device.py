@@ -7,6 +7,7 @@ from enum import IntEnum
 import numpy as np
 
 from nsysdiag.arrays.buckets import StepFunction, in_buckets
+from nsysdiag.arrays.groups import sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, intersect, union
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import memory_calls, start_up
@@ -16,7 +17,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import pid_of, process_of
 from nsysdiag.events.memory import GpuFaults, Memory, MemoryLimits, Migrations, Usage, belongs, of_processes
 from nsysdiag.events.operations import copy_name
-from nsysdiag.events.rows import Rows, distinct
+from nsysdiag.events.rows import Rows, combinations, distinct
 from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.ledger.ledger import packed
 from nsysdiag.memory.copies import a_turn
@@ -249,17 +250,14 @@ def _pools(usage: Usage, ids: list[tuple[int, int]]) -> tuple[list[MemoryPool], 
     rows = usage.take((usage.pool >= 0) & belongs(usage.process, usage.device, ids))
     if len(rows) == 0:
         return [], 0
-    processes, process = distinct(rows.process)
-    _, pool = distinct(rows.pool)
-    codes, code = distinct(process * (int(pool.max()) + 1) + pool)
-    most = np.zeros((3, len(codes)), dtype=np.int64)
+    code, (processes, _) = combinations(rows.process, rows.pool)
+    most = np.zeros((3, len(processes)), dtype=np.int64)
     for place, values in enumerate((rows.reserved, rows.used, np.maximum(rows.reserved - rows.used, 0))):
         np.maximum.at(most[place], code, values)
-    pids = pid_of(processes)[codes // (int(pool.max()) + 1)]
     pools = [
         MemoryPool(pid=pid, reserved_bytes=reserved, used_bytes=used, events=events)
         for pid, reserved, used, events in zip(
-            pids.tolist(), *(each.tolist() for each in most[:2]), np.bincount(code).tolist(), strict=True
+            pid_of(processes).tolist(), *most[:2].tolist(), np.bincount(code).tolist(), strict=True
         )
     ]
     return sorted(pools, key=lambda each: (-each.reserved_bytes, each.pid)), int(most[2].sum())
@@ -286,6 +284,8 @@ def unified_memory(
         cpu_faults = int(np.count_nonzero(of_processes(cpu.process, ids) & _inside(window, cpu.time)))
     if not moved and not cpu_faults and not groups:
         return None
+    opened = Intervals.empty() if groups is None else union(Intervals(groups.start, groups.end))
+    opened = intersect(opened, window.parts) if window.narrowed else opened
     return UnifiedMemory(
         count=len(moved),
         bytes=int(moved.size.sum()),
@@ -295,7 +295,7 @@ def unified_memory(
         cpu_faults=cpu_faults,
         gpu_fault_groups=None if groups is None else len(groups),
         gpu_faults=None if groups is None else int(groups.faults.sum()),
-        gpu_fault_ns=None if groups is None else _open_ns(groups, window),
+        gpu_fault_ns=None if groups is None else opened.total(),
         gpu_fault_access={} if groups is None else _access(groups),
     )
 
@@ -326,22 +326,20 @@ def _moved(memory: Memory, ids: list[tuple[int, int]], window: AnalysisWindow, d
 
 def _rows(moved: Migrations) -> list[MigrationRow]:
     """One row for each direction and cause, most bytes first."""
-    kinds, kind = distinct(moved.kind)
-    code = kind * _CAUSES + np.clip(moved.cause, 0, _CAUSES - 1)
-    codes, place = distinct(code)
-    sums = np.zeros((3, len(codes)), dtype=np.int64)
-    for at, values in enumerate((np.ones_like(code), moved.size, moved.end - moved.start)):
-        np.add.at(sums[at], place, values)
+    code, (kinds, causes) = combinations(moved.kind, np.clip(moved.cause, 0, _CAUSES - 1))
+    sums = [
+        sum_of_each(code, values, len(kinds)) for values in (np.ones_like(code), moved.size, moved.end - moved.start)
+    ]
     rows = [
         MigrationRow(
-            direction=copy_name(int(kinds[number // _CAUSES])).removeprefix("unified memory "),
-            cause=_label(MigrationCause, number % _CAUSES),
+            direction=copy_name(kind).removeprefix("unified memory "),
+            cause=_label(MigrationCause, cause),
             count=count,
             bytes=size,
             total_ns=ns,
             bytes_per_second=size / ns * 1e9 if ns else None,
         )
-        for number, (count, size, ns) in zip(codes.tolist(), sums.T.tolist(), strict=True)
+        for kind, cause, count, size, ns in zip(*(each.tolist() for each in (kinds, causes, *sums)), strict=True)
     ]
     return sorted(rows, key=lambda row: (-row.bytes, row.direction, row.cause))
 
@@ -375,11 +373,6 @@ def _thrashing(moved: Migrations, moves: int) -> Thrashing | None:
         migrations=int(count[often].sum()),
         bytes=int(np.add.reduceat(known.size, begin)[often].sum()),
     )
-
-
-def _open_ns(groups: GpuFaults, window: AnalysisWindow) -> int:
-    spans = union(Intervals(groups.start, groups.end))
-    return intersect(spans, window.parts).total() if window.narrowed else spans.total()
 
 
 def _access(groups: GpuFaults) -> dict[str, int]:

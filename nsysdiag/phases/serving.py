@@ -106,19 +106,10 @@ def named_works(names: Sequence[str]) -> list[StepNames | None]:
     return [StepNames(_MODES[each["mode"].upper()], int(each["bs"] or _UNKNOWN)) if each else None for each in plain]
 
 
-class Attention(Struct, frozen=True):
-    """Kernels of each step: those of attention that decode, that prefill, that may do either but are called after one,
-    and that may do either."""
-
-    decode: IntArray
-    prefill: IntArray
-    perhaps_decode: IntArray
-    perhaps_prefill: IntArray
-    either: IntArray
-
-
-_CODES = ("other", *Attention.__struct_fields__, "cache", "trains")
-_OTHER, _DECODES, _PREFILLS, _PERHAPS_DECODES, _PERHAPS_PREFILLS, _EITHER, _CACHE, _TRAINS = range(len(_CODES))
+_CODES = range(8)
+_OTHER, _DECODES, _PREFILLS, _PERHAPS_DECODES, _PERHAPS_PREFILLS, _EITHER, _CACHE, _TRAINS = _CODES
+"""Kernels of attention that decode, that prefill, that may do either but are called after one, and that may do either;
+those that write the cache of keys and values, and those of a training."""
 # FlashAttention's split kernel runs all attention with a paged cache; FlashInfer's paged prefill kernel decodes, too.
 _BY_NAME = tuple(
     (re.compile(pattern, re.IGNORECASE), code)
@@ -269,13 +260,12 @@ def _by_kernels(
         return
     count = np.zeros((len(_CODES), len(steps)), np.int64)
     np.add.at(count, (code, step[kernel]), 1)
-    attention = Attention(*count[_DECODES : _EITHER + 1])
-    decode, prefill = attention.decode, attention.prefill
-    # A kernel that may do either shows its phase where other steps have none of it, and attention of the other phase.
-    if ((prefill > 0) & (attention.perhaps_decode == 0)).any():
-        decode = decode + attention.perhaps_decode
-    if ((attention.decode > 0) & (attention.perhaps_prefill == 0)).any():
-        prefill = prefill + attention.perhaps_prefill
+    decode, prefill = count[_DECODES], count[_PREFILLS]
+    # A kernel that may do either shows its phase if other steps have none of it, and attention of the other phase.
+    if ((prefill > 0) & (count[_PERHAPS_DECODES] == 0)).any():
+        decode = decode + count[_PERHAPS_DECODES]
+    if ((count[_DECODES] > 0) & (count[_PERHAPS_PREFILLS] == 0)).any():
+        prefill = prefill + count[_PERHAPS_PREFILLS]
     if not decode.any() and not count[_CACHE].any():
         prefill = np.zeros_like(prefill)  # attention of all steps alike: a model without a cache of keys and values
     both = np.minimum(decode, prefill) >= ALIKE * np.maximum(np.maximum(decode, prefill), 1)

@@ -10,7 +10,7 @@ from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct, picked
-from nsysdiag.iterations.named import Passes
+from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.phases.facts import LEAST_WORK
 
@@ -142,24 +142,17 @@ class StepLoop(Struct, frozen=True, eq=False):
 
 
 class DeviceSignal(Struct, frozen=True):
-    """The input of one device for the phases of the job: its operations, its window (a set), how that was spent, and
-    all loops found on it. Sets of idle time by root causes of the families `startup`, `memory` and `unknown`.
-    `inside_run`: the capture begins in the middle of a run; `held`: its first work waited for work that is not in it;
-    `passes` are those of such a one, or a chosen step; `named`: the user says what a step is."""
+    """The input of one device for the phases of the job: its operations, its window, how that was spent, and all loops
+    found on it. Sets of idle time by root causes of the families `startup`, `memory` and `unknown`."""
 
     device: DeviceTimeline
-    window: Intervals
+    window: AnalysisWindow
     split: WindowSplit
     startup: Intervals
     memory: Intervals
     unknown: Intervals
     loops: tuple[StepLoop, ...] = ()
     first_call_ns: int | None = None
-    narrowed: bool = False
-    inside_run: bool = False
-    held: bool = False
-    passes: Passes | None = None
-    named: bool = False
 
 
 class Signal(Struct, frozen=True):
@@ -192,7 +185,7 @@ class Signal(Struct, frozen=True):
 
 def job_window(signals: list[DeviceSignal]) -> tuple[int, int] | None:
     """From the start of the first to the end of the last window of the devices; None where none has one."""
-    spans = [signal.window for signal in signals if len(signal.window)]
+    spans = [signal.window.parts for signal in signals if len(signal.window.parts)]
     if not spans:
         return None
     return min(int(span.start[0]) for span in spans), max(int(span.end[-1]) for span in spans)

@@ -162,7 +162,7 @@ class JobPasses(Struct, frozen=True):
 def passes_of_job(signals: list[DeviceSignal], loops: list[StepLoop]) -> JobPasses | None:
     """The passes, where all devices have equally many and no loop of steps takes most of them. In a range that is
     called a step only ranges can be such a loop. Other ranges need layers in them: a loop of steps may be inside."""
-    every = [each.passes for each in signals if each.passes is not None]
+    every = [each.window.passes for each in signals if each.window.passes is not None]
     if len(every) < len(signals) or len({len(each.spans) for each in every}) > 1:
         return None
     spans = Intervals(

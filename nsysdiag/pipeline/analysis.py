@@ -19,7 +19,7 @@ from nsysdiag.config.settings import Settings
 from nsysdiag.critical_path.facts import CriticalPath
 from nsysdiag.critical_path.path import critical_path
 from nsysdiag.diagnosis.facts import Diagnosis
-from nsysdiag.diagnosis.health import not_recorded, recapture
+from nsysdiag.diagnosis.missing import not_recorded, recapture
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.iterations.chosen import CarriedSteps
 from nsysdiag.phrases import finished

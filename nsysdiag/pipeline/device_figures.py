@@ -13,7 +13,7 @@ from nsysdiag.arrays.spill import evict, trim
 from nsysdiag.causes import ALLOCATION
 from nsysdiag.counters.counters import gap_notes, gpu_metrics, measured_sm_active, with_sm_active
 from nsysdiag.counters.facts import GpuMetrics
-from nsysdiag.diagnosis.health import device_notes
+from nsysdiag.diagnosis.missing import device_notes
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.fields import Sentence
@@ -58,26 +58,57 @@ class _Inputs(Struct, frozen=True):
     host: HostReading
 
 
-def figures_of(
-    found: DeviceGaps,
-    roots: DeviceRoots,
-    time: TimeTable,
-    job_phases: JobPhases,
-    reading: Reading,
-    host: HostReading,
-    background: Background,
-) -> DeviceReport:
-    """A device's part of the report, without its verdict. Figures that need no others are made by the second thread."""
-    iterations = _iterations(found.repeating.result(), found.device, time, job_phases, reading)
-    of = _Inputs(found, roots, time, iterations, reading, host)
-    metrics = background.begin(_metrics, of)
-    used = background.begin(_utilization, of, metrics)
-    launch = background.begin(_launch, of)
-    ranges = background.begin(_ranges, of)
-    packed_gaps = background.begin(_packed_gaps, of)
-    signatures = signature_rows(roots.context, roots.keys, iterations.steady)
-    packed_iterations = background.begin(_packed_iterations, of, signatures)
-    evict()
+class EarlyFigures(Struct, frozen=True):
+    """What the second thread makes of the gaps and their root causes, before the devices meet."""
+
+    launch: Future[Launch]
+    packed_gaps: Future[GapsPacked]
+
+    @classmethod
+    def of(
+        cls, found: DeviceGaps, roots: DeviceRoots, reading: Reading, host: HostReading, background: Background
+    ) -> EarlyFigures:
+        """Begins them."""
+        return cls(background.begin(_launch, found, roots, reading, host), background.begin(_packed_gaps, found, roots))
+
+
+class BegunFigures(Struct, frozen=True):
+    """What the second thread makes of a device once the devices have met, and what that needs."""
+
+    of: _Inputs
+    metrics: Future[GpuMetrics | None]
+    used: Future[Utilization]
+    ranges: Future[RangeTree | None]
+    signatures: list[SignatureRow]
+    packed_iterations: Future[IterationReport | None]
+
+    @classmethod
+    def begin(
+        cls,
+        found: DeviceGaps,
+        roots: DeviceRoots,
+        time: TimeTable,
+        job_phases: JobPhases,
+        reading: Reading,
+        host: HostReading,
+        background: Background,
+    ) -> BegunFigures:
+        """Begins them."""
+        iterations = _iterations(found.repeating.result(), found.device, time, job_phases, reading)
+        of = _Inputs(found, roots, time, iterations, reading, host)
+        metrics = background.begin(_metrics, of)
+        used = background.begin(_utilization, of, metrics)
+        ranges = background.begin(_ranges, of)
+        signatures = signature_rows(roots.context, roots.keys, iterations.steady)
+        packed_iterations = background.begin(_packed_iterations, of, signatures)
+        evict()
+        return cls(of, metrics, used, ranges, signatures, packed_iterations)
+
+
+def figures_of(early: EarlyFigures, begun: BegunFigures) -> DeviceReport:
+    """A device's part of the report, without its verdict."""
+    of, metrics = begun.of, begun.metrics
+    found, roots, reading = of.found, of.roots, of.reading
     notes, largest, copies = _notes(of, metrics), _largest(of), _copies(of)
     kernels = found.kernels.result()
     split, ledger, calibration = found.split, found.ledger, found.calibration
@@ -109,20 +140,20 @@ def figures_of(
         verdict=Verdict(id="", sentence=""),
         gap_count=len(found.gaps),
         gaps=largest,
-        gaps_packed=packed_gaps.result(),
-        signatures=signatures,
-        iterations=packed_iterations.result(),
-        launch=launch.result(),
+        gaps_packed=early.packed_gaps.result(),
+        signatures=begun.signatures,
+        iterations=begun.packed_iterations.result(),
+        launch=early.launch.result(),
         kernels=kernels,
         copies=copies,
         communication=_communication(of, kernels),
-        utilization=used.result(),
+        utilization=begun.used.result(),
         notes=notes,
         root_labels=roots.root_totals.labels,
         gpu_metrics=metrics.result(),
         unified_memory=_unified_memory(of),
         memory=_allocated(of),
-        ranges=ranges.result(),
+        ranges=begun.ranges.result(),
         sliced=found.missing.result().sliced,
     )
     trim()
@@ -183,13 +214,21 @@ def _utilization(of: _Inputs, metrics: Future[GpuMetrics | None]) -> Utilization
     )
 
 
-def _launch(of: _Inputs) -> Launch:
+def _launch(found: DeviceGaps, roots: DeviceRoots, reading: Reading, host: HostReading) -> Launch:
     """How work reached the device, and how far the host was ahead."""
-    found, activity, limits = of.found, of.reading.activity, of.reading.settings.thresholds
-    context, layered = of.roots.context, of.host.layered
+    activity, limits, context, layered = reading.activity, reading.settings.thresholds, roots.context, host.layered
     ahead = depth_of_queue(context, layered, activity, found.window.parts, limits)
     return launch_report(
-        context, found.window, found.inside, activity, layered, of.host.untraced, of.host.partial_graphs, ahead, limits
+        context,
+        found.window,
+        found.inside,
+        activity,
+        host.call_durations,
+        layered,
+        host.untraced,
+        host.partial_graphs,
+        ahead,
+        limits,
     )
 
 
@@ -238,10 +277,9 @@ def _largest(of: _Inputs) -> list[Gap]:
     return with_sm_active(describe_gaps(context, largest_gaps(context, of.reading.settings.gaps)), of.found.measured)
 
 
-def _packed_gaps(of: _Inputs) -> GapsPacked:
+def _packed_gaps(found: DeviceGaps, roots: DeviceRoots) -> GapsPacked:
     """All gaps in a few bytes each."""
-    places = pack_places(of.roots.keys, of.roots.context.lane >= 0)
-    return pack_gaps(of.found.gaps, of.found.ledger, places)
+    return pack_gaps(found.gaps, found.ledger, pack_places(roots.keys, roots.context.lane >= 0))
 
 
 def _copies(of: _Inputs) -> Copies:

@@ -13,11 +13,10 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains
 from nsysdiag.arrays.spill import laid, trim
 from nsysdiag.counters.counters import Measured
 from nsysdiag.diagnosis.missing import Missing, missing_of
+from nsysdiag.events.capture import launches_begin
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
-from nsysdiag.events.slices import launches_begin
 from nsysdiag.findings.pointers import EmptyIterations, empty_iterations
-from nsysdiag.gaps.gaps import Calibration, Gaps, calibrate, event_waits, find_gaps
-from nsysdiag.gaps.launch_frame import DeviceSide, LaunchFrame, frame_of
+from nsysdiag.gaps.gaps import Calibration, DeviceSide, Gaps, LaunchFrame, calibrate, event_waits, find_gaps, frame_of
 from nsysdiag.iterations.chosen import FEWEST_CHOSEN, AnalysisWindow
 from nsysdiag.iterations.iterations import main_loop
 from nsysdiag.iterations.loop import LAYER, Loop
@@ -67,12 +66,13 @@ class DeviceGaps(Struct, frozen=True):
 def gaps_of(device: DeviceTimeline, reading: Reading, host: HostReading, background: Background) -> DeviceGaps:
     """The gaps of a device, classified."""
     activity, window = reading.activity, reading.windows[device.key]
-    loops = background.begin(_loops, device, window, reading)
-    repeating = background.begin(_repeating, loops)
-    without_work = background.begin(_without_work, device, window, reading, host)
+    missing = background.begin(_missing, device, reading, host)
     split = laid(split_window(device, window.parts), device, window)
     measured = reading.counters.result().of(device)
     hollow = background.begin(_hollow, device, activity, split, measured)
+    loops = background.begin(_loops, device, window, reading)
+    repeating = background.begin(_repeating, loops)
+    without_work = background.begin(_without_work, device, window, reading, host)
     every = laid(find_gaps(device, window.whole), device, window)
     calibration = calibrate(every, device, activity, event_waits(every, device, activity).present)
     gaps = find_gaps(device, window.parts) if window.narrowed else every
@@ -99,7 +99,7 @@ def gaps_of(device: DeviceTimeline, reading: Reading, host: HostReading, backgro
         repeating,
         without_work,
         hollow,
-        missing=background.begin(_missing, device, reading, host),
+        missing,
         kernels=background.begin(kernel_rows, device, inside, reading.strings),
         overview=background.begin(_overview, device, window, gaps, ledger, reading),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 
 from msgspec import Struct, structs
 from msgspec.structs import replace
@@ -35,10 +36,11 @@ from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phases.phases import JobPhases, find_phases
 from nsysdiag.phases.signal import DeviceSignal
 from nsysdiag.phases.signal import StepLoop as PhaseLoop
-from nsysdiag.pipeline.device_figures import figures_of
+from nsysdiag.pipeline.device_figures import BegunFigures, EarlyFigures, figures_of
 from nsysdiag.pipeline.device_findings import (
     DeviceAccount,
     DeviceRoots,
+    IdleShares,
     account_of,
     device_findings,
     judged_time,
@@ -71,25 +73,20 @@ def signal_of(found: DeviceGaps, time: TimeTable, outside: Outside | None) -> De
     """What a device tells about the phases of the job; `outside` is the time before its first work."""
     return DeviceSignal(
         device=found.device,
-        window=found.window.parts,
+        window=found.window,
         split=found.split,
         startup=time.set_of("startup"),
         memory=time.set_of("memory"),
         unknown=time.set_of("unknown"),
         loops=tuple(_of_phases(loop, run) for loop in found.loops.result() for run in loop.runs),
         first_call_ns=None if outside is None else outside.begin if outside.since is None else outside.since,
-        narrowed=found.window.narrowed,
-        inside_run=found.window.inside_run,
-        held=found.window.held,
-        passes=found.window.passes,
-        named=found.window.named,
     )
 
 
 def phases_of_job(signals: list[DeviceSignal]) -> JobPhases:
     """The phases of the job, of all its devices."""
     calls = [each.first_call_ns for each in signals if each.first_call_ns is not None]
-    return find_phases(signals, min(calls, default=None), narrowed=any(each.narrowed for each in signals))
+    return find_phases(signals, min(calls, default=None), narrowed=any(each.window.narrowed for each in signals))
 
 
 def phases_of(
@@ -153,7 +150,8 @@ class _Alone(Struct, frozen=True):
     gaps: DeviceGaps
     roots: DeviceRoots
     account: DeviceAccount
-    flames: FlameGraph
+    early: EarlyFigures
+    flames: Future[FlameGraph]
 
 
 class _Together(Struct, frozen=True):
@@ -190,8 +188,9 @@ def _alone(
 ) -> _Alone:
     gaps = gaps_of(device, reading, host, background)
     roots = roots_of(gaps, reading, host, finder)
+    early = EarlyFigures.of(gaps, roots, reading, host, background)
     account = account_of(gaps, roots, reading, host)
-    return _Alone(gaps, roots, account, _flames(gaps, roots, account))
+    return _Alone(gaps, roots, account, early, background.begin(_flames, gaps, roots, account))
 
 
 def _meet(every: list[_Alone], reading: Reading, host: HostReading) -> list[_Together]:
@@ -220,12 +219,14 @@ def _result(
     """What the steps after the devices need of one."""
     gaps, roots, account, time = met.alone.gaps, met.alone.roots, met.alone.account, met.time
     before, job = met.phases.before, met.job_phases
-    report = figures_of(gaps, roots, time, job, reading, host, background)
+    begun = BegunFigures.begin(gaps, roots, time, job, reading, host, background)
     judged_before = before if job.judges_before else None
     judged = judged_time(gaps, time, met.focus, judged_before)
-    report = structs.replace(report, kernel_families=_families(gaps, judged, reading), flames=met.alone.flames)
+    shares = IdleShares.of(roots, account, time, judged, reading, host, finder)  # while the second thread makes figures
+    report = figures_of(met.alone.early, begun)
+    report = structs.replace(report, kernel_families=_families(gaps, judged, reading), flames=met.alone.flames.result())
     evict()
-    findings = device_findings(gaps, roots, account, time, judged, report, judged_before, reading, host, finder)
+    findings = device_findings(gaps, roots, account, time, judged, shares, report, judged_before, reading, host)
     return DeviceResult(
         report,
         roots.root_slices.slices,
@@ -247,9 +248,7 @@ def _result(
 def _flames(gaps: DeviceGaps, roots: DeviceRoots, account: DeviceAccount) -> FlameGraph:
     """The idle time by root cause, and the waits for the device, as stacks."""
     context, rooted, waits = roots.root_context, roots.root_slices, account.device_waits
-    made = flame_graph(gaps.device, gaps.split, context, roots.keys, rooted, roots.chains, waits)
-    trim()
-    return made
+    return flame_graph(gaps.device, gaps.split, context, roots.keys, rooted, roots.chains, waits)
 
 
 def _families(gaps: DeviceGaps, judged: JudgedTime, reading: Reading) -> list[FamilyTime]:

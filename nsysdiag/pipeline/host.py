@@ -8,11 +8,12 @@ from functools import cache, partial
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.groups import Groups
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.arrays.spill import laid, trim
-from nsysdiag.causes.call_facts import call_facts
-from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence
+from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence, call_facts
 from nsysdiag.events.callchains import CallChains
+from nsysdiag.events.capture import Sharing, sharing_of
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import (
     HostActivity,
@@ -28,9 +29,9 @@ from nsysdiag.events.memory import Memory, read_memory
 from nsysdiag.events.nvtx import PlacedRanges
 from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.events.samples import PythonStacks, chain_symbols, leaf_symbols
-from nsysdiag.events.sharing import Sharing, sharing_of
 from nsysdiag.findings.phase_work import RangeSets
 from nsysdiag.iterations.named import HostLoop, host_loop
+from nsysdiag.launches.launches import durations_of
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.ledger.ledger import draining_calls
 from nsysdiag.ledger.untraced_graphs import PartialReplays, partial_replays, untraced_graphs
@@ -41,7 +42,7 @@ from nsysdiag.stacks.samples import LeafSymbols
 from nsysdiag.trace.trace import Trace
 from nsysdiag.wakeups.loaders import HostTrace, ThreadNames, WaitingThreads
 from nsysdiag.wakeups.runs import Runs
-from nsysdiag.wakeups.waits import Files
+from nsysdiag.wakeups.wake_chain import Files
 from nsysdiag.wakeups.wakers import BEFORE_NS, WakeFinder
 
 MARGIN_NS = 1_000_000  # host rows just before the first operation still matter to the first gap
@@ -53,10 +54,11 @@ class HostReading(Struct, frozen=True):
     `placed` are the ranges on it, and `range_sets` their time by name. `layered` is what the host-side rules of all
     causes make of the calls of these threads; `draining` are the calls that drain a device.
 
-    `untraced` is the time of graphs whose nodes were not recorded, by launching thread; `partial_graphs` are launches
-    of graphs of which some nodes were not. `runs` tells when each thread ran: most traces hold no wait that cost GPU
-    time, and no need for it. `recorded_span` is when the first event of any kind begins, and the last one ends. `loop`
-    is that of the host's ranges where there is no device."""
+    `call_durations` are those of all CUDA calls by name. `untraced` is the time of graphs whose nodes were not
+    recorded, by launching thread; `partial_graphs` are launches of graphs of which some nodes were not. `runs` tells
+    when each thread ran: most traces hold no wait that cost GPU time, and no need for it. `recorded_span` is when the
+    first event of any kind begins, and the last one ends. `loop` is that of the host's ranges where there is no
+    device."""
 
     tables: HostTables
     recorded_span: tuple[int, int]
@@ -68,6 +70,7 @@ class HostReading(Struct, frozen=True):
     facts: CallFacts
     layered: LayeredEvidence
     draining: list[EvidenceLayer]
+    call_durations: Callable[[], Groups]
     untraced: dict[int, Intervals]
     partial_graphs: PartialReplays
     sharing: Sharing
@@ -118,6 +121,7 @@ def look_at_host(reading: Reading, progress: Progress) -> HostReading:
         facts=facts,
         layered=layered,
         draining=draining_calls(evidence),
+        call_durations=cache(partial(durations_of, activity.api_calls.rows)),
         untraced=untraced_graphs(activity, facts),
         partial_graphs=partial_replays(activity, facts),
         sharing=sharing_of(activity),

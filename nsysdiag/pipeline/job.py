@@ -11,8 +11,8 @@ from nsysdiag.account.outside import Outside, evidence_of_start
 from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.arrays.spill import laid, trim
+from nsysdiag.diagnosis.behind import followed, lateness, with_late, with_shortage
 from nsysdiag.diagnosis.focus import Scope
-from nsysdiag.diagnosis.health import MPI, left_out_gpus, malformed_warnings
 from nsysdiag.diagnosis.judge import (
     NO_FOCUS,
     NO_PHASES,
@@ -24,11 +24,9 @@ from nsysdiag.diagnosis.judge import (
     ranks_elsewhere,
     working_processes,
 )
-from nsysdiag.diagnosis.late import followed, lateness, with_late
-from nsysdiag.diagnosis.missing import unseen_everywhere
+from nsysdiag.diagnosis.missing import MPI, left_out_gpus, malformed_warnings, unseen_everywhere
 from nsysdiag.diagnosis.savings import predict_of
 from nsysdiag.diagnosis.sentences import unrecorded
-from nsysdiag.diagnosis.shortage import with_shortage
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.gpus import gpus_present
 from nsysdiag.events.identity import mpi_ranks
@@ -36,7 +34,7 @@ from nsysdiag.fields import Sentence
 from nsysdiag.findings.phase_work import work_outside
 from nsysdiag.host.alone import Alone, host_alone
 from nsysdiag.host.facts import HostReport
-from nsysdiag.host.report import host_report, over_time, scene_of
+from nsysdiag.host.report import host_report, scene_of
 from nsysdiag.host.sync_latency import Working
 from nsysdiag.host.threads import thread_states
 from nsysdiag.kernels.communication import idle_in_steady_sends
@@ -168,7 +166,7 @@ def _threads(reported: list[DeviceResult], reading: Reading, host: HostReading) 
         return None
     states = thread_states(scene)
     working = [Working(each.split.busy, reading.windows[each.report.key].parts) for each in reported]
-    made = host_report(scene, states, over_time(scene, states, working))
+    made = host_report(scene, states, working)
     del scene, states
     trim()
     return made

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import DeviceWaitCalls
-from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.claim import Owned, within
 from nsysdiag.arrays.groups import least_of_each, sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, overlaps
 from nsysdiag.causes import CAUSES
@@ -125,7 +125,7 @@ def _work_in(calls: Intervals, device: DeviceTimeline, split: WindowSplit) -> It
     """The pieces of work inside calls: the call, the operation, and where each begins and ends."""
     found = [(np.empty(0, dtype=np.int64),) * 4]
     for rows, spans, part in own_spans(device, split):
-        work = claim(Owned.of(spans, rows), part)[0]
+        work, _ = within(Owned.of(spans, rows), part)
         at, piece = overlaps(work.spans, calls)
         both = work.spans[piece], calls[at]
         start, end = np.maximum(*(each.start for each in both)), np.minimum(*(each.end for each in both))

@@ -40,7 +40,7 @@ def leaf_texts(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSym
 
 def leaf_text(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSymbols) -> Sentence:
     """The same of all stretches together."""
-    return _text(_total(samples, low, high, symbols))
+    return _text(sum(_counts(samples, low, high, symbols), Counter[str]()))
 
 
 class SampledCode(Struct, frozen=True):
@@ -104,17 +104,9 @@ def python_code(marks: IntArray, python: PythonStacks, most: int) -> SampledCode
     """What Python's own stacks were in, by the program's innermost function. Of more than `most` as many are read."""
     chosen = marks[evenly(np.zeros(len(marks), dtype=np.int64), most)]
     found = python.stacks(chosen).values() if len(chosen) else ()
-    functions = Counter(stack.frames[0].symbol for stack in found if stack.frames)
-    each = len(marks) / max(len(chosen), 1)
-    counts = {name: round(count * each) for name, count in _ranked(functions)}
+    ranked = _ranked(Counter(stack.frames[0].symbol for stack in found if stack.frames))
+    counts = {name: round(count * len(marks) / len(chosen)) for name, count in ranked}
     return SampledCode(sum(counts.values()), counts, {}, python=True)
-
-
-def _total(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSymbols) -> Counter[str]:
-    total = Counter[str]()
-    for counts in _counts(samples, low, high, symbols):
-        total.update(counts)
-    return total
 
 
 def _counts(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSymbols) -> list[Counter[str]]:

@@ -8,7 +8,7 @@ import pytest
 
 from nsysdiag import analyze
 from nsysdiag.diagnosis.savings import saved_share
-from nsysdiag.findings.first import first_of
+from nsysdiag.findings.facts import first_of
 from tests.builder import TraceBuilder
 
 if TYPE_CHECKING:

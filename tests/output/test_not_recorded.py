@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from nsysdiag.diagnosis.health import NOT_RECORDED
+from nsysdiag.diagnosis.missing import NOT_RECORDED
 from nsysdiag.formats import FORMATS, RenderOptions
 from tests.output.samples import no_device, one_device
 

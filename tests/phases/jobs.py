@@ -10,6 +10,7 @@ from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.gpus import Gpu
 from nsysdiag.events.operations import Category, Operations
+from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.ledger.ledger import split_window
 from nsysdiag.phases.phases import JobPhases, find_phases
 from nsysdiag.phases.signal import DeviceSignal, StepLoop
@@ -74,7 +75,7 @@ class Job:
         parts = union(Intervals.of([whole]))
         return DeviceSignal(
             device=device,
-            window=parts,
+            window=AnalysisWindow(parts, parts, "", narrowed=False),
             split=split_window(device, parts),
             startup=union(Intervals.of(self.startup)),
             memory=union(Intervals.of(self.memory)),

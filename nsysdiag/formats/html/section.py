@@ -21,8 +21,7 @@ from nsysdiag.document.svg import percent
 from nsysdiag.document.view import WORK, Causes, Context, LedgerRow, by_length, follows_wakes, ledger_rows
 from nsysdiag.findings import show as findings_show
 from nsysdiag.findings.facts import Finding
-from nsysdiag.findings.show import anchors, finding_markdown, in_order, where
-from nsysdiag.findings.words import takes, told
+from nsysdiag.findings.show import anchors, finding_markdown, in_order, takes, told, where
 from nsysdiag.formats.html.timeline_data import DrawnGaps, drawn_gaps, gap_key, timeline_data, timelines
 from nsysdiag.gap_groups.show import gaps_gist, groups, groups_gist, longest
 from nsysdiag.ledger import show as ledger

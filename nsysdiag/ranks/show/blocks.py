@@ -31,7 +31,7 @@ from nsysdiag.document.drawings import LegendEntry, StackedBar, legend_entry, wi
 from nsysdiag.document.view import PARTS, Causes, Context, as_read, by_time
 from nsysdiag.document.view import share_of as some
 from nsysdiag.document.words import confidence_word, counted, instant
-from nsysdiag.findings.first import brief_of
+from nsysdiag.findings.facts import brief_of
 from nsysdiag.findings.show import anchors, items_of, left_out, rows_of
 from nsysdiag.ranks.facts import CollectiveGroup, RankComparison, RankRow, RankWait, Straggler
 from nsysdiag.units import format_bytes, format_ns, format_share
@@ -110,7 +110,7 @@ GROUPS = (
 
 
 def devices(context: Context) -> b.Section | None:
-    """The devices of one trace; None where there is one, or nothing that they have in common."""
+    """The devices of one trace; None if there is one, or nothing that they have in common."""
     found = context.report.ranks
     if found is None:
         return None
