@@ -16,7 +16,7 @@ from nsysdiag.fields import TextKind, fields_of, leaves
 from nsysdiag.messages import UsageError
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding raises for JSON that is no record: other keys and types, bytes that are no UTF-8, endless nesting."""
+"""What decoding raises for JSON that is not such a record: other keys and types, no UTF-8, endless nesting."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False):

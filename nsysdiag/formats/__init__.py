@@ -169,7 +169,7 @@ def check(path: Path, *, force: bool, is_ours: IsOurs | None = None) -> None:
 
 
 def _kind(path: Path, *, follow: bool) -> int | None:
-    """The file type bits of what is at `path`, None where nothing is."""
+    """The file type bits of what is at `path`, None if nothing is."""
     try:
         return stat.S_IFMT(path.stat(follow_symlinks=follow).st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -206,7 +206,7 @@ def write(path: Path, data: bytes, *, force: bool, is_ours: IsOurs | None = None
     """Put `data` at `path` in one step: readers see the old file or the new one, never a part.
 
     A symbolic link is never followed; with `force` the link itself is replaced. Raises OutputError, with nothing
-    left behind, where the target may not be overwritten or cannot be written.
+    left behind, if the target may not be overwritten or cannot be written.
     """
     check(path, force=force, is_ours=is_ours)
     temporary = path.with_name(f".nsysdiag-{secrets.token_hex(8)}.tmp")
@@ -229,7 +229,7 @@ def _write_new(path: Path, data: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the new name durable where the system can; the file is complete either way."""
+    """Make the new name durable if the system can; the file is complete either way."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -271,7 +271,7 @@ OTHERS: dict[type[object], tuple[str, str]] = {
     Comparison: ("a comparison", "nsysdiag.comparison.show.registry"),
     WhatIf: ("a prediction", "nsysdiag.replay.show.blocks"),
 }
-"""What the documents other than reports are called, and the modules with their RENDERERS, and TABLES where they have
+"""What the documents other than reports are called, and the modules with their RENDERERS, and TABLES if they have
 CSV. They are imported when they are first needed."""
 
 
