@@ -17,9 +17,8 @@ from nsysdiag.batch.inputs import SAVED, Input
 from nsysdiag.ci.budgets import Budget, Judgement, check, judge
 from nsysdiag.ci.facts import FAIL, BatchEntry
 from nsysdiag.config.settings import Settings
-from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats import FORMATS, RenderOptions, write
 from nsysdiag.formats.batch.entries import ANALYZED, FAILED, RESUMED, entry_of
-from nsysdiag.formats.documents import write
 from nsysdiag.messages import InputError, MemoryShortError, NsysdiagError, OutputError, UsageError, printable
 from nsysdiag.process import make_folder
 from nsysdiag.record import UNREADABLE, Record, to_json

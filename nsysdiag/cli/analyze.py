@@ -225,7 +225,7 @@ def render(
     """Write a saved report in other formats, without the trace."""
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.comparison.facts import Comparison
-    from nsysdiag.formats.documents import kind_of
+    from nsysdiag.formats import kind_of
     from nsysdiag.saved import read_document
 
     if not out.output:

@@ -85,7 +85,7 @@ def compare(
     from nsysdiag.cli.settings import budgets_of_options, settings_of_file
     from nsysdiag.comparison.show.registry import RENDERERS
     from nsysdiag.comparison.sides import require_names
-    from nsysdiag.formats.documents import DocumentKind
+    from nsysdiag.formats import DocumentKind
     from nsysdiag.saved import is_saved_report
     from nsysdiag.share.names import Names
     from nsysdiag.share.redaction import is_redacted, redacted_by
@@ -187,7 +187,7 @@ def ranks(
     """
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.config.settings import Settings
-    from nsysdiag.formats.documents import DocumentKind
+    from nsysdiag.formats import DocumentKind
     from nsysdiag.ranks import pipeline
     from nsysdiag.ranks.show.registry import RENDERERS, TABLES
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsysdiag.config.settings import Settings
-    from nsysdiag.formats.documents import Destination
+    from nsysdiag.formats import Destination
     from nsysdiag.ranks.report import RanksReport
     from nsysdiag.replay.facts import WhatIf
     from nsysdiag.report import Report

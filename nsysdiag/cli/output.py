@@ -18,8 +18,18 @@ from nsysdiag.ci.facts import FAIL, IGNORE, WARN
 from nsysdiag.cli import options
 from nsysdiag.cli.console import BROKEN_BUDGET, complain, emit, emit_text, note
 from nsysdiag.cli.settings import changes_analysis, say_found, say_unpriced
-from nsysdiag.formats import FORMATS, RenderOptions, format_for
-from nsysdiag.formats.documents import REPORT, Destination, DocumentKind, check, content, rendered, write
+from nsysdiag.formats import (
+    FORMATS,
+    REPORT,
+    Destination,
+    DocumentKind,
+    RenderOptions,
+    check,
+    content,
+    format_for,
+    rendered,
+    write,
+)
 from nsysdiag.messages import JSON, TEXT, OutputError, UsageError, printable
 
 if TYPE_CHECKING:
@@ -29,7 +39,7 @@ if TYPE_CHECKING:
     from nsysdiag.ci.facts import BudgetResult, UnjudgedBudget
     from nsysdiag.cli.settings import FromFile
     from nsysdiag.config.settings import Settings
-    from nsysdiag.formats.documents import Document, Files
+    from nsysdiag.formats import Document, Files
     from nsysdiag.report import Report
 
 

@@ -116,7 +116,7 @@ def bundle(
     """
     from nsysdiag.cli.output import check_file
     from nsysdiag.config.settings import Settings
-    from nsysdiag.formats.documents import write
+    from nsysdiag.formats import write
     from nsysdiag.saved import is_saved_report
     from nsysdiag.share.bundle import LEFT_OUT, bundle_of, coverage, differences, is_ours
     from nsysdiag.units import format_bytes

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from nsysdiag.comparison.facts import Comparison
     from nsysdiag.config.settings import Settings
     from nsysdiag.findings.facts import Finding
-    from nsysdiag.formats.documents import Destination
+    from nsysdiag.formats import Destination
     from nsysdiag.record import Record
     from nsysdiag.replay.facts import Transform, WhatIf
     from nsysdiag.report import Report
@@ -155,7 +155,7 @@ def whatif(
     from nsysdiag.arrays.spill import share_one_heap
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.cli.settings import settings_of_file
-    from nsysdiag.formats.documents import DocumentKind
+    from nsysdiag.formats import DocumentKind
     from nsysdiag.pipeline import changes as pipeline
     from nsysdiag.replay.show.blocks import RENDERERS
     from nsysdiag.saved import is_saved_report
@@ -230,7 +230,7 @@ def try_fix(
     from nsysdiag.cli.output import plan
     from nsysdiag.cli.settings import settings_of_file
     from nsysdiag.comparison.show.registry import RENDERERS
-    from nsysdiag.formats.documents import DocumentKind
+    from nsysdiag.formats import DocumentKind
 
     refuse_stdout(out)
     words = program or []
@@ -378,8 +378,7 @@ class _Trial:
             return recorded(found, self.words, self.span, target, private, self.out.but(force=True))
 
     def _keep(self, documents: "dict[str, Record]") -> None:
-        from nsysdiag.formats import is_json
-        from nsysdiag.formats.documents import write
+        from nsysdiag.formats import is_json, write
         from nsysdiag.process import make_folder
         from nsysdiag.record import to_json
 
