@@ -11,8 +11,7 @@ from msgspec import Struct
 from nsysdiag.arrays.groups import Groups
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.arrays.spill import laid, trim
-from nsysdiag.causes.call_facts import call_facts
-from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence
+from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence, call_facts
 from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.capture import Sharing, sharing_of
 from nsysdiag.events.device import DeviceTimeline

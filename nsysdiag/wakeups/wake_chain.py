@@ -9,7 +9,7 @@ import numpy as np
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
 from nsysdiag.causes import CAUSES, INPUT_WAIT, input_output, places
-from nsysdiag.causes.host_compute import BY_FUNCTIONS, BY_SAMPLES, BY_SCHEDULING
+from nsysdiag.causes.thread_states import BY_FUNCTIONS, BY_SAMPLES, BY_SCHEDULING
 from nsysdiag.events.identity import tid_of
 from nsysdiag.fields import Sentence
 from nsysdiag.ledger.ledger import Slices
