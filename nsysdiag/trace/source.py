@@ -1,4 +1,4 @@
-"""The file of a trace: found, recognised, and made readable without writing next to it."""
+"""The file of a trace: found, recognized, and made readable without writing next to it."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def _copy(source: Path, target: Path, size: int) -> None:
 
 
 def _stretches(path: Path, size: int) -> Iterator[tuple[int, int]]:
-    """The parts of the first `size` bytes that hold data; all of them where the system does not know holes."""
+    """The parts of the first `size` bytes that hold data; all of them if the system does not know holes."""
     if not hasattr(os, "SEEK_DATA"):
         yield 0, size
         return

@@ -186,7 +186,7 @@ class Trace:
         return found if found is not None and found.name in self._row_bounds else None
 
     def missing(self, table: str) -> str | None:
-        """Why `has` is false for a table; None where it is true."""
+        """Why `has` is false for a table; None if it is true."""
         return self._resolution(table).reason or None
 
     def read(self, table: str, *columns: str) -> Columns:
@@ -290,7 +290,7 @@ class Trace:
         return self._source.uri
 
     def table(self, name: str) -> FoundTable | None:
-        """The table of the file that stands for a declared one, under whatever name; None where there is none."""
+        """The table of the file that stands for a declared one, under whatever name; None if there is none."""
         return self._resolution(name).table
 
     def ordinary_tables(self) -> list[FoundTable]:
