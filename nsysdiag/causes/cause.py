@@ -16,7 +16,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.bottlenecks import BottleneckId
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold
 from nsysdiag.events.calls import cuda_name
-from nsysdiag.gaps.launch_frame import DeviceSide, Explained, LaunchCase
+from nsysdiag.gaps.gaps import DeviceSide, Explained, LaunchCase
 from nsysdiag.programs.facts import FRAMEWORKS
 
 

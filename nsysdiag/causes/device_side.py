@@ -14,8 +14,15 @@ from nsysdiag.events.gpus import slices_of_others
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import NamedRows, distinct_values
 from nsysdiag.gaps import gaps
-from nsysdiag.gaps.gaps import LABELS, OTHER_DEVICE, WAITS_FOR_COMMUNICATION, WAITS_FOR_COPY
-from nsysdiag.gaps.launch_frame import DeviceSide, Explained, LaunchCase
+from nsysdiag.gaps.gaps import (
+    LABELS,
+    OTHER_DEVICE,
+    WAITS_FOR_COMMUNICATION,
+    WAITS_FOR_COPY,
+    DeviceSide,
+    Explained,
+    LaunchCase,
+)
 from nsysdiag.units import format_ns
 
 DISPATCH = Cause(

@@ -15,7 +15,7 @@ from nsysdiag.causes.evidence import (
     described,
 )
 from nsysdiag.gaps import gaps
-from nsysdiag.gaps.launch_frame import LaunchCase
+from nsysdiag.gaps.gaps import LaunchCase
 from nsysdiag.trace.enums import OverheadType
 from nsysdiag.units import format_ns
 

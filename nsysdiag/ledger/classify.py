@@ -16,8 +16,7 @@ from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import ThreadAxis, distinct, taken
 from nsysdiag.fields import Sentence
-from nsysdiag.gaps.gaps import LABELS, OTHER_DEVICE
-from nsysdiag.gaps.launch_frame import DeviceSide, LaunchCase, LaunchFrame
+from nsysdiag.gaps.gaps import LABELS, OTHER_DEVICE, DeviceSide, LaunchCase, LaunchFrame
 from nsysdiag.ledger.ledger import SliceCollector, Slices
 from nsysdiag.typed import say
 

@@ -72,25 +72,43 @@ class EarlyFigures(Struct, frozen=True):
         return cls(background.begin(_launch, found, roots, reading, host), background.begin(_packed_gaps, found, roots))
 
 
-def figures_of(
-    found: DeviceGaps,
-    roots: DeviceRoots,
-    early: EarlyFigures,
-    time: TimeTable,
-    job_phases: JobPhases,
-    reading: Reading,
-    host: HostReading,
-    background: Background,
-) -> DeviceReport:
-    """A device's part of the report, without its verdict. Figures that need no others are made by the second thread."""
-    iterations = _iterations(found.repeating.result(), found.device, time, job_phases, reading)
-    of = _Inputs(found, roots, time, iterations, reading, host)
-    metrics = background.begin(_metrics, of)
-    used = background.begin(_utilization, of, metrics)
-    ranges = background.begin(_ranges, of)
-    signatures = signature_rows(roots.context, roots.keys, iterations.steady)
-    packed_iterations = background.begin(_packed_iterations, of, signatures)
-    evict()
+class BegunFigures(Struct, frozen=True):
+    """What the second thread makes of a device once the devices have met, and what that needs."""
+
+    of: _Inputs
+    metrics: Future[GpuMetrics | None]
+    used: Future[Utilization]
+    ranges: Future[RangeTree | None]
+    signatures: list[SignatureRow]
+    packed_iterations: Future[IterationReport | None]
+
+    @classmethod
+    def begin(
+        cls,
+        found: DeviceGaps,
+        roots: DeviceRoots,
+        time: TimeTable,
+        job_phases: JobPhases,
+        reading: Reading,
+        host: HostReading,
+        background: Background,
+    ) -> BegunFigures:
+        """Begins them."""
+        iterations = _iterations(found.repeating.result(), found.device, time, job_phases, reading)
+        of = _Inputs(found, roots, time, iterations, reading, host)
+        metrics = background.begin(_metrics, of)
+        used = background.begin(_utilization, of, metrics)
+        ranges = background.begin(_ranges, of)
+        signatures = signature_rows(roots.context, roots.keys, iterations.steady)
+        packed_iterations = background.begin(_packed_iterations, of, signatures)
+        evict()
+        return cls(of, metrics, used, ranges, signatures, packed_iterations)
+
+
+def figures_of(early: EarlyFigures, begun: BegunFigures) -> DeviceReport:
+    """A device's part of the report, without its verdict."""
+    of, metrics = begun.of, begun.metrics
+    found, roots, reading = of.found, of.roots, of.reading
     notes, largest, copies = _notes(of, metrics), _largest(of), _copies(of)
     kernels = found.kernels.result()
     split, ledger, calibration = found.split, found.ledger, found.calibration
@@ -123,19 +141,19 @@ def figures_of(
         gap_count=len(found.gaps),
         gaps=largest,
         gaps_packed=early.packed_gaps.result(),
-        signatures=signatures,
-        iterations=packed_iterations.result(),
+        signatures=begun.signatures,
+        iterations=begun.packed_iterations.result(),
         launch=early.launch.result(),
         kernels=kernels,
         copies=copies,
         communication=_communication(of, kernels),
-        utilization=used.result(),
+        utilization=begun.used.result(),
         notes=notes,
         root_labels=roots.root_totals.labels,
         gpu_metrics=metrics.result(),
         unified_memory=_unified_memory(of),
         memory=_allocated(of),
-        ranges=ranges.result(),
+        ranges=begun.ranges.result(),
         sliced=found.missing.result().sliced,
     )
     trim()

@@ -38,7 +38,7 @@ from nsysdiag.findings.pointers import pointers_of
 from nsysdiag.findings.spot_facts import FindingContext
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapGroupKeys
-from nsysdiag.gaps.launch_frame import LaunchFrame
+from nsysdiag.gaps.gaps import LaunchFrame
 from nsysdiag.kernels.communication import launching_lanes, mpi_meetings, time_in_mpi
 from nsysdiag.ledger.ledger import CauseTotals, Drained, add_up, sync_drained
 from nsysdiag.memory.device import demand_migrations
@@ -248,21 +248,51 @@ def judged_time(found: DeviceGaps, time: TimeTable, focus: Focus, before: Start 
     return JudgedTime.of(time, found.window.parts, focus.parts, before_ns)
 
 
+class IdleShares(Struct, frozen=True):
+    """Whose the judged idle time is, and the places in the program that it is at."""
+
+    attribution: Attribution
+    batches: Batches
+    shares: Shares
+    paths: list[list[str]]
+
+    @classmethod
+    def of(
+        cls,
+        roots: DeviceRoots,
+        account: DeviceAccount,
+        time: TimeTable,
+        judged: JudgedTime,
+        reading: Reading,
+        host: HostReading,
+        finder: Callable[[], WakeFinder],
+    ) -> IdleShares:
+        """Needs no figures of the device."""
+        attribution, floor = Attribution.by_root(roots.root_slices), reading.settings.thresholds.root_floor
+        batches = batches_of(roots.root_slices, roots.chains, finder, floor, judged.parts)
+        kinds, waited = batches.longest(account.kinds, attribution.cause), (account.device_waits, account.made)
+        context, charged = roots.root_context, account.slice_bottlenecks
+        made = shares_of(context, host.layered, roots.keys, attribution, kinds, charged, time, waited, judged.parts)
+        shares, paths = laid(made)
+        trim()
+        return cls(attribution, batches, shares, paths)
+
+
 def device_findings(
     found: DeviceGaps,
     roots: DeviceRoots,
     account: DeviceAccount,
     time: TimeTable,
     judged: JudgedTime,
+    idle_shares: IdleShares,
     report: DeviceReport,
     before: Start | None,
     reading: Reading,
     host: HostReading,
-    finder: Callable[[], WakeFinder],
 ) -> DeviceFindings:
     """The findings of a device; less sure where rows are missing. `before` is judged time before its first work."""
     limits, missing = reading.settings.findings, found.missing.result()
-    context, idle = _idle_findings(found, roots, account, time, judged, report, reading, host, finder)
+    context, idle = _idle_findings(roots, account, time, judged, idle_shares, report, reading, host)
     work = KernelWork.of(found.device, judged, time, reading.activity.shapes, reading.strings, report.gpu_metrics)
     made = [
         *idle.found,
@@ -279,31 +309,26 @@ def device_findings(
 
 
 def _idle_findings(
-    found: DeviceGaps,
     roots: DeviceRoots,
     account: DeviceAccount,
     time: TimeTable,
     judged: JudgedTime,
+    idle: IdleShares,
     report: DeviceReport,
     reading: Reading,
     host: HostReading,
-    finder: Callable[[], WakeFinder],
 ) -> tuple[FindingContext, IdleFindings]:
     """The findings on time in which the device waited, or worked exposed, and what all findings of it are about."""
-    attribution, floor = Attribution.by_root(roots.root_slices), reading.settings.thresholds.root_floor
-    batches = batches_of(roots.root_slices, roots.chains, finder, floor, judged.parts)
-    shares, paths = laid(_shares(roots, account, attribution, batches, time, judged, host))
-    trim()
     root_context = roots.root_context
     context = FindingContext(
         root_context,
         roots.keys,
-        attribution,
-        Sightings.of(root_context, host.layered, attribution.own),
+        idle.attribution,
+        Sightings.of(root_context, host.layered, idle.attribution.own),
         account.device_waits,
         time,
-        batches,
-        paths,
+        idle.batches,
+        idle.paths,
         host.range_sets(),
         judged,
         reading.settings.findings,
@@ -312,19 +337,4 @@ def _idle_findings(
         asked=reading.asked,
     )
     gpus = [each.key for each in reading.devices]
-    return context, findings_of(report, context, shares, time, gpus)
-
-
-def _shares(
-    roots: DeviceRoots,
-    account: DeviceAccount,
-    attribution: Attribution,
-    batches: Batches,
-    time: TimeTable,
-    judged: JudgedTime,
-    host: HostReading,
-) -> tuple[Shares, list[list[str]]]:
-    """Whose idle time the judged one is, and the places in the program that it is at."""
-    kinds, waited = batches.longest(account.kinds, attribution.cause), (account.device_waits, account.made)
-    context, charged = roots.root_context, account.slice_bottlenecks
-    return shares_of(context, host.layered, roots.keys, attribution, kinds, charged, time, waited, judged.parts)
+    return context, findings_of(report, context, idle.shares, time, gpus)

@@ -36,10 +36,11 @@ from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phases.phases import JobPhases, find_phases
 from nsysdiag.phases.signal import DeviceSignal
 from nsysdiag.phases.signal import StepLoop as PhaseLoop
-from nsysdiag.pipeline.device_figures import EarlyFigures, figures_of
+from nsysdiag.pipeline.device_figures import BegunFigures, EarlyFigures, figures_of
 from nsysdiag.pipeline.device_findings import (
     DeviceAccount,
     DeviceRoots,
+    IdleShares,
     account_of,
     device_findings,
     judged_time,
@@ -218,12 +219,14 @@ def _result(
     """What the steps after the devices need of one."""
     gaps, roots, account, time = met.alone.gaps, met.alone.roots, met.alone.account, met.time
     before, job = met.phases.before, met.job_phases
-    report = figures_of(gaps, roots, met.alone.early, time, job, reading, host, background)
+    begun = BegunFigures.begin(gaps, roots, time, job, reading, host, background)
     judged_before = before if job.judges_before else None
     judged = judged_time(gaps, time, met.focus, judged_before)
+    shares = IdleShares.of(roots, account, time, judged, reading, host, finder)  # while the second thread makes figures
+    report = figures_of(met.alone.early, begun)
     report = structs.replace(report, kernel_families=_families(gaps, judged, reading), flames=met.alone.flames.result())
     evict()
-    findings = device_findings(gaps, roots, account, time, judged, report, judged_before, reading, host, finder)
+    findings = device_findings(gaps, roots, account, time, judged, shares, report, judged_before, reading, host)
     return DeviceResult(
         report,
         roots.root_slices.slices,

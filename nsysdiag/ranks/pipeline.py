@@ -201,7 +201,7 @@ def _analyzed(path: str | os.PathLike[str], settings: Settings) -> File:
 
 
 def _names(files: list[File]) -> list[list[str]]:
-    """For each file the shortest names that distinguish its devices from those of all files: the MPI ranks where each
+    """For each file the shortest names that distinguish its devices from those of all files: the MPI ranks if each
     holds one, and no two the same."""
     if len(files) == 1:
         return [[device.report.key for device in files[0][1].devices]]

@@ -215,7 +215,7 @@ def _before_work(changes: Changes, finding: Finding) -> str:
 
 def _of_start(model: Model, finding: Finding) -> Intervals | None:
     """That time as a set on the axis of threads, by the rules of that account; except for CUDA itself also in other
-    threads, as the launching thread may wait for them. None where nothing is known of it."""
+    threads, as the launching thread may wait for them. None if nothing is known of it."""
     work = model.work
     mine = np.flatnonzero((work.device == model.names.keys.index(finding.device)) & (work.launch >= 0))
     if finding.bottleneck == UNKNOWN or not len(mine):
@@ -232,7 +232,7 @@ def _of_start(model: Model, finding: Finding) -> Intervals | None:
 def taken_out(model: Model, finding: Finding) -> int | None:
     """For how long, in ns, any thread does what the fix of a start takes out: no more can be saved, as nothing runs
     in another order if that gets shorter. Nor do copies that hand over data save more than their time. None for other
-    findings, and where nothing is known of it."""
+    findings, and if nothing is known of it."""
     if finding.cause == EXPOSED_COPY:
         return handed_over_ns(model)
     spans = _of_start(model, finding) if finding.cause == BEFORE_WORK else None

@@ -21,9 +21,8 @@ from nsysdiag.causes import CAUSES, INPUT_WAIT, PLACE, PREEMPTION, places, threa
 from nsysdiag.events.rows import Rows
 from nsysdiag.fields import Sentence
 from nsysdiag.ledger.ledger import Slices
-from nsysdiag.wakeups.candidates import Wakers
 from nsysdiag.wakeups.loaders import Finder, HostTrace, Loaders, WaitingThreads
-from nsysdiag.wakeups.waits import Ends, Waits
+from nsysdiag.wakeups.waits import Ends, Waits, Wakers
 
 MOST_HOPS = 4
 _WAITS = places(lambda cause: cause.follows_wakeups)

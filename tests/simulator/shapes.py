@@ -43,7 +43,7 @@ def write_shape(shape: str, path: str | os.PathLike[str], kernels: int) -> Path:
     trace = TraceBuilder(schema=SCHEMA).process(PID)
     for gpu in range(GPUS if shape == "eight-gpus" else 1):
         trace.gpu(gpu).cuda_device(gpu, gpu, PID)
-    kernels = kernels // 100 if shape == "week" else kernels
+    kernels = max(kernels // 100, 1) if shape == "week" else kernels
     period = WEEK_NS // kernels if shape == "week" else PERIOD_NS
     launches = 10**9 + np.arange(kernels, dtype=np.int64) * period
     contents = _base(trace, launches)
