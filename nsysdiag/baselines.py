@@ -72,14 +72,14 @@ def folder_of(baselines: Path, name: str) -> Path:
     """The folder of the baseline `name` among all `baselines`. Raises UsageError for what cannot be a name."""
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"'{printable(name)}' is no name of a baseline",
+            f"'{printable(name)}' is not a name of a baseline",
             hint="use letters, digits, '.', '_' and '-', 100 at most, the first one a letter or a digit",
         )
     return baselines / name
 
 
 def names_in(baselines: Path) -> list[str]:
-    """The names of all baselines, sorted; none where the folder does not exist. Raises OutputError."""
+    """The names of all baselines, sorted; none if the folder does not exist. Raises OutputError."""
     try:
         return sorted(each.name for each in baselines.iterdir() if each.is_dir() and _NAME.fullmatch(each.name))
     except FileNotFoundError:
@@ -89,7 +89,7 @@ def names_in(baselines: Path) -> list[str]:
 
 
 def runs_in(folder: Path) -> list[BaselineRun]:
-    """The runs of a baseline by their names, so the oldest first; none where the folder does not exist."""
+    """The runs of a baseline by their names, so the oldest first; none if the folder does not exist."""
     try:
         files = sorted(each for each in folder.iterdir() if each.suffix == ".json" and each.is_file())
     except FileNotFoundError:
@@ -123,8 +123,8 @@ def add(folder: Path, reports: Sequence[Report], keep: int, *, anew: bool = Fals
     """Write the reports as runs, without their timelines, and remove the oldest runs beyond the last `keep`; `anew`
     removes all runs of other traces.
 
-    Returns the new files, and how many were removed. A trace that a run is about already is no further run. Raises
-    OutputError where a file cannot be written.
+    Returns the new files, and how many were removed. A trace that a run is about already is not a further run. Raises
+    OutputError if a file cannot be written.
     """
     make_folder(folder)
     known = {found[2] for run in runs_in(folder) if (found := _RUN.fullmatch(run.path.name))}
@@ -182,7 +182,7 @@ _HINT = f'each [[{TABLE}]] has what = "length:+9%", reason = "WHY" and until = 2
 
 
 def read_accepted(folder: Path) -> list[Acceptance]:
-    """The entries in their order; none where there is no file. Raises UsageError with the file and the entry."""
+    """The entries in their order; none if there is no file. Raises UsageError with the file and the entry."""
     path = folder / FILE
     try:
         with path.open("rb") as file:
@@ -249,7 +249,7 @@ def drop_accepted(folder: Path) -> int:
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """No other process adds an entry meanwhile, where the system has locks of folders."""
+    """No other process adds an entry meanwhile, if the system has locks of folders."""
     try:
         import fcntl
     except ImportError:

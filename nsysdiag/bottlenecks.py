@@ -64,7 +64,7 @@ class Bottleneck(Struct, frozen=True, kw_only=True):
 
     def shade(self, number: int) -> str:
         """The colour of its cause with this number: its own for the first, unless work has it, then lighter and darker
-        ones in turn. Where all shades are taken they begin again: causes that share one differ by their names."""
+        ones in turn. If all shades are taken they begin again: causes that share one differ by their names."""
         place = number % self.shades + bool(self.part)
         step = SHADE_STEP * ((place + 1) // 2)
         toward = WHITE if place % 2 else 0
@@ -214,12 +214,12 @@ BOTTLENECKS: dict[str, Bottleneck] = {
 }
 UNKNOWN = "unknown"
 IN_GRAPHS, WITH_GRAPHS = "graphs", "graphs_and_kernels"
-"""How `kernels` are shown where CUDA graphs that were recorded as a whole are nearly all of them, or most. What runs
+"""How `kernels` are shown if CUDA graphs that were recorded as a whole are nearly all of them, or most. What runs
 inside these is not in the trace. Reports hold neither."""
 NOT_STARTED, NO_LAUNCH = "not_started", "no_launch"
 BUILDING_GRAPHS = "building_graphs"
 IN_UNTRACED_GRAPHS, IN_UNTRACED_CALLS = "in_untraced_graphs", "in_untraced_calls"
-"""How `unknown` is shown where most of it has one known reason, of which the trace lacks the rest. Reports hold none of
+"""How `unknown` is shown if most of it has one known reason, of which the trace lacks the rest. Reports hold none of
 these."""
 _SHOWN: dict[str, Bottleneck] = BOTTLENECKS | {
     IN_GRAPHS: replace(

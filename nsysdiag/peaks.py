@@ -43,7 +43,7 @@ class Peak(NamedTuple):
 
 
 def link_of(name: str) -> float | None:
-    """What NVLink of a GPU carries each way in bytes a second; None where it is not known."""
+    """What NVLink of a GPU carries each way in bytes a second; None if it is not known."""
     return next((rate for pattern, rate in LINKS if re.search(pattern, name)), None)
 
 
@@ -53,7 +53,7 @@ def switch_adds(name: str) -> bool:
 
 
 def host_link_of(name: str) -> Peak | None:
-    """What the interface of a GPU to its host carries each way; None where it is not known. The slot may be slower."""
+    """What the interface of a GPU to its host carries each way; None if it is not known. The slot may be slower."""
     generation = next((number for pattern, number in _TO_HOST if re.search(pattern, name)), None)
     if generation is None:
         return None
@@ -87,12 +87,12 @@ _MEMORY = (
 
 
 def memory_of(name: str) -> float | None:
-    """What the memory of a GPU reads and writes in bytes a second, where a trace does not tell; None where it is not
+    """What the memory of a GPU reads and writes in bytes a second, if a trace does not tell; None if it is not
     known."""
     return next((rate for pattern, rate in _MEMORY if re.search(pattern, name)), None)
 
 
-# What is computed at most in TFLOP/s, by tensor cores where these can do it: fp32 never, fp64 from the A100 on.
+# What is computed at most in TFLOP/s, by tensor cores if these can do it: fp32 never, fp64 from the A100 on.
 
 PRECISIONS = ("fp4", "fp8", "bf16", "fp16", "tf32", "fp32", "fp64")
 _DENSE: tuple[tuple[str, dict[str, float]], ...] = (
@@ -117,7 +117,7 @@ _DENSE: tuple[tuple[str, dict[str, float]], ...] = (
 
 
 def dense_peak(name: str, precision: str) -> float | None:
-    """Floating-point operations a second of a GPU in one of PRECISIONS, without sparsity; None where it is not
+    """Floating-point operations a second of a GPU in one of PRECISIONS, without sparsity; None if it is not
     known."""
     known = next((peaks for pattern, peaks in _DENSE if re.search(pattern, name)), {})
     return known[precision] * 1e12 if precision in known else None

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import import_module
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeVar, cast, overload
+from typing import Any, NamedTuple, SupportsIndex, TypeVar, cast, overload
 
 import msgspec
 from msgspec.structs import replace
 
 from nsysdiag.fields import TextKind, fields_of, leaves
 from nsysdiag.messages import UsageError
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises for JSON that is no record: other keys and types, bytes that are no UTF-8, endless nesting."""
@@ -141,7 +137,7 @@ class Shown(Record, frozen=True):
 
     def __repr__(self) -> str:
         """What it is, in at most 120 characters that all print."""
-        return cast("str", import_module("nsysdiag.document.one_line").one_line(self))
+        return cast("str", made_of(self, "document.one_line", "one_line"))
 
 
 class Result(Shown, frozen=True):
@@ -153,7 +149,7 @@ class Result(Shown, frozen=True):
         Raises UsageError for a suffix of no format that it has. Raises OutputError for a file that cannot be written,
         or that nsysdiag did not write and that needs `force`. Nothing is written then.
         """
-        import_module("nsysdiag.formats.documents").save(self, path, force=force)
+        made_of(self, "formats.documents", "save", path, force=force)
 
     def to_html(self) -> str:
         """The page that `-o x.html` writes: one file, complete without a network."""
@@ -172,23 +168,12 @@ class Result(Shown, frozen=True):
         return in_a_cell(self)
 
     def _rendered(self, format_name: str) -> str:
-        data: bytes = import_module("nsysdiag.formats.documents").rendered(self, format_name)
-        return data.decode()
+        return cast("bytes", made_of(self, "formats.documents", "rendered", format_name)).decode()
 
 
 def in_a_cell(record: Record) -> str:
     """What a notebook shows of a result or a finding: HTML without scripts, in the colours around it."""
-    return cast("str", import_module("nsysdiag.formats.notebook").cell(record))
-
-
-def asked(record: Record, expression: str, table: str) -> pd.DataFrame:
-    """The rows of a table of a report for which an expression holds. pandas is loaded for it."""
-    return cast("pd.DataFrame", import_module("nsysdiag.formats.frames").query(record, expression, table))
-
-
-def timed(report: Record, tables: Sequence[object]) -> pd.DataFrame:
-    """The table of time of a report as a data frame. pandas is loaded for it."""
-    return cast("pd.DataFrame", import_module("nsysdiag.formats.frames").time_frame(report, tables))
+    return cast("str", made_of(record, "formats.notebook", "cell"))
 
 
 def made_of(first: object, home: str, name: str, *given: Any, **named: Any) -> Any:
@@ -218,8 +203,3 @@ class ByName(list[K]):
 
         near = get_close_matches(wanted, [str(each) for each in names], 5, 0) or ["there is none"]
         raise UsageError(f"nothing is called '{wanted}'", hint=f"near names: {', '.join(near)}")
-
-
-def selected(record: Record, sql: str) -> pd.DataFrame:
-    """The answer to an SQL query over the tables of a report. pandas is loaded for it."""
-    return cast("pd.DataFrame", import_module("nsysdiag.queries.asking").answer_frame(None, sql, lambda: record))

@@ -60,7 +60,7 @@ from nsysdiag.phases.facts import Phase, PhaseDevice, added
 from nsysdiag.phrases import Phrases
 from nsysdiag.ranges.facts import FlameGraph, FlameStack, RangeTree
 from nsysdiag.ranks.facts import RankComparison
-from nsysdiag.record import ByName, Packed, PackedColumn, Record, Result, Shown, asked, made_of, selected, timed
+from nsysdiag.record import ByName, Packed, PackedColumn, Record, Result, Shown, made_of
 from nsysdiag.time.facts import GapPlaces
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.utilization.facts import Utilization
@@ -437,7 +437,8 @@ class Report(Result, frozen=True, dict=True):
 
         Names in it are columns, not variables of Python. Raises UsageError for an unknown table or a wrong expression.
         """
-        return asked(self, expression, table)
+        found: pd.DataFrame = made_of(self, "formats.frames", "query", expression, table)
+        return found
 
     def judged_of(self, key: str) -> PhaseDevice | None:
         """What the device with this key did in the time that the diagnosis is about: None if the report judges none, or
@@ -481,7 +482,8 @@ class Report(Result, frozen=True, dict=True):
         Sums of it are the numbers of the report: `report.time.query("judged").groupby("bottleneck").ns.sum()`. Raises
         UsageError for a report that was read from a file.
         """
-        return timed(self, self.kept_time)
+        found: pd.DataFrame = made_of(self, "formats.frames", "time_frame", self.kept_time)
+        return found
 
     def __post_init__(self) -> None:
         """Lets devices and findings be named: `report.devices["gpu0"]`, `report.findings["f-sync"]`."""
@@ -524,4 +526,5 @@ class Report(Result, frozen=True, dict=True):
         `steps` are the `iterations`. Raises UsageError for SQL that is wrong, or would do anything but read; and for
         `time` of a report that was read from a file.
         """
-        return selected(self, query)
+        found: pd.DataFrame = made_of(None, "queries.asking", "answer_frame", query, lambda: self)
+        return found

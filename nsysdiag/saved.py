@@ -36,7 +36,7 @@ Saved = TypeVar("Saved", bound=Record)
 
 
 def is_saved_report(path: Path) -> bool:
-    """Whether the file starts like JSON, and is no trace."""
+    """Whether the file starts like JSON, and is not a trace."""
     if not path.is_file():  # reading the start of a pipe would eat it
         return False
     try:
@@ -48,7 +48,7 @@ def is_saved_report(path: Path) -> bool:
 
 
 def read_document(path: Path) -> Report | RanksReport | Comparison | WhatIf:
-    """The saved document: a report of one trace or of ranks, a comparison, or a prediction. Raises InputError where it
+    """The saved document: a report of one trace or of ranks, a comparison, or a prediction. Raises InputError if it
     is none of them, or of another schema version."""
     from nsysdiag.comparison import facts as comparison
     from nsysdiag.ranks import report as ranks
@@ -67,13 +67,13 @@ def read_document(path: Path) -> Report | RanksReport | Comparison | WhatIf:
 
 
 def read_report(path: Path) -> Report:
-    """A report of one trace, saved as JSON. Raises InputError where it is none, or of another schema version."""
+    """A report of one trace, saved as JSON. Raises InputError if it is none, or of another schema version."""
     with Attempt(f"read '{printable(path)}'", WHOLE):
         return _report(path, _read_bytes(path))
 
 
 def read_side(path: Path) -> Report | WhatIf:
-    """One side of a comparison: a report of one trace, or a prediction, saved as JSON. Raises InputError where it is
+    """One side of a comparison: a report of one trace, or a prediction, saved as JSON. Raises InputError if it is
     neither, or of another schema version."""
     from nsysdiag.replay import facts as replay
 
@@ -106,7 +106,7 @@ def _kind(data: bytes) -> str | None:
 
 
 def _decoded(path: Path, data: bytes, kind: type[Saved], versions: tuple[str, ...]) -> Saved:
-    """The record. Raises InputError where it is not ours, of no schema version that is read, or damaged."""
+    """The record. Raises InputError if it is not ours, of no schema version that is read, or damaged."""
     version = _version_of(path, data, versions)
     try:
         return from_json(as_version_2(data) if version != versions[-1] else data, kind)
@@ -135,7 +135,7 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _version_of(path: Path, data: bytes, versions: tuple[str, ...]) -> str:
-    """The schema version of a report of ours. Raises InputError where it is none, or not one of `versions`."""
+    """The schema version of a report of ours. Raises InputError if it is none, or not one of `versions`."""
 
     class Head(msgspec.Struct):
         schema_version: str
@@ -162,7 +162,7 @@ def _version_of(path: Path, data: bytes, versions: tuple[str, ...]) -> str:
 def unpack(packed: GapsPacked) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Start and length in ns and the index into `cause_ids` of every gap, one element each; not to be written to.
 
-    Raises InputError where the fields contradict each other or cannot be decoded.
+    Raises InputError if the fields contradict each other or cannot be decoded.
     """
     try:
         starts, lengths, causes = _unpacked(packed.count, packed.starts, packed.lengths, packed.causes)
@@ -207,7 +207,7 @@ def from_json(data: bytes, kind: type[Saved]) -> Saved:
 
 
 def check_size(data: bytes) -> None:
-    """Raise ValidationError where there is more than is read of a report."""
+    """Raise ValidationError if there is more than is read of a report."""
     if len(data) > SAVED_BYTES:
         raise msgspec.ValidationError(f"it has {len(data):,} bytes; at most {SAVED_BYTES:,} are read")
     if data.count(b",") > SAVED_VALUES:
@@ -232,7 +232,7 @@ def _unpacked_within(name: str, value: object) -> int:
 
 
 def _unpacked_bytes(record: Packed) -> int:
-    """What the columns of a record may take. Raises ValidationError where one is too short for its count."""
+    """What the columns of a record may take. Raises ValidationError if one is too short for its count."""
     total = 0
     for column in record.columns():
         most = len(column.text) * MOST_EXPANSION
@@ -269,7 +269,7 @@ _GONE_SINCE_1: tuple[tuple[str, str], ...] = (("devices.*", "trouble"), ("settin
 
 
 def as_version_2(data: bytes) -> bytes:
-    """The JSON of a report of version 1 with the names of version 2. Raises one of UNREADABLE for what is no JSON, or
+    """The JSON of a report of version 1 with the names of version 2. Raises one of UNREADABLE for what is not JSON, or
     too large."""
     check_size(data)
     report = msgspec.json.decode(data)
@@ -302,7 +302,7 @@ def _records(value: Any, path: list[str]) -> list[dict[str, Any]]:
 
 
 def _setting(name: str, text: str) -> Any:
-    """The value of a setting that was written as text; the text itself where it is no such value."""
+    """The value of a setting that was written as text; the text itself if it is not such a value."""
     default = getattr(Settings(), name, None)
     try:
         if isinstance(default, msgspec.Struct):

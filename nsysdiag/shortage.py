@@ -54,7 +54,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def memory_short(error: BaseException, tried: str, hint: str | None = None) -> MemoryShortError:
-    """The error for the user: what was tried, and how much memory was asked for where that is known."""
+    """The error for the user: what was tried, and how much memory was asked for if that is known."""
     amount = next((found for each in _chain(error) if (found := _AMOUNT.search(str(each)))), None)
     asked = f": {amount[1].rstrip('.')} {amount[2]} could not be allocated" if amount else ""
     return MemoryShortError(f"not enough memory to {tried}{asked}", hint=hint)

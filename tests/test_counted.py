@@ -13,7 +13,6 @@ from nsysdiag.counters.facts import GpuMetric, GpuMetrics
 from nsysdiag.document.packed import unpack_metric
 from nsysdiag.pipeline import analyze
 from nsysdiag.report import DeviceReport
-from nsysdiag.utilization.utilization import MeasuredSm
 from tests.shared import Shared
 from tests.simulator import EVERYTHING, Simulation
 from tests.simulator.counters import CLOCK, Counters, Course, Span
@@ -175,7 +174,7 @@ def test_long_gaps_show_that_nothing_ran(device: DeviceReport) -> None:
 def test_what_other_parts_are_told(device: DeviceReport, found: GpuMetrics) -> None:
     active = row(found, "sm_active")
     assert active.window is not None
-    assert measured_sm_active(found) == MeasuredSm(active.window)
+    assert measured_sm_active(found) == active.window
     assert device.utilization.sm_source == "gpu-metrics"
     assert device.utilization.sm_active_share == active.window
     assert measured_sm_active(None) is None

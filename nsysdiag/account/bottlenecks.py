@@ -79,7 +79,7 @@ class DeviceWaitCalls(Struct, frozen=True):
 def _in_a_row(
     spans: Intervals, credit: IntArray, waits: BoolArray, launches: IntArray, axis: ThreadAxis
 ) -> tuple[IntArray, IntArray]:
-    """Of waits in a row the row of the one with most credit, and the credits, where that one has those of all.
+    """Of waits in a row the row of the one with most credit, and the credits, if that one has those of all.
 
     ```
     thread   [launch]  [copy of 4 bytes to the host      )[sync)   host     [launch]
@@ -164,7 +164,7 @@ ON_ITS_OWN = places(lambda cause: not cause.follows_wakeups and cause.id not in 
 not over any sooner if it comes to them earlier. Nor is time without a CPU. They are their own causes. So are graphs
 whose kernels are not in the trace: the GPU was probably busy with them."""
 MAY_WAIT_NS = 100_000
-"""Time from here on of which nothing is known may be such a wait, where the trace does not show these. A read from a
+"""Time from here on of which nothing is known may be such a wait, if the trace does not show these. A read from a
 disk or a network takes as long, and a timer of Linux is up to 50 µs late. Python between two launches takes 5 to 50
 µs."""
 

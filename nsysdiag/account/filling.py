@@ -45,7 +45,7 @@ THROUGHPUTS = ("tensor_active", "dram_read", "dram_write")
 def hollow_time(
     device: DeviceTimeline, split: WindowSplit, found: Residency | None, measured: Measured | None
 ) -> Intervals | None:
-    """The compute time in which most SMs had no work, as a set: by counters where sampled, else by launch shapes. None
+    """The compute time in which most SMs had no work, as a set: by counters if sampled, else by launch shapes. None
     if less than half of the kernel time has either."""
     by_counters = None if measured is None else _by_counters(split, measured)
     return by_counters if by_counters is not None else _by_shapes(device, split, found)

@@ -57,7 +57,7 @@ def activity_of(cause: str, call: str) -> str:
 
 class Outside(Struct, frozen=True):
     """The time [begin, end) from the first CUDA call of `thread`, a globalTid, to the device's first work. `since` is
-    the time of the first CUDA call of the job, where that is earlier, or where the chosen time begins."""
+    the time of the first CUDA call of the job, if that is earlier, or where the chosen time begins."""
 
     thread: int
     begin: int
@@ -71,7 +71,7 @@ class Outside(Struct, frozen=True):
 
 
 def outside_of(window: Intervals, device: DeviceTimeline, calls: CallRows) -> Outside | None:
-    """The time before the work of a device, by the thread that launched most of it. None where nothing ran, or where
+    """The time before the work of a device, by the thread that launched most of it. None if nothing ran, or if
     that thread called CUDA no earlier."""
     launch = device.launch[device.launch >= 0]
     if not len(window) or not len(launch):
@@ -251,7 +251,7 @@ def device_phases(
     """One record a phase, in their order. `graphs` is the set of time with nothing but whole graphs.
 
     The account of a start-up begins with what the program did before the work of the device, `start`, where that is
-    given; where that is judged, all of it is charged to the first phase. `keys` are those of all devices, by number."""
+    given; if that is judged, all of it is charged to the first phase. `keys` are those of all devices, by number."""
     charged = charged_before(found, start)
     before = None if charged is None else charged.account
     spans = Intervals.of([(phase.start, phase.end) for phase in found.phases])

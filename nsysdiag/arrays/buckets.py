@@ -58,14 +58,6 @@ def in_periods(covered: Intervals, parts: Intervals, length: int, most: int) -> 
     return Periods(low, length, coverage(parts, each), coverage(covered, each))
 
 
-def bucket_edges(low: int, high: int, exponent: int) -> IntArray:
-    """The 2^exponent + 1 edges of equal buckets over [low, high), each rounded down to a whole ns."""
-    steps = np.arange((1 << exponent) + 1, dtype=np.int64)
-    span = high - low
-    # In two parts, so that a span of days does not overflow.
-    return low + (span >> exponent) * steps + (((span & ((1 << exponent) - 1)) * steps) >> exponent)
-
-
 def bucket_coverage(s: Intervals, edges: IntArray) -> IntArray:
     """The ns of each bucket that the set `s` covers."""
     return coverage(s, Intervals(edges[:-1], edges[1:]))

@@ -217,6 +217,14 @@ def overlaps(s: Intervals, queries: Intervals) -> tuple[IntArray, IntArray]:
     return np.repeat(np.arange(len(queries), dtype=np.int64), count), rows_from(first, count)
 
 
+def places_among(known: IntArray, values: IntArray) -> IntArray:
+    """The place of each value among the `known`, which are sorted; -1 if it is not one of them."""
+    if len(known) == 0:
+        return np.full(len(values), -1, dtype=np.int64)
+    at = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return np.where(known[at] == values, at, -1)
+
+
 def place_in(spans: Intervals, times: IntArray) -> IntArray:
     """The place of the interval, of sorted disjoint ones, that holds each time; -1 for none."""
     if len(spans) == 0:
@@ -245,9 +253,11 @@ def contains(s: Intervals, times: IntArray) -> BoolArray:
 
 
 def equal_edges(low: int, high: int, count: int) -> IntArray:
-    """The `count` + 1 edges of equal parts of [low, high), each rounded down to a whole ns. Exact for times of any
-    length, although products may exceed 64 bits."""
-    return np.array([low + (high - low) * at // count for at in range(count + 1)], dtype=np.int64)
+    """The `count` + 1 edges of equal parts of [low, high), each rounded down to a whole ns."""
+    steps = np.arange(count + 1, dtype=np.int64)
+    # In two parts, so that a span of days does not overflow.
+    whole, rest = divmod(high - low, count)
+    return low + whole * steps + rest * steps // count
 
 
 def rows_from(first: IntArray, count: IntArray) -> IntArray:

@@ -97,7 +97,7 @@ def levels(intervals: Intervals, limit: int = 64) -> IntArray:
     ```
     """
     depth = np.full(len(intervals), limit - 1, np.int64)
-    for level, members in enumerate(_by_level(intervals, limit)):
+    for level, members in enumerate(Nesting.of(intervals, limit).members):
         depth[members] = level
     return depth
 
@@ -114,8 +114,7 @@ def enclosing(intervals: Intervals, times: IntArray, limit: int = 64) -> Iterato
     times    |        |     -> [[0, -1], [1, -1]]
     ```
     """
-    for members in _by_level(intervals, limit):
-        yield _open_at(intervals, members, times)
+    return Nesting.of(intervals, limit).open_at(times)
 
 
 def _open_at(intervals: Intervals, members: IntArray, times: IntArray) -> IntArray:
@@ -140,7 +139,8 @@ class Nesting(Struct, frozen=True):
 
     @classmethod
     def of(cls, intervals: Intervals, limit: int = 64) -> Nesting:
-        """Peels off a level at a time, as `levels` does."""
+        """Peels off a level at a time: it is what begins when all that began before has ended. The limit bounds the
+        work, for a trace may well hold a million ranges that were pushed and never popped."""
         order = _outer_first(intervals).astype(np.int32)
         rest = order
         members: list[IntArray] = []
@@ -198,19 +198,3 @@ def _all_inside(intervals: Intervals, above: IntArray) -> bool:
     inner = np.flatnonzero(above >= 0)
     outer_end = intervals.end[above[inner]]
     return bool(np.all((outer_end >= intervals.end[inner]) & (outer_end > intervals.start[inner])))
-
-
-def _by_level(intervals: Intervals, limit: int) -> Iterator[IntArray]:
-    """The indices of the intervals of each of the outer `limit` levels, sorted by start.
-
-    A level is peeled off at a time: it is what begins when all that began before has ended. The limit
-    bounds the work, for a trace may well hold a million ranges that were pushed and never popped.
-    """
-    rest = _outer_first(intervals)
-    for _ in range(limit):
-        if not len(rest):
-            return
-        reach = np.maximum.accumulate(intervals.end[rest])
-        is_top = np.append(True, reach[:-1] <= intervals.start[rest[1:]])
-        yield rest[is_top]
-        rest = rest[~is_top]

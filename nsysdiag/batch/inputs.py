@@ -43,7 +43,7 @@ def output_names(inputs: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _wanted(shown: str, path: str) -> str:
-    """The name where no other input has it. A folder must not bear the name that a report could have."""
+    """The name if no other input has it. A folder must not bear the name that a report could have."""
     whole, place = PurePosixPath(shown), Path(path)
     stem = stem_of(place) if folder_format(place) else whole.stem
     *folders, file = [_safe(part) for part in whole.with_name(stem).parts]
@@ -72,7 +72,7 @@ def fixed_part(text: str) -> Path:
 
 def expanded(text: str) -> list[Path]:
     """What exists and fits the pattern, in the order of names. Links to folders are not followed, and a name that
-    starts with a dot fits only what starts with one too. What is in a trace that is a folder fits only where the
+    starts with a dot fits only what starts with one too. What is in a trace that is a folder fits only if the
     pattern names that folder."""
     start = fixed_part(text)
     rest = Path(text).parts[len(start.parts) :]
@@ -232,7 +232,7 @@ class _InputSearch(msgspec.Struct):
 def find_inputs(named: Sequence[str], output: Path) -> Found:
     """All inputs, each once, however often and under however many names it was found.
 
-    Raises UsageError where there is none, or where the folder of the outputs is to be searched.
+    Raises UsageError if there is none, or if the folder of the outputs is to be searched.
     """
     search = _InputSearch(os.path.realpath(output))
     hits = search.without_twins([hit for text in named for hit in search.named(text)])
@@ -318,7 +318,7 @@ class _Head(msgspec.Struct):
 
 
 def is_report_of_a_trace(path: Path) -> bool:
-    """Whether the file is a report of ours of one trace, of whatever version. Raises OSError where it cannot be read;
+    """Whether the file is a report of ours of one trace, of whatever version. Raises OSError if it cannot be read;
     a pipe is not opened, for that could block."""
     if not path.is_file():
         return False

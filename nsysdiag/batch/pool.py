@@ -85,7 +85,7 @@ class _WorkerPool(Struct):
         return [worker.task for worker in self.workers if worker.task]
 
     def start(self, task: Task) -> Outcome | None:
-        """Give a task to an idle worker, or to a new one: an idle one may have died unseen. The outcome where the
+        """Give a task to an idle worker, or to a new one: an idle one may have died unseen. The outcome if the
         system starts no more processes."""
         for worker in [each for each in self.workers if each.task is None]:
             if _sent(worker, task):
@@ -106,7 +106,7 @@ class _WorkerPool(Struct):
         return self.workers[-1]
 
     def finished(self, timeout: float | None = None) -> list[Outcome]:
-        """Wait until some task has come to an end, `timeout` seconds at most where that is limited. A worker that dies
+        """Wait until some task has come to an end, `timeout` seconds at most if that is limited. A worker that dies
         closes its pipe, which ends the wait too."""
         busy = {worker.pipe: worker for worker in self.workers if worker.task}
         ready = [busy[pipe] for pipe in wait(list(busy), timeout) if isinstance(pipe, Connection)]
@@ -308,7 +308,7 @@ def _unseen(places: list[str]) -> tuple[str, list[str]]:
 
 
 def _round(client: Any, tasks: list[Task], watch: Watch) -> Iterator[tuple[Task, Outcome | None]]:
-    """What came of each task as it comes, None where its workers died. What is left at the end is withdrawn."""
+    """What came of each task as it comes, None if its workers died. What is left at the end is withdrawn."""
     left = {client.submit(work, task, pure=False): task for task in tasks}
     done: SimpleQueue[Any] = SimpleQueue()
     for future in left:
@@ -335,7 +335,7 @@ def _round(client: Any, tasks: list[Task], watch: Watch) -> Iterator[tuple[Task,
 
 
 def _taken(left: dict[Any, Task], future: Any) -> tuple[Task, Outcome | None]:
-    """The task of a future that is done, and its outcome: None where its workers died."""
+    """The task of a future that is done, and its outcome: None if its workers died."""
     from distributed import KilledWorker
 
     task = left.pop(future)

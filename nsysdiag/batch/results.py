@@ -47,7 +47,7 @@ Run = Callable[[list[Task]], Generator[Outcome, None, None]]
 
 
 def entries_of(inputs: Sequence[Input], shared: Shared, run: Run) -> list[BatchEntry]:
-    """The entries of all inputs by their names; what an earlier batch finished is kept where the batch resumes."""
+    """The entries of all inputs by their names; what an earlier batch finished is kept if the batch resumes."""
     journal = BatchJournal(shared.folder)
     before = journal.read() if shared.resume else {}
     journal.begin(before.values(), force=shared.force)
@@ -186,7 +186,7 @@ def read_history(path: Path, folder: Path) -> History:
     parsed = [(number, text, _line(text)) for number, text in enumerate(texts, 1) if text.strip()]
     lines = [line for _, _, line in parsed if line]
     if parsed and not lines:
-        raise OutputError(f"{printable(path)} is no history of nsysdiag", hint="name another file with --history")
+        raise OutputError(f"{printable(path)} is not a history of nsysdiag", hint="name another file with --history")
     damaged = [number for number, _, line in parsed if line is None]
     notes = [
         f"line {number} of {printable(path)} {'was not written to its end' if number == len(texts) else 'is damaged'}; "
@@ -254,7 +254,7 @@ def _append(descriptor: int, data: bytes) -> None:
         import fcntl
 
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-    except ImportError:  # Windows, where whole lines are all that is promised
+    except ImportError:  # on Windows whole lines are all that is promised
         pass
     size = os.fstat(descriptor).st_size
     os.lseek(descriptor, max(size - 1, 0), os.SEEK_SET)

@@ -120,7 +120,7 @@ class BatchJournal:
         return {done.name: done for line in lines if (done := _line(line))}
 
     def begin(self, known: Iterable[Done], *, force: bool) -> None:
-        """Write what is known already. Raises OutputError where the file is not ours or cannot be written."""
+        """Write what is known already. Raises OutputError if the file is not ours or cannot be written."""
         self._lines = {done.name: done for done in known}
         write(self.path, self._content(), force=force, is_ours=is_journal)
 
@@ -253,7 +253,7 @@ def _reported(task: Task) -> Outcome:
 
 
 def _before(task: Task, key: str) -> Report | None:
-    """The report of an earlier batch where it was made of the same and was not changed since."""
+    """The report of an earlier batch if it was made of the same and was not changed since."""
     before = task.before
     if before is None or before.key != key:
         return None
@@ -304,18 +304,18 @@ def estimated_bytes(each: Input) -> int:
 
 
 def usable_cpus() -> int:
-    """The CPUs that this process may use: fewer than there are where an affinity or a container's quota says so."""
+    """The CPUs that this process may use: fewer than there are if an affinity or a container's quota says so."""
     affinity = getattr(os, "sched_getaffinity", None)
     cpus = len(affinity(0)) if affinity else os.cpu_count() or 1
     try:
         quota, period = CPU_QUOTA.read_text("ascii").split()
         return max(1, min(cpus, math.ceil(int(quota) / int(period))))
-    except (OSError, ValueError):  # `max` is no number
+    except (OSError, ValueError):  # `max` is not a number
         return max(1, cpus)
 
 
 class Limits(Struct, frozen=True):
-    """At most `jobs` tasks at once, and together `memory_bytes` where that is limited."""
+    """At most `jobs` tasks at once, and together `memory_bytes` if that is limited."""
 
     jobs: int
     memory_bytes: int | None = None
@@ -341,7 +341,7 @@ class Limits(Struct, frozen=True):
         return limit is None or sum(min(estimated_bytes(each.input), limit) for each in (task, *running)) <= limit
 
     def fitted(self, task: Task) -> Task:
-        """The task as it will run: with the limit for the analysis where it may need more."""
+        """The task as it will run: with the limit for the analysis if it may need more."""
         if self.memory_bytes is None or estimated_bytes(task.input) <= self.memory_bytes:
             return task
         settings = replace(task.shared.settings, memory_limit=self.memory_bytes)

@@ -12,17 +12,14 @@ from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECKS, BottleneckId
 from nsysdiag.causes import (
     blocking_copy,
     device_side,
-    host_compute,
     input_output,
     launching,
     memory_calls,
-    off_cpu,
     other_calls,
     start_up,
-    streams,
     sync,
+    thread_states,
     thread_waits,
-    unexplained,
 )
 from nsysdiag.causes.added import with_added
 from nsysdiag.causes.cause import Cause, Hint
@@ -33,11 +30,11 @@ _ORDER = (
     device_side.DISPATCH,
     memory_calls.UNIFIED_MEMORY,
     device_side.INTRA_GRAPH,
-    unexplained.GRAPH_UNTRACED,
-    unexplained.LAUNCH_UNKNOWN,
+    launching.GRAPH_UNTRACED,
+    launching.LAUNCH_UNKNOWN,
     other_calls.PROFILER_OVERHEAD,
     other_calls.EXPOSED_MPI,
-    streams.HOST_FUNCTION,
+    device_side.HOST_FUNCTION,
     sync.CAUSE,
     blocking_copy.CAUSE,
     memory_calls.MEMORY_ALLOCATION,
@@ -50,14 +47,14 @@ _ORDER = (
     input_output.IO_WAIT,
     memory_calls.OS_MEMORY,
     thread_waits.SLEEP,
-    off_cpu.CAUSE,
-    unexplained.BLOCKED,
-    host_compute.CAUSE,
-    unexplained.UNCOVERED,
+    thread_states.OFF_CPU,
+    thread_states.BLOCKED,
+    thread_states.HOST_COMPUTE,
+    thread_states.UNCOVERED,
     launching.LAUNCH_CALL,
     launching.LAUNCH_LATENCY,
-    streams.STREAM_WAIT,
-    streams.STREAM_BARRIER,
+    device_side.STREAM_WAIT,
+    device_side.STREAM_BARRIER,
     device_side.GPU_CONTEXT_SWITCH,
     device_side.DEVICE_STALL,
     # Behind all others: no rule finds it, it is where wake-ups lead.
@@ -71,19 +68,19 @@ PLACE: dict[str, int] = {cause: place for place, cause in enumerate(CAUSES)}
 OF_WORKER: dict[str, EvidenceLabel] = {cause: EvidenceLabel(cause, cause) for cause in CAUSES}
 """The label of waits for a loading worker whose time has this cause."""
 
-FALLBACK = unexplained.UNCOVERED.id
+FALLBACK = thread_states.UNCOVERED.id
 """What is left when nothing explains a gap."""
 IN_LAUNCH_CALL = launching.LAUNCH_CALL.id
 """What is left of the launch call."""
 LAUNCH_LATENCY = launching.LAUNCH_LATENCY.id
-EVENT_WAIT = streams.STREAM_WAIT.id
-UNTRACED_GRAPH = unexplained.GRAPH_UNTRACED.id
+EVENT_WAIT = device_side.STREAM_WAIT.id
+UNTRACED_GRAPH = launching.GRAPH_UNTRACED.id
 QUEUE_FULL = launching.QUEUE_FULL.id
 SYNCHRONIZATION = sync.CAUSE.id
 BLOCKING_COPY = blocking_copy.CAUSE.id
 ALLOCATION = memory_calls.MEMORY_ALLOCATION.id
-PREEMPTION = off_cpu.CAUSE.id
-BLOCKED = unexplained.BLOCKED.id
+PREEMPTION = thread_states.OFF_CPU.id
+BLOCKED = thread_states.BLOCKED.id
 OTHER_PROCESS = device_side.GPU_CONTEXT_SWITCH.id
 INPUT_WAIT = input_output.DATA_LOADING.id
 THREAD_WAIT = thread_waits.LOCK_WAIT.id

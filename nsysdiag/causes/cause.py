@@ -16,7 +16,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.bottlenecks import BottleneckId
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold
 from nsysdiag.events.calls import cuda_name
-from nsysdiag.gaps.launch_frame import DeviceSide, Explained, LaunchCase
+from nsysdiag.gaps.gaps import DeviceSide, Explained, LaunchCase
 from nsysdiag.programs.facts import FRAMEWORKS
 
 
@@ -31,7 +31,7 @@ class FrameworkAdvice(Struct, frozen=True):
 
 class Advice(Struct, frozen=True):
     """Advice for programs of plain CUDA, and for the frameworks in which it differs. That of the first framework of the
-    program that has one replaces `plain`, in the order of FRAMEWORKS. Where `plain` is empty, no advice is given.
+    program that has one replaces `plain`, in the order of FRAMEWORKS. If `plain` is empty, no advice is given.
 
     ```
     advice(
@@ -97,7 +97,7 @@ DATA = Path(__file__).parents[1] / "data"
 
 
 class SourceDocument(Struct, frozen=True):
-    """A document, the chapter in it, and its address where known."""
+    """A document, the chapter in it, and its address if known."""
 
     document: str
     chapter: str
@@ -244,7 +244,7 @@ class Cause(Struct, frozen=True, kw_only=True):
     in CPU samples). None means the call on the thread, or the title if the device waits. The first matching one of the
     `variants` is used; the last one always matches.
     `rows` are the tables searched for evidence of a slice, in order, then the operation that the device waited for.
-    `busy_title` is its title where the device may be busy meanwhile, empty for the same one.
+    `busy_title` is its title if the device may be busy meanwhile, empty for the same one.
     `shade` is the number of its shade of the bottleneck's colour; None is the next one that no cause declares.
 
     Judgment: `bottleneck` is the bottleneck of its time, unless a variant names another. `unresolved` causes mean missing

@@ -10,14 +10,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.claim import EvidenceLabel
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
+from nsysdiag.arrays.groups import least_of_each
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, union
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.calls import named_like
-from nsysdiag.events.event_waits import HeldCalls
+from nsysdiag.events.device import DeviceActivity
+from nsysdiag.events.event_waits import HeldCalls, held_calls
 from nsysdiag.events.host import HostActivity
-from nsysdiag.events.rows import NamedRows, picked
+from nsysdiag.events.identity import joint, process_of
+from nsysdiag.events.operations import Category
+from nsysdiag.events.rows import NamedRows, distinct, picked, taken
 from nsysdiag.fields import Sentence
 from nsysdiag.gaps import gaps
+from nsysdiag.trace.enums import CopyKind, MemoryKind
 from nsysdiag.units import format_ns
 
 
@@ -121,7 +126,7 @@ def layer_of(lane: NamedRows, label: EvidenceLabel | None = None, device: int | 
 
 
 def described(lane: NamedRows, label: EvidenceLabel | None = None) -> EvidenceLayer:
-    """A lane's rows as a layer, whose names are no calls."""
+    """A lane's rows as a layer, whose names are not calls."""
     return replace(layer_of(lane, label), are_calls=False)
 
 
@@ -174,3 +179,174 @@ LATENCY_LIMIT = Threshold(
 )
 DRAINED = Threshold("drained_lead", format_ns(LEAD_NS), "a call that drained the queue began this long before the gap")
 READ_BACK = Threshold("read_back", f"{READ_BACK_BYTES} B", "the largest copy to the host that is a read-back")
+
+
+# What is known of single API calls beyond their names: what they copied, whether they made a context, loaded code.
+
+
+LONG_NS = 1_000_000
+ASKS = re.compile(
+    r"(cuda|cu)(Get|SetDevice|DeviceGet|DeviceCan|DriverGet|RuntimeGet|Init$|ChooseDevice|CtxGet|PointerGet)\w*"
+)
+"""Calls that only ask, or choose a device. They may load the driver, and choosing creates the context since CUDA 12."""
+FIRST_USE = EvidenceLabel("first launch of this kernel")
+FEW_LAUNCHES, SLOW_FACTOR = 10, 10
+FIRST_NS = 100_000
+"""A launch call takes 2 to 35 µs, a first one that loads code over 100 µs to many ms (ten real traces)."""
+
+
+def call_facts(activity: DeviceActivity) -> CallFacts:
+    """Flags for each row of the table of calls."""
+    calls, operations, launch = activity.api_calls.rows, activity.operations, activity.launch
+    copies = np.flatnonzero((operations.category == Category.MEMCPY) & (launch >= 0))
+    pageable = copies[
+        (operations.src_kind[copies] == MemoryKind.PAGEABLE) | (operations.dst_kind[copies] == MemoryKind.PAGEABLE)
+    ]
+    small = copies[
+        (operations.copy_kind[copies] == CopyKind.DEVICE_TO_HOST) & (operations.size[copies] <= READ_BACK_BYTES)
+    ]
+    small = small[operations.size[small] > 0]
+    uploads = pageable[operations.copy_kind[pageable] == CopyKind.HOST_TO_DEVICE]
+    firsts = _FirstLaunches.of(activity)
+    loads = _flags(len(calls), firsts.slow(LONG_NS))
+    return CallFacts(
+        pageable=_flags(len(calls), launch[pageable]),
+        read_back=_flags(len(calls), launch[small]),
+        upload=_flags(len(calls), launch[uploads]),
+        creates_context=_creates_context(activity),
+        first_launch=loads,
+        first_use=_flags(len(calls), firsts.slow(FIRST_NS)) & ~loads,
+        synchronized=activity.synchronized,
+        held=held_calls(
+            activity.host_functions,
+            calls,
+            _waited_streams(activity),
+            one_device=len(activity.devices) < 2,
+        ),
+    )
+
+
+def _waited_streams(activity: DeviceActivity) -> IntArray:
+    """The code of the stream that each call waits for if it does, -1 where unknown: for copies that of the copy."""
+    stream = activity.synchronized_streams.stream
+    if len(activity.host_functions) == 0:
+        return stream
+    stream = stream.copy()
+    for device in activity.devices:
+        copies = (device.operations.category == Category.MEMCPY) & (device.launch >= 0)
+        stream[device.launch[copies]] = device.stream_code[copies]
+    return stream
+
+
+def _flags(count: int, rows: IntArray) -> BoolArray:
+    flags = np.zeros(count, dtype=np.bool_)
+    flags[rows] = True
+    return flags
+
+
+def _creates_context(activity: DeviceActivity) -> BoolArray:
+    """The API calls over 1 ms of each process, up to and with the first that does more than ask about devices, whatever
+    its name. An example is `cudaFree(0)` after `cudaGetDeviceCount`. Left out if the context existed before: an
+    operation had begun, or was launched before the capture. A call that launches work creates the context before that
+    begins: a copy that is staged or waited for is long by itself."""
+    calls, operations = activity.api_calls.rows, activity.operations
+    flags = np.zeros(len(calls), dtype=np.bool_)
+    if len(calls) == 0:
+        return flags
+    processes, owner = distinct(process_of(calls.thread))
+    first = _first_of_each(owner, calls.start, calls.end)
+    lowest = np.array([activity.first_correlation.get(each, 0) for each in processes.tolist()], dtype=np.int64)
+    working, worker = distinct(operations.process)
+    begun = least_of_each(worker, operations.start, len(working))
+    numbered = picked(operations.correlation > 0)
+    number = least_of_each(worker[numbered], operations.correlation[numbered], len(working))
+    fresh = lowest > 0
+    known, at, its = np.intersect1d(processes, working, assume_unique=True, return_indices=True)
+    if len(known):
+        fresh[at] &= (begun[its] >= calls.start[first[at]]) & (number[its] >= lowest[at])
+    asks = named_like(activity.api_calls.names, ASKS)
+    uses = picked(~asks[calls.name])
+    until = least_of_each(owner[uses], calls.start[uses], len(processes))
+    flags[:] = fresh[owner] & (calls.start <= until[owner])
+    flags &= _work_begins(activity) - calls.start > LONG_NS
+    return flags
+
+
+def _work_begins(activity: DeviceActivity) -> IntArray:
+    """When the work of each API call begins; its end if it launches none."""
+    begins, launch = activity.api_calls.rows.end.copy(), activity.launch
+    known = launch >= 0
+    np.minimum.at(begins, launch[known], activity.operations.start[known])
+    return begins
+
+
+def _first_of_each(group: IntArray, start: IntArray, end: IntArray) -> IntArray:
+    """The row of each group, 0 and up, that starts first; of several the one that ends last."""
+    begun = least_of_each(group, start, int(group.max()) + 1)
+    rows: IntArray = np.flatnonzero(start == begun[group])
+    rows = rows[np.lexsort((~end[rows], group[rows]))]
+    first: IntArray = rows[np.append(True, group[rows[1:]] != group[rows[:-1]])]
+    return first
+
+
+class _FirstLaunches(Struct, frozen=True):
+    """The calls that launched a kernel name for the first time in their process: their rows, durations, and the number
+    of their API there. Nodes of graphs are excluded. The `count` launches of each API have a median of `medians` / 2;
+    `mostly_first`: most of them are first launches."""
+
+    row: IntArray
+    duration: IntArray
+    api: IntArray
+    count: IntArray
+    medians: IntArray
+    mostly_first: BoolArray
+
+    @classmethod
+    def of(cls, activity: DeviceActivity) -> _FirstLaunches:
+        """Those of all processes."""
+        calls, operations, launch = activity.api_calls.rows, activity.operations, activity.launch
+        rows = picked((operations.category == Category.KERNEL) & (operations.graph_node <= 0) & (launch >= 0))
+        row = launch[rows]
+        if len(row) == 0:
+            nothing = np.empty(0, dtype=np.int64)
+            return cls(nothing, nothing, nothing, nothing, nothing, np.empty(0, dtype=np.bool_))
+        process = distinct(taken(operations.process, rows))[1]
+        names, name = distinct(operations.name[rows])
+        first = _earliest_of_each(joint(process, name, len(names)), calls.start[row])
+        duration = calls.end[row] - calls.start[row]
+        _, api = distinct(joint(process, calls.name[row], int(calls.name.max()) + 1))
+        count = np.bincount(api)
+        once_more = count - np.bincount(api[first], minlength=len(count))
+        return cls(row[first], duration[first], api[first], count, _both_medians(api, duration), 2 * once_more < count)
+
+    def slow(self, long: int) -> IntArray:
+        """The rows of those that took over ten times the median of their API's launches; over `long` ns if the API
+        has fewer than ten.
+
+        If most launches of an API are first ones, their median is the very thing to be found: `long` is enough there.
+        """
+        limit = np.where(self.count < FEW_LAUNCHES, long, SLOW_FACTOR * self.medians // 2)
+        limit = np.where(self.mostly_first, np.minimum(limit, long), limit)
+        slow: IntArray = self.row[self.duration > limit[self.api]]
+        return slow
+
+
+def _earliest_of_each(group: IntArray, start: IntArray) -> IntArray:
+    """The place of each group's smallest `start`, of equal ones the first."""
+    if not ascending(start):
+        order = np.argsort(start, kind="stable")
+        first: IntArray = order[_earliest_of_each(group[order], start[order])]
+        return first
+    place = np.full(int(group.max()) + 1, len(group), dtype=np.int64)
+    # Written from the last row to the first: the first of each group is what stays.
+    place[group[::-1]] = np.arange(len(group) - 1, -1, -1)
+    return place[place < len(group)]
+
+
+def _both_medians(group: IntArray, duration: IntArray) -> IntArray:
+    """The sum of the two middle durations of each group, which are the same one if their number is odd."""
+    order = np.lexsort((duration, group))
+    begin = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))
+    count = np.diff(np.append(begin, len(group)))
+    both: IntArray = duration[order[begin + (count - 1) // 2]] + duration[order[begin + count // 2]]
+    return both

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from nsysdiag.arrays.claim import EvidenceLabel
-from nsysdiag.causes import memory_calls, off_cpu
+from nsysdiag.causes import memory_calls, thread_states
 from nsysdiag.causes.cause import Cause, EvidenceRows, Variant
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, named
 from nsysdiag.causes.ids import HOST_CODE
@@ -118,7 +118,7 @@ DATA_LOADING = Cause(
             "no_cpu",
             "the worker has no CPU",
             "give the workers CPUs: start fewer, or raise the CPU limit",
-            workers=(off_cpu.CAUSE.id,),
+            workers=(thread_states.OFF_CPU.id,),
         ),
         Variant("other", "", "load ahead: more workers, a deeper queue"),
     ),

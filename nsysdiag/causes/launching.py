@@ -1,11 +1,21 @@
-"""Causes in and after the launch: the call itself, its way to the device, and a queue that is full."""
+"""Causes in and after the launch: the call itself, its way to the device, a queue that is full, and launches that the
+trace does not show in full."""
 
 from __future__ import annotations
 
-from nsysdiag.causes import call_facts
+from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.causes.cause import Cause, EvidenceRows, Variant, matching
-from nsysdiag.causes.evidence import LATENCY_LIMIT, EvidenceLayer, HostEvidence, Threshold, described
+from nsysdiag.causes.evidence import (
+    FIRST_NS,
+    FIRST_USE,
+    LATENCY_LIMIT,
+    EvidenceLayer,
+    HostEvidence,
+    Threshold,
+    described,
+)
 from nsysdiag.gaps import gaps
+from nsysdiag.gaps.gaps import LaunchCase
 from nsysdiag.trace.enums import OverheadType
 from nsysdiag.units import format_ns
 
@@ -36,15 +46,13 @@ LAUNCH_CALL = Cause(
             "first_use",
             "first use of a kernel",
             "run each kernel once during warm-up",
-            labels=(call_facts.FIRST_USE,),
+            labels=(FIRST_USE,),
             bottleneck="startup",
         ),
         Variant("other", "", "launch less: CUDA graphs, fused kernels"),
     ),
     thresholds=(
-        Threshold(
-            "first", format_ns(call_facts.FIRST_NS), "a first launch longer than this may load code, and is labelled so"
-        ),
+        Threshold("first", format_ns(FIRST_NS), "a first launch longer than this may load code, and is labelled so"),
     ),
     opening="{thread} is inside {call}",
     names_call=True,
@@ -100,4 +108,44 @@ QUEUE_FULL = Cause(
     host=queue_full_evidence,
     call=queue_full_nested_evidence,
     call_order=90,
+)
+
+
+LAUNCH_UNKNOWN = Cause(
+    id="launch_unknown",
+    title="Launch not in the trace",
+    meaning="The next operation has no API call in the trace, so it is unknown whether the host was late.",
+    side="gap",
+    tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
+    bottleneck="unknown",
+    shade=1,
+    variants=(Variant("other", "", "capture again with --trace=cuda for all processes"),),
+    unresolved=True,
+    resolved_by=("cuda-api",),
+    case=LaunchCase.UNKNOWN,
+)
+
+
+NODES_MISSING = EvidenceLabel("nodes missing")
+"""The label of a launch of which some nodes are in the trace."""
+
+GRAPH_UNTRACED = Cause(
+    id="graph_untraced",
+    title="Untraced CUDA graph",
+    meaning="A graph was launched, but the trace holds neither its kernels nor a graph row. Or it lacks nodes that other launches of the graph have. The device was probably busy.",
+    side="gap",
+    tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"),
+    bottleneck="unknown",
+    shade=0,
+    variants=(
+        Variant(
+            "dropped",
+            "nodes that other launches of the graph have are not in the trace",
+            "capture a shorter time, so that no rows are dropped",
+            labels=(NODES_MISSING,),
+        ),
+        Variant("other", "", "capture again with --cuda-graph-trace=node"),
+    ),
+    unresolved=True,
+    resolved_by=("cuda-graphs",),
 )

@@ -6,7 +6,7 @@ import re
 
 from nsysdiag.causes.cause import Cause, EvidenceRows, Variant, matching
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, nested_calls
-from nsysdiag.gaps.launch_frame import LaunchCase
+from nsysdiag.gaps.gaps import LaunchCase
 
 MEMORY_ALLOCATION_CALLS = re.compile(
     r"(cuda|cu)(Malloc|Free|HostAlloc|HostRegister|HostUnregister|Ipc(Open|Close)MemHandle|MemPool(TrimTo|Create|Destroy)).*"

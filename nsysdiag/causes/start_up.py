@@ -8,9 +8,21 @@ import numpy as np
 
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.intervals import Intervals, contains, nearest_before, union
-from nsysdiag.causes import call_facts, memory_calls
+from nsysdiag.causes import memory_calls
 from nsysdiag.causes.cause import Cause, EvidenceRows, OwnCall, Variant, matching
-from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, layer_of, named, nested_calls, plain_layer
+from nsysdiag.causes.evidence import (
+    FEW_LAUNCHES,
+    FIRST_USE,
+    LONG_NS,
+    SLOW_FACTOR,
+    EvidenceLayer,
+    HostEvidence,
+    Threshold,
+    layer_of,
+    named,
+    nested_calls,
+    plain_layer,
+)
 from nsysdiag.causes.ids import GRAPH_BUILD
 from nsysdiag.events.host import COMPILED, UNKNOWN_LOADING
 from nsysdiag.trace.enums import OverheadType
@@ -20,12 +32,12 @@ CONTEXT_INIT_CALLS = re.compile(
     r"cuInit|cuCtx(Create|Destroy|Attach|Detach)|cuDevicePrimaryCtx\w+|cuda(InitDevice|DeviceReset)|cuGreenCtxCreate"
 )
 STREAM_CREATION = re.compile(r"(cuda|cu)StreamCreate\w*")
-LONG_NS = 1_000_000
+
 FIRST_CALL, SLOW_STREAM = EvidenceLabel("first call of the process"), EvidenceLabel("slow stream creation")
 
 
 def context_init_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
-    """Outermost context calls, slow stream creation, and a process's first call where that made the context."""
+    """Outermost context calls, slow stream creation, and a process's first call if that made the context."""
     host = evidence.host
     first = host.api.take(evidence.facts.creates_context[host.api.row] & host.api.outermost)
     return [layer_of(first, FIRST_CALL), *_context_layers(evidence, nested=False)]
@@ -102,7 +114,7 @@ def loading_rows(evidence: HostEvidence) -> EvidenceLayer:
 
 def module_load_own_call(evidence: HostEvidence) -> OwnCall:
     """Slow first launches of a kernel."""
-    return OwnCall(evidence.facts.first_launch, labels=(call_facts.FIRST_USE,), described=True)
+    return OwnCall(evidence.facts.first_launch, labels=(FIRST_USE,), described=True)
 
 
 MODULE_LOAD = Cause(
@@ -121,13 +133,11 @@ MODULE_LOAD = Cause(
     thresholds=(
         Threshold(
             "slow_factor",
-            f"{call_facts.SLOW_FACTOR} ×",
+            f"{SLOW_FACTOR} ×",
             "a first launch longer than this many times the median of its API loads code",
         ),
-        Threshold(
-            "few_launches", str(call_facts.FEW_LAUNCHES), "an API with fewer launches has no median to compare with"
-        ),
-        Threshold("long", format_ns(call_facts.LONG_NS), "limit used there, and if most launches are first ones"),
+        Threshold("few_launches", str(FEW_LAUNCHES), "an API with fewer launches has no median to compare with"),
+        Threshold("long", format_ns(LONG_NS), "limit used there, and if most launches are first ones"),
     ),
     rows=(EvidenceRows.OVERHEAD, EvidenceRows.CALL),
     variants=(
@@ -135,7 +145,7 @@ MODULE_LOAD = Cause(
             "lazy",
             "first use of a kernel",
             "warm up, or load early with CUDA_MODULE_LOADING=EAGER",
-            labels=(FIRST_LAUNCH, call_facts.FIRST_USE, COPIED),
+            labels=(FIRST_LAUNCH, FIRST_USE, COPIED),
         ),
         Variant(
             "library",

@@ -111,7 +111,7 @@ def query_waits(evidence: HostEvidence) -> tuple[Intervals, BoolArray]:
 
 def queries_at_once(evidence: HostEvidence) -> Intervals:
     """Queries that found the work done at their first time, of threads that always ask until it is: a thread that goes
-    on where it is not waits for nothing."""
+    on if it is not waits for nothing."""
     calls = evidence.calls()
     query, stride = named(calls, _QUERIES), evidence.host.axis.stride
     refused = np.isin(calls.kind, NOT_READY)

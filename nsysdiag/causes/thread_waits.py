@@ -37,7 +37,7 @@ def gil_waits(host: HostActivity) -> BoolArray:
 
     A process has such waits if at least three are that long, and no more are longer. If none is longer, the shorter
     ones count too. A longer one counts if the thread waits again at once, and at most one in five of its long waits is
-    longer: its timer was late. Where no long wait is followed by another at once, they are timers of the program's own.
+    longer: its timer was late. If no long wait is followed by another at once, they are timers of the program's own.
     """
     lane = host.os_calls
     rows = np.flatnonzero(named(lane, TIMED_WAIT))

@@ -14,17 +14,7 @@ from nsysdiag.ci.budgets import Budget, Judgement, UnjudgedError, called, check
 from nsysdiag.ci.expressions import GREW, SHRANK, Expression, change_sentence, parse
 from nsysdiag.ci.facts import BudgetResult
 from nsysdiag.ci.measuring import ITERATION_LENGTH, NS, SHARE, Measure, UnmeasurableError, require_evidence
-from nsysdiag.comparison.facts import (
-    IMPROVED,
-    PHASES,
-    REGRESSED,
-    UNKNOWN,
-    Accepted,
-    Change,
-    Comparison,
-    DeviceComparison,
-    PartChange,
-)
+from nsysdiag.comparison import facts
 from nsysdiag.messages import UsageError
 from nsysdiag.process import now
 from nsysdiag.replay.facts import WhatIf
@@ -37,11 +27,11 @@ _NO_CHANCE = (
     "what is chance is unknown: capture some steady iterations with NVTX ranges around them, or several captures per "
     "side (--before and --after)"
 )
-_NONE = Change(before_ns=0, after_ns=0, change_ns=0, low_ns=None, high_ns=None, least_ns=0, verdict="same")
+_NONE = facts.Change(before_ns=0, after_ns=0, change_ns=0, low_ns=None, high_ns=None, least_ns=0, verdict="same")
 
 
 def check_comparison(
-    comparison: Comparison, reports: Mapping[str, Report | WhatIf], budgets: Sequence[Budget]
+    comparison: facts.Comparison, reports: Mapping[str, Report | WhatIf], budgets: Sequence[Budget]
 ) -> list[BudgetResult]:
     """What becomes of each budget: changes by the comparison, the others by the `reports` after, which are named by
     their paths. Raises UsageError for one on something that they cannot tell."""
@@ -68,7 +58,7 @@ def _checked(report: Report | WhatIf, budget: Budget, path: str) -> list[BudgetR
     return check(report, [budget], path)
 
 
-def _change(comparison: Comparison, budget: Budget, reports: Mapping[str, Report | WhatIf]) -> BudgetResult:
+def _change(comparison: facts.Comparison, budget: Budget, reports: Mapping[str, Report | WhatIf]) -> BudgetResult:
     expression = budget.expression
     try:
         for report in reports.values():
@@ -83,7 +73,7 @@ def _change(comparison: Comparison, budget: Budget, reports: Mapping[str, Report
     return max(found, key=lambda result: (result.broken, sign * result.value))
 
 
-def _devices(comparison: Comparison, budget: Budget) -> list[DeviceComparison]:
+def _devices(comparison: facts.Comparison, budget: Budget) -> list[facts.DeviceComparison]:
     names = [(each.key, f"{each.name_before} {each.name_after}") for each in comparison.devices]
     found = [comparison.devices[at] for at in called(names, budget.device)]
     if not found:
@@ -92,19 +82,19 @@ def _devices(comparison: Comparison, budget: Budget) -> list[DeviceComparison]:
     return found
 
 
-def _of(comparison: Comparison, device: DeviceComparison, measure: Measure) -> Change:
-    """The change of a measure. Raises UnmeasurableError where it is not known whether it is chance."""
+def _of(comparison: facts.Comparison, device: facts.DeviceComparison, measure: Measure) -> facts.Change:
+    """The change of a measure. Raises UnmeasurableError if it is not known whether it is chance."""
     change = _change_of(comparison, device, measure)
-    if change.verdict == UNKNOWN:
+    if change.verdict == facts.UNKNOWN:
         raise UnmeasurableError(_NO_CHANCE)
     return change
 
 
-def _change_of(comparison: Comparison, device: DeviceComparison, measure: Measure) -> Change:
-    """The change of a measure, whatever is known of chance. Raises UnmeasurableError where a side cannot tell."""
+def _change_of(comparison: facts.Comparison, device: facts.DeviceComparison, measure: Measure) -> facts.Change:
+    """The change of a measure, whatever is known of chance. Raises UnmeasurableError if a side cannot tell."""
     if measure.cause in comparison.not_compared:
         raise UnmeasurableError(f"not all captures can tell {measure.cause}: capture and analyze both sides alike")
-    if device.unit.kind == PHASES and measure.path[0] == "root_ledger":
+    if device.unit.kind == facts.PHASES and measure.path[0] == "root_ledger":
         raise UnmeasurableError("root causes are not known of steady phases: put NVTX ranges around the steps")
     if measure.name == ITERATION_LENGTH:
         change = device.length
@@ -115,11 +105,11 @@ def _change_of(comparison: Comparison, device: DeviceComparison, measure: Measur
     return change
 
 
-def certainly_exceeds(comparison: Comparison, accepted: Acceptance) -> bool:
+def certainly_exceeds(comparison: facts.Comparison, accepted: Acceptance) -> bool:
     """Did some device change by more than the limit for certain, with all of its interval? Or is it further than the
     limit from the length for which that was accepted, while the baseline has moved?"""
     expression = accepted.expression
-    sign, verdict = (1, REGRESSED) if expression.operator == GREW else (-1, IMPROVED)
+    sign, verdict = (1, facts.REGRESSED) if expression.operator == GREW else (-1, facts.IMPROVED)
     for device in comparison.devices:
         try:
             change = _of(comparison, device, expression.measure)
@@ -136,12 +126,12 @@ def certainly_exceeds(comparison: Comparison, accepted: Acceptance) -> bool:
     return False
 
 
-def _part(rows: Iterable[PartChange], id: str) -> Change:
+def _part(rows: Iterable[facts.PartChange], id: str) -> facts.Change:
     """A cause that neither side names took no time on both."""
     return next((row.change for row in rows if row.id == id), _NONE)
 
 
-def _result(budget: Budget, device: DeviceComparison, change: Change) -> BudgetResult:
+def _result(budget: Budget, device: facts.DeviceComparison, change: facts.Change) -> BudgetResult:
     expression = budget.expression
     # The change with its sign, in ns or as a share of what was before; from nothing to something it is all of it.
     value = float(change.change_ns)
@@ -152,9 +142,9 @@ def _result(budget: Budget, device: DeviceComparison, change: Change) -> BudgetR
     return budget.result(device.key, value, said, broken=broken)
 
 
-def _exceeds_limit(expression: Expression, change: Change) -> bool:
+def _exceeds_limit(expression: Expression, change: facts.Change) -> bool:
     """Did it grow (shrink) by more than the limit, and is that no chance?"""
-    sign, verdict = (1, REGRESSED) if expression.operator == GREW else (-1, IMPROVED)
+    sign, verdict = (1, facts.REGRESSED) if expression.operator == GREW else (-1, facts.IMPROVED)
     return change.verdict == verdict and sign * change.change_ns > _allowed(expression, change.before_ns)
 
 
@@ -162,8 +152,8 @@ def _allowed(expression: Expression, before_ns: int) -> float:
     return expression.limit * (before_ns if expression.unit == SHARE else 1)
 
 
-def anchors(comparison: Comparison, expression: Expression) -> dict[str, int]:
-    """By device the ns that a change is accepted from: the side before. Nothing where they are not known."""
+def anchors(comparison: facts.Comparison, expression: Expression) -> dict[str, int]:
+    """By device the ns that a change is accepted from: the side before. Nothing if they are not known."""
     if not expression.of_change:
         return {}
     try:
@@ -185,7 +175,7 @@ def today() -> date:
 
 class Acceptance(Struct, frozen=True):
     """A regression is accepted as long as `expression`, written like a budget, does not hold for certain, up to and
-    with the day `until`. `before_ns` is what a change was accepted from, by device: where the baseline takes longer by
+    with the day `until`. `before_ns` is what a change was accepted from, by device: if the baseline takes longer by
     now, it is not accepted to grow from there once more."""
 
     expression: Expression
@@ -197,7 +187,7 @@ class Acceptance(Struct, frozen=True):
 def acceptance(
     what: str, reason: str, until: date, where: str, before_ns: Mapping[str, int] | None = None
 ) -> Acceptance:
-    """Raises UsageError, with `where` it stands, for what is no expression, or no regression."""
+    """Raises UsageError, with `where` it stands, for what is not an expression, or not a regression."""
     expression = parse(what, where)
     if expression.operator not in _DIRECTIONS:
         raise UsageError(
@@ -208,8 +198,8 @@ def acceptance(
 
 
 def accept(
-    judged: Judgement, comparison: Comparison, accepted: Sequence[Acceptance], day: date
-) -> tuple[Judgement, list[Accepted]]:
+    judged: Judgement, comparison: facts.Comparison, accepted: Sequence[Acceptance], day: date
+) -> tuple[Judgement, list[facts.Accepted]]:
     """The judgement without broken budgets that are accepted, and what became of each acceptance."""
     broken = [each for each in judged.results if each.broken and not each.nvtx]
     outcomes = [_outcome(each, broken, comparison, day) for each in accepted]
@@ -220,7 +210,7 @@ def accept(
 
 
 def _outcome(
-    accepted: Acceptance, broken: Sequence[BudgetResult], comparison: Comparison, day: date
+    accepted: Acceptance, broken: Sequence[BudgetResult], comparison: facts.Comparison, day: date
 ) -> tuple[str, BudgetResult | None]:
     """Its status, and the broken budget that it is about."""
     about = [each for each in broken if _is_about(accepted.expression, parse(each.budget, each.source))]
@@ -242,13 +232,13 @@ def _is_about(accepted: Expression, budget: Expression) -> bool:
     )
 
 
-def _exceeds(accepted: Acceptance, result: BudgetResult, comparison: Comparison) -> bool:
-    """Is it further than accepted? A change is where that is beyond chance."""
+def _exceeds(accepted: Acceptance, result: BudgetResult, comparison: facts.Comparison) -> bool:
+    """Is it further than accepted? A change is, if that is beyond chance."""
     expression = accepted.expression
     return certainly_exceeds(comparison, accepted) if expression.of_change else expression.holds(result.value)
 
 
-def _told(accepted: Acceptance, status: str, result: BudgetResult | None) -> Accepted:
+def _told(accepted: Acceptance, status: str, result: BudgetResult | None) -> facts.Accepted:
     until = accepted.until.isoformat()
     what = accepted.expression.text
     sentence = {
@@ -258,7 +248,7 @@ def _told(accepted: Acceptance, status: str, result: BudgetResult | None) -> Acc
         UNUSED: f"accepted up to {what} until {until}: nothing of it is broken",
     }[status]
     said = f"{result.sentence}; {sentence}" if result else sentence
-    return Accepted(what=what, reason=accepted.reason, until=until, status=status, sentence=said)
+    return facts.Accepted(what=what, reason=accepted.reason, until=until, status=status, sentence=said)
 
 
 def command_to_accept(result: BudgetResult, baseline: str, options: Sequence[str], day: date) -> str | None:

@@ -12,19 +12,9 @@ from pathlib import PurePath
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from nsysdiag.ci import measuring
 from nsysdiag.ci.expressions import Expression, parse, sentence
 from nsysdiag.ci.facts import FAIL, WARN, BatchEntry, BudgetResult, DeviceValue, UnjudgedBudget
-from nsysdiag.ci.measuring import (
-    COUNT,
-    LEVELS,
-    NS,
-    Measure,
-    UnmeasurableError,
-    of_diagnosis,
-    require_evidence,
-    units_of,
-    value_of,
-)
 from nsysdiag.config.settings import BudgetEntry, most_findings
 from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.messages import UsageError
@@ -39,39 +29,39 @@ from nsysdiag.report import DeviceReport, Report
 NAMES = "idle_ns, idle_share, gap_count, ledger.CAUSE and ledger.CAUSE_share"
 
 
-def fits_ranges(measure: Measure) -> bool:
+def fits_ranges(measure: measuring.Measure) -> bool:
     """Do the gaps inside a range show it?"""
     return measure.path in (("idle_ns",), ("gap_count",)) or measure.path[0] == "ledger"
 
 
 def require_range(report: Report, name: str) -> None:
-    """Raise UnmeasurableError where no device has a gap inside such a range: the name may be a wrong one."""
+    """Raise UnmeasurableError if no device has a gap inside such a range: the name may be a wrong one."""
     paths = [each for device in report.devices for row in device.signatures for each in row.nvtx]
     if any(_is(each, name) for each in paths):
         return
     missing = any(each.id == "nvtx" and not each.available for each in report.trace.capabilities)
     if missing:
-        raise UnmeasurableError("the trace has no NVTX ranges: --trace=nvtx brings those of the program")
+        raise measuring.UnmeasurableError("the trace has no NVTX ranges: --trace=nvtx brings those of the program")
     near = get_close_matches(name, paths, n=1)
     meant = f"; did you mean '{near[0]}'?" if near else ""
-    raise UnmeasurableError(f"none of its gap groups is in an NVTX range '{name}'{meant}")
+    raise measuring.UnmeasurableError(f"none of its gap groups is in an NVTX range '{name}'{meant}")
 
 
 def value_between(
-    report: Report, device: DeviceReport, measure: Measure, name: str, *, per_iteration: bool
+    report: Report, device: DeviceReport, measure: measuring.Measure, name: str, *, per_iteration: bool
 ) -> tuple[float, float]:
     """The lowest and the highest possible value: a report holds the gap groups with most idle time, and the rest may be
     inside the range too. Raises UnmeasurableError."""
-    require_evidence(report, measure)
+    measuring.require_evidence(report, measure)
     inside = [row for row in device.signatures if any(_is(each, name) for each in row.nvtx)]
     mine = [row for row in inside if measure.cause in (None, row.cause)]
-    of_all, of_row = (device.gap_count, "count") if measure.unit == COUNT else (device.idle_ns, "total_ns")
+    of_all, of_row = (device.gap_count, "count") if measure.unit == measuring.COUNT else (device.idle_ns, "total_ns")
     found = float(sum(getattr(row, of_row) for row in mine))
     rest = max(float(of_all - sum(getattr(row, of_row) for row in device.signatures)), 0.0)
     if per_iteration:
-        whole = units_of(report, device)
+        whole = measuring.units_of(report, device)
         known = [row.per_iteration_ns for row in mine if row.per_iteration_ns is not None]
-        least = float(sum(known)) if measure.unit == NS and len(known) == len(mine) else found / whole
+        least = float(sum(known)) if measure.unit == measuring.NS and len(known) == len(mine) else found / whole
         return least, least + rest / whole
     whole = device.window_ns if measure.of_window else 1
     return found / whole, (found + rest) / whole
@@ -147,7 +137,7 @@ def parse_budgets(texts: Sequence[str], level: str, source: str) -> list[Budget]
 
 
 def refuse_changes(budgets: Sequence[Budget]) -> None:
-    """Raise UsageError for an option about a change, where there is one capture alone. Those of a file are left to
+    """Raise UsageError for an option about a change, if there is one capture alone. Those of a file are left to
     `compare`."""
     for budget in budgets:
         if budget.expression.of_change and not budget.shared:
@@ -201,18 +191,18 @@ def judge(
 
 
 def _checked(report: Report, budget: Budget, trace: str) -> BudgetResult:
-    """The result. Raises UnjudgedError where a device cannot be judged; it then holds the result of the others."""
+    """The result. Raises UnjudgedError if a device cannot be judged; it then holds the result of the others."""
     try:
         if budget.expression.measure.of_report:
             return _result(budget, {"": _of_report(report, budget)})
         devices = _devices(report, budget)
-    except UnmeasurableError as error:
+    except measuring.UnmeasurableError as error:
         raise UnjudgedError(budget, trace, str(error)) from error
     values, reasons = dict[str, float](), dict[str, str]()
     for device in devices:
         try:
             values[device.key] = _value(report, device, budget)
-        except UnmeasurableError as error:
+        except measuring.UnmeasurableError as error:
             reasons[device.key] = str(error)
     if not reasons:
         return _result(budget, values)
@@ -223,7 +213,7 @@ def _checked(report: Report, budget: Budget, trace: str) -> BudgetResult:
 
 
 class UnjudgedError(UsageError):
-    """A budget is about something that a trace cannot tell: `why`. Where only some `devices` cannot be judged,
+    """A budget is about something that a trace cannot tell: `why`. If only some `devices` cannot be judged,
     `results` has what became of it on the others."""
 
     def __init__(
@@ -239,24 +229,24 @@ class UnjudgedError(UsageError):
 
 
 def _devices(report: Report, budget: Budget) -> list[DeviceReport]:
-    """Those that it is about and that worked. Raises UnmeasurableError where there is none."""
+    """Those that it is about and that worked. Raises UnmeasurableError if there is none."""
     places = called([(device.key, device.name) for device in report.devices], budget.device)
     named = [report.devices[at] for at in places]
     if not named:
         known = ", ".join(f"{device.key} ({device.name})" for device in report.devices) or "none"
-        raise UnmeasurableError(
+        raise measuring.UnmeasurableError(
             f"it has no device '{budget.device}'; its devices: {known}" if budget.device else _NO_WORK
         )
     working = [device for device in named if device.window_ns]
     if not working:
-        raise UnmeasurableError(f"nothing ran on {named[0].key}" if budget.device else _NO_WORK)
+        raise measuring.UnmeasurableError(f"nothing ran on {named[0].key}" if budget.device else _NO_WORK)
     if budget.nvtx:
         require_range(report, budget.nvtx)
     return working
 
 
 def called(devices: Sequence[tuple[str, str]], wanted: str) -> list[int]:
-    """Which of the devices, by key and name, have this key or number; or else by this part of their name. All where
+    """Which of the devices, by key and name, have this key or number; or else by this part of their name. All if
     nothing is wanted."""
     exact = [at for at, (key, _name) in enumerate(devices) if wanted in (key, key.removeprefix("gpu"))]
     return exact or [at for at, (_key, name) in enumerate(devices) if wanted.lower() in name.lower()]
@@ -266,10 +256,12 @@ def _value(report: Report, device: DeviceReport, budget: Budget) -> float:
     expression = budget.expression
     measure, per_iteration = expression.measure, expression.per_iteration
     if not budget.nvtx:
-        return value_of(report, device, measure, per_iteration=per_iteration)
+        return measuring.value_of(report, device, measure, per_iteration=per_iteration)
     least, most = value_between(report, device, measure, budget.nvtx, per_iteration=per_iteration)
     if expression.holds(least) != expression.holds(most) or least < expression.limit < most:
-        raise UnmeasurableError("the report holds the 50 gap groups with most idle time, and the rest may decide it")
+        raise measuring.UnmeasurableError(
+            "the report holds the 50 gap groups with most idle time, and the rest may decide it"
+        )
     return least
 
 
@@ -278,8 +270,8 @@ def _of_report(report: Report, budget: Budget) -> float:
     if measure.is_findings:
         return _findings(report, budget)
     if budget.device:
-        raise UnmeasurableError(f"{measure.name} is of all devices: leave out '{budget.device}'")
-    return of_diagnosis(report, measure.path[1])
+        raise measuring.UnmeasurableError(f"{measure.name} is of all devices: leave out '{budget.device}'")
+    return measuring.of_diagnosis(report, measure.path[1])
 
 
 def _findings(report: Report, budget: Budget) -> float:
@@ -290,10 +282,12 @@ def _findings(report: Report, budget: Budget) -> float:
     found = float(sum(level in ("all", each.severity) for each in mine))
     full = len(report.findings) >= most_findings(report.settings)
     # A report keeps those that may bring most: one of a lower severity in it means that it has all of this one.
-    below = () if level == "all" else LEVELS[LEVELS.index(level) + 1 :]
+    below = () if level == "all" else measuring.LEVELS[measuring.LEVELS.index(level) + 1 :]
     more = full and not any(each.severity in below for each in report.findings)
     if more and budget.expression.holds(found) != budget.expression.holds(inf):
-        raise UnmeasurableError(f"its report keeps {len(report.findings)} findings: raise most under [findings]")
+        raise measuring.UnmeasurableError(
+            f"its report keeps {len(report.findings)} findings: raise most under [findings]"
+        )
     return found
 
 

@@ -4,10 +4,10 @@
 idle_share > 20%              any device that is idle for more breaks it
 ledger.sync >= 2ms/iter       as a mean over the steady iterations
 idle_ns > 5000000             a bare number is in the unit of the name: ns, share or count
-idle_ns:+10%                  in a comparison: grew by more, and that is no chance
+idle_ns:+10%                  in a comparison: grew by more, and that is not chance
 ```
 
-An expression says what is wrong: it is broken where it is true.
+An expression says what is wrong: it is broken if it is true.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def states(report: Report) -> dict[str, str]:
 
 
 def unused_gpus(report: Report) -> int:
-    """How many GPUs of the machine the trace has no work of; 0 where it does not say, and where devices were chosen."""
+    """How many GPUs of the machine the trace has no work of; 0 if it does not say, and if devices were chosen."""
     present = report.diagnosis.gpus_present if report.diagnosis else None
     return max(0, (present or 0) - len(report.devices)) if "device" not in report.settings else 0
 
@@ -57,7 +57,7 @@ def _state(device: DeviceReport, work_ns: int, most_ns: int) -> str:
 
 
 def _work(report: Report) -> dict[str, int]:
-    """The time in ns that each device worked in the judged phase; in the whole window where no phase is judged alone,
+    """The time in ns that each device worked in the judged phase; in the whole window if no phase is judged alone,
     and in reports of older versions, which have none."""
     at = report.diagnosis.phase if report.diagnosis else None
     if at is None or not report.phases[at : at + 1]:
@@ -108,7 +108,7 @@ class BudgetResult(Budgeted, frozen=True):
     devices: list[DeviceValue] = []
 
     def judges(self, device: str) -> bool:
-        """Whether it says something of this device, which it does of all where it is of the whole trace."""
+        """Whether it says something of this device, which it does of all if it is of the whole trace."""
         return not self.devices or any(each.device == device for each in self.devices)
 
     def broken_on(self, device: str) -> bool:
@@ -120,8 +120,8 @@ class BudgetResult(Budgeted, frozen=True):
 
 class UnjudgedBudget(Budgeted, frozen=True):
     """A budget that a trace cannot tell: neither kept nor broken. `device` is the one that it names. `error` is the
-    whole sentence, `why` the reason in it, `hint` what to do. `devices` are those that cannot be judged where others
-    can; empty where nothing can. `outcome` is what that does to the run: fail, warn or ignore; a budget that only warns
+    whole sentence, `why` the reason in it, `hint` what to do. `devices` are those that cannot be judged if others
+    can; empty if nothing can. `outcome` is what that does to the run: fail, warn or ignore; a budget that only warns
     never fails."""
 
     error: FinishedSentence

@@ -50,7 +50,7 @@ _UNITS = dict.fromkeys(NumberUnit, COUNT) | {NumberUnit.NS: NS, NumberUnit.SHARE
 
 
 class Measure(Struct, frozen=True):
-    """What a name means: the field at `path`, divided by the window where `of_window`. `unit`: ns, share or count.
+    """What a name means: the field at `path`, divided by the window if `of_window`. `unit`: ns, share or count.
     `adds_up` says that it is a sum over the window, which can be divided by it and by iterations."""
 
     name: str
@@ -76,7 +76,7 @@ class Measure(Struct, frozen=True):
 
     @property
     def cause(self) -> str | None:
-        """The cause of idle time that it is about, None where it is about something else."""
+        """The cause of idle time that it is about, None if it is about something else."""
         if self.of_judged_time:
             return self.path[1] if self.path[1] in CAUSES else None
         return self.path[-1] if self.in_ledger or "causes" in self.path else None
@@ -88,7 +88,7 @@ class Measure(Struct, frozen=True):
 
     @property
     def counter(self) -> str | None:
-        """The counter of the GPU that it is a mean of, None where it is none."""
+        """The counter of the GPU that it is a mean of, None if it is none."""
         return self.path[1] if self.path[0] == GPU_METRICS and self.path[1] in METRICS else None
 
 
@@ -114,7 +114,7 @@ def _of_judged_time() -> Iterator[Measure]:
 
 
 def nearest(name: str) -> str | None:
-    """The name that was probably meant, None where none is like it."""
+    """The name that was probably meant, None if none is like it."""
     known = measures()
     close = get_close_matches(name, known, n=1, cutoff=0.75)
     if close:
@@ -160,7 +160,7 @@ def _measure(path: tuple[str, ...], unit: str, *, adds_up: bool = False) -> Meas
 
 
 BY_OPTION = ("cuda-api", "os-runtime", "scheduling", "cpu-samples", "gpu-context-switch")
-"""Evidence that is missing where it was not captured. The tables of other kinds are missing where nothing happened."""
+"""Evidence that is missing if it was not captured. The tables of other kinds are missing if nothing happened."""
 EITHER = {"scheduling", "cpu-samples"}
 """Each of the two shows that a thread ran."""
 
@@ -206,14 +206,14 @@ def _judged_share(report: Report, device: DeviceReport, name: str) -> float:
 
 
 def of_diagnosis(report: Report, name: str) -> float:
-    """A share of the diagnosis. Raises UnmeasurableError where nothing was judged."""
+    """A share of the diagnosis. Raises UnmeasurableError if nothing was judged."""
     if report.diagnosis is None or report.diagnosis.basis == "none":
         raise UnmeasurableError("the report judges no time")
     return float(getattr(report.diagnosis, name))
 
 
 def units_of(report: Report, device: DeviceReport) -> float:
-    """How many steady iterations would fill the window. Raises UnmeasurableError where it has none."""
+    """How many steady iterations would fill the window. Raises UnmeasurableError if it has none."""
     capture = by_iterations(report, device)
     if capture is not None:
         return capture.units
@@ -260,7 +260,7 @@ def _counter(report: Report, device: DeviceReport, measure: Measure) -> float:
 
 
 def require_evidence(report: Report | WhatIf, measure: Measure) -> None:
-    """Raise UnmeasurableError where what it rests on was not captured, or its cause was disabled: a 0 would mean
+    """Raise UnmeasurableError if what it rests on was not captured, or its cause was disabled: a 0 would mean
     nothing."""
     cause = measure.cause
     if cause is not None and cause in disabled_causes(report.settings):

@@ -5,7 +5,7 @@ one   C G r n G r n C G r n G r n      C and G come as often on both sides: the 
 two   C G f   G f   C G f   G f        what is between them is paired by the best score
 ```
 
-Where a side does more work, nothing comes as often as on the other one: then only the same names in a row are paired.
+If a side does more work, nothing comes as often as on the other one: then only the same names in a row are paired.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ REGULAR, EVEN = 0.1, 0.8
 
 class LaunchOrder(Struct, frozen=True):
     """Operations in the order in which they were launched: the start on the device, the ns, and the code of the name
-    of each; -1 for those that are no kernels. `names` are the texts of all codes. `until` is where the time that is
+    of each; -1 for those that are not kernels. `names` are the texts of all codes. `until` is where the time that is
     compared ends."""
 
     start: IntArray
@@ -139,7 +139,7 @@ def _anchored(left: _Coded, right: _Coded) -> IntArray:
 
 
 def _add(match: IntArray, at: IntArray, other: IntArray) -> None:
-    """Pair these where nearly all of them are in the order of those that are paired already."""
+    """Pair these if nearly all of them are in the order of those that are paired already."""
     known = np.flatnonzero(match >= 0)
     places = np.concatenate([[-1], match[known], [np.iinfo(np.int64).max]])
     behind = np.searchsorted(known, at)
@@ -250,7 +250,7 @@ def _with_missed(place: IntArray, end: int) -> IntArray:
 def chance_of_total(found: Aligned, one: LaunchOrder, two: LaunchOrder) -> float | None:
     """The share of the time of all that was aligned that may be chance, from how much the pieces differ. A piece is the
     time from one operation to the next, or to the end. Pieces that changed in truth are few, or changed alike: neither
-    moves the median difference. What a single piece brought may be chance as well. None where there are too few."""
+    moves the median difference. What a single piece brought may be chance as well. None if there are too few."""
     at = np.flatnonzero(found.match >= 0)
     starts = np.append(one.start[at], one.until), np.append(two.start[found.match[at]], two.until)
     before, after = (np.diff(np.maximum.accumulate(each)) for each in starts)
@@ -266,7 +266,7 @@ def chance_of_total(found: Aligned, one: LaunchOrder, two: LaunchOrder) -> float
 
 def carried(found: Aligned, two: LaunchOrder, borders: Sequence[int] | IntArray) -> IntArray:
     """The starts, on the device, of the units of the second sequence, from the `borders` of the first one's: places of
-    the first operations. Empty where they are not about as many operations each."""
+    the first operations. Empty if they are not about as many operations each."""
     borders = np.asarray(borders, dtype=np.int64)
     reached = np.maximum.accumulate(np.append(-1, found.match))
     place = np.where(found.match[borders] >= 0, found.match[borders], reached[borders] + 1)

@@ -64,13 +64,13 @@ def compare_reports(
     same_work: Mapping[str, OneRun] | None = None,
 ) -> facts.Comparison:
     """Compare one or several captures before with one or several after. `same_work` are the devices by key that did the
-    same operations on both sides once, or in few steps. Raises NotComparableError where they have no unit of work in
-    common or are of different GPUs, InputError where a report is damaged."""
+    same operations on both sides once, or in few steps. Raises NotComparableError if they have no unit of work in
+    common or are of different GPUs, InputError if a report is damaged."""
     runs = same_work or {}
     before, after = ([_with_names(report) for report in side] for side in (before, after))
     pairs, notes = paired(before, after, across_gpus=across_gpus)
     pooled, evidence_notes = uncompared(before, after)
-    # Where reports know a cause by other words, those of the last one count.
+    # If reports know a cause by other words, those of the last one count.
     known = {cause.id: cause for report in (*before, *after) for cause in report.causes}
     causes = [*known.values(), *([POOLED] if pooled else [])]
     titles = {cause.id: cause.title for cause in causes} | WORK_TITLES
@@ -126,7 +126,7 @@ def _with_names(report: Report) -> Report:
 
 
 def _steps(sides: Sequence[DeviceSides], found: Sequence[waterfall.DeviceChanges]) -> list[StepChange | None]:
-    """The median step of each device, judged together; None where other units are compared."""
+    """The median step of each device, judged together; None if other units are compared."""
     steps = [
         step_change(each.before, each.after, device.noise) if each.unit.kind == facts.ITERATIONS else None
         for each, device in zip(sides, found, strict=True)
@@ -232,7 +232,7 @@ def side_trace(report: Report | WhatIf) -> facts.SideTrace:
 
 
 def redactions(before: Sequence[Report | WhatIf], after: Sequence[Report | WhatIf]) -> dict[str, SettingValue]:
-    """How the names of the reports were replaced, where they were."""
+    """How the names of the reports were replaced, if they were."""
     found = {str(report.settings.get("redacted", "")) for report in (*before, *after)} - {""}
     return {"redacted": ", ".join(sorted(found))} if found else {}
 

@@ -41,20 +41,20 @@ IMPROVED, REGRESSED, SAME, UNKNOWN, MIXED = "improved", "regressed", "same", "un
 DECIDED = (IMPROVED, REGRESSED)
 """Verdicts; the decided ones are beyond chance."""
 BOTH, ADDED, GONE, RECAUSED, NOT_COMPARED = "both", "added", "gone", "recaused", "not_compared"
-UNSEEN_BEFORE, UNSEEN_AFTER = "unrecorded_before", "unrecorded_after"
+UNSEEN = UNSEEN_BEFORE, UNSEEN_AFTER = "unrecorded_before", "unrecorded_after"
 """Which side has a row; also the id of causes that are compared as one."""
 ITERATIONS, PHASES, STEP, WINDOW = "iterations", "phases", "step", "window"
-"""Kinds of units; the last two are those of a prediction. The unit of runs of common kernels is of the kind KERNELS."""
+PREDICTED = (STEP, WINDOW)
+"""Kinds of units; the last two are those of a prediction. That of runs of common kernels is KERNELS."""
 
 
 class Change(Record, frozen=True):
     """A time for a unit of work on both sides; `change_ns` is after - before.
 
-    [low_ns, high_ns] is the 95% interval of the change, None where too little repeats to tell. `verdict`:
-    `improved` or `regressed` where the interval leaves 0 out and the change is larger than `least_ns`, what does not
-    count as one; else `same`. Where several devices are compared the interval of one alone must leave 0 out by more,
-    see docs/before-and-after.md. Without an interval it is `unknown`.
-    """
+    [low_ns, high_ns] is the 95% interval of the change, None if too little repeats to tell. `verdict`: `improved` or
+    `regressed` if the interval leaves 0 out and the change is larger than `least_ns`, the smallest one that counts;
+    else `same`. If several devices are compared the interval of one alone must leave 0 out by more, see
+    docs/before-and-after.md. Without an interval it is `unknown`."""
 
     before_ns: Ns
     after_ns: Ns
@@ -103,7 +103,7 @@ class Renaming(Record, frozen=True):
 
 
 class CountChange(Record, frozen=True):
-    """Operations of a kind for a unit of work; `changed` where they differ by more than 2%, of parts of steps 10%."""
+    """Operations of a kind for a unit of work; `changed` if they differ by more than 2%, of parts of steps 10%."""
 
     id: OwnText
     before: MeanCount
@@ -113,7 +113,7 @@ class CountChange(Record, frozen=True):
 
 class KernelChange(Record, frozen=True):
     """A kernel by name: how often it runs and how long, for a unit of work. `status`: both, added, gone; or
-    unrecorded_before, unrecorded_after where graphs of that side, which were recorded as wholes, may run it. Then, and
+    unrecorded_before, unrecorded_after if graphs of that side, which were recorded as wholes, may run it. Then, and
     if it does not run as often outside of them, the verdict is unknown."""
 
     name: KernelName
@@ -149,7 +149,7 @@ class FamilyChange(Record, frozen=True):
 
 class SignatureChange(Record, frozen=True):
     """Gaps between the same operations in the same NVTX range, and their time for a unit of work. `status`: both,
-    added, gone, or recaused where they have another largest cause after than before; the id is that of the side that
+    added, gone, or recaused if they have another largest cause after than before; the id is that of the side that
     has them, after first. Unrecorded_before and unrecorded_after are as for kernels. The verdict is unknown if a report
     lacks their times per iteration, or cut its list: on that side they may be below those that it keeps."""
 
@@ -192,7 +192,7 @@ class CollectiveChange(Record, frozen=True):
 
 
 class MetricChange(Record, frozen=True):
-    """A number that is not a time for a unit of work. `unit`: ns, share, count; None where a side cannot tell."""
+    """A number that is not a time for a unit of work. `unit`: ns, share, count; None if a side cannot tell."""
 
     id: OwnText
     title: OwnText
@@ -204,7 +204,7 @@ class MetricChange(Record, frozen=True):
 class FindingChange(Record, frozen=True):
     """A finding by its id, with its cost per unit of work. `status`: both, added, gone, or not_compared if some
     captures lack the evidence for its cause: then a difference between the sides may have no other reason. One of
-    kernels is unrecorded_before or unrecorded_after where graphs of that side were recorded as wholes."""
+    kernels is unrecorded_before or unrecorded_after if graphs of that side were recorded as wholes."""
 
     id: HashedId
     title: Sentence
@@ -240,7 +240,7 @@ KERNELS, LAUNCHES, BYTES, THREADS = "kernels", "launches", "bytes", "threads"
 class WorkChange(Record, frozen=True):
     """How much work a step has: `kernels` that run, `launches`, the calls that launch, `bytes` that copies move, or
     `threads` of the kernels that both sides run as often. The median over the steps; of launches and threads the mean.
-    `differs` where kernels, bytes or threads are not the same work: more than 10% apart."""
+    `differs` if kernels, bytes or threads are not the same work: more than 10% apart."""
 
     id: OwnText
     before: Varying
@@ -271,7 +271,7 @@ class Reason(Record, frozen=True):
 
 
 class Speedup(Record, frozen=True):
-    """How many times as fast as before: before / after, with its 95% interval, None where too little repeats."""
+    """How many times as fast as before: before / after, with its 95% interval, None if too little repeats."""
 
     factor: Ratio
     low: Ratio | None
@@ -289,7 +289,7 @@ class PhaseChange(Record, frozen=True):
 
     @property
     def changed(self) -> bool:
-        """Whether its step did: beyond chance, or where chance is not known by more than 10%."""
+        """Whether its step did: beyond chance, or if chance is not known by more than 10%."""
         times = self.change.before_ns, self.change.after_ns
         unknown = self.change.verdict == "unknown" and max(times) > 1.1 * min(times)
         return bool(self.number) and (unknown or self.change.verdict in ("improved", "regressed"))
@@ -301,7 +301,7 @@ class JobComparison(Record, frozen=True):
     `step` is the time of its step: the `median` step, or the `mean` if only that changed; without steps, the time of
     the unit of work. `mean` is the mean of it. `device_before` and `device_after` are the slowest devices, `work` is
     that of the one after. `account` divides the mean of all devices, empty if a report has none or judges no steady
-    phase. `top` are the largest changes on the slowest device, kinds of work and root causes, beyond chance where
+    phase. `top` are the largest changes on the slowest device, kinds of work and root causes, beyond chance if
     known. It is empty for several devices with an account, in which waits of one for another are charged to what they
     wait for. `slow_steps`: some step of a device takes twice as long as the median one. `phases` are the
     start-up and other loops of the program."""
@@ -338,15 +338,15 @@ class DeviceComparison(Record, frozen=True):
 
     `parts` and `length` are changes for a unit of work; `ledger` divides the idle time of `parts`, `root_ledger` by
     root cause. `waterfall` leads from length.before_ns to length.after_ns. `noise` is the drift of a side from its
-    first half to its second beyond chance, as a share of its length. `step` is the median step, None where no steps are
-    compared; `slow_steps` where a step takes twice as long as the median one. `families` are those of the kernels,
-    empty where CUDA graphs were recorded as wholes. `account` divides the length as that of the job divides its step.
-    It is empty unless it differs from the division by cause, as where waits are charged to what they wait for.
+    first half to its second beyond chance, as a share of its length. `step` is the median step, None if no steps are
+    compared; `slow_steps` if a step takes twice as long as the median one. `families` are those of the kernels,
+    empty if CUDA graphs were recorded as wholes. `account` divides the length as that of the job divides its step.
+    It is empty unless it differs from the division by cause, as when waits are charged to what they wait for.
 
     `verdict` is that of `length`, or that of `step` if there are slow steps and the length shows no difference. It is
     `mixed` if `work` differs and the time changes in the same direction, `unknown` if parts of steps are compared.
 
-    `steps` are single steps of the first capture of each side; where there are none, `no_steps` says why.
+    `steps` are single steps of the first capture of each side; if there are none, `no_steps` says why.
     """
 
     key: OwnText
@@ -413,7 +413,7 @@ class Accepted(Record, frozen=True):
 
 class BaselineUse(Record, frozen=True):
     """The baseline whose runs are the side before. `runs` are compared, those that are `left_out` are too far from the
-    others; `spread` is the standard deviation of their steps as a share of the mean, None where they are too few to
+    others; `spread` is the standard deviation of their steps as a share of the mean, None if they are too few to
     tell. `damaged` are the files of the baseline that cannot be read."""
 
     name: OwnText
@@ -427,11 +427,10 @@ class BaselineUse(Record, frozen=True):
 
 class Comparison(Result, frozen=True):
     """Two sides compared. `headline` says it in a line, `job` in numbers; None in comparisons of older versions.
-    `verdict` is improved, regressed, same, mixed or unknown, over all devices: where nothing
-    changed on any of them, one in twenty says otherwise. `notes` say what lowers the confidence in it. `not_compared`
-    are the causes that some captures alone could tell, and those behind them; `across_gpus` says that GPUs of different
-    models were to be compared. `baseline` says which baseline is before, None without one. `phrases` are the names in
-    sentences."""
+    `verdict` is improved, regressed, same, mixed or unknown, over all devices: if nothing changed on any of them, one
+    in twenty says otherwise. `notes` say what lowers the confidence in it. `not_compared` are the causes that some
+    captures alone could tell, and those behind them; `across_gpus` says that GPUs of different models were to be
+    compared. `baseline` says which baseline is before, None without one. `phrases` are the names in sentences."""
 
     schema_version: OwnText
     kind: OwnText

@@ -69,12 +69,12 @@ def _name(job: facts.JobComparison) -> str:
 
 
 def _times(job: facts.JobComparison) -> str:
-    """`Step time 34.9 → 18.9 ms`, with both units where they are not the same."""
+    """`Step time 34.9 → 18.9 ms`, with both units if they are not the same."""
     return f"{_name(job)} {format_two_ns(job.step.before_ns, job.step.after_ns, ' → ')}"
 
 
 def _device(job: facts.JobComparison) -> str:
-    """The slowest device, where it matters which."""
+    """The slowest device, if it matters which."""
     if not job.devices_differ:
         return ""
     if job.device_before == job.device_after:
@@ -102,7 +102,7 @@ def _factor(job: facts.JobComparison) -> str:
 
 
 def _one_run(job: facts.JobComparison) -> str:
-    """How little there is on each side, where it did the same work."""
+    """How little there is on each side, if it did the same work."""
     if job.unit.kind != facts.ITERATIONS:
         return "one run a side"
     steps = min(job.unit.count_before, job.unit.count_after)
@@ -134,7 +134,7 @@ def _doubt(job: facts.JobComparison) -> str:
 
 
 def _mean(job: facts.JobComparison) -> str:
-    """The mean step where slow steps make another change of it."""
+    """The mean step if slow steps make another change of it."""
     mean, step = job.mean, job.step
     if not job.slow_steps or job.statistic == MEAN or not (mean.before_ns and step.before_ns):
         return ""
@@ -144,7 +144,7 @@ def _mean(job: facts.JobComparison) -> str:
 
 
 def _top(job: facts.JobComparison, titles: Mapping[str, str]) -> str:
-    """What changed most: bottlenecks by the account, or causes where there is none."""
+    """What changed most: bottlenecks by the account, or causes if there is none."""
     found = [f"{_lower(titles.get(row.id, row.id))} {format_signed_ns(row.change.change_ns)}" for row in job.top]
     if not job.top and job.verdict != facts.SAME:
         # What is chance is not known of bottlenecks one by one: only large parts of the step count.

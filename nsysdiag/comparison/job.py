@@ -21,7 +21,6 @@ from nsysdiag.comparison.sides import (
     STEADY,
     WORK,
     Capture,
-    Column,
     DevicePair,
     judged_phases,
 )
@@ -29,7 +28,7 @@ from nsysdiag.comparison.significance import Values, drawn_means, drawn_medians,
 from nsysdiag.comparison.units import DeviceSides
 from nsysdiag.diagnosis.facts import KERNELS
 from nsysdiag.messages import InputError
-from nsysdiag.phases.facts import PhaseSteps
+from nsysdiag.phases.facts import Phase, PhaseSteps
 from nsysdiag.report import DeviceReport, Report
 from nsysdiag.units import format_two_ns
 
@@ -64,7 +63,7 @@ def account_changes(pairs: Sequence[DevicePair], mean: facts.Change) -> list[fac
 def with_accounts(
     pairs: Sequence[DevicePair], devices: Sequence[facts.DeviceComparison]
 ) -> list[list[facts.AccountChange]]:
-    """The account of each device: of all of them, where that of one differs from its causes, else of none."""
+    """The account of each device: of all of them, if that of one differs from its causes, else of none."""
     found = [account_changes([pair], each.length) for pair, each in zip(pairs, devices, strict=True)]
     both = list(zip(found, devices, strict=True))
     if all(rows and of_this_work(rows, each) for rows, each in both) and any(_differs(*each) for each in both):
@@ -101,7 +100,7 @@ def of_this_work(account: Sequence[facts.AccountChange], device: facts.DeviceCom
 
 
 def _judged_time(side: Sequence[tuple[Report, DeviceReport]]) -> dict[str, int]:
-    """ns by bottleneck in the judged steady phases; nothing where a report has none."""
+    """ns by bottleneck in the judged steady phases; nothing if a report has none."""
     found: Counter[str] = Counter()
     for report, device in side:
         if report.diagnosis is None or report.diagnosis.basis not in (*STEADY, "window"):
@@ -123,34 +122,26 @@ def reasons(
     device: facts.DeviceComparison,
     step: facts.Change,
 ) -> list[facts.Reason]:
-    """The largest changes of the account, or where there is none of the parts `top`. `device` is the slowest one."""
-    found = [_of_account(row, device) for row in account] or [_of_part(row) for row in top]
+    """The largest changes of the account, or if there is none of the parts `top`. `device` is the slowest one."""
+    rows: list[tuple[str, str | None, facts.AccountChange | facts.Change, list[facts.PartChange]]] = [
+        (row.bottleneck, None, row, _causes_of(row, device)) for row in account
+    ]
+    rows = rows or [(_bottleneck_of(row.id), row.id, row.change, []) for row in top]
+    found = [
+        facts.Reason(
+            bottleneck=bottleneck,
+            cause=cause,
+            before_ns=change.before_ns,
+            after_ns=change.after_ns,
+            change_ns=change.change_ns,
+            causes=causes,
+        )
+        for bottleneck, cause, change, causes in rows
+    ]
     found.sort(key=lambda each: (-abs(each.change_ns), each.bottleneck))
     most = max((abs(each.change_ns) for each in found), default=0)
     least = max(waterfall.LEAST_OF_LENGTH * max(step.before_ns, step.after_ns), LEAST * most)
     return [each for each in found if abs(each.change_ns) >= least][:MOST]
-
-
-def _of_account(row: facts.AccountChange, device: facts.DeviceComparison) -> facts.Reason:
-    return facts.Reason(
-        bottleneck=row.bottleneck,
-        cause=None,
-        before_ns=row.before_ns,
-        after_ns=row.after_ns,
-        change_ns=row.change_ns,
-        causes=_causes_of(row, device),
-    )
-
-
-def _of_part(row: facts.PartChange) -> facts.Reason:
-    return facts.Reason(
-        bottleneck=_bottleneck_of(row.id),
-        cause=row.id,
-        before_ns=row.change.before_ns,
-        after_ns=row.change.after_ns,
-        change_ns=row.change.change_ns,
-        causes=[],
-    )
 
 
 def _causes_of(row: facts.AccountChange, device: facts.DeviceComparison) -> list[facts.PartChange]:
@@ -169,13 +160,13 @@ def _causes_of(row: facts.AccountChange, device: facts.DeviceComparison) -> list
 # The median step before and after: what a program takes step by step, however long a few slow steps last.
 
 SLOW, MOST_SLOW = 2.0, 0.25
-"""Times the median: one step that is longer makes a mean uncertain. Where more of them are, steps are of several kinds,
+"""Times the median: one step that is longer makes a mean uncertain. If more of them are, steps are of several kinds,
 such as those that wait for input and those that find it: no median is typical, and only the mean is judged."""
 MEDIAN, MEAN = "median", "mean"
 
 
 class StepChange(Struct, frozen=True):
-    """The change of the median (or the mean) step, and the degrees of freedom behind its interval. `slow` where a side
+    """The change of the median (or the mean) step, and the degrees of freedom behind its interval. `slow` if a side
     has a few steps far longer than its median one; `typical`: it has no more than a few."""
 
     change: facts.Change
@@ -227,7 +218,7 @@ def verdict_of(length: facts.Change, step: StepChange | None) -> str:
 
 
 def speedup(change: facts.Change) -> facts.Speedup | None:
-    """How many times as fast as before, with its interval; None where a side took no time."""
+    """How many times as fast as before, with its interval; None if a side took no time."""
     if change.before_ns <= 0 or change.after_ns <= 0:
         return None
     low = high = None
@@ -330,49 +321,44 @@ OTHER_WORK = 0.1
 """Numbers of operations of a step that are further apart, as a share, are not the same work."""
 
 
-class ComparedLoop(Struct, frozen=True):
-    """A phase that repeats: the capture with its steps alone, None where it has none that are surely steps, and how
-    many operations each has; `compared`: the iterations of the device are in it."""
-
-    steps: Capture | None
-    operations: int | None
-    compared: bool
-
-
 def other_phases(sides: DeviceSides) -> list[facts.PhaseChange]:
     """The start-up, and the loops whose steps are known and not compared, which are judged together. Loops are the same
-    by their place among as many. None where a side has several captures."""
+    by their place among as many. None if a side has several captures."""
     captures = [*sides.before, *sides.after]
     if len(captures) > 2:
         return []
-    before, after = map(loops_of, captures)
-    alike = zip(before, after, strict=True) if len(before) == len(after) else ()
-    pairs = {at: (one, two) for at, (one, two) in enumerate(alike, 1) if not (one.compared and two.compared)}
-    known = {at: (one.steps, two.steps) for at, (one, two) in pairs.items() if one.steps and two.steps}
-    found = waterfall.corrected([waterfall.changes([one], [two], (), {}) for one, two in known.values()])
-    loops = [
-        facts.PhaseChange(number=at, change=each.length, other_work=_other_work(*pairs[at]))
-        for at, each in zip(known, found, strict=True)
+    before, after = ([phase for phase in each.report.phases if phase.name == "steady"] for each in captures)
+    pairs = list(zip(before, after, strict=True)) if len(before) == len(after) else []
+    loops, steps = {}, []
+    for number, both in enumerate(pairs, 1):
+        known = [_steps(capture, phase.steps) for capture, phase in zip(captures, both, strict=True)]
+        compared = all(_holds_iterations(phase, capture) for capture, phase in zip(captures, both, strict=True))
+        if None not in known and not compared:
+            loops[number] = _other_work(*(phase.steps.operations if phase.steps else None for phase in both))
+            steps.append([each for each in known if each is not None])
+    found = waterfall.corrected([waterfall.changes([one], [two], (), {}) for one, two in steps])
+    changed = [
+        facts.PhaseChange(number=number, change=each.length, other_work=other_work)
+        for (number, other_work), each in zip(loops.items(), found, strict=True)
     ]
     starts = [_start_up(capture) for capture in captures]
-    return [
-        *(
-            [facts.PhaseChange(number=0, change=waterfall.change_of_part(starts[0], starts[1], 0))]
-            if all(starts)
-            else []
-        ),
-        *loops,
-    ]
+    start_up = facts.PhaseChange(number=0, change=waterfall.change_of_part(starts[0], starts[1], 0))
+    return [start_up, *changed] if all(starts) else changed
 
 
-def _other_work(one: ComparedLoop, two: ComparedLoop) -> bool:
-    if one.operations is None or two.operations is None:
-        return False
-    return abs(two.operations - one.operations) > OTHER_WORK * max(one.operations, two.operations)
+def _holds_iterations(phase: Phase, capture: Capture) -> bool:
+    """Are some iterations of the device in the phase?"""
+    found = capture.device.iterations
+    return found is not None and any(phase.start_ns <= row.start_ns < phase.end_ns for row in found.rows)
+
+
+def _other_work(one: int | None, two: int | None) -> bool:
+    """Have the steps different numbers of operations, as far as they are known?"""
+    return one is not None and two is not None and abs(two - one) > OTHER_WORK * max(one, two)
 
 
 def _start_up(capture: Capture) -> int:
-    """Its length in ns from the first CUDA call, 0 where there is none, or where a part of the time was chosen."""
+    """Its length in ns from the first CUDA call, 0 if there is none, or if a part of the time was chosen."""
     if any(name in capture.report.settings for name in NARROWING):
         return 0
     first = capture.report.phases[0] if capture.report.phases else None
@@ -390,32 +376,16 @@ def loop_notes(phases: Sequence[facts.PhaseChange]) -> list[str]:
     ]
 
 
-def loops_of(capture: Capture) -> list[ComparedLoop]:
-    """The phases that repeat, in order."""
-    found = capture.device.iterations
-    starts = [row.start_ns for row in found.rows] if found is not None else []
-    return [
-        ComparedLoop(
-            _steps(capture, phase.steps),
-            phase.steps.operations if phase.steps is not None else None,
-            any(phase.start_ns <= start < phase.end_ns for start in starts),
-        )
-        for phase in capture.report.phases
-        if phase.name == "steady"
-    ]
-
-
 def _steps(capture: Capture, steps: PhaseSteps | None) -> Capture | None:
+    """The capture with the lengths of the steps of a phase alone, or their mean if the report does not hold them; None
+    if they are not surely steps. Raises InputError if they are damaged."""
     if steps is None or not steps.of_the_program or not steps.certain:
         return None
-    return replace(capture, table={LENGTH: _lengths(capture, steps)})
-
-
-def _lengths(capture: Capture, steps: PhaseSteps) -> Column:
-    """Of each step, or the mean alone where the report does not hold them. Raises InputError where it is damaged."""
-    if not steps.lengths:
-        return np.array([float(steps.average_ns)])
-    try:
-        return column_from(steps.lengths, steps.count // steps.each) / steps.each
-    except ValueError as error:
-        raise InputError(f"the phases of {capture.report.trace.file} cannot be read: the report is damaged") from error
+    lengths = np.array([float(steps.average_ns)])
+    if steps.lengths:
+        try:
+            lengths = column_from(steps.lengths, steps.count // steps.each) / steps.each
+        except ValueError as error:
+            file = capture.report.trace.file
+            raise InputError(f"the phases of {file} cannot be read: the report is damaged") from error
+    return replace(capture, table={LENGTH: lengths})

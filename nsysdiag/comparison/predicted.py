@@ -10,23 +10,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from nsysdiag import typed
-from nsysdiag.comparison import facts, waterfall
+from nsysdiag.comparison import facts, sides, waterfall
 from nsysdiag.comparison.compare import WORK_TITLES, compare_reports, redactions, side_trace
 from nsysdiag.comparison.job import DIFFER, MEAN, SLOW, speedup, top_changes
-from nsysdiag.comparison.sides import (
-    IDLE,
-    LENGTH,
-    UNNAMED,
-    WORK,
-    Capture,
-    by_iterations,
-    by_phase,
-    by_window,
-    column,
-    in_all,
-    refuse_models,
-    working_devices,
-)
 from nsysdiag.comparison.units import OneRun
 from nsysdiag.diagnosis.facts import CANNOT_TELL
 from nsysdiag.fields import Sentence
@@ -47,7 +33,7 @@ Side = Sequence[Report | WhatIf]
 
 
 class Length(Struct, frozen=True):
-    """A time in ns; of a prediction with its bounds, None where they are not known. If they are too far apart for a
+    """A time in ns; of a prediction with its bounds, None if they are not known. If they are too far apart for a
     figure, it is not `sure`."""
 
     ns: int
@@ -127,14 +113,14 @@ def replayed(found: WhatIf, side: OneSide) -> OneSide:
 
 
 def _parts(parts: FourParts) -> dict[str, int]:
-    return {name: getattr(parts, f"{name}_ns") for name in (*WORK, IDLE)}
+    return {name: getattr(parts, f"{name}_ns") for name in (*sides.WORK, sides.IDLE)}
 
 
 def of_captures(reports: Sequence[Report], per: str) -> OneSide:
-    """Captures as what the prediction is of. Raises NotComparableError where they have no GPU work or no steps,
-    InputError where a report is damaged."""
-    captures: list[list[Capture]] = []
-    for devices in in_all(working_devices(reports)):
+    """Captures as what the prediction is of. Raises NotComparableError if they have no GPU work or no steps,
+    InputError if a report is damaged."""
+    captures: list[list[sides.Capture]] = []
+    for devices in sides.in_all(sides.working_devices(reports)):
         found = [_capture(report, device, per) for report, device in zip(reports, devices, strict=True)]
         known = [each for each in found if each is not None]
         if len(known) == len(found):
@@ -157,46 +143,46 @@ def of_captures(reports: Sequence[Report], per: str) -> OneSide:
     )
 
 
-def _capture(report: Report, device: DeviceReport, per: str) -> Capture | None:
-    """One device in steps, by its iterations or else by the steps of the judged phases; or its window. None where it
+def _capture(report: Report, device: DeviceReport, per: str) -> sides.Capture | None:
+    """One device in steps, by its iterations or else by the steps of the judged phases; or its window. None if it
     has no steps."""
     if per != facts.STEP:
-        return by_window(report, device, 1.0)
-    found = by_iterations(report, device)
+        return sides.by_window(report, device, 1.0)
+    found = sides.by_iterations(report, device)
     if found is not None and device.iterations is not None and device.iterations.closed:
         return found
     steps = [phase.steps for phase in report.phases if phase.judged]
     known = [each for each in steps if each is not None and each.of_the_program]
     count = sum(each.count for each in known)
-    return by_phase(report, device, float(count)) if count and len(known) == len(steps) else None
+    return sides.by_phase(report, device, float(count)) if count and len(known) == len(steps) else None
 
 
-def _count(capture: Capture) -> int:
+def _count(capture: sides.Capture) -> int:
     """The steps behind a capture; those of phases are one entry."""
     return capture.entries if capture.entries > 1 else max(round(capture.units), 1)
 
 
-def _measured(captures: Sequence[Capture]) -> DeviceLength:
+def _measured(captures: Sequence[sides.Capture]) -> DeviceLength:
     """The mean over all steps of all captures, in whole numbers that add up."""
     causes = sorted({name for each in captures for name in each.table if name.startswith(LEDGER)})
 
     def mean(name: str) -> float:
-        return float(np.concatenate(column(captures, name)).mean())
+        return float(np.concatenate(sides.column(captures, name)).mean())
 
-    length = round(mean(LENGTH))
-    parts = dict(
-        zip((*WORK, IDLE), waterfall.adding_up(np.array([mean(name) for name in (*WORK, IDLE)]), length), strict=True)
-    )
-    times = waterfall.adding_up(np.array([mean(name) for name in causes]), parts[IDLE])
+    length = round(mean(sides.LENGTH))
+    names = (*sides.WORK, sides.IDLE)
+    whole = waterfall.adding_up(np.array([mean(name) for name in names]), length)
+    parts = dict(zip(names, whole, strict=True))
+    times = waterfall.adding_up(np.array([mean(name) for name in causes]), parts[sides.IDLE])
     ledger = {name.removeprefix(LEDGER): ns for name, ns in zip(causes, times, strict=True)}
     device = captures[0].device
     return DeviceLength(device.key, device.name, Length(length), parts, ledger)
 
 
-def _slow(captures: Sequence[Sequence[Capture]]) -> list[Sentence]:
+def _slow(captures: Sequence[Sequence[sides.Capture]]) -> list[Sentence]:
     """A note if some steps take far longer than the median one."""
     for row in captures:
-        lengths = np.concatenate(column(row, LENGTH))
+        lengths = np.concatenate(sides.column(row, sides.LENGTH))
         median = float(np.median(lengths))
         if float(lengths.max()) > SLOW * median > 0:
             took = format_ns(round(median))
@@ -267,20 +253,20 @@ def _paired(before: OneSide, after: OneSide, *, across_gpus: bool) -> tuple[list
     rest = [each.key for each in (*before.devices, *after.devices) if id(each) not in compared]
     if rest:
         notes.append(f"Devices found on one side only are left out: {', '.join(rest)}.")
-    models = sorted({each.name for pair in pairs for each in pair} - set(UNNAMED))
-    refuse_models(models, across_gpus=across_gpus)
+    models = sorted({each.name for pair in pairs for each in pair} - set(sides.UNNAMED))
+    sides.refuse_models(models, across_gpus=across_gpus)
     return pairs, notes + ([f"The GPUs are of different models: {', '.join(models)}."] if len(models) > 1 else [])
 
 
 def _of_devices(side: OneSide, devices: Sequence[DeviceLength]) -> OneSide:
-    """The side with the step of these devices alone, where it was measured."""
+    """The side with the step of these devices alone, if it was measured."""
     return (
         side if side.options else replace(side, step=max((each.length for each in devices), key=lambda each: each.ns))
     )
 
 
 def _doubts(before: OneSide, after: OneSide, predicted: Sequence[WhatIf]) -> list[str]:
-    """Where a promise is compared with another trace than its own, or with other steps of it."""
+    """Notes if a promise is compared with another trace than its own, or with other steps of it."""
     if not after.options or before.options:
         return []
     found = predicted[0]
@@ -295,7 +281,7 @@ def _doubts(before: OneSide, after: OneSide, predicted: Sequence[WhatIf]) -> lis
 
 
 def _change(before: Length, after: Length) -> facts.Change:
-    """The change with the bounds of the sides that are predicted; None where they are not known."""
+    """The change with the bounds of the sides that are predicted; None if they are not known."""
     if before.bounds is None and after.bounds is None:
         return waterfall.change_between(before.ns, after.ns, None)
     (low, high), (least, most) = (each.bounds or (each.ns, each.ns) for each in (before, after))
@@ -313,10 +299,10 @@ def _device(pair: Pair, unit: facts.Unit, sentence: str, titles: Mapping[str, st
             for id, was, now in times
         ]
 
-    parts = rows(before.parts, after.parts, (*WORK, IDLE))
+    parts = rows(before.parts, after.parts, (*sides.WORK, sides.IDLE))
     ledger = rows(before.ledger, after.ledger, sorted({*before.ledger, *after.ledger}))
     ledger.sort(key=lambda row: (-max(row.change.before_ns, row.change.after_ns), row.id))
-    whole = [part for part in parts if part.id != IDLE] + ledger
+    whole = [part for part in parts if part.id != sides.IDLE] + ledger
     moved = waterfall.moves(whole, {})
     return facts.DeviceComparison(
         key=before.key,
@@ -349,7 +335,7 @@ def _job(
     pairs: Sequence[Pair], devices: Sequence[facts.DeviceComparison], step: facts.Change, unit: facts.Unit
 ) -> facts.JobComparison:
     before, after = (max((pair[at] for pair in pairs), key=lambda each: (each.length.ns, each.key)) for at in (0, 1))
-    sides = [[pair[at].length.ns for pair in pairs] for at in (0, 1)]
+    lengths = [[pair[at].length.ns for pair in pairs] for at in (0, 1)]
     slowest = next(each for each, pair in zip(devices, pairs, strict=True) if pair[1] is after)
     return facts.JobComparison(
         statistic=MEAN,
@@ -357,7 +343,7 @@ def _job(
         verdict=step.verdict,
         device_before=before.key,
         device_after=after.key,
-        devices_differ=any(max(side) > (1 + DIFFER) * min(side) for side in sides),
+        devices_differ=any(max(side) > (1 + DIFFER) * min(side) for side in lengths),
         step=step,
         mean=step,
         speedup=speedup(step),
@@ -385,7 +371,7 @@ def _said(
 
 
 def _bounded(length: Length) -> str:
-    """`18.9 ms (18.5 to 19.6)`; `anywhere between 17.0 and 31.0 ms` where the trace cannot tell."""
+    """`18.9 ms (18.5 to 19.6)`; `anywhere between 17.0 and 31.0 ms` if the trace cannot tell."""
     said = format_ns(length.ns)
     if length.bounds is None:
         return said

@@ -381,7 +381,7 @@ def gap_group_changes(
                 cause_after=causes[1],
                 count_before=round(one.count, 3) if one else 0.0,
                 count_after=round(two.count, 3) if two else 0.0,
-                change=unjudged(change) if seen in (facts.UNSEEN_BEFORE, facts.UNSEEN_AFTER) else change,
+                change=unjudged(change) if seen in facts.UNSEEN else change,
             )
         )
     found.sort(key=lambda row: (-abs(row.change.change_ns), -row.change.before_ns, row.id))

@@ -132,7 +132,7 @@ CAPTURED = {
     "cpu-samples": "COMPOSITE_EVENTS",
     "gpu-context-switch": "GPU_CONTEXT_SWITCH_EVENTS",
 }
-"""Evidence that is there or not by how a trace was captured, and its table. Other tables are empty where nothing of
+"""Evidence that is there or not by how a trace was captured, and its table. Other tables are empty if nothing of
 their kind happened."""
 WHOLE_GAPS, ROOT = "gap", "root"
 """The sides of causes that take gaps before those of any other side see them, and of those that waits lead to."""
@@ -183,7 +183,7 @@ def _behind(first: set[str]) -> set[str]:
 
 
 def _holders(before: Sequence[set[str]], after: Sequence[set[str]], kind: str) -> str:
-    """`the captures before have`, or `some captures have` where those of a side differ."""
+    """`the captures before have`, or `some captures have` if those of a side differ."""
     left, right = ([kind in held for held in side] for side in (before, after))
     if all(left) and not any(right):
         return "the captures before have"
@@ -192,7 +192,7 @@ def _holders(before: Sequence[set[str]], after: Sequence[set[str]], kind: str) -
 
 NARROWING = ("start_ns", "end_ns", "nvtx", "iterations")
 NO_PART = ("gaps", "full_hash", "timeline", "cost", "config", "redacted", "reference_step_ns", "flops_per_step")
-"""What these set is no part of a comparison, or has a note of its own."""
+"""What these set is not part of a comparison, or has a note of its own."""
 MOST_DIGITS = 6
 
 
@@ -235,7 +235,7 @@ def _values(name: str, value: SettingValue) -> dict[str, str]:
 
 
 def window_notes(before: Sequence[Report], after: Sequence[Report]) -> list[Sentence]:
-    """A note on windows of different kinds, where no part of the time was chosen."""
+    """A note on windows of different kinds, if no part of the time was chosen."""
     if any(name in report.settings for report in (*before, *after) for name in NARROWING):
         return []
     reasons = sorted(
@@ -300,8 +300,8 @@ def holds(rows: Columns, captures: Sequence[Capture], *, complete: Sequence[bool
 
 
 def by_iterations(report: Report, device: DeviceReport) -> Capture | None:
-    """A capture whose entries are its steady iterations; None where it has none, or a report that does not hold them.
-    Raises InputError where the report is damaged."""
+    """A capture whose entries are its steady iterations; None if it has none, or a report that does not hold them.
+    Raises InputError if the report is damaged."""
     packed = device.iterations.packed if device.iterations is not None else None
     if packed is None or not packed.count:
         return None
@@ -322,7 +322,7 @@ def mean_operations(captures: Sequence[Capture], kind: str) -> float:
 
 
 def _operations(table: Mapping[str, Column]) -> dict[str, Column]:
-    """The numbers of operations by kind. Where most entries have equally many, a first or last one with fewer is cut:
+    """The numbers of operations by kind. If most entries have equally many, a first or last one with fewer is cut:
     it lost some to its neighbour, or to the end of the trace."""
     found = {name: values for name, values in table.items() if name.startswith("ops.")}
     count = sum(found.values(), start=np.zeros(1))
@@ -351,8 +351,8 @@ def by_window(report: Report, device: DeviceReport, units: float) -> Capture:
 
 
 def by_phase(report: Report, device: DeviceReport, units: float) -> Capture | None:
-    """A capture of one entry, the judged steady phases of the job, which hold so many units of work. None where it has
-    none, where the report does not tell, or where the device did nothing in them. Root causes are known of windows
+    """A capture of one entry, the judged steady phases of the job, which hold so many units of work. None if it has
+    none, if the report does not tell, or if the device did nothing in them. Root causes are known of windows
     alone: here each cause stands for itself."""
     if report.diagnosis is None or report.diagnosis.basis not in STEADY:
         return None
@@ -399,7 +399,7 @@ def scaled(capture: Capture, scale: float) -> Capture:
 
 
 def _table(packed: IterationsPacked) -> dict[str, Column]:
-    """Every column for one iteration, idle time among them. Raises ValueError where they are damaged."""
+    """Every column for one iteration, idle time among them. Raises ValueError if they are damaged."""
 
     def read(text: str) -> Column:
         values = column_from(text, packed.count).astype(np.float64) / packed.each

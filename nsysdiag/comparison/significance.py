@@ -3,7 +3,7 @@
 Consecutive iterations are correlated (a queue that fills, a clock that drops), so blocks of them are drawn. Drawing
 from few entries makes intervals too narrow; they are widened by Student's t.
 
-Where a side has several captures and the other one or two, the iterations of these do not show what differs from run to
+If a side has several captures and the other one or two, the iterations of these do not show what differs from run to
 run. The captures of the first side do, so that the interval is that of a further run of theirs:
 
 ```
@@ -41,7 +41,7 @@ _FREE = 1.5
 
 class BootstrapMeans(Struct, frozen=True):
     """The means of a side: as they are, and of each draw (one row a draw), and of each capture alone (one row a
-    capture). `blocks` is how many independent pieces the side is made of, None where it is a single one, which tells
+    capture). `blocks` is how many independent pieces the side is made of, None if it is a single one, which tells
     nothing about chance."""
 
     mean: Values
@@ -98,7 +98,7 @@ def drawn_medians(captures: Sequence[Values], stream: int) -> BootstrapMeans:
 
 
 def interval(before: BootstrapMeans, after: BootstrapMeans) -> tuple[Values, Values] | None:
-    """The 95% interval of after - before of each quantity; None where a side is one piece."""
+    """The 95% interval of after - before of each quantity; None if a side is one piece."""
     free = freedom(before, after)
     if free is None:
         return None
@@ -114,7 +114,7 @@ def interval(before: BootstrapMeans, after: BootstrapMeans) -> tuple[Values, Val
 
 def freedom(before: BootstrapMeans, after: BootstrapMeans) -> float | None:
     """The degrees of freedom of Student's t behind an interval, between those of one side and of both: a few steady
-    iterations are those that are alike. None where a side is one piece."""
+    iterations are those that are alike. None if a side is one piece."""
     if (learnt := _learnt_from(before, after)) is not None:
         return float(len(learnt.runs) - 1)
     if before.blocks is None or after.blocks is None:
@@ -123,7 +123,7 @@ def freedom(before: BootstrapMeans, after: BootstrapMeans) -> float | None:
 
 
 def _learnt_from(before: BootstrapMeans, after: BootstrapMeans) -> BootstrapMeans | None:
-    """The side whose captures tell what differs from run to run, where those of the other side do not."""
+    """The side whose captures tell what differs from run to run, if those of the other side do not."""
     many, few = (before, after) if len(before.runs) >= len(after.runs) else (after, before)
     return many if len(many.runs) >= FEWEST_RUNS > len(few.runs) else None
 
@@ -137,7 +137,7 @@ def _deviation_of_change(learnt: BootstrapMeans, other: BootstrapMeans) -> Value
 
 
 def _pieces(values: Values) -> float | None:
-    """How many independent pieces the entries of one capture are; None where they are too few to show their spread."""
+    """How many independent pieces the entries of one capture are; None if they are too few to show their spread."""
     return len(values) / block_length(values) if len(values) >= FEWEST_ENTRIES else None
 
 
@@ -178,7 +178,7 @@ def student(freedom: float, level: float = LEVEL) -> float:
 
 
 def _added_up(capture: Values) -> tuple[Values, Values]:
-    """Entries that follow one another added up where there are very many: how many each row stands for, and the
+    """Entries that follow one another added up if there are very many: how many each row stands for, and the
     sums."""
     starts = np.unique(np.linspace(0, len(capture), min(len(capture), _MOST_ROWS), endpoint=False).astype(np.int64))
     rows = np.diff(np.append(starts, len(capture))).astype(np.float64)
@@ -209,7 +209,7 @@ STRAY_LEVEL = 0.01
 
 
 def spread_of(lengths: Values) -> float | None:
-    """The standard deviation of the lengths of runs as a share of their mean; None where they are too few to tell."""
+    """The standard deviation of the lengths of runs as a share of their mean; None if they are too few to tell."""
     if len(lengths) < FEWEST_RUNS or not lengths.mean() > 0:
         return None
     return float(lengths.std(ddof=1) / lengths.mean())

@@ -79,7 +79,7 @@ class AlignedSteps(Packed, frozen=True):
 
     `names` are those of operations, `kinds` 0 compute, 1 communication, 2 copies and memory sets, one for each name.
     `matched` operations of each step are on both sides: `places_before` is the place of each before, less that of the
-    last one, `places_after` the same of its place after, both signed as `apart` is. `front` is 1 where
+    last one, `places_after` the same of its place after, both signed as `apart` is. `front` is 1 if
     both sides have done the same work: no matched operation of the kind with most time ended later so far.
     `idle_matched` idle spans are on both sides, in the same form.
     """

@@ -71,7 +71,7 @@ class StepRows(Struct, frozen=True):
 
 
 def held_steps(report: Report, device: DeviceReport) -> HeldSteps | None:
-    """None where the report does not hold the time of each step. Raises InputError where it is damaged."""
+    """None if the report does not hold the time of each step. Raises InputError if it is damaged."""
     steps = steady_steps(device.iterations) if device.iterations is not None else None
     levels = report.timeline.get(device.key) if isinstance(report.timeline, dict) else None
     if steps is None or levels is None:
@@ -108,14 +108,14 @@ def _held(spans: Intervals, levels: TimelineLevels) -> BoolArray:
 
 
 def _gaps(packed: GapsPacked) -> tuple[Intervals, IntArray]:
-    """All gaps in order and their causes. Raises InputError where they are damaged."""
+    """All gaps in order and their causes. Raises InputError if they are damaged."""
     start, lengths, cause = unpack(packed)
     order = np.argsort(start, kind="stable")
     return Intervals(start[order], (start + lengths)[order]), cause[order]
 
 
 def _held_operations(lanes: list[TimelineLane], base: int) -> StepOperations:
-    """All operations of the lanes, by start. Raises ValueError where they are damaged."""
+    """All operations of the lanes, by start. Raises ValueError if they are damaged."""
     columns = [_columns(lane, base, number) for number, lane in enumerate(lanes)]
     if not columns:
         return StepOperations(Intervals.empty(), *(np.empty(0, dtype=np.int64) for _each in range(3)))
@@ -300,7 +300,7 @@ def _front(before: StepRows, after: StepRows, pairs: MatchedPairs) -> BoolArray:
 
 
 def _idle(before: StepRows, after: StepRows, pairs: MatchedPairs) -> MatchedPairs:
-    """Idle spans are the same where the same operation ends them, or the step."""
+    """Idle spans are the same if the same operation ends them, or the step."""
     partner = np.full(len(before.operations.name) + 1, -1)
     partner[pairs.before], partner[-1] = pairs.after, len(after.operations.name)
     ends = [np.searchsorted(rows.operations.spans.start, rows.idle.end) for rows in (before, after)]

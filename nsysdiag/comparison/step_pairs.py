@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import to_planes, to_text
@@ -23,12 +22,8 @@ Key = tuple[Any, ...]
 Sides = tuple[StepRows, StepRows]
 
 
-class FoundDifference(Struct, frozen=True):
-    """Things of one side that differ from those of the other: their places there."""
-
-    key: Key
-    before: Places
-    after: Places
+Difference = tuple[Key, Places, Places]
+"""What differs: its kind with its names or causes, and its places on both sides."""
 
 
 def differences(
@@ -36,15 +31,15 @@ def differences(
 ) -> list[step_facts.StepDifference]:
     """The largest change first, at most MOST_DIFFERENCES. The numbers of names count from 0, those of causes from 1."""
     sides = before, after
-    together: dict[Key, list[FoundDifference]] = {}
-    for each in (*_alone(sides, found), *_other_lengths(sides, found), *_idle(sides, found)):
-        together.setdefault(each.key, []).append(each)
-    made = [_difference(each, sides, names, [None, *causes]) for each in together.values()]
+    together: dict[Key, list[tuple[Places, Places]]] = {}
+    for key, one, two in (*_alone(sides, found), *_other_lengths(sides, found), *_idle(sides, found)):
+        together.setdefault(key, []).append((one, two))
+    made = [_difference(key, places, sides, names, [None, *causes]) for key, places in together.items()]
     return sorted(made, key=lambda row: -abs(row.after_ns - row.before_ns))[:MOST_DIFFERENCES]
 
 
-def _alone(sides: Sides, found: Matched) -> Iterator[FoundDifference]:
-    """Operations of one side between the same two operations of both; where both sides have some, they are replaced."""
+def _alone(sides: Sides, found: Matched) -> Iterator[Difference]:
+    """Operations of one side between the same two operations of both; if both sides have some, they are replaced."""
     ordered = found.operations.before[found.in_order], found.operations.after[found.in_order]
     between: dict[tuple[int, int], tuple[Places, Places]] = {}
     for number, (side, taken) in enumerate(zip(sides, ordered, strict=True)):
@@ -56,9 +51,7 @@ def _alone(sides: Sides, found: Matched) -> Iterator[FoundDifference]:
                 between.setdefault((each, spot), ([], []))[number].append(at)
     for one, two in between.values():
         kind_of = step_facts.REPLACED if one and two else step_facts.ONLY_BEFORE if one else step_facts.ONLY_AFTER
-        yield FoundDifference(
-            (kind_of, *(_codes(side, at) for side, at in zip(sides, (one, two), strict=True))), one, two
-        )
+        yield (kind_of, _codes(sides[0], one), _codes(sides[1], two)), one, two
 
 
 def _codes(side: StepRows, places: Places) -> tuple[int, ...]:
@@ -66,34 +59,36 @@ def _codes(side: StepRows, places: Places) -> tuple[int, ...]:
     return tuple(dict.fromkeys(side.operations.name[places].tolist())) if places else ()
 
 
-def _other_lengths(sides: Sides, found: Matched) -> Iterator[FoundDifference]:
+def _other_lengths(sides: Sides, found: Matched) -> Iterator[Difference]:
     pairs = found.operations
     mark = found.marks[0][pairs.before]
     for at in np.flatnonzero(mark != step_facts.ALIKE).tolist():
         one, two = [int(pairs.before[at])], [int(pairs.after[at])]
-        yield FoundDifference(
-            (step_facts.OTHER_LENGTH, _codes(sides[0], one), _codes(sides[1], two), int(mark[at])), one, two
-        )
+        yield (step_facts.OTHER_LENGTH, _codes(sides[0], one), _codes(sides[1], two), int(mark[at])), one, two
 
 
-def _idle(sides: Sides, found: Matched) -> Iterator[FoundDifference]:
+def _idle(sides: Sides, found: Matched) -> Iterator[Difference]:
     """Idle time that one side has alone, or that is longer on one."""
     before, after = (side.cause.tolist() for side in sides)
     for at in np.flatnonzero(found.idle_marks[0][found.idle.before] != step_facts.ALIKE).tolist():
         one, two = int(found.idle.before[at]), int(found.idle.after[at])
-        yield FoundDifference((step_facts.IDLE, before[one], after[two]), [one], [two])
+        yield (step_facts.IDLE, before[one], after[two]), [one], [two]
     for one in np.flatnonzero(found.idle_marks[0] == step_facts.ALONE).tolist():
-        yield FoundDifference((step_facts.IDLE, before[one], None), [one], [])
+        yield (step_facts.IDLE, before[one], None), [one], []
     for two in np.flatnonzero(found.idle_marks[1] == step_facts.ALONE).tolist():
-        yield FoundDifference((step_facts.IDLE, None, after[two]), [], [two])
+        yield (step_facts.IDLE, None, after[two]), [], [two]
 
 
 def _difference(
-    found: list[FoundDifference], sides: Sides, names: Sequence[str], causes: Sequence[str | None]
+    key: Key,
+    found: list[tuple[Places, Places]],
+    sides: Sides,
+    names: Sequence[str],
+    causes: Sequence[str | None],
 ) -> step_facts.StepDifference:
-    kind, first, second = found[0].key[:3]
+    kind, first, second = key[:3]
     idle = kind == step_facts.IDLE
-    places = [at for each in found for at in each.before], [at for each in found for at in each.after]
+    places = [at for one, _two in found for at in one], [at for _one, two in found for at in two]
     spans = [(side.idle if idle else side.operations.spans)[at] for side, at in zip(sides, places, strict=True)]
     return step_facts.StepDifference(
         kind=str(kind),
@@ -131,7 +126,7 @@ TOO_MANY = "The typical steps have more operations than a page can draw: see the
 
 
 def aligned_steps(unit: Unit, before: Capture, after: Capture, devices: int) -> step_facts.AlignedSteps | str:
-    """The steps of one of so many devices, or the sentence that says why there are none. Raises InputError where a
+    """The steps of one of so many devices, or the sentence that says why there are none. Raises InputError if a
     report is damaged."""
     if unit.kind != ITERATIONS:
         return OTHER_UNITS
@@ -148,10 +143,12 @@ def _aligned(one: HeldSteps, two: HeldSteps, room: int) -> step_facts.AlignedSte
     typical = [rows_of_step(each, each.steps.nearest(each.median_ns)) for each in (one, two)]
     if sum(len(rows.operations.name) for rows in typical) > MOST_OF_PAIR:
         return TOO_MANY
-    shared = _Shared(one, two)
+    shared = _Shared()
     pairs = [
-        shared.pair(*each) for each in ((typical[0], typical[1]), *_of_same_number(one, two, typical[0].number, room))
+        (shared.rows(one, before), shared.rows(two, after))
+        for before, after in ((typical[0], typical[1]), *_of_same_number(one, two, typical[0].number, room))
     ]
+    names, cause_ids = [name for name, _kind in shared.names], list(shared.causes)
     found = [matched(*each) for each in pairs]
     before, after = (
         _side(
@@ -162,22 +159,23 @@ def _aligned(one: HeldSteps, two: HeldSteps, room: int) -> step_facts.AlignedSte
         )
         for at, held in enumerate((one, two))
     )
+    operations, idle = [each.operations for each in found], [each.idle for each in found]
     return step_facts.AlignedSteps(
         before=before,
         after=after,
-        names=shared.names,
-        kinds=shared.kinds,
-        cause_ids=shared.cause_ids,
+        names=names,
+        kinds=[kind for _name, kind in shared.names],
+        cause_ids=cause_ids,
         median_before_ns=one.median_ns,
         median_after_ns=two.median_ns,
-        matched=[len(each.operations) for each in found],
-        places_before=_column([_places(each.operations.before) for each in found]),
-        places_after=_column([_places(each.operations.after) for each in found]),
+        matched=[len(each) for each in operations],
+        places_before=_column([_places(each.before) for each in operations]),
+        places_after=_column([_places(each.after) for each in operations]),
         front=_column([each.front.astype(np.int64) for each in found]),
-        idle_matched=[len(each.idle) for each in found],
-        idle_before=_column([_places(each.idle.before) for each in found]),
-        idle_after=_column([_places(each.idle.after) for each in found]),
-        differences=differences(*pairs[0], found[0], shared.names, shared.cause_ids),
+        idle_matched=[len(each) for each in idle],
+        idle_before=_column([_places(each.before) for each in idle]),
+        idle_after=_column([_places(each.after) for each in idle]),
+        differences=differences(*pairs[0], found[0], names, cause_ids),
         note=_note(one, two, typical),
     )
 
@@ -195,7 +193,7 @@ def _of_same_number(one: HeldSteps, two: HeldSteps, around: int, room: int) -> l
 
 
 def _note(one: HeldSteps, two: HeldSteps, typical: list[StepRows]) -> str:
-    """Says where the drawn step is not that of the median length: its operations are not held."""
+    """Says if the drawn step is not that of the median length: its operations are not held."""
     sides = [
         f"{side} {format_ns(rows.length)}, the median one {format_ns(of.median_ns)}"
         for side, of, rows in zip(("before", "after"), (one, two), typical, strict=True)
@@ -209,45 +207,25 @@ def _note(one: HeldSteps, two: HeldSteps, typical: list[StepRows]) -> str:
 
 
 class _Shared:
-    """The numbers that names and causes have on both sides, as they come: those of names with their kind of work from
-    0, those of causes from 1, with 0 for an unknown one."""
+    """The numbers that names and causes have on both sides, as they come: those of `names`, each with its kind of work,
+    from 0, those of `causes` from 1, with 0 for an unknown one."""
 
-    def __init__(self, one: HeldSteps, two: HeldSteps) -> None:
-        self._known: dict[tuple[str, int], int] = {}
-        self._causes: dict[str, int] = {}
-        self._sides = one, two
+    def __init__(self) -> None:
+        self.names: dict[tuple[str, int], int] = {}
+        self.causes: dict[str, int] = {}
 
-    def pair(self, before: StepRows, after: StepRows) -> tuple[StepRows, StepRows]:
-        """Both steps with these numbers."""
-        one, two = self._sides
-        return self._shared(one, before), self._shared(two, after)
-
-    def _shared(self, of: HeldSteps, rows: StepRows) -> StepRows:
+    def rows(self, of: HeldSteps, rows: StepRows) -> StepRows:
+        """A step with these numbers."""
         own = rows.operations
         pairs, place = np.unique(own.name * KINDS + own.kind, return_inverse=True)
         named = ((of.names[at // KINDS], at % KINDS) for at in pairs.tolist())
-        number = np.array([self._known.setdefault(each, len(self._known)) for each in named], dtype=np.int64)
+        number = np.array([self.names.setdefault(each, len(self.names)) for each in named], dtype=np.int64)
         present, kind = np.unique(rows.cause, return_inverse=True)
-        cause = np.array([self._cause(of, at) for at in present.tolist()], dtype=np.int64)
+        causes = (of.cause_ids[at] if at >= 0 else "" for at in present.tolist())
+        cause = np.array(
+            [self.causes.setdefault(each, len(self.causes) + 1) if each else 0 for each in causes], dtype=np.int64
+        )
         return replace(rows, operations=replace(own, name=number[place]), cause=cause[kind])
-
-    def _cause(self, of: HeldSteps, at: int) -> int:
-        return self._causes.setdefault(of.cause_ids[at], len(self._causes) + 1) if at >= 0 else 0
-
-    @property
-    def cause_ids(self) -> list[str]:
-        """By number."""
-        return list(self._causes)
-
-    @property
-    def names(self) -> list[str]:
-        """By number."""
-        return [name for name, _kind in self._known]
-
-    @property
-    def kinds(self) -> list[int]:
-        """By the number of the name."""
-        return [kind for _name, kind in self._known]
 
 
 def _side(
@@ -288,6 +266,6 @@ def _signed(values: IntArray) -> IntArray:
 
 
 def _column(parts: list[IntArray]) -> str:
-    """One after another; empty where all are zero."""
+    """One after another; empty if all are zero."""
     values = np.concatenate(parts)
     return to_text(to_planes(values), _EFFORT) if values.any() else ""

@@ -84,7 +84,7 @@ class DeviceSides(Struct, frozen=True):
 
 def in_units(before: Sequence[On], after: Sequence[On], run: OneRun | None = None) -> DeviceSides:
     """Bring all captures of a device to one unit of work. With a `run` all did the same work: the unit is its few
-    steps, or all of it. Raises NotComparableError where there is none in common."""
+    steps, or all of it. Raises NotComparableError if there is none in common."""
     if run is not None and not run.steps:
         unit = facts.Unit(facts.KERNELS, "", "", len(before), len(after), 1.0, same_work=True)
         one, two = ([by_window(*each, 1.0) for each in side] for side in (before, after))
@@ -109,7 +109,7 @@ def _in_common(before: Sequence[On], after: Sequence[On]) -> DeviceSides:
 
 
 def _by_iterations(left: list[Capture], right: list[Capture]) -> DeviceSides | None:
-    """None where the iterations of captures are not the same step, nor several of it."""
+    """None if the iterations of captures are not the same step, nor several of it."""
     first = left[0]
     for other in (*left[1:], *right):
         if not _alike(first, other):
@@ -198,7 +198,7 @@ def _same_name(first: Capture, other: Capture) -> bool:
 
 def _other_loops(left: list[Capture], right: list[Capture]) -> Sentence:
     """Why the iterations are not of the same loop: the program runs most of its kernels on both sides, but in the
-    iterations run others. Empty where they may be of the same one."""
+    iterations run others. Empty if they may be of the same one."""
     first = left[0]
     for other in (*left[1:], *right):
         if not _same_name(first, other) and _shared(first.device, other.device) >= LEAST_SHARED:
@@ -239,7 +239,7 @@ def _fold(first: Capture, other: Capture) -> float | None:
     """How many iterations of the first are in one of the other: 1 if both use the same NVTX range, or if both are steps
     of which one does more. None if their names differ, and the common kernels give no whole number."""
     one, two = first.device.iterations, other.device.iterations
-    if one is None or two is None or (one.source == two.source == "nvtx" and one.name == two.name):
+    if one is None or two is None or (one.source == "nvtx" and _same_name(first, other)):
         return 1.0
     ratio = _runs(first, other)
     if ratio is None or _more_in_each(first, other, ratio):
@@ -247,8 +247,7 @@ def _fold(first: Capture, other: Capture) -> float | None:
     whole = round(ratio) if ratio >= 1 else 1 / round(1 / ratio)
     if abs(ratio / whole - 1) <= WHOLE_NUMBER and 1 / MOST_FOLD <= whole <= MOST_FOLD:
         return float(whole)
-    same = (one.source, one.name) == (two.source, two.name)
-    return 1.0 if same or _shared(first.device, other.device) < LEAST_SHARED else None
+    return 1.0 if _same_name(first, other) or _shared(first.device, other.device) < LEAST_SHARED else None
 
 
 def _more_in_each(first: Capture, other: Capture, ratio: float) -> bool:
@@ -301,22 +300,20 @@ def _counts(device: DeviceReport) -> Counts:
 
 def _by_kernels(before: Sequence[On], after: Sequence[On], why: Sentence = "", *, whole: bool = False) -> DeviceSides:
     """The judged steady phases of all captures, or else their whole windows, in units of as many runs of the kernels
-    that they share. `why` says why no iterations are compared, where it is not that there are none. `whole`: windows,
-    even where there are phases. Raises NotComparableError where less than half of the time is in shared kernels."""
+    that they share. `why` says why no iterations are compared, if it is not that there are none. `whole`: windows,
+    even if there are phases. Raises NotComparableError if less than half of the time is in shared kernels."""
     reports = [*before, *after]
-    first = by_window(*before[0], 1.0)
+    first, *others = (by_window(*each, 1.0) for each in reports)
     units = [1.0]
-    for each in reports[1:]:
-        other = by_window(*each, 1.0)
+    for other in others:
         runs = _runs(first, other)
         if runs is None or _shared(first.device, other.device) < LEAST_SHARED:
             raise _nothing_in_common(first, other)
         units.append(runs)
-    phases = [by_phase(*each, unit) for each, unit in zip(reports, units, strict=True)]
-    steady = [each for each in phases if each is not None]
-    in_phases = len(steady) == len(reports) and not whole
-    windows = [by_window(*each, unit) for each, unit in zip(reports, units, strict=True)]
-    captures = steady if in_phases else windows
+    captures = [each for on, unit in zip(reports, units, strict=True) if (each := by_phase(*on, unit)) is not None]
+    some_phases, in_phases = bool(captures), len(captures) == len(reports) and not whole
+    if not in_phases:
+        captures = [by_window(*each, unit) for each, unit in zip(reports, units, strict=True)]
     ratio = units[len(before)]
     unit = facts.Unit(
         kind=facts.PHASES if in_phases else facts.KERNELS,
@@ -336,7 +333,7 @@ def _by_kernels(before: Sequence[On], after: Sequence[On], why: Sentence = "", *
             "Kernels, gap groups, copies and launches are those of the whole windows. Root causes are known only for "
             "whole windows."
         )
-    elif steady and not whole:
+    elif some_phases and not whole:
         notes.append("Not every report judges a steady phase: start-up counts in the windows.")
     if abs(ratio - 1) > 0.02:
         notes.append(

@@ -17,7 +17,7 @@ from nsysdiag.units import format_ns, format_share, listed
 
 # The change of each part of a unit of work, with its interval and verdict.
 #
-# Where several devices are compared, one comparison in twenty may be wrong, not one device in twenty: `corrected`
+# If several devices are compared, one comparison in twenty may be wrong, not one device in twenty: `corrected`
 # judges all of them by Hochberg's procedure.
 
 LEAST_OF_LENGTH = 0.005
@@ -28,7 +28,7 @@ LEDGERS = ("ledger", "root")
 
 class DeviceChanges(msgspec.Struct, frozen=True):
     """The changes of one device; `own` are those of kernels and gaps. `noise` is a share of the length, `freedom` are
-    the degrees of freedom behind the intervals, None where there are none."""
+    the degrees of freedom behind the intervals, None if there are none."""
 
     length: facts.Change
     parts: list[facts.PartChange]
@@ -55,7 +55,7 @@ def changes(
     longer = means[0] > means[1]  # the same draws whichever side is called before
     one, two = drawn_means(left, int(longer)), drawn_means(right, int(not longer))
     noise, bounds = max(drift(left, one), drift(right, two)), interval(one, two)
-    # Kernels and gaps are no parts that add up to anything.
+    # Kernels and gaps are not parts that add up to anything.
     before_ns, after_ns = (
         [*_whole_numbers(names, side.mean), *(round(float(ns)) for ns in side.mean[len(names) :])]
         for side in (one, two)
@@ -141,7 +141,7 @@ def change_of_step(before: int, after: int, bounds: tuple[float, float] | None, 
 
 
 def change_of_run(change: facts.Change, chance: float | None) -> facts.Change:
-    """The change of the whole time of one run a side, of which chance changes a share; None: it is no such."""
+    """The change of the whole time of one run a side, of which chance changes a share; None for any other."""
     if chance is None:
         return change
     least = int(np.ceil(max(LEAST_OF_RUN, chance) * change.before_ns))
@@ -344,7 +344,7 @@ def _known(ids: list[str], seen: Mapping[tuple[str, str], float], source: Flow, 
 def renaming(
     rows: Sequence[facts.PartChange], found: Sequence[facts.Move], titles: Mapping[str, str], unknown: str = NOT_SHOWN
 ) -> facts.Renaming:
-    """Whether the time that causes lost, beyond chance, went or has other names now; `unknown` is said where nothing is
+    """Whether the time that causes lost, beyond chance, went or has other names now; `unknown` is said if nothing is
     known of chance."""
     changes = {row.id: row.change for row in rows}
     lost = [row.id for row in rows if row.id not in WORK and _counts(row.change, facts.IMPROVED)]
@@ -367,7 +367,7 @@ def renaming(
 
 
 def _counts(change: facts.Change, verdict: str) -> bool:
-    """Is it a change for certain, or, where nothing is known of chance, large enough for one?"""
+    """Is it a change for certain, or, if nothing is known of chance, large enough for one?"""
     if change.verdict != facts.UNKNOWN:
         return change.verdict == verdict
     return (-change.change_ns if verdict == facts.IMPROVED else change.change_ns) > change.least_ns

@@ -28,7 +28,7 @@ kernel whose threads changed may be tuned: the same work in another grid."""
 
 def work_changes(sides: DeviceSides) -> list[facts.WorkChange]:
     """The work of a step, or of one run, on both sides. Other units are made by the work in them, unless one side does
-    more than that. Kernels are left out where graphs were recorded as wholes, bytes where unknown of each step."""
+    more than that. Kernels are left out if graphs were recorded as wholes, bytes if unknown of each step."""
     if sides.unit.kind != facts.ITERATIONS and not sides.unit.same_work:
         return _added(sides)
     both = (sides.before, sides.after)
@@ -46,7 +46,7 @@ def work_changes(sides: DeviceSides) -> list[facts.WorkChange]:
 
 
 def _added(sides: DeviceSides) -> list[facts.WorkChange]:
-    """The kernels of both sides where one has all that the other has, in as much time, and more: not the same work."""
+    """The kernels of both sides if one has all that the other has, in as much time, and more: not the same work."""
     if sides.unit.part_of_step:
         return []
     runs = [_runs_of(side) for side in (sides.before, sides.after)]
@@ -78,8 +78,8 @@ def _copied(sides: DeviceSides) -> facts.WorkChange | None:
 
 
 def _threads(sides: DeviceSides) -> facts.WorkChange | None:
-    """The threads of a step in the kernels that both sides run as often; None where these are few, or not most of the
-    time, or where the same work may be spread over another number of GPUs. They differ where nearly all of these
+    """The threads of a step in the kernels that both sides run as often; None if these are few, or not most of the
+    time, or if the same work may be spread over another number of GPUs. They differ if nearly all of these
     kernels have more threads, or fewer, by about the same factor."""
     if len({len(each.report.devices) for each in (*sides.before, *sides.after)}) > 1:
         return None
@@ -133,7 +133,7 @@ def _launched(side: Sequence[Capture]) -> dict[str, FloatArray]:
 
 
 def _in_kernels(side: Sequence[Capture]) -> int:
-    """Ns in kernels of the captures that are no communication."""
+    """Ns in kernels of the captures that are not communication."""
     return sum(row.total_ns for each in side for row in each.device.kernels if not row.communication)
 
 
@@ -142,7 +142,7 @@ def _as_often(one: FloatArray, other: FloatArray) -> bool:
 
 
 def goes_with(work: Sequence[facts.WorkChange], length: facts.Change) -> bool:
-    """Is the time longer where the work is more, or shorter where it is less? Then the time alone tells nothing."""
+    """Is the time longer if the work is more, or shorter if it is less? Then the time alone tells nothing."""
     signs = {np.sign(row.after - row.before) for row in work if row.differs}
     return length.verdict in facts.DECIDED and float(np.sign(length.change_ns)) in signs
 
@@ -205,7 +205,7 @@ def family_changes(kernels: Sequence[facts.KernelChange], unit: facts.Unit) -> l
 
 
 def _counts(change: facts.Change) -> bool:
-    """Beyond chance, or large enough where chance is unknown."""
+    """Beyond chance, or large enough if chance is unknown."""
     return change.verdict in facts.DECIDED or (
         change.verdict == facts.UNKNOWN and abs(change.change_ns) > change.least_ns
     )

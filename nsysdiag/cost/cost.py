@@ -24,7 +24,7 @@ STEPS = 1000
 
 def priced(report: Report, settings: CostSettings) -> Report:
     """The report with the cost of each device that the settings have a price for, and of all of them together. As it
-    was where they have none at all."""
+    was if they have none at all."""
     if settings.gpu_hour_cost is None and not settings.gpus:
         return report
     devices = [replace(device, cost=_cost(device, report.findings, settings)) for device in report.devices]

@@ -51,7 +51,7 @@ _COLUMNS = """
 TABLES = (of_devices("cost", columns(_Part, _COLUMNS), _parts),)
 
 
-# What lost time costs, in sentences and rows; nothing where no device has a price.
+# What lost time costs, in sentences and rows; nothing if no device has a price.
 
 TITLE = 60
 DEVICES_IN_FULL = 3
@@ -124,7 +124,7 @@ def run_title(report: Report) -> str:
 
 
 def cost_rows(report: Report) -> list[CostRow]:
-    """The amounts of all devices that have a price together, where those are several, then of each; of many devices
+    """The amounts of all devices that have a price together, if those are several, then of each; of many devices
     the sums alone."""
     if report.cost is None:
         return []
@@ -157,7 +157,7 @@ def _lost(cost: Cost | TotalCost) -> str:
 
 
 def _run(cost: Cost | TotalCost, hours: float) -> str:
-    """The loss of the run where its length is known, and what that rests on."""
+    """The loss of the run if its length is known, and what that rests on."""
     if cost.run_given:
         return f"A run of {_hours(hours)} loses {_money(cost, cost.lost.run)}, {IF_TYPICAL}"
     return f"Each hour loses that much {IF_TYPICAL}"
@@ -195,7 +195,7 @@ def _money(cost: Cost | TotalCost, amount: float) -> str:
 
 
 def section(context: Context) -> Section | None:
-    """None where the settings have no price."""
+    """None if the settings have no price."""
     report = context.report
     rows = cost_rows(report)
     if report.cost is None or not rows:

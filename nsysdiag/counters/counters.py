@@ -12,32 +12,13 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, equal_edges, intersect, subtract, union
-from nsysdiag.counters.facts import Clocks, GpuMetric, GpuMetrics
-from nsysdiag.counters.joins import (
-    BusySamples,
-    Joins,
-    Lens,
-    Parted,
-    Sampled,
-    SamplesWithin,
-    kernel_targets,
-    range_targets,
-    rounded,
-)
+from nsysdiag.counters import joins as joined_to
+from nsysdiag.counters.facts import Clocks, GpuMetric, GpuMetrics, IterationMetrics, KernelMetrics, RangeMetrics
+from nsysdiag.counters.joins import BusySamples, Lens, Parted, Sampled, SamplesWithin, rounded
+from nsysdiag.events import gpu_metrics as captured
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.gpu_metrics import (
-    METRICS,
-    Chip,
-    GpuMetricSamples,
-    Grid,
-    MetricSeries,
-    MetricUnit,
-    chip_of,
-    gpu_numbers,
-    read_chips,
-    read_gpu_metrics,
-)
+from nsysdiag.events.gpu_metrics import METRICS, Chip, GpuMetricSamples, Grid, MetricSeries, MetricUnit
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.iterations.facts import IterationReport
@@ -47,7 +28,6 @@ from nsysdiag.ledger.ledger import WindowSplit, packed
 from nsysdiag.report import Gap
 from nsysdiag.typed import joined, say
 from nsysdiag.units import format_share
-from nsysdiag.utilization.utilization import MeasuredSm
 
 if TYPE_CHECKING:
     from nsysdiag.trace.columns import Strings
@@ -133,9 +113,8 @@ def gpu_metrics(
         return None
     periods = [each.grid.period_ns for each in series]
     edges = _edges(parts, min(periods))
-    joins = Joins(
-        range_targets(device, calls, ranges, parts), kernel_targets(device, parts, strings, max(periods)), iterations
-    )
+    kernels = joined_to.kernel_targets(device, parts, strings, max(periods))
+    joins = joined_to.Joins([*joined_to.range_targets(device, calls, ranges, parts), *kernels], iterations)
     busy, lens = union(Intervals(device.operations.start, device.operations.end)), None
     rows, clock = [], None
     for each in series:
@@ -152,9 +131,9 @@ def gpu_metrics(
         period_ns=max(periods),
         metrics=rows,
         clocks=clock,
-        ranges=joins.ranges(),
-        kernels=joins.kernels(),
-        iterations=joins.iterations(),
+        ranges=joins.rows(RangeMetrics),
+        kernels=joins.rows(KernelMetrics),
+        iterations=joins.rows(IterationMetrics),
         start_ns=int(edges.start[0]),
         end_ns=int(edges.end[-1]),
         buckets=len(edges),
@@ -216,7 +195,7 @@ class Counters(Struct, frozen=True):
         series = self.samples.by_gpu.get(number) if number is not None else None
         if number is None or series is None:
             return None
-        return Measured(number, series, chip_of(number, self.chips))
+        return Measured(number, series, captured.chip_of(number, self.chips))
 
     def absence(self, device: DeviceTimeline) -> list[Sentence]:
         """Why a device has no metrics although the trace has some; empty where it has, or where none were captured."""
@@ -236,9 +215,9 @@ class Counters(Struct, frozen=True):
 
 def read_counters(trace: Trace, devices: Sequence[DeviceTimeline]) -> Counters:
     """What the trace holds for its devices."""
-    samples = read_gpu_metrics(trace)
-    chips = read_chips(trace) if samples.captured else []
-    numbers = gpu_numbers(devices, chips, set(samples.by_gpu)) if samples.captured else {}
+    samples = captured.read_gpu_metrics(trace)
+    chips = captured.read_chips(trace) if samples.captured else []
+    numbers = captured.gpu_numbers(devices, chips, set(samples.by_gpu)) if samples.captured else {}
     return Counters(samples, chips, numbers)
 
 
@@ -250,10 +229,10 @@ def _nothing_known(names: list[str]) -> Sentence:
     return say("GPU_METRICS holds no metric that is known here, but {}{}.", shown, more)
 
 
-def measured_sm_active(found: GpuMetrics | None) -> MeasuredSm | None:
-    """What the counters say about the activity of the SMs; None where it was not captured."""
+def measured_sm_active(found: GpuMetrics | None) -> float | None:
+    """The mean share of SMs with work inside the window by the counters; None if it was not captured."""
     row = _sm_active(found)
-    return None if row is None or row.window is None else MeasuredSm(row.window)
+    return None if row is None else row.window
 
 
 def with_sm_active(gaps: list[Gap], measured: Measured | None) -> list[Gap]:

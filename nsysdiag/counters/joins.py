@@ -8,18 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
-from nsysdiag.arrays.intervals import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Intervals,
-    complement,
-    coverage,
-    intersect,
-    nearest_before,
-    rows_from,
-    union,
-)
+from nsysdiag.arrays import intervals
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, intersect, union
 from nsysdiag.counters.facts import IterationMetrics, KernelMetrics, RangeMetrics
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline, project
@@ -88,7 +78,7 @@ def _touched(grid: Grid, spans: Intervals) -> IntArray:
     behind = np.searchsorted(grid.start, spans.end, side="left").astype(np.int64)
     first[1:] = np.maximum(first[1:], behind[:-1])
     count = np.maximum(behind - first, 0)
-    touched: IntArray = rows_from(first, count)
+    touched: IntArray = intervals.rows_from(first, count)
     return touched
 
 
@@ -138,7 +128,7 @@ class Sampled(Struct, frozen=True, eq=False):
     def _inside(self, times: IntArray) -> tuple[IntArray, IntArray]:
         """The last sample that begins at or before each time, and how far the time is in it; before all of them the
         first one, and 0."""
-        last = nearest_before(self.grid.start, times)
+        last = intervals.nearest_before(self.grid.start, times)
         at = np.maximum(last, 0)
         return at, np.where(last >= 0, np.minimum(times, self.grid.end[at]) - self.grid.start[at], 0)
 
@@ -182,7 +172,7 @@ class BusySamples:
     def __init__(self, grid: Grid, busy: Intervals) -> None:
         self._length: IntArray = grid.end - grid.start
         self._worked = coverage(busy, grid.spans)
-        self._idle = SamplesWithin.of(grid, complement(busy, int(grid.start[0]), int(grid.end[-1])))
+        self._idle = SamplesWithin.of(grid, intervals.complement(busy, int(grid.start[0]), int(grid.end[-1])))
 
     def part(self, series: MetricSeries) -> Parted:
         """A series on the grid with its idle parts taken out, where their level is known; never of clocks."""
@@ -204,15 +194,14 @@ CANDIDATES = 100
 
 
 class MetricTarget(Struct, frozen=True, eq=False):
-    """The time of one name, a set, and how many instances it is of. `whole`: only samples wholly inside it count, where
-    there are any; `long_count` instances last at least one sampling period. `short_name` is empty for ranges."""
+    """The time of one name, a set; the kind of record of it, and its fields besides the means. `whole`: only samples
+    wholly inside it count if there are any."""
 
+    kind: type[RangeMetrics | KernelMetrics]
     name: str
-    short_name: str
     spans: Intervals
-    count: int
-    long_count: int
-    whole: bool
+    about: dict[str, Any]
+    whole: bool = False
 
 
 def range_targets(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, parts: Intervals) -> list[MetricTarget]:
@@ -226,7 +215,7 @@ def range_targets(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, p
     for chosen in _longest(word, spans, len(names)):
         mine = spans[word == chosen]
         inside = intersect(parts, union(mine))
-        found.append(MetricTarget(names[chosen], "", inside, int(_touching(mine, parts).sum()), 0, whole=False))
+        found.append(MetricTarget(RangeMetrics, names[chosen], inside, {"count": int(_touching(mine, parts).sum())}))
     return _most_time(found)
 
 
@@ -253,8 +242,8 @@ def kernel_targets(device: DeviceTimeline, parts: Intervals, strings: Strings, p
         short = strings.text(int(operations.short_name[rows[mine[0]]]))
         its = intersect(parts, union(spans[mine]))
         whole = 2 * int(length[long].sum()) >= int(length.sum())
-        full = strings.text(int(names[chosen]))
-        found.append(MetricTarget(full, short, its, len(mine), int(long.sum()), whole))
+        about = {"short_name": short, "count": len(mine), "long_count": int(long.sum())}
+        found.append(MetricTarget(KernelMetrics, strings.text(int(names[chosen])), its, about, whole))
     return _most_time(found)
 
 
@@ -323,8 +312,11 @@ def rounded(mean: float | None) -> float | None:
 
 
 class Cells(Struct):
-    """The means of one row so far, by metric, and the samples of the metric that has most of them."""
+    """One row: the kind of its record and the fields besides the means; the means so far, by metric, and the samples of
+    the metric that has most of them."""
 
+    kind: type[RangeMetrics | KernelMetrics | IterationMetrics]
+    about: dict[str, Any]
     means: dict[str, float | None] = field(default_factory=dict)
     samples: int = 0
     whole: bool = True
@@ -335,19 +327,25 @@ class Cells(Struct):
         self.samples = max(self.samples, samples)
         self.whole &= whole
 
+    def record(self) -> Any:
+        """The row of the report."""
+        whole: dict[str, Any] = {"whole": self.whole} if self.kind is KernelMetrics else {}
+        return self.kind(**self.about, samples=self.samples, means=self.means, **whole)
+
 
 class Joins:
     """Collects means over ranges, kernels and the iterations of a report, metric by metric."""
 
-    def __init__(
-        self, ranges: list[MetricTarget], kernels: list[MetricTarget], iterations: IterationReport | None
-    ) -> None:
-        self.targets: list[MetricTarget] = [*ranges, *kernels]
-        self._ranges = len(ranges)
-        self._cells = [Cells() for _ in self.targets]
-        self._rows = iterations.rows if iterations is not None else []
-        self._spans = Intervals.of([(row.start_ns, row.end_ns) for row in self._rows])
-        self._iterations = [Cells() for _ in self._rows]
+    def __init__(self, targets: list[MetricTarget], iterations: IterationReport | None) -> None:
+        self.targets = targets
+        rows = iterations.rows if iterations is not None else []
+        self._spans = Intervals.of([(row.start_ns, row.end_ns) for row in rows])
+        self._cells = [
+            Cells(each.kind, {"name": each.name, "gpu_ns": each.spans.total(), **each.about}) for each in targets
+        ]
+        self._iterations = [
+            Cells(IterationMetrics, {"index": row.index, "length_ns": row.end_ns - row.start_ns}) for row in rows
+        ]
 
     def add(self, metric: str, parted: Parted, sampled: Sampled, lens: Lens) -> None:
         """Average one metric over everything; `lens` has the targets in their order."""
@@ -361,46 +359,6 @@ class Joins:
         for cells, (mean, samples) in zip(self._iterations, rows, strict=True):
             cells.add(metric, mean, samples)
 
-    def ranges(self) -> list[RangeMetrics]:
-        """The rows of the ranges; none where nothing was added."""
-        rows = zip(self.targets[: self._ranges], self._cells, strict=False)
-        return [
-            RangeMetrics(
-                name=target.name,
-                count=target.count,
-                gpu_ns=target.spans.total(),
-                samples=cells.samples,
-                means=cells.means,
-            )
-            for target, cells in rows
-            if cells.means
-        ]
-
-    def kernels(self) -> list[KernelMetrics]:
-        """The rows of the kernels; none where nothing was added."""
-        rows = zip(self.targets[self._ranges :], self._cells[self._ranges :], strict=True)
-        return [
-            KernelMetrics(
-                name=target.name,
-                short_name=target.short_name,
-                count=target.count,
-                long_count=target.long_count,
-                gpu_ns=target.spans.total(),
-                samples=cells.samples,
-                whole=cells.whole,
-                means=cells.means,
-            )
-            for target, cells in rows
-            if cells.means
-        ]
-
-    def iterations(self) -> list[IterationMetrics]:
-        """The rows of the iterations, in the order of the report; none where nothing was added."""
-        rows = zip(self._rows, self._iterations, strict=True)
-        return [
-            IterationMetrics(
-                index=row.index, length_ns=row.end_ns - row.start_ns, samples=cells.samples, means=cells.means
-            )
-            for row, cells in rows
-            if cells.means
-        ]
+    def rows(self, kind: type) -> list[Any]:
+        """The records of one kind, in order; none if nothing was added."""
+        return [each.record() for each in [*self._cells, *self._iterations] if each.kind is kind and each.means]

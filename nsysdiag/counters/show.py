@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nsysdiag.arrays.intervals import equal_edges
 from nsysdiag.counters.facts import Clocks, GpuMetric, GpuMetrics, KernelMetrics, RangeMetrics
@@ -281,15 +281,12 @@ def _mean_rows(device: DeviceReport) -> Iterator[_Mean]:
     found = device.gpu_metrics
     if found is None:
         return
-    for span in found.ranges:
-        for metric, mean in sorted(span.means.items()):
-            yield _Mean("range", span.name, span.count, span.gpu_ns, span.samples, None, metric, mean)
-    for row in found.kernels:
+    rows: list[tuple[Any, ...]] = [("range", row, row.name, row.count, row.gpu_ns, None) for row in found.ranges]
+    rows += [("kernel", row, row.name, row.count, row.gpu_ns, row.whole) for row in found.kernels]
+    rows += [("iteration", row, str(row.index), 1, row.length_ns, None) for row in found.iterations]
+    for what, row, name, count, ns, whole in rows:
         for metric, mean in sorted(row.means.items()):
-            yield _Mean("kernel", row.name, row.count, row.gpu_ns, row.samples, row.whole, metric, mean)
-    for each in found.iterations:
-        for metric, mean in sorted(each.means.items()):
-            yield _Mean("iteration", str(each.index), 1, each.length_ns, each.samples, None, metric, mean)
+            yield _Mean(what, name, count, ns, row.samples, whole, metric, mean)
 
 
 _METRICS = """

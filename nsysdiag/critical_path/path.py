@@ -26,7 +26,7 @@ from nsysdiag.kernels.kinds import collective_of, family_of, family_title
 from nsysdiag.replay.changes import OF_OPERATIONS, Changes
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.moments import ORIGIN, EdgeKind
-from nsysdiag.replay.run import BEHIND, Run, as_run, deciding_edges, late_threads, timelines
+from nsysdiag.replay.run import BEHIND, Run, as_run, causes_in, deciding_edges, late_threads
 from nsysdiag.replay.work import Class
 
 _BOTTLENECKS = {
@@ -55,7 +55,7 @@ class PathLinks(Struct, frozen=True):
 
 
 def critical_path(model: Model) -> CriticalPath | None:
-    """The path of the steps that count, or of the window; None where no operation ends them."""
+    """The path of the steps that count, or of the window; None if no operation ends them."""
     run = as_run(model, model.graph.time, model.length)
     last = _last(model, run)
     if last < 0:
@@ -135,7 +135,7 @@ def _parts_of_causes(model: Model, chain: PathLinks, first: int, last: int) -> l
     changes = Changes.none(model)
     thread, until = _threads(changes, chain, kind, target, ends)
     told = Intervals(begins, np.clip(until, begins, ends))
-    row, cause, ns = timelines(changes, model.graph.time).causes(thread, told)
+    row, cause, ns = causes_in(changes, model.graph.time, thread, told)
     total = sum_of_each(cause, ns, len(CAUSES))
     rest = ends - begins - sum_of_each(row, ns, len(begins))
     late = np.minimum(rest, _late(model, chain, target, first, last))

@@ -30,7 +30,7 @@ LIMIT = Limit(page=MOST_ROWS, ticket=TOP_ROWS, summary=TOP_ROWS, brief=0)
 
 
 def section(context: Context) -> Section | None:
-    """None where the report has no path."""
+    """None if the report has no path."""
     found = context.report.critical_path
     if found is None or found.total_ns <= 0:
         return None
@@ -78,7 +78,7 @@ def _scope(found: CriticalPath) -> SectionScope:
 
 
 def off_the_path(found: CriticalPath, of: str = "") -> list[str]:
-    """Which work is not on the path: by kind, and families of it that are not, where others are."""
+    """Which work is not on the path: by kind, and families of it that are not, if others are."""
     lines: list[str] = []
     wholly: list[PathWork] = []
     for bottleneck in OF_WORK.values():

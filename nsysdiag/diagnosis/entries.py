@@ -93,8 +93,8 @@ LEAST_LEGEND = 0.005
 
 
 def accounts(devices: Sequence[PhaseDevice]) -> dict[str, int]:
-    """The time of some devices and phases by bottleneck, the largest first. Kernels are one, as in the headline, where
-    few of them leave most of the GPU empty, or few do not; or graphs, where most of it is that."""
+    """The time of some devices and phases by bottleneck, the largest first. Kernels are one, as in the headline, if
+    few of them leave most of the GPU empty, or few do not; or graphs, if most of it is that."""
     return _ordered(summed(device.account for device in devices), devices)
 
 
@@ -191,8 +191,8 @@ _ENDS = {"head": "head of the slice", "tail": "tail of the slice", "outside": "o
 
 
 def phase_names(phases: Sequence[Phase], basis: str = "steady") -> list[str]:
-    """The names of phases, with a number where several have the same. One that is judged because it is all there is, is
-    the window, whether it is steady or not; few repeats are no steady state. What is between or behind steps, and
+    """The names of phases, with a number if several have the same. One that is judged because it is all there is, is
+    the window, whether it is steady or not; few repeats are not a steady state. What is between or behind steps, and
     mostly writes, is output: a checkpoint, or results."""
     if basis == "window" and len(phases) == 1 and not _is_pass(phases[0]):
         return ["window"]

@@ -34,7 +34,7 @@ REPLAY = "replay"
 """How a saving was found."""
 UNKNOWN_PART = "an unknown part"
 TOO_LONG = "too many operations for a replay in the report"
-"""What is said of a saving without a replay, where that would take too long: no idle time is a bound. Once one cause is
+"""What is said of a saving without a replay, if that would take too long: no idle time is a bound. Once one cause is
 gone, launches may run ahead, and what other causes take is hidden behind kernels."""
 NOTABLE_UNKNOWN = 0.05
 """Share of the judged time. If less of it is unexplained or in unnamed host code, another capture would not change what
@@ -74,8 +74,8 @@ class Saves(Record, frozen=True):
     `step` or `window`. `method` is `replay` for a prediction, `bound` for an upper bound `high_ns`, with the idle
     time that the finding takes as `ns`; `reason` then says why nothing was predicted. With `cannot_tell` the bounds
     are too far apart for `ns` to say anything. Without a replay it says that one would take too long: any part may
-    be saved. `paced_ns` is the time of a step that the loop waits for, None where it waits for none that is known.
-    `mean_of` is the number of replayed steps, where their mean is not that of all steps; else None."""
+    be saved. `paced_ns` is the time of a step that the loop waits for, None if it waits for none that is known.
+    `mean_of` is the number of replayed steps, if their mean is not that of all steps; else None."""
 
     ns: Ns
     low_ns: Ns
@@ -110,7 +110,7 @@ class Saves(Record, frozen=True):
 
     @property
     def figure(self) -> str:
-        """`up to 12.3%`, or both bounds of a replay: `31 to 36%`, `36%` where they are the same. Bounds too far apart
+        """`up to 12.3%`, or both bounds of a replay: `31 to 36%`, `36%` if they are the same. Bounds too far apart
         for a figure are `anywhere between 25 and 60%`."""
         high = format_share(self.high_ns, self.of_ns)
         if self.is_unknown:
@@ -137,7 +137,7 @@ class Saves(Record, frozen=True):
 
     @property
     def time(self) -> str:
-        """How much time it saves; both bounds where the replay cannot tell."""
+        """How much time it saves; both bounds if the replay cannot tell."""
         if self.cannot_tell:
             most = format_ns(self.high_ns)
             return format_two_ns(self.low_ns, self.high_ns, " to ") if self.low_ns else most
@@ -168,7 +168,7 @@ def _whole_percent(ns: int, of_ns: int) -> str:
 class Predicted(NamedTuple):
     """What a fix saves of the replayed step or window (`per`) of length `of_ns`: `ns`, between `low_ns` and
     `high_ns`. Or the `reason` why that is not predicted. `paced_ns` is as in `Saves`, 0 for none; `steps` is how many
-    were replayed. `more` is a sentence: why `high_ns` may be true; empty where it is about `ns`."""
+    were replayed. `more` is a sentence: why `high_ns` may be true; empty if it is about `ns`."""
 
     per: str
     of_ns: int
@@ -195,7 +195,7 @@ class Diagnosis(Record, frozen=True):
     two to four times; `cold`, the start of a program that has no steady state; `window`, everything; `none`, no GPU
     rows. `phase` is the index of the headline's phase in the report's phases. `action` is the finding that would save
     most, `saves` how much. If none has a saving and kernels lead, it is the finding on kernels. `findings` are in the
-    order of their savings. `paced_ns` is the time of a step that the loop waits for, None where it waits for none.
+    order of their savings. `paced_ns` is the time of a step that the loop waits for, None if it waits for none.
     `host` are lines on the threads of a trace without GPU activity. `fix_first` is the id of the finding that `action`
     is about; None without an action, and in reports of older versions."""
 

@@ -25,7 +25,7 @@ WORTH = 0.02
 
 
 class Focus(Struct, frozen=True):
-    """The set of time `parts` and the places of its phases; `phase` is the place of the one, None where it is all."""
+    """The set of time `parts` and the places of its phases; `phase` is the place of the one, None if it is all."""
 
     parts: Intervals
     places: list[int]
@@ -125,7 +125,7 @@ def _later(found: JobPhases) -> int | None:
 
 
 def focus_of(phases: JobPhases, devices: list[list[PhaseDevice]]) -> Focus:
-    """The judged phase with most time outside kernels, or the longest one where that is little; all phases of a cold
+    """The judged phase with most time outside kernels, or the longest one if that is little; all phases of a cold
     start. `devices` holds a record for each device and phase."""
     if not phases.phases:
         return Focus(Intervals.empty(), [], None)

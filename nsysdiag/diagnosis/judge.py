@@ -14,11 +14,11 @@ from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.bottlenecks import BOTTLENECKS
 from nsysdiag.causes import BLOCKED, CAUSES, HOST_CODE, PREEMPTION, bottlenecks_of_cause
 from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.diagnosis.behind import Behind, returned
 from nsysdiag.diagnosis.facts import KERNELS, NO_WORK, OVERHEAD, UNRESOLVED, WAITS, Diagnosis, Part
 from nsysdiag.diagnosis.focus import Focus, Scope, job_account, judged_parts, working
 from nsysdiag.diagnosis.missing import FEWEST, MOST, MPI, Missing
 from nsysdiag.diagnosis.one_problem import Judged, limited, waits_for_kernels
-from nsysdiag.diagnosis.returned import Behind, returned
 from nsysdiag.diagnosis.savings import Predict, job_findings, saved_share, sure_share
 from nsysdiag.diagnosis.sentences import (
     SHOWN,
@@ -53,7 +53,7 @@ MOST_RANKS_LISTED = 4
 
 def ranks_elsewhere(found: MpiRanks, processes: int | None, *, mpi: bool) -> str:
     """A sentence on ranks that are not in the trace; empty if there is no evidence of any. `processes` is how many did
-    work on GPUs, None where that is not known; `mpi` says that the program uses MPI."""
+    work on GPUs, None if that is not known; `mpi` says that the program uses MPI."""
     held, most = len(found.ranks), found.at_least
     if not held:
         one = mpi and processes == 1
@@ -108,7 +108,7 @@ def working_processes(activity: DeviceActivity) -> int:
 def unused_gpus(present: int | None, used: int, processes: int | None, *, mpi: bool) -> str:
     """A sentence; empty if each GPU has a process, if their number is unknown, or if only chosen GPUs are analyzed
     (`processes` is None). Several processes that share GPUs while others are unused may have selected the wrong GPU.
-    For one process, and where all GPUs are used, the sentence only counts. In a trace of one MPI rank, other ranks may
+    For one process, and if all GPUs are used, the sentence only counts. In a trace of one MPI rank, other ranks may
     use the other GPUs."""
     if not present or processes is None or used >= present:
         crowded = bool(present) and processes is not None and processes > used and not mpi
@@ -294,8 +294,7 @@ def diagnose(
     shares = {name: ns / max(sum(account.values()), 1) for name, ns in account.items()}
     judged_ns = max((sum(each.account.values()) for each in active), default=0)
     said = Said(
-        basis=scope.basis,
-        phase=scope.phase,
+        scope=scope,
         judged_ns=judged_ns,
         details=details_of(merged, shares, scheduled=job.scheduled),
         host_unseen=job.host_unseen,
@@ -305,16 +304,11 @@ def diagnose(
         or one_gpu(job.in_turns)
         or unused_gpus(job.gpus_present, max(len(active), job.gpus_worked), job.processes, mpi=MPI in job.frameworks),
         duration_ns=job.duration_ns,
-        which=scope.which,
         work_ns=sum(each.compute_ns + each.exposed_comm_ns + each.exposed_copy_ns for each in active),
-        later=scope.later,
         ranks=job.ranks,
         recorded_ns=run[1] - run[0],
         rest=rest_of_capture(scope, run, judged_ns, sliced=sliced),
         sliced=sliced,
-        inside_step=scope.inside_step,
-        seen_ns=scope.phases_ns,
-        steady_ns=scope.steady_ns,
         waiting=waiting_sentence([each for each in merged if waits_for_kernels(each)], SECOND)
         or late_sentence(active, shares, merged),
         limit=limit_sentence(merged),
@@ -400,7 +394,7 @@ def device_verdict(judged: PhaseDevice, missing: Missing, *, host_unseen: bool =
 
 
 def late_sentence(judged: list[PhaseDevice], shares: Mapping[str, float], findings: list[Finding]) -> str:
-    """Why the finding on kernel time has less than the headline, where a reader sees that: the rest is waiting in
+    """Why the finding on kernel time has less than the headline, if a reader sees that: the rest is waiting in
     communication, charged to the kernels of those that were late."""
     own = next((each.share for each in findings if each.cause == KERNEL_TIME.id), None)
     late = sum(each.late_ns for each in judged) / max(sum(sum(each.account.values()) for each in judged), 1)
@@ -424,7 +418,7 @@ def cannot_tell(missing: Missing) -> str:
 
 
 def _by_cause(bottleneck: str, ledger: dict[str, int]) -> str:
-    """The cause with most time of those that may be charged to a bottleneck; where idle time has none, what the
+    """The cause with most time of those that may be charged to a bottleneck; if idle time has none, what the
     bottleneck mostly is."""
     able = [cause for cause in CAUSES if bottleneck in bottlenecks_of_cause(cause)]
     usual = HOST_CODE if HOST_CODE in able else next(iter(able), bottleneck)

@@ -81,7 +81,7 @@ class Missing(Struct, frozen=True):
         return rows >= FEWEST and rows >= NOTABLE * self.operations
 
     def note(self) -> list[str]:
-        """Sentences for the device, where anything is missing, and where the trace is a slice."""
+        """Sentences for the device, if anything is missing, and if the trace is a slice."""
         reasons = self.reasons()
         if not reasons:
             return self._slice_note()
@@ -176,7 +176,7 @@ def missing_of(
 
 
 def unseen_everywhere(launches: UnseenLaunches) -> list[str]:
-    """A sentence where kernels were launched and a trace without any device holds none."""
+    """A sentence if kernels were launched and a trace without any device holds none."""
     count = int(np.count_nonzero(launches.unseen))
     return [f"{format_count(count)} kernel launches, but no kernel: GPU work was not recorded"] if count else []
 
@@ -281,7 +281,7 @@ def recapture(
     devices: list[DeviceReport], capabilities: list[Capability], findings: list[Finding], frameworks: list[str]
 ) -> str | None:
     """The `nsys profile` line that records what is missing and what was there; None if nothing is missing. Host code
-    without a name needs CPU samples with call chains, and the program's own ranges. MPI calls are asked for where
+    without a name needs CPU samples with call chains, and the program's own ranges. MPI calls are asked for if
     `frameworks` of the program has MPI: some versions record them as NVTX ranges only."""
     absent = {each.id for each in capabilities if not each.available and each.recapture}
     present = {capability.id for capability in capabilities if capability.available}
@@ -328,7 +328,7 @@ def device_notes(
 
 
 def left_out_gpus(activity: DeviceActivity) -> list[str]:
-    """A sentence where there were too many GPUs to analyze them all."""
+    """A sentence if there were too many GPUs to analyze them all."""
     if not activity.left_out_gpus:
         return []
     way = ": --same-gpu takes one device number of several processes for one GPU" if activity.assumed_apart else ""
@@ -354,7 +354,7 @@ _UNSEEN = (
     ("hardware errors that cost time (ECC, Xid)", "dmesg, or nvidia-smi -q -d ECC", "dmesg, or amd-smi metric --ecc"),
     ("what limits a single kernel inside", "Nsight Compute", "rocprof-compute"),
 )
-"""What no such trace shows, the program that does, and its counterpart for GPUs of AMD where that is another one."""
+"""What no such trace shows, the program that does, and its counterpart for GPUs of AMD if that is another one."""
 NOT_RECORDED = tuple(NotRecorded(what=what, tool=tool) for what, tool, _ in _UNSEEN)
 
 

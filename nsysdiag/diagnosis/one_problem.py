@@ -62,9 +62,8 @@ ABOUT = 0.01
 """Shares closer than that are the same here: a prediction is not exact."""
 EXPLAINED = 0.0025
 """A difference of shares that a reader sees."""
-ONLY = "kernels can hide only {}"
 TOO_SHORT = "kernels hide {} or more"
-"""Where bounds of a replay reach above the time of kernels: peers may be sooner, too."""
+"""If bounds of a replay reach above the time of kernels: peers may be sooner, too."""
 LEFT = "at most all that kernels leave"
 OWN = "at most its time and that of copies"
 BESIDE = "at most its time and that of the GPU's work: both may run at once"
@@ -95,7 +94,7 @@ class Judged(Struct, frozen=True):
 
     @classmethod
     def of(cls, device: PhaseDevice, in_order: InOrder) -> Judged:
-        """That of what a device did; paging inside kernels is no compute."""
+        """That of what a device did; paging inside kernels is not compute."""
         compute = min(device.compute_ns, sum(device.account.get(name, 0) for name in KERNELS))
         busy = device.compute_ns + device.exposed_comm_ns + device.exposed_copy_ns
         busy += sum(ns for cause, ns in device.ledger.items() if cause in OF_DEVICES)
@@ -128,7 +127,7 @@ class Judged(Struct, frozen=True):
 
 class Bound(Struct, frozen=True):
     """The largest share of the judged time that can be saved: what the device that computes most, `busiest`, does not
-    compute. None where there is no such bound."""
+    compute. None if there is no such bound."""
 
     share: float = 1.0
     busiest: str | None = None
@@ -186,7 +185,7 @@ class Note(NamedTuple):
 
 def note_of(finding: Finding, own: float, share: float, saved: float, bound: Bound) -> Note:
     """Why the share `saved` differs from the `share` of the job's time that a finding takes: `finding` is that of the
-    device that saves most, and takes the share `own` of its time. Empty where both are about the same, or nothing is
+    device that saves most, and takes the share `own` of its time. Empty if both are about the same, or nothing is
     saved."""
     parts: list[Sentence] = []
     late, more = finding.cause == LATE_RANK.id, saved - share > EXPLAINED and saved - own > EXPLAINED / 2
@@ -215,7 +214,7 @@ def replayed_note(finding: Finding, saved: float) -> Note:
 
 
 def limited(finding: Finding, judged: Mapping[str, Judged]) -> Finding:
-    """With a note where it saves less than its share because kernels do not take long enough to hide it."""
+    """With a note if it saves less than its share because kernels do not take long enough to hide it."""
     if finding.cause not in HIDDEN or finding.saves is None or finding.note:
         return finding
     saved = finding.saves.ns / finding.saves.of_ns
@@ -244,7 +243,7 @@ Together = Callable[[Iterable[int]], int]
 
 
 def each_problem_once(found: list[Finding], limits: FindingThresholds) -> list[Finding]:
-    """The findings of a job. A `part_of` points to the finding that may be about the same problem; it stays where that
+    """The findings of a job. A `part_of` points to the finding that may be about the same problem; it stays if that
     one promises the saving of both."""
     issued = _joined(found, _are_operators, sum, limits)
     read_backs = _joined(issued, _are_one_fix, sum, limits)

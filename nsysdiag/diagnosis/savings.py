@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.groups import summed
 from nsysdiag.bottlenecks import UNKNOWN
 from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.diagnosis.behind import counts_before, is_behind
 from nsysdiag.diagnosis.facts import KERNELS, OVERHEAD, REPLAY, AtMost, Predicted, Saves, TooMany
 from nsysdiag.diagnosis.one_problem import (
     ABOUT,
@@ -26,7 +27,6 @@ from nsysdiag.diagnosis.one_problem import (
     touched_share,
     waits_for_kernels,
 )
-from nsysdiag.diagnosis.returned import counts_before, is_behind
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.facts import Finding, Named
 from nsysdiag.findings.kernels import kinds_in_words
@@ -37,7 +37,7 @@ from nsysdiag.units import format_ns
 
 STEP, WINDOW = "step", "window"
 PACED_AT = "the loop is paced at {}"
-"""The note where little is saved as the loop waits for a time in each step."""
+"""The note if little is saved as the loop waits for a time in each step."""
 
 
 Predict = Callable[[Finding, Sequence[Finding], float], Predicted | str]
@@ -91,7 +91,7 @@ def _within(finding: Finding, judged: dict[str, Judged]) -> Finding:
 
 def _at_most(finding: Finding, judged: dict[str, Judged], steps: PhaseSteps | None) -> Finding:
     """The finding with the bound that holds without a replay. What it takes of the idle time is none: kernels may run
-    while other causes last, once this one is gone. What copies take is none where their calls hold a thread. What is
+    while other causes last, once this one is gone. What copies take is none if their calls hold a thread. What is
     before the first work is over once: its own time is a bound.
 
     ```
@@ -157,14 +157,14 @@ def _predicted(
 
 
 def _more(found: Predicted, share: float) -> str:
-    """Why more may be saved than is predicted, where a reader sees the difference to that and to the finding's own
+    """Why more may be saved than is predicted, if a reader sees the difference to that and to the finding's own
     `share`."""
     apart = min(found.high_ns - found.ns, found.high_ns - share * found.of_ns)
     return found.more[:1].lower() + found.more[1:].rstrip(".") if apart > ABOUT * found.of_ns else ""
 
 
 def _capped(finding: Finding, most_ns: int) -> Finding:
-    """With a ceiling of `most_ns` at most, and no more than a window is predicted to save; with that one where nothing
+    """With a ceiling of `most_ns` at most, and no more than a window is predicted to save; with that one if nothing
     is known."""
     saves = finding.saves
     if saves is not None and saves.is_unknown:
@@ -199,7 +199,7 @@ def _same(found: list[Finding]) -> list[list[Finding]]:
 
 
 def _counted(group: list[Finding], limits: FindingThresholds) -> list[Finding]:
-    """Those with time of their own, where there are any: on other devices the same time is charged to waits before
+    """Those with time of their own, if there are any: on other devices the same time is charged to waits before
     it."""
     return [each for each in group if not is_behind(each, limits)] or group
 
@@ -224,7 +224,7 @@ def saved_share(finding: Finding) -> float:
 
 
 def weighed_share(finding: Finding) -> float:
-    """The same for its severity. Where the replay cannot tell it is half of that, or what is saved at least: a sure
+    """The same for its severity. If the replay cannot tell it is half of that, or what is saved at least: a sure
     saving of about that size comes first."""
     saves = finding.saves
     if saves is None or saves.is_unknown or not saves.cannot_tell:

@@ -85,34 +85,25 @@ NO_DETAIL = BottleneckDetail("")
 
 
 class Said(Struct, frozen=True):
-    """What a headline needs in addition to the account: the basis, the judged phase, and its length. By bottleneck: the
-    reason, as the end of a sentence. Sentences on `unused` GPUs and on MPI `ranks` that are not in the trace. The
-    length of the capture, None if unknown. `which` of several steady phases is judged. `waiting` is the part of the
-    kernels' share in which other GPUs wait for them, empty if small. `recorded_ns` is the time from the first to the
-    last event, 0 if unknown. `work_ns` is the working time of the devices in it, a sum over them. `later` is the
-    second of the program from which a capture excludes start-up, None if the trace shows none. `rest` says what else
-    was captured, as the end of a sentence. `inside_step`: the judged time is a part of one step. `seen_ns` is the
-    time of all phases, None for several traces. `sliced`: the trace is a slice of the capture. `steady_ns`: how long
-    a cold start is steady. `paced_ns`: the time of a step that the loop waits for. `limit` is a
-    sentence on copies that run all the time, empty where none do. `as_shown` is what bottlenecks are shown as, where
-    that is not their own name. `profiler` is the share of the profiler's own time, which never leads."""
+    """What a headline needs in addition to the account: what is judged, and its length. By bottleneck: the reason, as
+    the end of a sentence. Sentences on `unused` GPUs and on MPI `ranks` that are not in the trace. The length of the
+    capture, None if unknown. `waiting` is the part of the kernels' share in which other GPUs wait for them, empty if
+    small. `recorded_ns` is the time from the first to the last event, 0 if unknown. `work_ns` is the working time of
+    the devices in it, a sum over them. `rest` says what else was captured, as the end of a sentence. `sliced`: the
+    trace is a slice of the capture. `paced_ns`: the time of a step that the loop waits for. `limit` is a sentence on
+    copies that run all the time, empty if none do. `as_shown` is what bottlenecks are shown as, if that is not their
+    own name. `profiler` is the share of the profiler's own time, which never leads."""
 
-    basis: str
-    phase: FoundPhase | None
+    scope: Scope
     judged_ns: int
     details: dict[str, BottleneckDetail]
     unused: str = ""
     duration_ns: int | None = None
-    which: str = ""
     work_ns: int = 0
-    later: int | None = None
     waiting: Sentence = ""
     rest: Sentence = ""
     ranks: str = ""
-    inside_step: bool = False
-    seen_ns: int | None = None
     sliced: bool = False
-    steady_ns: int = 0
     limit: Sentence = ""
     paced_ns: int | None = None
     recorded_ns: int = 0
@@ -126,7 +117,7 @@ class Said(Struct, frozen=True):
 
 
 def headline(said: Said, bottleneck: str, share: float, second: Part | None, action: Finding | None) -> Sentence:
-    """The bottleneck with its share and what it is made of, the next one, and what can be fixed first where that
+    """The bottleneck with its share and what it is made of, the next one, and what can be fixed first if that
     is something else."""
     unseen = said.host_unseen and said.shown(bottleneck) == UNKNOWN
     first = f"{UNSEEN_TAKES if unseen else takes_of(said.shown(bottleneck))} {format_share(share, 1)} of {_time(said)}"
@@ -134,10 +125,12 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     ahead = action is not None and action.bottleneck != bottleneck and _saves_more(action, share)
     also = say("; “{}” saves more: {}", action.title, action.saves.figure) if ahead and action and action.saves else ""
     sentences: list[Sentence] = [say("{}: {}{}.", first, detail, also) if detail else say("{}{}.", first, also)]
-    if said.basis == "cold":
-        steady = f"only {format_ns(said.steady_ns)} of steady state" if said.steady_ns else "no steady state"
+    if said.scope.basis == "cold":
+        steady = (
+            f"only {format_ns(said.scope.steady_ns)} of steady state" if said.scope.steady_ns else "no steady state"
+        )
         sentences.insert(0, f"The trace shows a start and {steady}: {format_ns(said.work_ns)} of GPU work.")
-    whole = said.duration_ns or said.recorded_ns or said.seen_ns or 0
+    whole = said.duration_ns or said.recorded_ns or said.scope.phases_ns or 0
     if said.judged_ns < SMALL_PART * whole:
         sentences.insert(0, _judged_part(said, whole))
     if said.limit:
@@ -158,7 +151,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     if said.profiler >= TOLD:
         sentences.append(f"The profiler itself takes {format_share(said.profiler, 1)}.")
     other = action is not None and action.bottleneck not in (bottleneck, second.bottleneck if second else "")
-    # So small a share is no reason to name it here: the finding says what it saves. Unknown time is not fixed.
+    # So small a share is not a reason to name it here: the finding says what it saves. Unknown time is not fixed.
     other = other and action is not None and action.share >= NAMED and action.bottleneck != UNKNOWN and not ahead
     if action is not None and other and not (bottleneck in KERNELS and action.bottleneck in KERNELS):
         what, share_of_it = capitalized(noun_of(said.shown(action.bottleneck))), format_share(action.share, 1)
@@ -168,7 +161,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     sentences += [each for each in (said.unused, said.ranks) if each]
     if SMALL_PART * whole <= said.judged_ns < NEARLY_ALL * whole:
         sentences.append(_judged_part(said, whole))
-    if said.basis == "cold" and (bottleneck != "unknown" or said.later is not None):
+    if said.scope.basis == "cold" and (bottleneck != "unknown" or said.scope.later is not None):
         sentences.append(_another_capture(said))
     return joined(" ", sentences)
 
@@ -185,9 +178,9 @@ def _judged_part(said: Said, whole: int) -> Sentence:
 
 
 def _another_capture(said: Said) -> str:
-    """What to capture instead of a start: a later time only where the trace shows work then."""
-    if said.later is not None:
-        return f"To see more, capture a later part: nsys profile --delay={said.later} --duration={DURATION_S}."
+    """What to capture instead of a start: a later time only if the trace shows work then."""
+    if said.scope.later is not None:
+        return f"To see more, capture a later part: nsys profile --delay={said.scope.later} --duration={DURATION_S}."
     if said.work_ns < LITTLE_WORK * said.judged_ns:
         return f"There is nothing to tune on the GPU here. {MORE_STEPS}"
     return MORE_STEPS
@@ -231,7 +224,7 @@ def _saves_more(action: Finding, share: float) -> bool:
 
 
 def seen_elsewhere(findings: list[Finding]) -> list[Finding]:
-    """Findings of a rank whose trace shows nothing of its host, where another rank's shows more: time that nothing
+    """Findings of a rank whose trace shows nothing of its host, if another rank's shows more: time that nothing
     explains has the title that it has there, so that both are one finding."""
     title = CAUSES[FALLBACK].title
     return [
@@ -289,7 +282,7 @@ def verdict_sentence(bottleneck: str, share: float, second: Part | None, *, host
 
 
 def limit_sentence(findings: list[Finding]) -> Sentence:
-    """That copies run all the time, whatever takes most time of the account; empty where none do."""
+    """That copies run all the time, whatever takes most time of the account; empty if none do."""
     full = next((each for each in findings if each.variant == FULL_LINK and each.share >= TOLD), None)
     return say("The copy engine is the limit: {}.", typed.uncapitalized(full.summary)) if full else ""
 
@@ -305,23 +298,23 @@ def action_sentence(action: Finding) -> Sentence:
 
 
 def _time(said: Said) -> str:
-    phase = said.phase
+    phase = said.scope.phase
     if phase is not None and phase.steps is not None and phase.steps.kind == PASS:
         return f"the one pass in the trace ({format_ns(said.judged_ns)})"
-    steps = phase.steps if phase is not None and said.basis in ("steady", "phase") else None
+    steps = phase.steps if phase is not None and said.scope.basis in ("steady", "phase") else None
     length = format_ns(said.judged_ns)
     if steps is not None and not steps.of_the_program:
-        return f"{said.which or 'the judged time'} ({length})"
+        return f"{said.scope.which or 'the judged time'} ({length})"
     if steps is not None:
-        few = f"{format_count(steps.count)} of them, {TOO_FEW}" if said.basis == "phase" else ""
+        few = f"{format_count(steps.count)} of them, {TOO_FEW}" if said.scope.basis == "phase" else ""
         first = steps.warm_up_ns
         warm_up = f"one before them took {format_ns(first)}" if first is not None else ""
-        return f"each step ({', '.join(filter(None, (said.which, steps.length, few, warm_up)))})"
-    if said.basis == "steady":
-        return f"{said.which or 'the steady phase'} ({length})"
-    if said.basis == "phase":
-        return f"{said.which or 'the part that repeats'} ({length}, {TOO_FEW})"
-    return f"the {length} judged{', a part of one step' if said.inside_step else ''}"
+        return f"each step ({', '.join(filter(None, (said.scope.which, steps.length, few, warm_up)))})"
+    if said.scope.basis == "steady":
+        return f"{said.scope.which or 'the steady phase'} ({length})"
+    if said.scope.basis == "phase":
+        return f"{said.scope.which or 'the part that repeats'} ({length}, {TOO_FEW})"
+    return f"the {length} judged{', a part of one step' if said.scope.inside_step else ''}"
 
 
 def waiting_sentence(findings: list[Finding], least: float) -> Sentence:

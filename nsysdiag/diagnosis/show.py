@@ -192,7 +192,7 @@ def action(found: Diagnosis, findings: Sequence[Finding]) -> list[Block]:
 
 
 def _judged(report: Report, found: Diagnosis) -> dict[str, list[PhaseDevice]]:
-    """By device the judged phases; all of them where the diagnosis is about no single one."""
+    """By device the judged phases; all of them if the diagnosis is not about a single one."""
     phases = report.phases if found.phase is None else [report.phases[found.phase]]
     by_device: dict[str, list[PhaseDevice]] = {}
     for phase in phases:
@@ -271,7 +271,7 @@ def _worth_a_capture(report: Report, found: Diagnosis) -> str:
 
 
 def overview(context: Context) -> Section | None:
-    """Each device at a glance, or what a trace without GPU work holds instead where no diagnosis says so."""
+    """Each device at a glance, or what a trace without GPU work holds instead if no diagnosis says so."""
     report = context.report
     if report.devices:
         alone = len(report.devices) == 1
@@ -363,7 +363,7 @@ def _nothing(report: Report) -> list[Block]:
 
 
 def method(context: Context) -> Section | None:
-    """How the numbers are made, and the thresholds of each device; None where there is no device."""
+    """How the numbers are made, and the thresholds of each device; None if there is no device."""
     devices = context.report.devices
     if not devices:
         return None

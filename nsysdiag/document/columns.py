@@ -14,18 +14,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag import units
 from nsysdiag.document.words import instant
 from nsysdiag.fields import fields_of, leaves_at, value_at
-from nsysdiag.units import (
-    format_bytes,
-    format_count,
-    format_exact_ns,
-    format_hertz,
-    format_money,
-    format_ns,
-    format_share,
-    format_signed_ns,
-)
 
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport, Report
@@ -61,29 +52,29 @@ class StatusMark(Struct, frozen=True):
 
 def share_of(whole: float) -> CellKind:
     """int, ns: shown as its share of the whole"""
-    return CellKind("share", lambda ns: format_share(ns, whole), format_exact_ns)
+    return CellKind("share", lambda ns: units.format_share(ns, whole), units.format_exact_ns)
 
 
 def money(currency: str) -> CellKind:
     """Amounts of one currency."""
-    return CellKind("money", lambda amount: format_money(amount, currency))
+    return CellKind("money", lambda amount: units.format_money(amount, currency))
 
 
-TIME = CellKind("time", format_ns, format_exact_ns)
+TIME = CellKind("time", units.format_ns, units.format_exact_ns)
 """int, ns"""
-MOMENT = CellKind("moment", instant, format_exact_ns)
+MOMENT = CellKind("moment", instant, units.format_exact_ns)
 """int, ns of the trace's clock"""
-DEPTH = CellKind("depth", lambda depth: format_count(depth) if isinstance(depth, int) else f"{depth:,.1f}")
+DEPTH = CellKind("depth", lambda depth: units.format_count(depth) if isinstance(depth, int) else f"{depth:,.1f}")
 """int, or float where it is a mean of counts"""
-SHARE = CellKind("share", lambda share: format_share(share, 1))
+SHARE = CellKind("share", lambda share: units.format_share(share, 1))
 """float, 1 for all"""
-COUNT = CellKind("count", format_count)
+COUNT = CellKind("count", units.format_count)
 """int"""
 INDEX = CellKind("index")
 """int, the number of a row"""
-BYTES = CellKind("bytes", format_bytes)
+BYTES = CellKind("bytes", units.format_bytes)
 """int or float"""
-RATE = CellKind("rate", lambda rate: f"{format_bytes(rate)}/s")
+RATE = CellKind("rate", lambda rate: f"{units.format_bytes(rate)}/s")
 """float, bytes a second"""
 RATIO = CellKind("ratio", lambda ratio: f"{ratio:,.2f}")
 """float"""
@@ -96,18 +87,20 @@ NAME = CellKind("name", right=False)
 KEY = CellKind("key", right=False)
 """LegendEntry: a label with its colour"""
 PARTS = CellKind(
-    "parts", lambda parts: ", ".join(f"{entry.label} +{format_ns(ns)}" for entry, ns in parts), right=False
+    "parts", lambda parts: ", ".join(f"{entry.label} +{units.format_ns(ns)}" for entry, ns in parts), right=False
 )
 """tuples of a LegendEntry and ns: what something has more of"""
-SIDE = CellKind("side", lambda ns: format_ns(ns) if ns else MISSING, format_exact_ns)
+SIDE = CellKind("side", lambda ns: units.format_ns(ns) if ns else MISSING, units.format_exact_ns)
 """int, ns, of one of two sides"""
-SIGNED = CellKind("change", lambda ns: format_signed_ns(ns) if ns else MISSING, format_exact_ns)
+SIGNED = CellKind("change", lambda ns: units.format_signed_ns(ns) if ns else MISSING, units.format_exact_ns)
 """int, ns, the difference of two sides"""
 MARK = CellKind("mark", lambda mark: f"{mark.icon} {mark.word}", right=False)
 """Mark"""
 KEYS = CellKind("keys", lambda entries: " → ".join(entry.label for entry in entries), right=False)
 """LegendEntry objects, of which each became the next"""
-TIMES = CellKind("times", lambda parts: ", ".join(f"{entry.label} {format_ns(ns)}" for entry, ns in parts), right=False)
+TIMES = CellKind(
+    "times", lambda parts: ", ".join(f"{entry.label} {units.format_ns(ns)}" for entry, ns in parts), right=False
+)
 """tuples of a LegendEntry and ns: what a time divides into"""
 STACK = CellKind("stack", lambda stack: stack.said, right=False)
 """Stack, a stacked bar"""
@@ -115,7 +108,7 @@ SPARK = CellKind("spark", lambda spark: spark.said)
 """Spark, a small line"""
 CODE = CellKind("code", right=False)
 """str, for a computer: an option, a checksum"""
-HERTZ = CellKind("hertz", format_hertz)
+HERTZ = CellKind("hertz", units.format_hertz)
 """float"""
 BAR = CellKind("bar", lambda _share: "", right=False)
 """float, 1 for a full bar"""

@@ -95,10 +95,6 @@ def _lines(chart: d.BarChart | d.Curve) -> list[Mark]:
     return [Mark(percent(_level(chart, value), HEIGHT), label) for label, value in shown_levels(chart).items()]
 
 
-def _floor(label: str) -> list[Mark]:
-    return [Mark("100%", label)]
-
-
 def _names(names: Sequence[str], slots: int) -> list[Mark]:
     """The names of the last place and of those before it at even distances, as far as there is room."""
     step = (slots + FEWEST_NAMES - 1) // FEWEST_NAMES
@@ -118,7 +114,7 @@ def bar_plot(chart: d.BarChart) -> Plot:
         _rectangles(chart, SLOT if len(chart.bars) > THIN else SLOT - 2),
         hovers=[HoverArea(SLOT * at, SLOT, bar.tooltip) for at, bar in enumerate(chart.bars)],
         lines=_lines(chart),
-        floors=_floor(chart.bottom) if chart.bottom else [],
+        floors=[Mark("100%", chart.bottom)] if chart.bottom else [],
         marks=[Mark(percent(at + 0.5, slots), flag) for at, flag in flags],
         labels=_names([bar.name for bar in chart.bars], slots) if chart.named else [],
     )
@@ -187,7 +183,7 @@ def curve_plot(curve: d.Curve) -> Plot:
         lines=_lines(curve),
         floors=[
             *(Mark(percent(_level(curve, value), HEIGHT), label) for label, value in curve.limit.items()),
-            *_floor(curve.bottom),
+            Mark("100%", curve.bottom),
         ],
     )
 
@@ -276,7 +272,7 @@ def _named_plot(curve: d.Curve) -> Plot:
         [Path("curve-line", "", line), Path("curve-dots", "", dots)],
         hovers=[HoverArea(SLOT * at, SLOT, f"{name}: {told[at]}") for at, name in enumerate(curve.names)],
         lines=_lines(curve),
-        floors=_floor(curve.bottom),
+        floors=[Mark("100%", curve.bottom)],
         labels=_names(curve.names, slots),
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, ascending
+from nsysdiag.arrays.intervals import BoolArray, IntArray, ascending, places_among
 from nsysdiag.arrays.nesting import is_constant
 from nsysdiag.events.identity import once, process_of
 from nsysdiag.events.rows import Rows, distinct, distinct_values
@@ -145,18 +145,12 @@ def issue_times(launch: IntArray, calls: CallRows, otherwise: IntArray) -> IntAr
 
 def _launch_key(processes: IntArray, process: IntArray, correlation: IntArray) -> IntArray:
     """One integer for (process, correlation id); -1 for what cannot match: id 0 or below, an unknown process."""
-    rank: IntArray = once(process, lambda each: _places(processes, each))
+    rank: IntArray = once(process, lambda each: places_among(processes, each))
     valid = (correlation > 0) & (correlation < 1 << _CORRELATION_BITS)
     valid &= rank >= 0
     if is_constant(rank) and valid.all():
         return correlation.astype(np.int64, copy=False) + (int(rank[0]) << _CORRELATION_BITS)
     return np.where(valid, (rank << _CORRELATION_BITS) | correlation, -1)
-
-
-def _places(known: IntArray, values: IntArray) -> IntArray:
-    """The place of each value among the `known`, which are sorted; -1 where it is none of them."""
-    at = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    return np.where(known[at] == values, at, -1)
 
 
 def _in_order(keys: IntArray) -> IntArray:
@@ -170,7 +164,7 @@ def _looked_up(known: IntArray, rows: IntArray, wanted: IntArray) -> IntArray:
     """The row of each key, -1 where it is not among the `known`, which are sorted; no search where they are dense."""
     low, high = int(known[0]), int(known[-1])
     if high - low > 4 * len(known):
-        at = _places(known, wanted)
+        at = places_among(known, wanted)
         return np.where(at >= 0, rows[at], np.int32(-1))
     table = np.full(high - low + 2, -1, dtype=np.int32)
     table[known - low] = rows

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before
+from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before, places_among
 from nsysdiag.events.calls import CallRows, coded_names
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint, process_of
@@ -248,10 +248,7 @@ def _by_name(trace: Trace, ids: IntArray, kinds: tuple[tuple[re.Pattern[str], in
 def _rank_of(trace: Trace, process: IntArray) -> IntArray:
     ranks = trace.read(RANKS, "globalTid", "rank")
     known, first = np.unique(process_of(ranks["globalTid"].astype(np.int64)), return_index=True)
-    if len(known) == 0:
-        return np.full(len(process), UNKNOWN)
-    at = np.minimum(np.searchsorted(known, process), len(known) - 1)
-    return np.where(known[at] == process, ranks["rank"][first][at], UNKNOWN)
+    return np.append(ranks["rank"][first], UNKNOWN)[places_among(known, process)]
 
 
 def _several(process: IntArray, communicator: IntArray) -> BoolArray:

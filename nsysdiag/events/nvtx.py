@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, places_among
 from nsysdiag.arrays.nesting import Nesting, constant, enclosing
 from nsysdiag.events.calls import coded_names
 from nsysdiag.events.identity import joint, process_of
@@ -75,8 +75,8 @@ def _of_tables(trace: Trace) -> dict[str, IntArray] | None:
     for spec in tables:
         there = [name for name, column in columns.items() if any(each.name == column for each in spec.columns)]
         rows = trace.read(spec.name, "eventId", *(columns[name] for name in there))
-        at = np.minimum(np.searchsorted(events[order], rows["eventId"]), max(len(events) - 1, 0))
-        known = events[order][at] == rows["eventId"] if len(events) else at < 0
+        at = places_among(events[order], rows["eventId"])
+        known = at >= 0
         for name in there:
             found[name][order[at[known]]] = rows[columns[name]][known]
     return found

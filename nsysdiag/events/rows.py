@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from nsysdiag import typed
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, places_among
 from nsysdiag.arrays.nesting import constant, is_constant, outermost
 from nsysdiag.events.identity import joint, once, pid_of
 from nsysdiag.fields import Sentence
@@ -198,8 +198,7 @@ class ThreadAxis(Struct, frozen=True):
     def _found(self, threads: IntArray) -> IntArray:
         if len(self.threads) == 1:
             return np.where(threads == self.threads[0], 0, -1)
-        at = np.minimum(np.searchsorted(self.threads, threads), len(self.threads) - 1)
-        return np.where(self.threads[at] == threads, at, -1)
+        return places_among(self.threads, threads)
 
     def position(self, rank: IntArray, time: IntArray) -> IntArray:
         """Positions of times on lanes; times outside the span are moved to its borders."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, rows_from, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, places_among, rows_from, union
 from nsysdiag.events.callchains import (
     MOST_FRAMES,
     CallChain,
@@ -137,8 +137,6 @@ def leaf_symbols(trace: Trace, ids: IntArray) -> tuple[IntArray, list[str]]:
     without a name has the name of its module."""
     columns = trace.read_chosen("SAMPLING_CALLCHAINS", "id", ids, "id", "symbol", "module", "stackDepth")
     leaves = columns.where(columns["stackDepth"] == 0)
-    if len(leaves) == 0:
-        return np.full(len(ids), -1, dtype=np.int64), []
     order = np.argsort(leaves["id"], kind="stable")
     known = leaves["id"][order]
     symbols, modules = (trace.strings.texts(leaves[column][order]) for column in ("symbol", "module"))
@@ -147,8 +145,7 @@ def leaf_symbols(trace: Trace, ids: IntArray) -> tuple[IntArray, list[str]]:
         words.setdefault(name_of(symbol) or file_name(module) or symbol, len(words))
         for symbol, module in zip(symbols, modules, strict=True)
     ]
-    at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-    return np.where(known[at] == ids, np.array(code, dtype=np.int64)[at], -1), list(words)
+    return np.array([*code, -1], dtype=np.int64)[places_among(known, ids)], list(words)
 
 
 def chain_symbols(trace: Trace, ids: IntArray) -> list[str]:

@@ -83,7 +83,7 @@ def shares_of(
     """All idle time, and what waits caused, inside the set `focus`, with cause, variant and NVTX path. Also the paths
     of the codes: those of `keys`, then those only of waits. `waited` are the waits for the device, and the idle time
     that they caused. `kinds` and `slice_bottlenecks` are the variant and the bottleneck of each slice. For a wait for
-    another device, the bottleneck is what that device did. Where counters show another program at work,
+    another device, the bottleneck is what that device did. If counters show another program at work,
     that is the cause, whatever the host did meanwhile."""
     inside = np.flatnonzero(time.slice >= 0).astype(np.int32)
     lost = coverage(focus, time.spans[inside])

@@ -212,7 +212,7 @@ def _advice(bottleneck: str, part: str) -> tuple[str, ...]:
 
 
 def _sampled(start: Start, samples: SampleRows, chains: CallChains) -> Sentence:
-    """The functions in all CPU samples of its host code, and how much of it these stand for where that is less than
+    """The functions in all CPU samples of its host code, and how much of it these stand for if that is less than
     half; then those in samples of other threads, while the thread has none. Empty without samples."""
     spans, mine = start.spans.get(HOST, Intervals.empty()), start.host.samples
     own = sampled_code(mine.inside(spans), chains)

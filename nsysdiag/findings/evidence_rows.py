@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import IntArray, Intervals
-from nsysdiag.causes import CAUSES, host_compute
-from nsysdiag.causes.cause import EvidenceRows
+from nsysdiag.causes import CAUSES, thread_states
+from nsysdiag.causes.cause import Cause, EvidenceRows
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.host import COMPILED, MPI_TABLES, OVERHEAD_OF_NSYS
 from nsysdiag.events.identity import process_of
@@ -76,32 +74,39 @@ class Sightings(Struct, frozen=True):
         return self._api(call, ns) if call >= 0 else None
 
     def call_from(self, position: int, ns: int) -> EvidenceRow:
-        """The outermost API call that begins at a position of the thread axis, where one does."""
+        """The outermost API call that begins at a position of the thread axis, if one does."""
         calls = self.evidence.host.api
         return self._api(int(calls.row[np.searchsorted(calls.spans.start, position)]), ns)
 
     def _row(self, each: int) -> EvidenceRow:
         """The evidence row of one slice; if it has none, the operation that the device waited for."""
-        rows = self.context.slices.rows
-        cause = list(CAUSES.values())[int(self.own[each])]
-        gap, start, ns = int(rows.gap[each]), int(rows.start[each]), int(rows.end[each] - rows.start[each])
-        text = self.context.slices.texts[int(rows.text[each])] if rows.text[each] >= 0 else ""
-        finders: dict[EvidenceRows, Callable[[], EvidenceRow | None]] = {
-            EvidenceRows.OVERHEAD: lambda: self._overhead(gap, start, ns),
-            EvidenceRows.CALL: lambda: self._call(gap, start, text, ns),
-            EvidenceRows.LAUNCH: lambda: self.launch(gap, ns),
-            EvidenceRows.OS_CALL: lambda: self._os_call(gap, start, text, ns),
-            EvidenceRows.MPI_CALL: lambda: self._mpi_call(gap, start, text, ns),
-            EvidenceRows.SCHEDULING: lambda: self._scheduled(
-                gap, start, int(rows.end[each]), ns, on_cpu=cause is host_compute.CAUSE
-            ),
-        }
-        found = (finders[place]() for place in cause.rows)
-        return next((row for row in found if row is not None), None) or self.next_operation(gap, ns)
+        rows, cause = self.context.slices.rows, list(CAUSES.values())[int(self.own[each])]
+        found = (self._behind(each, place, cause) for place in cause.rows)
+        ns = int(rows.end[each] - rows.start[each])
+        return next((row for row in found if row is not None), None) or self.next_operation(int(rows.gap[each]), ns)
 
-    def _call(self, gap: int, start: int, text: Sentence, ns: int) -> EvidenceRow | None:
-        at = self._covering(self.evidence.host.api, gap, start, text)
-        return None if at is None else self._api(int(self.evidence.host.api.row[at]), ns)
+    def _behind(self, each: int, place: EvidenceRows, cause: Cause) -> EvidenceRow | None:
+        """The row of one slice in the tables of one kind."""
+        rows, host = self.context.slices.rows, self.evidence.host
+        gap, start, ns = int(rows.gap[each]), int(rows.start[each]), int(rows.end[each] - rows.start[each])
+        if place is EvidenceRows.LAUNCH:
+            return self.launch(gap, ns)
+        if place is EvidenceRows.SCHEDULING:
+            return self._scheduled(gap, start, ns, on_cpu=cause is thread_states.HOST_COMPUTE)
+        lane = {
+            EvidenceRows.CALL: host.api,
+            EvidenceRows.OS_CALL: host.os_calls,
+            EvidenceRows.MPI_CALL: host.mpi,
+            EvidenceRows.OVERHEAD: host.overhead,
+        }[place]
+        named = rows.text[each] >= 0 and place is not EvidenceRows.OVERHEAD
+        at = self._covering(lane, gap, start, self.context.slices.texts[int(rows.text[each])] if named else "")
+        if at is None:
+            return None
+        if place is EvidenceRows.CALL:
+            return self._api(int(lane.row[at]), ns)
+        table, name = _table(place, int(lane.kind[at])), lane.names[int(lane.name[at])]
+        return self._at(int(lane.spans.start[at]), gap, table, name, ns)
 
     def _covering(self, lane: NamedRows, gap: int, time: int, text: Sentence) -> int | None:
         """The row of `lane` that holds the launching thread at `time`: the one shown as `text`, else the outermost."""
@@ -132,29 +137,6 @@ class Sightings(Struct, frozen=True):
             correlation=correlation if correlation > 0 else None,
         )
 
-    def _os_call(self, gap: int, start: int, text: Sentence, ns: int) -> EvidenceRow | None:
-        lane = self.evidence.host.os_calls
-        at = self._covering(lane, gap, start, text)
-        return None if at is None else self._on_lane(lane, at, gap, "OSRT_API", ns)
-
-    def _mpi_call(self, gap: int, start: int, text: Sentence, ns: int) -> EvidenceRow | None:
-        lane = self.evidence.host.mpi
-        at = self._covering(lane, gap, start, text)
-        return None if at is None else self._on_lane(lane, at, gap, MPI_TABLES[int(lane.kind[at])], ns)
-
-    def _overhead(self, gap: int, start: int, ns: int) -> EvidenceRow | None:
-        lane = self.evidence.host.overhead
-        at = self._covering(lane, gap, start, "")
-        if at is None:
-            return None
-        ours = "CUPTI_ACTIVITY_KIND_JIT" if lane.kind[at] == COMPILED else "PROFILER_OVERHEAD"
-        table = ours if lane.kind[at] >= OVERHEAD_OF_NSYS else "CUPTI_ACTIVITY_KIND_OVERHEAD"
-        return self._on_lane(lane, at, gap, table, ns)
-
-    def _on_lane(self, lane: NamedRows, at: int, gap: int, table: str, ns: int) -> EvidenceRow | None:
-        name = lane.names[int(lane.name[at])]
-        return self._at(int(lane.spans.start[at]), gap, table, name, ns)
-
     def _at(self, position: int, gap: int, table: str, name: str, ns: int) -> EvidenceRow | None:
         """A row that begins at a position of the axis; one that began before the axis does has lost its start."""
         axis = self.context.axis
@@ -164,12 +146,12 @@ class Sightings(Struct, frozen=True):
         thread = int(axis.threads[int(self.context.lane[gap])])
         return EvidenceRow(table=table, name=name, start_ns=time, ns=ns, thread=thread)
 
-    def _scheduled(self, gap: int, start: int, end: int, ns: int, *, on_cpu: bool) -> EvidenceRow | None:
+    def _scheduled(self, gap: int, start: int, ns: int, *, on_cpu: bool) -> EvidenceRow | None:
         """The scheduling event that began the state of the thread, else the first CPU sample of the slice."""
         thread = int(self.context.lane[gap])
         if thread < 0:
             return None
-        low, high = self._position(thread, start), self._position(thread, end)
+        low, high = self._position(thread, start), self._position(thread, start + ns)
         scheduling = self.evidence.host.scheduling
         spans: Intervals = scheduling.on_cpu if on_cpu else scheduling.out
         inside = np.flatnonzero((spans.start <= low) & (spans.end > low))
@@ -183,3 +165,14 @@ class Sightings(Struct, frozen=True):
             return None
         known = samples.standing_for(behind - first, ns)
         return self._at(int(samples.position[first]), gap, "COMPOSITE_EVENTS", "CPU sample", known)
+
+
+def _table(place: EvidenceRows, kind: int) -> str:
+    """The table of the rows of a lane that have this kind."""
+    if place is EvidenceRows.OS_CALL:
+        return "OSRT_API"
+    if place is EvidenceRows.MPI_CALL:
+        return MPI_TABLES[kind]
+    if kind < OVERHEAD_OF_NSYS:
+        return "CUPTI_ACTIVITY_KIND_OVERHEAD"
+    return "CUPTI_ACTIVITY_KIND_JIT" if kind == COMPILED else "PROFILER_OVERHEAD"

@@ -1,6 +1,6 @@
 """Findings on busy time that is not compute: copies and communication that nothing hides.
 
-Where copies run all the time, the link to the host is the limit, and there is nothing left to overlap:
+If copies run all the time, the link to the host is the limit, and there is nothing left to overlap:
 
 ```
 HtoD      [= copy 1 =][= copy 2 =][= copy 3 =]     always busy
@@ -67,7 +67,7 @@ class FullLink(Struct, frozen=True):
 
     @classmethod
     def of(cls, device: DeviceTimeline, judged: Intervals) -> FullLink | None:
-        """The busiest direction inside a set of time, None where it has time left."""
+        """The busiest direction inside a set of time, None if it has time left."""
         found = [each for name in HOST_DIRECTIONS if (each := _of(device, judged, name)) is not None]
         return max(found, key=lambda each: each.share, default=None)
 
@@ -77,7 +77,7 @@ class FullLink(Struct, frozen=True):
         return f"{NAMES[self.direction]} run for {format_share(self.share, 1)} of the time, at {self._rate}"
 
     def advice(self, faster: Sequence[str], fewer: Sequence[str]) -> str:
-        """What to do about the rate and the bytes, with sentences on both; more overlap is no use."""
+        """What to do about the rate and the bytes, with sentences on both; more overlap saves nothing."""
         packed = [PACKED] if self.direction == HOST_DIRECTIONS[0] else []
         larger = [LARGER] if self.size < SMALL else []
         return " ".join([f"{self.sentence}: more overlap saves nothing.", *faster, *fewer, *packed, *larger])
@@ -186,7 +186,7 @@ class _Exposed(Struct, frozen=True):
 
     @property
     def direction(self) -> str:
-        """That of the copies with most of it, as `DtoH`; empty for what is no copy."""
+        """That of the copies with most of it, as `DtoH`; empty for anything else."""
         return self.largest.operation.split()[-1] if self.largest is not None else ""
 
     @property
@@ -255,7 +255,7 @@ def _fewer_bytes(direction: str, frameworks: tuple[str, ...]) -> tuple[str, ...]
 
 
 def _by_direction(general: Advice, direction: str, frameworks: tuple[str, ...]) -> list[str]:
-    """What more to do for copies in a direction; nothing where words of one framework for its own copies say it."""
+    """What more to do for copies in a direction; nothing if words of one framework for its own copies say it."""
     words = general.words(frameworks)
     known = direction in BY_DIRECTION and (words is None or words.source == PINNED)
     return [BY_DIRECTION[direction]] if known else []

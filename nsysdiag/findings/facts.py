@@ -40,7 +40,7 @@ FindingKind = Literal["operators", "unseen"]
 
 class EvidenceRow(Record, frozen=True):
     """A row of the trace that a claim rests on, enough to SELECT it: `table`, and the values of its columns start,
-    globalTid (`thread`), correlationId (`correlation`) and globalPid (`process`); None where that says nothing.
+    globalTid (`thread`), correlationId (`correlation`) and globalPid (`process`); None if that says nothing.
 
     `name` says what it is, `ns` how much of the time it stands for."""
 
@@ -63,8 +63,8 @@ class Joined(Record, frozen=True):
 
 class Named(Record, frozen=True):
     """A part of a finding's time with its name: a function, a place, or a function at a place; of kernels their kind.
-    `share` is its part of the judged time; `short` is the name without details, empty where `text` has none. `which`
-    says which kernels of the kind run, empty where `text` does. `graphs` is the number of launches of CUDA graphs that
+    `share` is its part of the judged time; `short` is the name without details, empty if `text` has none. `which`
+    says which kernels of the kind run, empty if `text` does. `graphs` is the number of launches of CUDA graphs that
     were recorded without their kernels, if the part is that."""
 
     text: Sentence
@@ -78,7 +78,7 @@ class Evidence(Record, frozen=True):
     """A fact that a finding rests on, as data. `kind` says what was counted, `name` what it is about: a label of the
     cause, a CUDA or OS call, a kernel, a kind of copy; empty for the longest gap, for idle time behind a wait, and for
     CPU samples in host code.
-    `count` is how many there were, `ns` how long they took in all; None where that was not measured."""
+    `count` is how many there were, `ns` how long they took in all; None if that was not measured."""
 
     kind: EvidenceOf
     name: Sentence
@@ -91,8 +91,8 @@ class Finding(Shown, frozen=True):
 
     All times but `saves` are of the judged time. `lost_ns` is what the ledger holds, over all `devices`, and
     `lost_share` its fraction of their judged time. Findings do not overlap there: their sum is at most the time that
-    the devices lost. `share` is the fraction that the account charges to `bottleneck`. It is less where a part is
-    charged to something else, and more where a wait caused idle time behind it. `ceiling_ns` is the upper bound of
+    the devices lost. `share` is the fraction that the account charges to `bottleneck`. It is less if a part is
+    charged to something else, and more if a wait caused idle time behind it. `ceiling_ns` is the upper bound of
     the saving on one device; upper bounds overlap and must not be added. `saves` is of a step or of the window, as its
     `per` says; None if unknown.
 
@@ -152,7 +152,7 @@ class Finding(Shown, frozen=True):
 
 
 def names_nothing(call: Sentence | None) -> bool:
-    """All of a program is in main, and an address is no name."""
+    """All of a program is in main, and an address is not a name."""
     return _NO_NAME.fullmatch(typed.plain(call or "")) is not None
 
 

@@ -13,8 +13,6 @@ gpu    [page]..[page]..[page]..[==kernel==)
 
 from __future__ import annotations
 
-import hashlib
-
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,7 +30,7 @@ from nsysdiag.findings.facts import Finding, Named
 from nsysdiag.findings.hotspots import Hotspot, behind_waits, spot_of, spots_of
 from nsysdiag.findings.rules import EXPOSED_COPY, OTHER_GPU, PAGING, severity, wait_id
 from nsysdiag.findings.spot_facts import FindingContext
-from nsysdiag.findings.text import Story, story_of
+from nsysdiag.findings.text import told_of
 from nsysdiag.kernels.kernels import runs_in
 from nsysdiag.memory.copies import is_pageable, longest_kind
 from nsysdiag.memory.facts import MigrationRow
@@ -69,24 +67,29 @@ def pages_as_one(found: list[Finding], device: DeviceReport, context: FindingCon
 def _joined(paging: Finding, between: list[Finding], context: FindingContext) -> Finding:
     if not between:
         return paging
-    lost, judged = sum(each.lost_ns for each in (paging, *between)), context.judged
+    nvtx = between[0].nvtx if len(between) == 1 else []
+    return replace(_together(paging, between, context), nvtx=nvtx, signature=between[0].signature)
+
+
+def _together(first: Finding, others: list[Finding], context: FindingContext) -> Finding:
+    """The first finding with the figures and the evidence of all: their times add up."""
+    every = (first, *others)
+    lost = sum(each.lost_ns for each in every)
     return replace(
-        paging,
+        first,
         lost_ns=lost,
-        lost_share=round(min(judged.share(lost), 1.0), 6),
-        ceiling_ns=sum(each.ceiling_ns for each in (paging, *between)),
-        share=round(min(sum(each.share for each in (paging, *between)), 1.0), 6),
-        nvtx=between[0].nvtx if len(between) == 1 else [],
-        evidence=[*paging.evidence, *(text for each in between for text in each.evidence)],
-        measured=[*paging.measured, *(fact for each in between for fact in each.measured)],
-        gaps=sum(each.gaps for each in between),
-        signature=between[0].signature,
-        rows=[*paging.rows, *(row for each in between for row in each.rows)][: context.thresholds.rows],
+        lost_share=round(min(context.judged.share(lost), 1.0), 6),
+        ceiling_ns=sum(each.ceiling_ns for each in every),
+        share=round(min(sum(each.share for each in every), 1.0), 6),
+        evidence=[text for each in every for text in each.evidence],
+        measured=[fact for each in every for fact in each.measured],
+        gaps=sum(each.gaps for each in every),
+        rows=[row for each in every for row in each.rows][: context.thresholds.rows],
     )
 
 
 def _advised(paging: Finding, rows: list[MigrationRow]) -> Finding:
-    """With the title and advice that fit where the program prefetches, or with what became of that."""
+    """With the title and advice that fit if the program prefetches, or with what became of that."""
     prefetched = [row for row in rows if row.cause == PREFETCH]
     ns, total = (sum(row.total_ns for row in each) for each in (prefetched, rows))
     if 2 * ns > total:
@@ -122,7 +125,7 @@ def _finding(
     device: DeviceReport, context: FindingContext, shares: Shares, other: str, bottleneck: BottleneckId
 ) -> Finding:
     spot, judged = _spot(shares, bottleneck), context.judged
-    story = story_of(device, context, shares, spot)
+    told = told_of(device, context, shares, spot).finding
     what = f"{BOTTLENECKS[bottleneck].running}{other}"
     advice, fix = _advice(spot)
     return replace(
@@ -133,16 +136,16 @@ def _finding(
         lost_ns=spot.lost_ns,
         lost_share=round(judged.share(spot.lost_ns), 6),
         ceiling_ns=spot.lost_ns if promised(bottleneck) else 0,
-        confidence=story.confidence,
-        nvtx=story.path,
-        evidence=story.evidence,
-        measured=story.measured,
+        confidence=told.confidence,
+        nvtx=told.nvtx,
+        evidence=told.evidence,
+        measured=told.measured,
         advice=list(advice.plain),
-        signature=story.signature,
-        call=story.call,
-        gaps=story.gaps,
-        chain=[*story.chain[:-1], fix],
-        rows=story.rows,
+        signature=told.signature,
+        call=told.call,
+        gaps=told.gaps,
+        chain=[*told.chain[:-1], fix],
+        rows=told.rows,
         bottleneck=bottleneck,
         summary=f"{device.key} waits for {what}",
     )
@@ -193,35 +196,30 @@ def copies_as_one(
 def _as_one(copies: Finding, calls: Finding, context: FindingContext, work: TimeTable) -> Finding:
     """The finding on exposed copies with the time of both: one is busy time, the other idle time. It has the advice of
     the larger. Asynchronous copies free the thread for the time of the calls, and overlap with compute."""
-    judged, lost = context.judged, copies.lost_ns + calls.lost_ns
+    judged = context.judged
     device, exposed = context.gaps.device, intersect(judged.parts, work.work_of("copies"))
     pageable = np.flatnonzero(is_pageable(device) & runs_in(device, judged.parts))
     larger, inside = copies if copies.lost_ns > calls.lost_ns else calls, _in_calls(context, pageable)
     of_kind = _in_calls(context, longest_kind(device, pageable, exposed)) / max(inside, 1)
     named = [replace(each, share=round(each.share + of_kind * calls.share, 6)) for each in copies.named]
+    both = _together(copies, [calls], context)
     return replace(
-        copies,
+        both,
         title=say("{} and their blocking calls{}", EXPOSED_COPY.title, _kind(named, copies.share + calls.share)),
-        lost_ns=lost,
-        lost_share=round(judged.share(lost), 6),
-        ceiling_ns=max(copies.ceiling_ns, min(copies.ceiling_ns + calls.ceiling_ns, inside)),
-        share=round(min(copies.share + calls.share, 1.0), 6),
+        ceiling_ns=max(copies.ceiling_ns, min(both.ceiling_ns, inside)),
         confidence=min(copies.confidence, calls.confidence),
         nvtx=calls.nvtx,
-        evidence=[*copies.evidence, *calls.evidence, f"bound: threads are in these calls for {format_ns(inside)}"],
-        measured=[*copies.measured, *calls.measured],
+        evidence=[*both.evidence, f"bound: threads are in these calls for {format_ns(inside)}"],
         advice=larger.advice,
         signature=calls.signature,
         call=calls.call,
-        gaps=calls.gaps,
         chain=[*copies.chain[:-1], *calls.chain[:-1], larger.chain[-1]],
-        rows=[*copies.rows, *calls.rows][: context.thresholds.rows],
         named=named,
     )
 
 
 def _kind(named: list[Named], share: float) -> Sentence:
-    """`, mostly memcpy HtoD from pageable`, where these are more than half of `share`."""
+    """`, mostly memcpy HtoD from pageable`, if these are more than half of `share`."""
     return say(", mostly {}", named[0].short) if named and 2 * named[0].share > share else ""
 
 
@@ -250,55 +248,10 @@ def findings_of(
     own = shares.take(shares.other < 0)
     spots = spots_of(own, judged.ns, thresholds)
     spots = [*spots[: thresholds.most], *[spot for spot in spots[thresholds.most :] if spot.behind]]
-    stories = [story_of(device, context, own.take(spot.rows), spot) for spot in spots]
-    found = [_of_spot(device, context, *each) for each in zip(spots, stories, strict=True)]
+    told = [told_of(device, context, own.take(spot.rows), spot) for spot in spots]
+    found = [each.finding for each in told]
     exposed = exposed_findings(device, context, work)
     behind = behind_waits(own, spots, found)
-    found = copies_as_one(found, [story.kind for story in stories], exposed, context, work)
+    found = copies_as_one(found, [each.kind for each in told], exposed, context, work)
     found = pages_as_one(found, device, context)
     return IdleFindings([*found, *waits_for_others(device, context, shares.take(shares.other >= 0), gpus)], behind)
-
-
-def _of_spot(device: DeviceReport, context: FindingContext, spot: Hotspot, story: Story) -> Finding:
-    rule, judged = CAUSES[spot.cause], context.judged
-    ceiling = min(spot.ceiling_ns, judged.compute_ns) if rule.overlapped else spot.ceiling_ns
-    return Finding(
-        id=_id(spot, story),
-        cause=spot.cause,
-        device=device.key,
-        severity=severity(judged.share(spot.ceiling_ns), context.thresholds, unresolved=rule.unresolved),
-        title=story.title,
-        lost_ns=spot.lost_ns,
-        lost_share=round(judged.share(spot.lost_ns), 6),
-        ceiling_ns=ceiling if promised(spot.bottleneck) else 0,
-        confidence=story.confidence,
-        nvtx=story.path,
-        evidence=story.evidence,
-        measured=story.measured,
-        advice=story.advice,
-        signature=story.signature,
-        call=story.call,
-        gaps=story.gaps,
-        chain=story.chain,
-        rows=story.rows,
-        devices=[device.key],
-        bottleneck=spot.bottleneck,
-        share=round(judged.share(spot.counted_ns), 6),
-        variant=story.variant,
-        kind=story.finding_kind,
-        summary=story.summary,
-        named=[replace(each, share=round(judged.share(ns), 6)) for each, ns in story.named],
-    )
-
-
-def _id(spot: Hotspot, story: Story) -> str:
-    """An id that is the same in every trace of the program and on every device: by cause, bottleneck, variant and
-    place."""
-    bottleneck = "" if spot.bottleneck == CAUSES[spot.cause].bottleneck else f"-{spot.bottleneck}"
-    if spot.rest:
-        return f"f-{spot.cause}{bottleneck}-rest"
-    if spot.kind is None:
-        return f"f-{spot.cause}{bottleneck}"
-    text = "\x1f".join((story.kind, *story.path))
-    place = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:6]
-    return f"f-{spot.cause}{bottleneck}-{place}"

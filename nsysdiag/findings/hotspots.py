@@ -16,7 +16,7 @@ from nsysdiag.arrays.groups import group_totals, longest
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.bottlenecks import BOTTLENECK_IDS
 from nsysdiag.causes import CAUSES
-from nsysdiag.causes.host_compute import BY_FUNCTIONS
+from nsysdiag.causes.thread_states import BY_FUNCTIONS
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.identity import joint, pid_of, tid_of
 from nsysdiag.events.rows import distinct, distinct_values
@@ -38,7 +38,7 @@ class Hotspot(Struct, frozen=True):
     `lost_ns` is its time in the ledger. `made_ns` is idle time after its calls, which they caused by emptying the
     queue; the ledger gives that another cause. `ceiling_ns` is both. `counted_ns` is the part of it that the account
     charges to the bottleneck, without idle time that a wait before it caused. `behind`: that wait caused so much of its
-    time that the rest alone is no hotspot."""
+    time that the rest alone is not a hotspot."""
 
     cause: str
     bottleneck: str
@@ -162,7 +162,7 @@ class SpotGaps(Struct, frozen=True):
 
     @property
     def median_ns(self) -> int:
-        """The lower of the two middle ones where their number is even."""
+        """The lower of the two middle ones if their number is even."""
         return int(np.sort(self.ns)[(len(self.ns) - 1) // 2])
 
     def leading(self, code: IntArray) -> tuple[int, float]:
@@ -213,7 +213,7 @@ MAY_BE_LOST = 2
 
 def code_in(context: GapContext, slices: IntArray) -> tuple[SampledCode, float]:
     """What the CPU samples inside the longest of `slices` were in, and the share of that time that they stand for.
-    Where a slice is a wait that was followed to another thread, the samples are those of that thread."""
+    If a slice is a wait that was followed to another thread, the samples are those of that thread."""
     ns = context.slices.lengths(slices)
     chosen = slices[longest(ns, np.arange(len(ns)), MOST_SAMPLES)]
     rows = context.slices.rows.take(chosen)

@@ -117,14 +117,14 @@ def kernel_findings(device: DeviceReport, context: FindingContext, found: TimeTa
 
 
 def _few(time: dict[str, int], whole_ns: int) -> dict[str, int]:
-    """The larger part of the kernels' time has all of it, and the smaller one none, where that is too small to be
+    """The larger part of the kernels' time has all of it, and the smaller one none, if that is too small to be
     shown."""
     small, large = sorted(time, key=lambda name: time[name])
     return {large: sum(time.values()), small: 0} if time[small] < FEW_KERNELS * whole_ns else {}
 
 
 def _named(work: KernelWork, top: list[TopKernel]) -> list[Named]:
-    """The kinds of kernels, those with most time first: of all kernels and graphs, or of the `top` ones where those are
+    """The kinds of kernels, those with most time first: of all kernels and graphs, or of the `top` ones if those are
     a part."""
     kinds = work.kinds if top is work.top else [KernelKind.alone(each) for each in top if each.short_name != GRAPHS]
     said = [(each.ns, Named(text=each.text, share=each.share, which=each.which)) for each in kinds]
@@ -274,7 +274,7 @@ class KernelRuns(Struct, frozen=True):
 
 
 def unfused_findings(device: DeviceReport, context: FindingContext) -> list[Finding]:
-    """One, where such kernels alone take the least share of the compute time that is worth advice."""
+    """One, if such kernels alone take the least share of the compute time that is worth advice."""
     mine = _kernels_of_kind(context, is_one_operator)
     alone = _alone(context, mine, LEAST_UNFUSED)
     if not alone:
@@ -291,8 +291,8 @@ def unfused_findings(device: DeviceReport, context: FindingContext) -> list[Find
 
 
 def single_precision_findings(device: DeviceReport, context: FindingContext) -> list[Finding]:
-    """One finding, where matrix products without tensor cores take enough of the compute time to be worth advice, and
-    the GPU may have tensor cores. Its bound is that of the GPU's peak rates; none where these are unknown."""
+    """One finding, if matrix products without tensor cores take enough of the compute time to be worth advice, and
+    the GPU may have tensor cores. Its bound is that of the GPU's peak rates; none if these are unknown."""
     gpu = context.gaps.device.gpu
     mine = _kernels_of_kind(context, lambda name, short: family_of(name, short) == KernelFamily.PRODUCTS_FP32)
     alone = 0 if lacks_tensor_cores(gpu) else _alone(context, mine, LEAST_FP32)

@@ -47,7 +47,7 @@ def work_of_phase(
     chains: CallChains,
 ) -> list[Did]:
     """What took most of the phase `span`, in ns, of a device: at most MOST parts, longest first, none under NOTABLE of
-    the phase, and one where it is more than half. `before` is the time before the work of the device, where
+    the phase, and one if it is more than half. `before` is the time before the work of the device, if
     the phase has some of it."""
     phase = Intervals.of([span])
     in_calls, code = _idle(context, span)
@@ -61,7 +61,7 @@ def work_of_phase(
 
 
 def work_outside(layered: LayeredEvidence, thread: int, span: tuple[int, int], chains: CallChains) -> list[Did]:
-    """The same of a time in which no device works, by what a thread did; nothing where that is not known."""
+    """The same of a time in which no device works, by what a thread did; nothing if that is not known."""
     did = done_by(layered, thread, *span)
     samples = layered.host.samples.inside(did.get(HOST, Intervals.empty()))
     parts: dict[Sentence, int] = {word: spans.total() for word, spans in did.items() if word != UNEXPLAINED}
@@ -79,14 +79,14 @@ def _most(parts: dict[Sentence, int], code: dict[str, int], whole: int) -> list[
 
 
 def _functions(code: SampledCode) -> dict[str, int]:
-    """Samples by function: of a library's, the program's own function that called it, where that is known."""
+    """Samples by function: of a library's, the program's own function that called it, if that is known."""
     return summed({code.callers.get(name, name): count} for name, count in code.functions.items())
 
 
 def _in_function(code: dict[str, int]) -> Sentence:
     """Host code, with the function of more than half of its CPU samples."""
     function, count = max(code.items(), key=lambda pair: (pair[1], pair[0]), default=("", 0))
-    if 2 * count <= sum(code.values()) or function.startswith("["):  # the operating system's kernel is no function
+    if 2 * count <= sum(code.values()) or function.startswith("["):  # the operating system's kernel is not a function
         return HOST
     name = normal_kernel(function)
     template = name.find("<", 1)
@@ -157,7 +157,7 @@ class JudgedTime(Struct, frozen=True):
         return intersect(self.parts, time).total()
 
     def share(self, ns: int) -> float:
-        """Part of the judged time, 0 where there is none."""
+        """Part of the judged time, 0 if there is none."""
         return ns / self.ns if self.ns else 0.0
 
 

@@ -100,7 +100,7 @@ def _on_thread(
 
 
 def _of_name(spans: Intervals, issued: IntArray, name: str, thread: int) -> EmptyIterations | None:
-    """The instances of one name, where it repeats and holds launches at all."""
+    """The instances of one name, if it repeats and holds launches at all."""
     if len(spans) < FEWEST:
         return None
     first, behind = np.searchsorted(issued, spans.start), np.searchsorted(issued, spans.end)
@@ -133,7 +133,7 @@ def pointers_of(
 
 def _of_a_longer_loop(iterations: IterationReport) -> bool:
     """Whether the slow iterations may be where a longer loop closes: one that may be the step, or one that does kernels
-    of its own at a regular distance, such as an evaluation. Its work is no delay of an iteration."""
+    of its own at a regular distance, such as an evaluation. Its work is not a delay of an iteration."""
     extra = sum(each.extra_ns for each in iterations.slow)
     computes = 2 * sum(each.more.get("compute", 0) for each in iterations.slow) > extra
     return iterations.outer is not None or (iterations.slow_period is not None and computes)
@@ -211,7 +211,7 @@ def _slow(device: DeviceReport, context: FindingContext, iterations: IterationRe
 
 
 def _explained_by(iterations: IterationReport, others: list[Finding]) -> str | None:
-    """The finding about what slow iterations have more of, where that is half of their extra time or more."""
+    """The finding about what slow iterations have more of, if that is half of their extra time or more."""
     more = summed(each.more for each in iterations.slow)
     most = max(more, key=lambda name: more[name], default="")
     if 2 * more.get(most, 0) < sum(each.extra_ns for each in iterations.slow):
@@ -237,7 +237,7 @@ def _slow_title(period: int | None) -> str:
 
 
 def _in_all(iterations: IterationReport) -> list[str]:
-    """What all slow iterations cost together, where there are several."""
+    """What all slow iterations cost together, if there are several."""
     count, of = iterations.slow_count, iterations.steady
     if count < 2:
         return []

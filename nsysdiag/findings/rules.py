@@ -1,4 +1,4 @@
-"""The rules of findings that are no cause of idle time, and how much a finding matters."""
+"""The rules of findings that are not causes of idle time, and how much a finding matters."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class FindingRule(Struct, frozen=True):
     title: str
     meaning: str
     tables: tuple[str, ...]
-    thresholds: tuple[str, ...]
     fix: str
+    thresholds: tuple[str, ...] = ("smallest",)
 
     @property
     def words(self) -> RuleWords:
@@ -64,7 +64,6 @@ EXPOSED_COPY = FindingRule(
     title="Exposed copies",
     meaning="The device copied or set memory while no kernel ran.",
     tables=("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"),
-    thresholds=("smallest",),
     fix="overlap copies with compute, on a separate stream",
 )
 EXPOSED_COMM = FindingRule(
@@ -73,7 +72,6 @@ EXPOSED_COMM = FindingRule(
     title="Exposed communication",
     meaning="Communication kernels ran while no other kernel did.",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS"),
-    thresholds=("smallest",),
     fix="overlap it with compute",
 )
 BEFORE_WORK = FindingRule(
@@ -82,7 +80,6 @@ BEFORE_WORK = FindingRule(
     title="Time before the first GPU work",
     meaning="What the program did from its first CUDA call to the first work of the device: a part of start-up.",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "OSRT_API", "SCHED_EVENTS"),
-    thresholds=("smallest",),
     fix="shorten the start-up, if it matters",
 )
 PAGING = FindingRule(
@@ -91,7 +88,6 @@ PAGING = FindingRule(
     title="Kernels wait for pages of unified memory",
     meaning="Pages of unified memory migrated on demand, while kernels ran or the device was idle: kernels wait for them.",
     tables=("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_KERNEL"),
-    thresholds=("smallest",),
     fix="prefetch the pages after the host's last access",
 )
 LATE_RANK = FindingRule(
@@ -100,7 +96,6 @@ LATE_RANK = FindingRule(
     title="Others wait for a late GPU",
     meaning="The device waited inside a collective or an MPI call for another one that came late.",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "MPI_COLLECTIVES_EVENTS"),
-    thresholds=("smallest",),
     fix="fix what makes it late",
 )
 OTHER_GPU = FindingRule(
@@ -109,7 +104,6 @@ OTHER_GPU = FindingRule(
     title="Waiting for another GPU",
     meaning="The device was idle until another device finished its work: the host or an event waited for a stream of that device. The time is charged to what that device did meanwhile.",
     tables=("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT", "CUPTI_ACTIVITY_KIND_KERNEL"),
-    thresholds=("smallest",),
     fix="run ahead, order the GPUs by events, divide the work evenly",
 )
 
@@ -125,7 +119,6 @@ KERNELS = FindingRule(
     title="Kernel time",
     meaning="The device computed, and as far as the trace shows, kernels filled the chip.",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL",),
-    thresholds=("smallest",),
     fix="profile the kernel with Nsight Compute",
 )
 UNFUSED = FindingRule(
@@ -134,7 +127,6 @@ UNFUSED = FindingRule(
     title="Unfused elementwise, cast and norm kernels",
     meaning="By their names, these kernels each run one elementwise operator, cast, concatenation, normalization or reduction of a framework. Their time counts as kernel time.",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL",),
-    thresholds=("smallest",),
     fix="fuse them with their neighbours",
 )
 SINGLE_PRECISION = FindingRule(
@@ -143,7 +135,6 @@ SINGLE_PRECISION = FindingRule(
     title="FP32 matrix products without tensor cores",
     meaning="By their names, these kernels multiply matrices, or convolve, in single precision without tensor cores, on a GPU that has them. Their time counts as kernel time. The bound is the ratio of the GPU's published peak rates.",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "TARGET_INFO_GPU"),
-    thresholds=("smallest",),
     fix="allow TF32, or use types of 16 bits",
 )
 PARALLELISM = FindingRule(
@@ -152,7 +143,6 @@ PARALLELISM = FindingRule(
     title="Kernels that leave most of the chip empty",
     meaning="All kernels running at the time together had fewer blocks than half of the SMs, or counters showed few active SMs.",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL",),
-    thresholds=("smallest",),
     fix="launch more blocks, or run kernels concurrently",
 )
 SLOW_ITERATIONS = FindingRule(
@@ -161,7 +151,6 @@ SLOW_ITERATIONS = FindingRule(
     title="Some iterations take far longer",
     meaning="Steady iterations longer than the median by three times the usual deviation and by 5%. The time itself is charged to other findings: nothing is counted twice.",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS"),
-    thresholds=("smallest",),
     fix="look at what takes longer in these iterations",
 )
 EMPTY_ITERATIONS = FindingRule(

@@ -178,7 +178,7 @@ def in_order(report: Report) -> list[Finding]:
 
 
 def where(finding: Finding, all_of: int, noun: str = "GPUs") -> str:
-    """The devices of a finding, of `all_of`: `on gpu0`, `on 7 of 8 GPUs`; empty where there is but one."""
+    """The devices of a finding, of `all_of`: `on gpu0`, `on 7 of 8 GPUs`; empty if there is but one."""
     keys = finding.devices or [finding.device]
     if all_of < 2:
         return ""
@@ -190,7 +190,7 @@ def where(finding: Finding, all_of: int, noun: str = "GPUs") -> str:
 
 
 def brief(report: Report) -> Section | None:
-    """The findings that matter most, a row each; None where there are none."""
+    """The findings that matter most, a row each; None if there are none."""
     top = brief_of(report.diagnosis, report.findings)
     if not top:
         return None

@@ -7,6 +7,7 @@ from typing import TypeVar
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag import typed
 from nsysdiag.account.bottlenecks import DeviceWaitCalls
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.groups import GroupTotals, group_totals
@@ -17,18 +18,21 @@ from nsysdiag.causes.input_output import WORKER_COMPUTES
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.callchains import Origin, interpreter_part
 from nsysdiag.fields import Sentence
-from nsysdiag.findings.attribution import Attribution, Shares
+from nsysdiag.findings.attribution import Attribution, Shares, calls_around
 from nsysdiag.findings.evidence_rows import Sightings
+from nsysdiag.findings.facts import Named
 from nsysdiag.findings.hotspots import Hotspot, SpotGaps, code_in, path_of, python_in
 from nsysdiag.findings.phase_work import JudgedTime, RangeSets, host_time
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapGroupKeys
+from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.report import DeviceReport, Root
 from nsysdiag.stacks.samples import SampledCode
 from nsysdiag.time.table import TimeTable
+from nsysdiag.typed import NO_WORDS, say
 from nsysdiag.wakeups.batches import Batches
 
-ALMOST_ALL = 0.95
+ALMOST_ALL, MOST = 0.95, 0.5
 NO_CODE = SampledCode(0, {}, {})
 Word = TypeVar("Word")
 Times = dict[Sentence, tuple[int, int]]
@@ -227,3 +231,102 @@ def _root(device: DeviceReport, context: FindingContext, gaps: SpotGaps) -> Root
     """The thread that ended the wait in the hotspot's largest gap, if the report describes that gap."""
     start = int(context.gaps.frame.gaps.start[gaps.longest])
     return next((gap.root for gap in device.gaps if gap.start_ns == start), None)
+
+
+# What names a hotspot: functions, places, and the calls around it.
+
+
+def between_calls(context: FindingContext, facts: SpotFacts, shares: Shares) -> Sentence:
+    """`between cudaMemcpy and cudaGraphLaunch`: the CUDA calls before and behind most of the time, if nothing else
+    shows the host or the place. `after cudaMemcpy` if different calls follow."""
+    host = context.sightings.evidence.host
+    seen = len(host.os_calls) or len(host.samples.position) or len(host.scheduling.on_cpu)
+    if facts.spot.cause != FALLBACK or facts.path or seen or facts.code.count or not len(facts.slices):
+        return ""
+    before, behind, names = calls_around(context.gaps, host, facts.slices)
+    time, width = shares.lost[shares.slice >= 0], len(names) + 1
+    pair, share = leading_code((before + 1) * width + behind + 1, time)
+    first, then = divmod(pair, width)
+    if not (first and then) or share <= MOST:
+        (first, share), then = leading_code(before + 1, time), 0
+    if first == 0 or share <= MOST:
+        return ""
+    mostly, call = "" if share >= ALMOST_ALL else "mostly ", typed.api(names[first - 1])
+    if then == first:
+        return say("{}between calls of {}", mostly, call)
+    if then:
+        return say("{}between {} and {}", mostly, call, typed.api(names[then - 1]))
+    return say("{}after {}", mostly, call)
+
+
+def function_of(facts: SpotFacts) -> Sentence | None:
+    """The function with most of the time, on whichever thread: of calls, else of CPU samples."""
+    functions = [facts.call_of[text] for text in facts.naming if facts.call_of.get(text)]
+    return next(
+        iter(
+            [
+                *functions,
+                *(typed.symbol(name) for name in facts.code.functions if len(name.split()) == 1),
+            ]
+        ),
+        None,
+    )
+
+
+def named_parts(
+    context: FindingContext, facts: SpotFacts, shares: Shares, call: Sentence | None, *, elsewhere: bool
+) -> list[tuple[Named, int]]:
+    """The counted time of the function at the place, of the function, and of the place. That of a function in CPU
+    samples is what these stand for; at a place it is the least that it can be."""
+    counted = shares.counted
+    total = int(counted.sum())
+    bottleneck = facts.spot.bottleneck
+    path = [] if CAUSES[facts.spot.cause].overlapped else facts.path  # one fix for all places
+    mine = _of_call(context, shares, call or "")
+    at_place = facts.inside if path else 0
+    both = at_place
+    if path and not mine.all():
+        own = shares.take(mine)
+        both = inside_place(context, own, path, counted_time(context, own, bottleneck))
+    in_call, caller = int(counted[mine].sum()), ""
+    if not in_call and facts.code.count:
+        sampled = next((name for name in facts.code.functions if typed.symbol(name) == call), "")
+        in_call = int(total * facts.sampled * facts.code.functions.get(sampled, 0) / facts.code.count)
+        both = max(in_call + at_place - total, 0)
+        caller = facts.code.callers.get(sampled, "")
+    place = typed.nvtx(path[-1]) if path else NO_WORDS
+    where = say("{} in {}", ", awaited" if elsewhere else "", place)
+    thread = " on another thread" if elsewhere else ""
+    of_library = say(" (called by {})", typed.symbol(normal_kernel(caller))) if caller else NO_WORDS
+    function = say("{}{}{}", call, of_library, thread) if call else NO_WORDS
+    what: list[tuple[Sentence, Sentence, int]] = (
+        [(say("{}{}", function, where), function, both), (function, "", in_call)] if call else []
+    )
+    if path:
+        work = f"the work{thread}"
+        what.append((work + where, work, at_place) if elsewhere else ("in " + place, "", at_place))
+    return [
+        (Named(text=text, short=short if elsewhere else "", share=0), ns)
+        for text, short, ns in (what if path else what[1:])
+    ]
+
+
+def _of_call(context: FindingContext, shares: Shares, call: Sentence) -> BoolArray:
+    """True for the rows of a function, on whatever thread."""
+    found = np.zeros(len(shares), dtype=np.bool_)
+    columns = (
+        (shares.slice, context.gaps.slices.rows.text, context.gaps.slices.calls),
+        (shares.wait, context.waits.name, context.waits.names),
+    )
+    for row, code, words in columns if call else ():
+        known = np.flatnonzero(row >= 0)
+        same = np.array([each == call for each in (*words, "")], dtype=np.bool_)
+        found[known] = same[code[row[known]]]
+    return found
+
+
+def followed_share(context: FindingContext, slices: IntArray) -> float:
+    """The share of their time that was followed from a wait to another thread."""
+    ns = context.gaps.slices.lengths(slices)
+    moved = context.attribution.cause[slices] != context.attribution.own[slices]
+    return int(ns[moved].sum()) / max(int(ns.sum()), 1)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.claim import EvidenceLabel
-from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.arrays.intervals import BoolArray
+from nsysdiag.bottlenecks import promised
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, IN_LAUNCH_CALL, INPUT_WAIT, bottlenecks_of_cause
 from nsysdiag.causes.cause import Cause, Hint, Variant
 from nsysdiag.causes.device_side import DISPATCH
@@ -17,26 +21,27 @@ from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.diagnosis.sentences import HANGS, UNSEEN_TITLE
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.fields import Sentence
-from nsysdiag.findings.attribution import Shares, calls_around
-from nsysdiag.findings.facts import Evidence, EvidenceRow, FindingKind, Named, names_nothing
-from nsysdiag.findings.hotspots import Hotspot
+from nsysdiag.findings.attribution import Shares
+from nsysdiag.findings.facts import Evidence, EvidenceRow, Finding, FindingKind, names_nothing
+from nsysdiag.findings.hotspots import Hotspot, SpotGaps
+from nsysdiag.findings.rules import severity
 from nsysdiag.findings.spot_facts import (
     ALMOST_ALL,
     FindingContext,
     SpotFacts,
-    counted_time,
-    inside_place,
-    leading_code,
+    between_calls,
+    followed_share,
+    function_of,
+    named_parts,
     spot_facts,
 )
 from nsysdiag.kernels.names import normal_kernel
-from nsysdiag.report import DeviceReport, Root, Thread
+from nsysdiag.report import DeviceReport, Thread
 from nsysdiag.trace.capabilities import CPU_SAMPLES, KINDS, NEVER_NONE, OS_RUNTIME, REFUSED, SCHEDULING
-from nsysdiag.typed import NO_WORDS, joined, say
+from nsysdiag.typed import joined, say
 from nsysdiag.units import format_count, format_moment, format_ns, listed, mostly, uncapitalized
 
 MOST_EVIDENCE, MOST_ADVICE, MOST_SYMBOLS, LONGEST_PLACE = 4, 3, 2, 60
-MOST = 0.5
 BUILDING = "Code is compiled at run time"
 FEWER_NODES = "Fewer, larger kernels: fuse kernels that work on the same data. They run as a CUDA graph already."
 THEN = "Then run it on more threads, or on the GPU."
@@ -49,41 +54,27 @@ IN_PYTHON = (
 )
 FEW_LAUNCHES = "Check what makes these few calls slow: a first use, locks in the driver, other threads that launch."
 RANGE_SAYS = 0.4
-"""Confidence that code is compiled where a range of the program is named so, and nothing else shows the thread."""
+"""Confidence that code is compiled if a range of the program is named so, and nothing else shows the thread."""
 MANY_LAUNCHES = 10
-"""Gaps: a graph, or fused kernels, help where launches are many."""
+"""Gaps: a graph, or fused kernels, help if launches are many."""
 DOUBTFUL = 0.5
 """The most confidence in a kind of a cause that something else looks like."""
 UNNAMED_ROOT = 0.5
 """Confidence of a root cause that no described gap has."""
 
 
-class Story(Struct, frozen=True):
-    """The text of a finding, without its figures. `named` are parts of its counted time in ns, the most specific
-    first."""
+class Told(NamedTuple):
+    """The finding on a hotspot, and the id of the variant of its cause that most of it is of."""
 
-    title: Sentence
+    finding: Finding
     kind: str
-    finding_kind: FindingKind | UnsetType
-    variant: str
-    path: list[str]
-    signature: str
-    call: Sentence | None
-    gaps: int
-    confidence: float
-    evidence: list[Sentence]
-    measured: list[Evidence]
-    advice: list[Sentence]
-    chain: list[Sentence]
-    rows: list[EvidenceRow]
-    summary: Sentence
-    named: list[tuple[Named, int]]
 
 
-def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot: Hotspot) -> Story:
-    """The whole text of a hotspot; `shares` are its rows."""
+def told_of(device: DeviceReport, context: FindingContext, shares: Shares, spot: Hotspot) -> Told:
+    """The finding on a hotspot; `shares` are its rows."""
+    rule, judged = CAUSES[spot.cause], context.judged
     facts = spot_facts(device, context, shares, spot)
-    advice, fix = advice_and_fix(facts.kind, CAUSES[spot.cause], context.frameworks)
+    advice, fix = advice_and_fix(facts.kind, rule, context.frameworks)
     if _builds(spot):
         advice, fix = [KEEP_BUILT], "keep the compiled code"
     elif spot.cause == FALLBACK and facts.code.python:
@@ -96,56 +87,57 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
         advice, fix = [FEWER_NODES], "fewer, larger kernels"
     elif spot.cause == IN_LAUNCH_CALL and len(facts.gaps.gap) < MANY_LAUNCHES and not facts.advised:
         advice, fix = [FEW_LAUNCHES], "see what makes the call slow"
-    call = _function(facts)
+    call = function_of(facts)
     loads = spot.cause == INPUT_WAIT
-    elsewhere = not loads and _followed(context, facts.slices) >= ALMOST_ALL
-    named = _named(context, facts, shares, call, elsewhere=elsewhere)
+    elsewhere = not loads and followed_share(context, facts.slices) >= ALMOST_ALL
+    named = named_parts(context, facts, shares, call, elsewhere=elsewhere)
     worker = _worker(facts, call) if loads else ""
-    leading = mostly(((each.text, ns) for each, ns in named), spot.counted_ns, context.judged.ns)
+    leading = mostly(((each.text, ns) for each, ns in named), spot.counted_ns, judged.ns)
     measured = _measured(facts, sampled=len(context.gaps.samples.position) > 0)
-    summary = leading if elsewhere else _between_calls(context, facts, shares)
+    summary = leading if elsewhere else between_calls(context, facts, shares)
     place = say(", awaited in {}", typed.nvtx(facts.path[-1], LONGEST_PLACE)) if facts.path else ""
-    return Story(
+    ceiling = min(spot.ceiling_ns, judged.compute_ns) if rule.overlapped else spot.ceiling_ns
+    finding = Finding(
+        id=_id(spot, facts),
+        cause=spot.cause,
+        device=device.key,
+        severity=severity(judged.share(spot.ceiling_ns), context.thresholds, unresolved=rule.unresolved),
         title=_title(context, facts, elsewhere),
-        kind=facts.kind.id,
-        finding_kind=_finding_kind(context, facts),
-        variant=_variant(facts),
-        path=facts.path,
-        signature=context.keys.signature(facts.gaps.typical(context.keys)),
-        call=call,
-        gaps=len(facts.gaps.gap),
+        lost_ns=spot.lost_ns,
+        lost_share=round(judged.share(spot.lost_ns), 6),
+        ceiling_ns=ceiling if promised(spot.bottleneck) else 0,
         confidence=_confidence(device, context, facts),
+        nvtx=facts.path,
         evidence=_evidence(context, facts, measured),
         measured=measured,
         advice=[*_naming(facts, call), *_with_row(context, facts, advice)][:MOST_ADVICE],
+        signature=context.keys.signature(facts.gaps.typical(context.keys)),
+        call=call,
+        gaps=len(facts.gaps.gap),
         chain=_chain(context, facts, fix),
         rows=_rows(context, facts),
+        devices=[device.key],
+        bottleneck=spot.bottleneck,
+        share=round(judged.share(spot.counted_ns), 6),
+        variant=_variant(facts),
+        kind=_finding_kind(context, facts),
         summary=say("{}{}", worker, place) if worker else summary,
-        named=[] if worker else named,
+        named=[] if worker else [replace(each, share=round(judged.share(ns), 6)) for each, ns in named],
     )
+    return Told(finding, facts.kind.id)
 
 
-def _between_calls(context: FindingContext, facts: SpotFacts, shares: Shares) -> Sentence:
-    """`between cudaMemcpy and cudaGraphLaunch`: the CUDA calls before and behind most of the time, where nothing else
-    shows the host or the place. `after cudaMemcpy` if different calls follow."""
-    host = context.sightings.evidence.host
-    seen = len(host.os_calls) or len(host.samples.position) or len(host.scheduling.on_cpu)
-    if facts.spot.cause != FALLBACK or facts.path or seen or facts.code.count or not len(facts.slices):
-        return ""
-    before, behind, names = calls_around(context.gaps, host, facts.slices)
-    time, width = shares.lost[shares.slice >= 0], len(names) + 1
-    pair, share = leading_code((before + 1) * width + behind + 1, time)
-    first, then = divmod(pair, width)
-    if not (first and then) or share <= MOST:
-        (first, share), then = leading_code(before + 1, time), 0
-    if first == 0 or share <= MOST:
-        return ""
-    mostly, call = "" if share >= ALMOST_ALL else "mostly ", typed.api(names[first - 1])
-    if then == first:
-        return say("{}between calls of {}", mostly, call)
-    if then:
-        return say("{}between {} and {}", mostly, call, typed.api(names[then - 1]))
-    return say("{}after {}", mostly, call)
+def _id(spot: Hotspot, facts: SpotFacts) -> str:
+    """An id that is the same in every trace of the program and on every device: by cause, bottleneck, variant and
+    place."""
+    bottleneck = "" if spot.bottleneck == CAUSES[spot.cause].bottleneck else f"-{spot.bottleneck}"
+    if spot.rest:
+        return f"f-{spot.cause}{bottleneck}-rest"
+    if spot.kind is None:
+        return f"f-{spot.cause}{bottleneck}"
+    text = "\x1f".join((facts.kind.id, *facts.path))
+    place = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    return f"f-{spot.cause}{bottleneck}-{place}"
 
 
 def _builds(spot: Hotspot) -> bool:
@@ -159,7 +151,7 @@ def _unseen(context: FindingContext, spot: Hotspot) -> bool:
 
 
 def _recapture(context: FindingContext) -> tuple[list[Sentence], str]:
-    """What to capture that this trace lacks, and its short form; ranges where it lacks nothing."""
+    """What to capture that this trace lacks, and its short form; ranges if it lacks nothing."""
     host = context.sightings.evidence.host
     scheduled = len(host.scheduling.on_cpu) + len(host.scheduling.out)
     known = {OS_RUNTIME: host.os_traced.any(), SCHEDULING: scheduled, CPU_SAMPLES: len(host.samples.position)}
@@ -187,7 +179,7 @@ def _in_graphs(context: FindingContext, facts: SpotFacts) -> bool:
 
 
 def _title(context: FindingContext, facts: SpotFacts, elsewhere: bool) -> Sentence:
-    """The cause, and its kind and place where almost all of it is of one; `elsewhere`: on another thread."""
+    """The cause, and its kind and place if almost all of it is of one; `elsewhere`: on another thread."""
     spot = facts.spot
     title: Sentence = CAUSES[spot.cause].title
     if _builds(spot):
@@ -238,87 +230,14 @@ def _confidence(device: DeviceReport, context: FindingContext, facts: SpotFacts)
         return RANGE_SAYS if _builds(facts.spot) else 0.0
     known = 1.0 if rule.accepted or device.coverage is None else device.coverage
     known = min(known, DOUBTFUL) if facts.kind.doubtful else known
-    share = _followed(context, slices)
+    share = followed_share(context, slices)
     # A chain without hops is as sure as can be: of a wait that led nowhere, which is not what was followed here.
     sure = facts.root.confidence if facts.root is not None and facts.root.hops else UNNAMED_ROOT
     return round(known * (1 - share + share * sure), 4)
 
 
-def _followed(context: FindingContext, slices: IntArray) -> float:
-    """The share of their time that was followed from a wait to another thread."""
-    ns = context.gaps.slices.lengths(slices)
-    moved = context.attribution.cause[slices] != context.attribution.own[slices]
-    return int(ns[moved].sum()) / max(int(ns.sum()), 1)
-
-
-def _function(facts: SpotFacts) -> Sentence | None:
-    """The function with most of the time, on whichever thread: of calls, else of CPU samples."""
-    functions = [facts.call_of[text] for text in facts.naming if facts.call_of.get(text)]
-    return next(
-        iter(
-            [
-                *functions,
-                *(typed.symbol(name) for name in facts.code.functions if len(name.split()) == 1),
-            ]
-        ),
-        None,
-    )
-
-
-def _named(
-    context: FindingContext, facts: SpotFacts, shares: Shares, call: Sentence | None, *, elsewhere: bool
-) -> list[tuple[Named, int]]:
-    """The counted time of the function at the place, of the function, and of the place. That of a function in CPU
-    samples is what these stand for; at a place it is the least that it can be."""
-    counted = shares.counted
-    total = int(counted.sum())
-    bottleneck = facts.spot.bottleneck
-    path = [] if CAUSES[facts.spot.cause].overlapped else facts.path  # one fix for all places
-    mine = _of_call(context, shares, call or "")
-    at_place = facts.inside if path else 0
-    both = at_place
-    if path and not mine.all():
-        own = shares.take(mine)
-        both = inside_place(context, own, path, counted_time(context, own, bottleneck))
-    in_call, caller = int(counted[mine].sum()), ""
-    if not in_call and facts.code.count:
-        sampled = next((name for name in facts.code.functions if typed.symbol(name) == call), "")
-        in_call = int(total * facts.sampled * facts.code.functions.get(sampled, 0) / facts.code.count)
-        both = max(in_call + at_place - total, 0)
-        caller = facts.code.callers.get(sampled, "")
-    place = typed.nvtx(path[-1]) if path else NO_WORDS
-    where = say("{} in {}", ", awaited" if elsewhere else "", place)
-    thread = " on another thread" if elsewhere else ""
-    of_library = say(" (called by {})", typed.symbol(normal_kernel(caller))) if caller else NO_WORDS
-    function = say("{}{}{}", call, of_library, thread) if call else NO_WORDS
-    what: list[tuple[Sentence, Sentence, int]] = (
-        [(say("{}{}", function, where), function, both), (function, "", in_call)] if call else []
-    )
-    if path:
-        work = f"the work{thread}"
-        what.append((work + where, work, at_place) if elsewhere else ("in " + place, "", at_place))
-    return [
-        (Named(text=text, short=short if elsewhere else "", share=0), ns)
-        for text, short, ns in (what if path else what[1:])
-    ]
-
-
-def _of_call(context: FindingContext, shares: Shares, call: Sentence) -> BoolArray:
-    """True for the rows of a function, on whatever thread."""
-    found = np.zeros(len(shares), dtype=np.bool_)
-    columns = (
-        (shares.slice, context.gaps.slices.rows.text, context.gaps.slices.calls),
-        (shares.wait, context.waits.name, context.waits.names),
-    )
-    for row, code, words in columns if call else ():
-        known = np.flatnonzero(row >= 0)
-        same = np.array([each == call for each in (*words, "")], dtype=np.bool_)
-        found[known] = same[code[row[known]]]
-    return found
-
-
 def _worker(facts: SpotFacts, call: Sentence | None) -> Sentence:
-    """`the worker reads (pread64)`; empty where workers do several things."""
+    """`the worker reads (pread64)`; empty if workers do several things."""
     if not facts.alone or not facts.kind.title:
         return ""
     return say("{} ({})", facts.kind.title, call) if call else facts.kind.title
@@ -415,23 +334,18 @@ def _chain(context: FindingContext, facts: SpotFacts, fix: str) -> list[Sentence
         thread=thread_words(*gaps.threads(context.gaps)),
         code=joined(", ", map(typed.symbol, map(normal_kernel, list(facts.code.functions)[:MOST_SYMBOLS]))),
     )
-    effect = effect_step(
-        cause,
-        total_ns=int(gaps.ns.sum()),
-        longest_ns=int(gaps.ns.max()),
-        median_ns=gaps.median_ns,
-        count=len(gaps.gap),
-        made=facts.spot.mostly_made,
-    )
+    effect = effect_step(cause, gaps, made=facts.spot.mostly_made)
     if _builds(facts.spot) and cause == FALLBACK:
         opening = say("{} is in a range that compiles", thread_words(*gaps.threads(context.gaps)))
     following = context.keys.next_names[int(context.keys.following[gaps.typical(context.keys)])]
-    roots = steps_from_root(facts.root, cause)
-    return [*(roots or [opening]), effect, shown_step(following, facts.path), fix]
+    inside = say(" in {}", joined(" › ", map(typed.nvtx, facts.path))) if facts.path else ""
+    # Wake-ups were followed to the root, if they led to this cause.
+    roots = facts.root.chain[::-1] if facts.root is not None and facts.root.cause in ("", cause) else []
+    return [*(roots or [opening]), effect, say("idle before {}{}", typed.kernel(following), inside), fix]
 
 
 def _label(facts: SpotFacts, call: Sentence | None) -> EvidenceLabel | None:
-    """The label of most of the hotspot's time, next to a call; what is no call says as much itself."""
+    """The label of most of the hotspot's time, next to a call; what is not a call says as much itself."""
     label, (ns, _) = next(iter(facts.labels.items()), (None, (0, 0)))
     return label if 2 * ns > facts.spot.lost_ns and (call is None or facts.call_of.get(call)) else None
 
@@ -476,8 +390,9 @@ def opening_step(
     )
 
 
-def effect_step(cause: str, *, total_ns: int, longest_ns: int, median_ns: int, count: int, made: bool) -> str:
-    """The effect on the device, over `count` gaps."""
+def effect_step(cause: str, gaps: SpotGaps, *, made: bool) -> str:
+    """The effect on the device."""
+    total_ns, longest_ns, median_ns, count = int(gaps.ns.sum()), int(gaps.ns.max()), gaps.median_ns, len(gaps.gap)
     times = f"{format_ns(median_ns)} at a time, {format_count(count)} times"
     if 2 * median_ns * count < total_ns:
         times = f"{format_ns(total_ns)} in {format_count(count)} gaps, {format_ns(longest_ns)} in the longest"
@@ -488,14 +403,3 @@ def effect_step(cause: str, *, total_ns: int, longest_ns: int, median_ns: int, c
         return f"the queue is empty when the call returns, and stays empty for {times}"
     late = CAUSES[cause].side in ("host", "call", "root")
     return f"the queue is empty for {times}" if late else f"the device waits {times}"
-
-
-def shown_step(next_operation: str, path: list[str]) -> Sentence:
-    """Where it shows."""
-    inside = say(" in {}", joined(" › ", map(typed.nvtx, path))) if path else ""
-    return say("idle before {}{}", typed.kernel(next_operation), inside)
-
-
-def steps_from_root(root: Root | None, cause: str) -> list[Sentence]:
-    """The steps from the root to the wait, where wake-ups were followed there and led to `cause`."""
-    return root.chain[::-1] if root is not None and root.cause in ("", cause) else []

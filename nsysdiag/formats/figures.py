@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, count, cycle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 from msgspec import Struct
@@ -23,18 +23,7 @@ from nsysdiag.document.names import visible
 from nsysdiag.document.view import Causes, Context, as_read, window_parts
 from nsysdiag.document.words import NO_GPU_WORK
 from nsysdiag.formats import sections as of_report
-from nsysdiag.formats.plots import (
-    columns,
-    curve,
-    empty,
-    histogram,
-    icicle,
-    lanes,
-    stacked_bar,
-    stacks,
-    strips,
-    waterfall,
-)
+from nsysdiag.formats.plots import FIGURES, curve, empty, stacks
 from nsysdiag.gap_groups.show import gap_lengths
 from nsysdiag.launches.show import queue_depth
 from nsysdiag.messages import UsageError
@@ -48,20 +37,6 @@ if TYPE_CHECKING:
 
 DEVICE_COLORS = ("#2b6cb8", "#9c640c", "#1c7444", "#7d55b5", "#b3261e", "#0e7490")
 NO_GAPS, NO_DEPTH = "No gaps", "Not in this report"
-
-
-FIGURES: dict[type, Callable[[Any, str, str], go.Figure]] = {
-    d.BarChart: columns,
-    d.Histogram: histogram,
-    d.Curve: curve,
-    d.CurveStrips: strips,
-    d.StackedBar: stacked_bar,
-    d.Stacks: stacks,
-    d.Icicle: icicle,
-    d.DrawnLanes: lanes,
-    d.Waterfall: waterfall,
-}
-"""What makes a figure of each drawing, under a title and a sentence."""
 
 
 class NamedFigure(Struct, frozen=True):

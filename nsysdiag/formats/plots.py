@@ -5,7 +5,7 @@ Text is text. What the pointer shows is exact, and `customdata` of each trace ho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import unescape
 from textwrap import wrap
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import plotly.graph_objects as go
 from msgspec import Struct
 
+from nsysdiag.arrays.intervals import equal_edges
 from nsysdiag.document import drawings as d
 from nsysdiag.document.axis import unit_of
 from nsysdiag.document.columns import BYTES, SHARE, TIME, CellKind
@@ -171,21 +172,14 @@ def _columns(drawing: d.BarChart, first: float) -> Iterator[go.Bar]:
         base = 0
         for part in bar.parts:
             entry = legend_entry(part)
+            color, x, y, length = fill(entry.part, entry.color), first + at, base / scale, part.ns / scale
             told = [part.ns, _exact(kind, part.ns), plain(bar.name), _exact(kind, bar.total)]
-            piece = BarPiece(
-                entry.label,
-                fill(entry.part, entry.color),
-                first + at,
-                base / scale,
-                part.ns / scale,
-                told,
-                faded=bar.faded,
-            )
-            pieces.append((legend.index(entry), piece))
+            piece = BarPiece(entry.label, color, x, y, length, told, faded=bar.faded)
+            pieces.append((legend.index(entry), bar.faded, piece))
             base += part.ns
     hover = "%{customdata[2]}<br>%{fullData.name}<br>%{customdata[1]} of %{customdata[3]}"
-    ordered = sorted(pieces, key=lambda each: (each[0], each[1].faded))
-    return _bars((piece for _at, piece in ordered), hover, lying=False)
+    ordered = sorted(pieces, key=lambda each: each[:2])
+    return _bars((piece for _at, _faded, piece in ordered), hover, lying=False)
 
 
 def columns(drawing: d.BarChart, title: str, said: str) -> go.Figure:
@@ -219,14 +213,10 @@ def _marks(bars: Sequence[d.Bar], height: float) -> Iterator[go.Scatter]:
 
 def histogram(drawing: d.Histogram, title: str, said: str) -> go.Figure:
     """The panels above each other over the same bins."""
-    panels = [
-        Panel(
-            [trace.update(width=0.8) for trace in _columns(chart, 0.5)],
-            _value_axis(chart.kind, chart.top, plain(name)),
-            PANEL,
-        )
-        for name, chart in drawing.panels.items()
-    ]
+    panels = []
+    for name, chart in drawing.panels.items():
+        traces = [trace.update(width=0.8) for trace in _columns(chart, 0.5)]
+        panels.append(Panel(traces, _value_axis(chart.kind, chart.top, plain(name)), PANEL))
     ticks = {"tickvals": list(drawing.edges), "ticktext": [*map(plain, drawing.edges.values())]}
     return _panels(title, said, panels, {"title": {"text": plain(drawing.what)}, **ticks}, barmode="overlay")
 
@@ -236,11 +226,6 @@ def _rows(title: str, said: str, names: Sequence[str], height: int, xaxis: dict[
     ticks = {"tickvals": list(range(len(names))), "ticktext": [*map(plain, names)], "range": [len(names) - 0.5, -0.5]}
     yaxis = {"automargin": True, "fixedrange": True, "showgrid": False, "ticklabelstandoff": 6, **ticks}
     return blank(title, height * len(names), said, barmode="overlay", bargap=0.3, xaxis=xaxis, yaxis=yaxis)
-
-
-def stacked_bar(drawing: d.StackedBar, title: str, said: str) -> go.Figure:
-    """One bar."""
-    return stacks(d.Stacks([("", drawing)]), title, said)
 
 
 def stacks(drawing: d.Stacks, title: str, said: str) -> go.Figure:
@@ -255,10 +240,8 @@ def stacks(drawing: d.Stacks, title: str, said: str) -> go.Figure:
         for part in bar.segments:
             share, color = format_share(part.ns, bar.whole), fill(part.part, part.color)
             told = [part.ns, format_exact_ns(part.ns), plain(share), plain(name)]
-            text = "" if not large else part.label if over_time else share
-            pieces.append(
-                BarPiece(part.label, color, at, before / scale, part.ns / scale, told, text=text, faded=part.faded)
-            )
+            text, x = "" if not large else part.label if over_time else share, before / scale
+            pieces.append(BarPiece(part.label, color, at, x, part.ns / scale, told, text, part.faded))
             before += part.ns
     made = _rows(title, said, [name for name, _bar in drawing.rows], LARGE_ROW if large else ROW, axis)
     hover = "%{customdata[3]}<br>%{fullData.name}<br>%{customdata[1]}<br>%{customdata[2]}"
@@ -327,10 +310,8 @@ def _panels(
 def curve(drawing: d.Curve, title: str, said: str) -> go.Figure:
     """The layers over each other, with the limit as a line."""
     scale, xaxis = _time_axis(_end(drawing))
-    axis = {
-        **_value_axis(drawing.kind, drawing.top, plain(drawing.what)),
-        "range": [0, 1.05 * _place(drawing, drawing.top)],
-    }
+    axis = _value_axis(drawing.kind, drawing.top, plain(drawing.what))
+    axis["range"] = [0, 1.05 * _place(drawing, drawing.top)]
     if drawing.log:
         levels = {drawing.bottom: 0.0, **shown_levels(drawing)}
         axis["tickvals"] = [_place(drawing, value) for value in levels.values()]
@@ -365,12 +346,11 @@ def lanes(drawing: d.DrawnLanes, title: str, said: str) -> go.Figure:
     for group in drawing.groups:
         begin, span = 0 if drawing.aligned else group.start_ns, group.end_ns - group.start_ns
         for lane in group.lanes:
-            edges = [begin + span * at // lane.buckets for at in range(lane.buckets + 1)]
+            edges = equal_edges(begin, begin + span, lane.buckets).tolist()
+            series = [d.TimeSeries(edges, (area.heights / FULL).tolist()) for area in lane.areas]
             layers = [
-                d.CurveLayer(
-                    area.label, "area", d.TimeSeries(edges, (area.heights / FULL).tolist()), fill(area.part, area.color)
-                )
-                for area in lane.areas
+                d.CurveLayer(area.label, "area", each, fill(area.part, area.color))
+                for area, each in zip(lane.areas, series, strict=True)
             ]
             ticks = {"tickvals": [0.5], "ticktext": [plain(f"{group.label} {lane.label}")], "showgrid": False}
             traces = [
@@ -458,3 +438,17 @@ def _color(cell: d.IcicleCell) -> str:
         return fill(most.part, most.color)
     idle = sum(part.ns for part in cell.parts if part.part == "idle")
     return PART_COLORS["idle" if 2 * idle > cell.ns else "compute"]
+
+
+FIGURES: dict[type, Callable[[Any, str, str], go.Figure]] = {
+    d.BarChart: columns,
+    d.Histogram: histogram,
+    d.Curve: curve,
+    d.CurveStrips: strips,
+    d.StackedBar: lambda bar, title, said: stacks(d.Stacks([("", bar)]), title, said),
+    d.Stacks: stacks,
+    d.Icicle: icicle,
+    d.DrawnLanes: lanes,
+    d.Waterfall: waterfall,
+}
+"""What makes a figure of each drawing, under a title and a sentence."""

@@ -33,10 +33,6 @@ from nsysdiag.report import CauseInfo, DeviceReport, Gap, Report, SignatureRow, 
 from nsysdiag.time.facts import STATES
 from nsysdiag.utilization import show as utilization
 
-# All tables of a report, in the order in which they are written: the one source of CSV files and data frames.
-#
-# Tables about devices begin with the device. The unit of a number is in the name of its column.
-
 
 class _GapRow(NamedTuple):
     """A gap with its slices, longest first, and its dominant cause."""
@@ -66,14 +62,15 @@ class _LabelRow(NamedTuple):
 
 
 class _SumRow(NamedTuple):
-    """The time of a device, in one scope, that has a `name` in a column of the table of time; `share` is its part of
-    the scope."""
+    """The time of a device, in one scope, that has a `name` in a column of the table of time, and its part of the
+    scope."""
 
+    device: str
     scope: str
     column: str
     name: str
     ns: int
-    share: float | None
+    share_of_scope: float | None
 
 
 class _PhaseRow(NamedTuple):
@@ -89,7 +86,7 @@ def _phases(report: Report) -> Iterator[_PhaseRow]:
         yield from (_PhaseRow(at, phase, device) for device in phase.devices)
 
 
-def _sums(report: Report) -> Iterator[tuple[str, _SumRow]]:
+def _sums(report: Report) -> Iterator[_SumRow]:
     """The sums of states, bottlenecks and causes of each device: over the judged time, then phase by phase."""
     for device in report.devices:
         for scope, found in _scopes(report, device.key):
@@ -97,7 +94,7 @@ def _sums(report: Report) -> Iterator[tuple[str, _SumRow]]:
             whole = sum(found.account.values())
             for column, sums in (("state", states), ("bottleneck", found.account), ("cause", found.ledger)):
                 for name, ns in by_time(sums):
-                    yield device.key, _SumRow(scope, column, name, ns, part(ns, whole))
+                    yield _SumRow(device.key, scope, column, name, ns, part(ns, whole))
 
 
 def _scopes(report: Report, key: str) -> Iterator[tuple[str, PhaseDevice]]:
@@ -127,6 +124,11 @@ def _labels(device: DeviceReport) -> Iterator[_LabelRow]:
         here, root = device.labels.get(cause, {}), device.root_labels.get(cause, {})
         for label in sorted({*here, *root}):
             yield _LabelRow(cause, label, here.get(label, 0), root.get(label, 0))
+
+
+def _listed(ledger: dict[str, int]) -> str:
+    """Times by cause in one cell, most first: `sync:500;dispatch:20`."""
+    return ";".join(f"{cause}:{ns}" for cause, ns in by_time(ledger))
 
 
 _GAPS = (
@@ -187,16 +189,12 @@ _ITERATIONS = (
     RecordColumn[Iteration]("length_ns", "integer", lambda row: row.end_ns - row.start_ns),
     *columns(Iteration, "compute_ns exposed_comm_ns exposed_copy_ns"),
     RecordColumn[Iteration]("idle_ns", "integer", lambda row: sum(row.ledger.values())),
-    RecordColumn[Iteration](
-        "ledger_ns", "text", lambda row: ";".join(f"{cause}:{ns}" for cause, ns in by_time(row.ledger))
-    ),
+    RecordColumn[Iteration]("ledger_ns", "text", lambda row: _listed(row.ledger)),
     *columns(Iteration, "steady"),
 )
 _SERVING = (
     *columns(ServingPhase, "phase shown_by count median_ns total_ns share tokens"),
-    RecordColumn[ServingPhase](
-        "ledger_ns", "text", lambda row: ";".join(f"{name}:{ns}" for name, ns in by_time(row.idle))
-    ),
+    RecordColumn[ServingPhase]("ledger_ns", "text", lambda row: _listed(row.idle)),
 )
 _PHASE_NUMBERS = """
     start_ns=of.start_ns end_ns=of.end_ns judged=of.judged bottleneck=of.bottleneck share=of.share steps=of.steps.count
@@ -209,20 +207,12 @@ _PHASES = (
     RecordColumn[_PhaseRow]("name", "text", lambda row: row.of.name),
     *columns(_PhaseRow, _PHASE_NUMBERS),
 )
-_SUMS = (
-    RecordColumn[tuple[str, _SumRow]]("device", "text", lambda pair: pair[0]),
-    RecordColumn[tuple[str, _SumRow]]("scope", "text", lambda pair: pair[1].scope),
-    RecordColumn[tuple[str, _SumRow]]("column", "text", lambda pair: pair[1].column),
-    RecordColumn[tuple[str, _SumRow]]("name", "text", lambda pair: pair[1].name),
-    RecordColumn[tuple[str, _SumRow]]("ns", "integer", lambda pair: pair[1].ns),
-    RecordColumn[tuple[str, _SumRow]]("share_of_scope", "number", lambda pair: pair[1].share),
-)
 _TABLES: tuple[RecordTable[Report, Any], ...] = (
     RecordTable("gaps", _GAPS, _gaps),
     of_devices("devices", _scoped(columns(DeviceReport, _DEVICES), WINDOW), lambda device: [device]),
     RecordTable("ledger", _scoped(_LEDGER, WINDOW), _ledger),
     of_devices("labels", _scoped(columns(_LabelRow), WINDOW), _labels),
-    RecordTable("time_sums", _SUMS, _sums),
+    RecordTable("time_sums", columns(_SumRow), _sums),
     of_devices("kernels", _scoped(_KERNELS, WINDOW), lambda device: device.kernels),
     of_devices("kernel_families", _scoped(_FAMILIES, JUDGED), lambda device: device.kernel_families),
     *memory.TABLES,
@@ -264,12 +254,12 @@ TABLES = tuple(name for name in BY_NAME if name != MAIN_TABLE)
 
 def render(report: Report, _options: RenderOptions) -> bytes:
     """The gaps table: one row a gap, the longest of each device first."""
-    return _csv(BY_NAME[MAIN_TABLE], report)
+    return tables(report, [MAIN_TABLE])[MAIN_TABLE]
 
 
-def tables(report: Report) -> dict[str, bytes]:
-    """Every table by name; `gaps` is the one that `render` gives."""
-    return {name: _csv(table, report) for name, table in BY_NAME.items()}
+def tables(report: Report, names: Iterable[str] = BY_NAME.keys()) -> dict[str, bytes]:
+    """Tables by name, all of them unless `names` are given; `gaps` is the one that `render` gives."""
+    return {name: csv_of(BY_NAME[name].header, BY_NAME[name].cells(report)) for name in names}
 
 
 def table_path(path: Path, table: str) -> Path:
@@ -282,10 +272,6 @@ def is_ours(data: bytes) -> bool:
     first = data.split(b"\r\n", 1)[0]
     headers = [table.header for table in BY_NAME.values()] + [table.header for table in RANK_TABLES.values()]
     return any(first == ",".join(header).encode() for header in headers)
-
-
-def _csv(table: RecordTable[Report, Any], report: Report) -> bytes:
-    return csv_of(table.header, table.cells(report))
 
 
 def csv_of(header: list[str], rows: Iterable[list[Cell]]) -> bytes:

@@ -17,7 +17,7 @@ from nsysdiag.events.nvtx import PlacedRanges, ranges_elsewhere
 from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.events.samples import Samples
 from nsysdiag.fields import Sentence
-from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame
+from nsysdiag.gaps.gaps import LaunchCase, LaunchFrame
 from nsysdiag.kernels.names import describe_operations
 from nsysdiag.ledger.ledger import Drained, Ledger, Slices
 from nsysdiag.report import Gap, Root, Slice, Thread

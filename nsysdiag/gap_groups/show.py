@@ -247,7 +247,7 @@ EDGES = tuple(NS_PER["us"] * 10**power for power in range(7))
 
 
 def lengths(device: DeviceReport, context: Context) -> Section | None:
-    """The gaps of each decade of lengths, from the shortest decade that has one to the longest; None where all gaps are
+    """The gaps of each decade of lengths, from the shortest decade that has one to the longest; None if all gaps are
     of one decade."""
     rows = _decades(device, context.causes) if device.gaps_packed.count else []
     if len(rows) < 2:
@@ -298,7 +298,7 @@ def _tallies(devices: Iterable[DeviceReport]) -> dict[str, npt.NDArray[np.int64]
 
 
 def gap_lengths(devices: Iterable[DeviceReport], causes: Causes) -> Chart:
-    """The number of gaps, of which there is at least one, and their time in finer bins. Raises InputError where a saved
+    """The number of gaps, of which there is at least one, and their time in finer bins. Raises InputError if a saved
     report is damaged."""
     tallies = _tallies(devices)
     used = np.flatnonzero(sum(number for number, _time in tallies.values()))

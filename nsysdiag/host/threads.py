@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before, union
 from nsysdiag.arrays.nesting import outermost
-from nsysdiag.causes.off_cpu import NON_WAITS
 from nsysdiag.causes.sync import CALLS as SYNC_CALLS
+from nsysdiag.causes.thread_states import NON_WAITS
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity, place_api_calls, place_os_calls

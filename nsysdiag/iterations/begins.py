@@ -168,7 +168,7 @@ def before_other_work(loop: Loop, happened: Happened) -> Loop:
         return loop
     start = happened.time[: len(happened.end)]
     first, behind = np.searchsorted(start, (loop.starts[-1], loop.ends[-1])).tolist()
-    found = RepeatCounts.of(happened, loop.starts, None, int(loop.ends[-1]))
+    found = RepeatCounts.of(happened, loop.starts, int(loop.ends[-1]))
     most = {each: int(count[:-1].max()) for each, count in found.count.items()}
     code = happened.code[first:behind]
     names, name = distinct(code)

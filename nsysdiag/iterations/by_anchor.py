@@ -6,12 +6,12 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, contains, union
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, contains, union
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import Rows, distinct
-from nsysdiag.iterations.happened import Happened, Replays
+from nsysdiag.iterations.happened import Happened
 from nsysdiag.iterations.loop import FEWEST, Called, Inner, Loop, loop_of, median_of, pauses, spread_of
 from nsysdiag.iterations.outer import OuterLoop, around
 
@@ -49,17 +49,17 @@ class _AnchorWork(Struct, frozen=True):
     end: int
 
     @classmethod
-    def of(cls, device: DeviceTimeline, replays: Replays, end: int) -> _AnchorWork:
-        operations = device.operations
+    def of(cls, happened: Happened) -> _AnchorWork:
+        device, operations = happened.device, happened.device.operations
         category = operations.category
         anchors = (category == Category.KERNEL) | (category == Category.GRAPH)
-        name, others = replays.called(np.where(category == Category.GRAPH, -2, operations.name))
+        name, others = happened.replays.called(np.where(category == Category.GRAPH, -2, operations.name))
         anchors[others] = False
         chosen = np.flatnonzero(device.running & anchors)
         names, code = distinct(name[chosen])
         order = np.argsort(code, kind="stable")  # the operations of a device are in order of time
         order = order[_once_a_launch(code, device, chosen)[order]]
-        return cls(operations.start[chosen][order], order, code[order], names, end)
+        return cls(operations.start[chosen][order], order, code[order], names, happened.last)
 
 
 def _once_a_launch(code: IntArray, device: DeviceTimeline, rows: IntArray) -> BoolArray:
@@ -73,19 +73,17 @@ def _once_a_launch(code: IntArray, device: DeviceTimeline, rows: IntArray) -> Bo
     return result
 
 
-def anchored_loops(
-    device: DeviceTimeline, replays: Replays, whole: Intervals, known: list[Loop], happened: Happened
-) -> list[Loop]:
+def anchored_loops(happened: Happened, known: list[Loop]) -> list[Loop]:
     """The loops outside those that are `known`, each by the operation that shows best where it closes.
 
     ```
     stream  |A|b|b|b|c|....|A|b|b|b|c|....|A|b|b|b|c|      A or c: once a step; b: three times, then a long way
     ```
     """
-    work = _AnchorWork.of(device, replays, int(whole.end[-1]))
+    work = _AnchorWork.of(happened)
     if len(work.start) < FEWEST:
         return []
-    pool = stretches(work.start, work.code, FEWEST, LEAST_SHARE * whole.total())
+    pool = stretches(work.start, work.code, FEWEST, LEAST_SHARE * happened.whole.total())
     every = pool.take(_steadily(work, pool))
     free = ~_known(work, every, known)
     found: list[Loop] = []
@@ -151,20 +149,18 @@ def _pick(work: _AnchorWork, pool: RegularStretches, free: IntArray, happened: H
         regular = pool.irregular[at] <= MOST_INNER_DEVIATION
         if times and times not in looked and len(looked) < MOST_LOOKS:
             looked.add(times)
-            told = _outer(work.start[pool.rows_of(at)], int(pool.count[pick]), happened, work.end)
+            told = _outer(work.start[pool.rows_of(at)], int(pool.count[pick]), happened)
             certain &= told is None or told.certain
             if not told.steps if told is not None else regular and _closes_in(work, pool, at, pick):
                 pick, looked, certain = at, set(), True
     return pick, certain
 
 
-def _outer(starts: IntArray, times: int, happened: Happened, end: int) -> OuterLoop | None:
+def _outer(starts: IntArray, times: int, happened: Happened) -> OuterLoop | None:
     """The loop around the repeats with these starts, in which something comes about so many times at a regular
     distance; None if nothing does."""
-    inner = loop_of(Called(), starts, np.zeros(len(starts) - 1, np.bool_), None, end)
-    return next(
-        (each for each in around(inner, happened, end) if each.more and abs(len(each.loop) - times) <= ENDS), None
-    )
+    inner = loop_of(Called(), starts, np.zeros(len(starts) - 1, np.bool_), None, happened.last)
+    return next((each for each in around(inner, happened) if each.more and abs(len(each.loop) - times) <= ENDS), None)
 
 
 def _times(pool: RegularStretches, inner: int, outer: int) -> int:

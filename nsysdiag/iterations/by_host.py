@@ -16,7 +16,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import IntArray, Intervals
-from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.iterations.happened import Happened, anchor_of
 from nsysdiag.iterations.loop import FEWEST, Called, Inner, Loop, median_of
@@ -46,13 +45,13 @@ class _HostWaits(Struct, frozen=True):
     kind: IntArray
 
     @classmethod
-    def of(cls, happened: Happened, device: DeviceTimeline, issued: IntArray) -> _HostWaits:
+    def of(cls, happened: Happened, issued: IntArray) -> _HostWaits:
         """Those without a kernel between them are one, of the kind of the last."""
         order = np.argsort(issued, kind="stable")
         code = happened.code[order]
         waits = np.flatnonzero(np.isin(happened.code, list(happened.waits)))
         downloads = np.flatnonzero(np.isin(code, list(happened.downloads)))
-        size = device.operations.size[happened.operations[order[downloads]]]
+        size = happened.device.operations.size[happened.operations[order[downloads]]]
         behind = np.append(np.searchsorted(issued[order], happened.time[waits]), downloads + 1)
         kind = np.append(happened.code[waits], -1 - np.floor(np.log(np.maximum(size, 1)) / np.log(SIZES)))
         by_time = np.lexsort((kind, behind))
@@ -71,25 +70,25 @@ class _HostWaits(Struct, frozen=True):
         return 1
 
 
-def by_wait(happened: Happened, device: DeviceTimeline, whole: Intervals) -> Loop | None:
+def by_wait(happened: Happened) -> Loop | None:
     """The loop, in doubt unless its repeats take input and give results: several may be a step. None where the host
     hardly waits, or the repeats have nothing in common."""
     issued = happened.issued_at[happened.operations]
     if not len(issued) or (issued < 0).any():
         return None
-    waits, end = _HostWaits.of(happened, device, issued), int(whole.end[-1])
-    if len(waits.starts) < FEWEST_WAITS or end - int(waits.starts[0]) < LEAST_REACH * whole.total():
+    waits = _HostWaits.of(happened, issued)
+    if len(waits.starts) < FEWEST_WAITS or happened.last - int(waits.starts[0]) < LEAST_REACH * happened.whole.total():
         return None
     each = waits.period()
     first = _first(waits, each, happened)
     starts = waits.starts[first::each]
     if first == each - 1:
         starts = np.append(happened.time[int(np.argmin(issued))], starts)
-    found = RepeatCounts.of(happened, starts, None, end)
+    found = RepeatCounts.of(happened, starts)
     if not _repeats(found, happened):
         return None
     read = _in_most(happened.downloads, found)
-    loop = happened.loop_from(Called(label=READ_BACK if read else HOST_WAIT), starts, end)
+    loop = happened.loop_from(Called(label=READ_BACK if read else HOST_WAIT), starts)
     if each > 1:
         return replace(loop, inner=Inner(loop.called, each, median_of(np.diff(waits.starts))))
     return loop if read and _in_most(happened.uploads, found) else replace(loop, certain=False)
@@ -172,7 +171,7 @@ def take_turns(kinds: IntArray) -> bool:
 # ```
 
 
-def by_exchange(happened: Happened, whole: Intervals) -> Loop | None:
+def by_exchange(happened: Happened) -> Loop | None:
     """The loop from one of a kernel to the next: each repeat takes input and gives output once, and several kinds take
     turns. None where the program updates weights: its steps may be several such."""
     if happened.updates or not (happened.uploads and happened.downloads):
@@ -186,10 +185,10 @@ def by_exchange(happened: Happened, whole: Intervals) -> Loop | None:
     often = [each for each in sorted(happened.kernels) if FEWEST < len(rows[each]) <= len(down) + 1]
     for kernel in sorted(often, key=lambda each: -len(rows[each]))[:MOST_TRIED]:
         starts = np.unique(time[rows[kernel]])
-        if float(np.ptp(starts)) < REACH * whole.total() or not (_alike(up, starts) and _alike(down, starts)):
+        if float(np.ptp(starts)) < REACH * happened.whole.total() or not (_alike(up, starts) and _alike(down, starts)):
             continue
         if take_turns(_kinds(starts, happened)):
-            return happened.loop_from(Called(anchor=anchor_of(kernel)), starts, int(whole.end[-1]))
+            return happened.loop_from(Called(anchor=anchor_of(kernel)), starts)
     return None
 
 

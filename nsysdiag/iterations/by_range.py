@@ -13,6 +13,7 @@ from nsysdiag.events.device import DeviceTimeline, of_processes
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, distinct_values
+from nsysdiag.iterations.happened import Happened
 from nsysdiag.iterations.loop import FEWEST, LAYER, STEP, Called, Inner, Loop, loop_of, pauses, through
 from nsysdiag.iterations.named import Kinds, is_step, stem_of
 
@@ -52,9 +53,7 @@ class _Launched(Struct, frozen=True):
         return cls(issued, start, end, (issued[on_main], start[on_main]))
 
 
-def named_loops(
-    device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, kinds: Kinds, whole: Intervals
-) -> list[Loop]:
+def named_loops(happened: Happened) -> list[Loop]:
     """The outermost ranges of one name that repeat and cover most of the time from the first to the last of them; loops
     that share no time, the longest first.
 
@@ -65,6 +64,7 @@ def named_loops(
     copies       [c]   [c]   [c]                           those of a stream that runs ahead begin no step
     ```
     """
+    device, calls, ranges, kinds = happened.device, happened.api.rows, happened.ranges, happened.kinds
     launched = np.flatnonzero(device.running & (device.launch >= 0))
     if len(launched) == 0 or len(ranges.rows) < FEWEST:
         return []
@@ -78,7 +78,7 @@ def named_loops(
         rows = ranges.rows.take(mine[chosen[mine]])
         if len(rows) >= FEWEST:
             work = _Launched.of(device, calls, launched[issued_by[thread]])
-            found += _of_thread(work, _ThreadRanges.of(rows, kinds), whole)
+            found += _of_thread(work, _ThreadRanges.of(rows, kinds), happened.whole)
     return apart(found)
 
 
@@ -180,7 +180,7 @@ def _counted_again(loop: Loop, number: IntArray) -> Loop:
         return loop
     if (number != number[0] + np.arange(len(number)) % each).any():
         return loop
-    return loop.in_doubt(each, through(loop.called, loop.starts[::each], int(loop.ends[-1])))
+    return loop.in_doubt(through(loop.called, loop.starts[::each], int(loop.ends[-1])), each)
 
 
 def _share_of_work(work: _Launched, spans: Intervals) -> float:
@@ -219,15 +219,15 @@ def _counted(named: _ThreadRanges, at: IntArray, rows: dict[int, IntArray], foun
     steps = [len(each.rows) for each in found if each.kind == STEP]
     if not steps or _cover(named.spans[at]) < LEAST_COVER:
         return []
-    counts = (
+    often = [
         word for word, mine in rows.items() if len(mine) >= TIMES * min(steps) and is_step(named.kinds.words[word])
-    )
-    return [_Family(rows[word], named.kinds.words[word]) for word in counts if _counts(named.number[rows[word]])]
-
-
-def _counts(number: IntArray) -> bool:
-    """Whether numbers count one by one, none of them twice."""
-    return bool(number[0] >= 0 and (np.diff(number) == 1).all())
+    ]
+    number = {word: named.number[rows[word]] for word in often}
+    return [
+        _Family(rows[word], named.kinds.words[word])
+        for word, its in number.items()
+        if its[0] >= 0 and (np.diff(its) == 1).all()  # one by one, none of them twice
+    ]
 
 
 def _of_one_stem(named: _ThreadRanges, at: IntArray, alone: float) -> list[_Family]:

@@ -14,12 +14,12 @@ from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, 
 from nsysdiag.config.file import StepChoice, parse_step
 from nsysdiag.config.settings import Settings
 from nsysdiag.events.calls import ApiCalls, CallRows
+from nsysdiag.events.capture import beginning_of
 from nsysdiag.events.device import DeviceTimeline, of_processes, project
 from nsysdiag.events.memory import FittingSpan
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, distinct_values
-from nsysdiag.events.slices import beginning_of
 from nsysdiag.fields import Sentence
 from nsysdiag.iterations.by_range import loop_of_ranges
 from nsysdiag.iterations.iterations import find_loops, main_loop

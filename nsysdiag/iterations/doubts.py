@@ -17,17 +17,15 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
-from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, distinct, distinct_values
 from nsysdiag.iterations.begins import REGULAR, with_the_first
 from nsysdiag.iterations.begins import Sequence as Operations
-from nsysdiag.iterations.happened import HOST, Happened, Replays, anchor_of, category_of
+from nsysdiag.iterations.happened import HOST, Happened, anchor_of, category_of
 from nsysdiag.iterations.loop import NVTX, REPEAT, STEP, Inner, Loop, loop_of, median_of
 from nsysdiag.iterations.outer import LONGEST_EVEN, MOST_TOKENS, RepeatCounts, Special, judged
-from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.enums import CopyKind
 
 MOST_PARTS = 4
@@ -36,7 +34,7 @@ AS_LONG = 1.25
 _KERNEL, _LAUNCH = -1, -2
 
 
-def perhaps_several(loop: Loop, replays: Replays, happened: Happened) -> Loop:
+def perhaps_several(loop: Loop, happened: Happened) -> Loop:
     """The loop, in doubt where each repeat has several parts alike, but for the names of their kernels. Each part
     launches a graph, or reads something back: kernels in a row are no steps without either."""
     if loop.source == NVTX or not loop.certain or loop.inner is not None:
@@ -49,7 +47,7 @@ def perhaps_several(loop: Loop, replays: Replays, happened: Happened) -> Loop:
     if not usual or len(same) < REGULAR * len(size):
         return loop
     first = borders[same]
-    kinds = _kinds(first[len(first) // 2] + np.arange(usual), replays, happened)
+    kinds = _kinds(first[len(first) // 2] + np.arange(usual), happened)
     for parts in (parts for parts in range(2, MOST_PARTS + 1) if usual % parts == 0):
         each = kinds.reshape(parts, -1)
         if (each != each[0]).any() or not np.isin(each[0], [_LAUNCH, *happened.downloads]).any():
@@ -61,9 +59,9 @@ def perhaps_several(loop: Loop, replays: Replays, happened: Happened) -> Loop:
     return loop
 
 
-def _kinds(rows: IntArray, replays: Replays, happened: Happened) -> IntArray:
+def _kinds(rows: IntArray, happened: Happened) -> IntArray:
     """What operations are, whatever their names: kernels, launches of graphs, or copies by their direction."""
-    code = happened.code[rows]
+    code, replays = happened.code[rows], happened.replays
     begins = np.isin(happened.operations[rows], replays.rows[replays.first]) | (category_of(code) == Category.GRAPH)
     kernel = np.isin(code, list(happened.kernels))
     return np.where(begins, _LAUNCH, np.where(kernel, _KERNEL, code))
@@ -86,7 +84,7 @@ MOST_CELLS = 8_000_000
 """Counts of operations by repeat: of more, those of the most frequent operations are looked at."""
 
 
-def as_shown(loop: Loop, happened: Happened, device: DeviceTimeline, *, evaluates: bool) -> Loop:
+def as_shown(loop: Loop, happened: Happened, *, evaluates: bool) -> Loop:
     """The loop, in doubt where its repeats may be one by chance, or parts of longer steps. Those from one wait of the
     host to the next have been judged by these waits. `evaluates`: some steps are longer by an evaluation, which shows
     where steps take input or update weights."""
@@ -97,25 +95,23 @@ def as_shown(loop: Loop, happened: Happened, device: DeviceTimeline, *, evaluate
         return replace(loop, certain=False)
     if evaluates and any(found.usual.get(code) for code in happened.uploads | happened.updates):
         return loop
-    longer = _longer(loop, found, happened, device)
-    return loop if longer is None else loop.in_doubt(max(round(len(loop) / len(longer)), 2), longer)
+    longer = _longer(loop, found, happened)
+    return loop if longer is None else loop.in_doubt(longer)
 
 
 def _shown(found: RepeatCounts, happened: Happened) -> bool:
     """Whether repeats exchange data with the host, or update weights, or do the same, several operations: else they may
     be one by chance."""
     whole = slice(found.size - (found.size > FEWEST_OUTER))  # the last one may be cut
-    often = {code for code, usual in found.usual.items() if usual and _regular(found.count[code][whole], usual)}
+    often = {
+        code for code, usual in found.usual.items() if usual and (found.count[code][whole] == usual).mean() >= IN_MOST
+    }
     if often & (happened.uploads | happened.downloads | happened.updates):
         return True
     if found.size >= FEW_REPEATS and len(often & happened.kernels) >= FEWEST_REGULAR:
         return True
     several = float(np.median(found.operations())) > 1
     return several and float(_same(found)[whole].mean()) >= IN_MOST
-
-
-def _regular(count: IntArray, usual: int) -> bool:
-    return float((count == usual).mean()) >= IN_MOST
 
 
 def _same(found: RepeatCounts) -> BoolArray:
@@ -129,10 +125,10 @@ def _same(found: RepeatCounts) -> BoolArray:
     return same
 
 
-def _longer(loop: Loop, found: RepeatCounts, happened: Happened, device: DeviceTimeline) -> Loop | None:
+def _longer(loop: Loop, found: RepeatCounts, happened: Happened) -> Loop | None:
     """The loop from behind one repeat with more work to the next such, where the trace does not show that these repeats
     are the steps."""
-    rarer = (special for special in _rarer(loop, happened, device) if not _is_step(special, found, happened))
+    rarer = (special for special in _rarer(loop, happened) if judged(special, found, happened) != (False, True))
     special = min(rarer, key=lambda each: (not each.exact, len(each.at)), default=None)
     if special is None:
         return None
@@ -140,14 +136,10 @@ def _longer(loop: Loop, found: RepeatCounts, happened: Happened, device: DeviceT
     return loop_of(loop.called, starts, np.zeros(len(starts) - 1, np.bool_), None, int(loop.ends[-1]))
 
 
-def _is_step(special: Special, found: RepeatCounts, happened: Happened) -> bool:
-    return judged(special, found, happened) == (False, True)
-
-
-def _rarer(loop: Loop, happened: Happened, device: DeviceTimeline) -> list[Special]:
+def _rarer(loop: Loop, happened: Happened) -> list[Special]:
     """What comes more often than usual in some repeats, all over the time of the loop: operations of one name and one
     size of the launch; and -1 where there are fewer operations."""
-    count = len(happened.end)
+    count, device = len(happened.end), happened.device
     place = np.searchsorted(loop.starts, happened.time[:count], side="right") - 1
     rows = np.flatnonzero((place >= 0) & (place < len(loop) - 1) & ~loop.open[place])
     code, shape = happened.code[rows], device.operations.shape[happened.operations[rows]]
@@ -222,46 +214,40 @@ _PRODUCT = re.compile(r"gemm|gemv|nvjet|matmul|cutlass|triton_(tem|mm)", re.IGNO
 _NORM = re.compile(r"(layer|group|rms)_?norm|RowwiseMoments|^ln_", re.IGNORECASE)
 
 
-def parts_of_one_pass(loop: Loop, device: DeviceTimeline, happened: Happened, end: int) -> bool:
+def parts_of_one_pass(loop: Loop, happened: Happened) -> bool:
     """Whether a few repeats begin with launches of several sizes, each size in a row, and have no copies from and to
     the host: the stages of a network, not its passes."""
     if loop.called.range or len(loop) >= FEW:
         return False
-    shape = device.operations.shape[np.searchsorted(device.operations.start, loop.starts)]
+    operations = happened.device.operations
+    shape = operations.shape[np.searchsorted(operations.start, loop.starts)]
     sizes = len(np.unique(shape))
     if sizes < FEWEST_SIZES or np.count_nonzero(np.diff(shape)) >= sizes:
         return False
-    usual = RepeatCounts.of(happened, loop.starts, None, end).usual
+    usual = RepeatCounts.of(happened, loop.starts).usual
     return not any(usual.get(code) for code in happened.uploads | happened.downloads)
 
 
-def by_chance(loop: Loop, happened: Happened, end: int) -> bool:
+def by_chance(loop: Loop, happened: Happened) -> bool:
     """Whether repeats have nothing in common but the kernel that they begin with, though each has many others: one of
     many names may well come at about the same distance."""
     if loop.called.range:
         return False
-    found = RepeatCounts.of(happened, loop.starts, None, end)
+    found = RepeatCounts.of(happened, loop.starts)
     kernels = [count[:-1] for code, count in found.count.items() if code in happened.kernels]
     common = [float((count == max(int(np.median(count)), 1)).mean()) >= OFTEN for count in kernels]
     others = [count for count, same in zip(kernels, common, strict=True) if not same]
     return sum(common) < FEWEST_KERNELS and float(np.median(np.sum(others, axis=0))) >= FEWEST_OTHERS
 
 
-def perhaps_layers(
-    loop: Loop,
-    device: DeviceTimeline,
-    happened: Happened,
-    calls: CallRows,
-    names: Sequence[str],
-    strings: Strings,
-) -> Loop:
-    """The loop as repeats that may be layers of one pass, where they touch nothing of the host and update nothing;
-    `names` are those of the calls."""
+def perhaps_layers(loop: Loop, happened: Happened) -> Loop:
+    """The loop as repeats that may be layers of one pass, if they touch nothing of the host and update nothing."""
     if loop.called.range or loop.kind != STEP or not loop.certain or len(loop) >= MOST_LAYERS:
         return loop
-    if _exchanges(loop, device) > MOST_EXCHANGES:
+    device = happened.device
+    if np.count_nonzero(_with_host(device) & (_place(loop, device.operations.start) >= 0)) > MOST_EXCHANGES:
         return loop
-    usual = RepeatCounts.of(happened, loop.starts, None, int(loop.ends[-1])).usual
+    usual = RepeatCounts.of(happened, loop.starts, int(loop.ends[-1])).usual
     inside = {code: count for code, count in usual.items() if count}
     kernels = {code: count for code, count in inside.items() if code in happened.kernels}
     count = sum(kernels.values())
@@ -270,9 +256,9 @@ def perhaps_layers(
         return loop
     if len(kernels) < FEWEST_KERNELS or inside.keys() & (happened.uploads | happened.downloads | happened.updates):
         return loop
-    if _clears(loop, device) or _replays(loop, device) or _calls(loop, device, calls, names) or _pauses(loop, happened):
+    if _clears(loop, device) or _replays(loop, device) or _calls(loop, happened) or _pauses(loop, happened):
         return loop
-    model = _of_a_model([strings.text(anchor_of(code)) for code in kernels])
+    model = _of_a_model([happened.strings.text(anchor_of(code)) for code in kernels])
     made = replace(with_the_first(loop, happened), kind=REPEAT, certain=False, kernels=count, model=model)
     return replace(made, layers=(1,) * layers) if (layers := _layers_in(loop, happened)) > 1 else made
 
@@ -292,11 +278,6 @@ def _of_a_model(kernels: list[str]) -> bool:
     """Whether these are the kernels of a transformer's layer."""
     attention, product, norm = (any(map(each.search, kernels)) for each in (_ATTENTION, _PRODUCT, _NORM))
     return attention or (product and norm)
-
-
-def _exchanges(loop: Loop, device: DeviceTimeline) -> int:
-    """How many copies from or to the host begin while the loop runs."""
-    return int(np.count_nonzero(_with_host(device) & (_place(loop, device.operations.start) >= 0)))
 
 
 def _with_host(device: DeviceTimeline) -> BoolArray:
@@ -336,10 +317,11 @@ def _replays(loop: Loop, device: DeviceTimeline) -> bool:
     return _in_most(loop, place[in_graph][first])
 
 
-def _calls(loop: Loop, device: DeviceTimeline, calls: CallRows, names: Sequence[str]) -> bool:
+def _calls(loop: Loop, happened: Happened) -> bool:
     """Whether the launching threads copy from or to the host in most repeats, for this device or another, or wait. Or
     they record an event that no stream waits for, as a timer does. Copies may run long before the repeat that needs
     them."""
+    device, calls, names = happened.device, happened.api.rows, happened.api.names
     issued = device.launch[np.searchsorted(device.operations.start, loop.starts)]
     if not len(calls) or (issued < 0).any():
         return False

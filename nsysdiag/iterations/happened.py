@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray
-from nsysdiag.events.calls import CallRows
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
+from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.nvtx import NvtxRanges
@@ -47,7 +46,8 @@ HOST = 1 << 40
 class Happened(Struct, frozen=True):
     """What shows levels of a device, in order of time: its operations, and the calls and ranges of the threads that
     launch them. `code` is that of the name. Operations have their time on the device, the others on the host. Nodes of
-    graphs that the trace lost are there, and take no time."""
+    graphs that the trace lost are there, and take no time. Behind these columns is what they are made of: the span
+    `whole` of a device, its calls and ranges."""
 
     time: IntArray
     end: IntArray
@@ -62,6 +62,18 @@ class Happened(Struct, frozen=True):
     kernels: frozenset[int]
     issued_at: IntArray
     operations: IntArray
+    device: DeviceTimeline
+    api: ApiCalls
+    ranges: NvtxRanges
+    kinds: Kinds
+    strings: Strings
+    replays: Replays
+    whole: Intervals
+
+    @property
+    def last(self) -> int:
+        """Where the time ends in which loops are looked for, in ns."""
+        return int(self.whole.end[-1])
 
     @property
     def issued_early(self) -> IntArray:
@@ -70,27 +82,20 @@ class Happened(Struct, frozen=True):
         of_host = np.isin(self.code[: len(self.end)], list(self.uploads))
         return np.flatnonzero(of_host & (self.issued_at[self.operations] >= 0))
 
-    def loop_from(self, called: Called, starts: IntArray, end: int) -> Loop:
-        """The loop of repeats that take any time, from the first of `starts` to the `end`: it is left where the device
-        is idle for far longer than a repeat takes."""
+    def loop_from(self, called: Called, starts: IntArray) -> Loop:
+        """The loop of repeats that take any time, from the first of `starts` to the end: it is left if the device is
+        idle for far longer than a repeat takes."""
         until, length = np.maximum.accumulate(self.end), np.diff(starts)
-        own_end = until[np.searchsorted(self.time[: len(until)], np.append(starts[1:], end)) - 1]
+        own_end = until[np.searchsorted(self.time[: len(until)], np.append(starts[1:], self.last)) - 1]
         away = pauses(starts[1:] - own_end[:-1], float(np.median(length)), int(length.sum())) if len(length) else length
-        return loop_of(called, starts, away > 0, own_end, end)
+        return loop_of(called, starts, away > 0, own_end, self.last)
 
     @classmethod
     def of(
-        cls,
-        device: DeviceTimeline,
-        calls: CallRows,
-        ranges: NvtxRanges,
-        kinds: Kinds,
-        strings: Strings,
-        replays: Replays,
-        called: Sequence[str] = (),
+        cls, device: DeviceTimeline, api: ApiCalls, ranges: NvtxRanges, strings: Strings, whole: Intervals
     ) -> Happened:
-        """`called` are the names of the calls; without them no wait is known."""
-        operations = device.operations
+        """What happened on a device and on its threads."""
+        operations, calls, kinds, replays = device.operations, api.rows, Kinds.of(ranges), Replays.of(device)
         rows, alike = with_lost(np.flatnonzero(device.running & ~operations.migration), replays)
         codes = _codes(device)
         names, code = distinct(codes[alike])
@@ -114,10 +119,17 @@ class Happened(Struct, frozen=True):
             updates=matched[UPDATES],
             networks=matched[NETWORKS],
             attention=matched[ATTENTION],
-            waits=frozenset(HOST + at for at, name in enumerate(called) if WAITS.search(name)),
+            waits=frozenset(HOST + at for at, name in enumerate(api.names) if WAITS.search(name)),
             kernels=frozenset(names[kernel].tolist()),
             issued_at=np.where(device.launch >= 0, calls.start[device.launch], -1) if len(calls) else device.launch,
             operations=rows,
+            device=device,
+            api=api,
+            ranges=ranges,
+            kinds=kinds,
+            strings=strings,
+            replays=replays,
+            whole=whole,
         )
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
-from nsysdiag.events.calls import ApiCalls, CallRows
+from nsysdiag.events.calls import ApiCalls
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import RowsOf, distinct_values
@@ -19,9 +19,8 @@ from nsysdiag.iterations.by_anchor import anchored_loops
 from nsysdiag.iterations.by_host import by_exchange, by_wait
 from nsysdiag.iterations.by_range import apart, named_loops
 from nsysdiag.iterations.doubts import FEW, as_shown, by_chance, parts_of_one_pass, perhaps_layers, perhaps_several
-from nsysdiag.iterations.happened import Happened, Replays
+from nsysdiag.iterations.happened import Happened
 from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, Loop, median_of, spread_of, through
-from nsysdiag.iterations.named import Kinds
 from nsysdiag.iterations.outer import LIGHT_KERNELS, REGULAR, RepeatCounts, by_sequence, outermost
 from nsysdiag.trace.columns import Strings
 
@@ -104,17 +103,16 @@ class _KernelSets(Struct, frozen=True):
         return bool((updated == whole)[:-1].all())
 
 
-def without_other_work(loop: Loop, happened: Happened, end: int) -> Loop:
+def without_other_work(loop: Loop, happened: Happened) -> Loop:
     """The loop without repeats that are an evaluation between its steps: the step before them lasts until the next."""
     if len(loop) < FEWEST:
         return loop
-    names = _KernelSets.of(RepeatCounts.of(happened, loop.starts, None, end), happened)
+    names = _KernelSets.of(RepeatCounts.of(happened, loop.starts), happened)
     part = names.parts()
     if not part.any() or not (names.update_only(~part) or _in_regular_runs(part)):
         return loop
     starts = loop.starts[~part]
-    made = through(loop.called, starts, end)
-    return replace(made, inner=loop.inner, certain=loop.certain, kind=loop.kind)
+    return replace(through(loop.called, starts, happened.last), inner=loop.inner, certain=loop.certain, kind=loop.kind)
 
 
 def _in_regular_runs(part: BoolArray) -> bool:
@@ -165,52 +163,46 @@ def find_loops(
     Most time first, and no two over the same time."""
     if len(whole) == 0:
         return []
-    kinds, calls, names = Kinds.of(ranges), api_calls.rows, api_calls.names
-    end, replays = int(whole.end[-1]), Replays.of(device)
-    happened = Happened.of(device, calls, ranges, kinds, strings, replays, names)
-
-    loops = named_loops(device, calls, ranges, kinds, whole)
+    happened = Happened.of(device, api_calls, ranges, strings, whole)
+    loops = named_loops(happened)
     if sum(loop.total_ns for loop in loops) < ENOUGH_NAMED * whole.total():
-        found = anchored_loops(device, replays, whole, loops, happened)
-        loops += [loop for loop in found if not parts_of_one_pass(loop, device, happened, end)]
-    outers = [(loop, outermost(loop, happened, end)) for loop in loops]
-    every = [(outer, len(outer) == len(loop) and by_chance(loop, happened, end)) for loop, outer in outers]
+        loops += [loop for loop in anchored_loops(happened, loops) if not parts_of_one_pass(loop, happened)]
+    outers = [(loop, outermost(loop, happened)) for loop in loops]
+    every = [(outer, len(outer) == len(loop) and by_chance(loop, happened)) for loop, outer in outers]
     chance, loops = ([loop for loop, doubted in every if doubted is each] for each in (True, False))
-    if not any(loop.source == NVTX for loop in loops) and (server := by_exchange(happened, whole)) is not None:
+    if not any(loop.source == NVTX for loop in loops) and (server := by_exchange(happened)) is not None:
         loops = [server, *(loop for loop in loops if loop.starts[-1] <= server.starts[0])]
     if max((loop.total_ns for loop in loops), default=0) < ENOUGH_REGULAR * whole.total():
-        irregular = _irregular(by_sequence(happened, whole, loops), loops, chance, device, happened, whole)
-        if irregular is not None and not parts_of_one_pass(irregular, device, happened, end):
+        irregular = _irregular(loops, chance, happened)
+        if irregular is not None and not parts_of_one_pass(irregular, happened):
             loops = apart([*loops, irregular])
-    found, loops = loops, [without_other_work(loop, happened, end) for loop in loops]
-    evaluates = [loop is not with_it for loop, with_it in zip(loops, found, strict=True)]
-    loops = [before_other_work(from_the_first(loop, happened), happened) for loop in loops]
-    loops = [with_layers(perhaps_several(loop, replays, happened), happened) for loop in loops]
-    loops = [perhaps_layers(loop, device, happened, calls, names, strings) for loop in loops]
-    loops = [as_shown(loop, happened, device, evaluates=one) for loop, one in zip(loops, evaluates, strict=True)]
-    judged = [loop.of_kind(LAYER) if _are_layers(loop, device, calls, ranges, kinds) else loop for loop in loops]
+    judged = [_judged(loop, happened) for loop in loops]
     return sorted(judged, key=lambda loop: (-loop.total_ns, int(loop.starts[0])))
 
 
-def _irregular(
-    found: Loop | None,
-    loops: list[Loop],
-    chance: list[Loop],
-    device: DeviceTimeline,
-    happened: Happened,
-    whole: Intervals,
-) -> Loop | None:
-    """The loop whose repeats take any time. What may be one by chance is used where no wait of the host shows more, and
-    where its repeats are many. Waits are not asked where regular `loops` after each other take most of the time."""
-    if found is not None and (found.inner is not None or not by_chance(found, happened, int(whole.end[-1]))):
+def _judged(found: Loop, happened: Happened) -> Loop:
+    """The loop from the first operation of a step on, with what the trace shows of its repeats."""
+    loop = without_other_work(found, happened)
+    evaluates = loop is not found
+    loop = before_other_work(from_the_first(loop, happened), happened)
+    loop = with_layers(perhaps_several(loop, happened), happened)
+    loop = as_shown(perhaps_layers(loop, happened), happened, evaluates=evaluates)
+    return loop.of_kind(LAYER) if _are_layers(loop, happened) else loop
+
+
+def _irregular(loops: list[Loop], chance: list[Loop], happened: Happened) -> Loop | None:
+    """The loop whose repeats take any time. What may be one by chance is used if no wait of the host shows more, and if
+    its repeats are many. Waits are not asked if regular `loops` after each other take most of the time."""
+    found = by_sequence(happened, loops)
+    if found is not None and (found.inner is not None or not by_chance(found, happened)):
         return found
     many = [loop for loop in chance if len(loop) >= FEW]
-    regular = sum(loop.total_ns for loop in loops) >= ENOUGH_REGULAR * whole.total()
-    waits = None if regular else by_wait(happened, device, whole)
+    regular = sum(loop.total_ns for loop in loops) >= ENOUGH_REGULAR * happened.whole.total()
+    waits = None if regular else by_wait(happened)
     return waits or found or max(many, key=lambda loop: loop.total_ns, default=None)
 
 
-def _are_layers(loop: Loop, device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, kinds: Kinds) -> bool:
+def _are_layers(loop: Loop, happened: Happened) -> bool:
     """Whether each layer of a model repeats less often than `loop` does: its repeats are then layers, not steps.
 
     ```
@@ -221,6 +213,7 @@ def _are_layers(loop: Loop, device: DeviceTimeline, calls: CallRows, ranges: Nvt
     device      [repeat             )[repeat            )
     ```
     """
+    device, calls, kinds, rows = happened.device, happened.api.rows, happened.kinds, happened.ranges.rows
     if not (kinds.part >= 0).any():
         return False
     launch = device.launch[np.searchsorted(device.operations.start, loop.starts)]
@@ -228,7 +221,6 @@ def _are_layers(loop: Loop, device: DeviceTimeline, calls: CallRows, ranges: Nvt
     if len(launch) == 0:
         return False
     begin, end = int(calls.start[launch].min()), int(calls.start[launch].max())
-    rows = ranges.rows
     numbered = np.flatnonzero((kinds.part[rows.name] >= 0) & (rows.start >= begin) & (rows.start <= end))
     numbered = numbered[np.isin(rows.thread[numbered], distinct_values(calls.thread[launch]))]
     word, part, start = kinds.code[rows.name[numbered]], kinds.part[rows.name[numbered]], rows.start[numbered]

@@ -138,9 +138,11 @@ class Loop(Struct, frozen=True):
         """The same repeats, judged again; layers have no shorter period."""
         return replace(self, kind=kind, inner=self.inner if kind == STEP else None)
 
-    def in_doubt(self, each: int, outer: Loop) -> Self:
-        """The same repeats, of which `each` make one of a longer period that may be the step."""
-        longer = Inner(outer.called, each, int(np.median(np.diff(outer.starts))))
+    def in_doubt(self, outer: Loop, each: int | None = None) -> Self:
+        """The same repeats, of which `each` make one of a longer period that may be the step: two at least, in the mean
+        if their number varies (None)."""
+        mean = max(round(len(self) / len(outer)), 2)
+        longer = Inner(outer.called, each or mean, int(np.median(np.diff(outer.starts))))
         return replace(self, outer=longer, certain=False)
 
 

@@ -92,13 +92,9 @@ class Kinds(Struct, frozen=True):
             for at, name in zip(code, ranges.names, strict=True)
         ]
         numbered = np.array(part, dtype=np.int64)
-        number = np.array([_number(name) for name in ranges.names], dtype=np.int64)
+        found = (_NUMBER.search(name) for name in ranges.names)
+        number = np.array([int(each[0]) if each else -1 for each in found], dtype=np.int64)
         return cls(codes, operator[codes] & (numbered < 0), numbered, number, list(words), list(parts))
-
-
-def _number(name: str) -> int:
-    found = _NUMBER.search(name)
-    return int(found[0]) if found is not None else -1
 
 
 def _numbers(word: str) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
+from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.iterations.happened import HOST, Happened, anchor_of
 from nsysdiag.iterations.loop import FEWEST, Called, Inner, Loop, loop_of, through
@@ -41,7 +41,11 @@ class RepeatCounts(Struct, frozen=True):
     size: int
 
     @classmethod
-    def of(cls, happened: Happened, starts: IntArray, issued: IntArray | None, end: int) -> RepeatCounts:
+    def of(
+        cls, happened: Happened, starts: IntArray, end: int | None = None, issued: IntArray | None = None
+    ) -> RepeatCounts:
+        """Up to `end`, in ns, or all. With the calls of the host if `issued` says when those that launch each repeat
+        began."""
         on_host = happened.on_host
         place = np.full(len(happened.time), -1)
         place[~on_host] = np.searchsorted(starts, happened.time[~on_host], side="right") - 1
@@ -49,7 +53,7 @@ class RepeatCounts(Struct, frozen=True):
             place[on_host] = np.searchsorted(issued, happened.time[on_host], side="right") - 1
             early = happened.issued_early
             place[early] = np.searchsorted(issued, happened.issued_at[happened.operations[early]], side="right") - 1
-        inside = np.flatnonzero((place >= 0) & (happened.time < end))
+        inside = np.flatnonzero((place >= 0) & (happened.time < (happened.last if end is None else end)))
         place, code = place[inside], happened.code[inside]
         of_code = RowsOf(code)
         codes = sorted(of_code.values(), key=lambda each: -len(of_code[each]))[:MOST_TOKENS]
@@ -57,11 +61,11 @@ class RepeatCounts(Struct, frozen=True):
         return cls(count, {each: _usual(counted[:-1]) for each, counted in count.items()}, len(starts))
 
     @classmethod
-    def in_loop(cls, loop: Loop, happened: Happened, end: int) -> RepeatCounts:
+    def in_loop(cls, loop: Loop, happened: Happened, end: int | None = None) -> RepeatCounts:
         """With the calls of the host where those that launch the repeats are known."""
         first = np.searchsorted(happened.time[: len(happened.end)], loop.starts)
         issued = happened.issued_at[happened.operations[np.minimum(first, len(happened.operations) - 1)]]
-        return cls.of(happened, loop.starts, None if (issued < 0).any() else np.maximum.accumulate(issued), end)
+        return cls.of(happened, loop.starts, end, None if (issued < 0).any() else np.maximum.accumulate(issued))
 
     def lacks(self) -> BoolArray:
         """Which repeats lack a good part of the usual operations: there the first one of a repeat comes in what is
@@ -223,14 +227,9 @@ def judged(special: Special, found: RepeatCounts, happened: Happened) -> tuple[b
         logs = all(code >= HOST or code in happened.downloads for code in extra)
         return bool(added) and special.each < MANY_INNER, not added and (feeds or (reads and logs))
     if extra & happened.kernels and not _light(special, found, happened):
-        return _judged_by_kernels(special, network=bool(inner & happened.networks))
+        parts = bool(inner & happened.networks) or special.each <= FEW_PARTS
+        return parts or special.each % ROUND > 0, parts
     return not _shifted(special, found) and special.each % ROUND > 0, False
-
-
-def _judged_by_kernels(special: Special, *, network: bool) -> tuple[bool, bool]:
-    """Where neither level touches the host, and the outer one has kernels of its own."""
-    parts = network or special.each <= FEW_PARTS
-    return parts or special.each % ROUND > 0, parts
 
 
 def _shifted(special: Special, found: RepeatCounts) -> bool:
@@ -297,59 +296,53 @@ class OuterLoop(Struct, frozen=True):
     more: bool = True
 
 
-def around(loop: Loop, happened: Happened, whole_end: int) -> Iterator[OuterLoop]:
+def around(loop: Loop, happened: Happened) -> Iterator[OuterLoop]:
     """The loops around a loop, those with the fewest repeats of it first."""
     if len(loop) < 4:
         return
-    found = RepeatCounts.in_loop(loop, happened, whole_end)
+    found = RepeatCounts.in_loop(loop, happened)
     for special in specials(found, happened.updates):
-        outer = _outer(loop, special, found, happened, whole_end)
+        outer = _outer(loop, special, found, happened)
         if outer is not None:
             steps, certain = judged(special, found, happened)
             yield OuterLoop(outer, special.each, steps, certain)
-        elif (cycle := _cycle(loop, special, whole_end)) is not None:
+        elif (cycle := _cycle(loop, special, happened.last)) is not None:
             steps = goes_on(special, found, happened)
             if steps or takes_turns(special, found, happened):
                 yield OuterLoop(cycle, special.each, steps=steps, certain=False, more=False)
 
 
-def outermost(loop: Loop, happened: Happened, end: int) -> Loop:
+def outermost(loop: Loop, happened: Happened) -> Loop:
     """The loop whose repeats are steps: `loop`, or one around it. What the program calls steps are steps."""
     if is_step(loop.name):
         return loop
     for _ in range(MOST_LEVELS):
-        every = list(around(loop, happened, end))
+        every = list(around(loop, happened))
         steps = next((each for each in every if each.steps), None)
         if steps is None:
             doubted = next((each for each in every if not each.certain), None)
-            return loop if doubted is None else loop.in_doubt(_in_each(loop, doubted), doubted.loop)
+            return loop if doubted is None else loop.in_doubt(doubted.loop)
         loop = replace(steps.loop, certain=steps.certain)
     return loop
 
 
-def _in_each(loop: Loop, outer: OuterLoop) -> int:
-    """How many repeats are in each of a longer loop, two at least: the mean, as their number may vary."""
-    return max(round(len(loop) / len(outer.loop)), 2)
-
-
-def by_sequence(happened: Happened, whole: Intervals, known: list[Loop]) -> Loop | None:
+def by_sequence(happened: Happened, known: list[Loop]) -> Loop | None:
     """A loop by the order of the operations alone, for repeats that take any time: from one of a kernel to the next, or
     what is around such. None where what is between them differs, or is nothing, and where a `known` loop repeats in
     most of them."""
-    end, count = int(whole.end[-1]), len(happened.end)
-    of_code = RowsOf(happened.code[:count])
+    whole, of_code = happened.whole, RowsOf(happened.code[: len(happened.end)])
     often = [code for code in sorted(happened.kernels) if len(of_code[code]) >= FEWEST]
     reach = {code: int(np.ptp(happened.time[of_code[code]])) for code in often if len(of_code[code])}
     often = [code for code in often if 2 * reach[code] >= whole.total()]
     often.sort(key=lambda code: (-reach[code] // (whole.total() // 10), -len(of_code[code])))
     for code in often[:MOST_TRIED]:
-        base = _between(code, happened.time[of_code[code]], happened, end)
-        loop = outermost(base, happened, end)
+        base = happened.loop_from(Called(anchor=anchor_of(code)), happened.time[of_code[code]])
+        loop = outermost(base, happened)
         if loop is base:
-            starts = _with_same_operations(base, happened, end)
+            starts = _with_same_operations(base, happened)
             if len(starts) < FEWEST:
                 continue
-            loop = _between(code, starts, happened, end)
+            loop = happened.loop_from(base.called, starts)
         if len(loop) >= FEWEST and 2 * loop.total_ns >= whole.total():
             starts = np.concatenate([np.empty(0, np.int64), *(each.starts for each in known)])
             held = np.unique(np.searchsorted(loop.starts, starts, side="right"))
@@ -357,14 +350,10 @@ def by_sequence(happened: Happened, whole: Intervals, known: list[Loop]) -> Loop
     return None
 
 
-def _between(code: int, starts: IntArray, happened: Happened, end: int) -> Loop:
-    return happened.loop_from(Called(anchor=anchor_of(code)), starts, end)
-
-
-def _with_same_operations(loop: Loop, happened: Happened, end: int) -> IntArray:
+def _with_same_operations(loop: Loop, happened: Happened) -> IntArray:
     """The starts from the first to the last repeat that does what is usual, several operations; none where many in
     between do not."""
-    found = RepeatCounts.of(happened, loop.starts, None, end)
+    found = RepeatCounts.of(happened, loop.starts)
     several = sum(usual for code, usual in found.usual.items() if code < HOST) >= LEAST_TOGETHER
     same = np.flatnonzero(found.alike())
     if not several or not len(same) or len(same) < ALIKE * (same[-1] + 1 - same[0]):
@@ -372,11 +361,11 @@ def _with_same_operations(loop: Loop, happened: Happened, end: int) -> IntArray:
     return loop.starts[same[0] : same[-1] + 2]
 
 
-def _outer(loop: Loop, special: Special, found: RepeatCounts, happened: Happened, end: int) -> Loop | None:
+def _outer(loop: Loop, special: Special, found: RepeatCounts, happened: Happened) -> Loop | None:
     """The repeats around a loop, each from the longest idle time in a special repeat on; None where these only do other
     work than the rest."""
     operations = happened.time[: len(happened.end)]
-    borders = np.append(np.searchsorted(operations, loop.starts), np.searchsorted(operations, end))
+    borders = np.append(np.searchsorted(operations, loop.starts), np.searchsorted(operations, happened.last))
     size = found.operations()
     usual = float(np.median(np.delete(size, special.at)))
     lacks = bool(found.lacks()[special.at].all())
@@ -395,7 +384,7 @@ def _outer(loop: Loop, special: Special, found: RepeatCounts, happened: Happened
     if len(starts) < 2:
         return None
     inner = Inner(loop.called, special.each - lacks, int(np.median(np.diff(loop.starts))), loop.inner)
-    return replace(through(_called(loop, special, happened), starts, end), inner=inner)
+    return replace(through(_called(loop, special, happened), starts, happened.last), inner=inner)
 
 
 def _cycle(loop: Loop, special: Special, end: int) -> Loop | None:

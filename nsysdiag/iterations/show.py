@@ -26,7 +26,7 @@ from nsysdiag.units import format_count, format_ns
 
 if TYPE_CHECKING:
     from nsysdiag.document.view import Context
-    from nsysdiag.iterations.facts import Iteration, IterationReport, ServingPhase, SlowIteration
+    from nsysdiag.iterations.facts import Iteration, IterationReport, ServingPhase
     from nsysdiag.report import DeviceReport
 
 MAX_BARS, TOP_SLOW = 200, 10
@@ -111,15 +111,15 @@ def _slow(found: IterationReport, causes: Causes) -> Table:
         Column("Start", MOMENT, lambda slow: starts.get(slow.index), limit=PAGE),
         Column("Length", TIME, lambda slow: found.p50_ns + slow.extra_ns, strong=True),
         Column("More", TIME, "extra_ns", strong=True),
-        Column("What takes longer", PARTS, lambda slow: _more(slow, causes)),
+        Column(
+            "What takes longer",
+            PARTS,
+            lambda slow: [(legend_entry(each), each.ns) for each in more_shares(slow, causes)] or None,
+        ),
     )
     note = f"What takes longer than in the median iteration, #{found.median_index}."
     limit = Limit(ticket=TOP_SLOW, summary=0, brief=0)
     return Table.of("Slow iterations", columns, found.slow, note=note, noun="slow iterations", limit=limit)
-
-
-def _more(slow: SlowIteration, causes: Causes) -> list[tuple[LegendEntry, int]] | None:
-    return [(legend_entry(share), share.ns) for share in more_shares(slow, causes)] or None
 
 
 def _lengths(found: IterationReport, context: Context) -> list[Block]:
@@ -162,10 +162,6 @@ def _bars(found: IterationReport, rows: list[Iteration], causes: Causes) -> BarC
 def _tooltip(row: Iteration, found: IterationReport, slow: set[int], causes: Causes) -> str:
     shares = sorted(iteration_shares(row, causes), key=lambda share: -share.ns)[:TOLD_PARTS]
     parts = ", ".join(f"{share.label} {format_ns(share.ns)}" for share in shares)
-    return f"#{row.index}: {format_ns(row.end_ns - row.start_ns)}{_flag(row, found, slow)}: {parts}"
-
-
-def _flag(row: Iteration, found: IterationReport, slow: set[int]) -> str:
-    if not row.steady:
-        return f", left out ({words.left_out_reason(found, row.index)})"
-    return ", slow" if row.index in slow else ""
+    left_out = "" if row.steady else f", left out ({words.left_out_reason(found, row.index)})"
+    flag = left_out or (", slow" if row.index in slow else "")
+    return f"#{row.index}: {format_ns(row.end_ns - row.start_ns)}{flag}: {parts}"

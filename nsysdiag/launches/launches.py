@@ -21,8 +21,7 @@ from nsysdiag.events.identity import joint, pid_of, process_of, tid_of
 from nsysdiag.events.operations import Category, Operations
 from nsysdiag.events.rows import ThreadAxis, combinations, distinct_values, picked
 from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.gaps.gaps import Gaps
-from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame, same_graph_launch
+from nsysdiag.gaps.gaps import Gaps, LaunchCase, LaunchFrame, same_graph_launch
 from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.kernels.names import operation_names
 from nsysdiag.launches.facts import (

@@ -25,8 +25,7 @@ from nsysdiag.events.rows import Rows, ThreadAxis
 from nsysdiag.fields import Sentence
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import normal_range
-from nsysdiag.gaps.gaps import Gaps
-from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame
+from nsysdiag.gaps.gaps import Gaps, LaunchCase, LaunchFrame
 from nsysdiag.launches.facts import LaunchBound, LaunchBoundPhase, QueueDepth, QueueDrains
 from nsysdiag.ledger.ledger import Ledger, Slices, packed
 

@@ -9,16 +9,14 @@ from nsysdiag import typed
 from nsysdiag.arrays.claim import Owned, claim, within
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, subtract, union
-from nsysdiag.causes import CAUSES, EVENT_WAIT, FALLBACK, IN_LAUNCH_CALL, LAUNCH_LATENCY, UNTRACED_GRAPH, unexplained
-from nsysdiag.causes.call_facts import FIRST_USE
+from nsysdiag.causes import CAUSES, EVENT_WAIT, FALLBACK, IN_LAUNCH_CALL, LAUNCH_LATENCY, UNTRACED_GRAPH, launching
 from nsysdiag.causes.cause import Cause, OwnCall
-from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence
+from nsysdiag.causes.evidence import FIRST_USE, CallFacts, EvidenceLayer, HostEvidence
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import ThreadAxis, distinct, taken
 from nsysdiag.fields import Sentence
-from nsysdiag.gaps.gaps import LABELS, OTHER_DEVICE
-from nsysdiag.gaps.launch_frame import DeviceSide, LaunchCase, LaunchFrame
+from nsysdiag.gaps.gaps import LABELS, OTHER_DEVICE, DeviceSide, LaunchCase, LaunchFrame
 from nsysdiag.ledger.ledger import SliceCollector, Slices
 from nsysdiag.typed import say
 
@@ -99,7 +97,7 @@ class _Splitter:
         gaps = self.frame.gaps
         spans, owner = self.frame.region(gaps.opened, gaps.closed, self.subject)
         dropped, left, _ = claim(Owned.of(spans, owner), self.partial)
-        label = self.collector.labels.code(unexplained.NODES_MISSING)
+        label = self.collector.labels.code(launching.NODES_MISSING)
         self._give(UNTRACED_GRAPH, dropped, label=label, text="graph launched, some of its nodes not recorded")
         claimed, _ = within(left, self.untraced)
         self._give(UNTRACED_GRAPH, claimed, text="graph launched, nothing recorded")

@@ -17,8 +17,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import Rows, ThreadAxis
 from nsysdiag.fields import Sentence
-from nsysdiag.gaps.gaps import Gaps
-from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame
+from nsysdiag.gaps.gaps import Gaps, LaunchCase, LaunchFrame
 from nsysdiag.report import GapsPacked
 from nsysdiag.time.facts import GapPlaces
 

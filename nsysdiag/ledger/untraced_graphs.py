@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, nearest_after, union
 from nsysdiag.arrays.nesting import outermost
@@ -95,7 +96,7 @@ def partial_replays(activity: DeviceActivity, facts: CallFacts) -> PartialReplay
     rows = np.flatnonzero((activity.operations.graph_node > 0) & (activity.launch >= 0))
     if len(rows) == 0:
         return PartialReplays.none()
-    found = _Replays.of(activity, rows)
+    found = _Replays.in_order(activity, rows)
     partial = np.flatnonzero(found.missing > 0)
     if len(partial) == 0:
         return PartialReplays.none()
@@ -146,26 +147,20 @@ class RecordedNodes(Struct, frozen=True):
         return cls(call, graph, recorded, missing, launch, node, of_node, pairs)
 
 
-class _Replays(Struct, frozen=True):
-    """Graph launches recorded node by node. By launch: `call` is its row, `graph` a number of its graph, `recorded` how
-    many different nodes it has. `missing` is how many it lacks, `last` the place of the last one. For each of the
-    operations `rows`: its `launch`, and its `place` in the order of a launch with all nodes, -1 if there is none."""
+class _Replays(RecordedNodes, frozen=True):
+    """Also for each of the operations: its row in `rows`, and its `place` in the order of a launch with all nodes, -1
+    if there is none; and by launch the place of its `last` node."""
 
-    call: IntArray
-    graph: IntArray
-    recorded: IntArray
-    missing: IntArray
-    last: IntArray
     rows: IntArray
-    launch: IntArray
     place: IntArray
+    last: IntArray
 
     @classmethod
-    def of(cls, activity: DeviceActivity, rows: IntArray) -> _Replays:
+    def in_order(cls, activity: DeviceActivity, rows: IntArray) -> _Replays:
         """Of these operations, which are nodes of graphs."""
         operations = activity.operations
         found = RecordedNodes.of(operations.process[rows], operations.graph_node[rows], activity.launch[rows])
-        call, graph, missing, launch, node = found.call, found.graph, found.missing, found.launch, found.node
+        graph, missing, launch, node = found.graph, found.missing, found.launch, found.node
         place = np.full(len(found.of_node), -1, dtype=np.int64)
         whole = np.unique(graph[missing == 0], return_index=True)[1]
         shown = np.isin(launch, np.flatnonzero(missing == 0)[whole])
@@ -173,9 +168,9 @@ class _Replays(Struct, frozen=True):
         first = np.flatnonzero(np.append(True, np.diff(launch[shown][order]) != 0)[: len(order)])
         length = np.diff(np.append(first, len(order)))
         place[node[shown][order]] = np.arange(len(order)) - np.repeat(first, length)
-        last = np.full(len(call), -1, dtype=np.int64)
+        last = np.full(len(found.call), -1, dtype=np.int64)
         last[graph[launch[shown][order][first]]] = length - 1
-        return cls(call, graph, found.recorded, missing, last[graph], rows, launch, place[node])
+        return cls(**asdict(found), rows=rows, place=place[node], last=last[graph])
 
     def unseen(self, activity: DeviceActivity, partial: IntArray, until: IntArray) -> tuple[Intervals, IntArray]:
         """Where nodes of the launches `partial` may have run, and of which of them; `until` is when they have to have

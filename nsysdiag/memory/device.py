@@ -284,6 +284,8 @@ def unified_memory(
         cpu_faults = int(np.count_nonzero(of_processes(cpu.process, ids) & _inside(window, cpu.time)))
     if not moved and not cpu_faults and not groups:
         return None
+    opened = Intervals.empty() if groups is None else union(Intervals(groups.start, groups.end))
+    opened = intersect(opened, window.parts) if window.narrowed else opened
     return UnifiedMemory(
         count=len(moved),
         bytes=int(moved.size.sum()),
@@ -293,7 +295,7 @@ def unified_memory(
         cpu_faults=cpu_faults,
         gpu_fault_groups=None if groups is None else len(groups),
         gpu_faults=None if groups is None else int(groups.faults.sum()),
-        gpu_fault_ns=None if groups is None else _open_ns(groups, window),
+        gpu_fault_ns=None if groups is None else opened.total(),
         gpu_fault_access={} if groups is None else _access(groups),
     )
 
@@ -371,11 +373,6 @@ def _thrashing(moved: Migrations, moves: int) -> Thrashing | None:
         migrations=int(count[often].sum()),
         bytes=int(np.add.reduceat(known.size, begin)[often].sum()),
     )
-
-
-def _open_ns(groups: GpuFaults, window: AnalysisWindow) -> int:
-    spans = union(Intervals(groups.start, groups.end))
-    return intersect(spans, window.parts).total() if window.narrowed else spans.total()
 
 
 def _access(groups: GpuFaults) -> dict[str, int]:

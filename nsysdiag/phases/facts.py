@@ -149,13 +149,8 @@ class PhaseSteps(Packed, frozen=True):
     def length(self) -> str:
         """`median 12.0 ms`; `mean 13.0 ms, median 12.0 ms` where that is another: then some steps take far longer than
         most, and savings are of the mean."""
-        median = f"median {format_ns(self.median_ns)}"
-        return f"mean {format_ns(self.mean_ns)}, {median}" if self.mean_ns and self._uneven else median
-
-    @property
-    def _uneven(self) -> bool:
-        mean = self.average_ns
-        return max(mean, self.median_ns) > UNEVEN * min(mean, self.median_ns)
+        median, ends = f"median {format_ns(self.median_ns)}", sorted((self.average_ns, self.median_ns))
+        return f"mean {format_ns(self.mean_ns)}, {median}" if self.mean_ns and ends[1] > UNEVEN * ends[0] else median
 
 
 def repeating(steps: PhaseSteps | None, basis: Basis | str) -> str:
@@ -313,13 +308,14 @@ class BehindWait(Struct, frozen=True):
 
 def added(parts: list[PhaseDevice]) -> PhaseDevice:
     """Several phases of one device as one."""
+    waited = summed({(each.device, each.bottleneck): each.ns} for part in parts for each in part.waited)
     return PhaseDevice(
         **{name: sum(getattr(part, name) for part in parts) for name in _SUMS},
         key=parts[0].key,
         ledger=summed(part.ledger for part in parts),
         account=summed(part.account for part in parts),
         account_base=parts[0].account_base,
-        waited=[Waited(*pair, ns) for pair, ns in _waited(parts).items()],
+        waited=[Waited(*pair, ns) for pair, ns in waited.items()],
     )
 
 
@@ -327,7 +323,3 @@ _SUMS = (
     *("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns", "outside_ns"),
     *("late_ns", "late_kept_ns", "returned_ns", "graphs_ns"),
 )
-
-
-def _waited(parts: list[PhaseDevice]) -> dict[tuple[str, str], int]:
-    return summed({(each.device, each.bottleneck): each.ns} for part in parts for each in part.waited)

@@ -299,15 +299,11 @@ def _run(found: JobParts, first: int, period: int) -> tuple[int, int] | None:
     The last part may be cut short."""
     behind = first + period
     while behind < len(found) and found.like_account(behind - period, behind):
-        if behind + 1 < len(found) and not _alike_long(found, behind - period, behind):
+        short, long = sorted((int(found.lengths[behind - period]), int(found.lengths[behind])))
+        if behind + 1 < len(found) and long > ALIKE_LENGTHS * short:
             break
         behind += 1
     return (first, behind) if behind >= first + 2 * period else None
-
-
-def _alike_long(found: JobParts, one: int, other: int) -> bool:
-    short, long = sorted((int(found.lengths[one]), int(found.lengths[other])))
-    return long <= ALIKE_LENGTHS * short
 
 
 def _with_last_steps(found: JobParts, loops: list[StepLoop]) -> IntArray:

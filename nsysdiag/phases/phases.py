@@ -242,7 +242,9 @@ def _judged(
     if open_loop:
         return _whole(lo, hi, loops, signals, INSIDE_STEP)
     once = _runs_once(found, phases, signals)
-    if once and _works(signals) >= BUSY_SINCE_START * (hi - first):
+    # A kernel that waits for pages of unified memory does no work meanwhile.
+    works = union(*(subtract(each.split.busy, each.memory) for each in signals))
+    if once and works.total() >= BUSY_SINCE_START * (hi - first):
         return _whole(lo, hi, loops, signals, once)
     cold = _cold(found, phases, signals, once, hi - first)
     if cold:
@@ -310,11 +312,6 @@ def _cold(found: JobParts, phases: list[FoundPhase], signals: list[DeviceSignal]
     starting = startup + memory + 1 - int(window[1] - window[0]) / since_start
     long_start = starting >= STARTING and starting + unknown >= STARTING_OR_UNKNOWN and not found.strong.any()
     return once or ("start-up takes most of the time" if long_start else "")
-
-
-def _works(signals: list[DeviceSignal]) -> int:
-    """How long any device works, in ns. A kernel that waits for pages of unified memory does no work meanwhile."""
-    return union(*(subtract(each.split.busy, each.memory) for each in signals)).total()
 
 
 def _length(phases: list[FoundPhase], name: PhaseName) -> int:
@@ -439,7 +436,8 @@ def _with_steps(phase: FoundPhase, loops: list[StepLoop], signals: list[DeviceSi
 def _with_few_repeats(phase: FoundPhase, since: int, signals: list[DeviceSignal]) -> FoundPhase:
     """The phase with the repeats of the same operations as steps, where it is about those. The first one may begin
     before it, but not before `since`; a phase begins behind a first one that is a warm-up."""
-    borders = same_sequences(_busiest(signals).device, since, phase.end)
+    busiest = max(signals, key=lambda signal: (signal.split.busy_ns, -signal.device.number))
+    borders = same_sequences(busiest.device, since, phase.end)
     if borders is None or 2 * (borders[-1] - max(borders[0], phase.start)) < phase.end - phase.start:
         return phase
     judged = without_warm_up(borders)
@@ -458,10 +456,6 @@ def _steps_of(length: IntArray, source: str, warm_up_ns: int | None = None) -> P
         return found
     together = length[: len(length) // found.each * found.each].reshape(-1, found.each).sum(axis=1)
     return replace(found, lengths=to_text(to_planes(together), _EFFORT))
-
-
-def _busiest(signals: list[DeviceSignal]) -> DeviceSignal:
-    return max(signals, key=lambda signal: (signal.split.busy_ns, -signal.device.number))
 
 
 def _without_cut_steps(phase: FoundPhase, cut: Cut) -> FoundPhase:

@@ -17,8 +17,8 @@ from nsysdiag.pipeline.reading import Progress
 from nsysdiag.pipeline.result import TraceResult
 from nsysdiag.report import Report
 from nsysdiag.shortage import Attempt
-from nsysdiag.time.charged import charged_as
 from nsysdiag.time.facts import TimeColumns
+from nsysdiag.time.table import charged_as
 from nsysdiag.trace.trace import Trace, open_trace
 from nsysdiag.utilization.utilization import check_periods, with_flops
 

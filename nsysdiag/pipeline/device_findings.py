@@ -38,7 +38,7 @@ from nsysdiag.findings.pointers import pointers_of
 from nsysdiag.findings.spot_facts import FindingContext
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapGroupKeys
-from nsysdiag.gaps.launch_frame import LaunchFrame
+from nsysdiag.gaps.gaps import LaunchFrame
 from nsysdiag.kernels.communication import launching_lanes, mpi_meetings, time_in_mpi
 from nsysdiag.ledger.ledger import CauseTotals, Drained, add_up, sync_drained
 from nsysdiag.memory.device import demand_migrations

@@ -13,11 +13,10 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains
 from nsysdiag.arrays.spill import laid, trim
 from nsysdiag.counters.counters import Measured
 from nsysdiag.diagnosis.missing import Missing, missing_of
+from nsysdiag.events.capture import launches_begin
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
-from nsysdiag.events.slices import launches_begin
 from nsysdiag.findings.pointers import EmptyIterations, empty_iterations
-from nsysdiag.gaps.gaps import Calibration, Gaps, calibrate, event_waits, find_gaps
-from nsysdiag.gaps.launch_frame import DeviceSide, LaunchFrame, frame_of
+from nsysdiag.gaps.gaps import Calibration, DeviceSide, Gaps, LaunchFrame, calibrate, event_waits, find_gaps, frame_of
 from nsysdiag.iterations.chosen import FEWEST_CHOSEN, AnalysisWindow
 from nsysdiag.iterations.iterations import main_loop
 from nsysdiag.iterations.loop import LAYER, Loop

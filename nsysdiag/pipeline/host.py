@@ -11,9 +11,9 @@ from msgspec import Struct
 from nsysdiag.arrays.groups import Groups
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.arrays.spill import laid, trim
-from nsysdiag.causes.call_facts import call_facts
-from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence
+from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence, call_facts
 from nsysdiag.events.callchains import CallChains
+from nsysdiag.events.capture import Sharing, sharing_of
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import (
     HostActivity,
@@ -29,7 +29,6 @@ from nsysdiag.events.memory import Memory, read_memory
 from nsysdiag.events.nvtx import PlacedRanges
 from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.events.samples import PythonStacks, chain_symbols, leaf_symbols
-from nsysdiag.events.sharing import Sharing, sharing_of
 from nsysdiag.findings.phase_work import RangeSets
 from nsysdiag.iterations.named import HostLoop, host_loop
 from nsysdiag.launches.launches import durations_of
@@ -43,7 +42,7 @@ from nsysdiag.stacks.samples import LeafSymbols
 from nsysdiag.trace.trace import Trace
 from nsysdiag.wakeups.loaders import HostTrace, ThreadNames, WaitingThreads
 from nsysdiag.wakeups.runs import Runs
-from nsysdiag.wakeups.waits import Files
+from nsysdiag.wakeups.wake_chain import Files
 from nsysdiag.wakeups.wakers import BEFORE_NS, WakeFinder
 
 MARGIN_NS = 1_000_000  # host rows just before the first operation still matter to the first gap

@@ -11,6 +11,7 @@ from nsysdiag.account.outside import Outside, evidence_of_start
 from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.arrays.spill import laid, trim
+from nsysdiag.diagnosis.behind import followed, lateness, with_late, with_shortage
 from nsysdiag.diagnosis.focus import Scope
 from nsysdiag.diagnosis.judge import (
     NO_FOCUS,
@@ -23,7 +24,6 @@ from nsysdiag.diagnosis.judge import (
     ranks_elsewhere,
     working_processes,
 )
-from nsysdiag.diagnosis.late import followed, lateness, with_late, with_shortage
 from nsysdiag.diagnosis.missing import MPI, left_out_gpus, malformed_warnings, unseen_everywhere
 from nsysdiag.diagnosis.savings import predict_of
 from nsysdiag.diagnosis.sentences import unrecorded

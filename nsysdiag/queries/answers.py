@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsysdiag.bottlenecks import BOTTLENECKS, UNKNOWN
 from nsysdiag.diagnosis.facts import REPLAY, Saves
+from nsysdiag.document.view import by_time
 from nsysdiag.formats.tables import BY_NAME
 from nsysdiag.messages import UsageError
 from nsysdiag.version import __version__
@@ -137,14 +138,13 @@ def _time(report: Report, limit: int) -> Data:
         judged = report.judged_of(device.key)
         if judged is not None:
             sums = {"bottlenecks": judged.account, "idle_causes": judged.ledger}
-            parted = {name: listed(_largest(found), limit) for name, found in sums.items()}
+            parted = {
+                name: listed(({"id": id, "ns": ns} for id, ns in by_time(found) if ns), limit)
+                for name, found in sums.items()
+            }
             ns = {"ns": sum(judged.account.values()), "idle_ns": judged.idle_ns}
             parts.append({"device": device.key, "scope": "judged", "status": MEASURED} | ns | parted)
     return listed(parts, max(limit, 1))
-
-
-def _largest(sums: dict[str, int]) -> list[Data]:
-    return [{"id": name, "ns": ns} for name, ns in sorted(sums.items(), key=lambda pair: (-pair[1], pair[0])) if ns]
 
 
 def _trace(report: Report, limit: int) -> Data:

@@ -73,17 +73,32 @@ def nodes_of(nesting: Nesting, name: IntArray, names: list[str], steps: str = ""
     """The tree of ranges on an axis of threads; `name` is an index into `names`. Ranges that are the `steps` are one
     node whatever their counters."""
     used, code = distinct(name)
-    exact = _numbered([without_ids(names[each]) for each in used.tolist()])
-    normal = _numbered([normal_range(names[each]) for each in used.tolist()])
-    always = np.array([each == steps for each in normal[1]], dtype=np.bool_)
-    naming = _Naming(exact[0][code], exact[1], normal[0][code], normal[1], always)
+    exact, exact_names = _numbered([without_ids(names[each]) for each in used.tolist()])
+    normal, normal_names = _numbered([normal_range(names[each]) for each in used.tolist()])
+    always = np.array([each == steps for each in normal_names], dtype=np.bool_)
+    exact, normal, width, exact_width = exact[code], normal[code], len(normal_names), len(exact_names) + 1
+
+    def children(rows: IntArray, above: IntArray) -> tuple[IntArray, list[str], IntArray]:
+        """New nodes for ranges in the nodes `above`: the parent and the name of each, and that of each row."""
+        kinds, kind = distinct(joint(above, normal[rows], width))
+        each = distinct(joint(kind, exact[rows], exact_width))[0] // exact_width
+        many = (np.bincount(each, minlength=len(kinds)) > ALIKE) | always[kinds % width]
+        label = np.where(many[kind], exact_width - 1, exact[rows])
+        keys, of_row = distinct(joint(kind, label, exact_width))
+        of_kind, shown = kinds[keys // exact_width], (keys % exact_width).tolist()
+        found = [
+            normal_names[other] if each == exact_width - 1 else exact_names[each]
+            for other, each in zip((of_kind % width).tolist(), shown, strict=True)
+        ]
+        return of_kind // width, found, of_row
+
     spans, outer = nesting.intervals, nesting.parents()
     node = np.full(len(name), -1, dtype=np.int64)
     parents, labels = [np.array([-1])], [""]
     levels = []
     for members in nesting.members:
         rows = members[spans.end[members] > spans.start[members]]
-        parent, found, of_row = naming.children(rows, np.append(node, 0)[outer[rows]])
+        parent, found, of_row = children(rows, np.append(node, 0)[outer[rows]])
         node[rows] = len(labels) + of_row
         parents.append(parent)
         levels.append(slice(len(labels), len(labels) + len(found)))
@@ -96,32 +111,6 @@ def _numbered(texts: list[str]) -> tuple[IntArray, list[str]]:
     known: dict[str, int] = {}
     code = [known.setdefault(text, len(known)) for text in texts]
     return np.array(code, dtype=np.int64), list(known)
-
-
-class _Naming(Struct, frozen=True):
-    """The names of ranges: `exact` and `normal`, without counters, are indices into lists of names. Those that are
-    `always` without counters have no others."""
-
-    exact: IntArray
-    exact_names: list[str]
-    normal: IntArray
-    normal_names: list[str]
-    always: BoolArray
-
-    def children(self, rows: IntArray, above: IntArray) -> tuple[IntArray, list[str], IntArray]:
-        """New nodes for ranges in the nodes `above`: the parent and the name of each, and that of each row."""
-        width, exact_width = len(self.normal_names), len(self.exact_names) + 1
-        kinds, kind = distinct(joint(above, self.normal[rows], width))
-        each = distinct(joint(kind, self.exact[rows], exact_width))[0] // exact_width
-        many = (np.bincount(each, minlength=len(kinds)) > ALIKE) | self.always[kinds % width]
-        label = np.where(many[kind], exact_width - 1, self.exact[rows])
-        keys, of_row = distinct(joint(kind, label, exact_width))
-        of_kind, label = kinds[keys // exact_width], keys % exact_width
-        names = [
-            self.normal_names[normal] if exact == exact_width - 1 else self.exact_names[exact]
-            for normal, exact in zip((of_kind % width).tolist(), label.tolist(), strict=True)
-        ]
-        return of_kind // width, names, of_row
 
 
 def own_spans(device: DeviceTimeline, split: WindowSplit) -> Iterator[tuple[IntArray, Intervals, Intervals]]:
@@ -144,7 +133,7 @@ def own_spans(device: DeviceTimeline, split: WindowSplit) -> Iterator[tuple[IntA
         yield rows, Intervals(np.maximum(operations.start[rows], reach), end), part
 
 
-def own_work(device: DeviceTimeline, split: WindowSplit) -> IntArray:
+def own_work_of(device: DeviceTimeline, split: WindowSplit) -> IntArray:
     """The busy time of each operation in the window; of several at once one counts."""
     ns = np.zeros(len(device.operations), dtype=np.int64)
     for rows, spans, part in own_spans(device, split):
@@ -172,25 +161,39 @@ def range_tree(
     node, length = nodes.of_range[instance], projected.end - projected.start
     node, length = node[node >= 0], length[node >= 0]
     launched = _launched_in(nodes, device, calls, gaps.axis)
-    own = _Own(
-        np.bincount(node, minlength=count),
-        sum_of_each(node, length, count),
-        np.bincount(launched[inside], minlength=count),
-        sum_of_each(launched, own_work(device, split), count),
-        *_idle(nodes, gaps, time),
-    )
-    return _tree(nodes, own)
+    operations = nodes.added_up(np.bincount(launched[inside], minlength=count))
+    own_work, (own_idle, causes) = sum_of_each(launched, own_work_of(device, split), count), _idle(nodes, gaps, time)
+    work, idle = nodes.added_up(own_work), nodes.added_up(own_idle)
+    whole = work + idle.sum(axis=1)
+    held = np.flatnonzero((whole > 0) | (operations > 0))
+    instances, projected_ns = np.bincount(node, minlength=count), sum_of_each(node, length, count)
+    rows = [
+        RangePath(
+            path=nodes.path(each),
+            instances=int(instances[each]),
+            projected_ns=int(projected_ns[each]),
+            operations=int(operations[each]),
+            work_ns=int(work[each]),
+            own_work_ns=int(own_work[each]),
+            own_idle_ns=int(own_idle[each].sum()),
+            idle={name: ns for name, ns in zip(causes, idle[each].tolist(), strict=True) if ns},
+        )
+        for each in _in_order(nodes, held[np.lexsort((held, -whole[held]))][:MOST_PATHS].tolist())
+    ]
+    return RangeTree(rows=rows, count=len(held))
 
 
-class _Own(Struct, frozen=True):
-    """The figures of each node alone; `idle` has a column for each of the `causes`."""
-
-    instances: IntArray
-    projected: IntArray
-    operations: IntArray
-    work: IntArray
-    idle: IntArray
-    causes: list[str]
+def _in_order(nodes: Nodes, chosen: list[int]) -> list[int]:
+    """The nodes with each before those inside it. In `chosen` none is before its parent: it has no more time, and a
+    higher number."""
+    inside: dict[int, list[int]] = {}
+    for node in chosen:
+        inside.setdefault(int(nodes.parent[node]), []).append(node)
+    ordered, left = [], inside.get(-1, [])[::-1]
+    while left:
+        ordered.append(left.pop())
+        left += inside.get(ordered[-1], [])[::-1]
+    return ordered
 
 
 def _idle(nodes: Nodes, gaps: GapContext, time: TimeTable) -> tuple[IntArray, list[str]]:
@@ -217,31 +220,3 @@ def _launched_in(nodes: Nodes, device: DeviceTimeline, calls: CallRows, axis: Th
 def _positions(axis: ThreadAxis, lane: IntArray, moment: IntArray) -> IntArray:
     """The places of moments on an axis, -1 for those of no lane, where no range is."""
     return np.where(lane >= 0, axis.position(np.maximum(lane, 0), moment), -1)
-
-
-def _tree(nodes: Nodes, own: _Own) -> RangeTree:
-    operations, work, idle = (nodes.added_up(each) for each in (own.operations, own.work, own.idle))
-    time = work + idle.sum(axis=1)
-    held = np.flatnonzero((time > 0) | (operations > 0))
-    # A node is never before its parent: it has no more time, and a higher number.
-    chosen = held[np.lexsort((held, -time[held]))][:MOST_PATHS].tolist()
-    inside: dict[int, list[int]] = {}
-    for node in chosen:
-        inside.setdefault(int(nodes.parent[node]), []).append(node)
-    rows, left = [], inside.get(-1, [])[::-1]
-    while left:
-        node = left.pop()
-        left += inside.get(node, [])[::-1]
-        rows.append(
-            RangePath(
-                path=nodes.path(node),
-                instances=int(own.instances[node]),
-                projected_ns=int(own.projected[node]),
-                operations=int(operations[node]),
-                work_ns=int(work[node]),
-                own_work_ns=int(own.work[node]),
-                own_idle_ns=int(own.idle[node].sum()),
-                idle={name: ns for name, ns in zip(own.causes, idle[node].tolist(), strict=True) if ns},
-            )
-        )
-    return RangeTree(rows=rows, count=len(held))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 class RankTimeline(Struct, frozen=True):
     """One rank: a device of a file. Ranks of one file have the same `clock`, a number; `epoch_ns` is the UTC of its
-    time 0, None where the file does not say. `parts` is the time in `window` by what the device did and, where it was
+    time 0, None if the file does not say. `parts` is the time in `window` by what the device did and, if it was
     idle, by cause: disjoint sets that cover it. Idle time in calls of MPI is exposed communication."""
 
     rank: str
@@ -82,13 +82,13 @@ def _with_mpi(parts: dict[str, Intervals], mpi: Intervals) -> dict[str, Interval
 
 
 def meet_by_mpi(results: list[DeviceResult]) -> bool:
-    """Whether the ranks meet in MPI calls only: where any runs communication kernels, these tell more."""
+    """Whether the ranks meet in MPI calls only: if any runs communication kernels, these tell more."""
     return not any(len(result.collectives) for result in results)
 
 
 class MatchedCollectives(Struct, frozen=True, eq=False):
     """Collectives of one kind that `members` (indices of ranks) ran together. `start` and `end` are tables of ns with a
-    row a member and a column a collective; `communicator` is 0 where the trace does not name it."""
+    row a member and a column a collective; `communicator` is 0 if the trace does not name it."""
 
     kind: int
     communicator: int
@@ -182,11 +182,11 @@ class RankClocks(Struct, frozen=True, eq=False):
 
     @property
     def largest_error(self) -> int | None:
-        """The largest error of all ranks, None where that of any is unknown."""
+        """The largest error of all ranks, None if that of any is unknown."""
         return None if None in self.error else max(error for error in self.error if error is not None)
 
     def error_between(self, members: list[int]) -> int | None:
-        """How far apart the clocks of these ranks may be, 0 where they have one; None where it is not known."""
+        """How far apart the clocks of these ranks may be, 0 if they have one; None if it is not known."""
         if len({self.clock[member] for member in members}) == 1:
             return 0
         errors = [self.error[member] for member in members]
@@ -210,7 +210,7 @@ def bring_together(ranks: list[RankTimeline], groups: list[MatchedCollectives]) 
     clock = [rank.clock for rank in ranks]
     if len(set(clock)) == 1:
         return RankClocks(clock, [Shift(0)] * len(ranks), [0] * len(ranks), "one file, one clock")
-    first = ranks[0].epoch_ns  # where a file does not say when its time 0 was, its session gives no offset
+    first = ranks[0].epoch_ns  # if a file does not say when its time 0 was, its session gives no offset
     by_sessions = {
         rank.clock: 0 if first is None or rank.epoch_ns is None else rank.epoch_ns - first for rank in reversed(ranks)
     }

@@ -260,7 +260,7 @@ WORK_TITLES = {COMPUTE: "compute", "exposed_comm": "exposed communication", "exp
 
 
 def compare_ranks(ranks: list[RankTimeline]) -> RankComparison:
-    """Of at least two ranks. Where no collectives match, `groups` is empty and the windows are compared as they are."""
+    """Of at least two ranks. If no collectives match, `groups` is empty and the windows are compared as they are."""
     proposed, unmatched = candidates(ranks)
     clocks = bring_together(ranks, proposed)
     groups, apart = confirmed(ranks, proposed, clocks)
@@ -317,7 +317,7 @@ def _spans(
 
 
 def _iterations(ranks: list[RankTimeline]) -> list[Intervals]:
-    """From the first to the last iteration of each rank, where all have as many of one name; nothing where not."""
+    """From the first to the last iteration of each rank, if all have as many of one name; nothing if not."""
     found = [rank.iterations for rank in ranks if rank.iterations is not None and rank.iterations.closed]
     if len(found) < len(ranks) or len({(each.source, each.name, each.count) for each in found}) > 1:
         return []
@@ -362,7 +362,7 @@ def _row(
 
 
 def _ends(rows: list[RankRow]) -> tuple[str | None, str | None]:
-    """The ranks with least and with most time of their own; none where that is even."""
+    """The ranks with least and with most time of their own; none if that is even."""
     own = sorted((row.span_ns - row.exposed_comm_ns, row.rank) for row in rows)
     uneven = own[-1][0] - own[0][0] > EVEN * own[-1][0]
     return (own[0][1], own[-1][1]) if uneven else (None, None)
@@ -386,7 +386,7 @@ def _sentence(found: list[CollectiveLateness], late: list[Straggler], clocks: Ra
     first = late[0]
     times = first.more or first.meanwhile
     whole = sum(times.values())
-    # The two largest reasons; the second one only where it matters.
+    # The two largest reasons; the second one only if it matters.
     largest = [(name, ns) for name, ns in times.items() if name and ns >= WORTH_SAYING * whole][:2]
     why = ", ".join(f"{format_share(ns, whole)} {_title(name)}" for name, ns in largest)
     collectives = "collective" if first.of == 1 else "collectives"

@@ -60,7 +60,7 @@ class RankRow(Record, frozen=True):
 
 class CollectiveGroup(Record, frozen=True):
     """The collectives of one kind that the same ranks ran together. `communicator` is its number in the trace (in hex),
-    None where the k-th on one rank was matched with the k-th on the others.
+    None if the k-th on one rank was matched with the k-th on the others.
 
     `transfer_ns` adds up the shortest run of each, `wait_ns` what all ranks ran longer than that. `spread_ns` is how
     far apart their ends are (95th percentile): no delay below it is believed. `late` is how many had a late rank.

@@ -156,8 +156,8 @@ MOST_COMPARED = 1_000
 
 
 def move_of(first: IntArray, other: IntArray) -> int | None:
-    """By how much to move: other[k + move] is what first[k] is. Both are ends in ns, in order. 0 where both are as many
-    and fit as they are; None where no place, or more than one, fits well."""
+    """By how much to move: other[k + move] is what first[k] is. Both are ends in ns, in order. 0 if both are as many
+    and fit as they are; None if no place, or more than one, fits well."""
     if len(first) == len(other):  # without a look at all places: far better than the next ones, or as clocks can tell
         here = CLEARLY * _offset_spread(first, other, 0)
         if here <= CLEARLY * ALIKE_NS or here < min(_offset_spread(first, other, move) for move in (-1, 1)):
@@ -172,7 +172,7 @@ def move_of(first: IntArray, other: IntArray) -> int | None:
 
 
 def _offset_spread(first: IntArray, other: IntArray, move: int) -> float:
-    """The median distance of all distances from the median one; infinite where too few collectives stand opposite each
+    """The median distance of all distances from the median one; infinite if too few collectives stand opposite each
     other to tell."""
     low, high = max(0, -move), min(len(first), len(other) - move)
     if high - low < max(FEWEST, min(len(first), len(other)) // 2):
@@ -226,7 +226,7 @@ def _meeting(group: MatchedCollectives, clocks: RankClocks) -> list[list[int]]:
 
 
 def _met(group: MatchedCollectives, clocks: RankClocks) -> BoolArray:
-    """In which of its collectives the members met; in all where it is not known how their clocks differ."""
+    """In which of its collectives the members met; in all if it is not known how their clocks differ."""
     error = clocks.error_between(group.members)
     if error is None:
         return np.ones(len(group), dtype=np.bool_)

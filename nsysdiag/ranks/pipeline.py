@@ -13,10 +13,10 @@ from msgspec import structs
 
 from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds, Settings
+from nsysdiag.diagnosis.behind import followed, lateness, with_late
 from nsysdiag.diagnosis.facts import AtMost, Diagnosis
 from nsysdiag.diagnosis.focus import Scope, judged_parts
 from nsysdiag.diagnosis.judge import JobFacts, diagnose, ranks_elsewhere, ranks_left_out
-from nsysdiag.diagnosis.late import followed, lateness, with_late
 from nsysdiag.diagnosis.savings import Predict, predict_of
 from nsysdiag.diagnosis.sentences import seen_elsewhere
 from nsysdiag.events.identity import together
@@ -201,7 +201,7 @@ def _analyzed(path: str | os.PathLike[str], settings: Settings) -> File:
 
 
 def _names(files: list[File]) -> list[list[str]]:
-    """For each file the shortest names that distinguish its devices from those of all files: the MPI ranks where each
+    """For each file the shortest names that distinguish its devices from those of all files: the MPI ranks if each
     holds one, and no two the same."""
     if len(files) == 1:
         return [[device.report.key for device in files[0][1].devices]]

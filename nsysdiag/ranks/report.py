@@ -16,7 +16,7 @@ KIND = "ranks"
 
 
 class RankTrace(Record, frozen=True):
-    """One of the files; `start_utc_ns` is the UTC of its time 0, None where it does not say. `host_unseen`: it shows
+    """One of the files; `start_utc_ns` is the UTC of its time 0, None if it does not say. `host_unseen`: it shows
     nothing of the host but CUDA calls and ranges."""
 
     file: FileName

@@ -28,7 +28,7 @@ OUTSIDE = re.compile(rf".*sleep\w*|{MESSAGES.pattern}|_*(readv?(_chk)?|accept4?|
 MOST_WAITING = 0.05
 """Of the replayed time: who waits for less is busy all the time."""
 LEAST_SPAN = 1 / 3
-"""Of the steps: who waits in the first of them only is no thread that follows them."""
+"""Of the steps: who waits in the first of them only does not follow them."""
 ANSWER_NS = 100_000
 """The longest that it usually takes to wake a thread that is asked, and then the one that waits for its answer: 50 µs
 each. Neither is part of its work."""
@@ -179,21 +179,31 @@ def _makers(ranges: RangeRows, threads: IntArray, stretch: Stretch) -> tuple[Int
 
 def _in_each_step(thread: IntArray, begin: IntArray, count: int, stretch: Stretch) -> BoolArray:
     """Which of so many threads have as many waits, which `begin` in order, in nearly each step."""
-    waits = np.zeros((count, stretch.count), dtype=np.int64)
-    np.add.at(waits, (thread, stretch.step(begin)), 1)
-    return np.array([_regular(each) for each in waits], dtype=np.bool_)
+    return np.array([_regular(each) for each in counts_in_steps(stretch, thread, begin, count)], dtype=np.bool_)
+
+
+def counts_in_steps(stretch: Stretch, kind: IntArray, time: IntArray, count: int) -> IntArray:
+    """How many times of each kind, 0 to `count` - 1, are in each step: a row for each kind."""
+    found = np.zeros((count, stretch.count), dtype=np.int64)
+    np.add.at(found, (kind, np.clip(stretch.step(time), 0, stretch.count - 1)), 1)
+    return found
+
+
+def as_often(counts: IntArray) -> BoolArray:
+    """Whether there are as many in most steps (the last axis), at least one. One near the border of two steps may be
+    charged to either."""
+    usual = np.round(counts.mean(axis=-1, keepdims=True))
+    ahead = np.cumsum(counts - usual, axis=-1)
+    near = np.abs(ahead - np.median(ahead, axis=-1, keepdims=True)) <= 1
+    found: BoolArray = (near.mean(axis=-1) >= REGULAR) & (usual[..., 0] > 0)
+    return found
 
 
 def _regular(waits: IntArray) -> bool:
     """Whether there are as many of these numbers of waits in each step. Who works ahead is done before the last steps,
     and waits in none of them."""
     last = int(np.flatnonzero(waits)[-1]) + 1
-    if last < max(LEAST_SPAN * len(waits), 2):
-        return False
-    usual = round(waits[:last].mean())
-    # A wait near the border of two steps may be charged to either.
-    ahead = np.cumsum(waits[:last] - usual)
-    return bool(np.mean(np.abs(ahead - np.median(ahead)) <= 1) >= REGULAR) and usual > 0
+    return last >= max(LEAST_SPAN * len(waits), 2) and bool(as_often(waits[:last]))
 
 
 # Which operations are work of the steps, and which run at a pace of their own meanwhile.
@@ -220,8 +230,8 @@ def step_work(work: Work, thread: IntArray, stretch: Stretch, kernel: IntArray) 
     """The `StepWork` of each operation; `thread` launched it (-1: unknown), `kernel` is the code of its name.
 
     The steps are those of the threads that launched the operations with which they begin. What others launch is work of
-    the steps where it is in a stream of these; or on another device, by the same process, by one that does the same
-    work, or by one that communicates. Where another thread of the process does as much in each step, it may be."""
+    the steps if it is in a stream of these; or on another device, by the same process, by one that does the same
+    work, or by one that communicates. If another thread of the process does as much in each step, it may be."""
     first = _begin_steps(work, thread, stretch)
     part = np.full(len(work), StepWork.OWN)
     if not stretch.stepwise or not first.any():
@@ -241,8 +251,8 @@ def step_work(work: Work, thread: IntArray, stretch: Stretch, kernel: IntArray) 
 
 def at_own_pace(work: Work, thread: IntArray, stretch: Stretch, woken: Wakes) -> IntArray:
     """The `StepWork` of operations that threads of the process launch at a pace of their own, and OWN for all others.
-    It is none of the steps where it is another number in each, and MAYBE where such a thread meets others at locks
-    only. `thread` launched each, -1 where that is not known. A thread that ends a wait of another in most steps, or
+    It is none of the steps if it is another number in each, and MAYBE if such a thread meets others at locks
+    only. `thread` launched each, -1 if that is not known. A thread that ends a wait of another in most steps, or
     waits for one, is tied to it, whatever it launches; and so is one that communicates."""
     first = _begin_steps(work, thread, stretch)
     found = np.full(len(work), StepWork.OWN)
@@ -264,7 +274,7 @@ def at_own_pace(work: Work, thread: IntArray, stretch: Stretch, woken: Wakes) ->
 
 def _begin_steps(work: Work, thread: IntArray, stretch: Stretch) -> BoolArray:
     """The operations with which steps begin. Another thread may launch one that starts at the same time by chance.
-    Where some threads begin a part of the steps each, and most together, the others do not count."""
+    If some threads begin a part of the steps each, and most together, the others do not count."""
     found: BoolArray = np.isin(work.start, stretch.borders[:-1]) & (thread >= 0)
     threads, count = np.unique(thread[found], return_counts=True)
     steps = stretch.count

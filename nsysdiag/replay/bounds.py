@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
 from nsysdiag.causes import PLACE, PREEMPTION
-from nsysdiag.causes.off_cpu import untraced_code
+from nsysdiag.causes.thread_states import untraced_code
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.replay import device_rules as device
@@ -68,8 +68,8 @@ class Prediction(Struct, frozen=True):
 
     def saving(self, most: float, taken_ns: int | None = None) -> Prediction:
         """The same, but no more than this share is saved; what is entangled may save more. Kernels in several streams
-        of one process may run at the same time then, where they did not; those of several take turns. Nor is more saved
-        than `taken_ns`, if it is given. The share is of all judged time: where others work on the device, too, it is
+        of one process may run at the same time then, though they did not; those of several take turns. No more is saved
+        than `taken_ns`, if it is given. The share is of all judged time: if others work on the device, too, it is
         none of the steps, and the replayed steps may differ from the rest by their spread."""
         model = self.changes.model
         if (model.step_work < StepWork.OWN).any() and taken_ns is None:
@@ -237,7 +237,7 @@ def _followers(case: BoundCase) -> Sequence[int]:
     if not case.saves or not len(beside.followers):
         return []
     gone = pieces.length * (1 - changes.time)
-    taken = np.append(np.bincount(pieces.start // axis.stride, gone, len(axis.threads)), 0.0)  # 0 where not replayed
+    taken = np.append(np.bincount(pieces.start // axis.stride, gone, len(axis.threads)), 0.0)  # 0 if not replayed
     left = beside.follower_ns - taken[axis.lane(beside.followers)] / changes.model.stretch.count
     longest = round(
         max(map(_with_uneven, left.tolist(), beside.follower_ns.tolist(), beside.each_ns, [run.ns] * len(left)))
@@ -246,7 +246,7 @@ def _followers(case: BoundCase) -> Sequence[int]:
 
 
 def _with_uneven(left: float, works_ns: int, each: IntArray, step_ns: int) -> float:
-    """How long a step is with a thread of which `left` ns of its work in each are left. Where it works for any time
+    """How long a step is with a thread of which `left` ns of its work in each are left. If it works for any time
     from wait to wait, each of its longer turns may be waited for: few results fit between it and the steps."""
     if not len(each):
         return left
@@ -311,7 +311,7 @@ def _mpi_peers(case: BoundCase) -> Sequence[int]:
 
 
 def _prompt_peers(changes: Changes, run: Run) -> int | None:
-    """The length of a step if all peers end as much sooner as they can; None where hardly any is waited for."""
+    """The length of a step if all peers end as much sooner as they can; None if hardly any is waited for."""
     prompt, before = without_waits(changes), _prompt_ns(changes.model)
     if prompt is None or before is None:
         return None
@@ -324,7 +324,8 @@ def _prompt_peers(changes: Changes, run: Run) -> int | None:
 
 def _unsure_messages(case: BoundCase) -> Sequence[int]:
     """Calls that exchange messages do not wait for calls of which it is not known whether they have to."""
-    unsure = case.model.unsure_arrivals
+    edges = case.model.graph.edges
+    unsure = (edges.kind == EdgeKind.MEETING) & (edges.row >= 0)
     return [case.ns(dropped=case.changes.dropped | unsure)] if unsure.any() else []
 
 
@@ -356,7 +357,7 @@ def _other_loops(case: BoundCase) -> Sequence[int]:
 
 @once
 def _prompt_ns(model: Model) -> int | None:
-    """The same if no call of MPI waits for a rank; None where hardly any does."""
+    """The same if no call of MPI waits for a rank; None if hardly any does."""
     prompt = without_waits(Changes.none(model))
     return None if prompt is None else run_of(prompt).ns
 

@@ -23,6 +23,7 @@ from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.replay.beside import Beside
 from nsysdiag.replay.device_waits import (
     asked_at_once,
+    asked_in,
     device_waits,
     full_queues,
     functions_in,
@@ -34,7 +35,6 @@ from nsysdiag.replay.edges import (
     KnownOrder,
     PlacedWaits,
     Program,
-    lag_of,
     launch_cost,
     possible_waits,
     program_order,
@@ -168,7 +168,7 @@ def _host_side(given: ReplayInputs, work: Work, functions: HostFunctions, meetin
     host = _layers(moments, given)
     program, in_order = program_order(moments)
     pieces, named = host_time(_spans(program, host), host, threads.launches)
-    outlasting, unknown = outlived(threads.held, lag_of(moments, places.held), pieces, host.host.axis, stretch)
+    outlasting, unknown = outlived(threads.held, moments.lag(places.held), pieces, host.host.axis, stretch)
     timed = Timed.concatenate([timed_waits(pieces, named, host.host.axis, stretch), unknown])
     if len(timed):
         threads = replace(threads, timed=timed)
@@ -249,7 +249,7 @@ def _threads(given: ReplayInputs, work: Work, functions: HostFunctions) -> Threa
     own = distinct_values(calls.thread[launches])
     woken = wakes(given.launching, own, host_trace, given.finder, lo, hi, given.floor)
     evidence = with_waiting(HostEvidence.of(given.layered.host, given.layered.facts), own, woken.waker, host_trace)
-    waited = device_waits(evidence, work, given.activity, lo, hi)
+    waited = device_waits(evidence, asked_in(evidence, lo, hi), work, given.activity)
     return ThreadActions(
         launches=launches,
         waited=waited,
@@ -259,7 +259,7 @@ def _threads(given: ReplayInputs, work: Work, functions: HostFunctions) -> Threa
         mpi=within(given.met_by_mpi, lo, hi),
         timed=Timed.empty(),
         functions=waits_behind_functions(functions, work, waited.held),
-        asked=asked_at_once(evidence, work, given.activity, lo, hi),
+        asked=device_waits(evidence, asked_at_once(evidence, lo, hi), work, given.activity).held,
     )
 
 

@@ -164,7 +164,7 @@ class Changes(Struct, frozen=True):
         return ns
 
     def _outlived(self) -> IntArray:
-        """By how much each edge is shorter where no wait outlasts what it is known to be for."""
+        """By how much each edge is shorter if no wait outlasts what it is known to be for."""
         model, edges = self.model, self.model.graph.edges
         after = model.graph.at(model.places.held, model.outlived.ns)
         unknown = np.append(model.threads.timed.sure == OUTLIVED, False)[model.timed_of_piece]

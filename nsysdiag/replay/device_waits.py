@@ -32,7 +32,7 @@ from nsysdiag.replay.work import Class, Work, keyed, row_of
 from nsysdiag.wakeups.loaders import HostTrace
 
 FREES = re.compile(r"cuda(Free|FreeHost|HostUnregister)|cuMem(Free|FreeHost|HostUnregister)")
-"""Calls that wait for the device, though their names do not say so, where one of its operations ended in them."""
+"""Calls that wait for the device, though their names do not say so, if one of its operations ended in them."""
 HELD_NS, HELD_FACTOR, RELEASED_NS = 20_000, 4, 20_000
 """A launch call waited for space in the queue if it takes longer than this and than this many medians. It must return
 this soon after the start of an operation."""
@@ -90,19 +90,8 @@ class DeviceWaitTable(Struct, frozen=True):
         return ended
 
 
-def asked_at_once(evidence: HostEvidence, work: Work, activity: DeviceActivity, lo: int, hi: int) -> DeviceWaits:
-    """Queries that begin in [lo, hi) and found at once that their target was done, as waits."""
-    spans = sync.queries_at_once(evidence)
-    every = _placed(evidence, spans, np.full(len(spans), -1), PLACE[SYNCHRONIZATION])
-    return _with_targets(evidence, every.take((every.begin >= lo) & (every.begin < hi)), work, activity).held
-
-
-def device_waits(evidence: HostEvidence, work: Work, activity: DeviceActivity, lo: int, hi: int) -> DeviceWaitTable:
-    """Those that begin in [lo, hi) and have a target."""
-    return _with_targets(evidence, _asked(evidence, activity, lo, hi), work, activity)
-
-
-def _with_targets(evidence: HostEvidence, asked: DeviceWaits, work: Work, activity: DeviceActivity) -> DeviceWaitTable:
+def device_waits(evidence: HostEvidence, asked: DeviceWaits, work: Work, activity: DeviceActivity) -> DeviceWaitTable:
+    """Those that have a target, of the waits that threads `asked` for."""
     groups = _Groups.of(work, activity)
     streams = activity.synchronized_streams
     stream, until, device = (
@@ -119,7 +108,7 @@ def _with_targets(evidence: HostEvidence, asked: DeviceWaits, work: Work, activi
     waits = HostWaits(group, np.where(until >= 0, until, asked.begin), asked.end)
     target = np.append(operation, -1)[targets(issued, waits)]
     kept = target >= 0
-    # A free of a kind that does not always wait for the device waits only where it did.
+    # A free of a kind that does not always wait for the device waits only if it did.
     asynchronous = _asynchronous(evidence, work, issued, operation, waits, asked)
     kept &= ~asynchronous | (work.end[target] > asked.begin) if len(work) else kept
     rows = asked.take(kept)
@@ -180,9 +169,9 @@ def _finished(
     return Finished(wait, found, work.stream[found] == work.stream[held.target[wait]])
 
 
-def _asked(evidence: HostEvidence, activity: DeviceActivity, lo: int, hi: int) -> DeviceWaits:
-    """All calls that may wait for a device, and spins on a query, whose `call` is -1. The cause of those that sleep
-    between queries is that they return late."""
+def asked_in(evidence: HostEvidence, lo: int, hi: int) -> DeviceWaits:
+    """Calls that begin in [lo, hi) and may wait for a device, and spins on a query, whose `call` is -1. The cause of
+    those that sleep between queries is that they return late."""
     copies = evidence.calls(blocking_copy.COPIES)
     lanes = (
         (SYNCHRONIZATION, evidence.calls(sync.CALLS)),
@@ -194,6 +183,13 @@ def _asked(evidence: HostEvidence, activity: DeviceActivity, lo: int, hi: int) -
     for asked, cause in ((spins[~polls], SYNCHRONIZATION), (spins[polls], SLEEP.id)):
         parts.append(_placed(evidence, asked, np.full(len(asked), -1), PLACE[cause]))
     every = DeviceWaits.concatenate(parts)
+    return every.take((every.begin >= lo) & (every.begin < hi))
+
+
+def asked_at_once(evidence: HostEvidence, lo: int, hi: int) -> DeviceWaits:
+    """Queries that begin in [lo, hi) and found at once that their target was done, as waits."""
+    spans = sync.queries_at_once(evidence)
+    every = _placed(evidence, spans, np.full(len(spans), -1), PLACE[SYNCHRONIZATION])
     return every.take((every.begin >= lo) & (every.begin < hi))
 
 
@@ -243,7 +239,7 @@ class _Groups(Struct, frozen=True):
         return cls(Issued(group, issued, work.end[operation]), operation, streams, devices, processes)
 
     def of_wait(self, process: IntArray, stream: IntArray, device: IntArray) -> IntArray:
-        """The group of each wait: its stream where that is known, else its device, else all of its process. A process
+        """The group of each wait: its stream if that is known, else its device, else all of its process. A process
         without operations has a group of its own, which is empty."""
         count = max(len(self.processes), 1)
         place = np.searchsorted(self.processes, process)
@@ -356,7 +352,7 @@ def functions_in(activity: DeviceActivity, work: Work) -> HostFunctions:
 
 def _launched(work: Work, activity: DeviceActivity) -> IntArray:
     """For each operation when its thread last launched a host function since it launched the one before it in the
-    stream, in ns; -1 where it did not."""
+    stream, in ns; -1 if it did not."""
     calls, found = activity.api_calls, np.full(len(work), -1)
     names, asked = np.flatnonzero(named_like(calls.names, LAUNCHES)), np.flatnonzero(work.launch >= 0)
     mine = np.flatnonzero(np.isin(calls.rows.name, names)) if len(names) else names

@@ -51,12 +51,6 @@ def program_order(moments: Moments) -> tuple[Program, Edges]:
     return Program(moments.thread[after], start, end, lag, moments.cause[after]), edges
 
 
-def lag_of(moments: Moments, place: IntArray) -> IntArray:
-    """For moments that end waits, what of each is left once it was released, or began."""
-    row = place - 1
-    return moments.time[row] - np.maximum(moments.begin[row], moments.released[row])
-
-
 def launch_cost(work: Work, threads: ThreadActions, calls: CallRows, others: Before) -> IntArray:
     """For each operation the time of its call before the launch is issued, in ns: the whole call, but at most until the
     operation starts. A call held by a full queue has the usual length. A call that waits for its own copy stages it
@@ -126,9 +120,6 @@ class KnownOrder(Struct, frozen=True):
         every = Edges.concatenate(found)
         return every.take(every.source < every.target)
 
-    def _lag(self, place: IntArray) -> IntArray:
-        return lag_of(self.moments, place)
-
     def begun_before(self) -> Edges:
         """Operations that were launched before the replayed time began, the first of their streams: they start when
         they did."""
@@ -139,13 +130,13 @@ class KnownOrder(Struct, frozen=True):
     def _waits(self) -> list[Edges]:
         """The ends of waits, and the operations or threads that they are for."""
         at, held, full = self.places, self.threads.held, self.threads.full
-        ended = self._lag(at.held) + self.length[held.target]
-        woken = np.arange(len(at.woken))
+        ended = self.moments.lag(at.held) + self.length[held.target]
+        woken, queued = np.arange(len(at.woken)), np.arange(len(full))
         return [
             Edges.of(at.end[held.target], at.held, ended, EdgeKind.DEVICE_WAIT, np.arange(len(held))),
             *self._besides_targets(),
-            Edges.of(at.operation[full.target], at.full, self._lag(at.full), EdgeKind.SLOT, np.arange(len(full))),
-            Edges.of(at.wake, at.woken, self._lag(at.woken), EdgeKind.WAKE, woken),
+            Edges.of(at.operation[full.target], at.full, self.moments.lag(at.full), EdgeKind.SLOT, queued),
+            Edges.of(at.wake, at.woken, self.moments.lag(at.woken), EdgeKind.WAKE, woken),
         ]
 
     def _besides_targets(self) -> list[Edges]:
@@ -160,7 +151,7 @@ class KnownOrder(Struct, frozen=True):
         A wait that is not for the whole of its group is for its target's stream.
         """
         at, waited, finished = self.places, self.threads.waited, self.threads.waited.finished
-        lag, ns, ended = self._lag(at.held), self.length[finished.operation], at.end[finished.operation]
+        lag, ns, ended = self.moments.lag(at.held), self.length[finished.operation], at.end[finished.operation]
         known = at.finished >= 0
         whole = np.flatnonzero(known & waited.whole)
         before, after = following(waited.group, waited.in_order)
@@ -226,7 +217,7 @@ class KnownOrder(Struct, frozen=True):
         return [
             Edges.of(at.operation[self.meetings.come], at.meeting[self.meetings.to], 0, EdgeKind.MEETING),
             Edges.of(at.mpi_arrival, met, 0, EdgeKind.MEETING, unsure),
-            Edges.of(met[mpi.leaves], at.mpi_return, self._lag(at.mpi_return), EdgeKind.MEETING),
+            Edges.of(met[mpi.leaves], at.mpi_return, self.moments.lag(at.mpi_return), EdgeKind.MEETING),
         ]
 
     def _operations_behind(self) -> list[Edges]:
@@ -250,7 +241,7 @@ class KnownOrder(Struct, frozen=True):
     def _waits_behind(self) -> list[Edges]:
         """Waits of threads that host functions in streams hold."""
         at, behind, calls, launches = self.places, self.threads.functions, self.calls, self.threads.launches
-        row, ran = behind.row, behind.end - behind.start + self._lag(at.held)[behind.row]
+        row, ran = behind.row, behind.end - behind.start + self.moments.lag(at.held)[behind.row]
         after_end, after_issue = behind.begins_after(self.work)
         last = last_before(calls.thread[launches], calls.start[launches], self.threads.held.thread[row], behind.issued)
         known = np.flatnonzero((last >= 0) & (behind.issued > 0))

@@ -6,7 +6,7 @@ T        [prepares][lock .....][launch, wait][prepares][lock .....][launch, wait
 other    [launch, wait ][....][lock ........][launch, wait ][....][lock ........]
 ```
 
-T may prepare in half of the time: nothing is saved while the other holds the lock, and all of that where it does not.
+T may prepare in half of the time: nothing is saved while the other holds the lock, and all of that if it does not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, union
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import distinct, distinct_values
-from nsysdiag.replay.beside import REGULAR, StepWork
+from nsysdiag.replay.beside import StepWork, as_often, counts_in_steps
 from nsysdiag.replay.changes import OF_OPERATIONS, SURE, Changes
 from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.moments import EdgeKind
@@ -33,7 +33,7 @@ from nsysdiag.replay.wakes import LOCKS, SEMAPHORE
 from nsysdiag.replay.work import LEAST_ERROR, keyed
 from nsysdiag.wakeups.waits import is_timed
 
-# How much changes can save where it is not known what threads waited for.
+# How much changes can save if it is not known what threads waited for.
 #
 # A wait whose end is not known may become shorter with the work of any other thread. But no chain of waits becomes
 # shorter by more than what is taken out of it:
@@ -46,7 +46,7 @@ from nsysdiag.wakeups.waits import is_timed
 
 def most_removed_ns(every: Sequence[Changes]) -> int:
     """The most that any of these changes takes out of a step, or of the window, in ns: time of all threads and
-    operations, and waits that no longer are. 0 where all is known that threads waited for, and for changes in the order
+    operations, and waits that no longer are. 0 if all is known that threads waited for, and for changes in the order
     of operations."""
     known = not dependent(every[0].model).any()
     return 0 if known or any(map(_reordered, every)) else max(map(_removed_ns, every))
@@ -54,7 +54,7 @@ def most_removed_ns(every: Sequence[Changes]) -> int:
 
 @once
 def unknown_ns(model: Model) -> int:
-    """For how long any thread waits in a step, or in the window, where it is not known who ends it, in ns: at each
+    """For how long any thread waits in a step, or in the window, if it is not known who ends it, in ns: at each
     moment a step waits for one of them at most."""
     return model.ever(dependent(model)) // model.stretch.count
 
@@ -103,7 +103,7 @@ def _total(begin: IntArray, end: IntArray, chosen: BoolArray) -> int:
 
 def loosened(changes: Changes) -> Changes | None:
     """The same changes without waits for a lock, or for a thread that is not known or not sure. Threads at a pace of
-    their own do nothing on devices. None where there is no such wait or thread. A lock stays where its holder's own
+    their own do nothing on devices. None if there is no such wait or thread. A lock stays if its holder's own
     time is changed: that one releases it sooner."""
     model, graph = changes.model, changes.model.graph
     woken, pieces = model.threads.woken, model.pieces
@@ -124,7 +124,7 @@ def loosened(changes: Changes) -> Changes | None:
 def met_by_chance(model: Model) -> BoolArray:
     """The waits for another thread at what both take in turns. These are the waits for locks; and those in some steps
     only, of two threads that wait for each other, or of which one launches at a pace of its own. A thread that loads
-    data is no such one: it may be ahead in some steps."""
+    data is not one of these: it may be ahead in some steps."""
     woken = model.threads.woken
     own_pace = distinct_values(model.launched_by[model.others_work < StepWork.OWN])
     there, back = keyed((woken.thread, woken.waker), (woken.waker, woken.thread))
@@ -137,16 +137,9 @@ def _now_and_then(model: Model, pair: IntArray) -> BoolArray:
     """Which waits are of a `pair` of threads that does not wait as often in each step. Of a thread that ends waits in
     one step only, as of one that is born for it, nothing is known."""
     stretch, woken = model.stretch, model.threads.woken
-    steps = len(stretch.borders) - 1
-    step = np.clip(stretch.step(woken.end), 0, steps - 1)
-    count = np.zeros((int(pair.max(initial=-1)) + 1, steps), dtype=np.int64)
-    np.add.at(count, (pair, step), 1)
-    usual = np.round(count.mean(axis=1, keepdims=True))
-    # A wait near the border of two steps may be charged to either.
-    ahead = np.cumsum(count - usual, axis=1)
-    regular = (np.abs(ahead - np.median(ahead, axis=1, keepdims=True)) <= 1).mean(axis=1) >= REGULAR
-    found: BoolArray = (~(regular & (usual[:, 0] > 0)) & ((count > 0).sum(axis=1) > 1))[pair]
-    return found & stretch.stepwise
+    count = counts_in_steps(stretch, pair, woken.end, int(pair.max(initial=-1)) + 1)
+    found: BoolArray = (~as_often(count) & ((count > 0).sum(axis=1) > 1))[pair] & stretch.stepwise
+    return found
 
 
 @once
@@ -188,7 +181,7 @@ def _holding_ns(model: Model) -> int:
 
 def taken_out(changes: Changes) -> float:
     """How much time the changes take out of a step at most, in ns, in all threads and on all devices. It is without end
-    where they change more than times, such as the order on a device."""
+    if they change more than times, such as the order on a device."""
     model, edges = changes.model, changes.model.graph.edges
     if changes.eager.any() or changes.more.any() or changes.counted.tolist() != [-1, 1]:
         return np.inf

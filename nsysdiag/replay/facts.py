@@ -89,7 +89,7 @@ class CauseChange(Record, frozen=True):
 
 class Saving(Record, frozen=True):
     """What one finding, or several together, would bring: the length that is predicted without them. `finding` is None
-    where several are fixed, whose ids are in `findings`; `title` is that of the one finding. With `cannot_tell` the
+    if several are fixed, whose ids are in `findings`; `title` is that of the one finding. With `cannot_tell` the
     bounds are too far apart for `predicted_ns` to say anything."""
 
     finding: HashedId | None
@@ -108,7 +108,7 @@ class WhatIf(Result, frozen=True):
     were replayed. low_ns <= predicted_ns <= high_ns. Without `transforms` predicted_ns is now_ns and `savings` lists
     what each finding would bring; `floor_ns` is what stays when all are fixed. `refused` says why nothing is
     predicted; lengths are those of now then. With `cannot_tell` the bounds are too far apart for `predicted_ns` to say
-    anything. `paced_ns` is the time of a step that the loop waits for, None where it waits for none that is known.
+    anything. `paced_ns` is the time of a step that the loop waits for, None if it waits for none that is known.
     `caveats` says what the prediction leaves out, `reasons` why its bounds are apart. `causes` and `settings` are those
     of the analysis, `phrases` the names in sentences, as in a report."""
 
@@ -161,7 +161,7 @@ def scaled(option: str, text: str) -> Transform:
         raise UsageError(f"--{option} '{text}' has no {what}: it is PATTERN*FACTOR", hint=hint)
     factor = float(number) if _NUMBER.fullmatch(number) else math.nan
     if not 0 <= factor <= MOST_FACTOR:
-        said = f"'{number}' behind its last * is no factor" if number else "it ends without a factor"
+        said = f"'{number}' behind its last * is not a factor" if number else "it ends without a factor"
         raise UsageError(f"--{option} '{text}': {said} from 0 to {MOST_FACTOR:,}", hint=hint)
     return Transform(option=option, of=pattern, factor=factor)
 
@@ -216,4 +216,6 @@ def read(text: str) -> Transform:
         return Transform(option=option, of=value)
     near = get_close_matches(option, _EVERY, n=1)
     suggestion = f"; did you mean '{near[0]}'?" if near and near[0] != option else ""
-    raise UsageError(f"'{text}' is no change{suggestion}", hint=f"write 'without sync'; changes: {', '.join(_EVERY)}")
+    raise UsageError(
+        f"'{text}' is not a change{suggestion}", hint=f"write 'without sync'; changes: {', '.join(_EVERY)}"
+    )

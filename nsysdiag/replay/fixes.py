@@ -20,14 +20,14 @@ from nsysdiag.causes import (
     PLACE,
     PREEMPTION,
     SYNCHRONIZATION,
-    host_compute,
     input_output,
     memory_calls,
+    thread_states,
     thread_waits,
 )
 from nsysdiag.causes.cause import HINTS
+from nsysdiag.causes.device_side import HOST_FUNCTION
 from nsysdiag.causes.input_output import IO_WAIT, WORKER_COMPUTES, WORKER_READS
-from nsysdiag.causes.streams import HOST_FUNCTION
 from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.diagnosis.facts import FULL_LINK
 from nsysdiag.events.rows import distinct
@@ -120,7 +120,7 @@ DWARFED = 2
 bytes, by an unknown amount."""
 OF_WORKERS: dict[str, tuple[str, ...]] = {
     WORKER_READS: (input_output.IO_WAIT.id, memory_calls.OS_MEMORY.id),
-    WORKER_COMPUTES: (host_compute.CAUSE.id, FALLBACK),
+    WORKER_COMPUTES: (thread_states.HOST_COMPUTE.id, FALLBACK),
     "no_cpu": (PREEMPTION,),
 }
 """Variants of input waits whose fix makes a part of the workers' time shorter; by any other they are ahead."""
@@ -215,7 +215,7 @@ def _before_work(changes: Changes, finding: Finding) -> str:
 
 def _of_start(model: Model, finding: Finding) -> Intervals | None:
     """That time as a set on the axis of threads, by the rules of that account; except for CUDA itself also in other
-    threads, as the launching thread may wait for them. None where nothing is known of it."""
+    threads, as the launching thread may wait for them. None if nothing is known of it."""
     work = model.work
     mine = np.flatnonzero((work.device == model.names.keys.index(finding.device)) & (work.launch >= 0))
     if finding.bottleneck == UNKNOWN or not len(mine):
@@ -232,7 +232,7 @@ def _of_start(model: Model, finding: Finding) -> Intervals | None:
 def taken_out(model: Model, finding: Finding) -> int | None:
     """For how long, in ns, any thread does what the fix of a start takes out: no more can be saved, as nothing runs
     in another order if that gets shorter. Nor do copies that hand over data save more than their time. None for other
-    findings, and where nothing is known of it."""
+    findings, and if nothing is known of it."""
     if finding.cause == EXPOSED_COPY:
         return handed_over_ns(model)
     spans = _of_start(model, finding) if finding.cause == BEFORE_WORK else None

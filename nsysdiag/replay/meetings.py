@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
 from nsysdiag.events.collectives import Does, Messages
 from nsysdiag.events.identity import joint
@@ -67,10 +68,9 @@ class Meetings(Struct, frozen=True):
 def last_to_come(meeting: IntArray, count: int, begin: IntArray, end: IntArray) -> tuple[IntArray, BoolArray]:
     """When the last part of each of `count` meetings began, in ns, and whether none had ended by then; `meeting` is the
     number of each part's."""
-    came, left = np.zeros(count, np.int64), np.full(count, np.iinfo(np.int64).max)
+    came = np.zeros(count, np.int64)
     np.maximum.at(came, meeting, begin)
-    np.minimum.at(left, meeting, end)
-    return came, came <= left
+    return came, came <= least_of_each(meeting, end, count)
 
 
 def meetings_of(work: Work, met: Met) -> Meetings:
@@ -97,7 +97,7 @@ def meetings_of(work: Work, met: Met) -> Meetings:
 def exchanges(device: IntArray, start: IntArray, end: IntArray) -> Met:
     """Groups of sends and receives on more than two devices: `start` and `end` (ns) have a row for each `device` and a
     column for each group. Who exchanges with whom repeats after some groups; two that exchange run at once, and all
-    take about as long once those that they exchange with have come. Empty where no such order is found.
+    take about as long once those that they exchange with have come. Empty if no such order is found.
 
     ```
     gpu0   [===== waits |==)            exchanges with 1
@@ -119,7 +119,7 @@ def exchanges(device: IntArray, start: IntArray, end: IntArray) -> Met:
 
 
 def _linked(start: IntArray, end: IntArray) -> BoolArray | None:
-    """Which rows exchange with which, themselves included; None where that does not explain when they end."""
+    """Which rows exchange with which, themselves included; None if that does not explain when they end."""
     at_once = (start[:, None] < end[None]) & (start[None] < end[:, None])
     found: BoolArray = at_once.mean(axis=2) >= 1 - RARE
     came = np.where(found[..., None], start[None], 0).max(axis=1)
@@ -279,10 +279,8 @@ def waits_for_messages(messages: Messages) -> MpiCalls:
 def _exchanged_with_several(calls: Messages) -> BoolArray:
     """Which of calls that send and receive do so with two ranks: of which they receive is not known."""
     call, of = distinct(*keyed((calls.thread, calls.begin)))
-    low, high = np.full(len(call), np.iinfo(np.int64).max), np.full(len(call), -1)
-    np.minimum.at(low, of, calls.remote)
-    np.maximum.at(high, of, calls.remote)
-    return (low < high)[of]
+    several = least_of_each(of, calls.remote, len(call)) < -least_of_each(of, -calls.remote, len(call))
+    return several[of]
 
 
 def _pairs(messages: Messages) -> tuple[_Pairs, int]:
@@ -321,7 +319,7 @@ def _shifted(
 
 def _best(messages: Messages, by_shift: list[_Pairs], counts: list[IntArray]) -> list[_Pairs]:
     """Of each link the pairs in which no message is received before it is sent. At the borders of a trace a call may
-    be missing: where pairs with one more or less fit far better, or as well, none is known."""
+    be missing: if pairs with one more or less fit far better, or as well, none is known."""
     apart = counts[0] - counts[1]
     late = [
         np.where((np.abs(apart) <= 1) & (apart * shift <= 0), _late(messages, pairs, len(apart)), np.inf)
@@ -340,7 +338,7 @@ def _best(messages: Messages, by_shift: list[_Pairs], counts: list[IntArray]) ->
 
 
 def _late(messages: Messages, pairs: _Pairs, links: int) -> FloatArray:
-    """How long waits for messages go on in the mean once these are sent, by links, in ns; infinite where one is
+    """How long waits for messages go on in the mean once these are sent, by links, in ns; infinite if one is
     received before it is sent."""
     posted, begin, end = messages.posted[pairs.sends], messages.begin[pairs.receives], messages.end[pairs.receives]
     count = np.bincount(pairs.link, minlength=links)
@@ -350,14 +348,13 @@ def _late(messages: Messages, pairs: _Pairs, links: int) -> FloatArray:
 
 
 def _proven(messages: Messages, ends: _Ends, links: int) -> _Ends:
-    """Those of links on which no wait ended before the other call had begun. They are sure where it is certain what is
-    received, or where one waited for longer than others take."""
+    """Those of links on which no wait ended before the other call had begun. They are sure if it is certain what is
+    received, or if one waited for longer than others take."""
     ends = ends.take(messages.begin[ends.waits] >= 0)
     begin, end, came = messages.begin[ends.waits], messages.end[ends.waits], messages.posted[ends.comes]
     against = np.bincount(ends.link, end < came, links) > 0
-    longest, shortest = np.full(links, -1), np.full(links, np.iinfo(np.int64).max)
+    longest, shortest = np.full(links, -1), least_of_each(ends.link, end - np.maximum(begin, came), links)
     np.maximum.at(longest, ends.link, came - begin)
-    np.minimum.at(shortest, ends.link, end - np.maximum(begin, came))
     sure = ends.sure | (longest > shortest)[ends.link]
     return replace(ends, sure=sure).take(~against[ends.link])
 

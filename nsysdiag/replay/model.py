@@ -67,7 +67,7 @@ class OperationNames(Struct, frozen=True):
         ids, code = distinct(np.concatenate((operations.short_name, operations.name)))
         short, whole = np.split(code + len(others), 2)
         short = np.where(copies, operations.copy_kind, short)
-        # Exports without whole names have -1 there, which is no string.
+        # Exports without whole names have -1 there, which is not a string.
         texts = [*others, *("" if each < 0 else strings.text(each) for each in ids.tolist())]
         return cls(
             short,
@@ -135,7 +135,7 @@ class Model(Struct, frozen=True, dict=True):
 
     @cached_property
     def unpaired(self) -> BoolArray:
-        """The kernels that send or receive, where it is not known of many what their peer does."""
+        """The kernels that send or receive, if it is not known of many what their peer does."""
         kinds = np.array([kind_of(text) == KINDS.index(SEND_RECEIVE) for text in self.names.texts], dtype=np.bool_)
         short = self.names.short
         named = np.append(kinds, False)[np.where((short >= 0) & (short < len(kinds)), short, -1)]
@@ -157,16 +157,9 @@ class Model(Struct, frozen=True, dict=True):
 
     @cached_property
     def launched_by(self) -> IntArray:
-        """The thread that launched each operation, -1 where that is not known."""
+        """The thread that launched each operation, -1 if that is not known."""
         thread, row = self.host.host.api_calls.rows.thread, self.work.launch
         return np.where(row >= 0, thread[row], -1) if len(thread) else row
-
-    @cached_property
-    def unsure_arrivals(self) -> BoolArray:
-        """The edges by which calls of MPI wait for others, where it is not known that they have to."""
-        edges = self.graph.edges
-        found: BoolArray = (edges.kind == EdgeKind.MEETING) & (edges.row >= 0)
-        return found
 
     @cached_property
     def unseen(self) -> IntArray:
@@ -331,7 +324,7 @@ class Model(Struct, frozen=True, dict=True):
 
     @cached_property
     def program_into(self) -> IntArray:
-        """The row of the PROGRAM edge into each moment, -1 where there is none."""
+        """The row of the PROGRAM edge into each moment, -1 if there is none."""
         edges = self.graph.edges
         mine = edges.kind == EdgeKind.PROGRAM
         return self.graph.at(edges.target[mine], edges.row[mine], -1)
@@ -391,7 +384,7 @@ def time_behind(model: Model, chosen: BoolArray, followed: BoolArray | None = No
 
 
 def _since_the_last(woken: Wakes) -> IntArray:
-    """When the waker of each wait ended a wait of the same thread before; where it did not, when the wait begins."""
+    """When the waker of each wait ended a wait of the same thread before; if it did not, when the wait begins."""
     order = np.lexsort((woken.at, woken.thread, woken.waker))
     found = woken.begin.copy()
     same = (np.diff(woken.waker[order]) == 0) & (np.diff(woken.thread[order]) == 0)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.causes import HOST_CODE, PLACE
 from nsysdiag.events.calls import CallRows
@@ -50,6 +51,11 @@ class Moments(Rows, frozen=True):
     begin: IntArray
     released: IntArray
     cause: IntArray
+
+    def lag(self, place: IntArray) -> IntArray:
+        """For moments that end waits, what of each is left once it was released, or began, in ns."""
+        row = place - 1
+        return self.time[row] - np.maximum(self.begin[row], self.released[row])
 
     @classmethod
     def points(cls, time: IntArray, what: What, thread: IntArray | int) -> Moments:
@@ -95,7 +101,7 @@ class ThreadActions(Struct, frozen=True):
 class MomentPlaces(Struct, frozen=True):
     """The number of each row's moment, from 1 on: 0 is the ORIGIN. `end` is the moment from which the length of each
     operation counts: its start, or its meeting. `mpi_return` is by the calls of MPI that leave a meeting; `finished` by
-    waits for devices, NONE where there is none."""
+    waits for devices, NONE if there is none."""
 
     operation: IntArray
     launch: IntArray
@@ -115,7 +121,7 @@ class MomentPlaces(Struct, frozen=True):
 def moments_of(
     work: Work, threads: ThreadActions, calls: CallRows, meetings: Meetings, begin: int | None = None
 ) -> tuple[Moments, MomentPlaces]:
-    """All moments in order, and where each row's is. Where a window is replayed, what threads did from its `begin` on,
+    """All moments in order, and where each row's is. If a window is replayed, what threads did from its `begin` on,
     in ns, is in the replay, too."""
     held, full, woken, mpi = threads.held, threads.full, threads.woken, threads.mpi
     _, first = np.unique(mpi.meeting, return_index=True)
@@ -163,8 +169,8 @@ def _borders(threads: ThreadActions, calls: CallRows, begin: int | None) -> Mome
         return Moments.empty()
     place = np.minimum(np.searchsorted(launching, calls.thread), len(launching) - 1)
     mine = np.flatnonzero(launching[place] == calls.thread)
-    first, last = np.full(len(launching), np.iinfo(np.int64).max), np.zeros(len(launching), dtype=np.int64)
-    np.minimum.at(first, place[mine], calls.start[mine])
+    first = least_of_each(place[mine], calls.start[mine], len(launching))
+    last = np.zeros(len(launching), dtype=np.int64)
     np.maximum.at(last, place[threads.launches], calls.end[threads.launches])
     # A call that launches is a moment of its own.
     earlier = ~np.isin(first, calls.start[threads.launches])
@@ -336,7 +342,7 @@ def _slots(count: int, edges: Edges) -> Slots:
     edge = np.full((2, total), -1)
     at, column = base + np.maximum(place - 1, 0), np.minimum(place, 1)
     source[column, at], edge[column, at] = node[edges.source], np.arange(len(edges))
-    # Where there is one edge only, both are the same.
+    # If there is one edge only, both are the same.
     single = node[each == 1]
     source[1, single], edge[1, single] = source[0, single], edge[0, single]
     source[:, ORIGIN] = ORIGIN

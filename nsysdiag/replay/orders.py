@@ -16,10 +16,10 @@ from nsysdiag.gaps.gaps import LATENCY_HIGHEST_NS
 from nsysdiag.replay.work import Class, Stretch, Work, keyed
 
 LATENCY_NS, GAP_NS = 5_000, 1_500
-"""The launch latency and the shortest gap in a stream where the trace has too few cases to learn them from. Medians of
+"""The launch latency and the shortest gap in a stream if the trace has too few cases to learn them from. Medians of
 the gap are 1.2 to 2 µs on traces of V100, A100, H100 and GH200."""
 SHORTEST_GAP_NS, LONGEST_GAP_NS = 800, 2_500
-"""Between these the gap is where it is not known: medians of kernels on traces are 1.0 to 2.4 µs."""
+"""The gap is between these if it is not known: medians of kernels on traces are 1.0 to 2.4 µs."""
 FEWEST_CASES = 20
 
 
@@ -36,7 +36,7 @@ def stream_order(work: Work) -> Before:
 
 
 def overlapped_order(work: Work) -> Before:
-    """Each operation and the last to end of those before it in its stream, where the one right before it is another.
+    """Each operation and the last to end of those before it in its stream, if the one right before it is another.
 
     ```
     stream   [=== A ======)
@@ -67,7 +67,7 @@ def _pairs(before: IntArray) -> Before:
 
 
 def producers(work: Work, waits: StreamWaits, all_operations: int) -> IntArray:
-    """For each cudaStreamWaitEvent the place of the operation that it waits for, NONE where it is not known or not
+    """For each cudaStreamWaitEvent the place of the operation that it waits for, NONE if it is not known or not
     among these; `all_operations` is how many the trace has."""
     place = np.full(all_operations + 1, NONE)
     place[work.row] = np.arange(len(work))
@@ -124,8 +124,8 @@ def observed_order(work: Work, late: BoolArray) -> Before:
 
 
 def hidden_order(work: Work, activity: DeviceActivity, stretch: Stretch) -> Before:
-    """Where streams wait for events of which some have no rows: each operation, and the last of its device to end
-    before it. None where all waits of streams are known."""
+    """If streams wait for events of which some have no rows: each operation, and the last of its device to end
+    before it. None if all waits of streams are known."""
     calls, waits = activity.api_calls, activity.waits
     names = np.flatnonzero(named_like(calls.names, STREAM_WAITS))
     if len(names) == 0:
@@ -143,23 +143,17 @@ EXPLAINED = 0.5
 
 def explained(work: Work, activity: DeviceActivity, late_ns: IntArray) -> BoolArray:
     """Which operations were late by `late_ns` as another process had the device, or pages of unified memory moved."""
-    found = np.zeros(len(work), dtype=np.bool_)
-    slices, operations = activity.time_slices, activity.operations
-    moved = np.flatnonzero(operations.migration)
-    if not len(slices) and not len(moved):
-        return found
-    process = operations.process[work.row]
-    for device in distinct_values(work.device[late_ns > 0]).tolist():
-        pages = moved[activity.device[moved] == device]
-        moved_until = np.sort(operations.end[pages])
-        for owner in distinct_values(process[(work.device == device) & (late_ns > 0)]).tolist():
-            mine = np.flatnonzero((work.device == device) & (process == owner) & (late_ns > 0))
+    late, process, slices = late_ns > 0, activity.operations.process[work.row], activity.time_slices
+    # Between two migrations the driver handles page faults.
+    moved_until = paged_until(work, activity)
+    known = np.where(moved_until >= 0, moved_until - work.start + late_ns, 0)
+    for device in distinct_values(work.device[late]).tolist() if len(slices) else []:
+        for owner in distinct_values(process[(work.device == device) & late]).tolist():
+            mine = np.flatnonzero((work.device == device) & (process == owner) & late)
             others = slices_of_others(slices, activity.devices[device].gpu_id, owner)
-            late = Intervals(work.start[mine] - late_ns[mine], work.start[mine])
-            # Between two migrations the driver handles page faults.
-            last = nearest_before(moved_until, late.end)
-            paging = np.where(last >= 0, np.append(moved_until, 0)[last] - late.start, 0)
-            found[mine] = np.maximum(coverage(others, late), paging) > EXPLAINED * late_ns[mine]
+            taken = coverage(others, Intervals(work.start[mine] - late_ns[mine], work.start[mine]))
+            known[mine] = np.maximum(taken, known[mine])
+    found: BoolArray = late & (known > EXPLAINED * late_ns)
     return found
 
 
@@ -171,7 +165,7 @@ def _ended(work: Work, pairs: Before) -> Before:
 class Pace(Struct, frozen=True):
     """Shortest times of devices in ns, by device number and `Class`. `gap`: between two operations of a stream.
     `switch`: from the end of an operation to the start of one that waits for it in another stream. `latency`: from the
-    issue of a launch to the start of its operation on an idle stream. `known` says where the trace shows the gap."""
+    issue of a launch to the start of its operation on an idle stream. `known` says whether the trace shows the gap."""
 
     gap: IntArray
     switch: IntArray
@@ -192,7 +186,7 @@ def paged_until(work: Work, activity: DeviceActivity) -> IntArray:
 
 def paging_ns(work: Work, activity: DeviceActivity, late: BoolArray) -> IntArray:
     """For how long before each operation that is `late` pages moved on its device, in ns: since the first did so after
-    the end of the operation before it in its stream; 0 where none did."""
+    the end of the operation before it in its stream; 0 if none did."""
     found, operations = np.zeros(len(work), dtype=np.int64), activity.operations
     before, moved = previous_on_stream(work.stream), np.flatnonzero(operations.migration)
     ended = np.append(work.end, 0)[before]
@@ -207,7 +201,7 @@ def paging_ns(work: Work, activity: DeviceActivity, late: BoolArray) -> IntArray
 def pace_of(work: Work, ready: IntArray, others: Before, paged: IntArray, devices: int) -> Pace:
     """Medians of what is seen; with few cases of a class those of the device, with few of these a usual figure. `ready`
     is when the launch of each operation was on its way; `others` are waits for other streams. A gap is that of an
-    operation whose launch had arrived when the one before ended. Where pages moved meanwhile, or a host
+    operation whose launch had arrived when the one before ended. If pages moved meanwhile, or a host
     function ran, until `paged`, it is none.
 
     ```
@@ -235,7 +229,7 @@ def pace_of(work: Work, ready: IntArray, others: Before, paged: IntArray, device
 
 
 def _latest_end(work: Work, pairs: Before) -> IntArray:
-    """For each operation when the last of those before it ended, -1 where there is none."""
+    """For each operation when the last of those before it ended, -1 if there is none."""
     found = np.full(len(work), -1)
     np.maximum.at(found, pairs.after, work.end[pairs.before])
     return found

@@ -6,7 +6,7 @@ fixed        [work][waits ........][work][waits ........]     paced: as often as
              [work][waits ...][work][waits ...]               a wait as long as ever
 ```
 
-Which of the two a wait is shows where the work before it varies: either it is shorter by what the work is longer, or it
+Which of the two a wait is shows when the work before it varies: either it is shorter by what the work is longer, or it
 does not care.
 """
 
@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, nearest_before, union
 from nsysdiag.causes import FALLBACK, HOST_CODE, IN_MPI, PLACE, PREEMPTION, SYNCHRONIZATION, THREAD_WAIT, places
 from nsysdiag.causes.input_output import IO_WAIT
-from nsysdiag.causes.off_cpu import untraced_code
+from nsysdiag.causes.thread_states import untraced_code
 from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.rows import Rows, RowsOf, ThreadAxis, distinct
 from nsysdiag.replay.device_waits import DeviceWaits
@@ -30,7 +30,7 @@ from nsysdiag.replay.work import LEAST_ERROR, HostNames, HostTime, Stretch
 WAITED_NS = 20_000
 """A shorter wait was none: its time had come before."""
 LEAST_PART = 0.02
-"""Of a step: shorter time in which a thread may have worked is no wait."""
+"""Of a step: shorter time in which a thread may have worked is not a wait."""
 NONE_SHARE, MANY = 0.1, 0.9
 """Of one of the longest: so short a wait was none, but the return of its call."""
 NOISE_NS, FEWEST = 2_000, 8
@@ -43,7 +43,7 @@ DEVIATIONS = 2
 NORMAL = 1.4826
 """The standard deviation of normal values whose median distance from the median is 1."""
 REGULAR, MOST_REGULAR, FIXED = 0.05, 0.8, 4
-"""Of a period: where most differ by less from the median, they are one. Two kinds of waits that alternate have no
+"""Of a period: if most differ by less from the median, they are one. Two kinds of waits that alternate have no
 period. So many times less than the work in them: they are kept on purpose."""
 
 VARIES = 0.05
@@ -53,11 +53,11 @@ OUTLIVED, JOINED = -1, -2
 
 
 class Timed(Rows, frozen=True):
-    """Waits [begin, end) in ns of `thread` that may end at a time of their own. `sure` is 1 where waits of this kind
-    make up for what the thread does before them, and 0 where the trace cannot tell. It is OUTLIVED where they outlast
-    what they are known to wait for, and JOINED where a part of each is work. `grid` is 1 where they end with the next
+    """Waits [begin, end) in ns of `thread` that may end at a time of their own. `sure` is 1 if waits of this kind
+    make up for what the thread does before them, and 0 if the trace cannot tell. It is OUTLIVED if they outlast
+    what they are known to wait for, and JOINED if a part of each is work. `grid` is 1 if they end with the next
     of equal distances: then a shorter step may save a whole one. `period` is the usual time from end to end in ns, 0
-    where it is not regular. `outside` is 1 where no thread of the program is waited for, as for a lock."""
+    if it is not regular. `outside` is 1 if no thread of the program is waited for, as for a lock."""
 
     thread: IntArray
     begin: IntArray
@@ -96,7 +96,7 @@ MESSAGES = re.compile(r"_*(recv\w*|p?poll|p?select6?|epoll_p?wait2?|mq_\w*receiv
 
 
 def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: Stretch) -> Timed:
-    """Those among pieces of host time that are no known work; what surely is as long as ever is left out."""
+    """Those among pieces of host time that are not known work; what surely is as long as ever is left out."""
     waits = _joined(pieces, names)
     length, lane = waits.length, waits.start // axis.stride
     least = LEAST_PART * (stretch.end - stretch.begin) / stretch.count if stretch.stepwise else 5 * WAITED_NS
@@ -122,7 +122,7 @@ def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: S
             # Other ranks run the same program: what is fixed here is fixed there, too.
             mpi = bool(waits.cause[rows[0]] == PLACE[IN_MPI])
             outside = waits.cause[rows[0]] != PLACE[THREAD_WAIT]
-            # A call that returned at once had what it read, or was no wait at all.
+            # A call that returned at once had what it read, or was not a wait at all.
             waited = mine if waits.cause[rows[0]] != PLACE[IO_WAIT.id] else mine[length[mine] >= WAITED_NS]
             seldom = len(waited) < _often(stretch)
             on_cpu = waits.cause[rows[0]] == PLACE[HOST_CODE]
@@ -177,7 +177,7 @@ def _joined(pieces: HostTime, names: HostNames) -> HostTime:
 
 
 def _in_turns(rows: IntArray, steps: int) -> list[IntArray]:
-    """The waits of a thread by their turn in the step, where each step has as many."""
+    """The waits of a thread by their turn in the step, if each step has as many."""
     turns = round(len(rows) / steps)
     # The borders of the replayed time may cut one of each turn.
     regular = turns > 1 and abs(len(rows) - turns * steps) <= max(turns, steps // 10)
@@ -185,8 +185,8 @@ def _in_turns(rows: IntArray, steps: int) -> list[IntArray]:
 
 
 def _judged(begin: IntArray, end: IntArray, step: IntArray, *, by_clock: bool = False) -> tuple[bool | None, int]:
-    """Whether waits in order, with the number of the step of each, make up for what was done before each; None where
-    they do not, False where that is not known. And the usual time of a step from end to end, 0 where that is not
+    """Whether waits in order, with the number of the step of each, make up for what was done before each; None if
+    they do not, False if that is not known. And the usual time of a step from end to end, 0 if that is not
     regular. What waits for the clock alone, and not for others, ends regularly."""
     real = _is_wait(end - begin)
     if np.count_nonzero(real) <= FEWEST:
@@ -196,7 +196,7 @@ def _judged(begin: IntArray, end: IntArray, step: IntArray, *, by_clock: bool = 
     begun, period = np.diff(begin[real]) / steps, np.diff(end[real]) / steps
     usual = float(np.median(period))
     regular = round(usual) if np.quantile(np.abs(period - usual), MOST_REGULAR) <= REGULAR * usual else 0
-    # Where work behind the waits makes up for them, such as a wait for kernels, they begin as regularly, not end.
+    # If work behind the waits makes up for them, such as a wait for kernels, they begin as regularly, not end.
     paced = bool(np.abs(period - usual).sum() < np.abs(begun - np.median(begun)).sum())
     busy = (begin[real][1:] - end[real][:-1]) / steps
     if paced and regular and max(FIXED * _spread(period), NOISE_NS) <= _spread(busy):

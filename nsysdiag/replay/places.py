@@ -45,7 +45,7 @@ def others(finding: Finding, among: Iterable[Finding]) -> list[Problem]:
 
 
 def part_of(model: Model, problem: Problem, rest: Sequence[Problem], its: FixScope) -> FixScope | None:
-    """What a problem on a cause is about in the time `its`, `rest` being the problems of other findings. None where the
+    """What a problem on a cause is about in the time `its`, `rest` being the problems of other findings. None if the
     replay knows nothing of it. It is inside the innermost range of its place in which anything is: the place is that of
     a gap, and a call that opened the gap may be in an outer range only."""
     every = of_cause(model, problem.cause).within(its)
@@ -63,7 +63,7 @@ def part_of(model: Model, problem: Problem, rest: Sequence[Problem], its: FixSco
 def _without_others(
     model: Model, problem: Problem, path: list[str], part: FixScope, rest: Sequence[Problem]
 ) -> FixScope:
-    """The part without what another thread did behind its waits, where a finding at another place is about that. So if
+    """The part without what another thread did behind its waits, if a finding at another place is about that. So if
     the part's own time is as long as what its finding takes: none of that is the other thread's.
 
     ```
@@ -106,7 +106,7 @@ def _is_inside(other: Problem, problem: Problem, path: list[str]) -> bool:
 
 def _part(model: Model, problem: Problem, path: list[str]) -> FixScope:
     """How much of each piece of host time and which waits are of a problem's cause and variant, inside `path`: what
-    launching threads do there, and what others do that they wait for. What loading workers do is no part of it, as
+    launching threads do there, and what others do that they wait for. What loading workers do is not part of it, as
     that is charged to the wait for input."""
     threads, inside = model.threads, _ranges_of(model, path) if path else None
 

@@ -34,8 +34,8 @@ from nsysdiag.replay.facts import (
 )
 from nsysdiag.replay.fixes import apply_fix, may_differ, taken_out
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.moments import NEVER_NS, EdgeKind, Edges, replay
-from nsysdiag.replay.reshaped import mostly_read, with_edges
+from nsysdiag.replay.moments import NEVER_NS, EdgeKind, Edges, extended, replay
+from nsysdiag.replay.reshaped import mostly_read
 from nsysdiag.replay.run import Run, as_run, four_parts, run_of, step_idle
 from nsysdiag.replay.sources import of_unknown_sources
 from nsysdiag.replay.transforms import MOST_NEAR, SHAPES, apply, edges_of, handed_over_ns
@@ -54,10 +54,9 @@ def identity_of(model: Model) -> Identity:
     now = as_run(model, graph.time, model.length)
     same = run_of(Changes.none(model))
     exact = np.array_equal(same.start, now.start) and np.array_equal(same.end, now.end)
-    kept = np.ones(len(graph.time), dtype=np.bool_)
-    kept[model.places.operation[~(model.explained | model.staged)]] = False
-    late = np.zeros(len(graph.time), dtype=np.bool_)
-    late[model.places.operation[model.explained]] = True
+    operation = model.places.operation
+    kept = graph.at(operation[~(model.explained | model.staged)], False, True)
+    late = graph.at(operation[model.explained], True, False)
     asked = np.where(late[graph.edges.target], graph.edges.ns, graph.asked)
     ns = np.where(np.isin(graph.edges.kind, (EdgeKind.OBSERVED, EdgeKind.HIDDEN, EdgeKind.POSSIBLE)), NEVER_NS, asked)
     residual = np.where(kept, graph.residual, 0)
@@ -66,7 +65,7 @@ def identity_of(model: Model) -> Identity:
 
 
 def reason_against(model: Model, identity: Identity) -> str:
-    """Why a model predicts nothing; empty where it does."""
+    """Why a model predicts nothing; empty if it does."""
     if identity.length_error > MOST_ERROR:
         error, most = f"{100 * identity.length_error:.1f}%", f"{100 * MOST_ERROR:.0f}%"
         return f"the model is {error} off the recorded length with nothing changed; more than {most} is too much"
@@ -79,14 +78,15 @@ def reason_against(model: Model, identity: Identity) -> str:
 def predict(
     model: Model, transforms: Sequence[Transform], identity: Identity, findings: Mapping[str, Finding] | None = None
 ) -> Prediction:
-    """With all these transforms together; `findings` are those of the report by id. Raises UsageError where one matches
+    """With all these transforms together; `findings` are those of the report by id. Raises UsageError if one matches
     nothing."""
     known = findings or {}
     fixed = [known[each.of] for each in transforms if each.option == "finding" and each.of in known]
     unsure = any(each.option in SHAPES for each in transforms) or any(may_differ(model, each) for each in fixed)
     unsure |= bool(model.waits_before_mpi.any())
     views = [View.LIKELY, *([View.LEAST, View.MOST] if unsure else [])]
-    rewired = with_edges(model, Edges.concatenate([Edges.empty(), *(edges_of(model, each) for each in transforms)]))
+    more = Edges.concatenate([Edges.empty(), *(edges_of(model, each) for each in transforms)])
+    rewired = replace(model, graph=extended(model.graph, more))
     likely, *others = [Changes.none(rewired, view) for view in views]
     for changes in (likely, *others):
         for transform in transforms:
@@ -125,7 +125,7 @@ class Predictions(Struct, frozen=True):
 
     @classmethod
     def of(cls, model: Model) -> Predictions | str:
-        """Says why where the model is too far off what was recorded."""
+        """Says why if the model is too far off what was recorded."""
         identity = identity_of(model)
         return reason_against(model, identity) or cls(model, identity)
 
@@ -323,7 +323,7 @@ def answered(
     report: Report, model: Model, transforms: Sequence[Transform], identity: Identity, told: Told | None = None
 ) -> WhatIf:
     """The prediction of some transforms; of none, what each finding would bring. What the report was `told` of a
-    finding is said again. Raises UsageError where one matches nothing."""
+    finding is said again. Raises UsageError if one matches nothing."""
     told = told or {}
     known = told.get(transforms[0].of) if [each.option for each in transforms] == ["finding"] else None
     findings = {each.id: each for each in report.findings}

@@ -21,8 +21,8 @@ MOST_PARTS = 1 << 22
 
 
 def like_the_median(changes: Changes) -> bool:
-    """Shorten, step by step, what late ranks do for longer than the median; False where there is one rank only. Each
-    device is a rank; of two the other one is the median. Where all launch as often, host time is compared between
+    """Shorten, step by step, what late ranks do for longer than the median; False if there is one rank only. Each
+    device is a rank; of two the other one is the median. If all launch as often, host time is compared between
     launches, and each kernel with those at its place; in the view that saves least, steps are as a whole."""
     model = changes.model
     if len(np.unique(model.work.device)) < 2:
@@ -111,7 +111,7 @@ def _late(ns: FloatArray) -> BoolArray:
 
 
 def _launches_before(model: Model, device: IntArray, step: IntArray) -> IntArray:
-    """How many launches its thread has made in the step before each piece of host time; 0 for all where ranks do not
+    """How many launches its thread has made in the step before each piece of host time; 0 for all if ranks do not
     launch equally often in a step."""
     axis, pieces = model.host.host.axis, model.pieces
     begun = model.host.host.api_calls.rows.start[np.maximum(model.work.launch, 0)]
@@ -129,7 +129,7 @@ def _launches_before(model: Model, device: IntArray, step: IntArray) -> IntArray
 
 
 def _kernels_before(model: Model, device: IntArray, step: IntArray) -> IntArray:
-    """How many kernels the rank has launched in the step before each one; by their names, where ranks do not launch
+    """How many kernels the rank has launched in the step before each one; by their names, if ranks do not launch
     equally many in a step."""
     mine = np.flatnonzero(device >= 0)
     count = _by_step(model, device, step, np.ones(len(device), dtype=np.int64))[:, 0]
@@ -162,7 +162,7 @@ def _step_of(model: Model, device: IntArray, time: IntArray) -> IntArray:
 
 @once
 def _borders(model: Model) -> IntArray:
-    """When the steps of each rank begin, in ns: a row for each device. Where all ranks launch the same in each of the
+    """When the steps of each rank begin, in ns: a row for each device. If all ranks launch the same in each of the
     steps, these are the steps of all; else each rank's begin with the launch of what the steps of the first regular
     rank begin with. Ranks that do not repeat the same launches have the steps of all."""
     work, common = model.work, model.stretch.borders
@@ -187,14 +187,14 @@ def _borders(model: Model) -> IntArray:
 
 
 def _same(count: IntArray) -> int:
-    """How many launches most steps hold, 0 where they differ."""
+    """How many launches most steps hold, 0 if they differ."""
     usual = int(np.median(count)) if len(count) else 0
     return usual if np.mean(count == usual) >= REGULAR else 0
 
 
 def _own_borders(issued: IntArray, names: IntArray, said: IntArray, common: IntArray) -> IntArray | None:
     """When each of the steps begins for a rank that launches `names` at `issued`: with the first of the names `said`.
-    Of several places that fit it is the one that is nearest to the `common` borders. None where it does not repeat
+    Of several places that fit it is the one that is nearest to the `common` borders. None if it does not repeat
     these."""
     count = len(said)
     fits = [at for at in range(min(count, len(names) - count)) if np.array_equal(names[at : at + count], said)]

@@ -8,7 +8,6 @@ and the most that it may save (`changes.view`).
 from __future__ import annotations
 
 import numpy as np
-from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.causes import BLOCKING_COPY, PLACE, SYNCHRONIZATION, input_output
@@ -17,7 +16,7 @@ from nsysdiag.events.rows import distinct, previous_on_stream
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.entangled import dependent
 from nsysdiag.replay.model import WAITS, Model
-from nsysdiag.replay.moments import EdgeKind, Edges, extended
+from nsysdiag.replay.moments import EdgeKind, Edges
 from nsysdiag.replay.sources import of_unknown_sources
 from nsysdiag.replay.wakes import loaders
 from nsysdiag.replay.work import Class, first_border, keyed
@@ -25,11 +24,6 @@ from nsysdiag.replay.work import Class, first_border, keyed
 ON_DEMAND = 0.05
 """Of the time of workers: if they wait for others for longer, they load what is asked for, and more of them may have
 nothing to do."""
-
-
-def with_edges(model: Model, more: Edges) -> Model:
-    """The model with these edges in addition, shortened to the recorded time."""
-    return replace(model, graph=extended(model.graph, more))
 
 
 def merge(changes: Changes, chosen: BoolArray) -> bool:
@@ -186,7 +180,7 @@ def _host_step(model: Model, thread: IntArray, time: IntArray) -> IntArray:
 def workers(changes: Changes, count: int) -> bool:
     """So many threads or processes load data: together they are that much faster. In the bound that saves least there
     are no more CPUs than the trace shows, and files are read no faster. Nothing is saved if they load on demand. In the
-    one that saves most, waits for unknown threads are for them. Where all of them wait for each other, it is not known
+    one that saves most, waits for unknown threads are for them. If all of them wait for each other, it is not known
     how many of them there are."""
     model, woken = changes.model, changes.model.threads.woken
     every = loaders(woken)
@@ -262,7 +256,7 @@ def _lag(model: Model, waits: IntArray) -> IntArray:
 
 
 def _last_of_the_other(stream: IntArray, chosen: BoolArray) -> IntArray:
-    """For each operation the last one before it in its stream that is chosen where it is not, or the other way round;
+    """For each operation the last one before it in its stream that is chosen if it is not, or the other way round;
     -1 for none."""
     order = np.argsort(stream, kind="stable")
     place = np.arange(len(order))

@@ -12,9 +12,7 @@ from nsysdiag.arrays.claim import Owned, within
 from nsysdiag.arrays.groups import sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, complement, intersect, subtract, union
 from nsysdiag.causes import CAUSES, EVENT_WAIT, FALLBACK, LAUNCH_LATENCY, PLACE
-from nsysdiag.causes.device_side import DEVICE_STALL, DISPATCH
-from nsysdiag.causes.streams import HOST_FUNCTION, STREAM_BARRIER
-from nsysdiag.events.rows import ThreadAxis
+from nsysdiag.causes.device_side import DEVICE_STALL, DISPATCH, HOST_FUNCTION, STREAM_BARRIER
 from nsysdiag.replay.beside import StepWork
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import FourParts
@@ -144,7 +142,7 @@ def idle_by_cause(changes: Changes, run: Run, device: int) -> dict[str, int]:
     decided = np.append(model.graph.edges.kind, EdgeKind.START)[edge]
     thread, until = late_threads(changes, times, closing, decided)
     late = Intervals(gaps.start, np.clip(until, gaps.start, gaps.end))
-    row, cause, told = timelines(changes, times).causes(thread, late)
+    row, cause, told = causes_in(changes, times, thread, late)
     total, by_gap = sum_of_each(cause, told, len(CAUSES)), sum_of_each(row, told, len(gaps))
     rest = gaps.end - gaps.start - by_gap
     total += sum_of_each(BEHIND[decided], rest, len(CAUSES))
@@ -176,30 +174,12 @@ def late_threads(changes: Changes, times: IntArray, closing: IntArray, decided: 
     return thread, np.where(held, times[model.places.operation[closing]], np.where(known, launched, 0))
 
 
-class ReplayedThreads(Struct, frozen=True):
-    """What every thread does in a replay: `spans` in consecutive lanes, apart by `stride` and from `origin` on, and the
-    cause of each, an index into the registry."""
-
-    axis: ThreadAxis
-    origin: int
-    stride: int
-    spans: Intervals
-    cause: IntArray
-
-    def causes(self, thread: IntArray, time: Intervals) -> tuple[IntArray, IntArray, IntArray]:
-        """What threads did in some `time`, in pieces: the row of each, its cause, and its ns. Other threads, and 0,
-        have none."""
-        rank = np.where(thread > 0, self.axis.lane(thread), -1)
-        row = np.flatnonzero(rank >= 0)
-        begin = rank[row] * self.stride - self.origin
-        asked = Owned.of(Intervals(begin + time.start[row], begin + time.end[row]), row)
-        told, source = within(asked, self.spans)
-        return told.owner, self.cause[source], told.spans.end - told.spans.start
-
-
-def timelines(changes: Changes, times: IntArray) -> ReplayedThreads:
-    """The host time of every thread in order, then the wait. Replayed times may leave the recorded ones, so lanes are
-    apart by the whole length of the replay."""
+def causes_in(
+    changes: Changes, times: IntArray, thread: IntArray, time: Intervals
+) -> tuple[IntArray, IntArray, IntArray]:
+    """What threads did in some `time` of a replay, in pieces: the row of each, its cause, and its ns. Other threads,
+    and 0, have none. Between two moments a thread has its host time in order, then the wait. Replayed times may leave
+    the recorded ones, so lanes are apart by the whole length of the replay."""
     model = changes.model
     program, pieces, edges = model.program, model.pieces, model.graph.edges
     mine = edges.kind == EdgeKind.PROGRAM
@@ -222,7 +202,12 @@ def timelines(changes: Changes, times: IntArray) -> ReplayedThreads:
     spans = Intervals(rank * stride + start - origin, rank * stride + end - origin)
     some = np.flatnonzero((spans.end > spans.start) & (rank >= 0))
     some = some[np.argsort(spans.start[some], kind="stable")]
-    return ReplayedThreads(model.host.host.axis, origin, stride, _apart(spans[some]), cause[some])
+    lane = np.where(thread > 0, model.host.host.axis.lane(thread), -1)
+    row = np.flatnonzero(lane >= 0)
+    place = lane[row] * stride - origin
+    asked = Owned.of(Intervals(place + time.start[row], place + time.end[row]), row)
+    told, source = within(asked, _apart(spans[some]))
+    return told.owner, cause[some][source], told.spans.end - told.spans.start
 
 
 def _apart(spans: Intervals) -> Intervals:

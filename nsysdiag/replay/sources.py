@@ -114,14 +114,14 @@ def _others_send(model: Model, beside: int = 0) -> BoolArray:
 
 def answers(model: Model) -> BoolArray:
     """Which pieces of host time are waits of which the end is not known, and may depend on what the program does: for a
-    thread, or for a message where others send some. What a source outside of the program has comes when it comes."""
+    thread, or for a message if others send some. What a source outside of the program has comes when it comes."""
     found: BoolArray = model.pieces.cause != PLACE[IO_WAIT.id]
     return found | _others_send(model, model.beside.messages)
 
 
 def of_unknown_sources(model: Model) -> BoolArray:
     """Which pieces of host time wait for something that is not in the trace: for messages; or in a call that may read a
-    file, where the same thread sends something in MANY steps, to which that may be the answer."""
+    file, if the same thread sends something in MANY steps, to which that may be the answer."""
     asks = model.in_calls(_READS) & _itself_sends(model)
     found: BoolArray = (model.in_calls(MESSAGES) | asks) & _unknown(model) & (model.pieces.cause == PLACE[IO_WAIT.id])
     return found
@@ -192,7 +192,7 @@ _EXCHANGES = re.compile(r"MPI_(Sendrecv\w*|[BRS]?send|Send|M?Recv|M?Probe|Wait(a
 
 def without_waits(changes: Changes) -> Changes | None:
     """The same if such calls of a rank take no time, except for those that are changed themselves. Messages that
-    always take the same time stay, too. A peer that is always late makes even the shortest one wait. None where they
+    always take the same time stay, too. A peer that is always late makes even the shortest one wait. None if they
     hardly take any."""
     model, calls = changes.model, exchanging(changes.model)
     axis, stretch = model.host.host.axis, model.stretch

@@ -23,8 +23,7 @@ from nsysdiag.causes import (
     PLACE,
     places,
 )
-from nsysdiag.causes.device_side import DEVICE_STALL
-from nsysdiag.causes.streams import HOST_FUNCTION, STREAM_BARRIER
+from nsysdiag.causes.device_side import DEVICE_STALL, HOST_FUNCTION, STREAM_BARRIER
 from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.messages import UsageError
@@ -43,7 +42,7 @@ OF_KIND = {EVENT_WAIT: EdgeKind.EVENT, STREAM_BARRIER.id: EdgeKind.BARRIER, HOST
 EAGER = (DEVICE_STALL.id, FALLBACK, OTHER_PROCESS)
 """Causes for which an operation starts later than anything known holds it back."""
 UNRESOLVED = places(lambda cause: cause.unresolved)
-"""What explains nothing: where a thread did that, a wait for it is its own cause."""
+"""What explains nothing: if a thread did that, a wait for it is its own cause."""
 OVERLAPPED = {"copies": Class.COPY, "communication": Class.COMMUNICATION}
 
 
@@ -140,7 +139,7 @@ def _return_at_once(changes: Changes, places: IntArray) -> None:
 
 
 def _call_nothing(changes: Changes, held: BoolArray) -> None:
-    """The launch in a call that waits takes no time any more. An upload is not staged, also where the driver stages it
+    """The launch in a call that waits takes no time any more. An upload is not staged, even if the driver stages it
     after what is before it in the stream.
 
     ```
@@ -169,7 +168,7 @@ def _leave_to_wakers(changes: Changes, cause: str, waits: BoolArray) -> None:
 
 
 def without_on_devices(changes: Changes, cause: str) -> bool:
-    """Operations and waits for them are not held back by a cause on devices; False where it holds none."""
+    """Operations and waits for them are not held back by a cause on devices; False if it holds none."""
     model, edges = changes.model, changes.model.graph.edges
     if cause == LAUNCH_LATENCY:
         launches = edges.kind == EdgeKind.LAUNCH
@@ -184,7 +183,7 @@ def without_on_devices(changes: Changes, cause: str) -> bool:
 
 
 def operations_like(model: Model, pattern: str) -> BoolArray:
-    """The kernels whose short or whole name matches; where none does, copies."""
+    """The kernels whose short or whole name matches; if none does, copies."""
     names = zip(model.names.texts, model.names.shown, strict=True)
     fits = np.array([*(any(fnmatchcase(text, pattern) for text in each) for each in names), False], dtype=np.bool_)
     mine: BoolArray = fits[model.names.short] | fits[model.names.whole]
@@ -330,7 +329,7 @@ NEEDS = {
     "ahead": "it needs steps in which the host waits for a GPU",
     "batch": "it needs as many steps",
 }
-"""What is not there where a transform without names matches nothing."""
+"""What is not there if a transform without names matches nothing."""
 TRANSFORMS: dict[str, Callable[[Changes, Transform], bool]] = {
     "without": lambda changes, each: _without(changes, each.of),
     "kernel": _kernel,

@@ -1,4 +1,4 @@
-"""Waits of host threads for other threads, and who ended each: over whole threads, not only where a device was idle."""
+"""Waits of host threads for other threads, and who ended each: over whole threads, not only while a device was idle."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
+from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import (
     BoolArray,
     FloatArray,
@@ -79,14 +80,13 @@ def _first_activity(host_trace: HostTrace) -> tuple[IntArray, IntArray]:
     tables, api = host_trace.tables, host_trace.activity.api_calls.rows
     rows = (tables.os_calls.thread, api.thread, tables.switches.thread)
     threads, lane = distinct(np.concatenate(rows))
-    first = np.full(len(threads), np.iinfo(np.int64).max)
-    np.minimum.at(first, lane, np.concatenate((tables.os_calls.start, api.start, tables.switches.time)))
-    return threads, first
+    begun = np.concatenate((tables.os_calls.start, api.start, tables.switches.time))
+    return threads, least_of_each(lane, begun, len(threads))
 
 
 def _matched(thread: IntArray, begun: IntArray, calls: CallTable, rows: IntArray, *, alone: bool) -> Births:
     """Threads and the calls at `rows` in order, those of a process with each other; with `alone` those of all
-    processes. Where several threads show themselves after the same call, the last of them is its own.
+    processes. If several threads show themselves after the same call, the last of them is its own.
 
     ```
     calls     a   b            c
@@ -128,10 +128,10 @@ then may have nothing to do with it, unless it loads data. How sure the waker is
 
 class Wakes(Rows, frozen=True):
     """Waits [begin, end) in ns of `thread` that `waker` ended (globalTids) at `at`; `confidence` is how sure that is, 0
-    to 1. `loader` is 1 where the waker loads data, `interpreter` where the wait was for the interpreter lock. `lock` is
-    SURE_LOCK where it was for any lock, MAYBE_LOCK where it may have been for that one. It is SEMAPHORE where it was
+    to 1. `loader` is 1 if the waker loads data, `interpreter` if the wait was for the interpreter lock. `lock` is
+    SURE_LOCK if it was for any lock, MAYBE_LOCK if it may have been for that one. It is SEMAPHORE if it was
     for a semaphore that may be a lock, else 0. A thread that is born in the trace waits for the call that starts it,
-    from its begin on, until the thread's own first activity. `called` is 1 where a call of the waker shows `at`: else
+    from its begin on, until the thread's own first activity. `called` is 1 if a call of the waker shows `at`: else
     that is when the thread was seen to go on, a little later."""
 
     thread: IntArray
@@ -208,7 +208,7 @@ def _told_apart(woken: Wakes) -> Wakes:
 
 
 def _rest(posted: Wakes, waiting: IntArray, waking: IntArray) -> IntArray:
-    """For each wait, how long its waker goes on in ns after it woke the thread, until it waits in turn: 0 where it
+    """For each wait, how long its waker goes on in ns after it woke the thread, until it waits in turn: 0 if it
     waits already. `waiting` and `waking` are numbers of the threads."""
     begin, at = keyed((waiting, posted.begin), (waking, posted.at))
     order = np.argsort(begin, kind="stable")

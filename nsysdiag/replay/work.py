@@ -91,7 +91,7 @@ def _inside(start: IntArray, stretch: Stretch) -> IntArray:
 
 
 def beside_others(work: Work, thread: IntArray) -> IntArray:
-    """For how long kernels of other processes run on the same device during each operation, in ns; 0 for all where that
+    """For how long kernels of other processes run on the same device during each operation, in ns; 0 for all if that
     is too little to matter. `thread` launched it (-1: unknown)."""
     process, shared = process_of(thread), np.zeros(len(work), dtype=np.int64)
     computes = (work.kind == Class.COMPUTE) & (thread >= 0)
@@ -117,12 +117,12 @@ MOST_OPERATIONS, MOST_AT_ALL = 100_000, 1_000_000
 steps as fit, and for the fewest steps or a window without steps."""
 MOST_APART = 0.05
 TIMES_APART = "the judged time is in parts, and what is between them would be replayed as well"
-"""Why nothing is replayed where more than MOST_APART of the time from the first to the last part is between them: a fix
+"""Why nothing is replayed if more than MOST_APART of the time from the first to the last part is between them: a fix
 would be predicted for time that is not judged."""
 
 
 class Stretch(Struct, frozen=True):
-    """The time [borders[0], borders[-1]) in ns; `borders` are those of its steps where `stepwise`, else two. Steps are
+    """The time [borders[0], borders[-1]) in ns; `borders` are those of its steps if `stepwise`, else two. Steps are
     `named` by ranges of the program, or found by what repeats on a device."""
 
     borders: IntArray
@@ -155,7 +155,7 @@ class Stretch(Struct, frozen=True):
 
 
 class Repeating(Struct, frozen=True):
-    """The judged time (a set), and the borders of its steps in ns, None where it has none; ranges may name them."""
+    """The judged time (a set), and the borders of its steps in ns, None if it has none; ranges may name them."""
 
     parts: Intervals
     steps: IntArray | None

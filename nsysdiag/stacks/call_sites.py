@@ -29,7 +29,7 @@ from nsysdiag.events.callchains import NO_CHAIN, CallChain, CallChains, StackFra
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.rows import NamedRows, Rows, distinct_values
 from nsysdiag.events.samples import PythonStacks
-from nsysdiag.gaps.launch_frame import LaunchFrame
+from nsysdiag.gaps.gaps import LaunchFrame
 from nsysdiag.ledger.ledger import Slices
 from nsysdiag.report import CallSite, CodeFrame, CodeShare
 

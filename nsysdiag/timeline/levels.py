@@ -11,9 +11,9 @@ from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from nsysdiag import typed
-from nsysdiag.arrays.buckets import bucket_coverage, bucket_edges, coarser
+from nsysdiag.arrays.buckets import bucket_coverage, coarser
 from nsysdiag.arrays.groups import to_planes, to_text
-from nsysdiag.arrays.intervals import IntArray, Intervals, ascending, clip, rows_from, union
+from nsysdiag.arrays.intervals import IntArray, Intervals, ascending, clip, equal_edges, rows_from, union
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
@@ -175,7 +175,7 @@ class Packing(Struct, frozen=True):
     @classmethod
     def over(cls, names: NameTable, low: int, high: int) -> Packing:
         """For lanes over [low, high)."""
-        return cls(names, low, high, bucket_edges(low, high, FINEST_PACKED))
+        return cls(names, low, high, equal_edges(low, high, 1 << FINEST_PACKED))
 
     def fork(self) -> Packing:
         """The same with names of its own."""
@@ -382,7 +382,7 @@ def overview(
     low, high = int(operations.start[device.running].min()), int(operations.end[device.running].max())
     if window.narrowed and len(window.parts):
         low, high = int(window.parts.start[0]), int(window.parts.end[-1])
-    edges = bucket_edges(low, high, finest)
+    edges = equal_edges(low, high, 1 << finest)
     lanes = {name: coarser(bucket_coverage(spans, edges), COARSEST) for name, spans in _lanes(device, gaps).items()}
     idle = Intervals(gaps.start, gaps.end)
     by_cause = {

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field, structs
-from msgspec.structs import replace
 
 from nsysdiag.arrays.buckets import Periods, in_periods, taken
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, intersect, union
@@ -199,12 +198,6 @@ LEAST_COVERED = 0.5
 """The share of the kernels' time that must have a known shape: little of it says nothing about the GPU."""
 
 
-class MeasuredSm(Struct, frozen=True):
-    """The mean share of SMs with work inside the window, from GPU metrics."""
-
-    active_share: float
-
-
 def estimate(device: DeviceTimeline, split: WindowSplit, parts: Intervals, found: Residency | None) -> SmEstimate:
     """The SM activity of a device over its window, `parts`; `found` is the residency of each launch shape."""
     if split.window_ns == 0:
@@ -291,10 +284,10 @@ def utilization(
     shapes: LaunchShapes,
     strings: Strings,
     settings: Settings,
-    measured: MeasuredSm | None = None,
+    measured: float | None = None,
 ) -> Utilization:
-    """`parts` is the window, `inside` marks the operations that tables count. Measured values take precedence over the
-    estimate, which is reported too."""
+    """`parts` is the window, `inside` marks the operations that tables count. `measured` is
+    the mean share of SMs with work by GPU metrics: it takes precedence over the estimate, which is reported too."""
     shown = dashboard(split.kernels, parts, settings.utilization)
     found = residency(shapes, device.gpu)
     estimated = estimate(device, split, parts, found)
@@ -323,19 +316,19 @@ def utilization(
 
 
 def _input(
-    split: WindowSplit, shown: Dashboard | None, estimated: SmEstimate, measured: MeasuredSm | None, settings: Settings
+    split: WindowSplit, shown: Dashboard | None, estimated: SmEstimate, measured: float | None, settings: Settings
 ) -> UtilizationInput:
     active, most = estimated.sm_active_share, estimated.sm_active_at_most
     source = None if active is None else ESTIMATE
     if measured is not None:
-        active = most = round(measured.active_share, 6)
+        active = most = round(measured, 6)
         source = MEASURED
     return UtilizationInput(split, shown, active, most, source, settings.utilization, settings.thresholds)
 
 
-def _efficiency(measured: MeasuredSm, split: WindowSplit) -> float | None:
+def _efficiency(measured: float, split: WindowSplit) -> float | None:
     """Measured SM activity of each unit of utilization; above 1 where the counter saw what the trace did not."""
-    return round(measured.active_share * split.window_ns / split.kernel_ns, 6) if split.kernel_ns else None
+    return round(measured * split.window_ns / split.kernel_ns, 6) if split.kernel_ns else None
 
 
 # Arithmetic per second of a device, by the operations of a step that the user gives, against the published peak.
@@ -379,19 +372,17 @@ def with_flops(report: Report, given: str | None) -> Report:
     if given is None:
         return report
     flops = parse_flops(given)
-    devices = [_with_rate(device, flops) for device in report.devices]
+    rates = [flop_rate(each, flops, step_ns) if (step_ns := median_step(each)) else None for each in report.devices]
+    devices = [
+        structs.replace(device, utilization=structs.replace(device.utilization, flops=rate))
+        for device, rate in zip(report.devices, rates, strict=True)
+    ]
     if all(each.utilization.flops is None for each in devices):
         raise UsageError(
             f"--flops-per-step {given} has no step to be divided by: no whole steps were found in {report.trace.file}",
             hint="put NVTX ranges around the steps and capture several of them",
         )
-    return replace(report, devices=devices)
-
-
-def _with_rate(device: DeviceReport, given: GivenFlops) -> DeviceReport:
-    step_ns = median_step(device)
-    rate = flop_rate(device, given, step_ns) if step_ns else None
-    return replace(device, utilization=replace(device.utilization, flops=rate))
+    return structs.replace(report, devices=devices)
 
 
 def flop_rate(device: DeviceReport, given: GivenFlops, step_ns: int) -> FlopRate:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.claim import Owned, claim, within
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
-from nsysdiag.causes import CAUSES, INPUT_WAIT, OF_WORKER, PLACE, input_output, off_cpu, variant_of
+from nsysdiag.causes import CAUSES, INPUT_WAIT, OF_WORKER, PLACE, input_output, thread_states, variant_of
 from nsysdiag.events.rows import distinct
 from nsysdiag.ledger.ledger import SliceRows, Slices
 from nsysdiag.typed import say
@@ -190,7 +190,7 @@ def _add(
             if len(left) == 0 or len(layer) == 0:
                 continue
             claimed, left, _ = claim(left, layer.spans)
-            if kind == _OTHER or CAUSES[cause].unresolved or layer.label is off_cpu.UNTRACED:
+            if kind == _OTHER or CAUSES[cause].unresolved or layer.label is thread_states.UNTRACED:
                 continue
             if layer.label is input_output.PEERS:  # the queue of the worker, unless the launching thread waits for it
                 claimed, _ = within(claimed, awaited)

@@ -17,13 +17,12 @@ from msgspec import Struct
 
 from nsysdiag.arrays.claim import CodeTable, EvidenceLabel, Owned, claim
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
-from nsysdiag.causes import CAUSES, INPUT_WAIT, PLACE, PREEMPTION, off_cpu, places, thread_waits
+from nsysdiag.causes import CAUSES, INPUT_WAIT, PLACE, PREEMPTION, places, thread_states, thread_waits
 from nsysdiag.events.rows import Rows
 from nsysdiag.fields import Sentence
 from nsysdiag.ledger.ledger import Slices
-from nsysdiag.wakeups.candidates import Wakers
 from nsysdiag.wakeups.loaders import Finder, HostTrace, Loaders, WaitingThreads
-from nsysdiag.wakeups.waits import Ends, Waits
+from nsysdiag.wakeups.waits import Ends, Waits, Wakers
 
 MOST_HOPS = 4
 _WAITS = places(lambda cause: cause.follows_wakeups)
@@ -60,7 +59,7 @@ class Pieces(Rows, frozen=True):
 
 def vague(pieces: Pieces, words: TextTable) -> BoolArray:
     """True for time off the CPU for no known reason: no cause that another's wait could lead to."""
-    result: BoolArray = (pieces.cause == _OFF_CPU) & (pieces.label == words.labels.code(off_cpu.UNTRACED))
+    result: BoolArray = (pieces.cause == _OFF_CPU) & (pieces.label == words.labels.code(thread_states.UNTRACED))
     return result
 
 
@@ -143,7 +142,7 @@ def _first(slices: Slices, lane: IntArray, host: WaitingThreads, words: TextTabl
     """The slices in which a launching thread waited, as the pieces of level 0."""
     rows = slices.rows
     waits = np.isin(rows.cause, _WAITS) | (
-        (rows.cause == _OFF_CPU) & (rows.label == off_cpu.untraced_code(slices.labels))
+        (rows.cause == _OFF_CPU) & (rows.label == thread_states.untraced_code(slices.labels))
     )
     chosen = np.flatnonzero(waits)
     chosen = chosen[lane[rows.gap[chosen]] >= 0]

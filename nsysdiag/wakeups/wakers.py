@@ -13,23 +13,28 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
 from nsysdiag.events.host import HostTables
 from nsysdiag.events.identity import process_of
-from nsysdiag.events.rows import CallTable, Rows, RowsOf, distinct
+from nsysdiag.events.rows import distinct
 from nsysdiag.events.scheduling import BREAK_NS
-from nsysdiag.wakeups.candidates import (
+from nsysdiag.wakeups.runs import Runs
+from nsysdiag.wakeups.waits import (
     LEAST,
     MOST,
     REPEATED,
     STANDS_OUT,
+    Callers,
+    Ends,
     How,
     Pairs,
     Presence,
+    Waits,
+    WakeMoments,
     Wakers,
     alone,
+    callers_within,
     group_and_thread,
     most_often,
     nearest,
@@ -37,10 +42,9 @@ from nsysdiag.wakeups.candidates import (
     passers_by,
     stands_out,
     usual_callers,
+    wake_calls,
     within,
 )
-from nsysdiag.wakeups.runs import Runs
-from nsysdiag.wakeups.waits import RELEASES, SIGNALS, WRITES, Ends, Waits
 
 BEFORE_NS, AFTER_NS = 100_000, 15_000
 """How long before and after the waiting thread is scheduled in its waker's call may begin; and how long before its
@@ -63,46 +67,13 @@ SLOW_NS = 1_000_000
 """How long after a call of the thread that usually ends such waits the waiting one may come in."""
 
 
-class _WakeCalls(Rows, frozen=True):
-    """Calls that end waits, by start; `ends` as in `Ends`, `name` an index into the names of OS calls."""
-
-    start: IntArray
-    thread: IntArray
-    ends: IntArray
-    name: IntArray
-
-
-class _Callers:
-    """When each thread made wake calls."""
-
-    def __init__(self, calls: _WakeCalls) -> None:
-        self._calls, self._of_thread = calls, RowsOf(calls.thread)
-
-    def between(self, thread: int, ends: IntArray, low: IntArray, high: IntArray) -> BoolArray:
-        """True where the thread made a call within [low, high] that ends such waits."""
-        mine = self._calls.take(self._of_thread[thread])
-        result = np.zeros(len(low), dtype=np.bool_)
-        for kind in np.unique(ends).tolist():
-            start = mine.start[mine.ends == kind]
-            rows = np.flatnonzero(ends == kind)
-            result[rows] = np.searchsorted(start, low[rows]) < np.searchsorted(start, high[rows], side="right")
-        return result
-
-
-class WakeMoments(Struct, frozen=True):
-    """When each wait may have been ended: between the `first` and the `last` moment, in ns."""
-
-    first: IntArray
-    last: IntArray
-
-
 class WakeFinder:
     """Finds wakers in the tables of one trace whose times are in [low, high). `ignored` threads wake no other; `runs`
     are those of all others, made with BEFORE_NS."""
 
     def __init__(self, tables: HostTables, runs: Runs, ignored: IntArray, low: int, high: int) -> None:
         self._runs = runs
-        self._wake_calls = _wake_calls(tables.os_calls, ignored)
+        self._wake_calls = wake_calls(tables.os_calls, ignored)
         self._callers, caller = distinct(self._wake_calls.thread)
         self._calls_of_callers = np.bincount(caller, minlength=len(self._callers))
         self._span = max(high - low, 1)
@@ -171,8 +142,8 @@ class WakeFinder:
         return lane >= 0 and bool(self._untraced[lane])
 
     @cached_property
-    def _calls_by_thread(self) -> _Callers:
-        return _Callers(self._wake_calls)
+    def _calls_by_thread(self) -> Callers:
+        return Callers(self._wake_calls)
 
     def _chance(self, thread: int, ends: int) -> float:
         """How likely a thread that may end such waits runs, or calls, around any moment."""
@@ -204,7 +175,7 @@ class WakeFinder:
     def _usual_callers(self, waits: Waits, moment: IntArray, group: IntArray) -> IntArray:
         """For each wait the thread that nearly always calls shortly before such waits end; 0 where there is none."""
         earliest = np.maximum(waits.start, moment - SLOW_NS)
-        pairs = one_a_thread(_callers_within(self._seldom_calls, waits, WakeMoments(earliest, moment + AFTER_NS)))
+        pairs = one_a_thread(callers_within(self._seldom_calls, waits, WakeMoments(earliest, moment + AFTER_NS)))
         chance = self._calls_per_ns(pairs.thread) * (moment - earliest)[pairs.wait]
         close = pairs.distance <= BEFORE_NS + AFTER_NS
         return usual_callers(pairs, close, np.minimum(chance, 1), group, waits.end - waits.start)
@@ -269,7 +240,7 @@ class WakeFinder:
         """The only thread of the process that made such a call around the moment; of several, the one that does so at
         most waits of the group."""
         looked = WakeMoments(moment.first - BEFORE_NS, moment.last + AFTER_NS)
-        pairs = _callers_within(self._wake_calls, waits, looked)
+        pairs = callers_within(self._wake_calls, waits, looked)
         # If queued: the first of several calls woke it. If scheduled at once: the nearest.
         first, last = moment.first[pairs.wait], moment.last[pairs.wait]
         pairs.distance[:] = np.where(first < last, pairs.at + BEFORE_NS - first, np.abs(last - pairs.at))
@@ -284,7 +255,7 @@ class WakeFinder:
         process that made such a call, as they may share it."""
         open_ = found.how == How.NOTHING
         looked = WakeMoments(moment - BEFORE_NS, moment + AFTER_NS)
-        pairs = _callers_within(self._wake_calls, waits, looked, anywhere=True)
+        pairs = callers_within(self._wake_calls, waits, looked, anywhere=True)
         pairs = pairs.take(open_[pairs.wait])
         pairs = pairs.take(alone(pairs))
         found.settle(pairs, How.CALL)
@@ -455,31 +426,3 @@ class WakeFinder:
         wait, row = within(end, np.maximum(moment.first, waits.start), moment.last, chosen, fits)
         distance = np.abs(moment.last[wait] - end[row])
         return Pairs.without_calls(wait, thread[row], end[row], distance)
-
-
-def _callers_within(calls: _WakeCalls, waits: Waits, moment: WakeMoments, *, anywhere: bool = False) -> Pairs:
-    """Threads whose calls between two moments may have ended each wait; the distance is to the later one. Writes may be
-    those of any process, other calls only with `anywhere`."""
-    process, own = process_of(calls.thread), process_of(waits.thread)
-
-    def fits(wait: IntArray, call: IntArray) -> BoolArray:
-        other = (calls.thread[call] != waits.thread[wait]) & (calls.start[call] >= waits.start[wait])
-        reaches = anywhere | (process[call] == own[wait]) | (waits.ends[wait] == Ends.WRITE)
-        result: BoolArray = other & reaches & (calls.ends[call] == waits.ends[wait])
-        return result
-
-    chosen = np.flatnonzero(np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE, Ends.WRITE)))
-    wait, call = within(calls.start, moment.first, moment.last, chosen, fits)
-    at = calls.start[call]
-    return Pairs(wait, calls.thread[call], at, moment.last[wait] - at, calls.name[call])
-
-
-def _wake_calls(calls: CallTable, ignored: IntArray) -> _WakeCalls:
-    """The OS calls that end waits, but those of `ignored` threads."""
-    by_name = np.zeros(len(calls.names), dtype=np.int64)
-    for ends, pattern in ((Ends.SIGNAL, SIGNALS), (Ends.RELEASE, RELEASES), (Ends.WRITE, WRITES)):
-        by_name[[pattern.fullmatch(name) is not None for name in calls.names]] = ends
-    kind = by_name[calls.name] if len(calls.names) else calls.name
-    chosen = np.flatnonzero((kind > 0) & (calls.start >= 0) & ~np.isin(calls.thread, ignored))
-    chosen = chosen[np.argsort(calls.start[chosen], kind="stable")]
-    return _WakeCalls(calls.start[chosen], calls.thread[chosen], kind[chosen], calls.name[chosen])

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.arrays.buckets import bucket_coverage, bucket_edges, coarser
+from nsysdiag.arrays.buckets import bucket_coverage, coarser
 from nsysdiag.arrays.claim import Owned, claim
-from nsysdiag.arrays.intervals import Intervals, union
+from nsysdiag.arrays.intervals import Intervals, equal_edges, union
 
 SPAN = 64
 pairs = st.lists(st.tuples(st.integers(0, SPAN), st.integers(0, SPAN)), max_size=12)
@@ -98,7 +98,7 @@ def test_every_ns_is_either_claimed_or_left(gaps: list[tuple[int, int]], evidenc
 
 @given(pairs, st.integers(1, 1 << 40), st.integers(0, 5))
 def test_the_levels_of_a_pyramid_hold_the_same_time(covered: list[tuple[int, int]], span: int, finest: int) -> None:
-    edges = bucket_edges(0, span, finest)
+    edges = equal_edges(0, span, 1 << finest)
     assert (edges[0], edges[-1], len(edges)) == (0, span, (1 << finest) + 1)
     assert np.all(np.diff(edges) >= 0)
     s = union(Intervals.of(covered))

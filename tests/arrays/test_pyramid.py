@@ -6,17 +6,17 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.arrays.buckets import bucket_coverage, bucket_edges, coarser
-from nsysdiag.arrays.intervals import Intervals, union
+from nsysdiag.arrays.buckets import bucket_coverage, coarser
+from nsysdiag.arrays.intervals import Intervals, equal_edges, union
 from tests.arrays.oracle import HI, LO, any_intervals, paint, pairs
 
 
 def test_edges_are_whole_nanoseconds_over_all_of_the_time() -> None:
-    assert bucket_edges(100, 110, 2).tolist() == [100, 102, 105, 107, 110]
+    assert equal_edges(100, 110, 1 << 2).tolist() == [100, 102, 105, 107, 110]
 
 
 def test_edges_of_a_time_too_long_to_multiply() -> None:
-    edges = bucket_edges(0, 2**62, 14)
+    edges = equal_edges(0, 2**62, 1 << 14)
     assert edges[1] == 2**48
     assert edges[-1] == 2**62
 
@@ -24,7 +24,7 @@ def test_edges_of_a_time_too_long_to_multiply() -> None:
 @given(st.integers(-(2**40), 2**40), st.integers(1, 2**62), st.integers(0, 14))
 def test_each_edge_is_rounded_down_by_itself(low: int, span: int, exponent: int) -> None:
     exact = [low + (span * step >> exponent) for step in range((1 << exponent) + 1)]
-    assert bucket_edges(low, low + span, exponent).tolist() == exact
+    assert equal_edges(low, low + span, 1 << exponent).tolist() == exact
 
 
 def test_pairs_add_up() -> None:
@@ -37,7 +37,7 @@ def test_pairs_add_up() -> None:
 
 @given(any_intervals, st.integers(0, 6))
 def test_every_bucket_holds_what_lies_in_it(intervals: Intervals, exponent: int) -> None:
-    edges = bucket_edges(LO, HI, exponent)
+    edges = equal_edges(LO, HI, 1 << exponent)
     covered = union(intervals)
     cells = paint(pairs(covered))
     expected = [
@@ -50,6 +50,6 @@ def test_every_bucket_holds_what_lies_in_it(intervals: Intervals, exponent: int)
 @given(any_intervals)
 def test_every_level_adds_up_to_all_of_it(intervals: Intervals) -> None:
     covered = union(intervals)
-    levels = coarser(bucket_coverage(covered, bucket_edges(LO, HI, 6)), 0)
+    levels = coarser(bucket_coverage(covered, equal_edges(LO, HI, 1 << 6)), 0)
     assert [len(level) for level in levels] == [64, 32, 16, 8, 4, 2, 1]
     assert {int(level.sum()) for level in levels} == {covered.total()}

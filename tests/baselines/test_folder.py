@@ -132,7 +132,7 @@ class TestRead:
 
     @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../x", "-x", "x" * 101, "a b", "ä", "a\n"])
     def test_names_that_are_none(self, tmp_path: Path, name: str) -> None:
-        with pytest.raises(UsageError, match="is no name of a baseline"):
+        with pytest.raises(UsageError, match="is not a name of a baseline"):
             folder_of(tmp_path, name)
 
 

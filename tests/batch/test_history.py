@@ -63,7 +63,7 @@ def test_a_last_line_without_an_end_stays_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"mine\n", b'{"at": 1}\n', b"\0\1\2"])
 def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x").write_bytes(content)
-    with pytest.raises(OutputError, match="is no history of nsysdiag"):
+    with pytest.raises(OutputError, match="is not a history of nsysdiag"):
         read_history(tmp_path / "x", tmp_path)
 
 

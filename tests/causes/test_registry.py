@@ -20,12 +20,12 @@ from nsysdiag.causes import (
     blocking_copy,
     bottleneck_of,
     bottlenecks_of,
-    call_facts,
     device_side,
     input_output,
     variant_of,
 )
 from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.evidence import FIRST_USE
 from nsysdiag.gaps.gaps import OTHER_DEVICE
 from nsysdiag.trace.capabilities import KINDS
 
@@ -109,7 +109,7 @@ BY_LABEL = {
     ("data_loading", OF_WORKER["host_compute"]): "input",
     ("sync", OTHER_DEVICE): "sync",
     ("device_stall", device_side.BETWEEN_COPIES): "unknown",
-    ("launch_call", call_facts.FIRST_USE): "startup",
+    ("launch_call", FIRST_USE): "startup",
 }
 
 

@@ -95,7 +95,7 @@ class TestAdd:
         [
             (("add", "main"), 2, "no run is named"),
             (("add",), 2, "the name of the baseline is missing"),
-            (("add", "../x", "run0.json"), 2, "is no name of a baseline"),
+            (("add", "../x", "run0.json"), 2, "is not a name of a baseline"),
             (("add", "main", "run0.json", "run0.json"), 2, "is named twice"),
             (("add", "main", "missing.json"), 3, "missing.json"),
             (("add", "main", "idle.json"), 5, "idle.json has no GPU work"),
@@ -182,7 +182,7 @@ class TestCompare:
             (("--baseline", "main", "run0.json", "slow.json"), 2, "with --baseline its runs are before"),
             (("--baseline", "main", "slow.json", "--before", "run0.json"), 2, "with --baseline its runs are before"),
             (("--baseline", "main"), 2, "AFTER is missing"),
-            (("--baseline", "a/b", "slow.json"), 2, "is no name of a baseline"),
+            (("--baseline", "a/b", "slow.json"), 2, "is not a name of a baseline"),
         ],
     )
     @pytest.mark.usefixtures("main")

@@ -133,7 +133,7 @@ class TestWrong:
         [
             (["--without", "snyc"], "unknown cause 'snyc'; did you mean 'sync'"),
             (["--kernel", "gemm"], "--kernel 'gemm' has no factor"),
-            (["--host", "load*x"], "'x' behind its last * is no factor"),
+            (["--host", "load*x"], "'x' behind its last * is not a factor"),
             (["--overlap", "copy"], "did you mean 'copies'"),
             (["--rank-like", "best"], "unknown --rank-like 'best'"),
             (["--finding", ""], "--finding is empty"),

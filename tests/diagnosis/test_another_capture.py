@@ -44,7 +44,7 @@ def test_only_a_start_is_left_out() -> None:
 
 
 def said(work_ns: int, later: int | None = None) -> str:
-    return headline(Said("cold", None, SECOND, {}, work_ns=work_ns, later=later), "startup", 0.9, None, None)
+    return headline(Said(Scope("cold", later=later), SECOND, {}, work_ns=work_ns), "startup", 0.9, None, None)
 
 
 def test_what_the_headline_says() -> None:
@@ -195,5 +195,5 @@ def test_a_part_of_one_step_is_called_so() -> None:
     found = job.phases()
     scope = Scope.of(found, Focus(Intervals.empty(), [0], 0))
     assert scope.inside_step
-    said = Said(scope.basis, scope.phase, 100 * MS, {}, inside_step=scope.inside_step)
+    said = Said(scope, 100 * MS, {})
     assert headline(said, "kernels", 0.8, None, None) == "Kernels take 80.0% of the 100 ms judged, a part of one step."

@@ -6,8 +6,8 @@ import pytest
 
 from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.diagnosis.behind import LateShare, followed, with_late
 from nsysdiag.diagnosis.judge import late_sentence
-from nsysdiag.diagnosis.late import LateShare, followed, with_late
 from nsysdiag.findings.facts import Finding, Named, what_to_do
 from nsysdiag.findings.rules import EXPOSED_COMM, LATE_RANK
 from nsysdiag.findings.rules import KERNELS as KERNEL_TIME

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from nsysdiag.diagnosis.entries import naming
 from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
+from nsysdiag.diagnosis.focus import Scope
 from nsysdiag.diagnosis.missing import recapture
 from nsysdiag.diagnosis.sentences import Said, headline
 from nsysdiag.findings.facts import Evidence
@@ -63,7 +64,7 @@ def test_of_a_start_one_capture_is_asked_for(basis: str, bottleneck: str, *, ask
     found = replace(report.diagnosis, basis=basis, bottleneck=bottleneck, unknown_share=0.3)
     made = shown(replace(report, diagnosis=found), "txt")
     assert ("of the time is unexplained" in made) == asked
-    told = headline(Said(basis, None, 100, {}), bottleneck, 0.9, None, None)
+    told = headline(Said(Scope(basis), 100, {}), bottleneck, 0.9, None, None)
     assert ("more steps" in told) == (basis == "cold" and not asked)
 
 

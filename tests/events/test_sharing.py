@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.events.sharing import AT_ONCE_NS, ENOUGH, MOST_DEVICES
+from nsysdiag.events.capture import AT_ONCE_NS, ENOUGH, MOST_DEVICES
 from tests.builder import TraceBuilder
 from tests.ledger.traces import report_of
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, not_yet_added("per_gap_ns" in Finding.__struct_fields__)]
 
 FIELD = "    per_gap_ns: Ns | None = None\n"
-VALUE = "        per_gap_ns=spot.lost_ns // story.gaps if story.gaps else None,\n"
+VALUE = "        per_gap_ns=spot.lost_ns // len(facts.gaps.gap),\n"
 LINE = '    fact("per_gap_ns", "Per gap"),\n'
 FORMATS = ("json", "csv", "html", "md", "txt", "perfetto.json")
 
@@ -29,13 +29,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("column")
     package = copied_package(folder)
     edited(package / "findings" / "facts.py", "    named: list[Named] = []\n", f"    named: list[Named] = []\n{FIELD}")
-    edited(
-        package / "findings" / "findings.py",
-        "        variant=story.variant,\n",
-        f"        variant=story.variant,\n{VALUE}",
-    )
-    words = package / "findings" / "words.py"
-    edited(words, 'saves_method=saves.method"),\n', f'saves_method=saves.method"),\n{LINE}')
+    variant = "        variant=_variant(facts),\n"
+    edited(package / "findings" / "text.py", variant, f"{variant}{VALUE}")
+    edited(package / "findings" / "show.py", 'saves_method=saves.method"),\n', f'saves_method=saves.method"),\n{LINE}')
     (folder / "demo.sqlite").write_bytes(gzip.decompress((ROOT / "nsysdiag" / "data" / "demo.sqlite.gz").read_bytes()))
     outputs = [word for suffix in FORMATS for word in ("-o", f"plain.{suffix}")]
     told = printed(package, folder, {"analyze": ["analyze", "demo.sqlite", "--details", *outputs]})

@@ -15,7 +15,6 @@ from jinja2 import Environment
 
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.html import page as compiled
-from nsysdiag.formats.html import page as html_page
 from nsysdiag.formats.html.assets import templates_folder
 from nsysdiag.formats.html.page import FILE, AheadOfTime, Compiled, environment
 from tests.output import samples
@@ -96,6 +95,6 @@ def test_a_changed_template_is_compiled(generated: list[str], monkeypatch: pytes
     shutil.copytree(templates_folder(), tmp_path, dirs_exist_ok=True)
     base = tmp_path / "base.html"
     base.write_text(base.read_text(encoding="utf-8").replace("<body>", "<body hidden>"), encoding="utf-8")
-    monkeypatch.setattr(html_page, "templates_folder", lambda: tmp_path)
+    monkeypatch.setattr("nsysdiag.formats.html.assets.templates_folder", lambda: tmp_path)
     assert b"<body hidden>" in page()
     assert generated == ["base.html"]

@@ -26,6 +26,7 @@ from nsysdiag.diagnosis.entries import (
     shown_phases,
 )
 from nsysdiag.diagnosis.facts import Saves
+from nsysdiag.diagnosis.focus import Scope
 from nsysdiag.diagnosis.sentences import BottleneckDetail, Said, headline
 from nsysdiag.document.blocks import Chart, Column, Lines, Table, written_out
 from nsysdiag.document.columns import SHARE
@@ -275,7 +276,7 @@ class TestKernelsFirst:
 
     def test_the_headline_agrees(self) -> None:
         small, large = (finding(saves=replace(SAVES, high_ns=ns)) for ns in (MS // 10, MS))
-        told = Said("window", None, MS, {})
+        told = Said(Scope("window"), MS, {})
         assert "Synchronization (18.0%) can be fixed as well." in headline(told, "kernels", 0.87, None, small)
         assert "Synchronization (18.0%) can be fixed first." in headline(told, "kernels", 0.87, None, large)
         for low, said in ((0.1, "can be fixed first."), (0.5, "can be fixed first, and saves 50 to 99%.")):
@@ -284,7 +285,7 @@ class TestKernelsFirst:
 
     def test_what_surely_saves_more_than_the_bottleneck_is_in_its_sentence(self) -> None:
         saves = replace(SAVES, high_ns=640, low_ns=600, of_ns=1_000, method="replay")
-        told = Said("window", None, MS, {"kernels": BottleneckDetail("solve 38.0%")})
+        told = Said(Scope("window"), MS, {"kernels": BottleneckDetail("solve 38.0%")})
         said = headline(told, "kernels", 0.38, None, finding(saves=saves, title="Wait"))
         assert said == "Kernels take 38.0% of the 1.00 ms judged: solve 38.0%; “Wait” saves more: 60 to 64%."
 

@@ -35,7 +35,7 @@ def test_the_factor_is_behind_the_last_star(text: str, of: str, factor: float) -
         ("", "has no factor"),
         ("gemm*", "ends without a factor"),
         ("*gemm*", "ends without a factor"),
-        ("gemm*half", "'half' behind its last \\* is no factor"),
+        ("gemm*half", "'half' behind its last \\* is not a factor"),
         ("gemm*-1", "'-1' behind"),
         ("gemm*nan", "'nan'"),
         ("gemm*inf", "'inf'"),

@@ -15,8 +15,8 @@ from nsysdiag.causes import CAUSES, HOST_CODE
 from nsysdiag.diagnosis.focus import Focus
 from nsysdiag.diagnosis.judge import NO_FOCUS, with_accounts
 from nsysdiag.phases.facts import AccountBase, PhaseDevice
-from nsysdiag.time.charged import charged_as
 from nsysdiag.time.facts import EVERY_STATE, NAMED, NameColumn, TimeColumns
+from nsysdiag.time.table import charged_as
 from tests.diagnosis.test_focus import did
 
 BOTTLENECKS = ("sync", "host", "launch", "communication")

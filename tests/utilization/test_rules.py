@@ -11,7 +11,7 @@ from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.config.settings import Settings, Thresholds
 from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.utilization.facts import SmEstimate, UtilizationSeries
-from nsysdiag.utilization.utilization import Dashboard, MeasuredSm, UtilizationInput, _efficiency, _input, headline
+from nsysdiag.utilization.utilization import Dashboard, UtilizationInput, _efficiency, _input, headline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -167,9 +167,9 @@ def estimated(active: float | None) -> SmEstimate:
 def test_what_was_measured_goes_before_the_estimate() -> None:
     parts = split(500, idle=500)
     for guess in (0.5, None):
-        inputs = _input(parts, None, estimated(guess), MeasuredSm(0.1), Settings())
+        inputs = _input(parts, None, estimated(guess), 0.1, Settings())
         assert (inputs.active, inputs.at_most, inputs.source) == (0.1, 0.1, "gpu-metrics")
-    assert _efficiency(MeasuredSm(0.1), parts) == 0.2
-    assert _efficiency(MeasuredSm(0.1), split(0, idle=1000)) is None
+    assert _efficiency(0.1, parts) == 0.2
+    assert _efficiency(0.1, split(0, idle=1000)) is None
     inputs = _input(parts, None, estimated(None), None, Settings())
     assert (inputs.active, inputs.source) == (None, None)

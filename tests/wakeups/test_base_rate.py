@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.wakeups.candidates import LEAST
+from nsysdiag.wakeups.waits import LEAST
 from tests.builder import MAIN, TraceBuilder
 from tests.causes.example import NEIGHBOUR, STRANGER
 from tests.ledger.traces import only_device

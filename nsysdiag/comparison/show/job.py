@@ -23,7 +23,7 @@ ALL = b.Limit(page=MOST_ROWS, ticket=0, summary=0, brief=0)
 
 
 def short(*, several: bool) -> b.Limit:
-    """What formats other than the page show of a table: nothing where there are several devices."""
+    """What formats other than the page show of a table: nothing if there are several devices."""
     return b.Limit(page=0, ticket=0 if several else MARKDOWN_ROWS, summary=TERMINAL_ROWS, brief=0)
 
 
@@ -208,7 +208,7 @@ OF_KERNELS = ("kernels", "parallelism")
 
 
 def why(comparison: facts.Comparison, causes: Causes) -> list[b.Block]:
-    """Nothing where nothing changed, or with a prediction, whose parts are in a table."""
+    """Nothing if nothing changed, or with a prediction, whose parts are in a table."""
     job = comparison.job
     device = next((each for each in comparison.devices if job is not None and each.key == job.device_after), None)
     if job is None or device is None or not job.why:
@@ -251,7 +251,7 @@ def _waiting(reason: facts.Reason, device: facts.DeviceComparison, causes: Cause
 
 
 def _launches(device: facts.DeviceComparison) -> str:
-    """How many more or fewer launches a step has; empty where that is unknown or about the same."""
+    """How many more or fewer launches a step has; empty if that is unknown or about the same."""
     calls = next((row for row in device.work if row.id == facts.LAUNCHES), None)
     if calls is None or abs(calls.after - calls.before) <= MORE_CALLS * calls.before:
         return ""

@@ -41,7 +41,7 @@ class DrawnDevice(Struct, frozen=True):
 
 
 def render(comparison: facts.Comparison, options: RenderOptions) -> bytes:
-    """The whole page as UTF-8. Raises InputError where a saved comparison is damaged."""
+    """The whole page as UTF-8. Raises InputError if a saved comparison is damaged."""
     causes, several = Causes(comparison.causes), len(comparison.devices) > 1
     card, base = job.card(comparison, causes), sections.baseline(comparison)
     packed = steps_script() if any(device.steps for device in comparison.devices) else None
@@ -68,7 +68,7 @@ def render(comparison: facts.Comparison, options: RenderOptions) -> bytes:
 
 
 def _device(anchor: str, device: facts.DeviceComparison, causes: Causes, several: bool) -> DrawnDevice:
-    """Anchors are numbered where there are several devices; their keys come from the trace and stay out of them."""
+    """Anchors are numbered if there are several devices; their keys come from the trace and stay out of them."""
     found = sections.of_device(device, causes, several=several)
     drawn = [
         PlacedSection(f"{anchor}-{section.id}" if several else section.id, section)

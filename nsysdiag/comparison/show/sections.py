@@ -80,7 +80,7 @@ def _rows(steps: step_facts.AlignedSteps, causes: Causes) -> list[Sequence[objec
 
 
 def _when(row: step_facts.StepDifference) -> int:
-    """On the side after, where it has it."""
+    """On the side after, if it has it."""
     return row.from_after_ns if row.from_after_ns is not None else row.from_before_ns or 0
 
 
@@ -101,7 +101,7 @@ def _what(row: step_facts.StepDifference, causes: Causes) -> object:
 
 
 def steps_data(steps: step_facts.AlignedSteps, causes: Causes) -> dict[str, object]:
-    """Everything that the scripts draw. Raises InputError where a saved comparison is damaged."""
+    """Everything that the scripts draw. Raises InputError if a saved comparison is damaged."""
     blob = Blob()
     counts = steps.before.counts, steps.after.counts
     data = {
@@ -352,7 +352,7 @@ def _counted(cause: str | None, otherwise: str, causes: Causes) -> str:
 
 
 def _timelines(device: DeviceComparison, causes: Causes) -> b.Section | None:
-    """The typical step of both sides, and both whole timelines; None where nothing of that is known."""
+    """The typical step of both sides, and both whole timelines; None if nothing of that is known."""
     blocks: list[b.Block] = []
     if device.steps is not None:
         blocks.append(b.Custom("sections/compare-steps.html", partial(_steps, device.steps, causes)))

@@ -6,17 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from nsysdiag.comparison.show import words
-from nsysdiag.comparison.show.job import ALL, TERMINAL_ROWS, TIMES, judged, share_of_before, short, timed, times
-from nsysdiag.comparison.show.views import (
-    changed_gap_groups,
-    changed_kernels,
-    entry,
-    has_roots,
-    lone_findings,
-    split,
-    title,
-)
+from nsysdiag.comparison import facts
+from nsysdiag.comparison.show import job, views, words
 from nsysdiag.document import blocks as b
 from nsysdiag.document.columns import BYTES, FIGURE, KEY, KEYS, MARK, NAME, SIDE, SIGNED, TEXT, CellKind
 from nsysdiag.document.names import brief
@@ -27,7 +18,6 @@ from nsysdiag.units import format_signed_ns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.comparison import facts
     from nsysdiag.document.drawings import LegendEntry
 
 # What changed: the parts of the time and the idle time by cause, before and after.
@@ -43,10 +33,10 @@ BOUNDS = "Bounds are predicted for the whole length only, not for parts and caus
 ROOTS = (
     "By root cause: each wait is charged to what the thread that ended it did. The same idle time, divided differently"
 )
-PARTS = (b.Column("Part", KEY, head=True), *TIMES, b.Column("Of before", FIGURE))
+PARTS = (b.Column("Part", KEY, head=True), *job.TIMES, b.Column("Of before", FIGURE))
 PER_UNIT = (
     b.Column("Part", KEY, head=True),
-    *TIMES,
+    *job.TIMES,
     b.Column("Of before", FIGURE, spare=True),
     b.Column(INTERVAL, FIGURE, spare=True),
     b.Column("Verdict", MARK),
@@ -58,13 +48,13 @@ def changes(device: facts.DeviceComparison, causes: Causes, *, several: bool) ->
     parts = _shown_parts(device)
     if not parts and not device.ledger:
         return None
-    predicted = device.unit.kind in words.PREDICTED
+    predicted = device.unit.kind in facts.PREDICTED
     columns = _titled(PER_UNIT, device)
     blocks = [
         b.Table("Time for a unit of work", columns, _overview(device, parts, causes), limit=b.NOT_PAGE),
         _parts("The parts of the time; they add up to the length", "Part", parts, device, causes),
         *_folded("The idle time by cause; the causes add up to it", device.ledger, device, causes),
-        *(_folded(ROOTS, device.root_ledger, device, causes) if has_roots(device) else []),
+        *(_folded(ROOTS, device.root_ledger, device, causes) if views.has_roots(device) else []),
         b.Paragraph(BOUNDS if predicted else RULE + (TOGETHER if several else ""), "quiet", b.PAGE),
     ]
     return b.Section("changes", "What changed", blocks)
@@ -76,15 +66,17 @@ def _shown_parts(device: facts.DeviceComparison) -> list[facts.PartChange]:
 
 def in_brief(comparison: facts.Comparison) -> list[b.Block]:
     """With a prediction, the parts and the largest causes of the slowest device, whose length is above."""
-    job, causes = comparison.job, Causes(comparison.causes)
-    slowest = (job.device_before, job.device_after) if job is not None else ()
-    found = [each for each in comparison.devices if each.unit.kind in words.PREDICTED and each.key in slowest]
+    of_all, causes = comparison.job, Causes(comparison.causes)
+    slowest = (of_all.device_before, of_all.device_after) if of_all is not None else ()
+    found = [each for each in comparison.devices if each.unit.kind in facts.PREDICTED and each.key in slowest]
     if not found:
         return []
     device = found[-1]
-    rows = [(title(row.id, causes), row.change) for row in _shown_parts(device)]
-    rows += [(f"… {title(row.id, causes)}", row.change) for row in split(device.ledger, device)[0][:BRIEF_CAUSES]]
-    cells = [(label, *_ns(change), share_of_before(change)) for label, change in rows]
+    rows = [(views.title(row.id, causes), row.change) for row in _shown_parts(device)]
+    rows += [
+        (f"… {views.title(row.id, causes)}", row.change) for row in views.split(device.ledger, device)[0][:BRIEF_CAUSES]
+    ]
+    cells = [(label, *_ns(change), job.share_of_before(change)) for label, change in rows]
     return [b.Table("", PARTS, cells, sortable=False, limit=b.EVERYWHERE)]
 
 
@@ -92,11 +84,11 @@ def _overview(
     device: facts.DeviceComparison, parts: Sequence[facts.PartChange], causes: Causes
 ) -> list[tuple[object, ...]]:
     """Length, parts, and under the idle time its causes, of which small ones share a row."""
-    shown, tiny = split(device.ledger, device)
-    rows = [("Length", device.length), *((title(row.id, causes), row.change) for row in parts)]
-    rows += [(f"… {title(row.id, causes)}", row.change) for row in shown[:TOP_CAUSES]]
+    shown, tiny = views.split(device.ledger, device)
+    rows = [("Length", device.length), *((views.title(row.id, causes), row.change) for row in parts)]
+    rows += [(f"… {views.title(row.id, causes)}", row.change) for row in shown[:TOP_CAUSES]]
     found: list[tuple[object, ...]] = [
-        (label, *_ns(change), share_of_before(change), words.interval_ns(change), judged(change))
+        (label, *_ns(change), job.share_of_before(change), words.interval_ns(change), job.judged(change))
         for label, change in rows
     ]
     if rest := [row.change for row in (*shown[TOP_CAUSES:], *tiny)]:
@@ -125,11 +117,11 @@ def _parts(
     **more: bool,
 ) -> b.Table:
     columns = (
-        b.Column(head, KEY, lambda row: entry(row.id, causes), head=True),
-        *times("change."),
+        b.Column(head, KEY, lambda row: views.entry(row.id, causes), head=True),
+        *job.times("change."),
         b.Column(INTERVAL, FIGURE, lambda row: b.Cell(words.interval_ns(row.change), order=row.change.low_ns or 0)),
         b.Column("Counts above", SIDE, "change.least_ns"),
-        b.Column("Verdict", MARK, lambda row: judged(row.change)),
+        b.Column("Verdict", MARK, lambda row: job.judged(row.change)),
     )
     return b.Table.of(caption, _titled(columns, device), rows, limit=b.PAGE, **more)
 
@@ -137,7 +129,7 @@ def _parts(
 def _folded(
     caption: str, rows: Sequence[facts.PartChange], device: facts.DeviceComparison, causes: Causes
 ) -> list[b.Block]:
-    shown, tiny = split(rows, device)
+    shown, tiny = views.split(rows, device)
     if not shown or len(tiny) < 2:
         shown, tiny = list(rows), []
     note = "Causes with less than half a percent of the length on both sides, and without a change that counts"
@@ -156,7 +148,7 @@ UNKNOWN = "It is unknown whether a change is chance if a report lacks the gap gr
 UNRECORDED = "Kernels in CUDA graphs were recorded as wholes: what a side lacks by name may run in its graphs."
 SIGNATURES = (
     b.Column("Side", TEXT, pick=True),
-    *TIMES,
+    *job.TIMES,
     b.Column("Verdict", MARK),
     *(b.Column(each, RUNS) for each in ("Gaps before", "Gaps after")),
     b.Column("Cause", KEYS),
@@ -167,7 +159,7 @@ KERNELS = (
     b.Column("Side", TEXT, pick=True),
     *(b.Column(each, RUNS, limit=b.TICKET) for each in ("Runs before", "Runs after")),
     *(b.Column(each, SIDE, limit=b.TICKET) for each in ("Mean before", "Mean after")),
-    *TIMES,
+    *job.TIMES,
     b.Column("Of before", FIGURE, limit=b.TICKET),
     b.Column("Verdict", MARK),
 )
@@ -203,7 +195,7 @@ FINDINGS = (
     b.Column("Finding", KEY, head=True),
     b.Column("Side", TEXT, pick=True),
     b.Column("Severity", TEXT, limit=b.PAGE),
-    *TIMES,
+    *job.TIMES,
 )
 
 
@@ -211,17 +203,17 @@ def gap_groups(device: facts.DeviceComparison, causes: Causes, *, several: bool)
     """The gap groups of both sides; the terminal has a few lines for each that changed."""
     if not device.signatures:
         return None
-    changed = changed_gap_groups(device)
-    limit = short(several=several)
+    changed = views.changed_gap_groups(device)
+    limit = job.short(several=several)
     terminal = b.Limit(page=0, ticket=0, summary=None, brief=0)
     caption = "Gaps between the same operations, in the same NVTX range, for a unit of work"
     blocks: list[b.Block] = [
-        _gap_groups(caption, device.signatures, causes, ALL),
+        _gap_groups(caption, device.signatures, causes, job.ALL),
         _gap_groups("Those that changed", changed, causes, b.Limit(page=0, ticket=limit.ticket, summary=0, brief=0)),
-        *(_gap_group(row, causes, terminal) for row in changed[:TERMINAL_ROWS]),
+        *(_gap_group(row, causes, terminal) for row in changed[: job.TERMINAL_ROWS]),
     ]
-    if len(changed) > TERMINAL_ROWS:
-        blocks.append(b.Paragraph(f"{len(changed) - TERMINAL_ROWS:,} more in the other formats", "quiet", terminal))
+    if len(changed) > job.TERMINAL_ROWS:
+        blocks.append(b.Paragraph(f"{len(changed) - job.TERMINAL_ROWS:,} more in the other formats", "quiet", terminal))
     if any(row.change.verdict == "unknown" for row in device.signatures):
         blocks.append(b.Paragraph(UNKNOWN, "quiet", b.PAGE))
     return b.Section("signatures", "Gap groups", blocks)
@@ -247,13 +239,13 @@ def _gap_groups(caption: str, found: Sequence[facts.SignatureChange], causes: Ca
 
 def _times(row: facts.SignatureChange | facts.KernelChange, *share: object) -> tuple[object, ...]:
     """Both times, the change, its `share` and the verdict; of what a side has not recorded its time alone."""
-    cells = (*timed(row.change), *share, judged(row.change))
-    return (*cells[:2], *(None for _each in cells[2:])) if row.status in words.UNRECORDED else cells
+    cells = (*job.timed(row.change), *share, job.judged(row.change))
+    return (*cells[:2], *(None for _each in cells[2:])) if row.status in facts.UNSEEN else cells
 
 
 def _causes(row: facts.SignatureChange, causes: Causes) -> list[LegendEntry]:
     ids = dict.fromkeys(each for each in (row.cause_before, row.cause_after) if each)
-    return [entry(each, causes) for each in ids]
+    return [views.entry(each, causes) for each in ids]
 
 
 def _gap_group(row: facts.SignatureChange, causes: Causes, limit: b.Limit) -> b.Entry:
@@ -273,12 +265,12 @@ def kernels(device: facts.DeviceComparison, *, several: bool) -> b.Section | Non
     """Kernels by name; formats other than the page have those that changed."""
     if not device.kernels:
         return None
-    changed = changed_kernels(device)
-    hidden = any(row.status in words.UNRECORDED for row in device.kernels)
+    changed = views.changed_kernels(device)
+    hidden = any(row.status in facts.UNSEEN for row in device.kernels)
     blocks: list[b.Block] = [
         *([b.Paragraph(UNRECORDED, "quiet")] if hidden else []),
-        _kernels("Kernels by name, for a unit of work", device.kernels, ALL),
-        _kernels("Those that changed", changed, short(several=several)),
+        _kernels("Kernels by name, for a unit of work", device.kernels, job.ALL),
+        _kernels("Those that changed", changed, job.short(several=several)),
     ]
     return b.Section("kernels", "Kernels", blocks)
 
@@ -292,7 +284,7 @@ def _kernels(caption: str, found: Sequence[facts.KernelChange], limit: b.Limit) 
             row.count_after,
             row.mean_before_ns,
             row.mean_after_ns,
-            *_times(row, share_of_before(row.change)),
+            *_times(row, job.share_of_before(row.change)),
         )
         for row in found
     ]
@@ -305,8 +297,8 @@ def copies(device: facts.DeviceComparison) -> b.Section | None:
         return None
     copied, exposed = "Copies and memory sets", "Collectives by kind for a unit of work: total and exposed time"
     blocks = [
-        b.Table.of(f"{copied} for a unit of work", COPIES, device.copies, noun="kinds", first=FIRST, limit=ALL),
-        b.Table.of(exposed, COLLECTIVES, device.communication, noun="kinds", first=FIRST, limit=ALL),
+        b.Table.of(f"{copied} for a unit of work", COPIES, device.copies, noun="kinds", first=FIRST, limit=job.ALL),
+        b.Table.of(exposed, COLLECTIVES, device.communication, noun="kinds", first=FIRST, limit=job.ALL),
     ]
     return b.Section("copies", "Copies and communication", blocks)
 
@@ -332,20 +324,20 @@ def findings(device: facts.DeviceComparison, causes: Causes, *, several: bool) -
     note = "Findings of a cause are not compared if some captures lack its evidence." if hidden else ""
     caption = "Findings of both sides by their cost for a unit of work"
     blocks = [
-        b.Table(caption, FINDINGS, _findings(device.findings, causes), note, "findings", first=FIRST, limit=ALL),
+        b.Table(caption, FINDINGS, _findings(device.findings, causes), note, "findings", first=FIRST, limit=job.ALL),
         b.Table(
             "Those of one side only",
             FINDINGS,
-            _findings(lone_findings(device), causes),
+            _findings(views.lone_findings(device), causes),
             noun="findings",
-            limit=short(several=several),
+            limit=job.short(several=several),
         ),
     ]
     return b.Section("findings", "Findings", blocks)
 
 
 def _findings(found: Sequence[facts.FindingChange], causes: Causes) -> list[tuple[object, ...]]:
-    """Titles in the colour of their cause. Both severities with their signs, one where they are the same; in the order
+    """Titles in the colour of their cause. Both severities with their signs, one if they are the same; in the order
     of the worse one."""
     rows: list[tuple[object, ...]] = []
     for row in found:
@@ -353,12 +345,12 @@ def _findings(found: Sequence[facts.FindingChange], causes: Causes) -> list[tupl
         shown = " → ".join(f"{SEVERITY_ICONS.get(each, '')} {each}".strip() for each in severities)
         rows.append(
             (
-                replace(entry(row.cause, causes), label=row.title),
+                replace(views.entry(row.cause, causes), label=row.title),
                 words.status_word(row.status),
                 b.Cell(shown or None, order=min(map(severity_rank, severities), default=9)),
                 row.before_ns,
                 row.after_ns,
-                None if row.status in ("not_compared", *words.UNRECORDED) else row.after_ns - row.before_ns,
+                None if row.status in ("not_compared", *facts.UNSEEN) else row.after_ns - row.before_ns,
             )
         )
     return rows

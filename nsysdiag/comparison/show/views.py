@@ -30,8 +30,7 @@ TINY = 0.005
 """Times below this share of a unit of work are folded away, as long as they hardly differ."""
 SMALL = 0.01
 """Steps below this share of the largest one are drawn as one."""
-DIFFERENT = ("improved", "regressed")
-LONE = ("added", "gone")
+LONE = (facts.ADDED, facts.GONE)
 IDLE = "idle"
 
 
@@ -79,7 +78,7 @@ def split(
     tiny = [
         row
         for row in rows
-        if row.change.verdict not in DIFFERENT and max(row.change.before_ns, row.change.after_ns) < small
+        if row.change.verdict not in facts.DECIDED and max(row.change.before_ns, row.change.after_ns) < small
     ]
     return [row for row in rows if row not in tiny], tiny
 
@@ -126,7 +125,7 @@ def matrix(device: facts.DeviceComparison, most: int) -> Matrix:
 
 def changed_kernels(device: facts.DeviceComparison) -> list[facts.KernelChange]:
     """Kernels that take more or less time beyond chance, or that one side has alone, the largest change first."""
-    found = [row for row in device.kernels if row.change.verdict in DIFFERENT or row.status in LONE]
+    found = [row for row in device.kernels if row.change.verdict in facts.DECIDED or row.status in LONE]
     return sorted(found, key=lambda row: -abs(row.change.change_ns))
 
 
@@ -136,10 +135,10 @@ def changed_gap_groups(device: facts.DeviceComparison) -> list[facts.SignatureCh
     small = least(device)
 
     def matters(row: facts.SignatureChange) -> bool:
-        if row.status == "recaused":
+        if row.status == facts.RECAUSED:
             return max(row.change.before_ns, row.change.after_ns) >= small
-        known = row.status not in words.UNRECORDED
-        return known and row.change.verdict != "same" and abs(row.change.change_ns) >= small
+        known = row.status not in facts.UNSEEN
+        return known and row.change.verdict != facts.SAME and abs(row.change.change_ns) >= small
 
     found = [row for row in device.signatures if matters(row)]
     return sorted(found, key=lambda row: -abs(row.change.change_ns))
@@ -153,7 +152,7 @@ def lone_findings(device: facts.DeviceComparison) -> list[facts.FindingChange]:
 # The drawings of the page: the way from the length before to the length after, and both timelines on one scale.
 
 MOST_STEPS = 14
-# An axis begins at 0, but where all lengths lie far from it; so much of the longest is always in view.
+# An axis begins at 0, unless all lengths lie far from it; so much of the longest is always in view.
 FAR, LEAST_VIEW, ROOM = 0.6, 0.1, 3
 
 
@@ -259,7 +258,7 @@ def length(device: facts.DeviceComparison, causes: Causes) -> View:
         "share": format_signed_share(device.length.change_ns, device.length.before_ns),
         "interval": words.interval_share(device.length),
         "interval_title": words.interval_title(device.unit),
-        "has_least": device.unit.kind not in words.PREDICTED,
+        "has_least": device.unit.kind not in facts.PREDICTED,
         "charts": [_lengths(device, causes)],
         "facts": [fact for fact in said if fact],
     }
@@ -302,7 +301,7 @@ def renaming(device: facts.DeviceComparison, causes: Causes) -> View:
 
 
 def timelines(device: facts.DeviceComparison, causes: Causes) -> View:
-    """Both timelines on one scale; nothing where a side has none. Raises InputError where a saved one is damaged."""
+    """Both timelines on one scale; nothing if a side has none. Raises InputError if a saved one is damaged."""
     before, after = device.strip_before, device.strip_after
     if before is None or after is None:
         return {"charts": []}

@@ -15,41 +15,26 @@ GONE, NEW, NOTHING = "gone", "new", "–"
 ELSEWHERE = "Kernels, gap groups and findings of each device are in the page."
 RENAMING = "Was the idle time removed, or did only its cause change?"
 
-_VERDICTS = {
-    "improved": StatusMark("▼", "Improved", "better"),
-    "regressed": StatusMark("▲", "Regressed", "worse"),
-    "same": StatusMark("=", "No difference", "same"),
-    "mixed": StatusMark("▲▼", "Mixed", "mixed"),
-}
-_PROMISES = {
-    "improved": StatusMark("▼", "Predicted to improve", "better"),
-    "regressed": StatusMark("▲", "Predicted to regress", "worse"),
-    "same": StatusMark("=", "No difference predicted", "same"),
-}
-_KEPT = {
-    "improved": StatusMark("▼", "Better than predicted", "better"),
-    "regressed": StatusMark("▲", "Worse than predicted", "worse"),
-    "same": StatusMark("=", "As predicted", "same"),
-}
-PREDICTED = ("step", "window")
-"""Units of comparisons with a prediction on a side."""
+
+def _marks(*words: str) -> dict[str, StatusMark]:
+    """The marks of what improved, regressed and stayed the same, in these words."""
+    verdicts, tones = (facts.IMPROVED, facts.REGRESSED, facts.SAME), ("better", "worse", "same")
+    rows = zip(verdicts, "▼▲=", words, tones, strict=True)
+    return {verdict: StatusMark(icon, word, tone) for verdict, icon, word, tone in rows}
+
+
+_VERDICTS = _marks("Improved", "Regressed", "No difference") | {facts.MIXED: StatusMark("▲▼", "Mixed", "mixed")}
+_PROMISES = _marks("Predicted to improve", "Predicted to regress", "No difference predicted")
+_KEPT = _marks("Better than predicted", "Worse than predicted", "As predicted")
+_CHANGES = _marks("better", "worse", "same")
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "mixed": "note", "unknown": "note"}
-_CHANGES = {
-    "improved": StatusMark("▼", "better", "better"),
-    "regressed": StatusMark("▲", "worse", "worse"),
-    "same": StatusMark("=", "same", "same"),
-}
 _STATUSES = {
-    "both": "both",
-    "added": "new",
-    "gone": "gone",
-    "recaused": "other cause",
-    "not_compared": "not compared",
-    "unrecorded_before": "not recorded before",
-    "unrecorded_after": "not recorded after",
+    facts.ADDED: "new",
+    facts.RECAUSED: "other cause",
+    facts.NOT_COMPARED: "not compared",
+    facts.UNSEEN_BEFORE: "not recorded before",
+    facts.UNSEEN_AFTER: "not recorded after",
 }
-UNRECORDED = ("unrecorded_before", "unrecorded_after")
-"""Rows that a side may have in graphs of which it has recorded no kernel."""
 _WORK = {
     facts.KERNELS: "Kernels in a {}",
     facts.LAUNCHES: "Launches in a {}",
@@ -78,12 +63,12 @@ def outcome_mark(comparison: facts.Comparison) -> StatusMark:
 
 def interval_title(unit: facts.Unit | None) -> str:
     """What the interval of a change is: chance, or the bounds of a prediction."""
-    return "Bounds" if unit is not None and unit.kind in PREDICTED else "95% interval"
+    return "Bounds" if unit is not None and unit.kind in facts.PREDICTED else "95% interval"
 
 
 def elsewhere(comparison: facts.Comparison) -> str:
     """Where the rest about each of several devices is; a prediction has no more."""
-    predicted = any(device.unit.kind in PREDICTED for device in comparison.devices)
+    predicted = any(device.unit.kind in facts.PREDICTED for device in comparison.devices)
     return "" if predicted or len(comparison.devices) < 2 else ELSEWHERE
 
 
@@ -103,7 +88,7 @@ def status_word(status: str) -> str:
 
 
 def interval_ns(change: facts.Change) -> str:
-    """The interval of a change as times: `-527 µs to -515 µs`; a dash where there is none."""
+    """The interval of a change as times: `-527 µs to -515 µs`; a dash if there is none."""
     if change.low_ns is None or change.high_ns is None:
         return NOTHING
     return f"{format_signed_ns(change.low_ns)} to {format_signed_ns(change.high_ns)}"
@@ -133,7 +118,7 @@ def change_of_whole(change_ns: int, whole: int) -> str:
 
 
 def account_mark(change_ns: int, *, decided: bool) -> StatusMark:
-    """More or less time of a part: a gain or a loss where the comparison has `decided` that."""
+    """More or less time of a part: a gain or a loss if the comparison has `decided` that."""
     if change_ns < 0:
         return StatusMark("▼", "less", "better" if decided else "unknown")
     return StatusMark("▲", "more", "worse" if decided else "unknown")
@@ -145,34 +130,29 @@ def work_title(id: str, unit: facts.Unit) -> str:
 
 
 def unit_name(unit: facts.Unit) -> str:
-    """What is compared, inside a sentence: a step alone where there are whole ones."""
+    """What is compared, inside a sentence: a step alone if there are whole ones."""
     if unit.kind in ("iterations", "step") and not unit.part_of_step:
         return "step"
     return "run" if unit.same_work else "window" if unit.kind == "window" else "unit of work"
-
-
-def least_label(change: facts.Change) -> str:
-    """The change that must be passed to count."""
-    share = f" ({format_share(change.least_ns, change.before_ns)})" if change.before_ns else ""
-    return f"{format_ns(change.least_ns)}{share}"
 
 
 def length_sentence(device: facts.DeviceComparison) -> str:
     """What became of the length, in numbers."""
     change, interval = device.length, interval_share(device.length)
     times = f"{format_ns(change.before_ns)} before, {format_ns(change.after_ns)} after: {change_label(change)}"
-    if device.unit.kind in PREDICTED:
+    if device.unit.kind in facts.PREDICTED:
         return f"{times}, {f'bounds {interval}' if interval != NOTHING else 'without bounds'}."
     sure = f"95% interval {interval}" if interval != NOTHING else "no interval: too little repeats"
     if change.low_ns is not None and change.low_ns == change.high_ns:
         sure = "no interval: all of a side take equally long"
-    return f"{times}, {sure}; {least_label(change)} or less would not count."
+    share = f" ({format_share(change.least_ns, change.before_ns)})" if change.before_ns else ""
+    return f"{times}, {sure}; {format_ns(change.least_ns)}{share} or less would not count."
 
 
 def unit_sentence(unit: facts.Unit) -> str:
     """What is compared, and how often it repeats on each side."""
     before, after = (clip(brief(name), UNIT_NAME) for name in (unit.name_before, unit.name_after))
-    if unit.kind in PREDICTED:
+    if unit.kind in facts.PREDICTED:
         what, by = ("a step" if unit.kind == "step" else "the whole window, as it is"), ""
     elif unit.kind == "iterations":
         what = "an iteration"
@@ -185,17 +165,17 @@ def unit_sentence(unit: facts.Unit) -> str:
 
 
 def noise_sentence(device: facts.DeviceComparison) -> str:
-    """How far a side is from itself; empty where chance explains it."""
+    """How far a side is from itself; empty if chance explains it."""
     if not device.noise:
         return ""
     return f"A side drifts by {format_share(device.noise, 1)} from its first half to its second."
 
 
 def workload_sentence(device: facts.DeviceComparison) -> str:
-    """The operations of a unit of work where they are the same on both sides; else a note of the device says so."""
+    """The operations of a unit of work if they are the same on both sides; else a note of the device says so."""
     if not device.workload or any(row.changed for row in device.workload):
         return ""
-    # `18`, or `119 and 117.1` where a few operations more or less change nothing.
+    # `18`, or `119 and 117.1` if a few operations more or less change nothing.
     counts = [
         f"{row.id} {' and '.join(dict.fromkeys(f'{count:,.4g}' for count in (row.before, row.after)))}"
         for row in device.workload
@@ -211,7 +191,7 @@ def count_label(count: float) -> str:
 
 
 def metric_label(row: facts.MetricChange, value: float | None) -> str:
-    """A number in its unit; a dash where a side cannot tell."""
+    """A number in its unit; a dash if a side cannot tell."""
     if value is None:
         return NOTHING
     if row.unit == "ns":
@@ -220,7 +200,7 @@ def metric_label(row: facts.MetricChange, value: float | None) -> str:
 
 
 def metric_change(row: facts.MetricChange) -> str:
-    """The difference of a number, of shares in percentage points; a dash where a side cannot tell."""
+    """The difference of a number, of shares in percentage points; a dash if a side cannot tell."""
     if row.before is None or row.after is None:
         return NOTHING
     change = row.after - row.before

@@ -18,18 +18,8 @@ from msgspec.structs import replace
 from nsysdiag.ci.facts import FAIL, WARN, BatchEntry, BatchFinding, BatchSummary, UnjudgedBudget
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.view import Causes
-from nsysdiag.formats.batch.entries import (
-    FAILED,
-    Budget,
-    batch_of_one,
-    by_weight,
-    fails,
-    headline,
-    not_judged,
-    shown_name,
-    shown_unjudged,
-    told,
-)
+from nsysdiag.formats.batch import entries
+from nsysdiag.formats.batch.entries import FAILED, Budget, fails, shown_unjudged, told
 from nsysdiag.messages import JOINER
 from nsysdiag.process import source_date_epoch
 from nsysdiag.record import value_in
@@ -89,7 +79,7 @@ def _problems_of(entry: BatchEntry) -> Iterator[Problem]:
 
 
 def _reported(entry: BatchEntry) -> list[BatchFinding]:
-    return [each for each in by_weight(entry.findings) if each.severity in SHOWN]
+    return [each for each in entries.by_weight(entry.findings) if each.severity in SHOWN]
 
 
 def why_failed(entry: BatchEntry) -> str:
@@ -173,7 +163,7 @@ def render_sarif(summary: BatchSummary, causes: Sequence[CauseInfo] = ()) -> byt
 
 def sarif_report(report: Report, options: RenderOptions) -> bytes:
     """The report as a batch of one trace."""
-    return render_sarif(batch_of_one(report, options), report.causes)
+    return render_sarif(entries.batch_of_one(report, options), report.causes)
 
 
 def _rule_id(problem: Problem) -> str:
@@ -255,7 +245,7 @@ def render_junit(summary: BatchSummary) -> bytes:
 
 def junit_report(report: Report, options: RenderOptions) -> bytes:
     """The report as a batch of one trace."""
-    return render_junit(batch_of_one(report, options))
+    return render_junit(entries.batch_of_one(report, options))
 
 
 def _suite(entry: BatchEntry, version: str, facts: dict[str, str]) -> ET.Element:
@@ -294,7 +284,7 @@ def _judged(case: ET.Element, budget: Budget) -> list[str]:
     """A broken budget that fails is a failure, one that cannot be judged an error; all others pass, and what they found
     is said."""
     if isinstance(budget, UnjudgedBudget):
-        _problem(case, "error", "budget", not_judged(budget), f"{budget.source}: {budget.budget}")
+        _problem(case, "error", "budget", entries.not_judged(budget), f"{budget.source}: {budget.budget}")
     elif budget.broken and budget.level == FAIL:
         _problem(case, "failure", "budget", budget.sentence, f"{budget.source}: {budget.budget}")
     else:
@@ -305,7 +295,7 @@ def _judged(case: ET.Element, budget: Budget) -> list[str]:
 
 def _passed_over(budget: UnjudgedBudget) -> str:
     """A budget that neither passes nor fails is no test case: one schema knows none that is skipped."""
-    found = clip(f"{budget.budget}: {not_judged(budget)}", SENTENCE)
+    found = clip(f"{budget.budget}: {entries.not_judged(budget)}", SENTENCE)
     return f"{'Warning: ' if budget.outcome == WARN else ''}{found} ({clip(budget.source, LONGEST)})"
 
 
@@ -327,7 +317,7 @@ def _without_attachments(text: str) -> str:
 
 
 def _shown(text: str) -> str:
-    return clip(shown_name(text), LONGEST)
+    return clip(entries.shown_name(text), LONGEST)
 
 
 def is_junit(data: bytes) -> bool:
@@ -348,7 +338,7 @@ def render_github(summary: BatchSummary, *, findings: bool = False) -> bytes:
     """A title line, then one line per annotation, of findings only where they are asked for. If there are more than
     GitHub shows, the last of each kind gives the number."""
     found = [problem for problem in problems(summary) if findings or not problem.severity]
-    lines = [f"nsysdiag {visible(summary.tool.version)}: {headline(summary)}"]
+    lines = [f"nsysdiag {visible(summary.tool.version)}: {entries.headline(summary)}"]
     for level, command in _COMMANDS.items():
         of_level = [problem for problem in found if problem.level == level]
         shown = of_level if len(of_level) <= MOST_ANNOTATIONS else of_level[: MOST_ANNOTATIONS - 1]

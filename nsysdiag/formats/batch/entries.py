@@ -196,6 +196,18 @@ def headline(summary: BatchSummary) -> str:
 
 
 ANALYZED, RESUMED = "analysed", "resumed"
+KEPT = [
+    "key",
+    "name",
+    "window_ns",
+    "busy_ns",
+    "idle_ns",
+    "compute_ns",
+    "exposed_comm_ns",
+    "exposed_copy_ns",
+    "coverage",
+]
+"""The fields of a device that its batch has too."""
 THIS = Tool(name="nsysdiag", version=__version__)
 
 
@@ -258,17 +270,9 @@ def _devices(report: Report) -> list[BatchDevice]:
     state = facts.states(report)
     return [
         BatchDevice(
-            key=device.key,
-            name=device.name,
+            **{name: getattr(device, name) for name in KEPT},
             verdict=device.verdict.id,
             sentence=device.verdict.sentence,
-            window_ns=device.window_ns,
-            busy_ns=device.busy_ns,
-            idle_ns=device.idle_ns,
-            compute_ns=device.compute_ns,
-            exposed_comm_ns=device.exposed_comm_ns,
-            exposed_copy_ns=device.exposed_copy_ns,
-            coverage=device.coverage,
             iteration_ns=device.iterations.p50_ns if device.iterations else None,
             causes=[(cause, ns) for cause, ns in by_time(device.ledger) if ns],
             state=state[device.key],

@@ -28,15 +28,8 @@ from nsysdiag.document.names import brief, clip, visible
 from nsysdiag.document.svg import FILTERS
 from nsysdiag.document.view import Context
 from nsysdiag.formats import RenderOptions, sections
-from nsysdiag.formats.html.assets import (
-    BLANKS,
-    asset,
-    content_hash,
-    page_script,
-    page_style,
-    templates_folder,
-    timeline_script,
-)
+from nsysdiag.formats.html import assets
+from nsysdiag.formats.html.assets import asset
 from nsysdiag.formats.html.timeline_data import timelines
 
 if TYPE_CHECKING:
@@ -206,12 +199,12 @@ def render(report: Report, options: RenderOptions) -> bytes:
     """The whole page as UTF-8."""
     context = Context.of(report)
     report, groups = context.report, _groups(context)
-    timeline = timeline_script() if timelines(report) else None
+    timeline = assets.timeline_script() if timelines(report) else None
     return framed(
         "report.html",
         report.tool,
-        page_style(),
-        page_script(),
+        assets.page_style(),
+        assets.page_script(),
         [timeline.source] if timeline else [],
         report=report,
         options=options,
@@ -253,8 +246,8 @@ def document(
     return framed(
         "document.html",
         tool,
-        page_style(*sheets),
-        page_script(),
+        assets.page_style(*sheets),
+        assets.page_script(),
         document=found,
         sections=[section for section in found.sections if shown(section.blocks, Detail.PAGE)],
         html_of=lambda blocks, level: html_of(blocks, environment(), level, {}),
@@ -267,14 +260,14 @@ def document(
 def squeezed(html: str) -> str:
     """The page without indentation and empty lines: a tenth of a large one. Where blanks count they stay."""
     parts = _KEPT.split(html)
-    return "".join(part if at % 2 else BLANKS.sub("\n", part) for at, part in enumerate(parts))
+    return "".join(part if at % 2 else assets.BLANKS.sub("\n", part) for at, part in enumerate(parts))
 
 
 def policy(style: str, *scripts: str) -> str:
     """A content security policy that allows this style and these scripts, images from data, and nothing else."""
-    hashes = " ".join(content_hash(script) for script in scripts)
+    hashes = " ".join(assets.content_hash(script) for script in scripts)
     return (
-        f"default-src 'none'; style-src {content_hash(style)}; script-src {hashes}; img-src data:; "
+        f"default-src 'none'; style-src {assets.content_hash(style)}; script-src {hashes}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
 
@@ -283,7 +276,7 @@ def policy(style: str, *scripts: str) -> str:
 def environment() -> Environment:
     """The template engine: everything escaped, control characters made visible, unknown names an error."""
     made = Environment(
-        loader=FileSystemLoader(templates_folder()),
+        loader=FileSystemLoader(assets.templates_folder()),
         bytecode_cache=AheadOfTime(),
         autoescape=True,
         finalize=lambda value: visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value,

@@ -11,22 +11,10 @@ from markupsafe import escape
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.document import drawings as d
 from nsysdiag.document import view, words
 from nsysdiag.document.axis import time_ticks
 from nsysdiag.document.blocks import Block, Chart, Custom, Section, SectionScope
-from nsysdiag.document.drawings import (
-    Area,
-    DrawnLane,
-    DrawnLanes,
-    LaneGroup,
-    LegendEntry,
-    StackedBar,
-    Stacks,
-    by_bottleneck,
-    entry_of,
-    safe_color,
-    stack,
-)
 from nsysdiag.document.names import call_site_label, host_code_label
 from nsysdiag.document.packed import unpack_lanes
 from nsysdiag.document.svg import percent
@@ -72,10 +60,10 @@ def _charts(context: Context, device: DeviceReport) -> list[Chart]:
         cuts["By root cause"] = [row.root_ns for row in rows]
     bars = []
     for title, times in cuts.items():
-        segments = stack((entry_of(row.cause.id, context.causes), ns) for row, ns in zip(rows, times, strict=True))
+        segments = d.stack((d.entry_of(row.cause.id, context.causes), ns) for row, ns in zip(rows, times, strict=True))
         label = f"{DIVIDES}, {title.lower()}" if len(cuts) > 1 else DIVIDES
-        bars.append((title, StackedBar(label, segments, device.idle_ns)))
-    return [Chart(Stacks(bars), DIVIDES)]
+        bars.append((title, d.StackedBar(label, segments, device.idle_ns)))
+    return [Chart(d.Stacks(bars), DIVIDES)]
 
 
 def ledger_view(context: Context, device: DeviceReport) -> View:
@@ -89,7 +77,7 @@ def ledger_view(context: Context, device: DeviceReport) -> View:
         "charts": _charts(context, device),
         "axis": time_ticks(device.idle_ns),
         "wakes": follows_wakes(device),
-        "moved": [(row, safe_color(row.cause.color), words.root_kinds(row), places[row.cause.id]) for row in roots],
+        "moved": [(row, d.safe_color(row.cause.color), words.root_kinds(row), places[row.cause.id]) for row in roots],
         "root_places": {row.cause.id for row in roots},
         "coverage": words.coverage_sentence(device.coverage),
         "drained": " ".join(words.behind_sentences(device, context.report)),
@@ -101,7 +89,7 @@ def _draw_row(row: LedgerRow, longest: int) -> View:
     hidden = row.labels[MAX_LABELS:]
     return {
         "row": row,
-        "color": safe_color(row.cause.color),
+        "color": d.safe_color(row.cause.color),
         "bar": percent(row.ns, longest),
         "labels": row.labels[:MAX_LABELS],
         "more": len(hidden),
@@ -127,7 +115,12 @@ def recurring_view(context: Context, device: DeviceReport) -> View:
     """The signatures with the most time."""
     rows = view.by_total(device.signatures)[: context.rows(MAX_SIGNATURES)]
     drawn = [
-        (row, context.causes.title(row.cause), safe_color(context.causes[row.cause].color), words.path_label(row.nvtx))
+        (
+            row,
+            context.causes.title(row.cause),
+            d.safe_color(context.causes[row.cause].color),
+            words.path_label(row.nvtx),
+        )
         for row in rows
     ]
     code = {row.id: (call_site_label(row.call_site), host_code_label(row.host_code)) for row in rows}
@@ -156,16 +149,16 @@ def _gap_charts(context: Context, device: DeviceReport) -> list[Chart]:
         for gap in _longest(context, device)
         if gap.slices
     ]
-    return [Chart(Stacks(rows), "How each of the longest gaps divides into causes")] if rows else []
+    return [Chart(d.Stacks(rows), "How each of the longest gaps divides into causes")] if rows else []
 
 
 def _longest(context: Context, device: DeviceReport) -> list[Gap]:
     return by_length(device.gaps)[: context.shared_rows(MAX_GAPS)]
 
 
-def _divided(gap: Gap, causes: Causes) -> StackedBar:
-    segments = stack((entry_of(part.cause, causes), part.ns) for part in gap.slices)
-    return StackedBar("How the gap divides into causes", segments, gap.end_ns - gap.start_ns)
+def _divided(gap: Gap, causes: Causes) -> d.StackedBar:
+    segments = d.stack((d.entry_of(part.cause, causes), part.ns) for part in gap.slices)
+    return d.StackedBar("How the gap divides into causes", segments, gap.end_ns - gap.start_ns)
 
 
 def longest_view(context: Context, device: DeviceReport) -> View:
@@ -191,7 +184,7 @@ def _drawn_gap(gap: Gap, key: str, causes: Causes) -> View:
             {
                 "slice": part,
                 "title": causes.title(part.cause),
-                "color": safe_color(causes[part.cause].color),
+                "color": d.safe_color(causes[part.cause].color),
                 "share": format_share(part.ns, length),
                 "evidence": view.evidence(part, causes),
             }
@@ -267,7 +260,7 @@ def _draw_finding(context: Context, finding: Finding, findings: list[Finding], n
     twin = first if first and first.advice == finding.advice else None
     known, color = context.causes[finding.cause], None
     if context.causes.knows(finding.cause):
-        color = safe_color(known.color)
+        color = d.safe_color(known.color)
     titled = finding.title.startswith(known.title)
     share, whole = takes(finding)
     facts = [
@@ -358,14 +351,14 @@ SHORTCUTS = (
 )
 
 
-def still_lanes(levels: TimelineLevels, causes: Causes, devices: int) -> list[DrawnLane]:
+def still_lanes(levels: TimelineLevels, causes: Causes, devices: int) -> list[d.DrawnLane]:
     """The lanes of a device that hold anything. Raises InputError if the report is damaged."""
     level = levels.levels[-1]
     step = 2 if devices > MANY_DEVICES and level.buckets % 2 == 0 else 1
     return level_lanes(level, levels.cause_ids, causes, step)
 
 
-def level_lanes(level: TimelineLevel, cause_ids: list[str], causes: Causes, step: int = 1) -> list[DrawnLane]:
+def level_lanes(level: TimelineLevel, cause_ids: list[str], causes: Causes, step: int = 1) -> list[d.DrawnLane]:
     """The lanes of one level that hold anything, of each `step` buckets the fullest. Raises InputError if the level is
     damaged."""
     columns = {name: column.reshape(-1, step) for name, column in unpack_lanes(level).items()}
@@ -374,13 +367,13 @@ def level_lanes(level: TimelineLevel, cause_ids: list[str], causes: Causes, step
         heights = columns[name].max(axis=1)
         if not heights.any():
             continue
-        areas = [Area(label, name, "", heights)]
+        areas = [d.Area(label, name, "", heights)]
         if name == "idle":
             first = columns["cause"][:, 0]
             present = [number for number in np.unique(first[heights > 0]).tolist() if number < len(cause_ids)]
             shown = [(causes[cause_ids[number]], np.where(first == number, heights, 0)) for number in present]
-            areas = [Area(cause.title, "", safe_color(cause.color), held) for cause, held in shown]
-        lanes.append(DrawnLane(label, len(heights), areas))
+            areas = [d.Area(cause.title, "", d.safe_color(cause.color), held) for cause, held in shown]
+        lanes.append(d.DrawnLane(label, len(heights), areas))
     return lanes
 
 
@@ -388,7 +381,7 @@ def timeline_view(context: Context) -> View:
     """The drawing of the devices, and what scripts put in its place."""
     drawn = timelines(context.report)
     stills = [
-        LaneGroup(
+        d.LaneGroup(
             device.key,
             levels.start_ns,
             levels.end_ns,
@@ -398,7 +391,7 @@ def timeline_view(context: Context) -> View:
         for device, levels in drawn[:MOST_STILLS]
     ]
     return {
-        "charts": [Chart(DrawnLanes(stills), LABEL, legend=_legend(context, stills))],
+        "charts": [Chart(d.DrawnLanes(stills), LABEL, legend=_legend(context, stills))],
         "more": len(drawn) - MOST_STILLS,
         "exact": _exact(drawn),
         "shortcuts": SHORTCUTS,
@@ -406,17 +399,17 @@ def timeline_view(context: Context) -> View:
     }
 
 
-def _legend(context: Context, stills: list[LaneGroup]) -> list[LegendEntry]:
+def _legend(context: Context, stills: list[d.LaneGroup]) -> list[d.LegendEntry]:
     """What the colours mean: work, then the causes with most time over all devices."""
     total: dict[str, int] = {}
     for device in context.report.devices:
         for cause, ns in device.ledger.items():
             total[cause] = total.get(cause, 0) + ns
     present = {lane.label for still in stills for lane in still.lanes}
-    work = [replace(entry_of(id, context.causes), label=LABELS[part]) for id, (part, _) in WORK.items()]
+    work = [replace(d.entry_of(id, context.causes), label=LABELS[part]) for id, (part, _) in WORK.items()]
     causes = sorted((each for each in total if total[each]), key=lambda each: (-total[each], each))
-    return by_bottleneck(
-        [*(each for each in work if each.label in present), *(entry_of(each, context.causes) for each in causes)]
+    return d.by_bottleneck(
+        [*(each for each in work if each.label in present), *(d.entry_of(each, context.causes) for each in causes)]
     )
 
 

@@ -110,7 +110,7 @@ GROUPS = (
 
 
 def devices(context: Context) -> b.Section | None:
-    """The devices of one trace; None where there is one, or nothing that they have in common."""
+    """The devices of one trace; None if there is one, or nothing that they have in common."""
     found = context.report.ranks
     if found is None:
         return None

@@ -109,14 +109,14 @@ def _identity(found: WhatIf) -> str:
 
 
 def broken_identity(found: WhatIf) -> str:
-    """A warning where the replay of what was recorded is not what was recorded; else empty."""
+    """A warning if the replay of what was recorded is not what was recorded; else empty."""
     if found.identity is None or found.identity.exact:
         return ""
     return "With nothing changed, the replay does not reproduce every recorded start and end."
 
 
 def floor(found: WhatIf) -> str:
-    """What stays when all findings are fixed; empty where that is not known."""
+    """What stays when all findings are fixed; empty if that is not known."""
     if found.floor_ns is None:
         return ""
     share = f" ({format_share(found.floor_ns, found.now_ns)})" if found.now_ns > 0 else ""
@@ -145,7 +145,7 @@ def length(strip: Strip) -> int:
 
 
 def strips(of: str, now: Strip, predicted: Strip, written: Callable[[int], str] | None = None, id: str = "") -> Chart:
-    """Both strips of one thing ("A step"), with their lengths where they are `written`, and one legend; on the page.
+    """Both strips of one thing ("A step"), with their lengths if they are `written`, and one legend; on the page.
     `id` tells them from others in the section."""
     longest = max(length(now), length(predicted), 1)
     legend = dict.fromkeys(entry for strip in (now, predicted) for entry, ns in strip if ns > LEAST_LEGEND * longest)
@@ -166,8 +166,8 @@ LATE = "Waiting for late GPUs is exposed communication here, whatever made them 
 
 
 def section(context: Context) -> Section | None:
-    """The finding that saves most by replay, and folded below it the others; None where nothing was predicted. First
-    the finding that leads the report, where the trace cannot tell what it saves."""
+    """The finding that saves most by replay, and folded below it the others; None if nothing was predicted. First
+    the finding that leads the report, if the trace cannot tell what it saves."""
     found = _predicted(context.report)
     if not found:
         return None
@@ -189,19 +189,19 @@ def section(context: Context) -> Section | None:
 
 
 def _read_as(report: Report, outlook: Outlook) -> str:
-    """How lengths and colours are to be read, where other sections charge time to other bottlenecks."""
+    """How lengths and colours are to be read, if other sections charge time to other bottlenecks."""
     late = any(device.late_ns for phase in report.phases for device in phase.devices)
     return f"{MEAN if outlook.per == 'step' else ''}{LATE if late else ''}"
 
 
 def _scope(outlook: Outlook, now: int) -> SectionScope:
-    """A step, or the window where none was found."""
+    """A step, or the window if none was found."""
     mean = "Mean of the steps that were replayed: " if outlook.per == "step" else ""
     return SectionScope("step" if outlook.per == "step" else "window", f"{mean}{format_ns(now)} on {outlook.device}")
 
 
 def _unsure(report: Report, shown: Finding) -> list[Block]:
-    """A sentence on the first finding with a replay, where that comes before the one `shown` but cannot tell."""
+    """A sentence on the first finding with a replay, if that comes before the one `shown` but cannot tell."""
     replayed = (each for each in report.findings if each.saves is not None and each.saves.method == REPLAY)
     lead = next(replayed, shown)
     if lead.saves is None or lead.id == shown.id or not lead.saves.cannot_tell:
@@ -222,7 +222,7 @@ def _predicted(report: Report) -> list[tuple[Finding, Saves, Outlook]]:
 
 
 def _said(report: Report, finding: Finding, saves: Saves) -> str:
-    """What fixing a finding saves; where that has no lower bound, at most and likely."""
+    """What fixing a finding saves; if that has no lower bound, at most and likely."""
     title = ", ".join(filter(None, (finding.title, where(finding, len(report.devices)))))
     likely, most = (format_share(ns, saves.of_ns) if ns else "nothing" for ns in (saves.ns, saves.high_ns))
     said = "" if saves.has_bounds or saves.cannot_tell or likely == most else f", likely {likely}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nsysdiag.arrays.intervals import places_among
 from nsysdiag.limits import short_name
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, Schema, looked_at
 from nsysdiag.trace.columns import Buffers, Columns, Pair, SplitBuffers, TextColumn, Values, completed
@@ -106,9 +107,8 @@ class ParquetDatabase:
             if self._strings is None:
                 self._strings = self._all_strings(table)
         known, texts = self._strings
-        at = np.minimum(np.searchsorted(known, ids), max(len(known) - 1, 0))
-        for each, place in zip(ids, at.tolist(), strict=True):
-            if len(known) and known[place] == each and texts[place] is not None:
+        for each, place in zip(ids, places_among(known, np.array(ids, np.int64)).tolist(), strict=True):
+            if place >= 0 and texts[place] is not None:
                 yield each, self._long.decode(texts[place])
 
     def _all_strings(self, table: FoundTable) -> tuple[IntArray, list[Any]]:
