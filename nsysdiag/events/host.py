@@ -62,8 +62,8 @@ OF_CUPTI = (OverheadType.BUFFER_FLUSH, OverheadType.INSTRUMENTATION, OverheadTyp
 
 class HostTables(Struct, frozen=True):
     """OS calls, recorded functions, library and MPI calls, events of OpenACC and OpenMP, overhead, context switches and
-    CPU samples of all threads; the order of samples in each; who held each CPU. `openacc_shown` are the names of OpenACC
-    events as sentences."""
+    CPU samples of all threads; the order of samples in each; who held each CPU. `openacc_shown` are the names of
+    OpenACC events as sentences."""
 
     os_calls: CallTable
     functions: CallTable
