@@ -143,8 +143,8 @@ def start_of(layered: LayeredEvidence, outside: Outside, ranges: NvtxRanges, cha
     that compiles, and is not CUDA's own start, is charged to that."""
     axis = layered.host.axis
     lane = int(axis.lane(np.array([outside.thread], dtype=np.int64))[0])
-    ready = _initialized(layered, lane, outside)
-    others = {MPI_INIT: _in_mpi_init(layered.host), COMPILING: compiling(ranges, axis)}
+    ready, mpi = _initialized(layered, lane, outside), layered.host.mpi
+    others = {MPI_INIT: union(mpi.spans[named(mpi, other_calls.START_UP)]), COMPILING: compiling(ranges, axis)}
     driver = Intervals.empty() if chains is None else _in_driver(layered.host.samples, chains, axis, lane, ready)
     found: dict[str, list[Intervals]] = {}
     parts: dict[str, list[Intervals]] = {}
@@ -206,10 +206,6 @@ def _in_driver(samples: Samples, chains: CallChains, axis: ThreadAxis, lane: int
     borders = np.concatenate(([begin], (at[1:] + at[:-1]) // 2, [end]))
     inside = np.array([known[each] for each in samples.id[rows].tolist()], dtype=np.bool_)
     return union(Intervals(borders[:-1], borders[1:])[inside])
-
-
-def _in_mpi_init(host: HostActivity) -> Intervals:
-    return union(host.mpi.spans[named(host.mpi, other_calls.START_UP)])
 
 
 def _divided(layered: LayeredEvidence, left: Owned) -> Iterator[tuple[str, str, Intervals]]:

@@ -28,6 +28,8 @@ def with_added(causes: dict[str, Cause]) -> dict[str, Cause]:
             return "it has no Cause"
         if not _ID.fullmatch(cause.id) or cause.id in causes:
             return f"its id '{cause.id}' is taken, or has other characters than a-z, 0-9 and _"
+        if not cause.picture:
+            return "it has no picture"  # whose words are then those of a file of nsysdiag
         return "" if before in causes else f"there is no cause '{before}' for it to stand in front of"
 
     for cause, before in plugins.plugins(plugins.CAUSES, AddedCause, refused):

@@ -245,10 +245,9 @@ Together = Callable[[Iterable[int]], int]
 def each_problem_once(found: list[Finding], limits: FindingThresholds) -> list[Finding]:
     """The findings of a job. A `part_of` points to the finding that may be about the same problem; it stays if that
     one promises the saving of both."""
-    issued = _joined(found, _are_operators, sum, limits)
-    read_backs = _joined(issued, _are_one_fix, sum, limits)
-    turns = _joined(read_backs, _take_turns, max, limits)
-    return _marked(_joined(turns, _is_late_by, max, limits), limits)
+    for are_one, together in ((_are_operators, sum), (_are_one_fix, sum), (_take_turns, max), (_is_late_by, max)):
+        found = _joined(found, are_one, together, limits)
+    return _marked(found, limits)
 
 
 def each_advice_once(found: list[Finding]) -> list[Finding]:

@@ -13,7 +13,7 @@ from nsysdiag.arrays.nesting import constant
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, OTHER_PROCESS, PLACE, SYNCHRONIZATION, sync, variant_of
 from nsysdiag.causes.blocking_copy import READS_BACK
-from nsysdiag.causes.cause import HINTS, Hint
+from nsysdiag.causes.cause import HINTS
 from nsysdiag.causes.evidence import CallFacts, named
 from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.events.host import HostActivity
@@ -207,7 +207,8 @@ def _made(
     copies = waits.copies[wait]
     present, code = distinct(joint(waits.name[wait], after, len(HINTS)))
     names = [typed.called(each) for each in waits.names]
-    kinds = np.array([_kind_of_wait(names[each // len(HINTS)], HINTS[each % len(HINTS)]) for each in present.tolist()])
+    said = [(names[each // len(HINTS)], HINTS[each % len(HINTS)]) for each in present.tolist()]
+    kinds = np.array([variant_of(SYNCHRONIZATION, sync.label_of(name), name, hint) for name, hint in said])
     read_back = variant_of(BLOCKING_COPY, READS_BACK)
     rows = Shares(
         gap=gap.astype(np.int32),
@@ -224,7 +225,3 @@ def _made(
         other=np.full(len(gap), -1, dtype=np.int32),
     )
     return rows, [list(each) for each in place]
-
-
-def _kind_of_wait(name: str, hint: Hint | None) -> int:
-    return variant_of(SYNCHRONIZATION, sync.label_of(name), name, hint)

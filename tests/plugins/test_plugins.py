@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from nsysdiag import plugins
+from nsysdiag.causes import CAUSES
+from nsysdiag.causes.added import AddedCause, with_added
 from tests.additions import ROOT, printed
 from tests.causes.example import late
 from tests.causes.test_added import SOURCE
 from tests.trace.test_added_format import SOURCE as READER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 ENTRY_POINTS = """
 [nsysdiag.causes]
@@ -158,6 +161,19 @@ def test_a_broken_one_is_one_sentence(tmp_path: Path, value: str, said: str) -> 
     (line,) = done.stderr.splitlines() or [""]
     assert line.startswith(f"nsysdiag: the plug-in 'bad' ({value}) of nsysdiag.formats is left out: ")
     assert said in line
+
+
+def test_a_cause_brings_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+
+    def asked(_group: str, _kind: type, refused: Callable[[AddedCause], str]) -> Iterator[AddedCause]:
+        bare = replace(CAUSES["sync"], id="mine")
+        said.extend(refused(AddedCause(each, "io_wait")) for each in (bare, replace(bare, picture="[=]")))
+        return iter(())
+
+    monkeypatch.setattr(plugins, "plugins", asked)
+    assert with_added(CAUSES) == CAUSES
+    assert said == ["it has no picture", ""]
 
 
 @pytest.fixture
