@@ -63,38 +63,25 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Comparison": "nsysdiag.comparison.facts",
-    "Finding": "nsysdiag.findings.facts",
-    "InputError": "nsysdiag.messages",
-    "NotComparableError": "nsysdiag.messages",
-    "NsysdiagError": "nsysdiag.messages",
-    "OutputError": "nsysdiag.messages",
-    "RanksReport": "nsysdiag.ranks.report",
-    "Report": "nsysdiag.report",
-    "Settings": "nsysdiag.config.settings",
-    "Transform": "nsysdiag.replay.facts",
-    "UsageError": "nsysdiag.messages",
-    "WhatIf": "nsysdiag.replay.facts",
-    "add_to_baseline": "nsysdiag.functions",
-    "all_gaps": "nsysdiag.formats.frames",
-    "analyze": "nsysdiag.pipeline.loading",
-    "analyze_batch": "nsysdiag.functions",
-    "analyze_ranks": "nsysdiag.ranks.pipeline",
-    "baseline": "nsysdiag.functions",
-    "bundle": "nsysdiag.functions",
-    "check_report": "nsysdiag.functions",
-    "compare": "nsysdiag.pipeline.changes",
-    "demo_trace": "nsysdiag.functions",
-    "figures": "nsysdiag.formats.figures",
-    "frames": "nsysdiag.formats.frames",
-    "gap_chart": "nsysdiag.formats.figures",
-    "info": "nsysdiag.functions",
-    "ledger_chart": "nsysdiag.formats.figures",
-    "load": "nsysdiag.pipeline.loading",
-    "open_trace": "nsysdiag.trace.trace",
-    "query_trace": "nsysdiag.queries.asking",
-    "queue_depth_chart": "nsysdiag.formats.figures",
-    "whatif": "nsysdiag.pipeline.changes",
+    name: f"nsysdiag.{module}"
+    for module, names in {
+        "comparison.facts": "Comparison",
+        "config.settings": "Settings",
+        "findings.facts": "Finding",
+        "formats.figures": "figures gap_chart ledger_chart queue_depth_chart",
+        "formats.frames": "all_gaps frames",
+        "functions": "add_to_baseline analyze_batch baseline bundle check_report demo_trace info",
+        "messages": "InputError NotComparableError NsysdiagError OutputError UsageError",
+        "pipeline.changes": "compare whatif",
+        "pipeline.loading": "analyze load",
+        "queries.asking": "query_trace",
+        "ranks.pipeline": "analyze_ranks",
+        "ranks.report": "RanksReport",
+        "replay.facts": "Transform WhatIf",
+        "report": "Report",
+        "trace.trace": "open_trace",
+    }.items()
+    for name in names.split()
 }
 
 

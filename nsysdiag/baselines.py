@@ -41,8 +41,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from nsysdiag.ci.acceptances import Acceptance, acceptance
-from nsysdiag.formats import is_json
-from nsysdiag.formats.documents import write
+from nsysdiag.formats import is_json, write
 from nsysdiag.messages import InputError, OutputError, UsageError, printable
 from nsysdiag.process import make_folder
 from nsysdiag.record import to_json

@@ -54,7 +54,7 @@ def _with_one_thread_of_blas() -> None:
 
 
 def _in_utf8() -> None:
-    """Start this process again in Python's UTF-8 mode where the locale has another encoding.
+    """Start this process again in Python's UTF-8 mode if the locale has another encoding.
 
     Python has decoded the arguments by then, and later decodes file names and the environment in the same way. Names
     would be shown, compared and sorted differently than elsewhere. UTF-8 mode can only be set at the start, so such a

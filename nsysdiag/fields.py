@@ -93,7 +93,7 @@ POSITIVE = Meta(ge=1)
 NO_BUDGET = BudgetRule.NEVER
 """Layout of the report, not a figure of the device: no budget can use it, nor anything in it."""
 ZERO_IF_NONE = BudgetRule.ZERO_IF_NONE
-"""None where nothing of the kind happened: what adds up in it is 0 then."""
+"""None if nothing of the kind happened: what adds up in it is 0 then."""
 
 Ns = Annotated[int, NS]
 TotalNs = Annotated[int, NS, SUM]
@@ -207,7 +207,7 @@ def leaves(hint: Any, markers: tuple[object, ...] = (), *, deep: bool = True) ->
 
 def leaves_at(record: type, path: str) -> list[Leaf]:
     """The leaves of the field at a dotted path, such as `churn.calls`, without those in lists, tuples and dictionaries.
-    One of None where a record on the way may be None."""
+    One of None if a record on the way may be None."""
     found: list[Leaf] = []
     holder, empty = record, []
     for name in path.split("."):
@@ -219,7 +219,7 @@ def leaves_at(record: type, path: str) -> list[Leaf]:
 
 
 def value_at(record: object, path: str) -> Any:
-    """The value of the field at a dotted path, None where a record on the way is None."""
+    """The value of the field at a dotted path, None if a record on the way is None."""
     for name in path.split("."):
         if record is None:
             return None

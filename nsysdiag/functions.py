@@ -19,8 +19,8 @@ from nsysdiag.ci.budgets import check, parse_budgets, refuse_changes
 from nsysdiag.ci.facts import FAIL, BatchSummary, BudgetResult
 from nsysdiag.config.settings import BaselineSettings, Settings
 from nsysdiag.document.one_line import command_of
+from nsysdiag.formats import write
 from nsysdiag.formats.batch.entries import summary_of
-from nsysdiag.formats.documents import write
 from nsysdiag.messages import OutputError
 from nsysdiag.pipeline.loading import analyze
 from nsysdiag.process import make_folder
@@ -44,8 +44,8 @@ def info(trace: AnyPath) -> TraceFacts:
 
 
 def check_report(report: Report, *budgets: str) -> list[BudgetResult]:
-    """What becomes of budgets, as `idle_share > 20%`: a result for each device that it is about; `broken` where it is
-    true. Raises UsageError for a budget that is none, and for one on something that the trace cannot tell."""
+    """What becomes of budgets, as `idle_share > 20%`: a result for each device that it is about; `broken` if it is
+    true. Raises UsageError for what is not a budget, and for one on something that the trace cannot tell."""
     parsed = parse_budgets(budgets, FAIL, "check_report")
     return check(report, parsed, report.trace.file)
 
@@ -73,7 +73,7 @@ def analyze_batch(
     """Write a page and a saved report for each trace below `paths`, and a summary of all, into the folder `output`.
 
     Each is analyzed in a process of its own, `jobs` at a time: as many as there are CPUs, unless said. Traces that
-    cannot be analyzed are in the summary with their error. Raises UsageError where no trace is found, OutputError for
+    cannot be analyzed are in the summary with their error. Raises UsageError if no trace is found, OutputError for
     files that nsysdiag did not write and that need `force`.
     """
     folder, chosen = Path(os.fsdecode(output)).absolute(), settings or Settings()

@@ -17,7 +17,7 @@ TEXT_BYTES = 32_768
 kernels reach 5,000 to 20,000. Reached: the text is cut and `trace.warnings` counts it."""
 CELL_BYTES = 1 << 20
 """Bytes that SQLite may load for one cell, or for one statement of the schema. A larger text is read in pieces of this
-size. Reached where no text is read (the schema, a table without rowids): the input is refused."""
+size. Reached if no text is read (the schema, a table without rowids): the input is refused."""
 BLOB_BYTES = 1 << 17
 """Bytes of a blob (an NVTX payload). The deepest Python stack that is decoded has 4,096 frames, 98,360 bytes. Reached:
 the blob reads as NULL and `trace.warnings` counts it."""
@@ -82,7 +82,7 @@ def marked(head: str, digest: str) -> str:
 
 
 def mark_of(text: str) -> str:
-    """The mark at the end of a text that was cut; empty where there is none."""
+    """The mark at the end of a text that was cut; empty if there is none."""
     found = _MARK.search(text, max(len(text) - _MARK_CHARACTERS, 0))
     return found[0] if found else ""
 

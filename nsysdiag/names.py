@@ -22,7 +22,7 @@ CUT = "…"
 _OFFLOADED = re.compile(r"__omp_offloading_[0-9a-f]+_[0-9a-f]+_(\w+?)(_l\d+)(?:_\w+)?")
 _MANGLED, _LENGTH = re.compile(r"_ZN?K?"), re.compile(r"[1-9]\d{0,3}")
 _FIRST_TYPE = re.compile(r"I(?:L[a-z]n?\d+E)*(?:N?S\d*_)?N?(?=[1-9])")
-"""Of template arguments: what is before the first type, where no built-in one is before it."""
+"""Of template arguments: what is before the first type, if no built-in one is before it."""
 
 
 def is_mangled(name: str) -> bool:

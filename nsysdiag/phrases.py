@@ -38,7 +38,7 @@ class Phrases(Record, frozen=True):
     sentences: Annotated[list[str], TextKind.PHRASES]
 
     def finished(self) -> list[str]:
-        """All sentences as the report has them. Raises ValueError where they are no such format strings."""
+        """All sentences as the report has them. Raises ValueError if they are not such format strings."""
         return list(map(typed.plain, self.with_names()))
 
     def with_names(self) -> list[Phrase]:

@@ -18,13 +18,13 @@ PREFIX = "nsysdiag-"
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
-    """An empty folder (mode 0700) for as long as the context lasts. Raises OSError where it cannot be made."""
+    """An empty folder (mode 0700) for as long as the context lasts. Raises OSError if it cannot be made."""
     with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder with those above it, where there is none. Raises OutputError."""
+    """Make a folder with those above it, if there is none. Raises OutputError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -36,12 +36,12 @@ _MOST_DIGITS = 11
 
 
 def now(environment: Mapping[str, str] = os.environ) -> int:
-    """The time of the run, in UTC seconds since 1970: SOURCE_DATE_EPOCH where that is set."""
+    """The time of the run, in UTC seconds since 1970: SOURCE_DATE_EPOCH if that is set."""
     known = source_date_epoch(environment)
     return int(time.time()) if known is None else known
 
 
 def source_date_epoch(environment: Mapping[str, str] = os.environ) -> int | None:
-    """UTC seconds since 1970 as SOURCE_DATE_EPOCH says; None where it is not set, or holds no such number."""
+    """UTC seconds since 1970 as SOURCE_DATE_EPOCH says; None if it is not set, or holds no such number."""
     text = environment.get(VARIABLE, "")
     return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None

@@ -16,7 +16,7 @@ from nsysdiag.fields import TextKind, fields_of, leaves
 from nsysdiag.messages import UsageError
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding raises for JSON that is no record: other keys and types, bytes that are no UTF-8, endless nesting."""
+"""What decoding raises for JSON that is not such a record: other keys and types, no UTF-8, endless nesting."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False):
@@ -149,7 +149,7 @@ class Result(Shown, frozen=True):
         Raises UsageError for a suffix of no format that it has. Raises OutputError for a file that cannot be written,
         or that nsysdiag did not write and that needs `force`. Nothing is written then.
         """
-        made_of(self, "formats.documents", "save", path, force=force)
+        made_of(self, "formats", "save", path, force=force)
 
     def to_html(self) -> str:
         """The page that `-o x.html` writes: one file, complete without a network."""
@@ -168,7 +168,7 @@ class Result(Shown, frozen=True):
         return in_a_cell(self)
 
     def _rendered(self, format_name: str) -> str:
-        return cast("bytes", made_of(self, "formats.documents", "rendered", format_name)).decode()
+        return cast("bytes", made_of(self, "formats", "rendered", format_name)).decode()
 
 
 def in_a_cell(record: Record) -> str:

@@ -7,7 +7,7 @@ nanoseconds in the trace's own clock, intervals are half-open. A field that hold
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import msgspec
 
@@ -154,7 +154,7 @@ class Slice(Record, frozen=True):
 
 
 class Thread(Record, frozen=True):
-    """A host thread; `name` is None where the trace has none."""
+    """A host thread; `name` is None if the trace has none."""
 
     pid: Number
     tid: Number
@@ -196,7 +196,7 @@ class Root(Record, frozen=True):
 
 class CodeFrame(Record, frozen=True):
     """A function on a thread's stack. `symbol` is empty if the trace has only an address. `module` is the file name of
-    its library or program; for Python, of its source, where `line` is known too."""
+    its library or program; for Python, of its source, and then `line` is known too."""
 
     symbol: SymbolName
     module: ModuleName
@@ -233,7 +233,7 @@ class Gap(Shown, frozen=True):
 
     `nvtx` are the ranges open on the launching thread, outermost first; `nvtx_elsewhere` start/end ranges that another
     thread of its process had begun, which name the phase of the program and prove nothing. `sm_active` is the share of
-    SMs that the GPU's counters saw active, by samples wholly inside the gap; None where there are none."""
+    SMs that the GPU's counters saw active, by samples wholly inside the gap; None if there are none."""
 
     start_ns: Moment
     end_ns: Moment
@@ -277,7 +277,7 @@ class SignatureRow(Record, frozen=True):
     """Gaps with the same previous op, next op, NVTX path and dominant cause; counters in names read `#`, template
     arguments that distinguish nothing `…`. `representative_start_ns` is where the longest of them begins,
     `representative_index` its place among all gaps of the device. `per_iteration_ns` is what they cost a steady
-    iteration on average, None where the device has no iterations; `share_of_idle` is of the device's idle time,
+    iteration on average, None if the device has no iterations; `share_of_idle` is of the device's idle time,
     `host_code` what the samples of host code were in."""
 
     id: HashedId
@@ -404,10 +404,10 @@ else:  # what is read: a list, which becomes one that knows names
 
 
 class Report(Result, frozen=True, dict=True):
-    """Everything that was found out about one trace. `ranks` compares its devices, None where there is one alone or
+    """Everything that was found out about one trace. `ranks` compares its devices, None if there is one alone or
     nothing that they have in common; `not_recorded` is what no such trace tells, `cost` that of all devices that have a
-    price; `host` is about threads and CPUs, None where no device worked; then `host_stacks` may have the functions of
-    CPU samples. `critical_path` is None where nothing was replayed, or a start is judged. `phrases` are the names in
+    price; `host` is about threads and CPUs, None if no device worked; then `host_stacks` may have the functions of
+    CPU samples. `critical_path` is None if nothing was replayed, or a start is judged. `phrases` are the names in
     all sentences, None in reports of older versions. `step_reference` is a step without the profiler, None unless
     given."""
 
@@ -464,8 +464,7 @@ class Report(Result, frozen=True, dict=True):
     @property
     def kept_time(self) -> Sequence[object]:
         """The tables that were kept; none of a report that was read from a file."""
-        found: Sequence[object] = self.__dict__.get("_time", ())
-        return found
+        return cast("Sequence[object]", self.__dict__.get("_time", ()))
 
     @property
     def time(self) -> pd.DataFrame:
@@ -493,23 +492,19 @@ class Report(Result, frozen=True, dict=True):
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Its tables as data frames, see `nsysdiag.frames`."""
-        found: dict[str, pd.DataFrame] = made_of(self, "formats.frames", "frames")
-        return found
+        return cast("dict[str, pd.DataFrame]", made_of(self, "formats.frames", "frames"))
 
     def all_gaps(self) -> pd.DataFrame:
         """Every gap of every device, see `nsysdiag.all_gaps`."""
-        found: pd.DataFrame = made_of(self, "formats.frames", "all_gaps")
-        return found
+        return cast("pd.DataFrame", made_of(self, "formats.frames", "all_gaps"))
 
     def compare(self, after: Any, *, across_gpus: bool = False) -> Comparison:
         """What changed from this report to another one, or to a trace, see `nsysdiag.compare`."""
-        found: Comparison = made_of(self, "pipeline.changes", "compare", after, across_gpus=across_gpus)
-        return found
+        return cast("Comparison", made_of(self, "pipeline.changes", "compare", after, across_gpus=across_gpus))
 
     def check(self, *budgets: str) -> list[BudgetResult]:
         """What becomes of budgets such as `idle_share > 20%`, see `nsysdiag.check_report`."""
-        found: list[BudgetResult] = made_of(self, "functions", "check_report", *budgets)
-        return found
+        return cast("list[BudgetResult]", made_of(self, "functions", "check_report", *budgets))
 
     def whatif(self, *changes: str) -> WhatIf:
         """How long a step would be with changes as on the command line: `report.whatif("without sync")`; without any,
@@ -517,8 +512,7 @@ class Report(Result, frozen=True, dict=True):
 
         Raises UsageError for a change that is none, and for a report that was read from a file.
         """
-        found: WhatIf = made_of(self, "pipeline.changes", "whatif_of", changes)
-        return found
+        return cast("WhatIf", made_of(self, "pipeline.changes", "whatif_of", changes))
 
     def sql(self, query: str) -> pd.DataFrame:
         """The answer to one SELECT over the tables of `nsysdiag.frames(report)` and `time`, as `nsysdiag sql` gives it.

@@ -158,7 +158,7 @@ NO_WORDS = Phrase()
 
 
 def name(kind: TextKind, text: str, shown: int | None = None) -> Phrase:
-    """The name, to be put into a sentence; of a longer one readers see `shown` characters. An empty one is no name."""
+    """The name, to be put into a sentence; of a longer one readers see `shown` characters. An empty text is not one."""
     if not text or shown == 0:
         return NO_WORDS
     return Phrase(NameMark(kind, text, shown if shown is not None and len(text) > shown else None))

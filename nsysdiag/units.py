@@ -93,7 +93,7 @@ def format_signed_ns(ns: int) -> str:
 
 
 def format_signed_share(change: int | float, before: int | float) -> str:
-    """A change in per cent of what was before, with its sign; `new` where there was nothing. Next to none has none."""
+    """A change in per cent of what was before, with its sign; `new` if there was nothing. Next to none has none."""
     if before == 0:
         return "new" if change else "–"
     share = format_share(abs(change), before)
@@ -101,7 +101,7 @@ def format_signed_share(change: int | float, before: int | float) -> str:
 
 
 def format_two_ns(first: int, second: int, between: str) -> str:
-    """Two durations, with both units where they are not the same: `18.5 to 19.6 ms`."""
+    """Two durations, with both units if they are not the same: `18.5 to 19.6 ms`."""
     one, two = format_ns(first), format_ns(second)
     number, _blank, unit = one.partition(" ")
     return f"{number if two.endswith(f' {unit}') else one}{between}{two}"

@@ -126,7 +126,7 @@ def test_columns_by_name_and_path() -> None:
 
 @pytest.mark.parametrize("name", ["listed", "either", "inner"])
 def test_what_is_no_plain_value_needs_a_function(name: str) -> None:
-    with pytest.raises(TypeError, match=rf"Parts\.{name} is no plain value"):
+    with pytest.raises(TypeError, match=rf"Parts\.{name} is not a plain value"):
         columns(Parts, name)
 
 

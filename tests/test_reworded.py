@@ -14,7 +14,7 @@ from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence
 from nsysdiag.config.settings import Settings
 from nsysdiag.findings.facts import Finding
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
-from nsysdiag.pipeline import analyze, host, replaying
+from nsysdiag.pipeline import analyze, reading, replaying
 from nsysdiag.replay import build
 from nsysdiag.report import DeviceReport, Report
 from tests.shared import Shared
@@ -73,7 +73,7 @@ def test_nothing_depends_on_words(name: str, shared: Shared, monkeypatch: pytest
     path: Path = shared.trace(name)
     plain = shared.report(path, Settings(timeline=False))
     monkeypatch.setattr(EvidenceLabel, "words", property(lambda self: f"{OTHERS}, {self.text[::-1]}"))
-    for module in (host, replaying, outside, build):
+    for module in (reading, replaying, outside, build):
         monkeypatch.setattr(module, "layer_evidence", in_other_words)
     other = analyze(path, Settings(timeline=False))
     told = [label for device in other.devices for labels in device.labels.values() for label in labels]

@@ -90,7 +90,7 @@ def group_durations(code: IntArray, duration: IntArray) -> Groups:
 
 
 def medians(code: IntArray, duration: IntArray, count: int) -> IntArray:
-    """The median duration of each of the groups 0 to `count` - 1, the lower of two; 0 where a group has none."""
+    """The median duration of each of the groups 0 to `count` - 1, the lower of two; 0 if a group has none."""
     # Half as wide a number sorts twice as fast. What does not fit counts as the longest that does, which moves no
     # median but one that is as long itself.
     bits = max(32 - count.bit_length(), 1)
@@ -196,7 +196,7 @@ def to_planes(values: IntArray) -> bytes:
 
 
 def from_planes(data: bytes, count: int) -> IntArray:
-    """The `count` values back. Raises ValueError where the planes are not all of that length, or a value is beyond 63
+    """The `count` values back. Raises ValueError if the planes are not all of that length, or a value is beyond 63
     bits."""
     if count == 0 and not data:
         return np.empty(0, dtype=np.int64)
@@ -212,7 +212,7 @@ def from_planes(data: bytes, count: int) -> IntArray:
 
 
 def running_sums(steps: IntArray, base: int = 0) -> IntArray:
-    """`base` and the sum of the steps up to each, as points in time. Raises ValueError where one is too large for
+    """`base` and the sum of the steps up to each, as points in time. Raises ValueError if one is too large for
     that: sums would wrap around."""
     sums = np.cumsum(steps, dtype=np.float64) + base
     if len(sums) and float(np.abs(sums).max()) >= _FARTHEST:
@@ -233,7 +233,7 @@ def to_text(data: bytes, effort: int) -> str:
 def from_text(text: str, most: int) -> bytes:
     """The unpacked bytes. Never unpacks more than `most` + 1 bytes, which the caller knows from the stored count.
 
-    Raises ValueError where the text is damaged or holds more than `most` bytes."""
+    Raises ValueError if the text is damaged or holds more than `most` bytes."""
     reader = zlib.decompressobj()
     try:
         data = reader.decompress(base64.b64decode(text, validate=True), max(most, 0) + 1)
@@ -247,17 +247,17 @@ def from_text(text: str, most: int) -> bytes:
 
 
 def numbers_from(text: str, kind: str, count: int) -> IntArray:
-    """At most `count` numbers, each stored as `kind`. Raises ValueError where the text is damaged or holds more."""
+    """At most `count` numbers, each stored as `kind`. Raises ValueError if the text is damaged or holds more."""
     return np.frombuffer(from_text(text, count * np.dtype(kind).itemsize), dtype=kind).astype(np.int64)
 
 
 def column_from(text: str, count: int) -> IntArray:
-    """The `count` values of a column packed by planes. Raises ValueError where the text is damaged or holds others."""
+    """The `count` values of a column packed by planes. Raises ValueError if the text is damaged or holds others."""
     return from_planes(from_text(text, WIDEST * count), count)
 
 
 def names_from(text: str, most: int) -> list[str]:
-    """A packed JSON list of texts of at most `most` bytes; of none, none. Raises ValueError where it is anything
+    """A packed JSON list of texts of at most `most` bytes; of none, none. Raises ValueError if it is anything
     else."""
     try:
         names = json.loads(from_text(text, most)) if text else []

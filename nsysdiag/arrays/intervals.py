@@ -25,7 +25,7 @@ AT_ONCE = 1 << 16
 class Intervals(Struct, frozen=True, eq=False):
     """Any intervals: `start` and `end` in ns, int64, one-dimensional and of the same length.
 
-    They may overlap, be in any order, be empty or run backwards. Raises ValueError where the two arrays do not pair up,
+    They may overlap, be in any order, be empty or run backwards. Raises ValueError if the two arrays do not pair up,
     TypeError where they are not int64.
     """
 

@@ -18,10 +18,9 @@ from nsysdiag.batch.task import JOURNAL, BatchJournal, Outcome, Shared, Task, is
 from nsysdiag.batch.task import MARKS as REPORT_MARKS
 from nsysdiag.ci.facts import BatchEntry, BatchSummary, HistoryLine
 from nsysdiag.findings.rules import cause_infos
-from nsysdiag.formats import is_json, prose
+from nsysdiag.formats import IsOurs, check, is_json, prose, write
 from nsysdiag.formats.batch import ci
 from nsysdiag.formats.batch.summary import render_comment, render_markdown, render_page, render_trend
-from nsysdiag.formats.documents import IsOurs, check, write
 from nsysdiag.formats.html import page
 from nsysdiag.limits import SAVED_BYTES
 from nsysdiag.messages import OutputError, printable

@@ -17,9 +17,8 @@ from nsysdiag.batch.inputs import SAVED, Input
 from nsysdiag.ci.budgets import Budget, Judgement, check, judge
 from nsysdiag.ci.facts import FAIL, BatchEntry
 from nsysdiag.config.settings import Settings
-from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats import FORMATS, RenderOptions, write
 from nsysdiag.formats.batch.entries import ANALYZED, FAILED, RESUMED, entry_of
-from nsysdiag.formats.documents import write
 from nsysdiag.messages import InputError, MemoryShortError, NsysdiagError, OutputError, UsageError, printable
 from nsysdiag.process import make_folder
 from nsysdiag.record import UNREADABLE, Record, to_json
@@ -63,8 +62,8 @@ def key_of(path: Path, settings: Settings) -> str:
 
 
 def content_of(path: Path) -> str:
-    """The SHA-256 of the input: of a folder that of its files; of a file also of what counts in the journals of SQLite
-    that are read with it, those next to the file itself, not next to a link to it."""
+    """The SHA-256 of the input: of a folder that of its files. A file counts with what its journals of SQLite hold:
+    those next to the file itself, not next to a link to it."""
     folder = folder_format(path)
     try:
         if folder and folder.files:

@@ -41,7 +41,7 @@ SET_CHILD_SUBREAPER = 36
 KILL_AFTER_S = 5
 """For what was asked to end, before it is killed."""
 ENDING_S = 2
-"""For what ends by itself. The agent of nsys 2023.4.4 outlives it by less than 0.1 s where nothing was recorded."""
+"""For what ends by itself. The agent of nsys 2023.4.4 outlives it by less than 0.1 s if nothing was recorded."""
 LOOK_S = 0.02
 
 
@@ -158,7 +158,7 @@ class Nsys(Struct, frozen=True):
 
 
 def find_nsys(given: str | None) -> str:
-    """The path of the program that was named, else of that on the PATH. Raises UsageError where there is none."""
+    """The path of the program that was named, else of that on the PATH. Raises UsageError if there is none."""
     if given is None:
         found = nsys_on_path()
         if found is None:
@@ -195,7 +195,7 @@ def probe(path: str, folder: Path) -> Nsys:
 
 
 def _said(command: list[str], folder: Path) -> str:
-    """What a command prints; nothing where it cannot be run or does not end."""
+    """What a command prints; nothing if it cannot be run or does not end."""
     try:
         done = subprocess.run(
             command,
@@ -223,7 +223,7 @@ _NOT_PERMITTED = re.compile(r"ERR_NVGPUCTRPERM|permission|privilege", re.IGNOREC
 
 
 class Host(Struct, frozen=True):
-    """This machine to this user: the kernel's perf_event_paranoid, None where it has none."""
+    """This machine to this user: the kernel's perf_event_paranoid, None if it has none."""
 
     paranoid: int | None
     root: bool
@@ -239,7 +239,7 @@ def this_host() -> Host:
 
 
 def against_scheduling(nsys: Nsys, host: Host) -> str | None:
-    """Why scheduling cannot be recorded, and what would permit it; None where it can."""
+    """Why scheduling cannot be recorded, and what would permit it; None if it can."""
     answer = _SYSCALL.search(nsys.status)
     if answer and answer[1] != "OK":
         return (
@@ -288,13 +288,13 @@ OWN_NAME = b"nsys"
 LAST_DIGIT = 9
 """Shells know files by one digit."""
 LINES = 5
-"""How many of nsys's lines are shown where it fails."""
+"""How many of nsys's lines are shown if it fails."""
 ENDS_AT_ONCE = 3
 """So many signals end nsys without a report, as they do this program elsewhere."""
 
 
 def require_system() -> None:
-    """Raise UsageError where nsys cannot record programs in this way."""
+    """Raise UsageError if nsys cannot record programs in this way."""
     if sys.platform != "linux":
         raise UsageError("programs can be recorded on Linux only", hint="analyze a report that was recorded there")
 
@@ -315,7 +315,7 @@ def run(
     nsys: Nsys, options: Sequence[str], words: Sequence[str], report: Path, folder: Path, more: Mapping[str, str]
 ) -> RecordingResult:
     """Run the program of these words. nsys writes `report`; its own files go into `folder`, and `more` into the
-    environment of the program. Raises UsageError where nsys cannot be started."""
+    environment of the program. Raises UsageError if nsys cannot be started."""
     log, marker = folder / "nsys.log", folder / "started"
     streams = _numbers()
     script = _script(streams, os.environ.get("TMPDIR"))

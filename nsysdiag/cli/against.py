@@ -13,8 +13,13 @@ from nsysdiag.ci.acceptances import EXCEEDED, EXPIRED, Acceptance, accept, ancho
 from nsysdiag.ci.facts import FAIL
 from nsysdiag.cli import options
 from nsysdiag.cli.console import note
+from nsysdiag.cli.settings import analyze_trace, changes_analysis, refuse_analysis_settings
+from nsysdiag.comparison.sides import read_from
+from nsysdiag.comparison.units import CutAlike
 from nsysdiag.document.words import counted
 from nsysdiag.messages import NotComparableError, UsageError, printable
+from nsysdiag.saved import is_saved_report, read_side
+from nsysdiag.share.names import FILE, setting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
     from nsysdiag.comparison.facts import Comparison
     from nsysdiag.comparison.units import OneRun
     from nsysdiag.config.settings import Settings
+    from nsysdiag.fields import SettingValue
     from nsysdiag.iterations.chosen import CarriedSteps
     from nsysdiag.replay.facts import WhatIf
     from nsysdiag.report import Report
@@ -42,7 +48,7 @@ class Base(Struct, frozen=True):
 
 
 def base_of(name: str, baselines: str | None, found: FromFile, *, if_new: str = "fail") -> Base:
-    """The baseline of this name. Raises UsageError where it has no run that can be read, or what it accepts cannot be
+    """The baseline of this name. Raises UsageError if it has no run that can be read, or what it accepts cannot be
     read. Where it has no run at all and `if_new` is `pass`, it says so and ends with 0."""
     from nsysdiag.baselines import folder_of, held_in, read_accepted
 
@@ -60,7 +66,7 @@ def base_of(name: str, baselines: str | None, found: FromFile, *, if_new: str = 
 
 
 def anchored(base: Base, accepted: Acceptance) -> Acceptance:
-    """The acceptance from what the runs of the baseline take now; as it is where they cannot tell."""
+    """The acceptance from what the runs of the baseline take now; as it is if they cannot tell."""
     if not accepted.expression.of_change or not base.held.runs:
         return accepted
     try:
@@ -89,7 +95,6 @@ def compared(
     from nsysdiag.comparison.compare import BaselineRuns, compare_with_baseline
     from nsysdiag.comparison.predicted import compare_sides
     from nsysdiag.report import Report
-    from nsysdiag.share.names import FILE
 
     if base is None:
         return compare_sides(before, after, across_gpus=across_gpus, same_work=same_work)
@@ -121,7 +126,7 @@ def with_accepted(
 
 
 def accepting(base: Base | None, judged: Judgement) -> dict[str, str]:
-    """The command that accepts a broken budget that fails, by its id, where the baseline can."""
+    """The command that accepts a broken budget that fails, by its id, if the baseline can."""
     if base is None:
         return {}
     broken = [each for each in judged.results if each.broken and each.level == FAIL]
@@ -178,33 +183,55 @@ def _part(device: str | None, nvtx: str | None, start: str | None, end: str | No
     return ComparedPart({"device": device, "nvtx": nvtx, "start_ns": start_ns, "end_ns": end_ns}, phase)
 
 
-def report_of(path: Path, settings: Settings, file: Settings, part: ComparedPart, *, quiet: bool) -> Report | WhatIf:
-    """The report of a part of a trace, or what was saved, to which no other settings than its own fit. Raises
-    InputError and UsageError."""
-    from nsysdiag.cli.settings import analyze_trace, refuse_analysis_settings
-    from nsysdiag.saved import is_saved_report, read_side
+def reports_of(
+    left: list[Path],
+    right: list[Path],
+    settings: Settings,
+    file: Settings,
+    parts: tuple[ComparedPart, ComparedPart],
+    *,
+    whole: bool,
+    quiet: bool,
+) -> CutAlike:
+    """The reports of both sides, and notes. If `whole` captures are compared, and only one of them shows steps, these
+    are found in the other. Raises InputError and UsageError."""
+    sides = [(path, parts[0]) for path in left] + [(path, parts[1]) for path in right]
+    reports = [_report(path, settings, file, part, quiet=quiet) for path, part in sides]
+    traces = [None if is_saved_report(path) else path for path, _part in sides]
+    if not whole or any(part.narrows for part in parts) or not any(traces):
+        return CutAlike(reports, [])
+    from nsysdiag.pipeline.aligning import Given, cut_alike
 
+    given = [Given(*each) for each in zip(reports, traces, strict=True)]
+
+    def again(path: Path, its: Settings, steps: CarriedSteps) -> Report:
+        return analyze_trace(path, its, quiet=quiet, steps=steps)
+
+    return cut_alike(given[: len(left)], given[len(left) :], [part.of(settings) for _path, part in sides], again)
+
+
+def _report(path: Path, settings: Settings, file: Settings, part: ComparedPart, *, quiet: bool) -> Report | WhatIf:
+    """The report of a part of a trace, or what was saved, to which no other settings than its own fit."""
     settings, phase = part.of(settings), part.phase
-    if not is_saved_report(path):
-        try:
-            if phase is not None:
-                settings = _of_phase(path, settings, phase, quiet=quiet)
-            return analyze_trace(path, settings, quiet=quiet, steps=_steps(path, settings))
-        except UsageError as error:  # about one of the sides
-            raise UsageError(f"{printable(path)}: {error}", hint=error.hint) from error
-    if phase is not None:
-        raise UsageError(
-            f"--phase cannot be used with {path}: it is a saved report, already analyzed",
-            hint="analyze the trace itself again",
-        )
-    report = read_side(path)
-    refuse_analysis_settings(path, report, file, settings)
-    return report
+    if is_saved_report(path):
+        if phase is not None:
+            raise UsageError(
+                f"--phase cannot be used with {path}: it is a saved report, already analyzed",
+                hint="analyze the trace itself again",
+            )
+        report = read_side(path)
+        refuse_analysis_settings(path, report, file, settings)
+        return report
+    try:
+        if phase is not None:
+            settings = _of_phase(path, settings, phase, quiet=quiet)
+        return analyze_trace(path, settings, quiet=quiet, steps=_steps(path, settings))
+    except UsageError as error:  # about one of the sides
+        raise UsageError(f"{printable(path)}: {error}", hint=error.hint) from error
 
 
 def _of_phase(path: Path, settings: Settings, phase: str, *, quiet: bool) -> Settings:
     """The settings with the time of a phase of the whole trace."""
-    from nsysdiag.cli.settings import analyze_trace
     from nsysdiag.pipeline.aligning import phase_named
 
     whole = analyze_trace(path, replace(settings, replay=False, timeline=False), quiet=quiet)
@@ -213,9 +240,27 @@ def _of_phase(path: Path, settings: Settings, phase: str, *, quiet: bool) -> Set
 
 
 def _steps(path: Path, settings: Settings) -> CarriedSteps | None:
-    """The steps of the whole trace, where only a part of the time is compared and no steps are named."""
-    from nsysdiag.pipeline.aligning import steps_inside
-
+    """The steps of the whole trace, if only a part of the time is compared and no steps are named."""
     if settings.step is not None or (settings.start_ns is None and settings.end_ns is None):
         return None
+    from nsysdiag.pipeline.aligning import steps_inside
+
     return steps_inside(path, settings)
+
+
+def with_files(made: Comparison, sides: tuple[list[Path], list[Path]], names: Names | None) -> Comparison:
+    """The comparison with the files that its captures were read from. A side without files keeps its own."""
+    before, after = ([names.of(FILE, path.name) if names else path.name for path in side] for side in sides)
+    shown = read_from(made.before, before) if before else made.before
+    return replace(made, before=shown, after=read_from(made.after, after))
+
+
+def with_settings(made: Comparison, file: Settings, settings: Settings, names: Names | None) -> Comparison:
+    """The comparison with the steps asked for, and the name of the settings file that its traces were analyzed by, if
+    it set anything."""
+    more: dict[str, SettingValue] = {}
+    if settings.step is not None:
+        more["step"] = setting(names, "step", settings.step) if names else settings.step
+    if file.config is not None and changes_analysis(file, settings):
+        more["config"] = names.of(FILE, file.config) if names else file.config
+    return replace(made, settings={**made.settings, **more})

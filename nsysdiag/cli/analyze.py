@@ -12,8 +12,6 @@ from nsysdiag.trace.formats import named, stem_of
 
 if TYPE_CHECKING:
     from nsysdiag.cli.output import Answered
-    from nsysdiag.config.settings import Settings
-    from nsysdiag.report import Report
 
 
 EPILOG = """\b
@@ -92,11 +90,13 @@ def analyze(
     Prints a summary and, without -o, writes TRACE-stem.nsysdiag.html into the current folder, with --redact
     redacted.nsysdiag.html.
     """
+    from msgspec import UNSET
     from msgspec.structs import replace
 
+    from nsysdiag.arrays.spill import share_one_heap
     from nsysdiag.ci.budgets import refuse_changes
     from nsysdiag.cli.output import Wanted, conclude, plan
-    from nsysdiag.cli.settings import budgets_of_options, known_causes, settings_of_file, with_price
+    from nsysdiag.cli.settings import budgets_of_options, known_causes, report_of, settings_of_file, with_price
     from nsysdiag.saved import is_saved_report
     from nsysdiag.units import parse_bytes
 
@@ -117,13 +117,15 @@ def analyze(
         flops_per_step=None if flops_per_step is None else _flops(flops_per_step),
         cost=with_price(file.cost, gpu_hour_cost),
     )
-    # Without our own suffix, where the input is one of our outputs.
+    # Without our own suffix, if the input is one of our outputs.
     stem = options.REDACTED_STEM if out.redact else stem_of(path).removesuffix(".nsysdiag") or "trace"
     answer = _answer(json, limit, out)
     destinations = plan(out, stem, inputs=[path]) if answer is None or out.output else []
     options.require_markdown(judging.comment, destinations)
-    wanted = Wanted(settings, found, budgets, destinations, out, judging.unjudged.value, judging.comment, answer)
-    conclude(_report(path, settings, file, quiet=out.quiet), trace, wanted)
+    wanted = Wanted(settings, found, budgets, destinations, out, judging.unjudged, judging.comment, answer)
+    share_one_heap()
+    report = report_of(path, settings, file, quiet=out.quiet)
+    conclude(replace(report, timeline=UNSET) if no_timeline else report, trace, wanted)
 
 
 def _answer(json: str | None, limit: int | None, out: options.Outputs) -> "Answered | None":
@@ -142,8 +144,7 @@ def _answer(json: str | None, limit: int | None, out: options.Outputs) -> "Answe
 
 
 def _reference(text: str) -> int:
-    """ns. Raises UsageError for what is no length of a step."""
-    from nsysdiag.messages import UsageError
+    """ns. Raises UsageError for a text that is not the length of a step."""
     from nsysdiag.units import parse_time
 
     ns = parse_time(text)
@@ -153,29 +154,11 @@ def _reference(text: str) -> int:
 
 
 def _flops(text: str) -> str:
-    """The text, as it is kept. Raises UsageError where it is no number of operations."""
+    """The text, as it is kept. Raises UsageError if it is not a number of operations."""
     from nsysdiag.utilization.utilization import parse_flops
 
     parse_flops(text)
     return text
-
-
-def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) -> "Report":
-    from msgspec import UNSET
-    from msgspec.structs import replace
-
-    from nsysdiag.arrays.spill import share_one_heap
-    from nsysdiag.cli.settings import analyze_trace, refuse_analysis_settings
-    from nsysdiag.pipeline.loading import priced_again
-    from nsysdiag.saved import is_saved_report, read_report
-
-    if not is_saved_report(path):
-        share_one_heap()
-        return analyze_trace(path, settings, quiet=quiet)
-    report = read_report(path)
-    refuse_analysis_settings(path, report, file, settings)
-    report = priced_again(report, settings)
-    return report if settings.timeline else replace(report, timeline=UNSET)
 
 
 DEMO_EXAMPLES = """\b
@@ -242,7 +225,7 @@ def render(
     """Write a saved report in other formats, without the trace."""
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.comparison.facts import Comparison
-    from nsysdiag.formats.documents import kind_of
+    from nsysdiag.formats import kind_of
     from nsysdiag.saved import read_document
 
     if not out.output:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from nsysdiag.cli import analyze, baseline, batch, compare, help, record, rules, traces, trying, whatif
+from nsysdiag.cli import analyze, baseline, batch, compare, help, record, traces, whatif
 from nsysdiag.cli.console import run
 from nsysdiag.cli.help import WIDEST, GroupedCommand
 from nsysdiag.cli.record import RecordCommand
@@ -48,10 +48,8 @@ app: typer.Typer = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
 )
 app.command(cls=GroupedCommand, epilog=analyze.EPILOG)(analyze.analyze)
-app.command(cls=RecordCommand, epilog=record.EPILOG, context_settings={"allow_interspersed_args": False})(record.record)
-app.command("try", cls=RecordCommand, epilog=trying.EPILOG, context_settings={"allow_interspersed_args": False})(
-    trying.try_fix
-)
+app.command(cls=RecordCommand, epilog=record.EPILOG)(record.record)
+app.command("try", cls=RecordCommand, epilog=whatif.TRY_EXAMPLES)(whatif.try_fix)
 app.command(cls=GroupedCommand, epilog=compare.EPILOG)(compare.compare)
 app.command(cls=GroupedCommand, epilog=baseline.EPILOG)(baseline.baseline)
 app.command(cls=GroupedCommand, epilog=batch.EPILOG)(batch.batch)
@@ -61,7 +59,7 @@ app.command(cls=GroupedCommand, epilog=traces.BUNDLE_EXAMPLES)(traces.bundle)
 app.command(cls=GroupedCommand, epilog=traces.INFO_EXAMPLES)(traces.info)
 app.command(cls=GroupedCommand, epilog=traces.EPILOG)(traces.sql)
 app.command(cls=GroupedCommand, epilog=traces.MCP_EXAMPLES)(traces.mcp)
-app.command(cls=GroupedCommand, epilog=rules.EPILOG)(rules.rules)
+app.command(cls=GroupedCommand, epilog=help.RULES_EXAMPLES)(help.rules)
 app.command(cls=GroupedCommand, epilog=analyze.RENDER_EXAMPLES)(analyze.render)
 app.command(cls=GroupedCommand, epilog=analyze.DEMO_EXAMPLES)(analyze.demo)
 app.command(cls=GroupedCommand, epilog=help.COMPLETION_EXAMPLES)(help.completion)
@@ -81,7 +79,7 @@ def nsysdiag(
         bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version.")
     ] = False,
 ) -> None:
-    """Show the help where no command is given: a first look is not a mistake."""
+    """Show the help if no command is given: a first look is not a mistake."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

@@ -1,9 +1,8 @@
 """`nsysdiag baseline`: runs to compare with, and what of their regressions is accepted."""
 
 from datetime import date
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -26,17 +25,12 @@ Examples:
 LONGEST_REASON = 500
 
 
-class Action(StrEnum):
-    """What is done with a baseline."""
-
-    ADD = "add"
-    LIST = "list"
-    ACCEPT = "accept"
-
-
 @options.spread
 def baseline(
-    action: Annotated[Action, typer.Argument(metavar="add|list|accept", help="What to do.", show_default=False)],
+    action: Annotated[
+        Literal["add", "list", "accept"],
+        typer.Argument(metavar="add|list|accept", help="What to do.", show_default=False),
+    ],
     name: Annotated[
         str | None,
         typer.Argument(metavar="NAME", help="The baseline, as main; 'list' without it lists all.", show_default=False),
@@ -75,23 +69,23 @@ def baseline(
     """
     from nsysdiag.cli.settings import settings_of_file
 
-    _require_options(action, {"--runs": keep, "--replace": replace or None}, Action.ADD)
-    _require_options(action, {"--what": what, "--reason": reason, "--until": until}, Action.ACCEPT)
-    if runs and action != Action.ADD:
+    _require_options(action, {"--runs": keep, "--replace": replace or None}, "add")
+    _require_options(action, {"--what": what, "--reason": reason, "--until": until}, "accept")
+    if runs and action != "add":
         raise UsageError(f"'{action}' takes no runs", hint=f"nsysdiag baseline {action} NAME")
     file = settings_of_file(settings, quiet=True)
     folder = Path(baselines or file.baseline.folder)
-    if action == Action.LIST:
+    if action == "list":
         emit_text(_listed(folder, name))
     elif name is None:
         raise UsageError("the name of the baseline is missing", hint=f"nsysdiag baseline {action} main ...")
-    elif action == Action.ADD:
+    elif action == "add":
         _add(folder, name, runs or [], keep or file.baseline.runs, file, anew=replace, quiet=verbosity.quiet)
     else:
         _accept(folder, name, what, reason, until, quiet=verbosity.quiet)
 
 
-def _require_options(action: Action, given: dict[str, object], suits: Action) -> None:
+def _require_options(action: str, given: dict[str, object], suits: str) -> None:
     wrong = [option for option, value in given.items() if value is not None]
     if wrong and action != suits:
         raise UsageError(f"{wrong[0]} is for 'baseline {suits}'", hint="see 'nsysdiag baseline --help'")
@@ -170,7 +164,7 @@ def _accept(
 
 
 def _day(text: str) -> date:
-    """Raises UsageError for what is no day, or one that is over."""
+    """Raises UsageError for a text that is not a day, or one that is over."""
     from nsysdiag.ci.acceptances import today
 
     try:

@@ -8,16 +8,14 @@ import typer
 
 from nsysdiag.cli import options
 from nsysdiag.cli.console import BROKEN_BUDGET, batch_bar, complain, emit, note
-from nsysdiag.messages import IncompleteError, OutputError, UsageError
+from nsysdiag.messages import TEXT, IncompleteError, OutputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nsysdiag.batch.inputs import Found
-    from nsysdiag.batch.pool import Watch
-    from nsysdiag.batch.results import History, Run
+    from nsysdiag.batch.results import History
     from nsysdiag.batch.task import Shared
-    from nsysdiag.ci.facts import BatchEntry, BatchSummary
+    from nsysdiag.ci.facts import BatchSummary
 
 EPILOG = """\b
 Examples:
@@ -87,7 +85,7 @@ def batch(
     from functools import partial
 
     from nsysdiag.batch.inputs import find_inputs
-    from nsysdiag.batch.results import check_targets, read_history
+    from nsysdiag.batch.results import check_targets, entries_of, read_history
     from nsysdiag.batch.task import Shared, check_budgets
     from nsysdiag.ci.budgets import Judgement, refuse_changes, unused
     from nsysdiag.cli.output import say_what_mattered
@@ -107,9 +105,10 @@ def batch(
     check_targets(folder, found.inputs, lines, force=out.force)
     load = partial(load_report, named=judging.config is not None)
     budgets = [*budgets, *file.budgets]
-    check = partial(check_budgets, budgets=budgets, unjudged_does=judging.unjudged.value)
+    check = partial(check_budgets, budgets=budgets, unjudged_does=judging.unjudged)
     shared = Shared(folder, file.settings, load, command_of, check, force=out.force, resume=resume)
-    entries = _entries(found, shared, runner, quiet=out.quiet)
+    with batch_bar(len(found.inputs), quiet=out.quiet) as watch:
+        entries = entries_of(found.inputs, shared, partial(runner, watch=watch))
     saved = all(is_saved_report(each.path) for each in found.inputs)
     settings = only_prices(file.settings) if saved else file.settings
     summary = summary_of(entries, settings.changed())
@@ -128,8 +127,8 @@ def batch(
     _conclude(summary, quiet=out.quiet)
 
 
-def _runner(scheduler: str | None, jobs: int | None, memory_limit: str | None) -> "Callable[[Watch], Run]":
-    """What runs the tasks. Raises UsageError where a limit of this machine is set for a cluster."""
+def _runner(scheduler: str | None, jobs: int | None, memory_limit: str | None) -> "Callable[..., Any]":
+    """What runs the tasks, given how to `watch` them. Raises UsageError for limits of this machine with a cluster."""
     from functools import partial
 
     from nsysdiag.batch.pool import run_locally, run_on_cluster
@@ -142,13 +141,13 @@ def _runner(scheduler: str | None, jobs: int | None, memory_limit: str | None) -
             f"--scheduler and {option} exclude each other", hint="the workers of the cluster have limits of their own"
         )
     if scheduler is not None:
-        return lambda watch: partial(run_on_cluster, address=scheduler, watch=watch)
+        return partial(run_on_cluster, address=scheduler)
     limits = Limits(jobs or usable_cpus(), None if memory_limit is None else parse_bytes(memory_limit))
-    return lambda watch: partial(run_locally, limits=limits, watch=watch)
+    return partial(run_locally, limits=limits)
 
 
 def _folder(output: str) -> Path:
-    """The folder of the reports, made where there is none; absolute, for other processes."""
+    """The folder of the reports, made if there is none; absolute, for other processes."""
     folder = Path(output).absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -157,13 +156,6 @@ def _folder(output: str) -> Path:
     except OSError as error:
         raise OutputError(f"cannot make the folder {output}: {error.strerror}") from error
     return folder
-
-
-def _entries(found: "Found", shared: "Shared", runner: "Callable[[Watch], Run]", *, quiet: bool) -> "list[BatchEntry]":
-    from nsysdiag.batch.results import entries_of
-
-    with batch_bar(len(found.inputs), quiet=quiet) as watch:
-        return entries_of(found.inputs, shared, runner(watch))
 
 
 def _write(
@@ -185,10 +177,9 @@ def _write(
 
 
 def _show(summary: "BatchSummary") -> None:
-    """The table of all traces on stdout, where that is open."""
+    """The table of all traces on stdout, if that is open."""
     from nsysdiag.cli.output import for_stdout
     from nsysdiag.formats.batch.entries import render
-    from nsysdiag.messages import TEXT
 
     if sys.stdout is not None:
         emit(render(summary, for_stdout()), TEXT)
@@ -203,8 +194,8 @@ def _written(summary: "BatchSummary", output: str) -> str:
 
 
 def _conclude(summary: "BatchSummary", *, quiet: bool) -> None:
-    """Report what failed, and which budgets are broken or cannot be judged; end with 4 where an input failed, with 2
-    where a budget that fails cannot be judged, with 1 where one is broken that fails."""
+    """Report what failed, and which budgets are broken or cannot be judged; end with 4 if an input failed, with 2
+    if a budget that fails cannot be judged, with 1 if one is broken that fails."""
     from nsysdiag.cli.output import say_broken, say_unjudged
 
     for entry in summary.entries:

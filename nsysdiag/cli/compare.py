@@ -1,22 +1,13 @@
 """`nsysdiag compare`: what a fix, or a fault, changed."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from nsysdiag.cli import options
 from nsysdiag.cli.console import progress_bar
 from nsysdiag.messages import UsageError, printable
-
-if TYPE_CHECKING:
-    from nsysdiag.cli.against import ComparedPart
-    from nsysdiag.comparison.facts import Comparison, SideTrace
-    from nsysdiag.comparison.units import CutAlike
-    from nsysdiag.config.settings import Settings
-    from nsysdiag.share.names import Names
-
 
 EPILOG = """\b
 Examples:
@@ -29,13 +20,6 @@ Examples:
   nsysdiag compare predicted.json after.sqlite
   nsysdiag compare --baseline main branch.sqlite --fail-on 'length:+5%'
   nsysdiag compare a100.json h100.json --across-gpus -o compare.html -o compare.json"""
-
-
-class IfNoBaseline(StrEnum):
-    """What a comparison with a baseline does that has no run yet."""
-
-    FAIL = "fail"
-    PASS = "pass"
 
 
 @options.spread
@@ -62,13 +46,13 @@ def compare(
     ] = None,
     baselines: options.BaselinesOption = None,
     if_no_baseline: Annotated[
-        IfNoBaseline,
+        Literal["fail", "pass"],
         options.value(
             "--if-no-baseline",
             "WHAT",
             "If the baseline has no run yet: 'fail' (exit code 2), or 'pass', which says so and compares nothing.",
         ),
-    ] = IfNoBaseline.FAIL,
+    ] = "fail",
     across_gpus: Annotated[bool, typer.Option("--across-gpus", help="Compare GPUs of different models.")] = False,
     same_gpu: options.SameGpuOfEachOption = False,
     step: options.StepOption = None,
@@ -85,12 +69,23 @@ def compare(
 
     from nsysdiag.ci.acceptances import check_comparison
     from nsysdiag.ci.budgets import Judgement, judge
-    from nsysdiag.cli.against import accepting, against, base_of, compared, part_of_each, runs_of, with_accepted
+    from nsysdiag.cli.against import (
+        accepting,
+        against,
+        base_of,
+        compared,
+        part_of_each,
+        reports_of,
+        runs_of,
+        with_accepted,
+        with_files,
+        with_settings,
+    )
     from nsysdiag.cli.output import concluding, plan, write_all
     from nsysdiag.cli.settings import budgets_of_options, settings_of_file
     from nsysdiag.comparison.show.registry import RENDERERS
     from nsysdiag.comparison.sides import require_names
-    from nsysdiag.formats.documents import DocumentKind
+    from nsysdiag.formats import DocumentKind
     from nsysdiag.saved import is_saved_report
     from nsysdiag.share.names import Names
     from nsysdiag.share.redaction import is_redacted, redacted_by
@@ -104,10 +99,10 @@ def compare(
     saved = all(is_saved_report(path) for path in paths)
     found = settings_of_file(judging, saved=saved, quiet=out.quiet)
     file = found.settings
-    base = None if baseline is None else base_of(baseline, baselines, found, if_new=if_no_baseline.value)
+    base = None if baseline is None else base_of(baseline, baselines, found, if_new=if_no_baseline)
     settings = replace(file, same_gpu=same_gpu or file.same_gpu, step=options.checked_step(step, file.step))
     parts = part_of_each(part)
-    cut = _reports(left, right, settings, file, parts, whole=base is None, quiet=out.quiet)
+    cut = reports_of(left, right, settings, file, parts, whole=base is None, quiet=out.quiet)
     left, earlier = (left, []) if base is None else runs_of(base)
     reports = [*earlier, *cut.reports]
     require_names(reports)
@@ -120,12 +115,11 @@ def compare(
     made = compared(base, *sides, names, across_gpus=across_gpus, same_work=cut.same_work)
     made = replace(made, notes=[*cut.notes, *made.notes])
     if out.redact or not any(map(is_redacted, reports)):  # else what a file is called may be a name
-        given = made.before if base else _given(made.before, left, names)
-        made = replace(made, before=given, after=_given(made.after, right, names))
-        made = made if saved else _with_settings(made, file, settings, names)
+        made = with_files(made, ([] if base else left, right), names)
+        made = made if saved else with_settings(made, file, settings, names)
     latest = {str(path): report for path, report in zip(right, reports[len(left) :], strict=True)}
     judged = judge(
-        [*budgets, *found.budgets], lambda budget: check_comparison(made, latest, [budget]), judging.unjudged.value
+        [*budgets, *found.budgets], lambda budget: check_comparison(made, latest, [budget]), judging.unjudged
     )
     judged, made = with_accepted(base, judged, made, redact=out.redact)
     free = not out.quiet and all(each.path for each in destinations)
@@ -145,7 +139,7 @@ def compare(
 def _sides(
     before: str | None, after: str | None, more_before: list[str], more_after: list[str], baseline: str | None
 ) -> tuple[list[Path], list[Path]]:
-    """The captures of each side; of a baseline, whose runs are before, those after alone. Raises UsageError where a
+    """The captures of each side; of a baseline, whose runs are before, those after alone. Raises UsageError if a
     side has none, a file is named twice on it, or there are captures before in addition to a baseline."""
     if baseline is not None:
         if after or more_before:
@@ -163,65 +157,6 @@ def _sides(
         if twice := options.first_repeated(side):
             raise UsageError(f"{twice} is named twice on one side", hint="name each capture once")
     return left, right
-
-
-def _reports(
-    left: list[Path],
-    right: list[Path],
-    settings: "Settings",
-    file: "Settings",
-    parts: "tuple[ComparedPart, ComparedPart]",
-    *,
-    whole: bool,
-    quiet: bool,
-) -> "CutAlike":
-    """The reports of both sides, and notes. Where `whole` captures are compared, and only one of them shows steps,
-    these are found in the other."""
-    from nsysdiag.cli.against import report_of
-    from nsysdiag.cli.settings import analyze_trace
-    from nsysdiag.comparison.units import CutAlike
-    from nsysdiag.saved import is_saved_report
-
-    sides = [(path, parts[0]) for path in left] + [(path, parts[1]) for path in right]
-    reports = [report_of(path, settings, file, part, quiet=quiet) for path, part in sides]
-    traces = [None if is_saved_report(path) else path for path, _part in sides]
-    if not whole or any(part.narrows for part in parts) or not any(traces):
-        return CutAlike(reports, [])
-    from nsysdiag.pipeline.aligning import Given, cut_alike
-
-    given = [Given(*each) for each in zip(reports, traces, strict=True)]
-    its = [part.of(settings) for _path, part in sides]
-    return cut_alike(
-        given[: len(left)],
-        given[len(left) :],
-        its,
-        lambda at, steps: analyze_trace(sides[at][0], its[at], quiet=quiet, steps=steps),
-    )
-
-
-def _with_settings(made: "Comparison", file: "Settings", settings: "Settings", names: "Names | None") -> "Comparison":
-    """The comparison with the steps asked for, and the name of the settings file that its traces were analyzed by,
-    where it set anything."""
-    from msgspec.structs import replace
-
-    from nsysdiag.cli.settings import changes_analysis
-    from nsysdiag.share.names import FILE, setting
-
-    if settings.step is not None:
-        step = setting(names, "step", settings.step) if names else settings.step
-        made = replace(made, settings={**made.settings, "step": step})
-    if file.config is None or not changes_analysis(file, settings):
-        return made
-    config = names.of(FILE, file.config) if names else file.config
-    return replace(made, settings={**made.settings, "config": config})
-
-
-def _given(traces: list["SideTrace"], paths: list[Path], names: "Names | None") -> list["SideTrace"]:
-    """The captures with the files that they were read from."""
-    from nsysdiag.comparison.sides import read_from
-    from nsysdiag.share.names import FILE
-
-    return read_from(traces, [names.of(FILE, path.name) if names else path.name for path in paths])
 
 
 RANKS_EXAMPLES = """\b
@@ -252,7 +187,7 @@ def ranks(
     """
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.config.settings import Settings
-    from nsysdiag.formats.documents import DocumentKind
+    from nsysdiag.formats import DocumentKind
     from nsysdiag.ranks import pipeline
     from nsysdiag.ranks.show.registry import RENDERERS, TABLES
 

@@ -174,7 +174,7 @@ HINTS = {
     "bundle": f"look at a part of the trace: {_PART}",
     "render": "ask for fewer outputs at once, or " + MORE_MEMORY,
 }
-"""What helps where memory runs out, by the command."""
+"""What helps if memory runs out, by the command."""
 GONE = {"--redact-key": "names are numbered by --redact alone; to compare traces without names, use compare --redact"}
 """What to use in place of options that earlier versions had."""
 

@@ -1,4 +1,4 @@
-"""What shells and readers see of the commands: completion of words, `--help` in groups, and the manual page. None of it
+"""What shells and readers see: completion of words, pages of rules, `--help` in groups, and the manual page. None of it
 imports what an analysis needs."""
 
 from __future__ import annotations
@@ -6,16 +6,16 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from enum import StrEnum
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 from typer.core import TyperCommand
 
 from nsysdiag import messages as errors
 from nsysdiag.cli.console import emit_text
+from nsysdiag.messages import JSON, TEXT
 from nsysdiag.version import __version__
 
 if TYPE_CHECKING:
@@ -33,17 +33,11 @@ Examples:
   nsysdiag completion zsh"""
 
 
-class Shell(StrEnum):
-    """The shells that have completion."""
-
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
-
-
 def completion(
     context: typer.Context,
-    shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.", show_default=False)],
+    shell: Annotated[
+        Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", help="bash, zsh or fish.", show_default=False)
+    ],
 ) -> None:
     """Print the script that completes commands, options, causes, formats and suffixes in a shell.
 
@@ -104,12 +98,43 @@ def _beginning(words: Iterable[str], incomplete: str) -> list[str]:
     return [word for word in words if word.startswith(incomplete)]
 
 
+DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+# `nsysdiag rules`: the causes of idle time in order of precedence, the rules of findings, or one of them in full.
+
+RULES_EXAMPLES = """\b
+Examples:
+  nsysdiag rules
+  nsysdiag rules lock_wait
+  nsysdiag rules slow_iterations
+  nsysdiag rules --format json"""
+
+
+def rules(
+    rule_id: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="One cause or finding in full.", autocompletion=one_of("rules"))
+    ] = None,
+    format_name: Annotated[
+        Literal["text", "md", "json"], typer.Option("--format", metavar="F", help="text, md or json.")
+    ] = "text",
+    debug: DebugOption = False,
+) -> None:
+    """List the causes of idle time and the rules of findings, or explain one.
+
+    Causes are checked in this order; each takes only the time that earlier ones left."""
+    from nsysdiag.cli.rule_pages import PRINTED, page_of
+
+    every, one = PRINTED[format_name]
+    emit_text(every() if rule_id is None else one(page_of(rule_id)), JSON if format_name == "json" else TEXT)
+
+
 # How `--help` shows a command: at the width of the terminal, its options in groups.
 
 # `nsysdiag manual`: the manual page, made of what `--help` shows.
 
 WIDEST = 10_000
-"""No help is cut to less than the terminal; where there is none, it takes 80 columns."""
+"""No help is cut to less than the terminal; if there is none, it takes 80 columns."""
 GROUPS = {
     "Recording": "delay duration capture-range keep nsys",
     "The trial": "state anew",

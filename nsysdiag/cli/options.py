@@ -3,13 +3,12 @@
 import inspect
 import re
 from collections.abc import Callable
-from enum import StrEnum
 from functools import cache, wraps
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, get_origin
 
 import typer
 
-from nsysdiag.cli.help import format_of, one_of, output_path
+from nsysdiag.cli.help import DebugOption, format_of, one_of, output_path
 from nsysdiag.messages import UsageError
 from nsysdiag.trace.formats import INPUT_FORMATS
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsysdiag.config.settings import Settings
-    from nsysdiag.formats.documents import Destination
+    from nsysdiag.formats import Destination
     from nsysdiag.ranks.report import RanksReport
     from nsysdiag.replay.facts import WhatIf
     from nsysdiag.report import Report
@@ -83,14 +82,6 @@ RedactOption = Annotated[
 ]
 
 
-class Unjudged(StrEnum):
-    """What becomes of the run where a budget is about something that the trace does not tell."""
-
-    IGNORE = "ignore"
-    WARN = "warn"
-    FAIL = "fail"
-
-
 BaselinesOption = Annotated[
     str | None,
     value(
@@ -112,9 +103,6 @@ MemoryLimitOption = Annotated[
 ]
 
 
-DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-
-
 # Groups of options. A command has one parameter for each group, and `spread` makes each field an option.
 
 
@@ -127,7 +115,7 @@ class OptionGroup:
         self.check()
 
     def check(self) -> None:
-        """Raise UsageError where the values contradict each other."""
+        """Raise UsageError if the values contradict each other."""
 
     def but(self, **changed: Any) -> Self:
         """The same with other values."""
@@ -212,7 +200,7 @@ class RanksOutputs(PredictionOutputs):
 
 
 class DemoOutputs(Outputs):
-    """Those of the demo, whose names are no secret."""
+    """Those of the demo, whose names are not secret."""
 
     redact: bool = False
     details: bool = False
@@ -268,14 +256,14 @@ class CiBudgets(Budgets):
     """Budgets, and what a CI job says of them."""
 
     unjudged: Annotated[
-        Unjudged,
+        Literal["ignore", "warn", "fail"],
         value(
             "--unjudged",
             "WHAT",
             "What a budget does that the trace cannot tell: 'fail' (exit code 2), 'warn' or 'ignore'. One that only "
             "warns never fails.",
         ),
-    ] = Unjudged.FAIL
+    ] = "fail"
     comment: Annotated[
         str | None,
         value(
@@ -360,7 +348,7 @@ class PartOfEach(OptionGroup):
 
 
 def first_repeated(paths: "Sequence[Path]") -> "Path | None":
-    """The first path that is named twice; None where none is."""
+    """The first path that is named twice; None if none is."""
     seen: set[Path] = set()
     for path in paths:
         if path.absolute() in seen:
@@ -413,7 +401,7 @@ def require_markdown(key: str | None, destinations: "Sequence[Destination]") -> 
 def narrowed_window(
     start: str | None, end: str | None, nvtx: str | None, iterations: str | None
 ) -> tuple[int | None, int | None]:
-    """The times of --from and --to in ns. Raises UsageError where they leave nothing, or the window is narrowed in
+    """The times of --from and --to in ns. Raises UsageError if they leave nothing, or the window is narrowed in
     several ways."""
     from nsysdiag.units import parse_time
 
@@ -445,7 +433,7 @@ _HINT = "write 3:10 for 3 to 9, 3: from 3 on, :10 before 10, -5: for the last fi
 def parse_iterations(text: str) -> tuple[int | None, int | None]:
     """From the first, up to but not including the second; None is open, negative counts from the end.
 
-    Raises UsageError for anything else, and where no iteration can be in it.
+    Raises UsageError for anything else, and if no iteration can be in it.
     """
     match = _SPAN.fullmatch(text)
     if match is None or not (match.group(1) or match.group(2)):
@@ -453,7 +441,7 @@ def parse_iterations(text: str) -> tuple[int | None, int | None]:
     first, colon, behind = match.groups()
     low = int(first) if first else None
     if not colon and low is not None:
-        # One behind the last is no 0: that would be the first.
+        # One behind the last is not 0: that would be the first.
         return low, (low + 1 if low != -1 else None)
     high = int(behind) if behind else None
     if high == 0 or (low is not None and high is not None and high <= low and (low < 0) == (high < 0)):

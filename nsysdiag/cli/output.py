@@ -18,8 +18,18 @@ from nsysdiag.ci.facts import FAIL, IGNORE, WARN
 from nsysdiag.cli import options
 from nsysdiag.cli.console import BROKEN_BUDGET, complain, emit, emit_text, note
 from nsysdiag.cli.settings import changes_analysis, say_found, say_unpriced
-from nsysdiag.formats import FORMATS, RenderOptions, format_for
-from nsysdiag.formats.documents import REPORT, Destination, DocumentKind, check, content, rendered, write
+from nsysdiag.formats import (
+    FORMATS,
+    REPORT,
+    Destination,
+    DocumentKind,
+    RenderOptions,
+    check,
+    content,
+    format_for,
+    rendered,
+    write,
+)
 from nsysdiag.messages import JSON, TEXT, OutputError, UsageError, printable
 
 if TYPE_CHECKING:
@@ -29,7 +39,7 @@ if TYPE_CHECKING:
     from nsysdiag.ci.facts import BudgetResult, UnjudgedBudget
     from nsysdiag.cli.settings import FromFile
     from nsysdiag.config.settings import Settings
-    from nsysdiag.formats.documents import Document, Files
+    from nsysdiag.formats import Document, Files
     from nsysdiag.report import Report
 
 
@@ -81,7 +91,7 @@ def _destination(output: str, format_name: str | None, kind: DocumentKind) -> De
 
 
 def _require_use(format_name: str | None, outputs: Sequence[str]) -> None:
-    """Raise UsageError where the suffix of every output picks another format."""
+    """Raise UsageError if the suffix of every output picks another format."""
     if format_name is None or STDOUT in outputs:
         return
     try:
@@ -105,7 +115,7 @@ def _refuse_repeats(destinations: Sequence[Destination]) -> None:
 
 
 def check_file(path: Path, source: Path | None, *, force: bool, is_ours: Callable[[bytes], bool] | None = None) -> None:
-    """Raise OutputError where one file cannot be written, is the input itself, or is not ours to overwrite."""
+    """Raise OutputError if one file cannot be written, is the input itself, or is not ours to overwrite."""
     if source is not None and path.exists() and source.exists() and path.samefile(source):
         raise OutputError(f"{path} is the input itself", hint="choose another -o PATH")
     check(path, force=force, is_ours=is_ours)
@@ -129,7 +139,7 @@ def write_all(
     `report_url`, and has the commands of `accept`, which accept a budget, by its id.
 
     Exits with the code of an unwritable output (2) after the others have been written. All are made before the first
-    is written: where memory runs out, which is a MemoryShortError, there is none.
+    is written: if memory runs out, which is a MemoryShortError, there is none.
     """
     rendering = RenderOptions(
         details=out.details,
@@ -161,7 +171,7 @@ def _made(document: Document, destination: Destination, options: RenderOptions) 
 
 
 def for_stdout(*, details: bool = False) -> RenderOptions:
-    """How text is written to stdout: as wide as the terminal and with colours where it is one."""
+    """How text is written to stdout: as wide as the terminal and with colours if it is one."""
     if sys.stdout is None or not sys.stdout.isatty():
         return RenderOptions(details=details)
     width = shutil.get_terminal_size().columns
@@ -203,7 +213,7 @@ def say_what_mattered(file: FromFile, settings: Settings, judged: Judgement) -> 
 
 def say_broken(result: BudgetResult, more: str = "", *, to_stdout: bool, of: str = "") -> None:
     """One line for a broken budget: `of` which input, and `more` about it. One that fails is a result, and so goes to
-    stdout where that is free."""
+    stdout if that is free."""
     line = f"{result.level}: {of}{result.sentence} ({result.source}){more if result.level == FAIL else ''}"
     if to_stdout and result.level == FAIL:
         emit_text(f"{printable(line)}\n")
@@ -233,7 +243,7 @@ def concluding(
     on budgets of an automatically found settings file have its name. `against` says what a broken one was compared
     with. Failures go to stdout if that is free, all else to stderr.
 
-    Then exits with 2 where a budget that fails could not be judged, with 1 where one is broken that fails.
+    Then exits with 2 if a budget that fails could not be judged, with 1 if one is broken that fails.
     """
     try:
         yield

@@ -79,6 +79,8 @@ TERMINATED = 143
 class RecordCommand(GroupedCommand):
     """What follows the program belongs to it. Without `--` in front, none of its options may be ours as well."""
 
+    allow_interspersed_args = False
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Raises UsageError if an option could be meant for nsysdiag or for the program."""
         given = list(args)
@@ -113,8 +115,7 @@ def recorded(
 ) -> tuple[Path, int]:
     """Record the program. Where the report is, and the code that this command ends with: 0 unless the program failed or
     a signal came, which is said here."""
-    from nsysdiag.capture.naming import STREAM, beside, keep
-    from nsysdiag.capture.plan import is_python, planned, uses_mpi
+    from nsysdiag.capture.plan import STREAM, beside, is_python, keep, planned, uses_mpi
     from nsysdiag.capture.run import this_host
 
     plan = planned(nsys, this_host(), span, python=is_python(words), mpi=uses_mpi(words))
@@ -224,7 +225,7 @@ def _death(recorded: "RecordingResult") -> str:
 
 @contextmanager
 def ending_with(code: int) -> Iterator[None]:
-    """Exit with this code, where it is not 0, whatever else goes wrong: that is said."""
+    """Exit with this code, if it is not 0, whatever else goes wrong: that is said."""
     try:
         yield
     except typer.Exit:
@@ -276,8 +277,7 @@ def record(
     """
     from msgspec.structs import replace
 
-    from nsysdiag.capture.naming import SUFFIX, filled_in, free_stem, name_of, with_rank
-    from nsysdiag.capture.plan import require_program
+    from nsysdiag.capture.plan import SUFFIX, filled_in, free_stem, name_of, require_program, with_rank
     from nsysdiag.capture.run import find_nsys, probe, require_system
     from nsysdiag.ci.budgets import refuse_changes
     from nsysdiag.cli.output import Wanted, plan
@@ -315,8 +315,8 @@ def record(
 
 
 def _require_place(target: Path, *, force: bool) -> None:
-    """Raise UsageError or OutputError where the report cannot be kept there."""
-    from nsysdiag.capture.naming import SUFFIX
+    """Raise UsageError or OutputError if the report cannot be kept there."""
+    from nsysdiag.capture.plan import SUFFIX
     from nsysdiag.cli.output import check_file
 
     if not target.name.endswith(SUFFIX):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec import Struct, to_builtins
 
 from nsysdiag.bottlenecks import BOTTLENECKS, title_of
 from nsysdiag.causes import CAUSES, color_of
@@ -13,11 +13,12 @@ from nsysdiag.causes.evidence import setting
 from nsysdiag.cli.console import aligned, as_json, markdown
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.findings.rules import FINDING_RULES, sources_of, thresholds_of
+from nsysdiag.messages import UsageError
 from nsysdiag.programs.facts import TITLES
 from nsysdiag.trace.capabilities import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from nsysdiag.causes.cause import Advice, Cause, RuleWords, SourceDocument, Variant
     from nsysdiag.causes.evidence import Threshold
@@ -35,15 +36,15 @@ class RulePage(Struct, frozen=True):
     order: int | None
     id: str
     title: str
-    side: str
     meaning: str
     words: RuleWords
     tables: tuple[str, ...]
     thresholds: tuple[Threshold, ...]
-    kinds: tuple[Variant, ...]
     sources: tuple[SourceDocument, ...]
     color: str
-    unresolved: bool
+    side: str = "finding"
+    kinds: tuple[Variant, ...] = ()
+    unresolved: bool = False
     bottleneck: str | None = None
 
     @property
@@ -53,84 +54,66 @@ class RulePage(Struct, frozen=True):
 
     def record(self) -> dict[str, object]:
         """The page as JSON has it."""
+        plain = {name: getattr(self, name) for name in self.__struct_fields__ if name not in ("words", "kinds")}
+        looks = [{"cause": cause, "difference": text} for cause, text in self.words.confused_with.items()]
+        kinds = [
+            {"id": kind.id, "title": kind.title, "fix": kind.fix, **_advice_record(self.words.advice_for(kind.id))}
+            for kind in self.kinds
+        ]
         return {
-            "order": self.order,
-            "id": self.id,
-            "title": self.title,
-            "meaning": self.meaning,
-            "tables": list(self.tables),
-            "advice": list(self.words.advice_for().plain),
-            "advice_by_framework": _by_framework(self.words.advice_for()),
-            "color": self.color,
+            **to_builtins(plain),
+            **_advice_record(self.words.advice_for()),
             "picture": self.picture,
-            "side": self.side,
-            "unresolved": self.unresolved,
-            "bottleneck": self.bottleneck,
             "confirm": list(self.words.confirm),
-            "confused_with": [
-                {"cause": cause, "difference": difference} for cause, difference in self.words.confused_with.items()
-            ],
-            "thresholds": [asdict(threshold) for threshold in self.thresholds],
-            "sources": [asdict(source) for source in self.sources],
-            "kinds": [
-                {
-                    "id": kind.id,
-                    "title": kind.title,
-                    "fix": kind.fix,
-                    "advice": list(self.words.advice_for(kind.id).plain),
-                    "advice_by_framework": _by_framework(self.words.advice_for(kind.id)),
-                }
-                for kind in self.kinds
-            ],
+            "confused_with": looks,
+            "kinds": kinds,
         }
 
 
-def _by_framework(advice: Advice) -> dict[str, object]:
-    return {
+def _advice_record(advice: Advice) -> dict[str, object]:
+    frameworks = {
         framework: {"advice": list(words.sentences), "fix": words.fix or None, "source": words.source}
         for framework, words in advice.others()
     }
+    return {"advice": list(advice.plain), "advice_by_framework": frameworks}
 
 
 def pages() -> list[RulePage]:
     """All causes in the order of precedence, then the rules of findings."""
-    causes = [_of_cause(cause, order) for order, cause in enumerate(CAUSES.values(), 1)]
-    return causes + [_of_finding(rule) for rule in FINDING_RULES.values()]
+    causes = [
+        _page(
+            cause,
+            order,
+            color_of(cause.id),
+            side=cause.side,
+            kinds=cause.variants,
+            unresolved=cause.unresolved,
+            bottleneck=cause.bottleneck,
+        )
+        for order, cause in enumerate(CAUSES.values(), 1)
+    ]
+    return causes + [_page(rule, None, BOTTLENECKS[rule.bottleneck].color) for rule in FINDING_RULES.values()]
 
 
-def _of_cause(cause: Cause, order: int) -> RulePage:
-    return RulePage(
-        order=order,
-        id=cause.id,
-        title=cause.title,
-        side=cause.side,
-        meaning=cause.meaning,
-        words=cause.words,
-        tables=cause.tables,
-        thresholds=thresholds_of(cause.id),
-        kinds=cause.variants,
-        sources=sources_of(cause.id),
-        color=color_of(cause.id),
-        unresolved=cause.unresolved,
-        bottleneck=cause.bottleneck,
-    )
+def _page(rule: Cause | FindingRule, order: int | None, color: str, **of_cause: Any) -> RulePage:
+    known = (rule.id, rule.title, rule.meaning, rule.words, rule.tables, thresholds_of(rule.id), sources_of(rule.id))
+    return RulePage(order, *known, color, **of_cause)
 
 
-def _of_finding(rule: FindingRule) -> RulePage:
-    return RulePage(
-        order=None,
-        id=rule.id,
-        title=rule.title,
-        side="finding",
-        meaning=rule.meaning,
-        words=rule.words,
-        tables=rule.tables,
-        thresholds=thresholds_of(rule.id),
-        kinds=(),
-        sources=sources_of(rule.id),
-        color=BOTTLENECKS[rule.bottleneck].color,
-        unresolved=False,
-    )
+def page_of(rule_id: str) -> RulePage:
+    """The page of a cause or a rule of findings. Raises UsageError like `known_id`."""
+    known_id(rule_id, [*CAUSES, *FINDING_RULES], "rule")
+    return next(page for page in pages() if page.id == rule_id)
+
+
+def known_id(wanted: str, ids: Iterable[str], what: str) -> str:
+    """The id itself, if it is one of these. Raises UsageError with the nearest ids, and all of them as the hint."""
+    known = list(ids)
+    if wanted in known:
+        return wanted
+    nearest = get_close_matches(wanted, known, n=1) or [each for each in known if wanted in each.split("_")]
+    suggestion = f"; did you mean '{nearest[0]}'?" if nearest else ""
+    raise UsageError(f"unknown {what} '{wanted}'{suggestion}", hint=f"{what}s: {', '.join(known)}")
 
 
 def all_text() -> str:
@@ -245,10 +228,18 @@ def _listed(advice: Advice, indent: str) -> list[str]:
     return lines
 
 
+def _code(tables: tuple[str, ...]) -> str:
+    return ", ".join(f"`{table}`" for table in tables) or "none"
+
+
 def one_json(page: RulePage) -> str:
     """One rule as its record."""
     return as_json(page.record())
 
 
-def _code(tables: tuple[str, ...]) -> str:
-    return ", ".join(f"`{table}`" for table in tables) or "none"
+PRINTED: dict[str, tuple[Callable[[], str], Callable[[RulePage], str]]] = {
+    "text": (all_text, one_text),
+    "md": (all_markdown, one_markdown),
+    "json": (all_json, one_json),
+}
+"""What shows all rules, and what one of them, by format."""

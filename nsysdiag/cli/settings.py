@@ -31,7 +31,7 @@ AFTER_THE_VERDICT = {"config", "cost", "gaps"}
 
 
 class FromFile(Struct, frozen=True):
-    """What a settings file says; the defaults and no budgets where there is none. `found` is the path, to be shown, of
+    """What a settings file says; the defaults and no budgets if there is none. `found` is the path, to be shown, of
     a file that was found by itself, empty for one that was named. `baseline` says where baselines are from here."""
 
     settings: Settings
@@ -88,7 +88,7 @@ def only_prices(settings: Settings) -> Settings:
 
 
 def _without_idle_file(settings: Settings) -> Settings:
-    """Without the name of the file where it sets nothing: budgets change no report."""
+    """Without the name of the file if it sets nothing: budgets change no report."""
     return replace(settings, config=None) if settings.changed().keys() <= {"config"} else settings
 
 
@@ -107,9 +107,10 @@ def say_found(file: FromFile, *, settings: bool, budgets: bool) -> None:
 
 def known_causes(ids: Sequence[str]) -> tuple[str, ...]:
     """The ids themselves. Raises UsageError for one that no cause has."""
-    from nsysdiag.cli.rules import find_cause
+    from nsysdiag.causes import CAUSES
+    from nsysdiag.cli.rule_pages import known_id
 
-    return tuple(find_cause(id).id for id in ids)
+    return tuple(known_id(id, CAUSES, "cause") for id in ids)
 
 
 def with_price(cost: CostSettings, price: float | None) -> CostSettings:
@@ -124,7 +125,7 @@ def with_price(cost: CostSettings, price: float | None) -> CostSettings:
 
 
 def refuse_analysis_settings(path: Path, report: Report | WhatIf, file: Settings, given: Settings) -> None:
-    """Raise UsageError where options, or settings of the file, ask a saved report for another analysis than its own."""
+    """Raise UsageError if options, or settings of the file, ask a saved report for another analysis than its own."""
     from nsysdiag.config.settings import AFTERWARDS, OPTION_OF_SETTING
 
     asked, of_file = given.changed(), file.changed()
@@ -147,7 +148,7 @@ def refuse_analysis_settings(path: Path, report: Report | WhatIf, file: Settings
 
 
 def say_unpriced(report: Report, settings: Settings) -> None:
-    """A note where there are prices and none of them is for a device of this report."""
+    """A note if there are prices and none of them is for a device of this report."""
     cost = settings.cost
     if (
         cost.gpus
@@ -174,7 +175,7 @@ def budgets_of_options(given: Budgets) -> list[Budget]:
 
 
 def analyze_trace(path: Path, settings: Settings, *, quiet: bool, steps: CarriedSteps | None = None) -> Report:
-    """Analyze a trace, with a progress bar where stderr is a terminal. `steps` are those that another trace shows.
+    """Analyze a trace, with a progress bar if stderr is a terminal. `steps` are those that another trace shows.
     Raises InputError and UsageError."""
     from nsysdiag import pipeline
 
@@ -184,18 +185,20 @@ def analyze_trace(path: Path, settings: Settings, *, quiet: bool, steps: Carried
         return pipeline.analyze(path, settings, progress, steps=steps)
 
 
-def load_report(path: Path, settings: Settings, *, named: bool) -> Report:
-    """The report of a trace or of a saved report, for other processes too, which find this function by its name.
-
-    Where the settings' file was not `named` but found, a saved report takes only prices from it. Raises InputError, and
-    UsageError where the settings ask a saved report for another analysis than its own.
-    """
+def report_of(path: Path, settings: Settings, file: Settings, *, quiet: bool) -> Report:
+    """The report of a trace, or a saved one with today's prices. Raises InputError, and UsageError if the settings,
+    of which those of `file` are a part, ask a saved report for another analysis than its own."""
     from nsysdiag.pipeline.loading import priced_again
 
     if not is_saved_report(path):
-        return analyze_trace(path, settings, quiet=True)
+        return analyze_trace(path, settings, quiet=quiet)
     report = read_report(path)
-    if not named:
-        settings = only_prices(settings)
-    refuse_analysis_settings(path, report, settings, settings)
+    refuse_analysis_settings(path, report, file, settings)
     return priced_again(report, settings)
+
+
+def load_report(path: Path, settings: Settings, *, named: bool) -> Report:
+    """The same for other processes, which find this function by its name. If the settings' file was not `named` but
+    found, a saved report takes only prices from it."""
+    its = settings if named or not is_saved_report(path) else only_prices(settings)
+    return report_of(path, its, its, quiet=True)

@@ -2,14 +2,14 @@
 
 import sys
 from collections import Counter
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from nsysdiag.cli import options
 from nsysdiag.cli.console import aligned, as_json, emit, emit_text, note, progress_bar
+from nsysdiag.cli.help import DebugOption
 from nsysdiag.messages import JSON, UsageError, printable
 from nsysdiag.shortage import Attempt
 from nsysdiag.trace.formats import named, stem_of
@@ -26,18 +26,13 @@ Examples:
   nsysdiag info train.sqlite --format json"""
 
 
-class InfoFormat(StrEnum):
-    """How the facts are shown."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 def info(
     trace: options.TraceArgument,
     *,
-    format_name: Annotated[InfoFormat, typer.Option("--format", metavar="F", help="text or json.")] = InfoFormat.TEXT,
-    debug: options.DebugOption = False,
+    format_name: Annotated[
+        Literal["text", "json"], typer.Option("--format", metavar="F", help="text or json.")
+    ] = "text",
+    debug: DebugOption = False,
 ) -> None:
     """Say what a trace holds, and what it lacks.
 
@@ -50,14 +45,13 @@ def info(
 
     with Attempt(f"read '{printable(trace)}'"), open_trace(Path(trace)) as opened:
         facts = gather(opened)
-    if format_name is InfoFormat.JSON:
+    if format_name == "json":
         emit_text(as_json(msgspec.to_builtins(facts)), JSON)
     else:
         emit_text(_text(facts))
 
 
 def _text(facts: "TraceFacts") -> str:
-
     tables = [(name, str(rows)) for name, rows in facts.tables.items() if not name.startswith("ENUM_")]
     evidence = [
         (each.id, "yes" if each.available else "no", "; nsys profile ".join(filter(None, (each.why, each.recapture))))
@@ -122,7 +116,7 @@ def bundle(
     """
     from nsysdiag.cli.output import check_file
     from nsysdiag.config.settings import Settings
-    from nsysdiag.formats.documents import write
+    from nsysdiag.formats import write
     from nsysdiag.saved import is_saved_report
     from nsysdiag.share.bundle import LEFT_OUT, bundle_of, coverage, differences, is_ours
     from nsysdiag.units import format_bytes
@@ -141,7 +135,7 @@ def bundle(
     write(target, made.data, force=out.force, is_ours=is_ours)
     size = made.slice_bytes
     missing = LEFT_OUT if size is None else "the slice does not show what the trace shows"
-    for difference in differences(made.slice):  # also where all else is quiet: the bundle lacks something
+    for difference in differences(made.slice):  # also if all else is quiet: the bundle lacks something
         note(f"nsysdiag: {missing}: {difference}")
     if not out.quiet:
         content = "without trace.sqlite" if size is None else f"{coverage(made.slice)} ({format_bytes(size)})"
@@ -167,14 +161,6 @@ MOST_SQL = 1_000_000
 """Characters of a query."""
 
 
-class SqlFormat(StrEnum):
-    """How rows are shown."""
-
-    TEXT = "text"
-    CSV = "csv"
-    JSON = "json"
-
-
 @options.spread
 def sql(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help=f"{options.A_TRACE} or a saved report JSON.")],
@@ -189,8 +175,8 @@ def sql(
     part: options.AnalyzedPart,
     file: options.SettingsFile,
     format_name: Annotated[
-        SqlFormat, typer.Option("--format", metavar="F", help="text, csv or json.")
-    ] = SqlFormat.TEXT,
+        Literal["text", "csv", "json"], typer.Option("--format", metavar="F", help="text, csv or json.")
+    ] = "text",
     out: options.Verbosity,
 ) -> None:
     """Ask the time, findings, phases and steps of a trace, and its own tables, in SQL.
@@ -236,19 +222,19 @@ def _report(path: Path, part: options.AnalyzedPart, file: options.SettingsFile, 
         return analyze(path, part.of(of_file), progress)
 
 
-def _emit(answer: "Answer", format_name: SqlFormat) -> None:
+def _emit(answer: "Answer", format_name: str) -> None:
     from nsysdiag.formats.tables import csv_of
     from nsysdiag.messages import JSON, TEXT
 
-    if format_name is SqlFormat.CSV:
+    if format_name == "csv":
         emit(csv_of(answer.columns, map(list, answer.rows)), TEXT)
-    elif format_name is SqlFormat.JSON:
+    elif format_name == "json":
         emit_text(as_json({"columns": answer.columns, "rows": answer.rows, "truncated": answer.truncated}), JSON)
     else:
         emit_text(aligned(answer.columns, [["" if cell is None else str(cell) for cell in row] for row in answer.rows]))
 
 
-def _emit_schema(trace: Path | None, format_name: SqlFormat) -> None:
+def _emit_schema(trace: Path | None, format_name: str) -> None:
     from nsysdiag.queries.asking import Answer, sql_tables, trace_columns
 
     rows = [
@@ -276,7 +262,7 @@ def mcp(
         options.value("--root", "DIR", "Traces below this folder can be read, by default the current one; repeatable."),
     ] = None,
     redact: options.RedactOption = False,
-    debug: options.DebugOption = False,
+    debug: DebugOption = False,
 ) -> None:
     """Answer agents: a server of the Model Context Protocol on stdin and stdout.
 

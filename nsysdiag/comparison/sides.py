@@ -1,5 +1,5 @@
-"""The two sides of a comparison: which device of one report is which of another, whether they may be compared at all,
-and what each unit of work took on each device."""
+"""The two sides of a comparison. Which device of one report is which of another, and whether they may be compared; what
+each unit of work took on each device."""
 
 from __future__ import annotations
 

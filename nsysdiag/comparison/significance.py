@@ -216,8 +216,8 @@ def spread_of(lengths: Values) -> float | None:
 
 
 def strays(lengths: Values) -> list[int]:
-    """The places of runs, by their lengths, that are too far from the others to be runs of the same machine in the same
-    state, in order.
+    """The places of runs, in order, whose lengths are too far from the others to be of the same machine in the same
+    state.
 
     Rosner's generalized extreme studentized deviate test (Technometrics 25, 1983): the run farthest from the mean is
     taken out, then the next one, a third of them at most. The last one that is farther than by chance, and all before

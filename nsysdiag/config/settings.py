@@ -117,7 +117,7 @@ class BaselineSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BudgetEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A budget in a settings file: an expression that `fail`s or `warn`s where it is true, one of the two. `device`
+    """A budget in a settings file: an expression that `fail`s or `warn`s if it is true, one of the two. `device`
     (key or part of the name), `nvtx` (a range) and `trace` (a pattern for its path) limit what it is about."""
 
     fail: Word | None = None

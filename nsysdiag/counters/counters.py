@@ -40,7 +40,7 @@ CHIP, SEEN = "chip", "seen"
 
 
 def clocks(series: MetricSeries, busy: Intervals, chip_hz: int | None, limit: float) -> Clocks | None:
-    """The clock over the time of the set `busy`; None where no sample is wholly inside.
+    """The clock over the time of the set `busy`; None if no sample is wholly inside.
 
     ```
     device   |=====|.|====|................|=========|
@@ -105,7 +105,7 @@ def gpu_metrics(
     iterations: IterationReport | None,
     clock_limit: float,
 ) -> GpuMetrics | None:
-    """All that was sampled of `device` inside its window, the set `parts`, which is idle in `gaps`; None where that is
+    """All that was sampled of `device` inside its window, the set `parts`, which is idle in `gaps`; None if that is
     nothing. A clock below `clock_limit`, a share of the highest one, is low."""
     series = [measured.series[metric] for metric in METRICS if metric in measured.series]
     series = [each for each in series if len(SamplesWithin.of(each.grid, parts).index)]
@@ -190,7 +190,7 @@ class Counters(Struct, frozen=True):
     number_of: dict[str, int]
 
     def of(self, device: DeviceTimeline) -> Measured | None:
-        """The series of a device; None where there are none, or where it is not certain which are its own."""
+        """The series of a device; None if there are none, or if it is not certain which are its own."""
         number = self.number_of.get(device.key)
         series = self.samples.by_gpu.get(number) if number is not None else None
         if number is None or series is None:
@@ -198,7 +198,7 @@ class Counters(Struct, frozen=True):
         return Measured(number, series, captured.chip_of(number, self.chips))
 
     def absence(self, device: DeviceTimeline) -> list[Sentence]:
-        """Why a device has no metrics although the trace has some; empty where it has, or where none were captured."""
+        """Why a device has no metrics although the trace has some; empty if it has, or if none were captured."""
         if not self.samples.captured or self.of(device) is not None:
             return []
         measured = sorted(self.samples.by_gpu)
@@ -262,7 +262,7 @@ def _sm_active(found: GpuMetrics | None) -> GpuMetric | None:
 # What limits each family of kernels.
 
 
-# A sample counts for a family where all that the device did in it is of this family:
+# A sample counts for a family if all that the device did in it is of this family:
 #
 # ```
 # gemm       [==========)      [====)          [=====)
@@ -312,7 +312,7 @@ def _alone(every: Intervals, rows: IntArray, parts: Intervals) -> Intervals:
 
 def _mean(grid: Grid, parted: Parted, alone: Intervals, busy: Intervals) -> tuple[float, int] | None:
     """The mean of a metric by time, and that time in ns, over the samples whose work is all in the set `alone`; None
-    where these are too few."""
+    if these are too few."""
     within = SamplesWithin.of(grid, alone)
     samples = grid.spans[within.index]
     only = within.ns == coverage(busy, samples)
@@ -341,7 +341,7 @@ def _limited(row: FamilyTime, means: dict[str, tuple[float, int]]) -> FamilyTime
 
 
 def _limit(active: float | None, issue: float | None, tensor: float | None, memory: float | None) -> str:
-    """What is nearest its peak, if that is high; empty where what would have to be low is not known."""
+    """What is nearest its peak, if that is high; empty if what would have to be low is not known."""
     near = {BANDWIDTH: memory or 0.0, TENSOR: tensor or 0.0, ISSUE: issue or 0.0}
     first = max(near, key=lambda each: near[each])
     if near[first] >= HIGH:

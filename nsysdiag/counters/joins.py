@@ -101,7 +101,7 @@ class Sampled(Struct, frozen=True, eq=False):
         return cls(grid, value, _running(value * length), _running(length), _running(known.astype(np.int64)))
 
     def means(self, queries: Intervals) -> FloatArray:
-        """The mean over the time of each query, NaN where nothing was sampled."""
+        """The mean over the time of each query, NaN if nothing was sampled."""
         area = self._area_before(queries.end) - self._area_before(queries.start)
         return _ratio(area, self._ns_before(queries.end) - self._ns_before(queries.start))
 
@@ -147,14 +147,14 @@ FEWEST_IDLE, HIGHEST_IDLE = 10, 0.05
 
 class Parted(Struct, frozen=True, eq=False):
     """A metric: `value` as sampled; `working` the value of each sample's busy part, and `idle` that of all idle parts,
-    None where they are not known."""
+    None if they are not known."""
 
     value: FloatArray
     working: FloatArray | None
     idle: float | None
 
     def mean(self, within: SamplesWithin) -> float | None:
-        """The mean over a set; None where nothing was sampled."""
+        """The mean over a set; None if nothing was sampled."""
         if self.working is None or self.idle is None:
             return within.mean(self.value)
         values = self.working[within.index]

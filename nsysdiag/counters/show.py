@@ -30,7 +30,7 @@ LEAST_LOW, LEAST_KERNEL = 0.05, 0.05
 HALF = 0.5
 KERNEL_NAME = 60
 COLUMNS = ("sm_active", "sm_issue", "tensor_active", "dram_read", "dram_write", "nvlink_rx", "nvlink_tx")
-"""The metrics that have a column in tables by range and kernel, where they were captured."""
+"""The metrics that have a column in tables by range and kernel, if they were captured."""
 SHORT = {
     "sm_active": "SM active",
     "sm_issue": "Issue",
@@ -43,7 +43,7 @@ SHORT = {
 
 
 def counter_sentences(device: DeviceReport) -> list[str]:
-    """At most four sentences; none where no GPU metrics were captured."""
+    """At most four sentences; none if no GPU metrics were captured."""
     found = device.gpu_metrics
     if found is None:
         return []
@@ -51,7 +51,7 @@ def counter_sentences(device: DeviceReport) -> list[str]:
 
 
 def metric(found: GpuMetrics, name: str) -> GpuMetric | None:
-    """One metric by its id, None where it was not captured."""
+    """One metric by its id, None if it was not captured."""
     return next((row for row in found.metrics if row.id == name), None)
 
 
@@ -66,7 +66,7 @@ def share(mean: float | None) -> str:
 
 
 def rate(row: GpuMetric, mean: float | None) -> str:
-    """What a mean share is in bytes a second, empty where the trace does not say."""
+    """What a mean share is in bytes a second, empty if the trace does not say."""
     if mean is None or row.peak_bytes_per_second is None:
         return ""
     return f"{format_bytes(mean * row.peak_bytes_per_second)}/s"
@@ -147,7 +147,7 @@ def _clocks(clocks: Clocks | None) -> list[str]:
 
 
 def counter_strip(found: GpuMetrics, row: GpuMetric, hovers: int) -> CurveStrip:
-    """The curve of one share over the window, with holes where nothing was sampled. Raises InputError where the report
+    """The curve of one share over the window, with holes if nothing was sampled. Raises InputError if the report
     is damaged."""
     edges = equal_edges(found.start_ns, found.end_ns, found.buckets).tolist()
     values = [None if math.isnan(value) else value for value in unpack_metric(found, row).tolist()]
@@ -175,7 +175,7 @@ MEANS = (
 
 
 def section(device: DeviceReport, context: Context) -> Section | None:
-    """None where no GPU metrics were captured."""
+    """None if no GPU metrics were captured."""
     found = device.gpu_metrics
     if found is None:
         return None

@@ -13,7 +13,8 @@ from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.diagnosis.facts import KERNELS
 from nsysdiag.fields import Sentence
 from nsysdiag.phases.facts import LEAST_WORK, Basis, PhaseDevice, PhaseSteps, added, numbered, repeating
-from nsysdiag.phases.phases import CHOSEN, INSIDE_STEP, FoundPhase, JobPhases
+from nsysdiag.phases.phases import CHOSEN, INSIDE_STEP, JobPhases
+from nsysdiag.phases.steps import FoundPhase
 
 SECOND_NS = 1_000_000_000
 SEEN_LATER = SECOND_NS

@@ -21,7 +21,7 @@ from nsysdiag.findings.rules import BEFORE_WORK, OTHER_GPU
 from nsysdiag.host.alone import Alone
 from nsysdiag.iterations.named import HostLoop
 from nsysdiag.phases.facts import PASS, PhaseDevice
-from nsysdiag.phases.phases import FoundPhase
+from nsysdiag.phases.steps import FoundPhase
 from nsysdiag.typed import joined, say
 from nsysdiag.units import capitalized, format_count, format_ns, format_share, listed, mostly
 

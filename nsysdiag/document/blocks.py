@@ -59,7 +59,7 @@ NOT_TERMINAL = Limit(summary=0, brief=0)
 
 
 class Name(Struct, frozen=True):
-    """A name from the trace, shown short. `whole` is shown with it where there is room, and on hover. The page makes
+    """A name from the trace, shown short. `whole` is shown with it if there is room, and on hover. The page makes
     it a link to `href`."""
 
     text: str
@@ -69,7 +69,7 @@ class Name(Struct, frozen=True):
 
 Part = str | Name | LegendEntry | StatusMark
 Words = str | Sequence[Part]
-"""A sentence, or its parts where some are names from the trace, causes with their colours, or judgements."""
+"""A sentence, or its parts if some are names from the trace, causes with their colours, or judgements."""
 Tone = Literal["plain", "strong", "quiet", "note", "verdict", "good", "bad"]
 """How a text stands out: a `note` warns, a `verdict` says all in one sentence."""
 
@@ -342,7 +342,7 @@ def columns_of(table: Table, detail: Detail) -> list[int]:
 
 
 def left_out(table: Table, detail: Detail) -> str:
-    """Which rows of how many a format shows; empty where it shows all."""
+    """Which rows of how many a format shows; empty if it shows all."""
     count, total = len(cut(table.rows, table.limit, detail)), max(table.total or 0, len(table.rows))
     order = f", those {table.order}" if table.order else ""
     return f"{count:,} of {total:,} {table.noun}{order}." if count < total else ""

@@ -2,7 +2,7 @@
 
 Where a table shows records, the columns are their fields, with names and kinds from the record:
 
-    columns(CopyRow, "operation source_memory=src count total_ns")     some, under another name where that is given
+    columns(CopyRow, "operation source_memory=src count total_ns")     some, under another name if that is given
     columns(ApiRow)                                                    all, in their order
 """
 
@@ -65,7 +65,7 @@ TIME = CellKind("time", units.format_ns, units.format_exact_ns)
 MOMENT = CellKind("moment", instant, units.format_exact_ns)
 """int, ns of the trace's clock"""
 DEPTH = CellKind("depth", lambda depth: units.format_count(depth) if isinstance(depth, int) else f"{depth:,.1f}")
-"""int, or float where it is a mean of counts"""
+"""int, or float if it is a mean of counts"""
 SHARE = CellKind("share", lambda share: units.format_share(share, 1))
 """float, 1 for all"""
 COUNT = CellKind("count", units.format_count)
@@ -120,7 +120,7 @@ def part(some: float, whole: float) -> float | None:
 
 
 def part_of(path: str, whole: float) -> Callable[[object], float | None]:
-    """The share of the field at a path of a record; None of nothing, and where the field is None."""
+    """The share of the field at a path of a record; None of nothing, and if the field is None."""
 
     def share(record: object) -> float | None:
         some = value_at(record, path)
@@ -195,7 +195,7 @@ def _of_path(record: type, name: str, path: str) -> RecordColumn[Any]:
     missing = _NONE in kinds
     kind: Kind | None = _KINDS.get(*(kinds - {_NONE})) if len(kinds) == 1 + missing else None
     if kind is None:
-        raise TypeError(f"{record.__name__}.{path} is no plain value: give a function for its cells")
+        raise TypeError(f"{record.__name__}.{path} is not a plain value: give a function for its cells")
     if kind == "integer" and missing:
         kind = "integer or none"
     return RecordColumn(name, kind, lambda row: value_at(row, path))

@@ -26,7 +26,7 @@ _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
 def safe_color(color: str) -> str:
-    """The colour where it is `#rrggbb`, else grey: colours come from the report, which may be an untrusted file."""
+    """The colour if it is `#rrggbb`, else grey: colours come from the report, which may be an untrusted file."""
     return color if _COLOR.fullmatch(color) else UNKNOWN_COLOR
 
 
@@ -146,7 +146,7 @@ Look = Literal["area", "line"]
 
 
 class TimeSeries(Struct, frozen=True):
-    """What a line or an area shows: `values[i]` holds from `edges[i]` to `edges[i + 1]`, None where it is not known.
+    """What a line or an area shows: `values[i]` holds from `edges[i]` to `edges[i + 1]`, None if it is not known.
     `edges` are ns of the trace's clock; a band reaches from `lowest` to the values."""
 
     edges: Sequence[int]

@@ -32,7 +32,7 @@ MOST_NAME = 300
 
 
 def markdown_of(section: b.Section | None, level: int) -> list[str]:
-    """A section under a heading of this level; nothing where no block of it is for Markdown."""
+    """A section under a heading of this level; nothing if no block of it is for Markdown."""
     if section is None or not shown(section.blocks, Detail.TICKET):
         return []
     title = [f"{'#' * level} {text(section.title)}"] if section.title else []
@@ -192,7 +192,7 @@ def comment_marker(key: str) -> str:
 def comment(
     key: str, title: str, pieces: Sequence[Piece], origin: Sequence[b.Part], report_url: str | None = None
 ) -> bytes:
-    """The comment as UTF-8, below 65,536 bytes, with a link to the whole report where that is known."""
+    """The comment as UTF-8, below 65,536 bytes, with a link to the whole report if that is known."""
     head = [MARKER + "\n" + comment_marker(key), f"### nsysdiag: {text(title)}"]
     link = [f"[The whole report](<{report_url}>)"] if report_url else []
     foot = ["---", *link, *markdown_blocks([b.Paragraph(origin)], 4)]

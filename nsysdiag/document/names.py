@@ -63,7 +63,7 @@ _ESCAPES = {ord(sign): escape for sign, escape in (("&", "&amp;"), ("<", "&lt;")
 
 
 def plain(text: str, limit: int = MAX_NAME) -> str:
-    """`text` made visible, cut where it is longer than `limit` characters, and escaped."""
+    """`text` made visible, cut if it is longer than `limit` characters, and escaped."""
     return clip(text, limit).translate(_ESCAPES)
 
 
@@ -135,7 +135,7 @@ def whole(name: str) -> str:
 
 
 def call_site_label(site: CallSite | None, show: Show = short) -> str:
-    """A place with its callers, innermost first, and how many of the call chains lead there; empty where there is none.
+    """A place with its callers, innermost first, and how many of the call chains lead there; empty if there is none.
 
     `pack ← exchange ← main [solver], 12 of 20 samples`, `load (data.py:17) ← train (train.py:80)`.
     """

@@ -94,7 +94,7 @@ class UnpackedPlaces(Struct, frozen=True):
 
 
 def unknown(count: int) -> NameColumn:
-    """The names of so many gaps where none is known."""
+    """The names of so many gaps if none is known."""
     return NameColumn(np.full(count, -1, dtype=np.int64), [])
 
 

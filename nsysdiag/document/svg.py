@@ -49,7 +49,7 @@ def percent(part: float, whole: float) -> str:
 
 
 class Path(Struct, frozen=True):
-    """A shape: `look` are its classes, `color` its fill where none of them has one."""
+    """A shape: `look` are its classes, `color` its fill if none of them has one."""
 
     look: str
     color: str
@@ -189,7 +189,7 @@ def curve_plot(curve: d.Curve) -> Plot:
 
 
 def _path(layer: d.CurveLayer, curve: d.Curve, axis: TimeAxis) -> str:
-    """Steps, interrupted where no value is known; areas are closed along the floor, or along the lowest values."""
+    """Steps, interrupted if no value is known; areas are closed along the floor, or along the lowest values."""
     series = layer.series
     edges = np.array([axis.at(edge) for edge in series.edges])
     levels = np.array([_level(curve, value or 0) for value in series.values])
@@ -258,7 +258,7 @@ def _mean(series: d.TimeSeries, piece: slice, low: int, high: int) -> float | No
 
 
 def _named_plot(curve: d.Curve) -> Plot:
-    """Points with a line through them, which has gaps where a name has no value."""
+    """Points with a line through them, which has gaps if a name has no value."""
     slots = max(len(curve.names), FEWEST_NAMES)
     values = curve.layers[0].series.values
     points = [
@@ -332,7 +332,7 @@ def segments(bar: d.StackedBar) -> list[PlacedSegment]:
 
 class PlacedCell(Struct, frozen=True):
     """A cell of an icicle: `x`, `width` and those of its parts are per cent of the whole, `y` is in pixels. `parts` are
-    each one, its beginning and its width; `label` is empty where it does not fit."""
+    each one, its beginning and its width; `label` is empty if it does not fit."""
 
     cell: d.IcicleCell
     x: str

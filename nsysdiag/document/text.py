@@ -129,7 +129,7 @@ def text_page(head: str, blocks: Sequence[RenderableType], width: int, command: 
 
 
 def text_of(section: b.Section | None, detail: Detail, width: int) -> list[RenderableType]:
-    """A section in `width` columns under its title; nothing where no block of it is for the terminal."""
+    """A section in `width` columns under its title; nothing if no block of it is for the terminal."""
     if section is None or not shown(section.blocks, detail):
         return []
     return [heading(section.title) if section.title else Text(), *text_blocks(section.blocks, detail, width, BETWEEN)]
@@ -300,7 +300,7 @@ def _table(block: b.Table, detail: Detail, width: int) -> Iterator[RenderableTyp
 
 
 def _wanted(columns: Sequence[b.Column], rows: Sequence[Sequence[b.Cell]]) -> list[int]:
-    """How wide each column is where nothing of it is cut; bars can do with little."""
+    """How wide each column is if nothing of it is cut; bars can do with little."""
     return [
         LEAST_BAR
         if column.kind is BAR

@@ -199,7 +199,7 @@ def slices_by_time(gap: Gap) -> list[Slice]:
 
 
 def evidence(part: Slice, causes: Causes) -> str:
-    """The evidence of a slice, empty where it says no more than the cause's title."""
+    """The evidence of a slice, empty if it says no more than the cause's title."""
     return "" if part.evidence.casefold() == causes.title(part.cause).casefold() else part.evidence
 
 
@@ -217,7 +217,7 @@ def by_rank(findings: list[Finding]) -> list[Finding]:
 
 
 def namesake(finding: Finding, findings: list[Finding]) -> Finding | None:
-    """The first of these findings with this title, where that is on another device."""
+    """The first of these findings with this title, if that is on another device."""
     first = next((each for each in findings if each.title == finding.title), finding)
     return first if first.device != finding.device else None
 

@@ -67,12 +67,12 @@ def coverage_sentence(coverage: float | None) -> str:
 
 
 def root_sentence(gap: Gap) -> str:
-    """How sure the chain behind a gap is, empty where it has none."""
+    """How sure the chain behind a gap is, empty if it has none."""
     return f"{format_share(gap.root.confidence, 1)} sure" if gap.root and gap.root.hops else ""
 
 
 def root_kinds(row: RootRow) -> str:
-    """The kinds of what a cause is after wake-ups were followed; empty where there are none."""
+    """The kinds of what a cause is after wake-ups were followed; empty if there are none."""
     return ", ".join(f"{label} {format_ns(ns)}" for label, ns in row.labels)
 
 
@@ -115,7 +115,7 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 
 
 def drained_sentence(device: DeviceReport) -> str | None:
-    """How many gaps a synchronization opened by emptying the queue, None where none did."""
+    """How many gaps a synchronization opened by emptying the queue, None if none did."""
     gaps, ns = device.sync_drained.get("gaps", 0), device.sync_drained.get("ns", 0)
     if not gaps:
         return None
@@ -143,7 +143,7 @@ def built_sentence(device: DeviceReport, findings: Sequence[Finding]) -> str | N
 
 def charged_sentence(device: DeviceReport, phases: Sequence[Phase]) -> str | None:
     """How much idle time the diagnosis charges to synchronizations although the host did something else by then; None
-    where that is little of it."""
+    if that is little of it."""
     judged = [each for phase in phases if phase.judged for each in phase.devices if each.key == device.key]
     charged = sum(each.account.get(WAITS, 0) for each in judged)
     other = charged - sum(each.ledger.get(SYNCHRONIZATION, 0) + each.ledger.get(BLOCKING_COPY, 0) for each in judged)
@@ -169,7 +169,7 @@ def short_thread_label(thread: Thread) -> str:
 
 
 def path_label(nvtx: list[str]) -> str:
-    """An NVTX path, outermost first; empty where no range is open."""
+    """An NVTX path, outermost first; empty if no range is open."""
     return " › ".join(nvtx)
 
 
@@ -182,7 +182,7 @@ def iterations_found(found: IterationReport) -> str:
 
 
 def inner_sentence(found: IterationReport) -> str:
-    """The layers of several kinds, or the shorter period, in iterations; empty where there is neither."""
+    """The layers of several kinds, or the shorter period, in iterations; empty if there is neither."""
     inner = found.inner
     if found.layers:
         each = " + ".join(map(format_count, found.layers))
@@ -195,7 +195,7 @@ def inner_sentence(found: IterationReport) -> str:
 
 
 def kinds_sentence(found: IterationReport) -> str:
-    """What each phase of a server takes, or what each kind of iterations runs; empty where all do the same work."""
+    """What each phase of a server takes, or what each kind of iterations runs; empty if all do the same work."""
     if found.serving:
         return f"Steps of a server: {'; '.join(map(_serving_phase, found.serving))}"
     if not found.kinds:
@@ -224,7 +224,7 @@ def _serving_phase(each: ServingPhase) -> str:
 
 
 def doubt_sentence(found: IterationReport) -> str:
-    """What else may be the step; empty where the trace shows it."""
+    """What else may be the step; empty if the trace shows it."""
     if found.certain:
         return ""
     if not found.closed:
@@ -240,7 +240,7 @@ def doubt_sentence(found: IterationReport) -> str:
 
 
 def slow_sum(found: IterationReport) -> str:
-    """How many iterations are slow, at which distance, and what they cost together; empty where none is."""
+    """How many iterations are slow, at which distance, and what they cost together; empty if none is."""
     if not found.slow_count:
         return ""
     every = f", {every_nth(found.slow_period)}" if found.slow_period is not None else ""
@@ -255,7 +255,7 @@ def iterations_sentence(found: IterationReport) -> str:
 
 
 def left_out_sentence(found: IterationReport) -> str:
-    """How many iterations the percentiles leave out, and why; empty where none."""
+    """How many iterations the percentiles leave out, and why; empty if none."""
     reasons = Counter(left_out_reason(found, index) for index in found.left_out)
     if len(reasons) < 2:
         return "".join(f"{format_count(count)} left out ({reason})" for reason, count in reasons.items())
@@ -289,7 +289,7 @@ def more_label(slow: SlowIteration, causes: Causes) -> str:
 
 
 def lost_sentence(finding: Finding) -> str:
-    """What a finding costs, and what its fix may bring where that is more."""
+    """What a finding costs, and what its fix may bring if that is more."""
     if finding.lost_ns == 0 and finding.ceiling_ns > 0:
         return f"nothing by itself, at most {format_ns(finding.ceiling_ns)} together with other findings"
     best = f"; at most {format_ns(finding.ceiling_ns)} together with other findings" if _brings_more(finding) else ""
@@ -301,13 +301,13 @@ def _brings_more(finding: Finding) -> bool:
 
 
 def overlap_note(findings: list[Finding]) -> str | None:
-    """How the figures of findings may be added up; None where nothing overlaps."""
+    """How the figures of findings may be added up; None if nothing overlaps."""
     several = sum(finding.saves is not None for finding in findings) > 1
     return OVERLAP if several or any(_brings_more(finding) for finding in findings) else None
 
 
 def where_sentence(finding: Finding) -> str:
-    """The gaps of a finding and the call behind them; empty where it is about no gaps."""
+    """The gaps of a finding and the call behind them; empty if it is about no gaps."""
     if not finding.gaps:
         return ""
     where = "in or behind" if finding.bottleneck == WAITS else "in"

@@ -79,7 +79,7 @@ class CallRows(Rows, frozen=True):
 
 class ApiCalls(Struct, frozen=True):
     """Runtime and driver API calls (CUPTI_ACTIVITY_KIND_RUNTIME), names without suffixes. `malformed` counts the rows
-    left out; `chain` is the id of each row's call chain, empty where the trace holds no call chains of CUDA calls."""
+    left out; `chain` is the id of each row's call chain, empty if the trace holds no call chains of CUDA calls."""
 
     rows: CallRows
     names: list[str]
@@ -122,7 +122,7 @@ def coded_names(trace: Trace, ids: IntArray) -> tuple[IntArray, list[str]]:
 
 
 def match_launches(process: IntArray, correlation: IntArray, calls: CallRows) -> IntArray:
-    """For each operation, the row of the outermost call with its correlation id in its process; -1 where none.
+    """For each operation, the row of the outermost call with its correlation id in its process; -1 if none.
 
     Runtime and driver rows may share the id of one launch: the outermost is the one that starts first and, of those,
     ends last. Ids repeat across processes, so the process is part of the key.
@@ -161,7 +161,7 @@ def _in_order(keys: IntArray) -> IntArray:
 
 
 def _looked_up(known: IntArray, rows: IntArray, wanted: IntArray) -> IntArray:
-    """The row of each key, -1 where it is not among the `known`, which are sorted; no search where they are dense."""
+    """The row of each key, -1 if it is not among the `known`, which are sorted; no search where they are dense."""
     low, high = int(known[0]), int(known[-1])
     if high - low > 4 * len(known):
         at = places_among(known, wanted)

@@ -62,9 +62,9 @@ def kind_of(name: str) -> int:
 
 class Collectives(Rows, frozen=True):
     """The communication kernels of a device in order of start: `row` among its operations, times in ns, `kind` an index
-    into KINDS, `communicator` 0 where the trace does not name it, `stream` a code. MPI calls likewise, where these are
+    into KINDS, `communicator` 0 if the trace does not name it, `stream` a code. MPI calls likewise, where these are
     what ranks meet in: `row` among the calls, `stream` that of the thread. `message` is the bytes of the message and
-    `ranks` the number of ranks, as NCCL's calls say it; 0 where these are not known. `in_switch`: the name says that
+    `ranks` the number of ranks, as NCCL's calls say it; 0 if these are not known. `in_switch`: the name says that
     switches of NVLink add up."""
 
     row: IntArray

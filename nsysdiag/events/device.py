@@ -57,7 +57,7 @@ def synchronized_devices(
 
 
 def _by_context(sync: Columns, operations: Operations, device: IntArray) -> IntArray:
-    """The device on which all operations of each row's context ran, -1 where none did, or several."""
+    """The device on which all operations of each row's context ran, -1 if none did, or several."""
     works = np.flatnonzero(~operations.migration)
     _, process = distinct(np.concatenate((operations.process[works], sync["globalPid"])))
     contexts, context = distinct(np.concatenate((operations.context[works], sync["contextId"])))
@@ -71,7 +71,7 @@ def _by_context(sync: Columns, operations: Operations, device: IntArray) -> IntA
 
 class DeviceTimeline(Struct, frozen=True):
     """Operations of one GPU, sorted by start; those that start together: launched ones first, then by launch time,
-    correlation id and stream. `launch` is the row of the launching call, -1 where the trace has none.
+    correlation id and stream. `launch` is the row of the launching call, -1 if the trace has none.
 
     `running` marks operations with a length above zero: only they make the device busy. `malformed` counts rows that
     were left out.
@@ -94,7 +94,7 @@ class DeviceActivity(Struct, frozen=True):
     """All GPUs of a trace with what they share. `operations`, `launch`, `communication` and `device` (an index into
     `devices`) describe the operations of all GPUs, one GPU after another; those of a timeline are a part of them, not a
     copy. `streams` is by stream code.
-    `synchronized` is the number of the device that each call waited for, -1 where unknown or where there is one device
+    `synchronized` is the number of the device that each call waited for, -1 if unknown or where there is one device
     only; `synchronized_streams` the same of streams and events. `host_functions` hold streams. `left_out_gpus` is how
     many GPUs were too many to be analyzed."""
 

@@ -129,7 +129,7 @@ _STREAM_SYNCS = re.compile(r"cu(da)?StreamSynchronize")
 
 class StreamWaits(Rows, frozen=True):
     """Waits sorted by stream code, then by the time at which they were issued. `producer` is the row of the operation
-    waited for among all operations, UNKNOWN_PRODUCER, or NO_PRODUCER where the event had nothing before it. A wait for
+    waited for among all operations, UNKNOWN_PRODUCER, or NO_PRODUCER if the event had nothing before it. A wait for
     an event that was recorded behind other waits has a row for the operation of each of them, too."""
 
     stream: IntArray
@@ -216,7 +216,7 @@ def read_stream_waits(trace: Trace, api_calls: ApiCalls, operations: Operations,
 
 
 def _made_by(names: re.Pattern[str], call: IntArray, api_calls: ApiCalls) -> IntArray:
-    """The rows whose call, -1 where there is none, has such a name."""
+    """The rows whose call, -1 if there is none, has such a name."""
     codes = np.flatnonzero(named_like(api_calls.names, names))
     rows = np.flatnonzero(call >= 0)
     return rows[np.isin(api_calls.rows.name[call[rows]], codes)] if len(rows) else rows
@@ -224,7 +224,7 @@ def _made_by(names: re.Pattern[str], call: IntArray, api_calls: ApiCalls) -> Int
 
 def _record_of(sync: Columns, waits: IntArray, time: IntArray, records: Columns, record_time: IntArray) -> IntArray:
     """The row of the event record that each wait waits for: the last one of its event before it, by eventSyncId too
-    where both tables have it; -1 where there is none."""
+    where both tables have it; -1 if there is none."""
     by_event = _last_record(sync, waits, time, records, record_time, ("eventId",))
     if not (records.present("eventSyncId") and sync.present("eventSyncId")):
         return by_event
@@ -291,7 +291,7 @@ _NO_STREAM = -1
 
 class HostFunctions(Rows, frozen=True):
     """`stream` is the code of the stream that waits in [start, end) ns; `issued` is when the call that put the function
-    there began, `thread` (globalTid) ran it, for `ran` ns; -1 where that is not known."""
+    there began, `thread` (globalTid) ran it, for `ran` ns; -1 if that is not known."""
 
     start: IntArray
     end: IntArray

@@ -230,7 +230,7 @@ def _series(metric: str, parts: list[Pair], names: Names, rows: dict[Pair, Colum
 
 
 class Chip(Struct, frozen=True):
-    """A row of TARGET_INFO_GPU. `memory_bytes_per_second` and `clock_hz` are the chip's maximum, None where the trace
+    """A row of TARGET_INFO_GPU. `memory_bytes_per_second` and `clock_hz` are the chip's maximum, None if the trace
     does not say."""
 
     number: int
@@ -270,7 +270,7 @@ def gpu_numbers(devices: Sequence[DeviceTimeline], chips: list[Chip], measured: 
 
 
 def chip_of(number: int, chips: list[Chip]) -> Chip | None:
-    """The description of a GPU, None where there is none, or several that differ."""
+    """The description of a GPU, None if there is none, or several that differ."""
     found = [chip for chip in chips if chip.number == number]
     return found[0] if len(found) == 1 else None
 
@@ -313,7 +313,7 @@ class Grid(Struct, frozen=True, eq=False):
 
 
 class MetricSeries(Struct, frozen=True, eq=False):
-    """A metric of one GPU: `value` has an element for each sample of `grid`, NaN where there is no valid one.
+    """A metric of one GPU: `value` has an element for each sample of `grid`, NaN if there is no valid one.
 
     `names` are those of the trace. `left_out` counts invalid values: NULL, out of range, or a second row of the same
     moment. `capped` counts those a little over a full share, which count as full.

@@ -39,7 +39,7 @@ _NO_CUDA = re.compile(
 
 
 class SmLimits(Struct, frozen=True):
-    """What one SM holds at a time; 0 where the export does not say. `shared_memory` is in bytes, `compute` the compute
+    """What one SM holds at a time; 0 if the export does not say. `shared_memory` is in bytes, `compute` the compute
     capability, as in (8, 0)."""
 
     warps: int = 0
@@ -51,7 +51,7 @@ class SmLimits(Struct, frozen=True):
 
 
 class Gpu(Struct, frozen=True):
-    """A physical GPU as the export describes it; `sm_count` is None where it does not say."""
+    """A physical GPU as the export describes it; `sm_count` is None if it does not say."""
 
     name: str
     sm_count: int | None
@@ -59,7 +59,7 @@ class Gpu(Struct, frozen=True):
 
 
 class DeviceKeys(Struct, frozen=True):
-    """`index` of each operation points into `keys`; `gpu_id` is the export's id of the GPU, None where it is unknown.
+    """`index` of each operation points into `keys`; `gpu_id` is the export's id of the GPU, None if it is unknown.
 
     `assumed_apart` says that several processes used the same device number without a map to GPUs. The index of
     operations on GPUs that were `left_out` is -1.
@@ -141,7 +141,7 @@ def _natural(key: str) -> tuple[int, str]:
 
 
 def gpus_present(trace: Trace) -> int | None:
-    """How many GPUs that CUDA can use the machine has; None where the trace does not say. Adapters without SMs, where
+    """How many GPUs that CUDA can use the machine has; None if the trace does not say. Adapters without SMs, where
     others have theirs, are none, nor are those of other vendors and basic display adapters."""
     table = trace.read("TARGET_INFO_GPU", "id", "smCount", "name")
     names = [name or "" for name in table.text("name").texts()]

@@ -17,7 +17,7 @@ from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import RANGE_COLUMNS, RANGES, NvtxRanges
 from nsysdiag.events.operations import TABLES, Category, operation_columns
 from nsysdiag.events.rows import CallTable, NamedRows, ThreadAxis, distinct_values, place_calls, within
-from nsysdiag.events.samples import SAMPLE_COLUMNS, SAMPLES, SampleRows, Samples, read_samples, samples_of
+from nsysdiag.events.samples import SAMPLE_COLUMNS, SAMPLES, SampleRows, Samples, SampleSteps, read_samples, samples_of
 from nsysdiag.events.scheduling import (
     SWITCH_COLUMNS,
     SWITCHES,
@@ -62,7 +62,8 @@ OF_CUPTI = (OverheadType.BUFFER_FLUSH, OverheadType.INSTRUMENTATION, OverheadTyp
 
 class HostTables(Struct, frozen=True):
     """OS calls, recorded functions, library and MPI calls, events of OpenACC and OpenMP, overhead, context switches and
-    CPU samples of all threads; who held each CPU. `openacc_shown` are the names of OpenACC events as sentences."""
+    CPU samples of all threads; the order of samples in each; who held each CPU. `openacc_shown` are the names of
+    OpenACC events as sentences."""
 
     os_calls: CallTable
     functions: CallTable
@@ -75,11 +76,12 @@ class HostTables(Struct, frozen=True):
     switches: SwitchRows
     cpus: Cpus
     samples: SampleRows
+    sample_steps: SampleSteps
 
 
 def read_host_tables(trace: Trace, ranges: NvtxRanges) -> HostTables:
     """Reads them all."""
-    switches = read_switches(trace)
+    switches, samples = read_switches(trace), read_samples(trace)
     openacc, openacc_shown = _openacc(trace)
     return HostTables(
         os_calls=_table(trace, (OS_CALLS if trace.has(OS_CALLS) else WAITS,), *OS_CALL_COLUMNS[3:]),
@@ -92,7 +94,8 @@ def read_host_tables(trace: Trace, ranges: NvtxRanges) -> HostTables:
         overhead=read_overhead(trace),
         switches=switches,
         cpus=Cpus.of(switches),
-        samples=read_samples(trace),
+        samples=samples,
+        sample_steps=SampleSteps.of(samples),
     )
 
 
@@ -251,7 +254,7 @@ def host_activity(
         overhead=overhead,
         cupti=cupti_inside_calls(axis, tables.overhead, api, latest),
         scheduling=scheduling_of(axis, tables.switches, tables.cpus),
-        samples=samples_of(axis, tables.samples, (api.spans[api.outermost], outermost.spans)),
+        samples=samples_of(axis, tables.samples, tables.sample_steps, (api.spans[api.outermost], outermost.spans)),
         os_traced=traced,
         malformed={"API call": api_calls.malformed, "OS call": lost_os, "profiler overhead": lost_overhead},
     )

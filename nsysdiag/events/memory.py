@@ -50,7 +50,7 @@ class Usage(Rows, frozen=True):
 
 
 class Migrations(Rows, frozen=True):
-    """Migrations of unified memory; `address` is where the block begins, -1 where the export does not say."""
+    """Migrations of unified memory; `address` is where the block begins, -1 if the export does not say."""
 
     start: IntArray
     end: IntArray
@@ -81,14 +81,14 @@ class GpuFaults(Rows, frozen=True):
 
 
 class MemoryLimits(Struct, frozen=True):
-    """What a GPU has: bytes of memory, and bytes a second to and from it; None where the trace does not say."""
+    """What a GPU has: bytes of memory, and bytes a second to and from it; None if the trace does not say."""
 
     total: int | None = None
     bandwidth: int | None = None
 
 
 class Memory(Struct, frozen=True):
-    """All devices' rows; None where the trace has no such table, or no row in it."""
+    """All devices' rows; None if the trace has no such table, or no row in it."""
 
     usage: Usage | None
     migrations: Migrations | None
@@ -161,7 +161,7 @@ def memory_limits(trace: Trace, gpu_id: int | None, ids: list[tuple[int, int]]) 
 
 
 def _agreed(table: Columns, column: str, gpu_id: int | None, ids: list[tuple[int, int]]) -> int | None:
-    """The one value above 0 that the rows of a GPU agree on, None where there is none."""
+    """The one value above 0 that the rows of a GPU agree on, None if there is none."""
     value = table[column]
     known: BoolArray = value > 0
     if gpu_id is not None:

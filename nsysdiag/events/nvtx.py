@@ -41,7 +41,7 @@ Offsets = dict[tuple[int, int], dict[str, int]]
 
 
 def read_payloads(trace: Trace, rows: int) -> dict[str, IntArray]:
-    """Each of these fields for the `rows` rows of NVTX_EVENTS, 0 where a row does not have it."""
+    """Each of these fields for the `rows` rows of NVTX_EVENTS, 0 if a row does not have it."""
     offsets = payload_fields(trace)
     tables = _of_tables(trace)
     if tables is not None or not offsets:
@@ -94,7 +94,7 @@ def payload_fields(trace: Trace) -> Offsets:
 
 
 def bare_payload(data: bytes, offsets: Offsets) -> bytes | None:
-    """The payload with zeros for all but its schema and these fields; None where it has none of them."""
+    """The payload with zeros for all but its schema and these fields; None if it has none of them."""
     places = _places(data, offsets)
     if not places:
         return None
@@ -300,7 +300,7 @@ class RangePaths(Struct, frozen=True):
 
 class PlacedRanges(Struct, frozen=True):
     """The ranges of the threads of an axis: `row` is the row of each, `name` an index into the names of `ranges`.
-    `nesting` has their spans on the axis, `paths` the path of each, None where they do not nest."""
+    `nesting` has their spans on the axis, `paths` the path of each, None if they do not nest."""
 
     ranges: NvtxRanges
     axis: ThreadAxis

@@ -40,7 +40,7 @@ class LaunchShapes(Rows, frozen=True):
 
 
 def launch_shapes(kernels: Columns) -> tuple[LaunchShapes, IntArray]:
-    """The shapes that occur, and each kernel's place among them: -1 where a number is missing or cannot be."""
+    """The shapes that occur, and each kernel's place among them: -1 if a number is missing or cannot be."""
     blocks, threads, registers, shared = (kernels.integers(name) for name in SHAPE_COLUMNS)
     # Almost always the blocks fit as they are; else their place among the numbers that occur does.
     grids, grid = (None, blocks) if blocks.max(initial=0) < 1 << _BLOCKS_BITS else _places(blocks)
@@ -256,7 +256,7 @@ def latest_host_time(operations: Operations, wrong: BoolArray, duration_ns: int 
 
 
 def session_duration(trace: Trace) -> int | None:
-    """Length of the capture in ns (ANALYSIS_DETAILS.duration), None where the trace does not say."""
+    """Length of the capture in ns (ANALYSIS_DETAILS.duration), None if the trace does not say."""
     durations = trace.read("ANALYSIS_DETAILS", "duration")["duration"]
     return int(durations.max()) if len(durations) and durations.max() > 0 else None
 
@@ -287,5 +287,5 @@ def copy_name(kind: int) -> str:
 
 
 def memory_name(kind: int) -> str | None:
-    """The kind of memory on a side of a copy: `pageable`; None where the export does not say."""
+    """The kind of memory on a side of a copy: `pageable`; None if the export does not say."""
     return MemoryKind(kind).label if kind in _KNOWN_MEMORY else None

@@ -173,7 +173,7 @@ class ThreadAxis(Struct, frozen=True):
 
     @classmethod
     def over(cls, threads: IntArray, low: int, high: int) -> ThreadAxis:
-        """An axis with a lane for each of `threads` over [low, high). Raises InputError where it has no room."""
+        """An axis with a lane for each of `threads` over [low, high). Raises InputError if it has no room."""
         unique = distinct_values(threads)
         axis = cls(unique, low, max(high - low, 1))
         if max(len(unique), 1) * axis.stride >= _POSITION_LIMIT:

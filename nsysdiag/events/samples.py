@@ -54,6 +54,26 @@ def read_samples(trace: Trace) -> SampleRows:
     return SampleRows(columns["start"], columns["globalTid"], columns["id"])
 
 
+class SampleSteps(Struct, frozen=True):
+    """The samples of each thread in order of time: their rows, the sampling period of the thread in ns, and whether the
+    thread may have run on to its next sample: they are about a period apart, or there is none."""
+
+    row: IntArray
+    period: IntArray
+    runs_on: BoolArray
+
+    @classmethod
+    def of(cls, rows: SampleRows) -> SampleSteps:
+        """Those of all threads."""
+        threads, thread = distinct(rows.thread)
+        order = np.lexsort((rows.time, thread))
+        time, thread = rows.time[order], thread[order]
+        period = sampling_periods(time, thread, len(threads))[thread]
+        runs_on = np.ones(len(time), dtype=np.bool_)
+        runs_on[:-1] = (thread[1:] != thread[:-1]) | (2 * np.diff(time) <= 3 * period[1:])
+        return cls(order.astype(np.int32), period.astype(np.int32), runs_on)
+
+
 class Samples(Struct, frozen=True):
     """Samples of the axis's threads, sorted by position, with the ids of their call chains. `time` is the set of time
     that they count as computing, `period_ns` the median of their sampling periods: no sample stands for more."""
@@ -73,7 +93,7 @@ class Samples(Struct, frozen=True):
         return min(count * self.period_ns, ns)
 
 
-def samples_of(axis: ThreadAxis, rows: SampleRows, calls: Sequence[Intervals]) -> Samples:
+def samples_of(axis: ThreadAxis, rows: SampleRows, steps: SampleSteps, calls: Sequence[Intervals]) -> Samples:
     """The CPU samples of the axis's threads.
 
     Each counts for half its thread's sampling period on either side. `calls` are the calls of the threads, by kind:
@@ -86,24 +106,17 @@ def samples_of(axis: ThreadAxis, rows: SampleRows, calls: Sequence[Intervals]) -
     samples              .   .   .   .   .   .   .      vouch for all of it
     ```
     """
-    lane = axis.lane(rows.thread)
-    threads, thread = distinct(rows.thread)
-    order = np.lexsort((rows.time, thread))
-    time, thread, lane = rows.time[order], thread[order], lane[order]
-    period = sampling_periods(time, thread, len(threads))[thread]
-    # Whether the thread may have run from each sample to the next: they are about a period apart. True at both ends of
-    # its samples, where nothing is known.
-    runs = np.ones(len(time) + 1, dtype=np.bool_)
-    runs[1:-1] = (thread[1:] != thread[:-1]) | (2 * np.diff(time) <= 3 * period[1:])
+    lane = axis.lane(rows.thread)[steps.row]
     mine = picked(lane >= 0)
-    time, lane, half = time[mine], lane[mine], period[mine] // 2
+    row, lane, half, runs_on = steps.row[mine], lane[mine], steps.period[mine] // 2, steps.runs_on[mine]
+    time, ran_before = rows.time[row], np.append(True, runs_on[:-1])[: len(row)]
     position = axis.position(lane, time)
     spans = axis.place(lane, Intervals(time - half, time + half))
     for kind in calls:
-        spans = _within_calls(position, spans, kind, runs[:-1][mine], runs[1:][mine])
+        spans = _within_calls(position, spans, kind, ran_before, runs_on)
     by_position = np.argsort(position, kind="stable")
     usual = int(np.median(2 * half)) if len(half) else LONE_PERIOD_NS
-    return Samples(position[by_position], rows.id[order][mine][by_position], union(spans), usual)
+    return Samples(position[by_position], rows.id[row][by_position], union(spans), usual)
 
 
 def _within_calls(

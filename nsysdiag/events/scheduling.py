@@ -175,7 +175,7 @@ class Cpus(Struct, frozen=True):
         return since
 
     def last_holder(self, cpu: IntArray, moment: IntArray) -> IntArray:
-        """The thread that last held each CPU before the moment; 0 where none did, and where the CPU is not known."""
+        """The thread that last held each CPU before the moment; 0 if none did, and where the CPU is not known."""
         holder = np.zeros(len(cpu), dtype=np.int64)
         for part, rows in self._by_cpu(cpu):
             threads = self.thread[part]

@@ -72,13 +72,13 @@ def figures(result: Report | RanksReport | Comparison | WhatIf) -> Figures:
     of its device (`gpu0/iterations`). Charts of a section with several have their own names (`diagnosis/phases`).
 
     A figure has the values of the drawing on the page, with all digits in the tooltip. It looks the same with any
-    default template. Raises InputError where a saved result is damaged.
+    default template. Raises InputError if a saved result is damaged.
     """
     return Figures(charts(result))
 
 
 def charts(result: Report | RanksReport | Comparison | WhatIf) -> dict[str, NamedFigure]:
-    """The charts of the page by the names of their figures. Raises InputError where a saved result is damaged."""
+    """The charts of the page by the names of their figures. Raises InputError if a saved result is damaged."""
     found: dict[str, NamedFigure] = {}
     for device, section in _sections(result):
         for heading, chart in _charts(section.blocks):
@@ -186,7 +186,7 @@ def gap_chart(report: Report, device: str | None = None) -> go.Figure:
     """All gaps by length, in bins of 1, 2 and 5 times a power of ten: their number above, their time below, both
     stacked by the gaps' dominant cause.
 
-    `device` is the key of one device, None means all. Raises UsageError for an unknown key, InputError where a saved
+    `device` is the key of one device, None means all. Raises UsageError for an unknown key, InputError if a saved
     report is damaged.
     """
     chosen = _chosen(report, device)
@@ -200,7 +200,7 @@ def gap_chart(report: Report, device: str | None = None) -> go.Figure:
 def queue_depth_chart(report: Report, device: str | None = None) -> go.Figure:
     """The operations that were launched and had not finished over time: the mean, in a band from lowest to highest.
 
-    `device` is the key of one device, None means all. Raises UsageError for an unknown key, InputError where a saved
+    `device` is the key of one device, None means all. Raises UsageError for an unknown key, InputError if a saved
     report is damaged.
     """
     title = f"Operations launched and not finished, {device or 'all devices'}"

@@ -37,7 +37,7 @@ def frames(result: Report | RanksReport | Comparison) -> dict[str, pd.DataFrame]
     columns and order of rows. For a comparison of two sides: the changes, with times for a unit of work.
 
     Times are in ns (int64), shares float64 from 0 to 1; a missing number is NaN, any other missing value `pd.NA`. Text
-    is as the trace has it: it may hold control characters. Raises InputError where a saved report is damaged.
+    is as the trace has it: it may hold control characters. Raises InputError if a saved report is damaged.
     """
     if isinstance(result, RanksReport):
         return {name: _frame(table, result.comparison) for name, table in OF_RANKS.items()}
@@ -61,7 +61,7 @@ def query(report: Report, expression: str, table: str = "gaps") -> pd.DataFrame:
     frame, hint = _frame(BY_NAME[table], report), f"its columns are: {', '.join(BY_NAME[table].header)}"
     asked = f"'{clip(str(expression), MOST_SHOWN)}' cannot be asked of {table}"
     try:
-        # DataFrame.query in its two steps: it takes what is no truth for labels of rows.
+        # DataFrame.query in its two steps: it takes what is not true or false for labels of rows.
         holds: Any = frame.eval(expression, engine="python", local_dict={}, global_dict={})
     except Exception as error:  # pandas lets through whatever parsing and evaluating raise
         raise UsageError(f"{asked}: {clip(str(error), MOST_SHOWN)}", hint=hint) from error
@@ -84,7 +84,7 @@ def _frame(table: RecordTable[Source, Any], report: Source) -> pd.DataFrame:
 
 
 def time_frame(report: Report, tables: Sequence[TimeColumns]) -> pd.DataFrame:
-    """The table of time of a report, see `Report.time`. Raises UsageError where it was not kept."""
+    """The table of time of a report, see `Report.time`. Raises UsageError if it was not kept."""
     if not tables and report.devices:
         raise UsageError(
             "this report does not hold the table of time, which is not saved with it",
@@ -141,7 +141,7 @@ def all_gaps(report: Report) -> pd.DataFrame:
     if the launching thread is unknown or no ranges were captured. All three are missing in reports of older versions,
     and if the names would take too much of the report.
 
-    Raises InputError where a saved report is damaged.
+    Raises InputError if a saved report is damaged.
     """
     parts = [unpack(device.gaps_packed) for device in report.devices]
     places = [unpack_places(device.gaps_packed) for device in report.devices]

@@ -103,7 +103,7 @@ REST = Paragraph("The rest is left out: save() writes the whole page.", "quiet")
 
 
 def fragment(title: str, blocks: Sequence[Block]) -> str:
-    """The blocks under a title, the first ones of them where all would be too many for a cell."""
+    """The blocks under a title, the first ones of them if all would be too many for a cell."""
     shown = [Paragraph(title, "strong"), *(at_most(block, MOST_ROWS) for block in blocks)]
     return f'<div style="{AROUND}">{"".join(_within(MOST_BYTES, shown))}</div>'
 

@@ -126,7 +126,7 @@ def _of_field(path: str, help: str, name: str = "") -> Gauge:
 def _of_window(path: str, help: str, name: str) -> Gauge:
     """The share of the window that a time of the device makes up."""
     if not {NS, SUM} <= set(leaves_at(DeviceReport, path)[0].markers):
-        raise TypeError(f"{path} is no time that adds up over the window")
+        raise TypeError(f"{path} is not a time that adds up over the window")
     return Gauge(name, help, "ratio", lambda _report, device: [((), part(value_at(device, path), device.window_ns))])
 
 

@@ -123,7 +123,7 @@ def _time_axis(end_ns: int, what: str = "Time in the trace") -> tuple[int, dict[
 
 
 def _exact(kind: CellKind, value: float) -> str:
-    """A value with all its digits where its kind has a way to write them."""
+    """A value with all its digits if its kind has a way to write them."""
     return f"{value:,} B" if kind is BYTES else (kind.exact or kind.show)(value)
 
 
@@ -339,7 +339,7 @@ def strips(drawing: d.CurveStrips, title: str, said: str) -> go.Figure:
 
 
 def lanes(drawing: d.DrawnLanes, title: str, said: str) -> go.Figure:
-    """The lanes of all groups over one axis of time; from 0 on where the groups have a common start."""
+    """The lanes of all groups over one axis of time; from 0 on if the groups have a common start."""
     ends = [group.end_ns - (group.start_ns if drawing.aligned else 0) for group in drawing.groups]
     scale, xaxis = _time_axis(max(ends, default=0), *(["Time from the first operation"] if drawing.aligned else []))
     panels = []

@@ -32,7 +32,7 @@ COLUMNS = (Column("Budget", CODE, head=True, length=120), Column("State", MARK),
 
 
 def section(options: RenderOptions) -> Section:
-    """Broken budgets, those that fail first, then those that cannot be judged; without blocks where there is none."""
+    """Broken budgets, those that fail first, then those that cannot be judged; without blocks if there is none."""
     broken = entries.failing_first(each for each in options.budgets if each.broken)
     rows = [(each.budget, entries.budget_mark(each), each.sentence) for each in broken]
     unjudged = entries.shown_unjudged(options.unjudged)

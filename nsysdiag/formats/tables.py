@@ -62,8 +62,8 @@ class _LabelRow(NamedTuple):
 
 
 class _SumRow(NamedTuple):
-    """The time of a device, in one scope, that has a `name` in a column of the table of time, and its part of the
-    scope."""
+    """The time of a device that has a `name` in a column of the table of time, within one scope. `share_of_scope` is
+    its part of that."""
 
     device: str
     scope: str

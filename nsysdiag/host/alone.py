@@ -53,7 +53,7 @@ class _HostKind(Struct, frozen=True):
     total: IntArray
 
     def share(self, axis: ThreadAxis, at: int) -> Sentence:
-        """`in OS calls 5.0% (poll 4.1%)` of one lane; empty where it is too little to name."""
+        """`in OS calls 5.0% (poll 4.1%)` of one lane; empty if it is too little to name."""
         if self.total[at] < LEAST * axis.span or not self.total[at]:
             return ""
         mine = self.rows.take(self.rows.spans.start // axis.stride == at)
@@ -74,7 +74,7 @@ def _of(spans: Intervals, whole: int) -> str:
 
 class _Scene(Struct, frozen=True):
     """All threads of the program over the recorded time. `on_cpu` is the time in ns of each lane on a CPU, by context
-    switches where `switched`, else what its samples stand for."""
+    switches if `switched`, else what its samples stand for."""
 
     trace: HostTrace
     chains: CallChains
@@ -180,7 +180,7 @@ def _scene(trace: HostTrace, chains: CallChains, low: int, high: int) -> _Scene:
 
 
 def _threads(trace: HostTrace) -> IntArray:
-    """Every thread with events, of the processes of the program where the trace tells these."""
+    """Every thread with events, of the processes of the program if the trace tells these."""
     tables = trace.tables
     columns = [tables.switches.thread, tables.samples.thread, tables.os_calls.thread, tables.mpi.thread]
     columns += [trace.activity.api_calls.rows.thread, trace.ranges.rows.thread]
@@ -192,8 +192,8 @@ def _threads(trace: HostTrace) -> IntArray:
 
 
 def _range_table(ranges: NvtxRanges, span: int) -> CallTable:
-    """The ranges of the program by their names, counters as # where names differ in nothing else. One around all that a
-    thread does says less than those in it, where these take most of the time."""
+    """The ranges of the program by their names, counters as # if names differ in nothing else. One around all that a
+    thread does says less than those in it, if these take most of the time."""
     rows = ranges.rows.take(~ranges.rows.mpi)
     length = rows.end - rows.start
     around = length >= ALL * span

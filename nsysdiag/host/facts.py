@@ -46,7 +46,7 @@ class HostThread(Record, frozen=True):
     is the number of CPUs it ran on, `migrations` how often it continued on another one. All of these are None without
     scheduling events of the thread; `on_cpu_estimate_ns` may then be an estimate from CPU samples.
 
-    `api_ns` and `os_ns` are the time inside CUDA and OS calls, `sync_ns` that inside synchronizations; None where
+    `api_ns` and `os_ns` are the time inside CUDA and OS calls, `sync_ns` that inside synchronizations; None if
     such calls were not captured.
     """
 
@@ -141,7 +141,7 @@ class HostWindow(Record, frozen=True):
 
     @property
     def switches_per_second(self) -> float | None:
-        """Context switches a second, None where scheduling was not captured."""
+        """Context switches a second, None if scheduling was not captured."""
         return None if self.switches is None else self.switches * NS_PER["s"] / max(self.end_ns - self.start_ns, 1)
 
 

@@ -175,7 +175,7 @@ def change_points(windows: list[HostWindow]) -> list[ChangePoint]:
 
 
 def _value(window: HostWindow, metric: str) -> float:
-    """NaN where the window does not tell."""
+    """NaN if the window does not tell."""
     if metric in ("sync_p50_ns", "sync_late_p50_ns") and window.sync_calls < FEWEST_SYNCS:
         return np.nan
     value = getattr(window, metric)
@@ -183,7 +183,7 @@ def _value(window: HostWindow, metric: str) -> float:
 
 
 def _change(values: FloatArray, metric: WindowMetric, fewest: float) -> int | None:
-    """The first window of the change, None where there is none; one side must come to `fewest` at least.
+    """The first window of the change, None if there is none; one side must come to `fewest` at least.
 
     ```
     values   2 3 2 2 3 2 9 8 9 9 7 9      from the seventh on

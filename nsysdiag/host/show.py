@@ -6,19 +6,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nsysdiag.document.blocks import (
-    PAGE,
-    TICKET,
-    Block,
-    Cell,
-    Chart,
-    Column,
-    Limit,
-    Lines,
-    Section,
-    SectionScope,
-    Table,
-)
+from nsysdiag.document import blocks as b
 from nsysdiag.document.columns import COUNT, NAME, TEXT, TIME, CellKind, RecordColumn, RecordTable, columns, share_of
 from nsysdiag.document.drawings import Curve, CurveLayer, CurveStrip, CurveStrips, TimeSeries
 from nsysdiag.document.words import counted, instant
@@ -30,7 +18,7 @@ if TYPE_CHECKING:
     from nsysdiag.report import Report
 
 
-# What is to be said about the host's threads and CPUs, in sentences; nothing where nothing stands out.
+# What is to be said about the host's threads and CPUs, in sentences; nothing if nothing stands out.
 
 TITLE = "Host: threads and CPUs"
 SPAN = "from the start of the first to the end of the last window of a device"
@@ -115,7 +103,7 @@ def stall_label(row: HostThread) -> str:
 
 
 def share(ns: int | None, span: int) -> str:
-    """A share of the range, a dash where unknown."""
+    """A share of the range, a dash if unknown."""
     return "–" if ns is None else format_share(ns, span)
 
 
@@ -144,7 +132,7 @@ def metric_value(metric: str, value: float) -> str:
 
 
 def _unseen(host: HostReport) -> list[str]:
-    """Launching threads that lost time, where the trace does not show to whom."""
+    """Launching threads that lost time, if the trace does not show to whom."""
     span = host.end_ns - host.start_ns
     return [
         f"{thread_name(row)}, which {role(row)}, was ready and had no CPU for {format_ns(row.preempted_ns or 0)} "
@@ -224,24 +212,24 @@ def _strip(windows: list[HostWindow], edges: list[int], metric: str) -> CurveStr
 
 
 TOP_LINES, TOP_THREADS, FIRST_THREADS = 4, 10, 15
-HOLDERS = (Column("Thread or process", NAME, head=True), Column("Time", TIME, strong=True))
+HOLDERS = (b.Column("Thread or process", NAME, head=True), b.Column("Time", TIME, strong=True))
 
 
-def section(context: Context) -> Section | None:
-    """None where no thread of a process with GPU work is known."""
+def section(context: Context) -> b.Section | None:
+    """None if no thread of a process with GPU work is known."""
     host = context.report.host
     if host is None or not host.threads:
         return None
     holders = host.contention.holders if host.contention else []
-    return Section(
+    return b.Section(
         "host",
         TITLE,
         [
-            Lines(host_sentences(host), Limit(summary=TOP_LINES)),
-            Lines(facts(host), TICKET),
+            b.Lines(host_sentences(host), b.Limit(summary=TOP_LINES)),
+            b.Lines(facts(host), b.TICKET),
             *_over_time(host),
             _threads(host),
-            Table(
+            b.Table(
                 "Threads and processes that had the CPU while others waited for it",
                 HOLDERS,
                 [(holder_name(row), row.ns) for row in holders],
@@ -251,44 +239,44 @@ def section(context: Context) -> Section | None:
             ),
         ],
         _gist(host),
-        SectionScope("windows", f"{format_ns(host.end_ns - host.start_ns)}: {SPAN}"),
+        b.SectionScope("windows", f"{format_ns(host.end_ns - host.start_ns)}: {SPAN}"),
     )
 
 
 def _gist(host: HostReport) -> str:
-    """How many threads there are, and how long they waited for a CPU where that is known."""
+    """How many threads there are, and how long they waited for a CPU if that is known."""
     threads, found = counted(host.thread_count, "thread"), host.contention
     return threads if found is None else f"{threads}, waited {format_ns(found.preempted_ns)} for a CPU"
 
 
-def _over_time(host: HostReport) -> list[Block]:
+def _over_time(host: HostReport) -> list[b.Block]:
     drawing = window_strips(host)
     if drawing is None:
         return []
     span = f"from {instant(host.start_ns)} to {instant(host.end_ns)}"
     caption = f"{format_count(len(host.windows))} equal windows {span}, each strip on a scale of its own."
     marks = " The lines mark change points: from there on, a value stays different." if drawing.moments else ""
-    return [Chart(drawing, "The host over time", captions=[caption + marks])]
+    return [b.Chart(drawing, "The host over time", captions=[caption + marks])]
 
 
-def _threads(host: HostReport) -> Table:
+def _threads(host: HostReport) -> b.Table:
     span = host.end_ns - host.start_ns
     share = share_of(span)
-    return Table.of(
+    return b.Table.of(
         "Threads of the processes that use a GPU",
         (
-            Column("Thread", NAME, _thread, head=True, length=60),
-            Column("Role", TEXT, role, pick=True),
-            Column("On CPU", share, lambda row: _on_a_cpu(row, span)),
-            Column("Off CPU", share, "off_cpu_ns"),
-            Column("Ready, no CPU", share, "preempted_ns"),
-            Column("Switches", COUNT, "switches"),
-            Column("CPUs", COUNT, "cpus", limit=PAGE),
-            Column("Moves", COUNT, "migrations", limit=PAGE),
-            Column("CUDA calls", share, "api_ns"),
-            Column("Syncs", share, "sync_ns", limit=PAGE),
-            Column("OS calls", share, "os_ns", limit=PAGE),
-            Column("Longest off the CPU", TEXT, stall_label, length=160),
+            b.Column("Thread", NAME, _thread, head=True, length=60),
+            b.Column("Role", TEXT, role, pick=True),
+            b.Column("On CPU", share, lambda row: _on_a_cpu(row, span)),
+            b.Column("Off CPU", share, "off_cpu_ns"),
+            b.Column("Ready, no CPU", share, "preempted_ns"),
+            b.Column("Switches", COUNT, "switches"),
+            b.Column("CPUs", COUNT, "cpus", limit=b.PAGE),
+            b.Column("Moves", COUNT, "migrations", limit=b.PAGE),
+            b.Column("CUDA calls", share, "api_ns"),
+            b.Column("Syncs", share, "sync_ns", limit=b.PAGE),
+            b.Column("OS calls", share, "os_ns", limit=b.PAGE),
+            b.Column("Longest off the CPU", TEXT, stall_label, length=160),
         ),
         host.threads,
         note="Shares are of the time above. A dash: not recorded.",
@@ -296,17 +284,17 @@ def _threads(host: HostReport) -> Table:
         order="that launch work, then those with most time on a CPU",
         total=host.thread_count,
         first=FIRST_THREADS,
-        limit=Limit(ticket=TOP_THREADS, summary=0, brief=0),
+        limit=b.Limit(ticket=TOP_THREADS, summary=0, brief=0),
     )
 
 
-def _thread(row: HostThread) -> Cell:
-    return Cell(thread_name(row), note=f"{row.process} {row.pid}" if row.process else "")
+def _thread(row: HostThread) -> b.Cell:
+    return b.Cell(thread_name(row), note=f"{row.process} {row.pid}" if row.process else "")
 
 
-def _on_a_cpu(row: HostThread, span: int) -> Cell:
+def _on_a_cpu(row: HostThread, span: int) -> b.Cell:
     known = row.on_cpu_ns if row.on_cpu_ns is not None else row.on_cpu_estimate_ns
-    return Cell(known, kind=CellKind("share", lambda _ns: on_cpu(row, span)))
+    return b.Cell(known, kind=CellKind("share", lambda _ns: on_cpu(row, span)))
 
 
 # The tables about the host.

@@ -41,7 +41,7 @@ class Working(Struct, frozen=True):
 
 
 def window_edges(low: int, high: int) -> IntArray:
-    """The edges of the windows: one a second, thirty at least and sixty at most; fewer where there are not as many
+    """The edges of the windows: one a second, thirty at least and sixty at most; fewer if there are not as many
     ns."""
     count = max(FEWEST, min(MOST, (high - low) // NS_PER["s"]))
     return equal_edges(low, high, min(count, high - low))
@@ -58,7 +58,7 @@ SHARES = ("busy_share", "off_cpu_share", "preempted_share", "crowded_share")
 def host_windows(
     scene: HostScene, states: ThreadStates | None, working: list[Working], late: IntArray, edges: IntArray
 ) -> list[HostWindow]:
-    """A row for each window; `states` is None where scheduling was not captured. `late` is by how much each
+    """A row for each window; `states` is None if scheduling was not captured. `late` is by how much each
     synchronization outlasted its work."""
     spans = Intervals(edges[:-1], edges[1:])
     length, count = spans.end - spans.start, len(spans)

@@ -54,7 +54,7 @@ class Calls(Struct, frozen=True):
         return np.searchsorted(self.spans.start, lanes.end) - np.searchsorted(self.spans.start, lanes.start)
 
     def at(self, thread: IntArray, time: IntArray) -> IntArray:
-        """The call that each thread is in at a time, -1 where it is in none."""
+        """The call that each thread is in at a time, -1 if it is in none."""
         rank = self.axis.lane(thread)
         if len(self.spans) == 0 or len(rank) == 0:
             return np.full(len(rank), -1, dtype=np.int64)

@@ -6,7 +6,7 @@ found     |       b a b h|e a b a b h|e a b a b h|       from a `b` to the next:
 ```
 
 A capture of whole repeats shows where these begin: from the first operation of what repeats to the last one, their
-number is whole. Where one end of the capture cuts a repeat, the other end shows it: it is next to an operation that is
+number is whole. If one end of the capture cuts a repeat, the other end shows it: it is next to an operation that is
 of no layer, here `e` or `h`. An end between two layers alike shows nothing.
 """
 
@@ -33,7 +33,7 @@ than twice as often. Else it is of the last repeat: of others it ran while the n
 
 class Sequence(Struct, frozen=True):
     """The operations of a device by code, those with which repeats begin, and the usual repeat, a cycle. `layer` is how
-    many operations are from one layer in it to the next, 0 where none is known."""
+    many operations are from one layer in it to the next, 0 if none is known."""
 
     code: IntArray
     borders: IntArray
@@ -42,7 +42,7 @@ class Sequence(Struct, frozen=True):
 
     @classmethod
     def of(cls, loop: Loop, happened: Happened) -> Sequence | None:
-        """None where most repeats do not have the same operations, several."""
+        """None if most repeats do not have the same operations, several."""
         code = happened.code[: len(happened.end)]
         borders = np.searchsorted(happened.time[: len(code)], loop.starts)
         size = np.diff(borders)
@@ -67,7 +67,7 @@ class Sequence(Struct, frozen=True):
         return at[np.diff(at, prepend=-2) > 1]
 
     def begins(self) -> IntArray | None:
-        """The operations with which the repeats begin that are whole at their start; None where the ends of the trace
+        """The operations with which the repeats begin that are whole at their start; None if the ends of the trace
         show none, or other operations come between."""
         earlier = self.code[: self.borders[0]][::-1]
         before = _alike(earlier, np.resize(self.usual[::-1], len(earlier)))
@@ -90,7 +90,7 @@ class Sequence(Struct, frozen=True):
         return self._behind() == len(self.code) - int(self.borders[-1])
 
     def _shows(self, back: int, *, whole: bool) -> bool:
-        """Whether a repeat may begin there: not between two layers alike, and, where the trace does not hold `whole`
+        """Whether a repeat may begin there: not between two layers alike, and, if the trace does not hold `whole`
         repeats, next to what is of no layer."""
         if not self.layer:
             return whole
@@ -101,7 +101,7 @@ class Sequence(Struct, frozen=True):
 
 
 def _layer(inner: Inner | None, usual: IntArray) -> int:
-    """How many operations are from one repeat of a shorter loop to the next; 0 where it is not known."""
+    """How many operations are from one repeat of a shorter loop to the next; 0 if it is not known."""
     at = np.flatnonzero(usual == code_of(inner.called)) if inner is not None else usual[:0]
     each = round(len(at) / inner.per_iteration) if inner is not None else 0
     return median_of(at[each:] - at[:-each]) if 0 < each < len(at) else 0
@@ -132,7 +132,7 @@ def from_the_first(loop: Loop, happened: Happened) -> Loop:
 
 
 def with_the_first(loop: Loop, happened: Happened) -> Loop:
-    """The loop with one more repeat before the first, where that only lacks the operation that the others begin with.
+    """The loop with one more repeat before the first, if that only lacks the operation that the others begin with.
 
     ```
     operations   i b c d|a b c d|a b c d|a b c d|h      the first layer of a model has no `a`
@@ -150,7 +150,7 @@ def with_the_first(loop: Loop, happened: Happened) -> Loop:
 
 def _before(starts: IntArray, first: int, behind: int, end: int, happened: Happened) -> int:
     """Where the last of these repeats ends, of the operations from `first` to before `behind`: after the usual time,
-    or with what comes next, but with its own work at the earliest. With `end` where nothing comes next."""
+    or with what comes next, but with its own work at the earliest. With `end` if nothing comes next."""
     if behind >= len(happened.end):
         return end
     next_one = min(int(starts[-1]) + median_of(np.diff(starts)), int(happened.time[behind]))

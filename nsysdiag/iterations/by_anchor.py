@@ -18,7 +18,7 @@ from nsysdiag.iterations.outer import OuterLoop, around
 LEAST_SHARE = 0.05
 """Of the device's span: a shorter loop says nothing about the program."""
 MOST_VARYING, MOST_VARYING_OF_FEW, MANY = 0.35, 0.25, 20
-"""The median deviation by the median: 0.34 where distances deviate by half of their mean (standard deviation). A few at
+"""The median deviation by the median: 0.34 if distances deviate by half of their mean (standard deviation). A few at
 random distances are easily that alike."""
 SAME_TIME, AS_LONG = 0.8, 0.8
 """Two cover the same time if they share this part of the longer one; one explains about as much as another if it
@@ -36,7 +36,7 @@ LEAST_INNER, MOST_INNER = 0.25, 1.1
 ENDS = 2
 """Repeats that may be missing at the ends of a loop, so that another one that is the same has more or fewer."""
 MOST_LOOPS, MOST_WARM_UP, ALIKE_WARM_UP = 8, 10, 0.1
-"""Repeats before the regular ones are a warm-up where they have about as many operations."""
+"""Repeats before the regular ones are a warm-up if they have about as many operations."""
 
 
 class _AnchorWork(Struct, frozen=True):

@@ -30,7 +30,7 @@ FEWEST_KERNELS = 2
 OFTEN, MOSTLY = 0.1, 0.8
 """Kernels come again if so many repeats have them; such are so many of all kernels, at least."""
 BOTH = 0.8
-"""Of the repeats: so many take input and give results where they are those of requests."""
+"""Of the repeats: so many take input and give results if they are those of requests."""
 MOST_WAITS_OF_A_STEP = 4
 SIZES = 16
 """Times the bytes of another one: a copy of another kind, such as a result and no flag."""
@@ -62,7 +62,7 @@ class _HostWaits(Struct, frozen=True):
         return cls(starts, kind[kept][first])
 
     def period(self) -> int:
-        """After how many waits the kinds come again, 1 where all are alike, or nothing shows a longer period."""
+        """After how many waits the kinds come again, 1 if all are alike, or nothing shows a longer period."""
         for each in range(2, MOST_WAITS_OF_A_STEP + 1):
             same = float((self.kind[each:] == self.kind[:-each]).mean())
             if same >= REGULAR and float((self.kind[1:] == self.kind[:-1]).mean()) < 1 - REGULAR / each:
@@ -71,7 +71,7 @@ class _HostWaits(Struct, frozen=True):
 
 
 def by_wait(happened: Happened) -> Loop | None:
-    """The loop, in doubt unless its repeats take input and give results: several may be a step. None where the host
+    """The loop, in doubt unless its repeats take input and give results: several may be a step. None if the host
     hardly waits, or the repeats have nothing in common."""
     issued = happened.issued_at[happened.operations]
     if not len(issued) or (issued < 0).any():
@@ -134,7 +134,7 @@ MOST_TRIED = 20
 
 
 def longest_in(steps: Intervals, spans: Intervals, code: IntArray) -> IntArray:
-    """The code that takes most of the time of each step, 0 where none of the longest does, or there are too many steps.
+    """The code that takes most of the time of each step, 0 if none of the longest does, or there are too many steps.
     `code` is that of each span, which belongs to the step that it begins in."""
     total = np.bincount(code, spans.end - spans.start)
     names = min(LONGEST_NAMES, len(total))
@@ -173,7 +173,7 @@ def take_turns(kinds: IntArray) -> bool:
 
 def by_exchange(happened: Happened) -> Loop | None:
     """The loop from one of a kernel to the next: each repeat takes input and gives output once, and several kinds take
-    turns. None where the program updates weights: its steps may be several such."""
+    turns. None if the program updates weights: its steps may be several such."""
     if happened.updates or not (happened.uploads and happened.downloads):
         return None
     count = len(happened.end)

@@ -86,7 +86,7 @@ def loop_of_ranges(
     device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, codes: IntArray, name: str, whole: Intervals
 ) -> Loop | None:
     """The loop of the outermost ranges with the name codes `codes`, on the thread whose ranges take most time; None for
-    fewer than two that launch work. Where threads with such ranges launch nothing, each holds that of its process."""
+    fewer than two that launch work. If threads with such ranges launch nothing, each holds that of its process."""
     rows, kinds = ranges.rows.take(np.isin(ranges.rows.name, codes)), Kinds.of(ranges)
     found = _loop_of_threads(device, calls, rows, kinds, name, whole)
     return found or _loop_of_threads(device, *of_processes(device, calls, rows), kinds, name, whole)
@@ -167,7 +167,7 @@ def _of_thread(work: _Launched, named: _ThreadRanges, whole: Intervals) -> list[
 
 
 def _counted_again(loop: Loop, number: IntArray) -> Loop:
-    """The loop, in doubt where its ranges count from the first number on again and again, as many each time: these may
+    """The loop, in doubt if its ranges count from the first number on again and again, as many each time: these may
     be steps in epochs, or parts of a step, whatever they are called.
 
     ```
@@ -210,7 +210,7 @@ def _families(named: _ThreadRanges, at: IntArray) -> list[_Family]:
 
 def _counted(named: _ThreadRanges, at: IntArray, rows: dict[int, IntArray], found: list[_Family]) -> list[_Family]:
     """The steps that the program counts from the first to the last, next to longer ranges that come less often: these
-    are no steps, however much of the time they cover.
+    are not steps, however much of the time they cover.
 
     ```
     thread   [step 0][step 1][step 2][evaluate          ][step 3][step 4][step 5][evaluate          ]

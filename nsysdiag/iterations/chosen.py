@@ -38,7 +38,7 @@ SINCE_KNOWN = ", from the first that did not wait for work that is not in the tr
 
 class AnalysisWindow(Struct, frozen=True):
     """`parts` is a set; `whole` the span from first to last launched operation; time of it outside `parts` is edge.
-    `asked` is where the time that the user chose begins, where that is before the first operation, else None.
+    `asked` is where the time that the user chose begins, if that is before the first operation, else None.
     `inside_run`: the capture begins in the middle of a run. `held`: the first work waited for work that is not in the
     trace, and `whole` begins behind that wait; `late`: some operations before it are left out. `passes` are those of
     such a capture, or the one step that the user names; `named`: the user says what a step is."""
@@ -79,8 +79,8 @@ def window_of(
     cut: bool = False,
     layers: int = 0,
 ) -> AnalysisWindow:
-    """The window of `device`; without parts where nothing ran, or nothing inside the narrowed time. `part` is what of
-    the trace was read, None for all of it; `chosen` are the steps that the user named, None where they are found.
+    """The window of `device`; without parts if nothing ran, or nothing inside the narrowed time. `part` is what of
+    the trace was read, None for all of it; `chosen` are the steps that the user named, None if they are found.
     `cut`: the format of the trace says that it is a part of a run. `layers`: how many the model has, 0 if unknown."""
     calls, (inside_run, known) = api_calls.rows, beginning_of(device, api_calls, cut=cut)
     reason: Sentence
@@ -137,7 +137,7 @@ def _passes(
 def _one_step(
     wanted: str, device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, whole: Intervals
 ) -> Passes | None:
-    """The one range of this name that launches work; None where there are more, or none."""
+    """The one range of this name that launches work; None if there are more, or none."""
     rows = ranges.rows.take(np.isin(ranges.rows.name, _codes(wanted, ranges)))
     found = passes_in(device, calls, union(Intervals(rows.start, rows.end)), whole, steps=True)
     return found if found is not None and len(found.spans) < FEWEST_CHOSEN else None
@@ -150,7 +150,7 @@ def _before(parts: Intervals, wanted: Intervals, whole: Intervals) -> int | None
 
 
 def whole_of(device: DeviceTimeline) -> Intervals:
-    """From the first to the last launched operation of a device; empty where no operation ran."""
+    """From the first to the last launched operation of a device; empty if no operation ran."""
     return _whole(device)[0]
 
 
@@ -171,7 +171,7 @@ def _bound(time: int | None, otherwise: str) -> str:
 
 def _whole(device: DeviceTimeline) -> tuple[Intervals, str]:
     """From the first to the last launched operation. Migrations open and close no window: the CPU may cause them long
-    after the last kernel; only where there is nothing else do they count."""
+    after the last kernel; only if there is nothing else do they count."""
     launched = device.running & ~device.operations.migration
     reason = "first to last launched operation"
     if not launched.any():
@@ -183,7 +183,7 @@ def _whole(device: DeviceTimeline) -> tuple[Intervals, str]:
 
 
 def matching_names(names: list[str], wanted: str) -> list[int]:
-    """Positions of the names that equal `wanted` or match it as a glob. Raises UsageError where none does."""
+    """Positions of the names that equal `wanted` or match it as a glob. Raises UsageError if none does."""
     found = [at for at, name in enumerate(names) if name == wanted]
     found = found or [at for at, name in enumerate(names) if fnmatch.fnmatchcase(name, wanted)]
     if not found:
@@ -197,7 +197,7 @@ def matching_names(names: list[str], wanted: str) -> list[int]:
 
 def _projected(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, wanted: str) -> Intervals:
     """NVTX instances on the GPU: each from the first to the last operation that its thread launched inside it, or its
-    process where such threads launch nothing. The time inside the range before and after these is included as far as
+    process if such threads launch nothing. The time inside the range before and after these is included as far as
     the device did nothing.
 
     ```
@@ -220,7 +220,7 @@ def _projected(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, want
     taken = np.append(busy.start, np.iinfo(np.int64).max)[behind]
     begin = np.minimum(np.maximum(instances.start[rows], free), spans.start)
     end = np.maximum(np.minimum(instances.end[rows], taken), spans.end)
-    # Where another operation runs on at either end, nothing is added there.
+    # If another operation runs on at either end, nothing is added there.
     begin = np.where(coverage(busy, Intervals(begin, spans.start)) > 0, spans.start, begin)
     return union(Intervals(begin, np.where(coverage(busy, Intervals(spans.end, end)) > 0, spans.end, end)))
 
@@ -256,7 +256,7 @@ class CarriedSteps(Struct, frozen=True):
 def chosen_loops(
     choice: StepChoice, devices: list[DeviceTimeline], calls: ApiCalls, ranges: NvtxRanges, strings: Strings
 ) -> dict[str, list[Loop]]:
-    """The steps of each device that has such, by its key; no loop for one range that is a step. Raises UsageError where
+    """The steps of each device that has such, by its key; no loop for one range that is a step. Raises UsageError if
     none has: with near names."""
     found = {}
     for device in devices:

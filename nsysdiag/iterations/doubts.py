@@ -30,13 +30,13 @@ from nsysdiag.trace.enums import CopyKind
 
 MOST_PARTS = 4
 AS_LONG = 1.25
-"""Parts are alike where none takes so many times as long as another."""
+"""Parts are alike if none takes so many times as long as another."""
 _KERNEL, _LAUNCH = -1, -2
 
 
 def perhaps_several(loop: Loop, happened: Happened) -> Loop:
-    """The loop, in doubt where each repeat has several parts alike, but for the names of their kernels. Each part
-    launches a graph, or reads something back: kernels in a row are no steps without either."""
+    """The loop, in doubt if each repeat has several parts alike, but for the names of their kernels. Each part
+    launches a graph, or reads something back: kernels in a row are not steps without either."""
     if loop.source == NVTX or not loop.certain or loop.inner is not None:
         return loop
     time = happened.time[: len(happened.end)]
@@ -85,9 +85,9 @@ MOST_CELLS = 8_000_000
 
 
 def as_shown(loop: Loop, happened: Happened, *, evaluates: bool) -> Loop:
-    """The loop, in doubt where its repeats may be one by chance, or parts of longer steps. Those from one wait of the
+    """The loop, in doubt if its repeats may be one by chance, or parts of longer steps. Those from one wait of the
     host to the next have been judged by these waits. `evaluates`: some steps are longer by an evaluation, which shows
-    where steps take input or update weights."""
+    if steps take input or update weights."""
     if loop.source == NVTX or loop.called.label or loop.kind != STEP or not loop.certain or len(loop) < 2:
         return loop
     found = RepeatCounts.in_loop(loop, happened, int(loop.ends[-1]))
@@ -126,7 +126,7 @@ def _same(found: RepeatCounts) -> BoolArray:
 
 
 def _longer(loop: Loop, found: RepeatCounts, happened: Happened) -> Loop | None:
-    """The loop from behind one repeat with more work to the next such, where the trace does not show that these repeats
+    """The loop from behind one repeat with more work to the next such, if the trace does not show that these repeats
     are the steps."""
     rarer = (special for special in _rarer(loop, happened) if judged(special, found, happened) != (False, True))
     special = min(rarer, key=lambda each: (not each.exact, len(each.at)), default=None)
@@ -138,7 +138,7 @@ def _longer(loop: Loop, found: RepeatCounts, happened: Happened) -> Loop | None:
 
 def _rarer(loop: Loop, happened: Happened) -> list[Special]:
     """What comes more often than usual in some repeats, all over the time of the loop: operations of one name and one
-    size of the launch; and -1 where there are fewer operations."""
+    size of the launch; and -1 if there are fewer operations."""
     count, device = len(happened.end), happened.device
     place = np.searchsorted(loop.starts, happened.time[:count], side="right") - 1
     rows = np.flatnonzero((place >= 0) & (place < len(loop) - 1) & ~loop.open[place])
@@ -166,7 +166,7 @@ def _more_than_usual(count: IntArray, *, shifts: bool) -> IntArray:
 
 
 def _at_times(at: IntArray, size: int, code: int) -> Special | None:
-    """None where they are few, or often, or not all over the time."""
+    """None if they are few, or often, or not all over the time."""
     if len(at) < FEWEST_OUTER or LEAST_EACH * len(at) > size:
         return None
     distance = np.diff(at)
@@ -177,7 +177,7 @@ def _at_times(at: IntArray, size: int, code: int) -> Special | None:
     return Special(at, each, float((distance == each).mean()) >= REGULAR, {code: 1})
 
 
-# Repeats that are no steps: layers of one pass, and what comes again by chance.
+# Repeats that are not steps: layers of one pass, and what comes again by chance.
 
 # Repeats that are the layers of one pass, or may be: nothing in them shows that the program's loop closes.
 #

@@ -71,7 +71,7 @@ class IterationsPacked(Packed, frozen=True):
     the time of kernels by name, for the first rows of the device's `kernels`, one entry each; `signatures` that of gap
     groups, for the first rows of its `signatures`. `copied` is the bytes moved by copies that begin in it; empty if
     unknown, and in older reports. The first entry begins at `first_ns`, and `apart` is the time from the end of the one
-    before to each, 0 for the first; None and empty where an entry is several iterations, and in older reports. Numbers
+    before to each, 0 for the first; None and empty if an entry is several iterations, and in older reports. Numbers
     from 0 up, each column as planes of bytes: the lowest byte of every number, then the next one of each, as many as
     the largest needs.
     """
@@ -124,7 +124,7 @@ class IterationKind(Record, frozen=True):
 
 
 class ServingBatch(Record, frozen=True):
-    """Steps of one size: of so many `requests`, or of one CUDA graph (its number in the trace) where these are not
+    """Steps of one size: of so many `requests`, or of one CUDA graph (its number in the trace) if these are not
     known."""
 
     requests: Count | None
@@ -138,8 +138,8 @@ class ServingPhase(Record, frozen=True):
 
     `shown_by` is what says so: `nvtx`, ranges of the engine; `attention`, kernels that serve one phase; `graphs`,
     replays of CUDA graphs next to steps without them; empty for unnamed steps. `share` is of the time of all steady
-    steps. `tokens` is the median of a step, None where no range says it. `idle` is the idle time of these steps by
-    bottleneck, `batches` their lengths by size, empty where there is one size or none is known."""
+    steps. `tokens` is the median of a step, None if no range says it. `idle` is the idle time of these steps by
+    bottleneck, `batches` their lengths by size, empty if there is one size or none is known."""
 
     phase: OwnText
     shown_by: OwnText
@@ -160,13 +160,13 @@ class IterationReport(Record, frozen=True):
     `slow_extra_ns` are of all slow ones; `slow_period` is their distance in iterations, None if irregular. `kind` is
     `step`; `layer` for the repeating parts of a model in one pass, `repeat` for what may be such: these are not packed.
     `closed`: the program's own loop surely closes in each. `inner` is the shorter period in them, None if none was
-    found; `levels` are all of them, from that one on. `certain` is False where the trace does not show which are the
+    found; `levels` are all of them, from that one on. `certain` is False if the trace does not show which are the
     steps and which their parts; then `outer`, if any, is a longer period that may be the step: so many iterations are
     in each, and its median length. With neither that nor `inner`, several iterations may be a step. `kinds` of
-    iterations take turns, as prefill and decode in a server, the most frequent first; empty where all do the same work.
+    iterations take turns, as prefill and decode in a server, the most frequent first; empty if all do the same work.
     Only those of the first kind are slow. `layers` of a model in each are of several kinds: how many of each; else
     empty. A `name` of ranges has # for their numbers, and a star behind what several kinds of a step have in common.
-    `serving` are the steps of an inference server by phase, that with most time first; empty where none shows.
+    `serving` are the steps of an inference server by phase, that with most time first; empty if none shows.
     """
 
     source: OwnText

@@ -32,13 +32,13 @@ Kernels = tuple[int, ...]
 
 
 def with_layers(loop: Loop, happened: Happened) -> Loop:
-    """The loop with the number of layers of each kind in a step, where there are several."""
+    """The loop with the number of layers of each kind in a step, if there are several."""
     found = Sequence.of(loop, happened) if loop.closed and happened.attention else None
     return loop if found is None else replace(loop, layers=_by_kind(found.usual, found.attends(happened.attention)))
 
 
 def _by_kind(usual: IntArray, first: IntArray) -> tuple[int, ...]:
-    """How many layers are of each kind, in the order of the first of each; empty where all are of one kind, or not all
+    """How many layers are of each kind, in the order of the first of each; empty if all are of one kind, or not all
     are layers of one pass. What has the kernels of another kind and more is the end of a pass, such as a head."""
     if len(first) < FEWEST_LAYERS:
         return ()
@@ -87,7 +87,7 @@ class _KernelSets(Struct, frozen=True):
         return cls(present, present.mean(axis=1) >= OFTEN_ENOUGH, updates)
 
     def parts(self) -> BoolArray:
-        """Which repeats do only a part of what the others do; none where some are neither a part nor whole. The last
+        """Which repeats do only a part of what the others do; none if some are neither a part nor whole. The last
         one is like the one before: it may be cut."""
         share = self.present[self.often].sum(axis=0) / max(int(self.often.sum()), 1)
         share[-1] = share[-2]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 FEWEST = 5
-"""Fewer repeats are no loop: by chance alone some kernel comes three or four times at about the same distance."""
+"""Fewer repeats are not a loop: by chance alone some kernel comes three or four times at about the same distance."""
 PAUSE_STEPS, PAUSE_SHARE = 20, 0.1
 """A time between two repeats that is longer than this many of them and than this share of all is not a slow repeat: the
 loop was left and entered again."""
@@ -56,12 +56,12 @@ class Loop(Struct, frozen=True):
 
     `ends[i]` is `starts[i + 1]` unless the loop is left there: such a repeat is `open` and ends with its own work or,
     if that is unknown, after the usual time. A repeat with little work after it ends with all work and is not open.
-    `kind` is `step`, or `layer` where the repeats are parts of a model inside one pass of the program's loop. Where
+    `kind` is `step`, or `layer` if the repeats are parts of a model inside one pass of the program's loop. If
     they may be that, it is `repeat`, each of so many `kernels`; `model`: these are those of a layer.
 
-    `certain` is False where the trace does not show which are the steps: these, those of `inner`, or those of `outer`,
+    `certain` is False if the trace does not show which are the steps: these, those of `inner`, or those of `outer`,
     a longer period. `per_iteration` of that is the number of repeats in each, `median_ns` its length. `layers` is how
-    many of each kind are in a repeat, where a model has several kinds.
+    many of each kind are in a repeat, if a model has several kinds.
     """
 
     called: Called
@@ -117,7 +117,7 @@ class Loop(Struct, frozen=True):
         return len(slow_ones(self.ends - self.starts, ~self.open).index) > 0
 
     def inside(self, parts: Intervals) -> Self:
-        """The repeats that are whole inside a set of time; the loop is left where one is not."""
+        """The repeats that are whole inside a set of time; the loop is left if one is not."""
         rows = np.flatnonzero(coverage(parts, self.spans) == self.ends - self.starts)
         left = self.open[rows] | np.append(np.diff(rows) > 1, True)[: len(rows)]
         return replace(self, starts=self.starts[rows], ends=self.ends[rows], open=left)
@@ -154,7 +154,7 @@ def pauses(between: IntArray, usual: float, reach: int) -> BoolArray:
 
 def loop_of(called: Called, starts: IntArray, left: BoolArray, own_end: IntArray | None, end: int) -> Loop:
     """The loop whose repeats begin at `starts`, in order, on a device whose work ends at `end`. `left` tells behind
-    which of them, without the last, it is left; `own_end` is where the work of each ends, None where not known.
+    which of them, without the last, it is left; `own_end` is where the work of each ends, None if not known.
 
     ```
     starts   |   |   |   |                   |   |   |
@@ -193,7 +193,7 @@ class SlowOnes(Struct, frozen=True):
 
 
 def median_of(values: IntArray) -> int:
-    """The lower median: where every second iteration is slow, the length of the others."""
+    """The lower median: if every second iteration is slow, the length of the others."""
     middle = (len(values) - 1) // 2
     return int(np.partition(values, middle)[middle])
 

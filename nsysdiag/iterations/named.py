@@ -59,7 +59,7 @@ _OF_ENGINES = re.compile(r"execute_|step$")
 
 
 def stem_of(word: str) -> str:
-    """What the kinds of a step of an engine have in common, with a star: `step*` for `step[DECODE bs=#]`. Empty where
+    """What the kinds of a step of an engine have in common, with a star: `step*` for `step[DECODE bs=#]`. Empty if
     that does not say that it is a step, or is all of the name."""
     found = _STEM.match(word)
     stem = found[0].rstrip(" _") if found is not None else ""
@@ -68,7 +68,7 @@ def stem_of(word: str) -> str:
 
 class Kinds(Struct, frozen=True):
     """For each name of a range: the code of the name without its counters, and whether it is that of an operator.
-    `part` is the code of the name with its counters where these number parts of a model, else -1; `number` is the
+    `part` is the code of the name with its counters if these number parts of a model, else -1; `number` is the
     first number in the name, -1 without one."""
 
     code: IntArray
@@ -109,7 +109,7 @@ MOST_RANGES = 3
 LEAST_SHARE = 0.1
 """Of the time: a range that takes less is not named."""
 LEAST_COVERED = 0.6
-"""Of the time between the first start and the last end: where outermost ranges take less, little repeats."""
+"""Of the time between the first start and the last end: if outermost ranges take less, little repeats."""
 
 
 class HostRange(Struct, frozen=True):
@@ -130,7 +130,7 @@ class HostLoop(Struct, frozen=True):
 
 
 def host_loop(ranges: NvtxRanges) -> HostLoop | None:
-    """What repeats on the thread whose outermost ranges take most time; None where nothing repeats."""
+    """What repeats on the thread whose outermost ranges take most time; None if nothing repeats."""
     kinds = Kinds.of(ranges)
     rows = ranges.rows
     own = ~kinds.operator[rows.name] & ~rows.communication & ~rows.mpi
@@ -147,7 +147,7 @@ def host_loop(ranges: NvtxRanges) -> HostLoop | None:
 
 
 def _repeating(rows: RangeRows, kinds: Kinds, names: list[str]) -> HostLoop | None:
-    """What repeats among ranges of one thread; None where that covers too little of the time."""
+    """What repeats among ranges of one thread; None if that covers too little of the time."""
     span = int(rows.end.max() - rows.start.min())
     _, of_kind = distinct(kinds.code[rows.name])
     count = np.bincount(of_kind)
@@ -165,7 +165,7 @@ def _repeating(rows: RangeRows, kinds: Kinds, names: list[str]) -> HostLoop | No
 
 
 def _name(rows: IntArray, names: list[str], kinds: Kinds) -> str:
-    """The name that ranges share: with its digits where these don't count."""
+    """The name that ranges share: with its digits if these don't count."""
     first = int(rows[0])
     return names[first] if np.all(rows == first) else kinds.words[int(kinds.code[first])]
 
@@ -189,7 +189,7 @@ _LONGER = re.compile(r"epoch|request")
 
 class Passes(Struct, frozen=True):
     """The time of each pass on the device, from its first operation to its last one. `steps`: the ranges around them
-    are called steps. `layers` is how many the model has in each, 0 where nothing names them."""
+    are called steps. `layers` is how many the model has in each, 0 if nothing names them."""
 
     spans: Intervals
     steps: bool
@@ -221,7 +221,7 @@ class _Ranges(Struct, frozen=True):
 
 
 def passes_of(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, whole: Intervals) -> Passes | None:
-    """Those of the outermost ranges that hold nearly all launches, called steps if any are. None without such, or where
+    """Those of the outermost ranges that hold nearly all launches, called steps if any are. None without such, or if
     they are not few."""
     launched = device.running & (device.launch >= 0) & contains(whole, device.operations.start)
     if not launched.any():
@@ -237,7 +237,7 @@ def passes_of(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, whole
 def passes_in(
     device: DeviceTimeline, calls: CallRows, spans: Intervals, whole: Intervals, *, steps: bool
 ) -> Passes | None:
-    """Those of ranges, where these do not overlap: each from the first operation that is launched in it to the last."""
+    """Those of ranges, if these do not overlap: each from the first operation that is launched in it to the last."""
     rows = np.flatnonzero(device.running & (device.launch >= 0) & contains(whole, device.operations.start))
     issued = calls.start[device.launch[rows]]
     found = []

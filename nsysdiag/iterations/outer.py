@@ -62,7 +62,7 @@ class RepeatCounts(Struct, frozen=True):
 
     @classmethod
     def in_loop(cls, loop: Loop, happened: Happened, end: int | None = None) -> RepeatCounts:
-        """With the calls of the host where those that launch the repeats are known."""
+        """With the calls of the host if those that launch the repeats are known."""
         first = np.searchsorted(happened.time[: len(happened.end)], loop.starts)
         issued = happened.issued_at[happened.operations[np.minimum(first, len(happened.operations) - 1)]]
         return cls.of(happened, loop.starts, end, None if (issued < 0).any() else np.maximum.accumulate(issued))
@@ -164,7 +164,7 @@ def _merged(groups: Iterable[tuple[IntArray, dict[int, int]]]) -> list[tuple[Int
 
 
 def _special(at: IntArray, more: dict[int, int], found: RepeatCounts, updates: frozenset[int]) -> Special | None:
-    """None where they do not come all over the time of the loop."""
+    """None if they do not come all over the time of the loop."""
     distance = np.diff(at)
     each = int(np.median(distance))
     exact = each > 1 and float((distance == each).mean()) >= REGULAR
@@ -258,7 +258,7 @@ def _kernels(count: dict[int, int], happened: Happened) -> int:
 
 def goes_on(special: Special, found: RepeatCounts, happened: Happened) -> bool:
     """Whether special repeats, at a regular distance, lack the copies from or to the host that the others have: they go
-    on with what is there. Not where each repeat updates weights: it is a step."""
+    on with what is there. Not if each repeat updates weights: it is a step."""
     exchanged = {code for code in happened.uploads | happened.downloads if found.usual.get(code)}
     lacks = any(not found.count[code][special.at[:-1]].any() for code in exchanged)
     return special.exact and lacks and not any(found.usual.get(code) for code in happened.updates)
@@ -286,7 +286,7 @@ ALIKE, MOST_TRIED = 0.8, 6
 
 
 class OuterLoop(Struct, frozen=True):
-    """A loop around another one: `steps` says whether its repeats are the steps. `certain` is False where the trace
+    """A loop around another one: `steps` says whether its repeats are the steps. `certain` is False if the trace
     does not show that. `more`: each n-th repeat has more work, not only another kind of it."""
 
     loop: Loop
@@ -328,7 +328,7 @@ def outermost(loop: Loop, happened: Happened) -> Loop:
 
 def by_sequence(happened: Happened, known: list[Loop]) -> Loop | None:
     """A loop by the order of the operations alone, for repeats that take any time: from one of a kernel to the next, or
-    what is around such. None where what is between them differs, or is nothing, and where a `known` loop repeats in
+    what is around such. None if what is between them differs, or is nothing, and if a `known` loop repeats in
     most of them."""
     whole, of_code = happened.whole, RowsOf(happened.code[: len(happened.end)])
     often = [code for code in sorted(happened.kernels) if len(of_code[code]) >= FEWEST]
@@ -351,7 +351,7 @@ def by_sequence(happened: Happened, known: list[Loop]) -> Loop | None:
 
 
 def _with_same_operations(loop: Loop, happened: Happened) -> IntArray:
-    """The starts from the first to the last repeat that does what is usual, several operations; none where many in
+    """The starts from the first to the last repeat that does what is usual, several operations; none if many in
     between do not."""
     found = RepeatCounts.of(happened, loop.starts)
     several = sum(usual for code, usual in found.usual.items() if code < HOST) >= LEAST_TOGETHER
@@ -362,7 +362,7 @@ def _with_same_operations(loop: Loop, happened: Happened) -> IntArray:
 
 
 def _outer(loop: Loop, special: Special, found: RepeatCounts, happened: Happened) -> Loop | None:
-    """The repeats around a loop, each from the longest idle time in a special repeat on; None where these only do other
+    """The repeats around a loop, each from the longest idle time in a special repeat on; None if these only do other
     work than the rest."""
     operations = happened.time[: len(happened.end)]
     borders = np.append(np.searchsorted(operations, loop.starts), np.searchsorted(operations, happened.last))
@@ -398,7 +398,7 @@ def _cycle(loop: Loop, special: Special, end: int) -> Loop | None:
 
 
 def _called(loop: Loop, special: Special, happened: Happened) -> Called:
-    """By the kernel that comes once in each outer repeat; by the inner loop where there is none."""
+    """By the kernel that comes once in each outer repeat; by the inner loop if there is none."""
     once = [code for code, more in special.more.items() if more == 1 and code in happened.kernels]
     if not once or loop.called.range:
         return loop.called

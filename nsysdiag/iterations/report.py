@@ -161,8 +161,8 @@ def _inner(inner: Inner, strings: Strings) -> InnerLoop:
 
 def _steady(length: IntArray, is_open: BoolArray, graph_build: IntArray) -> BoolArray:
     """All but the warm-up: iterations at the start that are unlike the median one, and those that capture a graph.
-    Where most build or update one, that is a part of each. An open iteration has no end of its own. The last one ends
-    with the trace: where it is unlike the median one, it is cut short, or what follows is counted in."""
+    If most build or update one, that is a part of each. An open iteration has no end of its own. The last one ends
+    with the trace: if it is unlike the median one, it is cut short, or what follows is counted in."""
     middle = median_of(length)
     spread = max(SPREADS * spread_of(length, middle), LEAST_SPREAD * middle)
     usual = np.abs(length - middle) <= spread
@@ -175,7 +175,7 @@ def _steady(length: IntArray, is_open: BoolArray, graph_build: IntArray) -> Bool
 
 
 def _across(spans: Intervals, paused: Intervals) -> BoolArray:
-    """In which iterations a pause begins or ends, as in the last one before it; in none where that is most of them, as
+    """In which iterations a pause begins or ends, as in the last one before it; in none if that is most of them, as
     pauses are parts of the iterations then.
 
     ```
@@ -235,7 +235,7 @@ def pack_iterations(
     strings: Strings,
 ) -> IterationsPacked:
     """The iterations `steady`, disjoint and in order. `parts` is what each is made of, work and causes; `roots` the
-    causes after wake-ups were followed, None where they are the same. `kernels` and `kinds` of gaps are the rows of the
+    causes after wake-ups were followed, None if they are the same. `kernels` and `kinds` of gaps are the rows of the
     report, those with most time first."""
     each = -(-len(steady) // MOST_ENTRIES)
     count = len(steady) // each
@@ -272,7 +272,7 @@ def pack_iterations(
 
 
 def _copied(device: DeviceTimeline, place: IntArray, count: int) -> str:
-    """The bytes that copies move in each entry; empty where no copy says how many."""
+    """The bytes that copies move in each entry; empty if no copy says how many."""
     operations = device.operations
     sized = (operations.category == Category.MEMCPY) & ~operations.migration & (operations.size > 0) & (place >= 0)
     if not sized.any():
@@ -340,7 +340,7 @@ class Steps(Struct, frozen=True):
 
 
 def steady_steps(found: IterationReport) -> Steps | None:
-    """All steady steps; None where the report does not hold the time of each. Raises InputError where it is damaged."""
+    """All steady steps; None if the report does not hold the time of each. Raises InputError if it is damaged."""
     packed = found.packed
     if packed is None or packed.first_ns is None or packed.each != 1 or not packed.count:
         return None
@@ -353,7 +353,7 @@ def steady_steps(found: IterationReport) -> Steps | None:
 
 
 def _spans(packed: IterationsPacked, first: int) -> Intervals:
-    """Raises ValueError where the columns are damaged."""
+    """Raises ValueError if the columns are damaged."""
     lengths, apart = (column_from(text, packed.count) for text in (packed.lengths, packed.apart))
     end = running_sums(lengths, first) + running_sums(apart)
     return Intervals(end - lengths, end)
@@ -377,7 +377,7 @@ MUCH = 0.10
 
 def referenced(report: Report, reference_ns: int | None) -> Report:
     """The report with what the profiler does to a step that takes so long without it; as it was with None. Raises
-    UsageError where the report has no steps to compare."""
+    UsageError if the report has no steps to compare."""
     if reference_ns is None:
         return report
     found = [(steps, device) for device in report.devices if (steps := median_step(device)) is not None]
@@ -399,7 +399,7 @@ def referenced(report: Report, reference_ns: int | None) -> Report:
 
 
 def median_step(device: DeviceReport) -> int | None:
-    """The median of a device's steady steps in ns; None where what repeats are layers, or parts of a loop that does not
+    """The median of a device's steady steps in ns; None if what repeats are layers, or parts of a loop that does not
     close."""
     found = device.iterations
     if found is None or not found.steady or not found.closed or found.kind != STEP:

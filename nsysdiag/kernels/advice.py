@@ -1,4 +1,4 @@
-"""What to do about kernels, by what they do: each advice only where the kernels that it is about take enough time."""
+"""What to do about kernels, by what they do: each advice only if the kernels that it is about take enough time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nsysdiag.units import format_bytes, format_count, format_ns, format_share
 #
 # Rates are dense TFLOPS of NVIDIA's datasheets and architecture whitepapers: Volta (2017), Turing (2018), Ampere GA100
 # and GA102 (2020), Hopper and Ada (2022), Blackwell (2024, 2025). The pages of the products have them, too.
-# Where these give rates with sparsity, half of them. Types of 16 bits are FP16 and BF16 with sums in FP32; for Turing
+# If these give rates with sparsity, half of them. Types of 16 bits are FP16 and BF16 with sums in FP32; for Turing
 # with sums in FP16, as its whitepaper has it. A row stands for the GPUs of a family that have the same ratios.
 
 FIRST_WITH_TENSOR_CORES = (7, 0)

@@ -66,7 +66,7 @@ def collective_kinds(found: Collectives, inside: BoolArray, split: WindowSplit, 
 #     AllReduce of S bytes on n ranks      algorithm S / t    bus S / t * 2 (n - 1) / n
 #     AllGather of S bytes, S / n a rank   algorithm S / t    bus S / t *   (n - 1) / n
 #
-# Where switches of NVLink add up (NVLink SHARP, NCCL's NVLS), a rank of an AllReduce sends S + S / n bytes. The bus
+# If switches of NVLink add up (NVLink SHARP, NCCL's NVLS), a rank of an AllReduce sends S + S / n bytes. The bus
 # bandwidth stays that of nccl-tests, and may exceed what NVLink carries: 480 GB/s on 8 H100 with 450 GB/s each. The
 # name of the kernel seldom says so: NCCL has one kernel for several algorithms.
 
@@ -81,7 +81,7 @@ _SIZED = _A_RANK | _ONE_WAY | {"AllReduce"}
 
 def _rates(found: Collectives, kind: str, link: float | None, *, switch: bool = False) -> dict[str, Any]:
     """The fields of rates of a kind. `link` is what NVLink carries each way, in bytes a second: each rate is refused
-    where it carries less than the fastest. `switch`: the switches of the GPU can add up."""
+    if it carries less than the fastest. `switch`: the switches of the GPU can add up."""
     rank = found.ranks
     known = (found.message > 0) & ((rank > 1) | (kind in _ONE_WAY)) & (found.end > found.start) & (kind in _SIZED)
     if not known.any():

@@ -29,7 +29,7 @@ class TopKernel(Record, frozen=True):
     """One of the kernel names with most time in a set of time, or all graphs that were recorded as a whole.
 
     `name` is the demangled name without parts that differ between builds, `short_name` that of the function. `family`
-    is one of KernelFamilies, `kind` what it is in words, empty where only its name says it. `share` (0..1) is the part
+    is one of KernelFamilies, `kind` what it is in words, empty if only its name says it. `share` (0..1) is the part
     of that time in which it ran, on any stream: see kernels.kernel_share. `total_ns` is a sum over streams. `blocks`
     is the median grid. `threads` per block, `registers` per thread, `shared_bytes` per block, `blocks_per_sm` and
     `limit` are those of the launch shape with most time. Means by time are `waves`, `sm_share` (SMs with a block) and
@@ -100,7 +100,7 @@ class FamilyTime(Record, frozen=True):
 
     GPU metrics measured `sm_active`, `sm_issue` (issue slots), `tensor_active` and `dram_active` (reads and writes).
     They did so over `measured_ns`, in which nothing else ran on the device. `limit` is which of them is near its peak,
-    or that none is; empty where that was not measured."""
+    or that none is; empty if that was not measured."""
 
     family: OwnText
     count: Count
@@ -143,8 +143,8 @@ class CollectiveKind(Record, frozen=True):
     Rates are those of nccl-tests, over the `sized` kernels whose message and ranks NCCL's calls say: bytes by the time
     of the kernels, with what they wait for others. `algorithm_bytes_per_second` counts the size of the operation,
     `bus_bytes_per_second` what each rank has to send; `best_bus_bytes_per_second` is the 95th percentile of large ones.
-    None without such kernels, or where NVLink of the GPU carries less: then `refused` says so.
-    `best_link_bytes_per_second` is the best of what each rank sends at least, which is less where switches of NVLink
+    None without such kernels, or if NVLink of the GPU carries less: then `refused` says so.
+    `best_link_bytes_per_second` is the best of what each rank sends at least, which is less if switches of NVLink
     add up. They do for `in_switch` of the sized ones, by their names or because nothing else is as fast."""
 
     kind: OwnText
@@ -174,7 +174,7 @@ class MpiCall(Record, frozen=True):
 class Communication(Record, frozen=True):
     """Communication kernels: `total_ns` is a sum over streams, `exposed_ns` the time in which no compute ran at the
     same time, `overlapped_ns` the rest. `kinds` divides them, `mpi` are calls of the host.
-    `link_bytes_per_second` is what NVLink of such a GPU carries each way, as published; None where it is not known."""
+    `link_bytes_per_second` is what NVLink of such a GPU carries each way, as published; None if it is not known."""
 
     kernels: list[KernelRow]
     total_ns: TotalNs

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 #   letters are the types of input, computation and output: h half, t bfloat16, s single, d double.
 #   `…_f32f32_f32f32_f32_…` has the types of A, B, accumulator and so on. `simt` and `ffma` are without tensor cores,
 #   `tensorop`, `tensor16x8x8` with.
-# * Convolutions count as matrix products where they are computed as such (`implicit_gemm`).
+# * Convolutions count as matrix products if they are computed as such (`implicit_gemm`).
 # * FlashAttention `flash_fwd_kernel`, CUTLASS `fmha_…`, cuDNN `…_sdpa_…`, FlashInfer
 #   `BatchDecodeWithPagedKVCacheKernel`.
 # * ATen `vectorized_elementwise_kernel`, Inductor `triton_poi_fused_…`, XLA `loop_add_fusion`, CuPy `cupy_add__…`.
@@ -94,7 +94,7 @@ _REDUCTION = re.compile(
     re.IGNORECASE,
 )
 _NORM = re.compile(r"(layer|rms)_?norm", re.IGNORECASE)
-"""Also where the short name is none: that of a template whose return type is a template has another end."""
+"""Also if the short name is none: that of a template whose return type is a template has another end."""
 _ONE_OPERATOR = re.compile(
     r"\bat::native\b|^((vectorized|unrolled|legacy)_)?elementwise_kernel|^CatArrayBatchedCopy|^cupy_(?!fuse)\w+__"
 )
@@ -231,7 +231,7 @@ _NCCL = re.compile(r"^(nccl|rccl)", re.IGNORECASE)
 
 
 def kind_of_kernel(family: KernelFamily, name: str) -> str:
-    """What a kernel is; empty where only its name says it."""
+    """What a kernel is; empty if only its name says it."""
     if family in (KernelFamily.PRODUCTS, KernelFamily.PRODUCTS_FP32):
         return _product(name, single=family == KernelFamily.PRODUCTS_FP32)
     if family == KernelFamily.ATTENTION:
@@ -297,7 +297,7 @@ def _pattern(pattern: str) -> re.Pattern[str]:
 
 
 class NamedTime(Struct, frozen=True):
-    """A kernel name with its kind, empty where there is none, and its time."""
+    """A kernel name with its kind, empty if there is none, and its time."""
 
     kind: str
     name: str
@@ -305,7 +305,7 @@ class NamedTime(Struct, frozen=True):
 
 
 class KernelKind(Struct, frozen=True):
-    """Kernels of one kind, or of one name where its kind is empty: their time, how many names they have, the name with
+    """Kernels of one kind, or of one name if its kind is empty: their time, how many names they have, the name with
     most of it, and how much of it. `share` (0..1) of a longer time in which any of them ran."""
 
     kind: str
@@ -326,7 +326,7 @@ class KernelKind(Struct, frozen=True):
 
     @property
     def text(self) -> Sentence:
-        """What they are: the kind, or the name where that is all that is known."""
+        """What they are: the kind, or the name if that is all that is known."""
         return self.kind or self._longest
 
     @property

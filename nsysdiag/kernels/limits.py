@@ -71,8 +71,8 @@ class Residency(Struct, frozen=True):
 
 
 def residency(shapes: LaunchShapes, gpu: Gpu) -> Residency | None:
-    """What each shape fills of the GPU; None where the export does not say how many SMs it has, or says what no chip
-    has. Where it does not say how many warps one holds, grids that leave SMs empty still show how many."""
+    """What each shape fills of the GPU; None if the export does not say how many SMs it has, or says what no chip
+    has. If it does not say how many warps one holds, grids that leave SMs empty still show how many."""
     sms, warps = gpu.sm_count or 0, gpu.limits.warps
     if not 0 < sms <= MOST_SMS or not 0 <= warps <= MOST_WARPS:
         return None
@@ -172,7 +172,7 @@ def kernel_shapes(
 def shape_of(
     device: DeviceTimeline, rows: IntArray, shapes: LaunchShapes, found: Residency | None, name: str
 ) -> KernelShape | None:
-    """The same of the kernels at `rows` together; None where none of them has a known shape."""
+    """The same of the kernels at `rows` together; None if none of them has a known shape."""
     operations = device.operations
     rows = rows[operations.shape[rows] >= 0]
     if len(rows) == 0:
@@ -210,7 +210,7 @@ def _median(values: IntArray, count: IntArray) -> int:
 
 
 def _mean(values: FloatArray, by_shape: GroupTotals) -> float | None:
-    """Weighted by time, or by launches where they took none; None where a value is not known."""
+    """Weighted by time, or by launches if they took none; None if a value is not known."""
     chosen = values[by_shape.code]
     weight = by_shape.total if by_shape.total.any() else by_shape.count
     mean = float(chosen @ weight / weight.sum())
@@ -279,7 +279,7 @@ def _paging(device: DeviceTimeline) -> Intervals:
 
 def in_order_ns(device: DeviceTimeline, calls: CallRows, parts: Intervals) -> int | None:
     """The kernel time in `parts` of the stream with most of it. Several threads may have a pace of their own, and any
-    of them may take the steps: then that of the thread of which it is least. None where all kernels are in one stream.
+    of them may take the steps: then that of the thread of which it is least. None if all kernels are in one stream.
 
     ```
     stream 1   [==A==)  [==A==)         kernels run for 17, and those of one stream for 14: if all start as soon as

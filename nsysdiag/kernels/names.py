@@ -87,7 +87,7 @@ def normal_kernel(name: str) -> str:
 
 
 def _parsed(text: str) -> tuple[str, list[str]] | None:
-    """The last name of a function or type, and its template arguments; None where brackets do not match."""
+    """The last name of a function or type, and its template arguments; None if brackets do not match."""
     head: list[str] = []
     arguments: list[str] = []
     depth, begin = 0, 0
@@ -210,7 +210,7 @@ def operation_names(device: DeviceTimeline, rows: IntArray, strings: Strings) ->
 
 
 def whole_names(device: DeviceTimeline, rows: IntArray) -> IntArray:
-    """The string id of each kernel's whole name, of its short name where the export has no other."""
+    """The string id of each kernel's whole name, of its short name if the export has no other."""
     operations = device.operations
     name = taken(operations.name, rows)
     unknown = name < 0

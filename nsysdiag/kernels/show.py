@@ -5,23 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from nsysdiag.document import blocks as b
 from nsysdiag.document.axis import EDGES, edge_labels, panel, time_label
-from nsysdiag.document.blocks import (
-    NOT_BRIEF,
-    PAGE,
-    TERMINAL,
-    Block,
-    Cell,
-    Chart,
-    Column,
-    Details,
-    Limit,
-    Lines,
-    Name,
-    Paragraph,
-    Section,
-    Table,
-)
 from nsysdiag.document.columns import (
     BAR,
     COUNT,
@@ -54,18 +39,18 @@ OVERLAP = "Kernels of several streams overlap, so shares add up to more than the
 FIRST_EDGE = 100
 """Where the first bin of a distribution ends, in ns."""
 FAMILIES = (
-    Column("Family", TEXT, "family", head=True),
-    Column("Time", TIME, "total_ns", strong=True),
-    Column("Of judged time", SHARE, "share"),
-    Column("Runs", COUNT, "count"),
-    Column("A step", TIME, "step_ns"),
-    Column("Runs a step", DEPTH, "step_count"),
+    b.Column("Family", TEXT, "family", head=True),
+    b.Column("Time", TIME, "total_ns", strong=True),
+    b.Column("Of judged time", SHARE, "share"),
+    b.Column("Runs", COUNT, "count"),
+    b.Column("A step", TIME, "step_ns"),
+    b.Column("Runs a step", DEPTH, "step_count"),
 )
 LIMITS = (
-    Column("Limited by", TEXT, "limit"),
-    Column("SMs active", SHARE, "sm_active", spare=True),
-    Column("Tensor cores", SHARE, "tensor_active", spare=True),
-    Column("DRAM", SHARE, "dram_active", spare=True),
+    b.Column("Limited by", TEXT, "limit"),
+    b.Column("SMs active", SHARE, "sm_active", spare=True),
+    b.Column("Tensor cores", SHARE, "tensor_active", spare=True),
+    b.Column("DRAM", SHARE, "dram_active", spare=True),
 )
 NOT_MEASURED = "What limits a family is not in this trace: it takes GPU metrics (--gpu-metrics-devices=all)."
 MEASURED = (
@@ -73,44 +58,44 @@ MEASURED = (
     "more. A dash: fewer than ten such samples."
 )
 LARGEST = (
-    Column("Family", TEXT),
-    Column("Time", TIME, strong=True),
-    Column("Runs", COUNT),
-    Column("Kernel", NAME, head=True),
+    b.Column("Family", TEXT),
+    b.Column("Time", TIME, strong=True),
+    b.Column("Runs", COUNT),
+    b.Column("Kernel", NAME, head=True),
 )
 
 
-def section(device: DeviceReport, context: Context) -> Section | None:
-    """None where no kernel ran, alone or in a graph."""
+def section(device: DeviceReport, context: Context) -> b.Section | None:
+    """None if no kernel ran, alone or in a graph."""
     unseen = whole_graphs(device)
     if not device.kernels:
-        return Section("kernels", "Kernels", [Paragraph(unseen)]) if unseen else None
+        return b.Section("kernels", "Kernels", [b.Paragraph(unseen)]) if unseen else None
     total, runs = sum(row.total_ns for row in device.kernels), sum(row.count for row in device.kernels)
     gist = f"{counted(runs, 'run')} of {counted(len(device.kernels), 'kernel')}: {format_ns(total)} over all streams"
-    limit = Limit(page=context.rows(MAX_ROWS), ticket=TOP_ROWS, summary=0, brief=0)
+    limit = b.Limit(page=context.rows(MAX_ROWS), ticket=TOP_ROWS, summary=0, brief=0)
     note = "Summed over streams, so shares may pass 100%."
     table = kernel_table(device, device.kernels, context, "Kernels inside the window", note, limit)
-    graphs = [Paragraph(unseen)] if unseen else []
+    graphs = [b.Paragraph(unseen)] if unseen else []
     blocks = [*graphs, *_families(device), *_durations(device.launch.kernel), table]
-    return Section("kernels", "Kernels", blocks, gist)
+    return b.Section("kernels", "Kernels", blocks, gist)
 
 
-def _families(device: DeviceReport) -> list[Block]:
+def _families(device: DeviceReport) -> list[b.Block]:
     """The families with their time and what limits each, and folded below it the largest kernels of each."""
     families, measured = device.kernel_families, device.gpu_metrics is not None
     stepped = any(row.step_ns is not None for row in families)
     columns = (*(FAMILIES if stepped else FAMILIES[:-2]), *(LIMITS if measured else ()))
     kernels = [
-        (row.family, kernel.total_ns, kernel.count, Name(kernel.name)) for row in families for kernel in row.kernels
+        (row.family, kernel.total_ns, kernel.count, b.Name(kernel.name)) for row in families for kernel in row.kernels
     ]
-    limit = Limit(page=MAX_FAMILIES, ticket=MAX_FAMILIES, summary=TOP_ROWS, brief=0)
+    limit = b.Limit(page=MAX_FAMILIES, ticket=MAX_FAMILIES, summary=TOP_ROWS, brief=0)
     overlap = OVERLAP if sum(row.share for row in families) > 1 else ""
-    table = Table.of("Kernels of the judged time by family", columns, families, note=overlap, limit=limit)
-    note = Paragraph(MEASURED if measured else NOT_MEASURED, "quiet", NOT_BRIEF)
+    table = b.Table.of("Kernels of the judged time by family", columns, families, note=overlap, limit=limit)
+    note = b.Paragraph(MEASURED if measured else NOT_MEASURED, "quiet", b.NOT_BRIEF)
     return [
         table,
         *([note] if families else []),
-        Details("The kernels with most time of each family", [Table("By family", LARGEST, kernels, limit=PAGE)]),
+        b.Details("The kernels with most time of each family", [b.Table("By family", LARGEST, kernels, limit=b.PAGE)]),
     ]
 
 
@@ -127,23 +112,23 @@ def whole_graphs(device: DeviceReport) -> str:
 
 
 def kernel_table(
-    device: DeviceReport, kernels: list[KernelRow], context: Context, title: str, note: str, limit: Limit
-) -> Table:
+    device: DeviceReport, kernels: list[KernelRow], context: Context, title: str, note: str, limit: b.Limit
+) -> b.Table:
     """The kernels with most time, each with a bar against the longest."""
     rows = sorted(kernels, key=lambda row: (-row.total_ns, row.name))
     total = f"{format_ns(sum(row.total_ns for row in rows))} in all."
-    return Table.of(
+    return b.Table.of(
         title,
         (
-            Column("Total", TIME, "total_ns", strong=True),
-            Column("Of window", SHARE, part_of("total_ns", device.window_ns)),
-            Column("Bar", BAR, part_of("total_ns", rows[0].total_ns if rows else 0)),
-            Column("Runs", COUNT, "count"),
-            Column("Mean", TIME, "mean_ns"),
-            Column("Median", TIME, "median_ns"),
-            Column("Shortest", TIME, "min_ns"),
-            Column("Longest", TIME, "max_ns"),
-            Column("Kernel", NAME, _name, head=True),
+            b.Column("Total", TIME, "total_ns", strong=True),
+            b.Column("Of window", SHARE, part_of("total_ns", device.window_ns)),
+            b.Column("Bar", BAR, part_of("total_ns", rows[0].total_ns if rows else 0)),
+            b.Column("Runs", COUNT, "count"),
+            b.Column("Mean", TIME, "mean_ns"),
+            b.Column("Median", TIME, "median_ns"),
+            b.Column("Shortest", TIME, "min_ns"),
+            b.Column("Longest", TIME, "max_ns"),
+            b.Column("Kernel", NAME, _name, head=True),
         ),
         rows[: context.rows(MAX_ROWS)],
         note=f"{total} {note}",
@@ -155,12 +140,12 @@ def kernel_table(
     )
 
 
-def _name(row: KernelRow) -> Cell:
-    return Cell(Name(row.short_name, row.name), tag="communication" if row.communication else "")
+def _name(row: KernelRow) -> b.Cell:
+    return b.Cell(b.Name(row.short_name, row.name), tag="communication" if row.communication else "")
 
 
-def _durations(found: Distribution | None) -> list[Block]:
-    """A histogram of how long single kernels ran; nothing where the report does not say, or all are alike."""
+def _durations(found: Distribution | None) -> list[b.Block]:
+    """A histogram of how long single kernels ran; nothing if the report does not say, or all are alike."""
     if found is None or sum(count > 0 for _start, count in found.bins) < 2:
         return []
     starts, counts = [start for start, _count in found.bins], [count for _start, count in found.bins]
@@ -176,7 +161,7 @@ def _durations(found: Distribution | None) -> list[Block]:
         f"longest {format_ns(found.max_ns)}"
     )
     return [
-        Chart(
+        b.Chart(
             Histogram({"Number of kernels": panel(bars, COUNT)}, edge_labels(edges), "Kernel duration"),
             f"Number of kernels by duration: {lengths}",
             captions=[f"Durations of {format_count(found.count)} kernels: {lengths}."],
@@ -190,8 +175,8 @@ LEAST = 100
 """The terminal names what takes this fraction of the window."""
 
 
-def communication_section(device: DeviceReport, context: Context) -> Section | None:
-    """None where no communication was captured."""
+def communication_section(device: DeviceReport, context: Context) -> b.Section | None:
+    """None if no communication was captured."""
     found = device.communication
     if not found.kernels and not found.mpi:
         return None
@@ -199,40 +184,40 @@ def communication_section(device: DeviceReport, context: Context) -> Section | N
     least = max(device.window_ns // LEAST, 1)
     lines = [kind_sentence(row) for row in found.kinds if row.exposed_ns + row.overlapped_ns >= least]
     lines += [mpi_sentence(row) for row in found.mpi if row.total_ns >= least]
-    return Section(
+    return b.Section(
         "communication",
         "Communication",
         [
-            Lines(lines, TERMINAL),
-            Table.of(
+            b.Lines(lines, b.TERMINAL),
+            b.Table.of(
                 "Collectives by kind",
                 (
-                    Column("Total", TIME, "total_ns"),
-                    Column("Bar", BAR, part_of("total_ns", max((row.total_ns for row in found.kinds), default=0))),
-                    Column("Exposed", TIME, "exposed_ns", strong=True),
-                    Column("Of window", SHARE, part_of("exposed_ns", device.window_ns)),
-                    Column("Overlapped", TIME, "overlapped_ns"),
-                    Column("Count", COUNT, "count"),
-                    Column("Collective", TEXT, "kind", head=True),
+                    b.Column("Total", TIME, "total_ns"),
+                    b.Column("Bar", BAR, part_of("total_ns", max((row.total_ns for row in found.kinds), default=0))),
+                    b.Column("Exposed", TIME, "exposed_ns", strong=True),
+                    b.Column("Of window", SHARE, part_of("exposed_ns", device.window_ns)),
+                    b.Column("Overlapped", TIME, "overlapped_ns"),
+                    b.Column("Count", COUNT, "count"),
+                    b.Column("Collective", TEXT, "kind", head=True),
                 ),
                 found.kinds,
                 note=f"{exposed} ran with no compute at the same time, {hidden} during compute. If several kinds "
                 "run at once, the time is charged to the kind with most total time.",
             ),
-            Table.of(
+            b.Table.of(
                 "MPI calls",
                 (
-                    Column("Total", TIME, "total_ns"),
-                    Column("GPU idle meanwhile", TIME, "idle_ns", strong=True),
-                    Column("Of idle", SHARE, part_of("idle_ns", device.idle_ns)),
-                    Column("Count", COUNT, "count"),
-                    Column("MPI call", NAME, "name", head=True),
+                    b.Column("Total", TIME, "total_ns"),
+                    b.Column("GPU idle meanwhile", TIME, "idle_ns", strong=True),
+                    b.Column("Of idle", SHARE, part_of("idle_ns", device.idle_ns)),
+                    b.Column("Count", COUNT, "count"),
+                    b.Column("MPI call", NAME, "name", head=True),
                 ),
                 found.mpi,
                 note="Of the threads that launch on this device. Idle: while the thread of the next launch was inside "
                 "the call.",
             ),
-            kernel_table(device, found.kernels, context, "Communication kernels", f"{exposed} of it exposed.", PAGE),
+            kernel_table(device, found.kernels, context, "Communication kernels", f"{exposed} of it exposed.", b.PAGE),
         ],
         f"{exposed} exposed, {hidden} hidden behind compute",
     )
@@ -319,19 +304,19 @@ def _share(rate: float | None, peak: float | None) -> float | None:
 
 
 BANDWIDTH = (
-    Column("What", TEXT, "what", head=True),
-    Column("Count", COUNT, "operations"),
-    Column("Mean", RATE, "bytes_per_second"),
-    Column("Best", RATE, "best_bytes_per_second"),
-    Column("Peak", RATE, "peak_bytes_per_second"),
-    Column("Best of peak", SHARE, "share", strong=True),
-    Column("Time below half of it", SHARE, "slow_share", spare=True),
-    Column("Peak of", TEXT, lambda row: row.peak or "peak not known"),
+    b.Column("What", TEXT, "what", head=True),
+    b.Column("Count", COUNT, "operations"),
+    b.Column("Mean", RATE, "bytes_per_second"),
+    b.Column("Best", RATE, "best_bytes_per_second"),
+    b.Column("Peak", RATE, "peak_bytes_per_second"),
+    b.Column("Best of peak", SHARE, "share", strong=True),
+    b.Column("Time below half of it", SHARE, "slow_share", spare=True),
+    b.Column("Peak of", TEXT, lambda row: row.peak or "peak not known"),
 )
 
 
-def bandwidth(device: DeviceReport, _context: Context) -> Section | None:
-    """What links carried; None where nothing was copied or sent."""
+def bandwidth(device: DeviceReport, _context: Context) -> b.Section | None:
+    """What links carried; None if nothing was copied or sent."""
     rows, kinds = bandwidth_rows(device), device.communication.kinds
     if not rows and not kinds:
         return None
@@ -339,8 +324,8 @@ def bandwidth(device: DeviceReport, _context: Context) -> Section | None:
     link = device.communication.link_bytes_per_second
     said += [_in_switch(row, link) for row in kinds if row.in_switch]
     said += [NO_SIZES] if kinds and not any(row.sized for row in kinds) else []
-    table = Table.of("Bandwidth against peaks", BANDWIDTH, rows, note=ABOUT, sortable=False, limit=NOT_BRIEF)
-    return Section("bandwidth", "Bandwidth", [table, Lines(said)])
+    table = b.Table.of("Bandwidth against peaks", BANDWIDTH, rows, note=ABOUT, sortable=False, limit=b.NOT_BRIEF)
+    return b.Section("bandwidth", "Bandwidth", [table, b.Lines(said)])
 
 
 TABLES = (of_devices("bandwidth", columns(BandwidthRow), bandwidth_rows),)

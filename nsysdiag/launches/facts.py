@@ -63,7 +63,7 @@ class Distribution(Record, frozen=True):
 class QueueDrains(Record, frozen=True):
     """How often the queue drained during one call, or one kind of host code: `cause` and `call` of the next launching
     thread when the last operation ended. `idle_ns` is the length of the gaps that followed, `median_depth` how many
-    operations were outstanding at the last launch before. `is_call`: `call` names a call, and is no description."""
+    operations were outstanding at the last launch before. `is_call`: `call` names a call, and is not a description."""
 
     cause: CauseId
     call: CallName
@@ -140,8 +140,8 @@ class LaunchBound(Record, frozen=True):
 
 
 class GraphRow(Record, frozen=True):
-    """All launches of one CUDA graph. `nodes` is the number of nodes that ran, None where the trace holds whole graphs
-    only; `executable` is nsys's number of the instantiated graph, None where the trace has none, and then launches
+    """All launches of one CUDA graph. `nodes` is the number of nodes that ran, None if the trace holds whole graphs
+    only; `executable` is nsys's number of the instantiated graph, None if the trace has none, and then launches
     belong together that have the same lowest node. `between_ns` is the idle time between the nodes of one launch."""
 
     name: KernelName
@@ -188,7 +188,7 @@ class FunctionThread(Record, frozen=True):
 
 class StreamFunctions(Record, frozen=True):
     """Host functions in the streams of a device: how many, and for how long streams waited for them, a sum over
-    streams. `threads` ran them, that with most time first; empty where the export does not say."""
+    streams. `threads` ran them, that with most time first; empty if the export does not say."""
 
     count: TotalCount
     held_ns: TotalNs
@@ -200,7 +200,7 @@ class Launch(Record, frozen=True):
 
     A long queue delay (start minus api_end, at least 0) is good: the host is ahead. `calls` counts the calls that
     launched anything. `call` is the duration of single kernel launches, `interval` the time from one launching call to
-    the next, `kernel` the duration of kernels. `in_a_row` are the intervals that are no pauses, and `in_a_row_ns` is
+    the next, `kernel` the duration of kernels. `in_a_row` are the intervals that are not pauses, and `in_a_row_ns` is
     their total: launches a second are counted over that. `to_start` (from the beginning of the call to the start of
     the kernel) and `queue_delay` are of kernels outside graphs. `queue_full_ns` is the time in which launching threads
     waited for space in a full command buffer: the host was ahead.

@@ -77,7 +77,7 @@ def graph_launches(
     untraced: int,
     partial: IntArray,
 ) -> GraphLaunches | None:
-    """The graph launches of which an operation is `inside` the window; None where the device has none at all. `partial`
+    """The graph launches of which an operation is `inside` the window; None if the device has none at all. `partial`
     are the calls of those that lack nodes: what is between their nodes is not known.
 
     ```
@@ -240,7 +240,7 @@ def _intervals(begin: IntArray) -> dict[str, Any]:
 
 
 def _delays(calls: CallRows, row: IntArray, start: IntArray, alone: BoolArray) -> dict[str, Any]:
-    """From each call and from its return to the start of its operation; those of graphs are no delays of one call."""
+    """From each call and from its return to the start of its operation; those of graphs are not delays of one call."""
     delay = np.maximum(start - calls.end[row], 0)
     of_calls = distribution(_sorted(delay[alone]))
     delay = _sorted(delay)
@@ -274,7 +274,7 @@ def distribution(ordered: IntArray) -> Distribution | None:
 
 
 def _pick(values: npt.NDArray[Any], chosen: BoolArray) -> npt.NDArray[Any]:
-    """The chosen values; without a copy where they follow each other."""
+    """The chosen values; without a copy if they follow each other."""
     return values[picked(chosen)]
 
 
@@ -292,13 +292,13 @@ def _sorted(values: IntArray) -> IntArray:
 
 
 def _median(ordered: IntArray) -> int | None:
-    """The mean of the two middle values where their number is even, rounded down."""
+    """The mean of the two middle values if their number is even, rounded down."""
     middle = len(ordered) // 2
     return int(np.mean(ordered[middle - 1 + len(ordered) % 2 : middle + 1])) if len(ordered) else None
 
 
 def _cause_by_name(api_calls: ApiCalls, slices: Slices) -> dict[str, str]:
-    """The cause that calls of each name were given most idle time of, where they were given any."""
+    """The cause that calls of each name were given most idle time of, if they were given any."""
     names = {typed.api(name) for name in api_calls.names}
     texts = np.array([text in names for text in slices.texts] + [False], dtype=np.bool_)
     rows = np.flatnonzero(texts[slices.rows.text])
@@ -312,7 +312,7 @@ def _cause_by_name(api_calls: ApiCalls, slices: Slices) -> dict[str, str]:
 
 
 def _calls_of(device: DeviceTimeline, calls: CallRows, window: AnalysisWindow) -> CallRows:
-    """The calls of the processes that worked on the device, inside the window where it is narrowed."""
+    """The calls of the processes that worked on the device, inside the window if it is narrowed."""
     process, owners = process_of(calls.thread), distinct_values(device.operations.process)
     if not window.narrowed and np.all(np.isin(distinct_values(process), owners)):
         return calls

@@ -45,7 +45,7 @@ class Outstanding(Struct, frozen=True):
     counts           [--------)  [------------------------)
     ```
 
-    From the end of the call: only then the host is free to do the next thing. Where an operation starts before its call
+    From the end of the call: only then the host is free to do the next thing. If an operation starts before its call
     returns, it was in the queue while the call still ran, and counts from its beginning.
     """
 
@@ -150,7 +150,7 @@ def _dry(frame: LaunchFrame, work: Outstanding, least: int) -> tuple[IntArray, I
     """The gaps that open with nothing outstanding, and how many operations were at the last launch before: `least` or
     more."""
     late = (frame.case == LaunchCase.LATE) | (frame.case == LaunchCase.ISSUING)
-    # Where a border of the window cut the beginning off, the queue drained outside of it.
+    # If a border of the window cut the beginning off, the queue drained outside of it.
     gap = np.flatnonzero(late & (frame.gaps.start == frame.gaps.opened))
     opened = frame.gaps.opened[gap]
     issued = np.searchsorted(work.issued, opened, side="right")
@@ -209,7 +209,7 @@ def find_launch_bound(
     later, interval = _intervals(owner, begin)
     count = np.bincount(later, minlength=len(found))
     slower = np.bincount(later, weights=interval > found.work[later], minlength=len(found))
-    # The median, the lower of two, exceeds the work where so few intervals do not: cheaper than the median itself.
+    # The median, the lower of two, exceeds the work if so few intervals do not: cheaper than the median itself.
     return found.take(count - slower <= (count - 1) // 2)
 
 
@@ -252,7 +252,7 @@ def _short_of_launches(frame: LaunchFrame, ledger: Ledger, longest: int) -> Bool
 
 
 def _begins(values: IntArray | BoolArray) -> BoolArray:
-    """True where a value differs from the one before it."""
+    """True if a value differs from the one before it."""
     return np.append(True, values[1:] != values[:-1])[: len(values)]
 
 

@@ -5,22 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.document.blocks import (
-    NOT_BRIEF,
-    PAGE,
-    Block,
-    Cell,
-    Chart,
-    Column,
-    Details,
-    Fact,
-    FigureRow,
-    Limit,
-    Lines,
-    Paragraph,
-    Section,
-    Table,
-)
+from nsysdiag.document import blocks as b
 from nsysdiag.document.columns import BAR, COUNT, DEPTH, FIGURE, KEY, MOMENT, NAME, SHARE, TEXT, TIME, part
 from nsysdiag.document.drawings import Curve, CurveLayer, LegendEntry, TimeSeries, entry_of
 from nsysdiag.document.packed import unpack_series
@@ -35,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def queue_depth(ahead: QueueDepth, hovers: int) -> Curve | None:
-    """How far the host ran ahead over time, on a logarithmic scale; None where nothing was ever outstanding. Raises
-    InputError where the report is damaged."""
+    """How far the host ran ahead over time, on a logarithmic scale; None if nothing was ever outstanding. Raises
+    InputError if the report is damaged."""
     series = unpack_series(ahead)
     top, edges = int(series.highest.max()), series.edges.tolist()
     if top <= 0:
@@ -58,89 +43,89 @@ def queue_depth(ahead: QueueDepth, hovers: int) -> Curve | None:
 
 
 MAX_HOVERS, MAX_CALLS, TOP_ROWS = 125, 60, 5
-TOP = Limit(ticket=TOP_ROWS, summary=0, brief=0)
+TOP = b.Limit(ticket=TOP_ROWS, summary=0, brief=0)
 SIDE_BY_SIDE = ("kernel", "call", "interval")
-"""The distributions that a histogram compares: launches are too slow where the last is above the first."""
+"""The distributions that a histogram compares: launches are too slow if the last is above the first."""
 HEALTHY = "A long time in the queue is good: the host runs ahead of the GPU."
 DEPTH_HELP = (
     "on a logarithmic scale. High is good. If the band touches the floor, the queue is empty. A mean of about one "
     "means that launches come just in time or late."
 )
 BUBBLES = (
-    Column("Start", MOMENT, "start_ns"),
-    Column("Length", TIME, lambda row: row.end_ns - row.start_ns),
-    Column("Launches", COUNT, "launches"),
-    Column("A second", FIGURE, lambda row: rate(row.launches, row.end_ns - row.start_ns)),
-    Column("Idle", TIME, "idle_ns", strong=True),
-    Column("Busy", SHARE, lambda row: part(row.busy_ns, row.end_ns - row.start_ns), limit=PAGE),
-    Column("Between launches", TIME, "median_interval_ns"),
-    Column("Work of a launch", TIME, "median_work_ns"),
-    Column("NVTX", NAME, lambda row: path_label(row.nvtx), head=True),
+    b.Column("Start", MOMENT, "start_ns"),
+    b.Column("Length", TIME, lambda row: row.end_ns - row.start_ns),
+    b.Column("Launches", COUNT, "launches"),
+    b.Column("A second", FIGURE, lambda row: rate(row.launches, row.end_ns - row.start_ns)),
+    b.Column("Idle", TIME, "idle_ns", strong=True),
+    b.Column("Busy", SHARE, lambda row: part(row.busy_ns, row.end_ns - row.start_ns), limit=b.PAGE),
+    b.Column("Between launches", TIME, "median_interval_ns"),
+    b.Column("Work of a launch", TIME, "median_work_ns"),
+    b.Column("NVTX", NAME, lambda row: path_label(row.nvtx), head=True),
 )
 GRAPHS = (
-    Column("Work", TIME, strong=True),
-    Column("Launches", COUNT),
-    Column("Nodes", COUNT),
-    Column("Median launch call", TIME),
-    Column("Call a node", TIME),
-    Column("Work a node", TIME),
-    Column("Idle between nodes", TIME),
-    Column("Graph", NAME, head=True, length=70),
+    b.Column("Work", TIME, strong=True),
+    b.Column("Launches", COUNT),
+    b.Column("Nodes", COUNT),
+    b.Column("Median launch call", TIME),
+    b.Column("Call a node", TIME),
+    b.Column("Work a node", TIME),
+    b.Column("Idle between nodes", TIME),
+    b.Column("Graph", NAME, head=True, length=70),
 )
 PERCENTILES = (
-    Column("Duration", TEXT, head=True),
-    Column("Number", COUNT),
-    *(Column(title, TIME) for title in ("Total", "p5", "p25", "p50", "p75", "p95", "p99", "Longest")),
+    b.Column("Duration", TEXT, head=True),
+    b.Column("Number", COUNT),
+    *(b.Column(title, TIME) for title in ("Total", "p5", "p25", "p50", "p75", "p95", "p99", "Longest")),
 )
 LENGTHS = (
-    Column("From", TIME, head=True),
+    b.Column("From", TIME, head=True),
     *(
         column
         for title in ("Kernels", "Launch calls", "Times between launches")
-        for column in (Column(title, COUNT), Column("Bar", BAR))
+        for column in (b.Column(title, COUNT), b.Column("Bar", BAR))
     ),
 )
 
 
-def section(device: DeviceReport, context: Context) -> Section | None:
-    """None where nothing was launched."""
+def section(device: DeviceReport, context: Context) -> b.Section | None:
+    """None if nothing was launched."""
     launch = device.launch
     if not launch.launched_ops:
         return None
-    return Section(
+    return b.Section(
         "launches",
         "Launches",
         [
-            FigureRow(_facts(device), PAGE),
-            Paragraph(HEALTHY, tone="quiet", limit=PAGE),
-            Lines(launch_sentences(device, context.causes), NOT_BRIEF),
+            b.FigureRow(_facts(device), b.PAGE),
+            b.Paragraph(HEALTHY, tone="quiet", limit=b.PAGE),
+            b.Lines(launch_sentences(device, context.causes), b.NOT_BRIEF),
             *(_depth(launch.queue_depth, context) if launch.queue_depth else []),
             *(_launch_bound(launch.launch_bound) if launch.launch_bound else []),
             *_graphs(launch),
-            Details("Durations of kernels, launch calls and waits", _distributions(device), PAGE),
+            b.Details("Durations of kernels, launch calls and waits", _distributions(device), b.PAGE),
         ],
         f"{counted(launch.launched_ops, 'operation')} launched, {format_count(launch.found_device_idle)} of them to an "
         "idle device",
     )
 
 
-def _facts(device: DeviceReport) -> list[Fact]:
+def _facts(device: DeviceReport) -> list[b.Fact]:
     launch, ahead = device.launch, device.launch.queue_depth
     return [
-        Fact("Launched operations", launch.launched_ops, COUNT),
-        Fact("Without a launch row", launch.unlaunched_ops, COUNT),
-        Fact("Found the device idle", launch.found_device_idle, COUNT),
-        Fact("Launches a second", usual_rate(device) if launch.calls else None),
-        Fact("Median time between launches", launch.median_interval_ns, TIME),
-        Fact("Median launch call", launch.call.p50_ns if launch.call else None, TIME),
-        Fact("Median kernel", launch.median_kernel_ns, TIME),
-        Fact("Median time in the queue", launch.median_queue_delay_ns, TIME),
-        *([Fact("Outstanding, median", ahead.p50, COUNT)] if ahead else []),
-        *([Fact("Nothing outstanding", part(ahead.empty_ns, ahead.observed_ns), SHARE)] if ahead else []),
+        b.Fact("Launched operations", launch.launched_ops, COUNT),
+        b.Fact("Without a launch row", launch.unlaunched_ops, COUNT),
+        b.Fact("Found the device idle", launch.found_device_idle, COUNT),
+        b.Fact("Launches a second", usual_rate(device) if launch.calls else None),
+        b.Fact("Median time between launches", launch.median_interval_ns, TIME),
+        b.Fact("Median launch call", launch.call.p50_ns if launch.call else None, TIME),
+        b.Fact("Median kernel", launch.median_kernel_ns, TIME),
+        b.Fact("Median time in the queue", launch.median_queue_delay_ns, TIME),
+        *([b.Fact("Outstanding, median", ahead.p50, COUNT)] if ahead else []),
+        *([b.Fact("Nothing outstanding", part(ahead.empty_ns, ahead.observed_ns), SHARE)] if ahead else []),
     ]
 
 
-def _depth(ahead: QueueDepth, context: Context) -> list[Block]:
+def _depth(ahead: QueueDepth, context: Context) -> list[b.Block]:
     """The queue depth over time, and queue drains."""
     title = f"Operations outstanding (launched, not finished) from {instant(ahead.start_ns)} to {instant(ahead.end_ns)}"
     levels = ", ".join(
@@ -150,15 +135,15 @@ def _depth(ahead: QueueDepth, context: Context) -> list[Block]:
     label = f"{title}: {levels}; none {format_share(ahead.empty_ns, ahead.observed_ns)} of the time"
     drawing = queue_depth(ahead, context.rows(MAX_HOVERS))
     return [
-        *([Chart(drawing, label, captions=[f"{title}, {DEPTH_HELP}"])] if drawing else []),
-        Table.of(
+        *([b.Chart(drawing, label, captions=[f"{title}, {DEPTH_HELP}"])] if drawing else []),
+        b.Table.of(
             "Queue drains",
             (
-                Column("Idle after", TIME, "idle_ns", strong=True),
-                Column("Times", COUNT, "count"),
-                Column("Outstanding before", COUNT, "median_depth"),
-                Column("In", NAME, "call", head=True),
-                Column("Cause", KEY, lambda row: _cause(context, row.cause)),
+                b.Column("Idle after", TIME, "idle_ns", strong=True),
+                b.Column("Times", COUNT, "count"),
+                b.Column("Outstanding before", COUNT, "median_depth"),
+                b.Column("In", NAME, "call", head=True),
+                b.Column("Cause", KEY, lambda row: _cause(context, row.cause)),
             ),
             ahead.drains,
             note="What the launching thread did when the queue drained after several operations had been outstanding. "
@@ -173,9 +158,9 @@ def _cause(context: Context, cause: str | None) -> LegendEntry | None:
     return entry_of(cause, context.causes) if cause else None
 
 
-def _launch_bound(phases: LaunchBound) -> list[Block]:
+def _launch_bound(phases: LaunchBound) -> list[b.Block]:
     return [
-        Table.of(
+        b.Table.of(
             "Launch-bound phases",
             BUBBLES,
             phases.rows,
@@ -189,18 +174,18 @@ def _launch_bound(phases: LaunchBound) -> list[Block]:
     ]
 
 
-def _graphs(launch: Launch) -> list[Block]:
+def _graphs(launch: Launch) -> list[b.Block]:
     graphs = launch.graphs
     rows = []
     for row in graphs.rows if graphs else []:
         nodes = (row.nodes or 0) * row.launches
-        name = Cell(row.name, tag="" if row.executable is None else f"executable {row.executable}")
+        name = b.Cell(row.name, tag="" if row.executable is None else f"executable {row.executable}")
         each = (row.api_ns // nodes, row.work_ns // nodes, row.between_ns) if nodes else (None, None, None)
         rows.append((row.work_ns, row.launches, row.nodes or None, row.median_api_ns, *each, name))
     call = launch.call
     plain = f" A single kernel launch takes {format_ns(call.p50_ns)} in the median." if call else ""
     return [
-        Table(
+        b.Table(
             "CUDA graphs",
             GRAPHS,
             rows,
@@ -208,12 +193,12 @@ def _graphs(launch: Launch) -> list[Block]:
             noun="graphs",
             order="with most work",
             total=graphs.count if graphs else None,
-            limit=PAGE,
+            limit=b.PAGE,
         )
     ]
 
 
-def _distributions(device: DeviceReport) -> list[Block]:
+def _distributions(device: DeviceReport) -> list[b.Block]:
     found = distributions(device)
     if not found:
         return []
@@ -231,8 +216,8 @@ def _distributions(device: DeviceReport) -> list[Block]:
         "the GPU waits for launches."
     )
     return [
-        Table("Percentiles", PERCENTILES, rows, note=note, sortable=False, limit=PAGE),
-        Table("By length", LENGTHS, _histogram(dict(found)), note=side, sortable=False, limit=PAGE),
+        b.Table("Percentiles", PERCENTILES, rows, note=note, sortable=False, limit=b.PAGE),
+        b.Table("By length", LENGTHS, _histogram(dict(found)), note=side, sortable=False, limit=b.PAGE),
     ]
 
 
@@ -253,26 +238,26 @@ def _histogram(found: dict[str, Distribution]) -> list[list[object]]:
     ]
 
 
-def calls(device: DeviceReport, context: Context) -> Section | None:
-    """The CUDA calls with most time; None where none was captured."""
+def calls(device: DeviceReport, context: Context) -> b.Section | None:
+    """The CUDA calls with most time; None if none was captured."""
     found = sorted(device.launch.api, key=lambda row: (-row.total_ns, row.name))
     if not found:
         return None
-    return Section(
+    return b.Section(
         "api",
         "CUDA calls",
         [
-            Table.of(
+            b.Table.of(
                 "CUDA calls",
                 (
-                    Column("Total", TIME, "total_ns", strong=True),
-                    Column("Calls", COUNT, "count"),
-                    Column("Mean", TIME, "mean_ns"),
-                    Column("Median", TIME, "median_ns"),
-                    Column("Shortest", TIME, "min_ns"),
-                    Column("Longest", TIME, "max_ns"),
-                    Column("Call", NAME, "name", head=True),
-                    Column("Cause where it delays the GPU", KEY, lambda row: _cause(context, row.cause)),
+                    b.Column("Total", TIME, "total_ns", strong=True),
+                    b.Column("Calls", COUNT, "count"),
+                    b.Column("Mean", TIME, "mean_ns"),
+                    b.Column("Median", TIME, "median_ns"),
+                    b.Column("Shortest", TIME, "min_ns"),
+                    b.Column("Longest", TIME, "max_ns"),
+                    b.Column("Call", NAME, "name", head=True),
+                    b.Column("Cause where it delays the GPU", KEY, lambda row: _cause(context, row.cause)),
                 ),
                 found[: context.rows(MAX_CALLS)],
                 note="By the threads of the device’s processes inside the window. A call’s time is not lost time in "
@@ -281,7 +266,7 @@ def calls(device: DeviceReport, context: Context) -> Section | None:
                 order="with most time",
                 total=len(found),
                 first=20,
-                limit=PAGE,
+                limit=b.PAGE,
             )
         ],
         f"{counted(sum(row.count for row in found), 'call')}, most time in {found[0].name}: "

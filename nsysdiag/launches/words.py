@@ -1,4 +1,4 @@
-"""What is to be said about the launches of a device, in sentences; nothing where nothing stands out."""
+"""What is to be said about the launches of a device, in sentences; nothing if nothing stands out."""
 
 from __future__ import annotations
 

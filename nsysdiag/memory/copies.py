@@ -56,7 +56,7 @@ def copy_rates(
     device: DeviceTimeline, inside: BoolArray, bandwidth: int | None, limits: MemoryThresholds
 ) -> list[CopyRate]:
     """One row for each direction that occurs inside the window, most time first. `bandwidth` is that of the device's
-    memory in bytes a second, None where it is unknown."""
+    memory in bytes a second, None if it is unknown."""
     copies = np.flatnonzero(device.operations.category == Category.MEMCPY)
     rows = [_rate(device, copies, inside, name, kinds, bandwidth, limits) for name, kinds in DIRECTIONS.items()]
     return sorted((row for row in rows if row is not None), key=lambda row: (-row.total_ns, row.direction))
@@ -108,7 +108,7 @@ def _rate(
 
 
 def _link(gpu: str, direction: str) -> Peak | None:
-    """What the link of a direction carries at most, as published for the GPU; None where it is not known."""
+    """What the link of a direction carries at most, as published for the GPU; None if it is not known."""
     if direction in HOST_DIRECTIONS:
         return host_link_of(gpu)
     if direction == "DtoD" and (memory := memory_of(gpu)) is not None:
@@ -117,7 +117,7 @@ def _link(gpu: str, direction: str) -> Peak | None:
 
 
 def _refused(best: float | None, peak: Peak | None) -> str:
-    """Why a rate is no share of the peak; empty where it is one, or there is none."""
+    """Why a rate is no share of the peak; empty if it is one, or there is none."""
     if best is None or peak is None or best <= peak.rate:
         return ""
     more = f"{format_bytes(best)}/s is more than {peak.what} ({format_bytes(peak.rate)}/s)"
@@ -190,7 +190,7 @@ def tiny_copies(
     device: DeviceTimeline, api_calls: ApiCalls, inside: BoolArray, steady: Intervals | None, below: int
 ) -> TinyCopies | None:
     """The copies of 1 to `below` - 1 bytes inside the window that no graph launched and no page fault caused; None
-    where there are none. `steady` are the steady iterations."""
+    if there are none. `steady` are the steady iterations."""
     operations = device.operations
     tiny = (operations.category == Category.MEMCPY) & (operations.graph_node <= 0) & ~operations.migration
     rows = np.flatnonzero(tiny & inside & (operations.size > 0) & (operations.size < below))

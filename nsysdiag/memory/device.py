@@ -137,7 +137,7 @@ def device_memory(
     allocation_idle_ns: int,
     limits: MemoryThresholds,
 ) -> DeviceMemory | None:
-    """The memory of one device; None where the trace has no allocation or free of it. `creates_context` marks the calls
+    """The memory of one device; None if the trace has no allocation or free of it. `creates_context` marks the calls
     that made a context; `steady` are the device's steady iterations; `allocation_idle_ns` is idle time lost to
     allocating."""
     if usage is None:

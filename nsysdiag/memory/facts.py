@@ -40,7 +40,7 @@ class CopyRate(Record, frozen=True):
 
     `peak_bytes_per_second` is what `peak` carries one way at most: the interface of the GPU to the host, or NVLink, as
     published for GPUs of this name, and half of the memory's bandwidth for DtoD. The slot, or the link between two
-    GPUs, may carry less. None and empty where it is not known. `refused` says why the best rate is no share of it.
+    GPUs, may carry less. None and empty if it is not known. `refused` says why the best rate is not a share of it.
     """
 
     direction: OwnText
@@ -112,7 +112,7 @@ class TinyCopies(Record, frozen=True):
     """Copies of fewer than `below_bytes` outside of graphs. `called` of them have a call that returns at once, which
     takes the host `call_ns`. `blocking` have a call that waits for them and for earlier work (a synchronous call, or
     pageable memory): `blocking_ns`. `launches` counts the launched operations of all kinds; `per_iteration` is over
-    steady iterations, None where there are none."""
+    steady iterations, None if there are none."""
 
     below_bytes: Bytes
     count: TotalCount
@@ -148,8 +148,8 @@ class Thrashing(Record, frozen=True):
 
 
 class UnifiedMemory(Record, frozen=True):
-    """What unified memory moved by itself, and the faults behind it. `thrashing` is None where the export names no
-    addresses; faults are None where they were not captured.
+    """What unified memory moved by itself, and the faults behind it. `thrashing` is None if the export names no
+    addresses; faults are None if they were not captured.
 
     A fault of the CPU belongs to a process, not to a device: those of the processes that use the device are counted.
     The GPU reports faults in groups; `gpu_fault_ns` is the time in which at least one group was open."""
@@ -233,9 +233,9 @@ class DeviceMemory(Packed, frozen=True):
 
 
 class TopCopy(Record, frozen=True):
-    """Copies or sets of one kind: the operation and the memory on both sides, None where there is none or the trace
+    """Copies or sets of one kind: the operation and the memory on both sides, None if there is none or the trace
     does not say. `share` is of the time of all copies and sets that were looked at, summed over streams;
-    `bytes_per_second` is None where they took no time."""
+    `bytes_per_second` is None if they took no time."""
 
     operation: OwnText
     src: OwnText | None
@@ -250,7 +250,7 @@ class TopCopy(Record, frozen=True):
 
 class CopyRow(Record, frozen=True):
     """All copies or sets of one kind. `src` and `dst` are memory kinds (pageable, pinned, device, ...) or None. `count`
-    is of rows: where calls copy in batches, one stands for several of the `copies`; 0 in older reports."""
+    is of rows: if calls copy in batches, one stands for several of the `copies`; 0 in older reports."""
 
     operation: OwnText
     src: OwnText | None
@@ -264,7 +264,7 @@ class CopyRow(Record, frozen=True):
 
 class Copies(Record, frozen=True):
     """Copies and sets: `total_ns` is a sum over streams, `exposed_ns` the time in which nothing else ran, divided by
-    `exposed`. `rates` and `pinning` are of copies alone, `tiny` too; None where there are none of the kind."""
+    `exposed`. `rates` and `pinning` are of copies alone, `tiny` too; None if there are none of the kind."""
 
     rows: list[CopyRow]
     total_ns: TotalNs

@@ -5,22 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from nsysdiag.document.blocks import (
-    NOT_BRIEF,
-    PAGE,
-    TICKET,
-    Block,
-    Chart,
-    Column,
-    Details,
-    Fact,
-    FigureRow,
-    Limit,
-    Lines,
-    Section,
-    SectionScope,
-    Table,
-)
+from nsysdiag.document import blocks as b
 from nsysdiag.document.columns import BAR, BYTES, COUNT, RATE, TEXT, TIME, columns, of_devices, part, part_of
 from nsysdiag.document.drawings import Curve, CurveLayer, TimeSeries
 from nsysdiag.document.packed import unpack_level
@@ -37,12 +22,12 @@ if TYPE_CHECKING:
 
 FEWEST_LEVELS = 3
 NEAR = 2
-"""The limit is drawn where the peak is at least this fraction of it."""
+"""The limit is drawn if the peak is at least this fraction of it."""
 
 
 def memory_level(memory: DeviceMemory, hovers: int) -> Curve | None:
-    """The level of device memory over time, with the limit unless it is far above; None where nothing was ever given
-    out. Raises InputError where the report is damaged."""
+    """The level of device memory over time, with the limit unless it is far above; None if nothing was ever given
+    out. Raises InputError if the report is damaged."""
     level = unpack_level(memory)
     peak = max(int(level.highest.max()), memory.peak_bytes)
     if peak <= 0:
@@ -73,68 +58,68 @@ def byte_levels(top: int) -> dict[str, int]:
 MAX_HOVERS, MOST_LINES = 125, 2
 
 
-def unified_memory(device: DeviceReport, _context: Context) -> Section | None:
-    """None where nothing moved and no fault was seen."""
+def unified_memory(device: DeviceReport, _context: Context) -> b.Section | None:
+    """None if nothing moved and no fault was seen."""
     found = device.unified_memory
     if found is None:
         return None
     fields = (
-        Column("Total", TIME, "total_ns", strong=True),
-        Column("Bar", BAR, part_of("total_ns", max((row.total_ns for row in found.rows), default=0))),
-        Column("Count", COUNT, "count"),
-        Column("Bytes", BYTES, "bytes"),
-        Column("Mean size", BYTES, lambda row: part(row.bytes, row.count)),
-        Column("Rate", RATE, "bytes_per_second"),
-        Column("Direction", TEXT, "direction", head=True),
-        Column("Cause", TEXT, "cause"),
+        b.Column("Total", TIME, "total_ns", strong=True),
+        b.Column("Bar", BAR, part_of("total_ns", max((row.total_ns for row in found.rows), default=0))),
+        b.Column("Count", COUNT, "count"),
+        b.Column("Bytes", BYTES, "bytes"),
+        b.Column("Mean size", BYTES, lambda row: part(row.bytes, row.count)),
+        b.Column("Rate", RATE, "bytes_per_second"),
+        b.Column("Direction", TEXT, "direction", head=True),
+        b.Column("Cause", TEXT, "cause"),
     )
-    return Section(
+    return b.Section(
         "unified-memory",
         "Unified memory",
         [
-            Lines(unified_sentences(device), Limit(summary=MOST_LINES, brief=0)),
-            Table.of("Migrations of unified memory", fields, found.rows, note="By direction and cause."),
+            b.Lines(unified_sentences(device), b.Limit(summary=MOST_LINES, brief=0)),
+            b.Table.of("Migrations of unified memory", fields, found.rows, note="By direction and cause."),
         ],
         f"{counted(sum(row.count for row in found.rows), 'migration')}, "
         f"{format_bytes(sum(row.bytes for row in found.rows))} in {format_ns(sum(row.total_ns for row in found.rows))}",
     )
 
 
-def device_memory(device: DeviceReport, context: Context) -> Section | None:
-    """None where no allocation on the device was captured."""
+def device_memory(device: DeviceReport, context: Context) -> b.Section | None:
+    """None if no allocation on the device was captured."""
     memory = device.memory
     if memory is None:
         return None
-    blocks: list[Block] = [FigureRow(memory_facts(memory)), Lines(level_sentences(device), NOT_BRIEF)]
+    blocks: list[b.Block] = [b.FigureRow(memory_facts(memory)), b.Lines(level_sentences(device), b.NOT_BRIEF)]
     drawing = memory_level(memory, context.rows(MAX_HOVERS))
     if drawing is not None:
         span = f"{instant(memory.start_ns)} to {instant(memory.end_ns)}"
         peak = f"at most {format_bytes(memory.peak_bytes)}, at {instant(memory.peak_at_ns)}"
         label = f"Allocated device memory, from {span}: {peak}"
-        blocks.append(Chart(drawing, label, captions=[f"From {span}. {DRIVER_NOTE}"]))
+        blocks.append(b.Chart(drawing, label, captions=[f"From {span}. {DRIVER_NOTE}"]))
     gist = f"{format_bytes(memory.peak_bytes)} at the peak"
     length = f"{format_ns(memory.end_ns - memory.start_ns)} from {instant(memory.start_ns)}"
-    scope = SectionScope("run", f"{length}: all that was captured of the memory of this device")
-    return Section("device-memory", "Device memory", blocks, gist, scope)
+    scope = b.SectionScope("run", f"{length}: all that was captured of the memory of this device")
+    return b.Section("device-memory", "Device memory", blocks, gist, scope)
 
 
-def memory_facts(memory: DeviceMemory) -> list[Fact]:
+def memory_facts(memory: DeviceMemory) -> list[b.Fact]:
     """The numbers of a device's memory with what they are."""
     churn, pools = memory.churn, memory.pools
     held = f"{format_bytes(sum(pool.reserved_bytes for pool in pools))} held"
     used = f"{format_bytes(sum(pool.used_bytes for pool in pools))} used"
     return [
-        Fact("Limit", memory.limit_bytes, BYTES),
-        Fact("Peak" + (", at least" if memory.at_least else ""), memory.peak_bytes, BYTES),
-        Fact("Never used, at most", memory.headroom_bytes, BYTES),
-        Fact("At the window's begin", memory.begin_bytes, BYTES),
-        Fact("At its end", memory.end_bytes, BYTES),
-        Fact("Managed memory, peak", memory.managed_peak_bytes, BYTES),
-        Fact("Pinned host memory, peak", memory.pinned_peak_bytes, BYTES),
-        Fact("Allocations and frees", f"{format_count(churn.allocations)} and {format_count(churn.frees)}"),
-        Fact("Time in such calls", churn.call_ns, TIME),
-        *([Fact("Pools of cudaMallocAsync, at most", f"{held}, {used}")] if pools else []),
-        *([Fact("Frees of unknown memory", memory.unknown_frees, COUNT)] if memory.unknown_frees else []),
+        b.Fact("Limit", memory.limit_bytes, BYTES),
+        b.Fact("Peak" + (", at least" if memory.at_least else ""), memory.peak_bytes, BYTES),
+        b.Fact("Never used, at most", memory.headroom_bytes, BYTES),
+        b.Fact("At the window's begin", memory.begin_bytes, BYTES),
+        b.Fact("At its end", memory.end_bytes, BYTES),
+        b.Fact("Managed memory, peak", memory.managed_peak_bytes, BYTES),
+        b.Fact("Pinned host memory, peak", memory.pinned_peak_bytes, BYTES),
+        b.Fact("Allocations and frees", f"{format_count(churn.allocations)} and {format_count(churn.frees)}"),
+        b.Fact("Time in such calls", churn.call_ns, TIME),
+        *([b.Fact("Pools of cudaMallocAsync, at most", f"{held}, {used}")] if pools else []),
+        *([b.Fact("Frees of unknown memory", memory.unknown_frees, COUNT)] if memory.unknown_frees else []),
     ]
 
 
@@ -195,42 +180,42 @@ TABLES = (
 
 MOST_COPY_LINES, TOP_ROWS = 3, 5
 EXPOSED = (
-    Column("Exposed", TIME, "exposed_ns", strong=True),
-    Column("Total", TIME, "total_ns"),
-    Column("Count", COUNT, "count"),
-    Column("Operation", TEXT, "operation", head=True),
-    Column("Host memory", TEXT, "host_memory"),
-    Column("Call", TEXT, "call"),
-    Column("Stream", TEXT, lambda row: order_label(row.ordered)),
+    b.Column("Exposed", TIME, "exposed_ns", strong=True),
+    b.Column("Total", TIME, "total_ns"),
+    b.Column("Count", COUNT, "count"),
+    b.Column("Operation", TEXT, "operation", head=True),
+    b.Column("Host memory", TEXT, "host_memory"),
+    b.Column("Call", TEXT, "call"),
+    b.Column("Stream", TEXT, lambda row: order_label(row.ordered)),
 )
 PINNING = (
-    Column("Direction", TEXT, "direction", head=True),
-    Column("From", BYTES, "from_bytes"),
-    Column("Pageable", COUNT, "pageable_count"),
-    Column("Bytes", BYTES, "pageable_bytes"),
-    Column("Time", TIME, "pageable_ns"),
-    Column("Pinned", COUNT, "pinned_count"),
-    Column("Bytes", BYTES, "pinned_bytes"),
-    Column("Time", TIME, "pinned_ns"),
-    Column("Saves at most", TIME, "saving_ns"),
+    b.Column("Direction", TEXT, "direction", head=True),
+    b.Column("From", BYTES, "from_bytes"),
+    b.Column("Pageable", COUNT, "pageable_count"),
+    b.Column("Bytes", BYTES, "pageable_bytes"),
+    b.Column("Time", TIME, "pageable_ns"),
+    b.Column("Pinned", COUNT, "pinned_count"),
+    b.Column("Bytes", BYTES, "pinned_bytes"),
+    b.Column("Time", TIME, "pinned_ns"),
+    b.Column("Saves at most", TIME, "saving_ns"),
 )
 
 
-def copy_section(device: DeviceReport, _context: Context) -> Section | None:
-    """None where nothing was copied."""
+def copy_section(device: DeviceReport, _context: Context) -> b.Section | None:
+    """None if nothing was copied."""
     copies = device.copies
     if not copies.rows:
         return None
-    top = Limit(ticket=TOP_ROWS, summary=0, brief=0)
+    top = b.Limit(ticket=TOP_ROWS, summary=0, brief=0)
     exposed = f"{format_ns(device.exposed_copy_ns)} of it ran with no compute or communication at the same time."
-    return Section(
+    return b.Section(
         "copies",
         "Copies and sets",
         [
             _kinds(copies.rows, f"Summed over streams; {exposed}", top),
-            Lines(copy_sentences(device, brief=True), Limit(page=0, ticket=0, summary=MOST_COPY_LINES, brief=0)),
-            Lines(copy_sentences(device), TICKET),
-            Table.of(
+            b.Lines(copy_sentences(device, brief=True), b.Limit(page=0, ticket=0, summary=MOST_COPY_LINES, brief=0)),
+            b.Lines(copy_sentences(device), b.TICKET),
+            b.Table.of(
                 "Exposed copies",
                 EXPOSED,
                 copies.exposed,
@@ -239,25 +224,25 @@ def copy_section(device: DeviceReport, _context: Context) -> Section | None:
                 noun="kinds",
                 limit=top,
             ),
-            Details("Pageable against pinned memory", _pinning(copies), PAGE),
+            b.Details("Pageable against pinned memory", _pinning(copies), b.PAGE),
         ],
         f"{counted(sum(row.count for row in copies.rows), 'operation')}, "
         f"{format_bytes(sum(row.bytes for row in copies.rows))}; {format_ns(device.exposed_copy_ns)} exposed",
     )
 
 
-def _kinds(rows: list[CopyRow], note: str, limit: Limit) -> Table:
+def _kinds(rows: list[CopyRow], note: str, limit: b.Limit) -> b.Table:
     ordered = sorted(rows, key=lambda row: (-row.total_ns, row.operation, row.src or "", row.dst or ""))
     fields = (
-        Column("Total", TIME, "total_ns", strong=True),
-        Column("Bar", BAR, part_of("total_ns", ordered[0].total_ns)),
-        Column("Count", COUNT, lambda row: row.copies or row.count),
-        Column("Bytes", BYTES, "bytes"),
-        Column("Rate", RATE, lambda row: row.bytes_per_second or None),
-        Column("Operation", TEXT, "operation", head=True),
-        Column("Memory", TEXT, lambda row: f"{row.src} → {row.dst or 'unknown'}" if row.src is not None else row.dst),
+        b.Column("Total", TIME, "total_ns", strong=True),
+        b.Column("Bar", BAR, part_of("total_ns", ordered[0].total_ns)),
+        b.Column("Count", COUNT, lambda row: row.copies or row.count),
+        b.Column("Bytes", BYTES, "bytes"),
+        b.Column("Rate", RATE, lambda row: row.bytes_per_second or None),
+        b.Column("Operation", TEXT, "operation", head=True),
+        b.Column("Memory", TEXT, lambda row: f"{row.src} → {row.dst or 'unknown'}" if row.src is not None else row.dst),
     )
-    return Table.of("Inside the window", fields, ordered, note=note, limit=limit)
+    return b.Table.of("Inside the window", fields, ordered, note=note, limit=limit)
 
 
 def order_label(ordered: bool | None) -> str | None:
@@ -267,14 +252,14 @@ def order_label(ordered: bool | None) -> str | None:
     return "that of the neighbouring kernels" if ordered else "a separate one"
 
 
-def _pinning(copies: Copies) -> list[Table]:
+def _pinning(copies: Copies) -> list[b.Table]:
     return [
-        Table.of(
+        b.Table.of(
             "Pageable copies compared with pinned ones",
             PINNING,
             copies.pinning.rows if copies.pinning else (),
             note="By direction and size: the most that pinning can save. A dash: no comparable pinned copies.",
             sortable=False,
-            limit=PAGE,
+            limit=b.PAGE,
         ),
     ]

@@ -1,4 +1,4 @@
-"""What is to be said about copies, unified memory and device memory, in sentences; nothing where nothing stands out."""
+"""What is to be said about copies, unified memory and device memory, in sentences; nothing if nothing stands out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NOTABLE = 0.01
 """From this share of the window on the cost of copies and allocations is reported."""
 MANY_TINY = 0.1
-"""Tiny copies are reported too where they are this share of all launches."""
+"""Tiny copies are reported too if they are this share of all launches."""
 FIRST_TOLD_PCIE = 3
 OFTEN_SLOW = 0.25
 """In the short form, rates are reported from this share of slow time on."""
@@ -41,7 +41,7 @@ def rate(bytes_per_second: float | None) -> str:
 
 
 def copy_sentences(device: DeviceReport, *, brief: bool = False) -> list[str]:
-    """Order, pageable memory and rates where copies cost something; many tiny ones."""
+    """Order, pageable memory and rates if copies cost something; many tiny ones."""
     copies, least, lines = device.copies, _least(device), []
     exposed = [row for row in copies.exposed if row.exposed_ns >= least]
     if exposed:
@@ -63,7 +63,7 @@ def _least(device: DeviceReport) -> int:
 
 
 def rate_sentence(row: CopyRate) -> str:
-    """A direction against its limit, or against what its large copies have shown; empty where there is neither."""
+    """A direction against its limit, or against what its large copies have shown; empty if there is neither."""
     mean = rate(row.bytes / row.total_ns * NS_PER["s"]) if row.total_ns else "–"
     if row.limit_bytes_per_second:
         share = format_share(row.slow_ns or 0, row.total_ns)

@@ -46,16 +46,16 @@ class PhaseSteps(Packed, frozen=True):
     next, and their source (`nvtx`, `anchor`; `sequence`: the same operations, three or four times). A step cut by an
     end of the trace does not count. `warm_up_ns` is the length of a slow first step before these, None without one.
     `mean_ns` is the mean time, None in reports of older versions. `parts` is how many repeats of a shorter loop are in
-    each step, None where none is known. `certain` is False where the trace does not show which are the steps: these or
+    each step, None if none is known. `certain` is False if the trace does not show which are the steps: these or
     their parts; or, with `group`, a longer loop with so many of these in each repeat; or, with neither, several of them
     at a time. `kind` is `step`, or `repeat`
-    where each may as well be a layer of one pass: of so many `kernels`; `model`: these are those of a model's layer; or
+    if each may as well be a layer of one pass: of so many `kernels`; `model`: these are those of a model's layer; or
     `pass`, the only one, of so many `parts`.
 
-    `lengths` is the time of each, packed as in `iterations.packed`: of `each` together where there are very many. It is
+    `lengths` is the time of each, packed as in `iterations.packed`: of `each` together if there are very many. It is
     empty of few steps, and in a job of one loop, whose iterations have it. `operations` is the median number in a step,
-    over all devices; None where not counted. `layers` is how many layers of each kind are in a step, or in a repeat
-    that may be several layers; empty where all are alike or none are known."""
+    over all devices; None if not counted. `layers` is how many layers of each kind are in a step, or in a repeat
+    that may be several layers; empty if all are alike or none are known."""
 
     count: Count
     median_ns: Period
@@ -78,7 +78,7 @@ class PhaseSteps(Packed, frozen=True):
         return -(-self.count // MOST_LENGTHS) or 1
 
     def columns(self) -> Iterable[PackedColumn]:
-        """The lengths, where it has them."""
+        """The lengths, if it has them."""
         return [PackedColumn(self.lengths, self.count // self.each, 8)] if self.lengths else []
 
     @property
@@ -98,7 +98,7 @@ class PhaseSteps(Packed, frozen=True):
 
     @property
     def words(self) -> str:
-        """`30 steps, median 12.0 ms`; `2 steps` where they are too few for a median; `10 steps of 32 parts`."""
+        """`30 steps, median 12.0 ms`; `2 steps` if they are too few for a median; `10 steps of 32 parts`."""
         if self.kind == PASS:
             return f"one pass{self._layers} (no steady state)"
         if not self.of_the_program:
@@ -129,7 +129,7 @@ class PhaseSteps(Packed, frozen=True):
 
     @property
     def _layers(self) -> str:
-        """` of 24 layers`; `: 24 repeats of 42 kernels, probably its layers` where the trace does not show it."""
+        """` of 24 layers`; `: 24 repeats of 42 kernels, probably its layers` if the trace does not show it."""
         if not self.parts:
             return ""
         count = format_count(self.parts)
@@ -147,21 +147,21 @@ class PhaseSteps(Packed, frozen=True):
 
     @property
     def length(self) -> str:
-        """`median 12.0 ms`; `mean 13.0 ms, median 12.0 ms` where that is another: then some steps take far longer than
+        """`median 12.0 ms`; `mean 13.0 ms, median 12.0 ms` if that is another: then some steps take far longer than
         most, and savings are of the mean."""
         median, ends = f"median {format_ns(self.median_ns)}", sorted((self.average_ns, self.median_ns))
         return f"mean {format_ns(self.mean_ns)}, {median}" if self.mean_ns and ends[1] > UNEVEN * ends[0] else median
 
 
 def repeating(steps: PhaseSteps | None, basis: Basis | str) -> str:
-    """What a phase that repeats is called: a few repeats are no steady state, and what the basis of the judged phase
-    says holds where the steps are not known."""
+    """What a phase that repeats is called: a few repeats are not a steady state, and what the basis of the judged phase
+    says holds if the steps are not known."""
     few = steps.few if steps is not None and steps.of_the_program else basis == "phase"
     return "repeats" if few else "steady"
 
 
 def numbered(names: Sequence[str]) -> list[str]:
-    """The names, with a number where several are the same."""
+    """The names, with a number if several are the same."""
     seen: Counter[str] = Counter()
     found = []
     for name in names:
@@ -172,7 +172,7 @@ def numbered(names: Sequence[str]) -> list[str]:
 
 class Waited(Record, frozen=True):
     """Idle time of a device that waited for the stream or an event of another one, `device`: `ns` that are charged to
-    `bottleneck`, which is what that device did meanwhile; `sync` where that device was not analyzed."""
+    `bottleneck`, which is what that device did meanwhile; `sync` if that device was not analyzed."""
 
     device: OwnText
     bottleneck: CauseId
@@ -231,8 +231,8 @@ def is_mostly_graphs(graphs_ns: int, compute_ns: int) -> bool:
 
 
 def shown_as(bottleneck: str, devices: Iterable[PhaseDevice]) -> str:
-    """What time of these devices is shown as: kernels as graphs, where most of it is that of whole graphs; unknown time
-    and start-up as what most of it is, where that is known."""
+    """What time of these devices is shown as: kernels as graphs, if most of it is that of whole graphs; unknown time
+    and start-up as what most of it is, if that is known."""
     counted = list(devices)
     if bottleneck == UNKNOWN:
         return _unknown_as(summed(each.ledger for each in counted)) or bottleneck
@@ -246,7 +246,7 @@ def shown_as(bottleneck: str, devices: Iterable[PhaseDevice]) -> str:
 
 
 def _unknown_as(ledger: dict[str, int]) -> str:
-    """What unknown time is shown as, by its causes; empty where none of them is most of it."""
+    """What unknown time is shown as, by its causes; empty if none of them is most of it."""
     unknown = {cause: ledger.get(cause, 0) for cause in UNKNOWN_AS}
     return next((UNKNOWN_AS[cause] for cause, ns in unknown.items() if 2 * ns > sum(unknown.values())), "")
 
@@ -298,7 +298,7 @@ class Phase(Record, frozen=True):
 
 class BehindWait(Struct, frozen=True):
     """The idle `ns` that are charged to the wait of a finding, and in which the thread did something of another
-    `bottleneck`: that of the finding at `other`, None where that is too little for a finding."""
+    `bottleneck`: that of the finding at `other`, None if that is too little for a finding."""
 
     wait: Place
     bottleneck: str

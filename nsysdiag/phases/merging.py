@@ -122,7 +122,7 @@ class CutCandidates(Struct, frozen=True):
         return cls(step_borders(loops), [idle, *(device.spans.start for device in work.devices)])
 
     def between(self, lo: int, hi: int) -> IntArray:
-        """Those in (lo, hi), sorted: borders of steps, or where there are none the others."""
+        """Those in (lo, hi), sorted: borders of steps, or if there are none the others."""
         steps = _inside(self.steps, lo, hi)
         return steps if len(steps) else np.unique(np.concatenate([_inside(each, lo, hi) for each in self.work]))
 
@@ -165,7 +165,7 @@ def _exact(signal: Signal, changes: CutCandidates, before: int, cut: int, after:
 
 
 def _mean(signal: Signal, first: int, behind: int, cut: int) -> FloatArray:
-    """Of the windows of a segment without the one at the cut, which both may share; of that one where it is alone."""
+    """Of the windows of a segment without the one at the cut, which both may share; of that one if it is alone."""
     part = slice(first, behind) if first < behind else slice(min(first, cut), max(behind, cut))
     weight: FloatArray = signal.weights[part]
     mean: FloatArray = weight @ signal.values[part] / weight.sum()
@@ -184,7 +184,7 @@ def _best(signal: Signal, lo: int, times: IntArray, left: FloatArray, right: Flo
 LONGEST_PERIOD = 4
 """Parts of a step that are looked for: each takes 4% of the window at least, so more would not repeat often."""
 STEPS_SHARE = 0.2
-"""Of a steady part: what whole steps take at least where it ends with them."""
+"""Of a steady part: what whole steps take at least if it ends with them."""
 ALIKE_LENGTHS = 3
 """Times the shorter: parts of steps differ by less."""
 
@@ -260,7 +260,7 @@ def _same_work(found: JobParts, one: int, other: int, loops: list[StepLoop], *, 
 
 def _joined_run(found: JobParts, loops: list[StepLoop], measured: Measure) -> JobParts | None:
     """The parts with the longest alternating run merged, if that is steady as a whole; None without such a run. Pauses
-    between rounds of many steps each are no parts of a step.
+    between rounds of many steps each are not parts of a step.
 
     ```
     parts    |  A  | B |  A  | B |  A  |        five parts, two of a step
@@ -279,7 +279,7 @@ def _joined_run(found: JobParts, loops: list[StepLoop], measured: Measure) -> Jo
 
 
 def _is_pause(found: JobParts, at: int, loops: list[StepLoop]) -> bool:
-    """Whether a part without work is between two runs of a loop that are full of steps, not of layers of a pass. Where
+    """Whether a part without work is between two runs of a loop that are full of steps, not of layers of a pass. If
     the trace does not show that these are steps, they are many."""
     if found.busy[at] >= LEAST_BUSY or not 0 < at < len(found) - 1:
         return False
@@ -372,7 +372,7 @@ def _marked(parts: JobParts, found: JobParts, ends: dict[int, tuple[int, int]]) 
 
 
 def _ends_of_steps(found: JobParts, at: int, loops: list[StepLoop]) -> tuple[int, int]:
-    """Where the whole steps of a steady part begin and end; its own ends where no step, and no window, is outside of
+    """Where the whole steps of a steady part begin and end; its own ends if no step, and no window, is outside of
     them."""
     start, end = (int(each) for each in found.borders[at : at + 2])
     inside = whole_steps(loops, start, end, STEPS_SHARE)

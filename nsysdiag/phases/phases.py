@@ -6,9 +6,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.groups import to_planes, to_text
-from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, subtract, union
-from nsysdiag.phases.facts import FEWEST_REPEATS, REPEAT, STEP, Basis, PhaseName, PhaseSteps
+from nsysdiag.arrays.intervals import Intervals, coverage, intersect, subtract, union
+from nsysdiag.phases.facts import FEWEST_REPEATS, Basis, PhaseName
 from nsysdiag.phases.merging import LEAST_LENGTH, CutCandidates, job_cuts, merged
 from nsysdiag.phases.signal import (
     WINDOWS,
@@ -17,12 +16,8 @@ from nsysdiag.phases.signal import (
     job_window,
     job_work,
     loops_of,
-    operations_in,
     signal_of,
-    whole_steps,
     window_edges,
-    with_all_work,
-    with_their_end,
     working,
 )
 from nsysdiag.phases.steady import (
@@ -32,19 +27,21 @@ from nsysdiag.phases.steady import (
     WARM_UP_SLOWER,
     JobParts,
     cosine,
-    same_sequences,
     segments_of,
-    without_warm_up,
 )
 from nsysdiag.phases.steps import (
     SAME_WORK,
+    FoundPhase,
     JobPasses,
     Span,
     does_the_work_of,
     is_like,
     named_spans,
     passes_of_job,
+    with_few_repeats,
     with_kinds,
+    with_steps,
+    without_cut_steps,
 )
 
 LOOKS = ((WINDOWS, False), (WINDOWS // 4, False), (WINDOWS, True))
@@ -69,33 +66,9 @@ BUSY_SINCE_START = 0.5
 the start is most of it. Known starts have up to 17%, such runs 70% and more."""
 WEAK_STEADY = 0.5
 """Of the busy time: steady phases that hold less, none of them strong, are not what the job does."""
-CUT_SHARE = 0.01
-"""Of a phase: with more of it in a step that is cut, its figures are not those of a step."""
 CHOSEN = "the range was chosen"
 INSIDE_STEP = "what repeats is a part of a step"
-_EFFORT = 6
 ONCE, ONE_PASS, NAMED = "nothing repeats", "the capture holds few passes", "the steps were named"
-SEQUENCE = "sequence"
-"""What shows the steps: the same operations in the same order."""
-AS_EVEN = 2.0
-"""The same few operations three or four times may be chance: the steps are sure if none is longer than another by more
-than this factor."""
-
-Cut = tuple[int, int]
-"""Time at the beginning and at the end of a phase, in ns, that is in steps without all of their work."""
-
-
-class FoundPhase(Struct, frozen=True):
-    """A phase [start, end) in ns. `repeats` is how often its work repeats: the number of complete steps if a loop is
-    known, else how often the kernels with 60% of the kernel time run. `steps` are whole steps of `loop` inside it."""
-
-    name: PhaseName
-    start: int
-    end: int
-    strong: bool = False
-    repeats: int = 0
-    steps: PhaseSteps | None = None
-    loop: StepLoop | None = None
 
 
 class JobPhases(Struct, frozen=True):
@@ -116,7 +89,7 @@ class JobPhases(Struct, frozen=True):
 
     @property
     def judges_before(self) -> bool:
-        """Whether time before the work of a device is judged with it: in a start, and where the user chose it."""
+        """Whether time before the work of a device is judged with it: in a start, and if the user chose it."""
         return self.basis == "cold" or self.reason == CHOSEN
 
     def basis_of(self, phase: int) -> Basis:
@@ -129,8 +102,8 @@ class JobPhases(Struct, frozen=True):
 def find_phases(signals: list[DeviceSignal], first_call_ns: int | None, *, narrowed: bool) -> JobPhases:
     """The phases of the job that the devices of `signals` worked for.
 
-    `first_call_ns` is the time of the first CUDA call of its processes, None where it is not known; `narrowed` says
-    that the user chose the time, which is then judged as it is: from `first_call_ns` on, where that is before it."""
+    `first_call_ns` is the time of the first CUDA call of its processes, None if it is not known; `narrowed` says
+    that the user chose the time, which is then judged as it is: from `first_call_ns` on, if that is before it."""
     window, active = job_window(signals), working(signals)
     if window is None or not active:
         return JobPhases(0, 0, [], "none", "no GPU work was recorded", [])
@@ -154,7 +127,7 @@ def _only_named(found: JobPhases, loops: list[StepLoop], signals: list[DeviceSig
     spans = named_spans(list(known) if found.basis in ("steady", "phase") else [], loops)
     if spans == list(known):
         return replace(found, phases=_with_outside(found.phases, spans, found.start, signals))
-    steps = [known.get(each) or _with_steps(FoundPhase("steady", *each), loops, signals)[0] for each in spans]
+    steps = [known.get(each) or with_steps(FoundPhase("steady", *each), loops, signals)[0] for each in spans]
     first = found.phases[0].start
     borders = [first, *(time for each in spans for time in each), found.end]
     around = [FoundPhase("pause", *each) for each in zip(borders[::2], borders[1::2], strict=True)]
@@ -206,7 +179,7 @@ def _inside_run(found: JobPhases) -> JobPhases:
 
 
 def _chosen(lo: int, hi: int, signals: list[DeviceSignal], first: int) -> JobPhases:
-    """The time that the user chose, from `first` on. It has steps only where the user names them."""
+    """The time that the user chose, from `first` on. It has steps only if the user names them."""
     chosen = _whole(lo, hi, loops_of(signals, lo, hi), signals, CHOSEN)
     (phase,) = chosen.phases
     basis: Basis = "window"
@@ -271,12 +244,12 @@ def _repeating_ns(found: JobParts, phases: list[FoundPhase], signals: list[Devic
 
 def _whole(lo: int, hi: int, loops: list[StepLoop], signals: list[DeviceSignal], reason: str) -> JobPhases:
     """The window as the one phase."""
-    phase, _ = _with_steps(FoundPhase("steady", lo, hi), [loop for loop in loops if loop.closed], signals)
+    phase, _ = with_steps(FoundPhase("steady", lo, hi), [loop for loop in loops if loop.closed], signals)
     return JobPhases(lo, hi, [phase], "window", reason, [0])
 
 
 def _runs_once(found: JobParts, phases: list[FoundPhase], signals: list[DeviceSignal]) -> str:
-    """Why what repeats is not what the job does; empty where it may be."""
+    """Why what repeats is not what the job does; empty if it may be."""
     if not found.steady.any():
         return ONCE
     if _is_short(phases):
@@ -290,7 +263,7 @@ def _runs_once(found: JobParts, phases: list[FoundPhase], signals: list[DeviceSi
 
 
 def _is_short(phases: list[FoundPhase]) -> bool:
-    """Whether all that repeats is over soon after a far longer start, and is no loop of many steps that the program
+    """Whether all that repeats is over soon after a far longer start, and is not a loop of many steps that the program
     names."""
     steps = [phase.steps for phase in phases if phase.name == "steady" and phase.steps is not None]
     if any(each.source != "anchor" and each.count >= MANY_NAMED for each in steps):
@@ -300,7 +273,7 @@ def _is_short(phases: list[FoundPhase]) -> bool:
 
 
 def _cold(found: JobParts, phases: list[FoundPhase], signals: list[DeviceSignal], once: str, since_start: int) -> str:
-    """Why the trace holds no more than the start of a program; empty where it does. `once` says why what repeats is not
+    """Why the trace holds no more than the start of a program; empty if it does. `once` says why what repeats is not
     what the job does, `since_start` is the time since the first CUDA call in ns. A loop that goes on for long enough is
     no start, however little it works."""
     if _length(phases, "steady") >= SHORT_STEADY * since_start:
@@ -326,8 +299,8 @@ def _judged_places(phases: list[FoundPhase]) -> list[int]:
 
 
 def _with_unjudged_work(phases: list[FoundPhase], signals: list[DeviceSignal]) -> list[FoundPhase]:
-    """The phases; what does the work of the steady phase before it is no pause and no teardown, but steady. Such a part
-    is too short to be judged."""
+    """The phases; what does the work of the steady phase before it is not a pause or a teardown, but steady. Such a
+    part is too short to be judged."""
     most = JUDGED_SHARE * _length(phases, "steady")
     named = list(phases)
     for at, phase in enumerate(phases):
@@ -341,7 +314,7 @@ def _with_unjudged_work(phases: list[FoundPhase], signals: list[DeviceSignal]) -
 def _with_work_of_one(
     phases: list[FoundPhase], lo: int, loops: list[StepLoop], signals: list[DeviceSignal]
 ) -> list[FoundPhase]:
-    """The phases; where one of several devices goes on with its work, or begins earlier than the others, the job does
+    """The phases; if one of several devices goes on with its work, or begins earlier than the others, the job does
     not start, pause or end. What is as short as a step may be a slow one.
 
     ```
@@ -358,7 +331,7 @@ def _with_work_of_one(
         least = TWO_STEPS if phase.name == "start-up" else 1
         looked = phase.name != "steady" and len(signals) > 1 and part[1] - part[0] > least * longest
         works = looked and any(does_the_work_of(part, each, [one]) for each in steady for one in signals)
-        made = _with_steps(FoundPhase("steady", *part), loops, signals)[0] if works else phase
+        made = with_steps(FoundPhase("steady", *part), loops, signals)[0] if works else phase
         warms_up = made.steps is not None and made.steps.median_ns >= WARM_UP_SLOWER * longest
         if not works or (phase.name == "start-up" and warms_up):
             named.append(phase)
@@ -371,7 +344,7 @@ def _with_work_of_one(
 def _named(found: JobParts, loops: list[StepLoop], signals: list[DeviceSignal], first: int) -> list[FoundPhase]:
     """The phases: steady ones, and all that is between two of them, before the first or after the last as one.
 
-    A start-up begins at `first`, the first CUDA call. Where the window begins with a steady phase, the time before it
+    A start-up begins at `first`, the first CUDA call. If the window begins with a steady phase, the time before it
     is a start-up of its own, unless it is shorter than any phase."""
     lo, hi = int(found.borders[0]), int(found.borders[-1])
     phases: list[FoundPhase] = []
@@ -379,9 +352,9 @@ def _named(found: JobParts, loops: list[StepLoop], signals: list[DeviceSignal], 
     for at in np.flatnonzero(found.steady).tolist():
         start, end = (int(each) for each in found.borders[at : at + 2])
         phase = FoundPhase("steady", start, end, bool(found.strong[at]), int(found.repeats[at]))
-        phase = _without_cut_steps(*_with_steps(phase, loops, signals))
+        phase = without_cut_steps(*with_steps(phase, loops, signals))
         if phase.steps is None and phase.repeats < FEWEST_REPEATS:
-            phase = _with_few_repeats(phase, phases[-1].end if phases else lo, signals)
+            phase = with_few_repeats(phase, phases[-1].end if phases else lo, signals)
         if not phases and phase.start == lo and lo - first < LEAST_LENGTH * (hi - lo):
             until = lo
         if phase.start > until:
@@ -404,61 +377,3 @@ def _goes_on(found: JobParts) -> bool:
     busy = float(found.busy[behind] @ found.lengths[behind])
     alike = cosine(found.mix[behind].sum(axis=0), found.mix[last]) > ALIKE
     return length > 0 and alike and busy >= SAME_WORK * float(found.busy[last]) * length
-
-
-def _with_steps(phase: FoundPhase, loops: list[StepLoop], signals: list[DeviceSignal]) -> tuple[FoundPhase, Cut]:
-    """The phase with the steps of the loop with most whole steps in it; and its time with cut steps, before and after
-    the complete ones."""
-    found = whole_steps(loops, phase.start, phase.end)
-    if found is None:
-        return phase, (0, 0)
-    loop, borders = found
-    kept = with_all_work(borders, loop, signals)
-    length = np.diff(with_their_end(kept, loop))
-    steps = replace(
-        _steps_of(length, loop.source),
-        parts=None if loop.kernels else loop.parts or None,
-        group=loop.group or None,
-        certain=loop.certain,
-        kind=REPEAT if loop.kernels else STEP,
-        kernels=loop.kernels or None,
-        model=loop.model,
-        operations=int(np.median(operations_in(kept, signals))),
-        layers=list(loop.layers),
-    )
-    if len(kept) - 1 <= FEWEST_REPEATS:  # of a few the last one counts, though its idle end is not in the trace
-        steps = replace(steps, count=len(kept) - 1)
-    before = int(kept[0]) - phase.start if kept[0] > borders[0] else 0
-    behind = phase.end - int(kept[-1]) if kept[-1] < borders[-1] else 0
-    return replace(phase, repeats=len(kept) - 1, steps=steps, loop=loop), (before, behind)
-
-
-def _with_few_repeats(phase: FoundPhase, since: int, signals: list[DeviceSignal]) -> FoundPhase:
-    """The phase with the repeats of the same operations as steps, where it is about those. The first one may begin
-    before it, but not before `since`; a phase begins behind a first one that is a warm-up."""
-    busiest = max(signals, key=lambda signal: (signal.split.busy_ns, -signal.device.number))
-    borders = same_sequences(busiest.device, since, phase.end)
-    if borders is None or 2 * (borders[-1] - max(borders[0], phase.start)) < phase.end - phase.start:
-        return phase
-    judged = without_warm_up(borders)
-    warm_up = int(judged[0] - borders[0]) or None
-    start = max(int(judged[0]) if warm_up else min(int(borders[0]), phase.start), since)
-    length = np.diff(judged)
-    even = bool(length.max() <= AS_EVEN * length.min())
-    steps = replace(_steps_of(length, SEQUENCE, warm_up), certain=even)
-    return replace(phase, start=start, repeats=len(length), steps=steps, loop=StepLoop(judged, SEQUENCE, ""))
-
-
-def _steps_of(length: IntArray, source: str, warm_up_ns: int | None = None) -> PhaseSteps:
-    median, mean = (max(int(each), 1) for each in (np.median(length), length.mean()))
-    found = PhaseSteps(len(length), median, source, warm_up_ns, mean)
-    if len(length) < FEWEST_REPEATS:
-        return found
-    together = length[: len(length) // found.each * found.each].reshape(-1, found.each).sum(axis=1)
-    return replace(found, lengths=to_text(to_planes(together), _EFFORT))
-
-
-def _without_cut_steps(phase: FoundPhase, cut: Cut) -> FoundPhase:
-    """The phase from the first to the last step that has all of its work, where what is cut takes a good part of it."""
-    before, behind = (each if each > CUT_SHARE * (phase.end - phase.start) else 0 for each in cut)
-    return replace(phase, start=phase.start + before, end=phase.end - behind)

@@ -6,7 +6,7 @@ attention   |d d d d d d d d  |p p p p p p p p                   |      else ker
 launches    |graph            |g p g p g p g p g p g p           |      else graphs next to steps without them
 ```
 
-What none of these shows is unnamed. A program that trains is no server, whatever its attention kernels are called.
+What none of these shows is unnamed. A program that trains is not a server, whatever its attention kernels are called.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _UNKNOWN = -1
 
 
 class StepNames(Struct, frozen=True):
-    """What a range says of its step: its phase, the requests and the tokens in it, -1 where it does not say."""
+    """What a range says of its step: its phase, the requests and the tokens in it, -1 if it does not say."""
 
     phase: int
     requests: int = _UNKNOWN
@@ -96,7 +96,7 @@ def _counted(number: dict[str, int]) -> StepNames | None:
 
 
 def named_works(names: Sequence[str]) -> list[StepNames | None]:
-    """For each name of a range what it says. Plain words count where both phases are named: images are decoded, too."""
+    """For each name of a range what it says. Plain words count if both phases are named: images are decoded, too."""
     found = [work_of(name) for name in names]
     if any(found):
         return found
@@ -141,7 +141,7 @@ def code_of(name: str, short_name: str = "") -> int:
 
 class ServedSteps(Struct, frozen=True):
     """The phase of each step and what shows it, the requests and tokens in each, and the number of its CUDA graph; -1
-    where unknown."""
+    if unknown."""
 
     phase: IntArray
     source: IntArray
@@ -164,7 +164,7 @@ class ServedSteps(Struct, frozen=True):
 def served_steps(
     steps: Intervals, device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, strings: Strings
 ) -> ServedSteps | None:
-    """The phases of the steps; None where the trace names none: the program is no server, or shows nothing of it."""
+    """The phases of the steps; None if the trace names none: the program is not a server, or shows nothing of it."""
     rows = np.flatnonzero(device.running)
     step = place_in(steps, device.operations.start[rows])
     rows, step = rows[step >= 0], step[step >= 0]
@@ -178,7 +178,7 @@ def served_steps(
 
 
 def serving_phases(found: ServedSteps, steps: Intervals, steady: IntArray, time: TimeTable) -> list[ServingPhase]:
-    """The `steady` ones of the steps by phase, that with most time first; empty where all of these are unnamed."""
+    """The `steady` ones of the steps by phase, that with most time first; empty if all of these are unnamed."""
     named = np.unique(found.phase[steady]).tolist()
     phases = [_phase(at, found, steps, steady, time) for at in named if named != [UNNAMED]]
     return sorted(phases, key=lambda each: (-each.total_ns, each.phase))
@@ -277,7 +277,7 @@ def _by_kernels(
 
 
 def _in_turns(code: IntArray, step: IntArray, fewer: IntArray) -> BoolArray:
-    """In which steps attention of both phases takes turns, layer by layer. Where one follows the other, these are two
+    """In which steps attention of both phases takes turns, layer by layer. If one follows the other, these are two
     steps that were not found apart. `fewer` is how many kernels each step has of the less frequent phase."""
     attends = np.isin(code, (_DECODES, _PREFILLS, _PERHAPS_DECODES, _PERHAPS_PREFILLS))
     decodes, step = np.isin(code[attends], (_DECODES, _PERHAPS_DECODES)), step[attends]
@@ -316,7 +316,7 @@ def _phase(at: int, found: ServedSteps, steps: Intervals, steady: IntArray, time
 
 
 def _median_known(values: IntArray) -> int | None:
-    """The median of what is known; None where most steps have none."""
+    """The median of what is known; None if most steps have none."""
     told = values[values >= 0]
     return median_of(told) if 2 * len(told) > len(values) else None
 

@@ -116,7 +116,7 @@ class StepLoop(Struct, frozen=True, eq=False):
     `source` and `name` are those of the iterations. `closed` is False if the repeats are known to be parts of a step,
     such as layers of a model in a sliced trace. `parts` is how many repeats of a shorter loop each holds; `group` is
     how many steps a longer one holds that may be the step; 0 for none. `certain`: the trace shows which it is.
-    `kernels` is how many are in each repeat where these may be layers of one pass, else 0; `model`: they look like
+    `kernels` is how many are in each repeat if these may be layers of one pass, else 0; `model`: they look like
     such. `mixed`: steps of several kinds take turns. `layers` is how many of each kind are in a step, if there are
     several kinds."""
 
@@ -184,7 +184,7 @@ class Signal(Struct, frozen=True):
 
 
 def job_window(signals: list[DeviceSignal]) -> tuple[int, int] | None:
-    """From the start of the first to the end of the last window of the devices; None where none has one."""
+    """From the start of the first to the end of the last window of the devices; None if none has one."""
     spans = [signal.window.parts for signal in signals if len(signal.window.parts)]
     if not spans:
         return None
@@ -314,7 +314,7 @@ def with_all_work(borders: IntArray, loop: StepLoop, signals: list[DeviceSignal]
 
 
 def with_their_end(borders: IntArray, loop: StepLoop) -> IntArray:
-    """The borders of the steps without the last one where the window of the devices ends long before that step does."""
+    """The borders of the steps without the last one if the window of the devices ends long before that step does."""
     first, last = _outermost(borders, loop)
     length = np.diff(borders)
     missing = _of_the_others(length, first=first, last=last) - int(length[-1])
@@ -329,7 +329,7 @@ def _outermost(borders: IntArray, loop: StepLoop) -> tuple[bool, bool]:
 
 
 def _of_the_others(values: IntArray, *, first: bool, last: bool) -> float:
-    """The median of the steps that cannot be cut; of all where there are no such."""
+    """The median of the steps that cannot be cut; of all if there are no such."""
     inside = values[int(first) : len(values) - int(last)]
     return float(np.median(inside if len(inside) else values))
 

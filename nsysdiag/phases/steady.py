@@ -32,7 +32,7 @@ MOST_STARTUP, MANY_STEPS = 0.15, 20
 """Share of a part that start-up causes take at most. In so many steps, none a layer of one pass, they are what each
 step does: building a graph, for example."""
 COPIES_FOR_KERNELS = 3
-"""Where copies take so many times as long as kernels, copies are the work that repeats."""
+"""If copies take so many times as long as kernels, copies are the work that repeats."""
 STRONG_OPERATIONS = 200
 ALIKE, ALIKE_BUSY = 0.8, 0.15
 """Cosine of the kernel mixes, and difference of the busy shares, of parts that are one."""
@@ -45,7 +45,7 @@ TWO_STEPS = 2
 class JobParts(Struct, frozen=True):
     """Parts of the job's window: part i is [borders[i], borders[i + 1]) in ns.
 
-    `mix` is the work by device and name in ns: the kernels, or all where copies count as kernels. `account` is the
+    `mix` is the work by device and name in ns: the kernels, or all if copies count as kernels. `account` is the
     share of the devices' time by what they did: compute, communication, copies, and idle by start-up, memory and the
     rest. `kernel_ns` and `busy_ns` are sums over devices. `repeats` is how often the names occur that carry 60% of the
     kernel time; `operations` is the count on the busiest device; `steady` and `strong` are what follows."""
@@ -93,7 +93,7 @@ def cosine(one: FloatArray, other: FloatArray) -> float:
 
 
 def segments_of(borders: IntArray, loops: list[StepLoop], signals: list[DeviceSignal], work: JobWork) -> JobParts:
-    """The parts between `borders`. Halves meet between steps of `loops` where there are any; `work` is that of the
+    """The parts between `borders`. Halves meet between steps of `loops` if there are any; `work` is that of the
     devices of `signals`."""
     halves = _halves(borders, step_borders(loops))
     table = [_by_name(device, halves, len(work.kernel)) for device in work.devices]
@@ -106,7 +106,7 @@ def segments_of(borders: IntArray, loops: list[StepLoop], signals: list[DeviceSi
     time = np.where(kernel[None, :] | np.repeat(by_copies, 2)[:, None], time, 0.0)
     mix = time[::2] + time[1::2]
     flat = np.where(np.arange(count.shape[2]) > 0, count, 0).reshape(len(count), -1)  # code 0: kernels of many names
-    # Copies are many in a step: where there are kernels at all, those say how often it repeats.
+    # Copies are many in a step: if there are kernels at all, those say how often it repeats.
     judged = np.where(kernel[None, :] | (kernel_ns == 0)[:, None], mix, 0.0)
     repeats = np.array([_repeats(*each) for each in zip(judged, flat, strict=True)], np.int64)
     repeated = np.where(flat >= REPEATED, mix, 0.0).sum(axis=1) >= REPEATED_SHARE * np.maximum(mix.sum(axis=1), 1)
@@ -122,7 +122,7 @@ def segments_of(borders: IntArray, loops: list[StepLoop], signals: list[DeviceSi
     steady = (repeated & (alike >= ALIKE_HALVES)) | mixed
     steady &= works & (many | ~_within_steps(borders, loops))
     computes = steady & (kernel_ns > 0) & (repeats > 1)
-    # Copies alone repeat too where a large upload is made of many: a phase only where no kernel repeats.
+    # Copies alone repeat too if a large upload is made of many: a phase only if no kernel repeats.
     steady = computes if computes.any() else steady
     steady &= ~_warm_ups(borders, mix, repeats, steady)
     return JobParts(borders, mix, account, kernel_ns, busy_ns, repeats, operations, steady, steady & many)
@@ -199,7 +199,7 @@ def _by_name(work: NamedWork, borders: IntArray, names: int) -> tuple[FloatArray
 
 
 def _repeats(time: FloatArray, count: IntArray) -> int:
-    """The largest number so that names that occur at least as often carry 60% of the time; 0 where there is none."""
+    """The largest number so that names that occur at least as often carry 60% of the time; 0 if there is none."""
     order = np.argsort(-count, kind="stable")
     until = np.cumsum(time[order])
     total = float(until[-1]) if len(until) else 0.0
@@ -250,7 +250,7 @@ def same_sequences(device: DeviceTimeline, lo: int, hi: int) -> IntArray | None:
 
 
 def without_warm_up(borders: IntArray) -> IntArray:
-    """The borders of repeats without the first one where it takes 1.5 times as long as the others, which are alike."""
+    """The borders of repeats without the first one if it takes 1.5 times as long as the others, which are alike."""
     first, *others = np.diff(borders).tolist()
     warm = max(others) <= WARM_UP_SLOWER * min(others) and first >= WARM_UP_SLOWER * float(np.median(others))
     return borders[1:] if warm else borders

@@ -1,4 +1,5 @@
-"""Parts next to steps that do their work: a step that is cut, an evaluation, or what the user did not name."""
+"""The steps in a phase, passes in place of them, and parts next to steps that do their work: a step that is cut, an
+evaluation, or what the user did not name."""
 
 from __future__ import annotations
 
@@ -6,15 +7,27 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.groups import to_planes, to_text
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage
 from nsysdiag.bottlenecks import IN_GRAPHS, noun_of
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.iterations.by_host import longest_in, take_turns
 from nsysdiag.iterations.loop import NVTX
-from nsysdiag.phases.facts import PASS, STEP, PhaseSteps
-from nsysdiag.phases.signal import DeviceSignal, JobWork, StepLoop, job_work, launched_in, operation_keys
-from nsysdiag.phases.steady import REPEATED_SHARE
+from nsysdiag.phases.facts import FEWEST_REPEATS, PASS, REPEAT, STEP, PhaseName, PhaseSteps
+from nsysdiag.phases.signal import (
+    DeviceSignal,
+    JobWork,
+    StepLoop,
+    job_work,
+    launched_in,
+    operation_keys,
+    operations_in,
+    whole_steps,
+    with_all_work,
+    with_their_end,
+)
+from nsysdiag.phases.steady import REPEATED_SHARE, same_sequences, without_warm_up
 from nsysdiag.trace.columns import Strings
 
 # Short parts at the end of a phase, or between two, that do its work: a step that is cut, or an evaluation.
@@ -35,7 +48,7 @@ Span = tuple[int, int]
 
 def does_the_work_of(part: Span, steady: Span, signals: list[DeviceSignal]) -> bool:
     """Whether the devices work for about as much of `part` as of `steady`, mostly in operations of the same names.
-    About as much of it is in kernels, of several names where there are several: neither a copy of the result nor a
+    About as much of it is in kernels, of several names if there are several: neither a copy of the result nor a
     last collective shows that work goes on."""
     share, usual = (_busy_share(each, signals) for each in (part, steady))
     if not usual or share < SAME_WORK * usual:
@@ -71,7 +84,7 @@ def _of_names(part: Span, steady: Span, signal: DeviceSignal) -> IntArray:
     return np.array([time[named].sum(), time[same].sum(), time.sum(), *names], np.int64)
 
 
-# Where the user names the steps, only these are judged.
+# If the user names the steps, only these are judged.
 #
 # ```
 # ranges   |iter 1|iter 2|iter 3|iter 4|.......|iter 5|iter 6|      the steps are `iter 3` and `iter 5`
@@ -79,7 +92,7 @@ def _of_names(part: Span, steady: Span, signal: DeviceSignal) -> IntArray:
 # ```
 
 NEARLY_ALL = 0.95
-"""Of a phase: where steps take so much of it, what is left is a part of it."""
+"""Of a phase: if steps take so much of it, what is left is a part of it."""
 
 
 def is_like(part: Span, steps: list[Span], signals: list[DeviceSignal]) -> bool:
@@ -90,8 +103,8 @@ def is_like(part: Span, steps: list[Span], signals: list[DeviceSignal]) -> bool:
 
 
 def named_spans(steady: list[Span], loops: list[StepLoop]) -> list[Span]:
-    """The time of the steps that the user named in each steady phase, or of all of them where none holds any: the
-    phase itself where they are nearly all of it."""
+    """The time of the steps that the user named in each steady phase, or of all of them if none holds any: the
+    phase itself if they are nearly all of it."""
     found: list[Span] = []
     for start, end in steady:
         inside = [loop.starts[(loop.starts >= start) & (loop.starts <= end)] for loop in loops]
@@ -114,7 +127,7 @@ def with_kinds(loops: list[StepLoop], work: JobWork) -> list[StepLoop]:
 
 def kinds_of(starts: IntArray, work: JobWork) -> IntArray:
     """The kind of each step, from one of `starts` to the next: the code of the kernel that takes most of its time, 0
-    where none does. Graphs that a trace holds as wholes are one kind, whichever was launched."""
+    if none does. Graphs that a trace holds as wholes are one kind, whichever was launched."""
     name = np.concatenate([device.name for device in work.devices])
     spans = Intervals.concatenate(device.spans for device in work.devices)
     kernel = work.kernel[name]
@@ -122,7 +135,7 @@ def kinds_of(starts: IntArray, work: JobWork) -> IntArray:
 
 
 def named_kinds(steps: Intervals, device: DeviceTimeline, strings: Strings) -> tuple[IntArray, list[str]] | None:
-    """The kinds of steps of a device that take turns: the place of that of each step among the names of all. None where
+    """The kinds of steps of a device that take turns: the place of that of each step among the names of all. None if
     all do the same work."""
     work = job_work([device], int(steps.start[0]), int(steps.end[-1]))
     kinds = kinds_of(np.append(steps.start, steps.end[-1:]), work)
@@ -208,3 +221,89 @@ def _own_starts(loop: StepLoop, spans: Intervals) -> IntArray:
     starts = loop.starts[:-1]
     at = np.searchsorted(spans.start, starts, side="right") - 1
     return starts[(at >= 0) & (starts < spans.end[at])]
+
+
+# The steps in a phase, and phases without a step that is cut.
+
+CUT_SHARE = 0.01
+"""Of a phase: with more of it in a step that is cut, its figures are not those of a step."""
+_EFFORT = 6
+SEQUENCE = "sequence"
+"""What shows the steps: the same operations in the same order."""
+AS_EVEN = 2.0
+"""The same few operations three or four times may be chance: the steps are sure if none is longer than another by more
+than this factor."""
+
+Cut = tuple[int, int]
+"""Time at the beginning and at the end of a phase, in ns, that is in steps without all of their work."""
+
+
+class FoundPhase(Struct, frozen=True):
+    """A phase [start, end) in ns. `repeats` is how often its work repeats: the number of complete steps if a loop is
+    known, else how often the kernels with 60% of the kernel time run. `steps` are whole steps of `loop` inside it."""
+
+    name: PhaseName
+    start: int
+    end: int
+    strong: bool = False
+    repeats: int = 0
+    steps: PhaseSteps | None = None
+    loop: StepLoop | None = None
+
+
+def with_steps(phase: FoundPhase, loops: list[StepLoop], signals: list[DeviceSignal]) -> tuple[FoundPhase, Cut]:
+    """The phase with the steps of the loop with most whole steps in it; and its time with cut steps, before and after
+    the complete ones."""
+    found = whole_steps(loops, phase.start, phase.end)
+    if found is None:
+        return phase, (0, 0)
+    loop, borders = found
+    kept = with_all_work(borders, loop, signals)
+    length = np.diff(with_their_end(kept, loop))
+    steps = replace(
+        _measured(length, loop.source),
+        parts=None if loop.kernels else loop.parts or None,
+        group=loop.group or None,
+        certain=loop.certain,
+        kind=REPEAT if loop.kernels else STEP,
+        kernels=loop.kernels or None,
+        model=loop.model,
+        operations=int(np.median(operations_in(kept, signals))),
+        layers=list(loop.layers),
+    )
+    if len(kept) - 1 <= FEWEST_REPEATS:  # of a few the last one counts, though its idle end is not in the trace
+        steps = replace(steps, count=len(kept) - 1)
+    before = int(kept[0]) - phase.start if kept[0] > borders[0] else 0
+    behind = phase.end - int(kept[-1]) if kept[-1] < borders[-1] else 0
+    return replace(phase, repeats=len(kept) - 1, steps=steps, loop=loop), (before, behind)
+
+
+def with_few_repeats(phase: FoundPhase, since: int, signals: list[DeviceSignal]) -> FoundPhase:
+    """The phase with the repeats of the same operations as steps, if it is about those. The first one may begin
+    before it, but not before `since`; a phase begins behind a first one that is a warm-up."""
+    busiest = max(signals, key=lambda signal: (signal.split.busy_ns, -signal.device.number))
+    borders = same_sequences(busiest.device, since, phase.end)
+    if borders is None or 2 * (borders[-1] - max(borders[0], phase.start)) < phase.end - phase.start:
+        return phase
+    judged = without_warm_up(borders)
+    warm_up = int(judged[0] - borders[0]) or None
+    start = max(int(judged[0]) if warm_up else min(int(borders[0]), phase.start), since)
+    length = np.diff(judged)
+    even = bool(length.max() <= AS_EVEN * length.min())
+    steps = replace(_measured(length, SEQUENCE, warm_up), certain=even)
+    return replace(phase, start=start, repeats=len(length), steps=steps, loop=StepLoop(judged, SEQUENCE, ""))
+
+
+def _measured(length: IntArray, source: str, warm_up_ns: int | None = None) -> PhaseSteps:
+    median, mean = (max(int(each), 1) for each in (np.median(length), length.mean()))
+    found = PhaseSteps(len(length), median, source, warm_up_ns, mean)
+    if len(length) < FEWEST_REPEATS:
+        return found
+    together = length[: len(length) // found.each * found.each].reshape(-1, found.each).sum(axis=1)
+    return replace(found, lengths=to_text(to_planes(together), _EFFORT))
+
+
+def without_cut_steps(phase: FoundPhase, cut: Cut) -> FoundPhase:
+    """The phase from the first to the last step that has all of its work, if what is cut takes a good part of it."""
+    before, behind = (each if each > CUT_SHARE * (phase.end - phase.start) else 0 for each in cut)
+    return replace(phase, start=phase.start + before, end=phase.end - behind)

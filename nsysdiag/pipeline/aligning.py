@@ -45,15 +45,17 @@ FEW_STEPS = (
 SEVERAL_LOOPS = (
     "The steps of one side are not looked for in the other, as one has several loops: --phase or --step chooses one."
 )
-Analysis = Callable[[int, CarriedSteps], Report]
-"""Analyzes the trace of a capture, by its place among all, again with these steps."""
+Analysis = Callable[[Path, Settings, CarriedSteps], Report]
+"""Analyzes a trace again with these steps."""
 
 
 class Given(Struct, frozen=True):
-    """A capture: its report, and the trace that it was made of, None for a saved report or a prediction."""
+    """A capture: its report; the trace that it was made of, None for a saved report or a prediction; and the name of
+    the file that it was read from, None if it was not read from a file."""
 
     report: Report | WhatIf
-    trace: Path | None
+    trace: Path | None = None
+    file: str | None = None
 
 
 class _Side(Struct, frozen=True):
@@ -85,11 +87,14 @@ def cut_alike(
     sides = [_sides(path, each) for path, each in zip(traces, settings, strict=True)]
     if units:
         return replace(plain, same_work=_in_steps(units, sides, reports))
-    return _by_operations(sides, len(before), reports, again)
+    return _by_operations(sides, len(before), reports, lambda at, steps: again(traces[at], settings[at], steps))
 
 
 def _by_operations(
-    sides: Sequence[dict[str, _Side]], before: int, reports: Sequence[Report], again: Analysis
+    sides: Sequence[dict[str, _Side]],
+    before: int,
+    reports: Sequence[Report],
+    again: Callable[[int, CarriedSteps], Report],
 ) -> CutAlike:
     """The steps of one capture carried to all others, or what two did once."""
     lead = max(range(len(sides)), key=lambda at: _known(sides[at]))
@@ -161,7 +166,7 @@ def _steady(device: DeviceReport) -> Intervals:
 
 
 def _known_of(shares: dict[str, float | None], *, steps: bool = False) -> dict[str, OneRun]:
-    """All devices with what chance may change; none where it is not known of one of them."""
+    """All devices with what chance may change; none if it is not known of one of them."""
     known = {key: OneRun(share, steps) for key, share in shares.items() if share is not None}
     return known if len(known) == len(shares) else {}
 
@@ -251,7 +256,7 @@ def _known(side: dict[str, _Side]) -> tuple[bool, bool, bool, int]:
 def _carried(
     sides: Sequence[dict[str, _Side]], lead: int, key: str, aligned: Sequence[Aligned]
 ) -> list[IntArray] | None:
-    """The starts of the steps in each capture; None where what was aligned is not to be trusted."""
+    """The starts of the steps in each capture; None if what was aligned is not to be trusted."""
     one = sides[lead][key]
     if one.loop is None or not all(each.trusted for each in aligned):
         return None
@@ -306,8 +311,8 @@ def phase_named(report: Report, wanted: str) -> Phase:
 
 
 def steps_inside(path: Path, settings: Settings) -> CarriedSteps | None:
-    """The steps of the whole trace that are inside the time from `start_ns` to `end_ns` of the settings; None where
-    these are too few."""
+    """The steps of the whole trace that are inside the time from `start_ns` to `end_ns` of the settings; None if these
+    are too few."""
     plain = replace(settings, start_ns=None, end_ns=None)
     low = np.iinfo(np.int64).min // 2 if settings.start_ns is None else settings.start_ns
     high = np.iinfo(np.int64).max // 2 if settings.end_ns is None else settings.end_ns

@@ -2,7 +2,7 @@
 
 ```
 read             -> Reading              what is read of the trace, and the window of each device
-look_at_host     -> HostReading             what threads and CPUs did, and what that is evidence of
+look_at_host     -> HostReading          what threads and CPUs did, and what that is evidence of
 look_at_devices  -> list[DeviceResult]   every device: its table of time, its figures, its findings
 judge_job        -> Job                  what holds the job up, and what to do about it
 write_report     -> Report
@@ -11,36 +11,45 @@ write_report     -> Report
 
 from __future__ import annotations
 
+import os
+
 import msgspec
 from msgspec import Struct, structs
 
 from nsysdiag.arrays.background import Background
+from nsysdiag.arrays.spill import trim
+from nsysdiag.causes import CAUSES, FALLBACK
 from nsysdiag.config.settings import Settings
+from nsysdiag.cost.cost import priced
 from nsysdiag.critical_path.facts import CriticalPath
 from nsysdiag.critical_path.path import critical_path
 from nsysdiag.diagnosis.facts import Diagnosis
 from nsysdiag.diagnosis.missing import not_recorded, recapture
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.iterations.chosen import CarriedSteps
+from nsysdiag.iterations.report import referenced
+from nsysdiag.messages import UsageError, printable
 from nsysdiag.phrases import finished
 from nsysdiag.pipeline.devices import look_at_devices
-from nsysdiag.pipeline.host import HostReading, look_at_host
 from nsysdiag.pipeline.job import Job, devices_for_ranks, judge_job
-from nsysdiag.pipeline.reading import Progress, Reading, read, silent
+from nsysdiag.pipeline.reading import HostReading, Progress, look_at_host, read, silent
 from nsysdiag.pipeline.result import TraceResult
 from nsysdiag.record import ByName
 from nsysdiag.replay.predict import Predictions
 from nsysdiag.report import SCHEMA_VERSION, Report, Tool, TraceInfo
+from nsysdiag.shortage import Attempt
+from nsysdiag.time.table import charged_as
 from nsysdiag.timeline.timeline import with_threads
-from nsysdiag.trace.trace import Trace
+from nsysdiag.trace.trace import Trace, open_trace
+from nsysdiag.utilization.utilization import check_periods, with_flops
 from nsysdiag.version import __version__
 
 # The fifth stage: the report.
 
 
-def write_report(job: Job, reading: Reading, host: HostReading) -> Report:
+def write_report(job: Job, host: HostReading) -> Report:
     """The report on a job."""
-    trace, settings = reading.trace, reading.settings
+    trace, settings = host.reading.trace, host.reading.settings
     judgment, predictions = job.judgment, job.predictions
     devices = [structs.replace(each.report, verdict=judgment.verdict(each.report.key)) for each in job.reported]
     lanes = [each.timeline for each in job.reported if each.timeline is not None]
@@ -49,7 +58,17 @@ def write_report(job: Job, reading: Reading, host: HostReading) -> Report:
     made = Report(
         schema_version=SCHEMA_VERSION,
         tool=Tool(name="nsysdiag", version=__version__),
-        trace=_trace_info(job, reading),
+        trace=TraceInfo(
+            file=trace.file,
+            size_bytes=trace.size_bytes,
+            fingerprint=trace.fingerprint,
+            nsys_version=trace.nsys_version,
+            export_schema_version=trace.schema_version,
+            tables=trace.tables(),
+            capabilities=capabilities,
+            warnings=[*trace.typed_warnings, *job.warnings],
+            sha256=trace.sha256,
+        ),
         devices=ByName(devices),
         findings=ByName(judgment.findings),
         causes=cause_infos(),
@@ -75,21 +94,6 @@ def _path_of(diagnosis: Diagnosis, predictions: Predictions | str) -> CriticalPa
     return critical_path(predictions.model)
 
 
-def _trace_info(job: Job, reading: Reading) -> TraceInfo:
-    trace = reading.trace
-    return TraceInfo(
-        file=trace.file,
-        size_bytes=trace.size_bytes,
-        fingerprint=trace.fingerprint,
-        nsys_version=trace.nsys_version,
-        export_schema_version=trace.schema_version,
-        tables=trace.tables(),
-        capabilities=trace.capabilities(),
-        warnings=[*trace.typed_warnings, *job.warnings],
-        sha256=trace.sha256,
-    )
-
-
 class Analysis(Struct, frozen=True):
     """The report on a trace, and the job that it is about."""
 
@@ -109,16 +113,78 @@ def analysis_of(
     those that another trace shows."""
     told = progress or silent
     with Background() as background:
-        reading = read(trace, settings, background, told, steps)
-        host = look_at_host(reading, told)
-        results = look_at_devices(reading, host, background, keep_time=keep_time)
-        job = judge_job(results, reading, host, background, told)
-        return Analysis(write_report(job, reading, host), job)
+        host = look_at_host(read(trace, settings, background, told, steps), told)
+        results = look_at_devices(host, background, keep_time=keep_time)
+        job = judge_job(results, host, background, told)
+        return Analysis(write_report(job, host), job)
 
 
-def devices_of(trace: Trace, settings: Settings) -> TraceResult:
-    """The devices of an open trace, for a comparison of ranks."""
+# The entrances: a trace in, a report out.
+
+
+def analyze(
+    path: str | os.PathLike[str],
+    settings: Settings | None = None,
+    progress: Progress | None = None,
+    *,
+    keep_time: bool = False,
+    steps: CarriedSteps | None = None,
+) -> Report:
+    """Analyze one exported trace. With `keep_time` the report keeps its table of time. `steps` are those that another
+    trace shows, None if they are found or chosen.
+
+    Raises InputError for other files, UsageError for settings that do not fit, and MemoryShortError, a MemoryError, if
+    memory runs out."""
+    settings = settings or Settings()
+    with (
+        Attempt(f"analyze '{printable(os.fsdecode(path))}'") as attempt,
+        open_trace(path, reader=settings.reader, full_hash=settings.full_hash, nsys=settings.nsys) as trace,
+    ):
+        return analyze_trace(trace, settings, attempt.noting(progress), keep_time=keep_time, steps=steps)
+
+
+def analyze_trace(
+    trace: Trace,
+    settings: Settings,
+    progress: Progress | None = None,
+    *,
+    keep_time: bool = False,
+    steps: CarriedSteps | None = None,
+) -> Report:
+    """The report of an open trace, with its table of time if `keep_time`. Raises UsageError for settings that do not
+    fit."""
+    _check(settings)
+    found = analysis_of(trace, settings, progress, keep_time=keep_time, steps=steps)
+    trace.check_unchanged()
+    made = with_given(found.report, settings)
+    if keep_time:
+        phases = [each for phase in made.phases for each in phase.devices]
+        times = [each.time for each in found.job.reported if each.time is not None]
+        made.keep_time([charged_as(time, [each for each in phases if each.key == time.device]) for time in times])
+    del found
+    trim()  # what is written next needs the report alone
+    return made
+
+
+def with_given(report: Report, settings: Settings) -> Report:
+    """The report with what the settings give and no trace holds: prices, a step without the profiler, the operations of
+    a step. Raises UsageError if it has no steps for the latter two."""
+    made = referenced(priced(report, settings.cost), settings.reference_step_ns)
+    return with_flops(made, settings.flops_per_step)
+
+
+def analyze_devices(trace: Trace, settings: Settings) -> TraceResult:
+    """The devices of an open trace, for a comparison of ranks. Raises UsageError for settings that do not fit."""
+    _check(settings)
     with Background() as background:
-        reading = read(trace, settings, background, silent)
-        host = look_at_host(reading, silent)
-        return devices_for_ranks(look_at_devices(reading, host, background), reading, host)
+        host = look_at_host(read(trace, settings, background, silent), silent)
+        return devices_for_ranks(look_at_devices(host, background), host)
+
+
+def _check(settings: Settings) -> None:
+    unknown = [cause for cause in settings.disabled if cause not in CAUSES]
+    if unknown:
+        raise UsageError(f"there is no cause '{unknown[0]}'", hint="known causes: " + ", ".join(CAUSES))
+    if FALLBACK in settings.disabled:
+        raise UsageError(f"'{FALLBACK}' cannot be disabled: it is what remains when nothing explains a gap")
+    check_periods(settings.utilization)

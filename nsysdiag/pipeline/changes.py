@@ -12,21 +12,19 @@ from msgspec.structs import replace
 
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.predicted import compare_sides
-from nsysdiag.comparison.sides import are_redacted, read_from, require_names
+from nsysdiag.comparison.sides import read_from, require_names
 from nsysdiag.config.settings import Settings
-from nsysdiag.iterations.chosen import CarriedSteps
 from nsysdiag.messages import UsageError, printable
 from nsysdiag.pipeline import analyze
 from nsysdiag.pipeline.aligning import Given, cut_alike
 from nsysdiag.pipeline.analysis import analysis_of
-from nsysdiag.pipeline.loading import load_side
 from nsysdiag.pipeline.reading import Progress
 from nsysdiag.replay.facts import Transform, WhatIf, read
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.predict import Predictions, Told, answered, identity_of, reason_against, refused
 from nsysdiag.replay.work import MOST_AT_ALL, MOST_OPERATIONS
 from nsysdiag.report import Report
-from nsysdiag.saved import is_saved_report
+from nsysdiag.saved import is_saved_report, read_side
 from nsysdiag.shortage import Attempt
 from nsysdiag.trace.trace import Trace, open_trace
 
@@ -40,44 +38,32 @@ def compare(before: Side, after: Side, *, across_gpus: bool = False) -> Comparis
     analyzed with default settings. A side may also be a prediction, saved or not. Raises NotComparableError if there is
     no common unit of work, GPU models differ, redacted names do not match, or a prediction was refused. Raises
     UsageError for a prediction that changes nothing or is not alone, and InputError for other files."""
-    (left, left_files), (right, right_files) = _reports(before), _reports(after)
-    require_names([*left, *right])
-    sides = _given(left, before), _given(right, after)
-
-    def again(at: int, steps: CarriedSteps) -> Report:
-        path = [*sides[0], *sides[1]][at].trace
-        assert path is not None  # only traces are analyzed again
-        return analyze(path, steps=steps)
-
-    cut = cut_alike(*sides, [Settings()] * (len(left) + len(right)), again)
-    reports = cut.reports
-    both = reports[: len(left)], reports[len(left) :]
-    made = compare_sides(*both, across_gpus=across_gpus, same_work=cut.same_work)
-    made = replace(made, notes=[*cut.notes, *made.notes])
-    if are_redacted(reports):
-        return made
-    return replace(made, before=read_from(made.before, left_files), after=read_from(made.after, right_files))
+    left, right = _given(before), _given(after)
+    require_names([each.report for each in (*left, *right)])
+    settings = [Settings()] * (len(left) + len(right))
+    cut = cut_alike(left, right, settings, lambda path, its, steps: analyze(path, its, steps=steps))
+    reports = cut.reports[: len(left)], cut.reports[len(left) :]
+    made = compare_sides(*reports, across_gpus=across_gpus, same_work=cut.same_work)
+    files = [[each.file for each in side] for side in (left, right)]
+    shown_before, shown_after = read_from(made.before, files[0]), read_from(made.after, files[1])
+    return replace(made, notes=[*cut.notes, *made.notes], before=shown_before, after=shown_after)
 
 
-def _given(reports: Sequence[Report | WhatIf], side: Side) -> list[Given]:
+def _given(side: Side) -> list[Given]:
+    """The captures of a side. Traces are analyzed. Raises what `load` raises."""
     captures = [side] if isinstance(side, str | os.PathLike | Report | WhatIf) else side
-    paths = [None if isinstance(each, Report | WhatIf) else Path(os.fsdecode(each)) for each in captures]
-    return [
-        Given(report, None if path is None or is_saved_report(path) else path)
-        for report, path in zip(reports, paths, strict=True)
-    ]
+    return [Given(each) if isinstance(each, Report | WhatIf) else _read(Path(os.fsdecode(each))) for each in captures]
 
 
-def _reports(side: Side) -> tuple[list[Report | WhatIf], list[str | None]]:
-    """The captures of a side, and the names of the files that they were read from."""
-    captures = [side] if isinstance(side, str | os.PathLike | Report | WhatIf) else side
-    files = [None if isinstance(each, Report | WhatIf) else Path(os.fsdecode(each)).name for each in captures]
-    return [each if isinstance(each, Report | WhatIf) else load_side(each) for each in captures], files
+def _read(path: Path) -> Given:
+    if is_saved_report(path):
+        return Given(read_side(path), file=path.name)
+    return Given(analyze(path), path, path.name)
 
 
 class Replayed(Struct, frozen=True):
     """A report, and the model of its judged time, or a sentence why there is none: the model that predicted the savings
-    of its findings, where there is one, and what was `told` of these."""
+    of its findings, if there is one, and what was `told` of these."""
 
     report: Report
     model: Model | str
@@ -104,7 +90,7 @@ def whatif(
 ) -> WhatIf:
     """The prediction with all these transforms together; without any, what each finding would bring.
 
-    Raises UsageError where a transform matches nothing, with near names, and what `analyze` raises."""
+    Raises UsageError if a transform matches nothing, with near names, and what `analyze` raises."""
     return with_report(path, transforms, settings or Settings(timeline=False), progress)[1]
 
 

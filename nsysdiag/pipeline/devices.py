@@ -1,12 +1,9 @@
-"""The third stage: every device, and where they meet."""
+"""The third stage, all devices together: the phases of the job, what each device did in them, and its findings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import Future
-
 from msgspec import Struct, structs
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from nsysdiag.account.filling import followed
 from nsysdiag.account.outside import (
@@ -22,55 +19,106 @@ from nsysdiag.account.outside import (
 from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.arrays.spill import evict, laid, trim
-from nsysdiag.counters.counters import with_limits
 from nsysdiag.diagnosis.focus import Focus, focus_of
-from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.diagnosis.missing import DOUBTED
+from nsysdiag.findings.attribution import Attribution, Shares, shares_of
+from nsysdiag.findings.before_work import before_findings
+from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.facts import Finding
+from nsysdiag.findings.findings import IdleFindings, findings_of
+from nsysdiag.findings.kernels import KernelWork, kernel_findings, single_precision_findings, unfused_findings
 from nsysdiag.findings.phase_work import JudgedTime, work_of_phase
+from nsysdiag.findings.pointers import pointers_of
+from nsysdiag.findings.spot_facts import FindingContext
 from nsysdiag.gap_groups.groups import slices_in_words
 from nsysdiag.iterations.loop import LAYER, Loop
-from nsysdiag.kernels.facts import FamilyTime
-from nsysdiag.kernels.kernels import family_times
 from nsysdiag.ledger.ledger import only_graphs
-from nsysdiag.phases.facts import PhaseDevice
+from nsysdiag.phases.facts import BehindWait, PhaseDevice
 from nsysdiag.phases.phases import JobPhases, find_phases
 from nsysdiag.phases.signal import DeviceSignal
 from nsysdiag.phases.signal import StepLoop as PhaseLoop
-from nsysdiag.pipeline.device_figures import BegunFigures, EarlyFigures, figures_of
-from nsysdiag.pipeline.device_findings import (
-    DeviceAccount,
-    DeviceRoots,
-    IdleShares,
-    account_of,
-    device_findings,
-    judged_time,
-    roots_of,
-)
-from nsysdiag.pipeline.device_gaps import DeviceGaps, gaps_of
-from nsysdiag.pipeline.host import HostReading
-from nsysdiag.pipeline.reading import Reading
+from nsysdiag.pipeline.device_time import DeviceTime, gaps_of, roots_of, time_of
+from nsysdiag.pipeline.figures import begin_figures, figures_of
+from nsysdiag.pipeline.reading import HostReading
 from nsysdiag.pipeline.result import DeviceResult
-from nsysdiag.ranges.facts import FlameGraph
-from nsysdiag.ranges.stacks import flame_graph
+from nsysdiag.programs.names import ids_of
 from nsysdiag.report import DeviceReport
 from nsysdiag.time.facts import TimeColumns
-from nsysdiag.time.table import TimeTable, time_columns
+from nsysdiag.time.table import time_columns
 from nsysdiag.timeline.timeline import DeviceLanes, with_lanes
-from nsysdiag.wakeups.wakers import WakeFinder
+from nsysdiag.wakeups.batches import Batches, batches_of
 
-# The fourth part of one device, in which it meets the others: the phases of the job, and what it did in each.
+MOST_STARTED = 2_000
+"""Rows of what the host did in a start-up that the timeline holds."""
 
 
-class DevicePhases(Struct, frozen=True):
-    """What a device did in each phase of the job. `before` is the time before its first work (None: not recorded), from
-    the first CUDA call of the job on or in the chosen time."""
+class MetDevice(DeviceTime, frozen=True):
+    """A device that has met the others: its `time` has waits for them charged to what they did, `phases` is what it did
+    in each phase of the job. `before` is the time before its first work (None: not recorded), from the first CUDA call
+    of the job on or in the chosen time."""
 
-    devices: list[PhaseDevice]
+    phases: list[PhaseDevice]
     before: Start | None
+    job_phases: JobPhases
+    focus: Focus
+
+    @property
+    def judged_before(self) -> Start | None:
+        """The time before its first work, if that is judged."""
+        return self.before if self.job_phases.judges_before else None
 
 
-def signal_of(found: DeviceGaps, time: TimeTable, outside: Outside | None) -> DeviceSignal:
+def look_at_devices(host: HostReading, background: Background, *, keep_time: bool = False) -> list[DeviceResult]:
+    """The results of all devices. With `keep_time` each has its table of time."""
+    finder = host.finder()  # let go with this function
+    alone = [time_of(roots_of(gaps_of(each, host, finder, background)), background) for each in host.reading.devices]
+    met = _meet(alone)
+    alone.clear()
+    results = []
+    while met:
+        results.append(_result(met.pop(0), background, keep_time=keep_time))
+        trim()
+    return results
+
+
+# Where devices meet.
+
+
+def _meet(every: list[DeviceTime]) -> list[MetDevice]:
+    """Waits for other devices are charged to what these did; the phases of the job are those of all devices, and one of
+    them is judged."""
+    own = {each.device.number: each.time for each in every}
+    times = [laid(followed(number, own), own[number]) for number in own]
+    trim()
+    alone = [replace(each, time=time) for each, time in zip(every, times, strict=True)]
+    outside = [_time_before(each) for each in alone]
+    signals = [_signal(each, time) for each, time in zip(alone, outside, strict=True)]
+    calls = [each.first_call_ns for each in signals if each.first_call_ns is not None]
+    job = find_phases(signals, min(calls, default=None), narrowed=any(each.window.narrowed for each in signals))
+    before = [_before(each, time, job) for each, time in zip(alone, outside, strict=True)]
+    phases = [_phases(each, start, job) for each, start in zip(alone, before, strict=True)]
+    focus = focus_of(job, phases)
+    parts = zip(alone, phases, before, strict=True)
+    return [
+        MetDevice(**asdict(each), phases=its, before=start, job_phases=job, focus=focus) for each, its, start in parts
+    ]
+
+
+def _time_before(found: DeviceTime) -> Outside | None:
+    """What the program did from its first CUDA call to the device's first work, as far as anything was recorded; or in
+    the chosen time before that work. A capture that begins in the middle of a run has no start."""
+    window = found.window
+    if window.asked is None and (window.narrowed or window.inside_run):
+        return None
+    outside = outside_of(window.parts, found.device, found.reading.activity.api_calls.rows)
+    if outside is None or window.asked is None:
+        return outside
+    return replace(outside, since=max(window.asked, found.host.recorded_span[0]))
+
+
+def _signal(found: DeviceTime, outside: Outside | None) -> DeviceSignal:
     """What a device tells about the phases of the job; `outside` is the time before its first work."""
+    time = found.time
     return DeviceSignal(
         device=found.device,
         window=found.window,
@@ -83,58 +131,13 @@ def signal_of(found: DeviceGaps, time: TimeTable, outside: Outside | None) -> De
     )
 
 
-def phases_of_job(signals: list[DeviceSignal]) -> JobPhases:
-    """The phases of the job, of all its devices."""
-    calls = [each.first_call_ns for each in signals if each.first_call_ns is not None]
-    return find_phases(signals, min(calls, default=None), narrowed=any(each.window.narrowed for each in signals))
-
-
-def phases_of(
-    found: DeviceGaps,
-    time: TimeTable,
-    outside: Outside | None,
-    job_phases: JobPhases,
-    reading: Reading,
-    host: HostReading,
-) -> DevicePhases:
-    """What a device did in each phase."""
-    before = _before(outside, job_phases, reading, host)
-    keys = [each.key for each in reading.devices]
-    graphs = only_graphs(found.device, found.split.parts[0])
-    made = DevicePhases(device_phases(job_phases, found.device.key, time, before, keys, graphs), before)
-    trim()
-    return made
-
-
-def time_before(found: DeviceGaps, reading: Reading, host: HostReading) -> Outside | None:
-    """What the program did from its first CUDA call to the device's first work, as far as anything was recorded; or in
-    the chosen time before that work. A capture that begins in the middle of a run has no start."""
-    window = found.window
-    if window.asked is None and (window.narrowed or window.inside_run):
-        return None
-    outside = outside_of(window.parts, found.device, reading.activity.api_calls.rows)
-    if outside is None or window.asked is None:
-        return outside
-    return replace(outside, since=max(window.asked, host.recorded_span[0]))
-
-
-def _before(outside: Outside | None, job_phases: JobPhases, reading: Reading, host: HostReading) -> Start | None:
-    if outside is None or not job_phases.phases:
-        return None
-    begin = job_phases.phases[0].start if outside.since is None else outside.since
-    since = replace(outside, since=begin)
-    evidence = evidence_of_start([since], host.tables, reading.activity, host.facts)
-    return start_of(evidence, since, reading.ranges, host.call_chains).between(begin, outside.end)
-
-
 def _of_phases(loop: Loop, starts: IntArray) -> PhaseLoop:
     parts, group = (0 if each is None else each.per_iteration for each in (loop.inner, loop.outer))
-    closed = loop.kind != LAYER
     return PhaseLoop(
         starts,
         loop.source,
         loop.name,
-        closed,
+        loop.kind != LAYER,
         parts,
         group,
         loop.certain,
@@ -144,177 +147,162 @@ def _of_phases(loop: Loop, starts: IntArray) -> PhaseLoop:
     )
 
 
-class _Alone(Struct, frozen=True):
-    """What is known of a device before it meets the others."""
-
-    gaps: DeviceGaps
-    roots: DeviceRoots
-    account: DeviceAccount
-    early: EarlyFigures
-    flames: Future[FlameGraph]
-
-
-class _Together(Struct, frozen=True):
-    """What is known of a device once it has met the others, and of the job."""
-
-    alone: _Alone
-    time: TimeTable
-    phases: DevicePhases
-    job_phases: JobPhases
-    focus: Focus
+def _before(found: DeviceTime, outside: Outside | None, job: JobPhases) -> Start | None:
+    if outside is None or not job.phases:
+        return None
+    host, reading = found.host, found.reading
+    begin = job.phases[0].start if outside.since is None else outside.since
+    since = replace(outside, since=begin)
+    evidence = evidence_of_start([since], host.tables, reading.activity, host.facts)
+    return start_of(evidence, since, reading.ranges, host.call_chains).between(begin, outside.end)
 
 
-def look_at_devices(
-    reading: Reading, host: HostReading, background: Background, *, keep_time: bool = False
-) -> list[DeviceResult]:
-    """The results of all devices. With `keep_time` each has its table of time."""
-    finder = host.finder()  # let go with this function
-    alone = [_alone(device, reading, host, finder, background) for device in reading.devices]
-    met = _meet(alone, reading, host)
-    alone.clear()
-    results = []
-    while met:
-        results.append(_result(met.pop(0), reading, host, finder, background, keep_time=keep_time))
-        trim()
-    return results
-
-
-def _alone(
-    device: DeviceTimeline,
-    reading: Reading,
-    host: HostReading,
-    finder: Callable[[], WakeFinder],
-    background: Background,
-) -> _Alone:
-    gaps = gaps_of(device, reading, host, background)
-    roots = roots_of(gaps, reading, host, finder)
-    early = EarlyFigures.of(gaps, roots, reading, host, background)
-    account = account_of(gaps, roots, reading, host)
-    return _Alone(gaps, roots, account, early, background.begin(_flames, gaps, roots, account))
-
-
-def _meet(every: list[_Alone], reading: Reading, host: HostReading) -> list[_Together]:
-    """Waits for other devices are charged to what these did; the phases of the job are those of all devices, and one of
-    them is judged."""
-    own = {each.gaps.device.number: each.account.time for each in every}
-    times = [laid(followed(number, own), own[number]) for number in own]
+def _phases(found: DeviceTime, before: Start | None, job: JobPhases) -> list[PhaseDevice]:
+    """What a device did in each phase."""
+    keys = [each.key for each in found.reading.devices]
+    graphs = only_graphs(found.device, found.split.parts[0])
+    made = device_phases(job, found.device.key, found.time, before, keys, graphs)
     trim()
-    before = [time_before(each.gaps, reading, host) for each in every]
-    parts = list(zip(every, times, before, strict=True))
-    job = phases_of_job([signal_of(each.gaps, time, outside) for each, time, outside in parts])
-    phases = [phases_of(each.gaps, time, outside, job, reading, host) for each, time, outside in parts]
-    focus = focus_of(job, [each.devices for each in phases])
-    return [_Together(each, time, its, job, focus) for each, time, its in zip(every, times, phases, strict=True)]
+    return made
 
 
-def _result(
-    met: _Together,
-    reading: Reading,
-    host: HostReading,
-    finder: Callable[[], WakeFinder],
-    background: Background,
-    *,
-    keep_time: bool,
-) -> DeviceResult:
-    """What the steps after the devices need of one."""
-    gaps, roots, account, time = met.alone.gaps, met.alone.roots, met.alone.account, met.time
-    before, job = met.phases.before, met.job_phases
-    begun = BegunFigures.begin(gaps, roots, time, job, reading, host, background)
-    judged_before = before if job.judges_before else None
-    judged = judged_time(gaps, time, met.focus, judged_before)
-    shares = IdleShares.of(roots, account, time, judged, reading, host, finder)  # while the second thread makes figures
-    report = figures_of(met.alone.early, begun)
-    report = structs.replace(report, kernel_families=_families(gaps, judged, reading), flames=met.alone.flames.result())
+# What the steps after the devices need of one.
+
+
+def _result(met: MetDevice, background: Background, *, keep_time: bool) -> DeviceResult:
+    before_ns = 0 if met.judged_before is None else sum(met.judged_before.account.values())
+    judged = JudgedTime.of(met.time, met.window.parts, met.focus.parts, before_ns)
+    begun = begin_figures(met, met.job_phases, background)
+    shares = _idle_shares(met, judged)  # while the second thread makes figures
+    report = figures_of(met, begun, judged)
     evict()
-    findings = device_findings(gaps, roots, account, time, judged, shares, report, judged_before, reading, host)
+    findings, behind = _findings(met, judged, shares, report)
     return DeviceResult(
         report,
-        roots.root_slices.slices,
-        findings.found,
-        findings.idle.behind,
-        _lanes(gaps, roots, report, findings.found, reading, job, before),
-        gaps.split,
-        roots.collectives,
-        roots.meetings,
-        roots.in_mpi,
-        job,
-        _phases(met, host),
+        met.root_slices.slices,
+        findings,
+        behind,
+        _lanes(met, report, findings),
+        met.split,
+        met.collectives,
+        met.meetings,
+        met.in_mpi,
+        met.job_phases,
+        _with_work(met),
         met.focus,
-        gaps.missing.result(),
-        _time_columns(met, reading) if keep_time else None,
+        met.missing.result(),
+        _time_columns(met) if keep_time else None,
     )
 
 
-def _flames(gaps: DeviceGaps, roots: DeviceRoots, account: DeviceAccount) -> FlameGraph:
-    """The idle time by root cause, and the waits for the device, as stacks."""
-    context, rooted, waits = roots.root_context, roots.root_slices, account.device_waits
-    return flame_graph(gaps.device, gaps.split, context, roots.keys, rooted, roots.chains, waits)
+class _IdleShares(Struct, frozen=True):
+    """Whose the judged idle time is, and the places in the program that it is at."""
+
+    attribution: Attribution
+    batches: Batches
+    shares: Shares
+    paths: list[list[str]]
 
 
-def _families(gaps: DeviceGaps, judged: JudgedTime, reading: Reading) -> list[FamilyTime]:
-    """The kernels of the judged time by family."""
-    loop = gaps.repeating.result()
-    steps = Intervals.empty() if loop is None or loop.kind == LAYER else loop.spans
-    found = family_times(gaps.device, judged.parts, judged.account_ns, steps, reading.strings)
-    return with_limits(found, gaps.device, judged.parts, reading.strings, gaps.measured)
+def _idle_shares(met: MetDevice, judged: JudgedTime) -> _IdleShares:
+    """Needs no figures of the device."""
+    attribution, floor = Attribution.by_root(met.root_slices), met.reading.settings.thresholds.root_floor
+    batches = batches_of(met.root_slices, met.chains, met.finder, floor, judged.parts)
+    kinds, waited = batches.longest(met.kinds, attribution.cause), (met.device_waits, met.made)
+    context, layered, charged = met.root_context, met.host.layered, met.slice_bottlenecks
+    made = shares_of(context, layered, met.keys, attribution, kinds, charged, met.time, waited, judged.parts)
+    shares, paths = laid(made)
+    trim()
+    return _IdleShares(attribution, batches, shares, paths)
 
 
-MOST_STARTED = 2_000
-"""Rows of what the host did in a start-up that the timeline holds."""
+def _findings(
+    met: MetDevice, judged: JudgedTime, shares: _IdleShares, report: DeviceReport
+) -> tuple[list[Finding], list[BehindWait]]:
+    """The findings of a device, less sure if rows are missing; and what threads did behind waits."""
+    reading, host, before = met.reading, met.host, met.judged_before
+    context, idle = _idle_findings(met, judged, shares, report)
+    work = KernelWork.of(met.device, judged, met.time, reading.activity.shapes, reading.strings, report.gpu_metrics)
+    made = [
+        *idle.found,
+        *kernel_findings(report, context, met.time, work),
+        *single_precision_findings(report, context),
+        *unfused_findings(report, context),
+        *before_findings(report.key, judged, before, host.tables.samples, host.call_chains, reading.settings.findings),
+        *pointers_of(report, context, met.without_work.result(), idle.found),
+    ]
+    trim()
+    if met.missing.result().reasons():
+        made = [structs.replace(each, confidence=DOUBTED * each.confidence) for each in made]
+    return made, idle.behind
 
 
-def _lanes(
-    gaps: DeviceGaps,
-    roots: DeviceRoots,
-    report: DeviceReport,
-    findings: list[Finding],
-    reading: Reading,
-    job: JobPhases,
-    before: Start | None,
-) -> DeviceLanes | None:
+def _idle_findings(
+    met: MetDevice, judged: JudgedTime, idle: _IdleShares, report: DeviceReport
+) -> tuple[FindingContext, IdleFindings]:
+    """The findings on time in which the device waited, or worked exposed, and what all findings of it are about."""
+    host, reading, root_context = met.host, met.reading, met.root_context
+    context = FindingContext(
+        root_context,
+        met.keys,
+        idle.attribution,
+        Sightings.of(root_context, host.layered, idle.attribution.own),
+        met.device_waits,
+        met.time,
+        idle.batches,
+        idle.paths,
+        host.range_sets(),
+        judged,
+        reading.settings.findings,
+        tuple(ids_of(host.frameworks)),
+        host_unseen=reading.host_unseen,
+        asked=reading.asked,
+    )
+    return context, findings_of(report, context, idle.shares, met.time, [each.key for each in reading.devices])
+
+
+def _lanes(met: MetDevice, report: DeviceReport, findings: list[Finding]) -> DeviceLanes | None:
     """The timeline without the lanes of threads, which devices share."""
-    overview = gaps.overview.result()
+    overview = met.overview.result()
     if overview is None:
         return None
-    narrowed = gaps.window.narrowed
-    phases = [(phase.name, phase.start, phase.end) for phase in job.phases]
     return with_lanes(
         overview,
-        roots.context,
-        roots.threads,
+        met.context,
+        met.threads,
         report,
         findings,
-        reading.activity,
-        phases,
-        [] if before is None else before.rows(MOST_STARTED),
-        narrowed=narrowed,
+        met.reading.activity,
+        [(phase.name, phase.start, phase.end) for phase in met.job_phases.phases],
+        [] if met.before is None else met.before.rows(MOST_STARTED),
+        narrowed=met.window.narrowed,
     )
 
 
-def _phases(met: _Together, host: HostReading) -> list[PhaseDevice]:
+def _with_work(met: MetDevice) -> list[PhaseDevice]:
     """What the device did in each phase, with what took most of those that are not judged."""
-    found, context = [], met.alone.roots.root_context
-    for at, (phase, each) in enumerate(zip(met.job_phases.phases, met.phases.devices, strict=True)):
+    found = []
+    for at, (phase, each) in enumerate(zip(met.job_phases.phases, met.phases, strict=True)):
         if at in met.job_phases.judged:
             found.append(each)
             continue
-        before = met.phases.before if each.account_base == "start" else None
-        did = work_of_phase(context, met.time, (phase.start, phase.end), each, before, host.call_chains)
+        before = met.before if each.account_base == "start" else None
+        span = (phase.start, phase.end)
+        did = work_of_phase(met.root_context, met.time, span, each, before, met.host.call_chains)
         found.append(structs.replace(each, did=did))
     return found
 
 
-def _time_columns(met: _Together, reading: Reading) -> TimeColumns:
+def _time_columns(met: MetDevice) -> TimeColumns:
     """All time of the device as columns."""
-    gaps, roots = met.alone.gaps, met.alone.roots
-    repeating = gaps.repeating.result()
+    repeating = met.repeating.result()
     return time_columns(
-        gaps.device.key,
+        met.device.key,
         met.time,
-        slices_in_words(roots.root_context, roots.keys),
-        rows_before(charged_before(met.job_phases, met.phases.before)),
+        slices_in_words(met.root_context, met.keys),
+        rows_before(charged_before(met.job_phases, met.before)),
         Intervals.of([(phase.start, phase.end) for phase in met.job_phases.phases]),
         met.focus.places,
         Intervals.empty() if repeating is None else repeating.spans,
-        {each.number: each.key for each in reading.devices},
+        {each.number: each.key for each in met.reading.devices},
     )

@@ -1,6 +1,4 @@
-"""The fourth stage: what is said of all devices together.
-
-Also what the host did before the first phase of a job and after its last one."""
+"""The fourth stage: what is said of all devices together."""
 
 from __future__ import annotations
 
@@ -27,7 +25,6 @@ from nsysdiag.diagnosis.judge import (
 from nsysdiag.diagnosis.missing import MPI, left_out_gpus, malformed_warnings, unseen_everywhere
 from nsysdiag.diagnosis.savings import predict_of
 from nsysdiag.diagnosis.sentences import unrecorded
-from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.gpus import gpus_present
 from nsysdiag.events.identity import mpi_ranks
 from nsysdiag.fields import Sentence
@@ -41,8 +38,7 @@ from nsysdiag.kernels.communication import idle_in_steady_sends
 from nsysdiag.kernels.limits import InOrder
 from nsysdiag.phases.facts import LEAST_WORK, told
 from nsysdiag.phases.phases import JobPhases
-from nsysdiag.pipeline.host import HostReading
-from nsysdiag.pipeline.reading import Progress, Reading
+from nsysdiag.pipeline.reading import HostReading, Progress
 from nsysdiag.pipeline.replaying import Builder, builder_of, predictions_of
 from nsysdiag.pipeline.result import DeviceResult, TraceResult
 from nsysdiag.programs.names import ids_of
@@ -54,59 +50,16 @@ from nsysdiag.replay.predict import Predictions
 from nsysdiag.trace.capabilities import was_asked
 from nsysdiag.trace.trace import Trace
 
-# What the host did before the first phase of a job and after its last one.
-
 NOTABLE = 0.1
 """Share of what was recorded: what the host did in less time is not said."""
-
-
-def around_phases(found: JobPhases, reading: Reading, host: HostReading) -> tuple[Sentence, Sentence]:
-    """The calls and host code of the thread that launched most, in words; empty for a short time, and where nothing is
-    known of it.
-
-    ```
-    recorded  [import torch ....][start-up][steady ....][getc ..........................]
-    said       ^ host code 1.2 s                         ^ getc 32.9 s
-    ```
-    """
-    launch = reading.activity.launch[reading.activity.launch >= 0]
-    if not len(launch) or not found.phases:
-        return "", ""
-    threads, count = np.unique(reading.activity.api_calls.rows.thread[launch], return_counts=True)
-    thread, (first, last) = int(threads[count.argmax()]), host.recorded_span
-    begin, end, least = found.phases[0].start, found.phases[-1].end, NOTABLE * (last - first)
-    if max(begin - first, last - end) < least:
-        return "", ""
-    begun, ended = _lived(thread, reading, host)
-    before, behind = (max(first, begun), begin), (end, min(ended, last))
-    return _did(thread, before, least, reading, host), _did(thread, behind, least, reading, host)
-
-
-def _lived(thread: int, reading: Reading, host: HostReading) -> tuple[int, int]:
-    """When the first event of a thread begins and the last one ends: of other time nothing is known of it."""
-    tables, calls = host.tables, reading.activity.api_calls.rows
-    spans = [(each.start, each.end, each.thread) for each in (calls, tables.os_calls, reading.ranges.rows)]
-    spans += [(each.time, each.time, each.thread) for each in (tables.switches, tables.samples)]
-    mine = [(start[own], end[own]) for start, end, of in spans if (own := of == thread).any()]
-    return min(int(start.min()) for start, _ in mine), max(int(end.max()) for _, end in mine)
-
-
-def _did(thread: int, span: tuple[int, int], least: float, reading: Reading, host: HostReading) -> Sentence:
-    if span[1] - span[0] < least:
-        return ""
-    evidence = evidence_of_start([Outside(thread, *span)], host.tables, reading.activity, host.facts)
-    return told(work_outside(evidence, thread, span, host.call_chains))
-
-
-"""What shows the host outside of CUDA calls."""
 
 
 class Job(Struct, frozen=True):
     """The job of a trace: the results of all devices, those that are `reported`, and the judgment.
 
-    `threads` is what threads and CPUs did meanwhile, None where no device worked. `ranks` compares the devices, None
-    where they have nothing in common. `predictions` are those of savings, or a sentence why there are none; `builder`
-    makes the model that they rest on. `host_stacks` are the functions of threads where no device worked."""
+    `threads` is what threads and CPUs did meanwhile, None if no device worked. `ranks` compares the devices, None if
+    they have nothing in common. `predictions` are those of savings, or a sentence why there are none; `builder` makes
+    the model that they rest on. `host_stacks` are the functions of threads if no device worked."""
 
     results: list[DeviceResult]
     reported: list[DeviceResult]
@@ -119,47 +72,49 @@ class Job(Struct, frozen=True):
     host_stacks: list[FlameStack]
 
 
-def judge_job(
-    results: list[DeviceResult], reading: Reading, host: HostReading, background: Background, progress: Progress
-) -> Job:
+def judge_job(results: list[DeviceResult], host: HostReading, background: Background, progress: Progress) -> Job:
     """What holds the job up, and what to do about it."""
+    reading = host.reading
     reported = [each for each in results if each.report.key in reading.shown]
-    builder = builder_of(results, reading, host)
-    predictions = background.begin(predictions_of, builder, reading)
-    warnings = row_warnings(reading, host)
+    builder = builder_of(results, host)
+    predicted = background.begin(predictions_of, builder, reading)
+    warnings = _row_warnings(host)
     progress("looking at threads and CPUs", 0.9)
-    threads = _threads(reported, reading, host)
+    threads = _threads(reported, host)
     progress("writing the report", 0.95)
     ranks = _ranks(results, reading.trace)
-    alone = _alone(reading, host)
-    judgment = _judgment(results, reported, ranks, threads, predictions.result(), alone, reading, host)
-    return Job(results, reported, warnings, threads, ranks, builder, predictions.result(), judgment, alone.stacks)
+    alone = _alone(host)
+    predictions = predicted.result()
+    judgment = _judgment(results, reported, ranks, threads, predictions, alone, host)
+    return Job(results, reported, warnings, threads, ranks, builder, predictions, judgment, alone.stacks)
 
 
-def row_warnings(reading: Reading, host: HostReading) -> list[str]:
-    """What is wrong with the rows of the trace."""
-    found = [*left_out_gpus(reading.activity), *malformed_warnings(host.host.malformed)]
-    return found if reading.devices else [*found, *unseen_everywhere(reading.unseen.result())]
-
-
-def devices_for_ranks(results: list[DeviceResult], reading: Reading, host: HostReading) -> TraceResult:
+def devices_for_ranks(results: list[DeviceResult], host: HostReading) -> TraceResult:
     """The devices of a trace, for a comparison of ranks."""
-    trace = reading.trace
+    reading = host.reading
     return TraceResult(
         [each for each in results if each.report.key in reading.shown],
-        row_warnings(reading, host),
+        _row_warnings(host),
         ids_of(host.frameworks),
-        gpus_present(trace),
+        gpus_present(reading.trace),
         reading.activity.duration_ns,
-        predictions_of(builder_of(results, reading, host), reading),
+        predictions_of(builder_of(results, host), reading),
         scheduled=host.scheduled,
-        ranks=mpi_ranks(trace),
+        ranks=mpi_ranks(reading.trace),
         host_unseen=reading.host_unseen,
     )
 
 
-def _threads(reported: list[DeviceResult], reading: Reading, host: HostReading) -> HostReport | None:
-    """What all threads of the programs that used the devices did meanwhile; None where no time is under analysis."""
+def _row_warnings(host: HostReading) -> list[str]:
+    """What is wrong with the rows of the trace."""
+    reading = host.reading
+    found = [*left_out_gpus(reading.activity), *malformed_warnings(host.host.malformed)]
+    return found if reading.devices else [*found, *unseen_everywhere(reading.unseen.result())]
+
+
+def _threads(reported: list[DeviceResult], host: HostReading) -> HostReport | None:
+    """What all threads of the programs that used the devices did meanwhile; None if no time is under analysis."""
+    reading = host.reading
     mine = [each for each in reading.devices if each.key in reading.shown]
     scene = laid(scene_of(host.traced, host.host, mine, [reading.windows[each.key] for each in mine]), host.traced)
     if scene is None:
@@ -173,7 +128,7 @@ def _threads(reported: list[DeviceResult], reading: Reading, host: HostReading) 
 
 
 def _ranks(results: list[DeviceResult], trace: Trace) -> RankComparison | None:
-    """The devices as ranks, where they ran collectives together or are in step by their iterations."""
+    """The devices as ranks, if they ran collectives together or are in step by their iterations."""
     if len(results) < 2:
         return None
     by_mpi = meet_by_mpi(results)
@@ -182,33 +137,12 @@ def _ranks(results: list[DeviceResult], trace: Trace) -> RankComparison | None:
     return compared if compared.groups or compared.basis == ITERATIONS else None
 
 
-def _alone(reading: Reading, host: HostReading) -> Alone:
-    """What threads did where there is no GPU activity; nothing where there is any."""
-    if reading.devices:
+def _alone(host: HostReading) -> Alone:
+    """What threads did if there is no GPU activity; nothing if there is any."""
+    if host.reading.devices:
         return Alone()
     looping = None if host.loop is None else host.loop.thread
     return host_alone(host.traced, host.call_chains, *host.recorded_span, looping=looping)
-
-
-def _without_work(alone: Alone, reading: Reading, host: HostReading) -> WithoutWork:
-    """What is said where there is no GPU activity: about what threads did instead."""
-    asked = was_asked(reading.trace.capabilities(), "cuda-api")
-    return WithoutWork(unrecorded(host.loop, alone, cuda_asked=asked), alone.lines)
-
-
-def _paging(activity: DeviceActivity) -> Intervals:
-    """The set of time in which pages of unified memory move."""
-    operations = activity.operations
-    return union(Intervals(operations.start, operations.end)[operations.migration])
-
-
-def _in_order(results: list[DeviceResult], reading: Reading, host: HostReading) -> dict[str, InOrder]:
-    calls, parts = reading.activity.api_calls.rows, results[0].focus.parts
-    place = (host.host.mpi, host.host.axis, parts)
-    return {
-        each.key: InOrder.of(each, calls, parts, idle_in_steady_sends(each, calls, *place))
-        for each in reading.activity.devices
-    }
 
 
 def _judgment(
@@ -218,53 +152,101 @@ def _judgment(
     threads: HostReport | None,
     predictions: Predictions | str,
     alone: Alone,
-    reading: Reading,
     host: HostReading,
 ) -> Judgment:
     """Of chosen devices it is what holds these up, which may be another one."""
-    settings = reading.settings
+    reading = host.reading
     late = lateness([result.report for result in results], ranks)
-    every = with_late([finding for result in results for finding in result.findings], late, settings.findings)
+    every = with_late([each for result in results for each in result.findings], late, reading.settings.findings)
     keys = {each.report.key for each in reported}
     found = [each for each in every if each.device in keys]
     phases, focus = (results[0].job_phases, results[0].focus) if results else (NO_PHASES, NO_FOCUS)
-    around = around_phases(phases, reading, host) if results else ("", "")
+    operations = reading.activity.operations
+    paging = union(Intervals(operations.start, operations.end)[operations.migration])
+    asked = was_asked(reading.trace.capabilities(), "cuda-api")
     return judge(
         phases,
         [followed(result.phases, late.get(result.report.key)) for result in reported],
         focus,
-        Scope.of(phases, focus, _paging(reading.activity), around),
+        Scope.of(phases, focus, paging, _around_phases(phases, host)),
         with_shortage(found, threads),
-        _facts(results, reported, predictions, reading, host),
-        _without_work(alone, reading, host),
+        _facts(results, reported, predictions, host),
+        WithoutWork(unrecorded(host.loop, alone, cuda_asked=asked), alone.lines),
     )
 
 
 def _facts(
-    results: list[DeviceResult],
-    reported: list[DeviceResult],
-    predictions: Predictions | str,
-    reading: Reading,
-    host: HostReading,
+    results: list[DeviceResult], reported: list[DeviceResult], predictions: Predictions | str, host: HostReading
 ) -> JobFacts:
-    trace, frameworks = reading.trace, ids_of(host.frameworks)
+    reading, frameworks = host.reading, ids_of(host.frameworks)
     processes = working_processes(reading.activity) if reading.settings.device is None else None
     busy = {result.report.key: result.split.busy.total() for result in results}
     return JobFacts(
         frameworks=frameworks,
         limits=reading.settings.findings,
-        gpus_present=gpus_present(trace),
+        gpus_present=gpus_present(reading.trace),
         gpus_worked=sum(ns > 0 and ns >= LEAST_WORK * max(busy.values()) for ns in busy.values()),
         processes=processes,
         duration_ns=reading.activity.duration_ns,
         recorded=host.recorded_span,
         missing={result.report.key: result.missing for result in results},
-        ranks=ranks_elsewhere(mpi_ranks(trace), processes, mpi=MPI in frameworks),
+        ranks=ranks_elsewhere(mpi_ranks(reading.trace), processes, mpi=MPI in frameworks),
         scheduled=host.scheduled,
         host_unseen=reading.host_unseen,
         in_turns=host.sharing.in_turns,
         unused=barely_used(busy, {each.report.key for each in reported}),
         behind={result.report.key: result.behind for result in reported},
-        in_order=_in_order(results, reading, host) if results else {},
+        in_order=_in_order(results[0].focus.parts, host) if results else {},
         predict=predict_of(predictions),
     )
+
+
+def _in_order(parts: Intervals, host: HostReading) -> dict[str, InOrder]:
+    """What no fix changes of the order of what each device did in the judged time, by its key."""
+    calls, mpi, axis = host.reading.activity.api_calls.rows, host.host.mpi, host.host.axis
+    return {
+        each.key: InOrder.of(each, calls, parts, idle_in_steady_sends(each, calls, mpi, axis, parts))
+        for each in host.reading.devices
+    }
+
+
+# What the host did before the first phase of a job and after its last one.
+
+
+def _around_phases(found: JobPhases, host: HostReading) -> tuple[Sentence, Sentence]:
+    """The calls and host code of the thread that launched most, in words; empty for a short time, and if nothing is
+    known of it.
+
+    ```
+    recorded  [import torch ....][start-up][steady ....][getc ..........................]
+    said       ^ host code 1.2 s                         ^ getc 32.9 s
+    ```
+    """
+    activity = host.reading.activity
+    launch = activity.launch[activity.launch >= 0]
+    if not len(launch) or not found.phases:
+        return "", ""
+    threads, count = np.unique(activity.api_calls.rows.thread[launch], return_counts=True)
+    thread, (first, last) = int(threads[count.argmax()]), host.recorded_span
+    begin, end, least = found.phases[0].start, found.phases[-1].end, NOTABLE * (last - first)
+    if max(begin - first, last - end) < least:
+        return "", ""
+    begun, ended = _lived(thread, host)
+    return _did(thread, (max(first, begun), begin), least, host), _did(thread, (end, min(ended, last)), least, host)
+
+
+def _lived(thread: int, host: HostReading) -> tuple[int, int]:
+    """When the first event of a thread begins and the last one ends: of other time nothing is known of it."""
+    tables, reading = host.tables, host.reading
+    rows = (reading.activity.api_calls.rows, tables.os_calls, reading.ranges.rows)
+    spans = [(each.start, each.end, each.thread) for each in rows]
+    spans += [(each.time, each.time, each.thread) for each in (tables.switches, tables.samples)]
+    mine = [(start[own], end[own]) for start, end, of in spans if (own := of == thread).any()]
+    return min(int(start.min()) for start, _ in mine), max(int(end.max()) for _, end in mine)
+
+
+def _did(thread: int, span: tuple[int, int], least: float, host: HostReading) -> Sentence:
+    if span[1] - span[0] < least:
+        return ""
+    evidence = evidence_of_start([Outside(thread, *span)], host.tables, host.reading.activity, host.facts)
+    return told(work_outside(evidence, thread, span, host.call_chains))

@@ -11,10 +11,10 @@ from nsysdiag import pipeline
 from nsysdiag.comparison.sides import are_redacted
 from nsysdiag.config.settings import AFTERWARDS, Settings
 from nsysdiag.messages import UsageError, printable
+from nsysdiag.pipeline.analysis import with_given
 from nsysdiag.pipeline.reading import Progress
-from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import Report
-from nsysdiag.saved import is_saved_report, read_report, read_side
+from nsysdiag.saved import is_saved_report, read_report
 
 
 def load(path: str | os.PathLike[str]) -> Report:
@@ -55,16 +55,10 @@ def analyze(path: str | os.PathLike[str], settings: Settings | None = None, prog
 def priced_again(report: Report, settings: Settings) -> Report:
     """A saved report with today's prices, reference step and operations, which its settings then hold; unchanged if
     there are none. Raises UsageError if it has no steps for the latter two."""
-    made = pipeline.with_given(report, settings)
+    made = with_given(report, settings)
     if made is report:
         return report
     prices = {name: text for name, text in settings.changed().items() if name in AFTERWARDS}
     if are_redacted([report]):
         prices.pop("config", None)  # the name of a file
     return replace(made, settings={**report.settings, **prices})
-
-
-def load_side(path: str | os.PathLike[str]) -> Report | WhatIf:
-    """What `load` gives, or a saved prediction: a side of a comparison. Raises what `load` raises."""
-    found = Path(os.fsdecode(path))
-    return read_side(found) if is_saved_report(found) else pipeline.analyze(found)

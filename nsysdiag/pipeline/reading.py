@@ -1,34 +1,64 @@
-"""The first stage: what is read of a trace, and the window of each device."""
+"""The first two stages: what is read of a trace with the window of each device, and what threads and CPUs did."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import cache, partial
 
+import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.background import Background
-from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.arrays.spill import Kept, laid
+from nsysdiag.arrays.groups import Groups
+from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.arrays.spill import Kept, laid, trim
+from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence, call_facts
 from nsysdiag.config.file import parse_step
 from nsysdiag.config.settings import Settings
 from nsysdiag.counters.counters import Counters, read_counters
 from nsysdiag.diagnosis.missing import UnseenLaunches
+from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.calls import read_api_calls
+from nsysdiag.events.capture import Sharing, sharing_of
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline, device_activity, operations_by_gpu
-from nsysdiag.events.host import large_tables
-from nsysdiag.events.memory import FittingSpan, part_that_fits
-from nsysdiag.events.nvtx import NvtxRanges, read_ranges
+from nsysdiag.events.host import (
+    HostActivity,
+    HostTables,
+    host_activity,
+    large_tables,
+    place_api_calls,
+    place_os_calls,
+    read_host_tables,
+    recorded_time,
+)
+from nsysdiag.events.identity import nsys_threads, process_names, thread_names
+from nsysdiag.events.memory import FittingSpan, Memory, part_that_fits, read_memory
+from nsysdiag.events.nvtx import NvtxRanges, PlacedRanges, read_ranges
 from nsysdiag.events.operations import read_operations
+from nsysdiag.events.rows import ThreadAxis
+from nsysdiag.events.samples import PythonStacks, chain_symbols, leaf_symbols
+from nsysdiag.findings.phase_work import RangeSets
 from nsysdiag.iterations.chosen import AnalysisWindow, CarriedSteps, chosen_loops, window_of
 from nsysdiag.iterations.iterations import find_loops
 from nsysdiag.iterations.loop import Loop
-from nsysdiag.iterations.named import layers_named
+from nsysdiag.iterations.named import HostLoop, host_loop, layers_named
+from nsysdiag.launches.launches import durations_of
+from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
+from nsysdiag.ledger.ledger import draining_calls
+from nsysdiag.ledger.untraced_graphs import PartialReplays, partial_replays, untraced_graphs
 from nsysdiag.messages import UsageError
+from nsysdiag.programs.facts import Framework
+from nsysdiag.programs.names import frameworks_of, names_of
+from nsysdiag.stacks.samples import LeafSymbols
 from nsysdiag.trace.capabilities import was_asked
 from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.trace import Trace
+from nsysdiag.wakeups.loaders import HostTrace, ThreadNames, WaitingThreads
+from nsysdiag.wakeups.runs import Runs
+from nsysdiag.wakeups.wake_chain import Files
+from nsysdiag.wakeups.wakers import BEFORE_NS, WakeFinder
 
 Progress = Callable[[str, float], None]
 """Takes what is done next, and the share of the work that is done, 0 to 1."""
@@ -39,10 +69,12 @@ def silent(_step: str, _share: float) -> None:
 
 
 HOST_TABLES = ("OSRT_API", "SCHED_EVENTS", "COMPOSITE_EVENTS")
+MARGIN_NS = 1_000_000  # host rows just before the first operation still matter to the first gap
+NEVER = np.iinfo(np.int64).max
 
 
 class Reading(Struct, frozen=True):
-    """What was read of a trace. `chosen` are the steps that the user names, by the key of the device, empty where they
+    """What was read of a trace. `chosen` are the steps that the user names, by the key of the device, empty if they
     are found; `windows` the time under analysis of each device, by its key. `shown` are the keys of the devices that
     are reported; what one of them waits for may be another one, so all are analyzed."""
 
@@ -86,7 +118,7 @@ def read(
     steps: CarriedSteps | None = None,
 ) -> Reading:
     """Reads ranges, the work of all GPUs and the calls that launched it. `steps` are those that another trace shows,
-    None where they are found or chosen. Raises UsageError for settings that do not fit the trace."""
+    None if they are found or chosen. Raises UsageError for settings that do not fit the trace."""
     progress("reading device activity", 0.0)
     part = _part(trace, settings)
     trace.read_ahead(large_tables(trace))  # while the ranges are read
@@ -94,7 +126,7 @@ def read(
     activity = read_activity(trace, ranges, settings)
     chosen = _chosen(activity, ranges, strings, settings) if steps is None else steps.loops(activity.devices)
     shown = _shown(activity, settings)
-    windows = _windows(activity, ranges, strings, settings, part, chosen, shown, cut=trace.cut, layers=_layers(trace))
+    windows = _windows(trace, activity, ranges, settings, part, chosen, shown)
     return Reading(
         trace,
         settings,
@@ -159,25 +191,23 @@ def _chosen(
 
 
 def _windows(
+    trace: Trace,
     activity: DeviceActivity,
     ranges: NvtxRanges,
-    strings: Strings,
     settings: Settings,
     part: FittingSpan | None,
     chosen: dict[str, list[Loop]],
     shown: frozenset[str],
-    *,
-    cut: bool,
-    layers: int,
 ) -> dict[str, AnalysisWindow]:
     """The window of each device, by its key. One that holds nothing on any device is a mistake, not a healthy
     result."""
-    found = {
-        device.key: window_of(
-            device, activity.api_calls, ranges, strings, settings, part, chosen.get(device.key), cut=cut, layers=layers
-        )
-        for device in activity.devices
-    }
+    calls, cut, layers = activity.api_calls, trace.cut, _layers(trace)
+
+    def window(device: DeviceTimeline) -> AnalysisWindow:
+        steps = chosen.get(device.key)
+        return window_of(device, calls, ranges, trace.strings, settings, part, steps, cut=cut, layers=layers)
+
+    found = {device.key: window(device) for device in activity.devices}
     narrowed = [window for key, window in found.items() if window.narrowed and key in shown]
     if narrowed and not any(window.length_ns for window in narrowed):
         spans = [
@@ -200,3 +230,146 @@ def _layers(trace: Trace) -> int:
 def _unseen(trace: Trace, activity: DeviceActivity) -> UnseenLaunches:
     """Launches of which nothing was recorded but the call."""
     return UnseenLaunches.unknown() if trace.partial else UnseenLaunches.of(activity)
+
+
+# The second stage: what threads and CPUs did, and what that is evidence of.
+
+
+class HostReading(Struct, frozen=True):
+    """What the threads of a trace did; `reading` is what was read of it before. `host` is that of the threads that
+    launched work, on an axis of their own; `placed` are the ranges on it, and `range_sets` their time by name.
+    `layered` is what the host-side rules of all causes make of the calls of these threads; `draining` are the calls
+    that drain a device.
+
+    `call_durations` are those of all CUDA calls by name. `untraced` is the time of graphs whose nodes were not
+    recorded, by launching thread; `partial_graphs` are launches of graphs of which some nodes were not. `runs` tells
+    when each thread ran: most traces hold no wait that cost GPU time, and no need for it. `recorded_span` is when the
+    first event of any kind begins, and the last one ends. `loop` is that of the host's ranges if there is no device."""
+
+    reading: Reading
+    tables: HostTables
+    recorded_span: tuple[int, int]
+    frameworks: list[Framework]
+    loop: HostLoop | None
+    host: HostActivity
+    placed: PlacedRanges
+    range_sets: Callable[[], RangeSets]
+    facts: CallFacts
+    layered: LayeredEvidence
+    draining: list[EvidenceLayer]
+    call_durations: Callable[[], Groups]
+    untraced: dict[int, Intervals]
+    partial_graphs: PartialReplays
+    sharing: Sharing
+    traced: HostTrace
+    launching: WaitingThreads
+    runs: Callable[[], Runs]
+    names: ThreadNames
+    files: Files
+    leaf_symbols: LeafSymbols
+    call_chains: CallChains
+    python_stacks: PythonStacks
+    memory: Memory
+
+    @property
+    def scheduled(self) -> bool:
+        """Whether the trace has scheduling events."""
+        return len(self.tables.switches) > 0
+
+    def finder(self) -> Callable[[], WakeFinder]:
+        """Finds who ended a wait, made at its first call. It holds much: who asks for one lets it go."""
+        traced, runs = self.traced, self.runs
+        return cache(lambda: WakeFinder(traced.tables, runs(), traced.nsys_threads, traced.low, traced.high))
+
+
+def look_at_host(reading: Reading, progress: Progress) -> HostReading:
+    """Reads the tables of the host, and runs the host-side rules of all causes."""
+    trace, activity, ranges = reading.trace, reading.activity, reading.ranges
+    progress("reading host activity", 0.3)
+    tables = laid(read_host_tables(trace, ranges))
+    trim()
+    span = recorded_time(tables, activity, ranges)
+    frameworks = frameworks_of(names_of(trace, activity, ranges, tables.samples))
+    host = _host(reading, tables)
+    placed = laid(PlacedRanges.of(ranges, host.axis), ranges)
+    progress("classifying gaps", 0.6)
+    facts = laid(call_facts(activity))
+    evidence = HostEvidence.of(host, facts)
+    layered = laid(layer_evidence(evidence), evidence)
+    traced = _traced(trace, reading, tables, facts, host)
+    return HostReading(
+        reading=reading,
+        tables=tables,
+        recorded_span=span,
+        frameworks=frameworks,
+        loop=None if activity.devices else host_loop(ranges),
+        host=host,
+        placed=placed,
+        range_sets=cache(partial(RangeSets.of, placed)),
+        facts=facts,
+        layered=layered,
+        draining=draining_calls(evidence),
+        call_durations=cache(partial(durations_of, activity.api_calls.rows)),
+        untraced=untraced_graphs(activity, facts),
+        partial_graphs=partial_replays(activity, facts),
+        sharing=sharing_of(activity),
+        traced=traced,
+        launching=WaitingThreads(host, facts),
+        runs=cache(partial(_runs, traced)),
+        names=ThreadNames(traced),
+        files=Files(trace),
+        leaf_symbols=partial(leaf_symbols, trace),
+        call_chains=CallChains(trace, activity.api_calls),
+        python_stacks=PythonStacks(trace, ranges.python),
+        memory=read_memory(trace, activity),
+    )
+
+
+def _host(reading: Reading, tables: HostTables) -> HostActivity:
+    """All that the threads did that launched work."""
+    activity = reading.activity
+    axis = _axis(reading)
+    api = laid(place_api_calls(axis, activity.api_calls, activity.latest_ns), activity)
+    os_calls = laid(place_os_calls(axis, tables, activity.latest_ns), tables)
+    made = host_activity(tables, activity.api_calls, axis, api, os_calls, activity.latest_ns)
+    return laid(made, tables, activity, api, os_calls)
+
+
+def _axis(reading: Reading) -> ThreadAxis:
+    """The threads that launched anything on the devices, over the time of their work and of the calls that launched
+    it."""
+    spans = [window.whole for window in reading.windows.values() if len(window.whole)]
+    low = min((int(span.start[0]) for span in spans), default=0) - MARGIN_NS
+    low = min([low, *(_first_launch(reading, device) for device in reading.devices)])
+    high = max((int(span.end[0]) for span in spans), default=0)
+    thread = reading.activity.api_calls.rows.thread
+    launches = [device.launch[device.launch >= 0] for device in reading.devices]
+    threads: list[IntArray] = [np.empty(0, dtype=np.int64), *(thread[rows] for rows in launches if len(rows))]
+    return ThreadAxis.over(np.concatenate(threads), low, high)
+
+
+def _first_launch(reading: Reading, device: DeviceTimeline) -> int:
+    """When the first call began that launched work of this device in its window."""
+    start = reading.windows[device.key].whole.start
+    launch = device.launch[device.operations.start >= start[0]] if len(start) else device.launch[:0]
+    return int(reading.activity.api_calls.rows.start[launch[launch >= 0]].min(initial=NEVER))
+
+
+def _traced(trace: Trace, reading: Reading, tables: HostTables, facts: CallFacts, host: HostActivity) -> HostTrace:
+    """What wake-ups and the report on the host look at."""
+    return HostTrace(
+        tables=tables,
+        activity=reading.activity,
+        facts=facts,
+        ranges=reading.ranges,
+        low=host.axis.origin,
+        high=host.axis.origin + host.axis.span,
+        thread_names=thread_names(trace),
+        process_names=process_names(trace),
+        frames=partial(chain_symbols, trace),
+        nsys_threads=nsys_threads(trace),
+    )
+
+
+def _runs(traced: HostTrace) -> Runs:
+    return laid(Runs.of(traced.tables.switches, traced.nsys_threads, traced.low, traced.high, BEFORE_NS), traced.tables)

@@ -6,32 +6,20 @@ from collections.abc import Callable, Iterator
 from functools import cache
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.events.collectives import KINDS, MEETINGS, SEND_RECEIVE, read_messages
-from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity
 from nsysdiag.iterations.loop import NVTX
 from nsysdiag.ledger.classify import layer_evidence
-from nsysdiag.pipeline.host import HostReading
-from nsysdiag.pipeline.reading import Reading
+from nsysdiag.pipeline.reading import HostReading, Reading
 from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.ranks.clocks import MatchedCollectives, bring_together, meet_by_mpi, rank_timeline
 from nsysdiag.ranks.matching import candidates, confirmed
 from nsysdiag.replay.build import ReplayInputs, model_of
-from nsysdiag.replay.meetings import (
-    Met,
-    MpiCalls,
-    Transfers,
-    all_of,
-    exchanges,
-    mpi_calls,
-    peers,
-    waits_for_messages,
-)
+from nsysdiag.replay.meetings import Met, MpiCalls, Transfers, all_of, exchanges, mpi_calls, peers, waits_for_messages
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.predict import Predictions
 from nsysdiag.replay.work import MOST_OPERATIONS, TIMES_APART, Repeating, are_apart, stretch_of
@@ -44,38 +32,28 @@ PART, FEWEST = 0.05, 6_000
 """The share of all operations that is replayed inside an analysis. A replay takes a few µs per operation, so a dozen
 findings take about a seventh of the analysis. Fewer operations than this limit cost nothing."""
 MOST_IN_ANALYSIS = 30_000
-"""So many operations are replayed inside an analysis where less would tell nothing: three steps, or a window without
+"""So many operations are replayed inside an analysis if less would tell nothing: three steps, or a window without
 steps. They take about a quarter of a second."""
 Builder = Callable[[int, int], Model | str]
 
 
-class Together(Struct, frozen=True):
-    """Where the ranks of a trace meet: the communication kernels that are parts of one collective, or calls of MPI."""
-
-    kernels: Met
-    mpi: MpiCalls
-
-    @property
-    def nowhere(self) -> bool:
-        """Whether no meeting is known."""
-        return not len(self.kernels) and not len(self.mpi)
+Meetings = tuple[Met, MpiCalls]
+"""Where the ranks of a trace meet: the communication kernels that are parts of one collective, or calls of MPI."""
 
 
-def _together(trace: Trace, results: list[DeviceResult], devices: list[DeviceTimeline], host: HostActivity) -> Together:
-    """In calls of MPI the ranks of this trace meet where they do not in communication kernels."""
-    kernels, calls = [Met.empty()], [MpiCalls.empty()]
-    by_mpi = meet_by_mpi(results)
-    numbers = np.array([each.number for each in devices])
-    for group in _groups(trace, results, by_mpi=by_mpi):
-        if by_mpi:
-            calls.append(_calls(group, results, host))
-        else:
-            kernels.append(_kernels(group, numbers))
-    met = all_of(kernels)
-    if not by_mpi:
-        sent = Transfers.concatenate([_transfers(each, devices) for each in enumerate(results)])
-        met = all_of([met, peers(sent.without(met))])
-    return Together(met, all_of([*calls, waits_for_messages(read_messages(trace))]))
+def _meetings(results: list[DeviceResult], host: HostReading) -> Meetings:
+    """In calls of MPI the ranks of this trace meet if they do not in communication kernels."""
+    met, calls = [Met.empty()], [MpiCalls.empty()]
+    trace, by_mpi = host.reading.trace, meet_by_mpi(results)
+    numbers = np.array([each.number for each in host.reading.devices])
+    groups = _groups(trace, results, by_mpi=by_mpi)
+    if by_mpi:
+        calls += [_calls(group, results, host.host) for group in groups]
+    else:
+        met += [_kernels(group, numbers) for group in groups]
+        sent = [_transfers(number, result) for number, result in zip(numbers, results, strict=True)]
+        met += [peers(Transfers.concatenate(sent).without(all_of(met)))]
+    return all_of(met), all_of([*calls, waits_for_messages(read_messages(trace))])
 
 
 def _calls(group: MatchedCollectives, results: list[DeviceResult], host: HostActivity) -> MpiCalls:
@@ -97,10 +75,10 @@ def _kernels(group: MatchedCollectives, numbers: IntArray) -> Met:
     return Met.collectives(meeting, np.repeat(device, len(group)), group.start.reshape(-1))
 
 
-def _transfers(member: tuple[int, DeviceResult], devices: list[DeviceTimeline]) -> Transfers:
-    at, result = member
+def _transfers(number: int, result: DeviceResult) -> Transfers:
+    """The sends and receives of the device with this number."""
     found = result.collectives.take(result.collectives.kind == KINDS.index(SEND_RECEIVE))
-    return Transfers(np.full(len(found), devices[at].number), found.stream, found.start, found.end)
+    return Transfers(np.full(len(found), number), found.stream, found.start, found.end)
 
 
 def _groups(trace: Trace, results: list[DeviceResult], *, by_mpi: bool) -> Iterator[MatchedCollectives]:
@@ -116,12 +94,12 @@ def _groups(trace: Trace, results: list[DeviceResult], *, by_mpi: bool) -> Itera
             yield group
 
 
-def _repeating_time(results: list[DeviceResult], together: Callable[[], Together], parts: Intervals) -> Repeating | str:
+def _repeating_time(results: list[DeviceResult], meetings: Callable[[], Meetings], parts: Intervals) -> Repeating | str:
     """The judged time with the borders of its steps, or why nothing in it can be predicted. `parts` is the time under
     analysis. A start that is judged begins with the first CUDA call."""
     if not results:
         return NO_WORK
-    if len(results) > 1 and all(len(each.meetings) for each in results) and together().nowhere:
+    if len(results) > 1 and all(len(each.meetings) for each in results) and not any(map(len, meetings())):
         return MEET_BY_MPI
     focus, found = results[0].focus, results[0].job_phases
     if are_apart(parts):
@@ -134,13 +112,13 @@ def _repeating_time(results: list[DeviceResult], together: Callable[[], Together
     return Repeating(focus.parts, steps, loop is not None and loop.source == NVTX)
 
 
-def builder_of(results: list[DeviceResult], reading: Reading, host: HostReading) -> Builder:
-    """Builds the model of so many operations of that time, and of so many at most where it needs more; or says why
+def builder_of(results: list[DeviceResult], host: HostReading) -> Builder:
+    """Builds the model of so many operations of that time, and of so many at most if it needs more; or says why
     there is none."""
-    activity, devices = reading.activity, reading.devices
+    reading, devices = host.reading, host.reading.devices
     windows = [reading.windows[each.key] for each in devices]
-    together = cache(lambda: _together(reading.trace, results, devices, host.host))
-    repeating_time = cache(lambda: _repeating_time(results, together, union(*(each.parts for each in windows))))
+    meetings = cache(lambda: _meetings(results, host))
+    repeating_time = cache(lambda: _repeating_time(results, meetings, union(*(each.parts for each in windows))))
     # That of the devices holds much: it is freed before, and few replays need one.
     finder = host.finder()
 
@@ -148,8 +126,7 @@ def builder_of(results: list[DeviceResult], reading: Reading, host: HostReading)
         repeating = repeating_time()
         if isinstance(repeating, str):
             return repeating
-        numbers = [each.number for each in devices]
-        # Migrations are replayed with what they are for: alone they are no work.
+        # Migrations are replayed with what they are for: alone they are not work.
         starts = np.concatenate([each.operations.start[~each.operations.migration] for each in devices])
         starts = starts if len(devices) == 1 else np.sort(starts)
         stretch = stretch_of(repeating.parts, repeating.steps, starts, wanted, most)
@@ -164,15 +141,15 @@ def builder_of(results: list[DeviceResult], reading: Reading, host: HostReading)
         return model_of(
             ReplayInputs(
                 stretch=stretch,
-                activity=activity,
-                devices=numbers,
+                activity=reading.activity,
+                devices=[each.number for each in devices],
                 layered=evidence,
                 launching=threads,
                 host_trace=traced,
                 finder=finder,
                 strings=reading.strings,
-                met=together().kernels,
-                met_by_mpi=together().mpi,
+                met=meetings()[0],
+                met_by_mpi=meetings()[1],
                 floor=reading.settings.thresholds.root_floor,
             )
         )

@@ -86,7 +86,7 @@ _UNITS = (("_ns", "ns"), ("_bytes", "bytes"), ("_us", "µs"), ("_ms", "ms"), ("s
 
 
 class SqlColumn(Struct, frozen=True):
-    """A column: `unit` is empty where it has none."""
+    """A column: `unit` is empty if it has none."""
 
     name: str
     type: str
@@ -130,7 +130,7 @@ def declare(connection: sqlite3.Connection) -> None:
 
 def fill(connection: sqlite3.Connection, report: Report, used: dict[str, set[str]]) -> None:
     """Put the rows into the tables that are `used`, by name. Of the table of time, which may have millions of rows,
-    only the columns that are used. Raises UsageError where the report has no table of time."""
+    only the columns that are used. Raises UsageError if the report has no table of time."""
     for name, columns in used.items():
         if name == TIME:
             frame, header = report.time, [each.name for each in sql_tables()[0].columns]
@@ -275,7 +275,7 @@ def _opened(trace: str | os.PathLike[str] | None) -> Iterator[sqlite3.Connection
 
 
 def _hidden(connection: sqlite3.Connection) -> frozenset[str]:
-    """What of the trace is no ordinary table: its definition could hold anything."""
+    """What of the trace is not an ordinary table: its definition could hold anything."""
     rows = connection.execute(
         f"SELECT name FROM {TRACE}.sqlite_master WHERE type = 'view' OR (type = 'table' AND sql LIKE 'create virtual%')"
     )
@@ -283,7 +283,7 @@ def _hidden(connection: sqlite3.Connection) -> frozenset[str]:
 
 
 def _refuse_hidden(connection: sqlite3.Connection, sql: str) -> None:
-    """Raise UsageError where the SQL names a view or a virtual table of the trace. SQLite would run a part of it before
+    """Raise UsageError if the SQL names a view or a virtual table of the trace. SQLite would run a part of it before
     it asks whether it may be read."""
     said = sql.lower().translate(_QUOTES)
     for name in _hidden(connection):

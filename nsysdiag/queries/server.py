@@ -90,7 +90,7 @@ class Traces:
         return OpenTrace(path, shown, None)
 
     def without_names(self, record: Any) -> Any:
-        """A result, without names where these are replaced."""
+        """A result, without names if these are replaced."""
         return redacted(record) if self._redact else record
 
 
@@ -235,7 +235,7 @@ def call(traces: Traces, tool: Callable[..., Data], given: Data) -> Data:
 
 
 def server(traces: Traces) -> MCPServer:
-    """The server with its tools. Raises UsageError where the package `mcp` is missing."""
+    """The server with its tools. Raises UsageError if the package `mcp` is missing."""
     try:
         from mcp.server import MCPServer
         from mcp.types import CallToolResult, TextContent, ToolAnnotations

@@ -32,7 +32,7 @@ NOTE = (
 
 
 def section(device: DeviceReport, context: Context) -> Section | None:
-    """None where the launching threads have no ranges."""
+    """None if the launching threads have no ranges."""
     tree = device.ranges
     if tree is None or len(tree.rows) < 2:
         return None
@@ -128,7 +128,7 @@ SAMPLES_NOTE = "The program's own functions and the innermost one; each sample c
 
 
 def flame_section(device: DeviceReport, context: Context) -> Section | None:
-    """None where nothing was idle or waited for."""
+    """None if nothing was idle or waited for."""
     flames = device.flames
     if flames is None or not flames.idle + flames.waits:
         return None

@@ -157,7 +157,7 @@ class _StackGroups(Struct, frozen=True):
     def code(
         self, mine: BoolArray, lane: IntArray, time: Intervals, host: HostActivity, side: HostSide
     ) -> list[Counter[Code]]:
-        """The functions of the time of rows that are `mine`, on lanes of a host, by group; none where no function was
+        """The functions of the time of rows that are `mine`, on lanes of a host, by group; none if no function was
         recorded."""
         calls = sum(len(side.chains.ids(each)) for each in ("cuda", "osrt"))
         if not calls + len(host.samples.position) + len(side.python.marks):

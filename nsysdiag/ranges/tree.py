@@ -150,7 +150,7 @@ def range_tree(
     inside: BoolArray,
     steps: str = "",
 ) -> RangeTree | None:
-    """The tree of a device; None where its threads have no ranges. `gaps` has the slices of `time`, `inside` marks the
+    """The tree of a device; None if its threads have no ranges. `gaps` has the slices of `time`, `inside` marks the
     operations of the window, and `steps` is the name of the ranges that are its steps."""
     placed = gaps.ranges
     if len(placed.row) == 0:

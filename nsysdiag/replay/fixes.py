@@ -9,17 +9,15 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.account.outside import COMPILING, Outside, start_of
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
+from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, union
 from nsysdiag.bottlenecks import UNKNOWN
 from nsysdiag.causes import (
-    BLOCKING_COPY,
     CAUSES,
     FALLBACK,
     IN_MPI,
     INPUT_WAIT,
     PLACE,
     PREEMPTION,
-    SYNCHRONIZATION,
     input_output,
     memory_calls,
     thread_states,
@@ -36,6 +34,7 @@ from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.places import LATE_RANK, Problem, others, part_of, problems_of
 from nsysdiag.replay.rank_like import like_the_median
+from nsysdiag.replay.reshaped import holding
 from nsysdiag.replay.sources import asks_others
 from nsysdiag.replay.transforms import FixScope, handed_over_ns, overlap, take_out, without_on_devices
 from nsysdiag.replay.wakes import loaders
@@ -53,7 +52,7 @@ def with_rows(model: Model, part: FixScope) -> FixScope:
     both     [launch]  [copy)          host     [launch]
     ```
     """
-    held = part.held & _for_results(model)
+    held = part.held & holding(model, doubted=True)
     if not held.any():
         return part
     group = _rows_of(model)
@@ -61,19 +60,10 @@ def with_rows(model: Model, part: FixScope) -> FixScope:
     return FixScope(part.pieces, part.held | also, part.full, part.woken)
 
 
-def _for_results(model: Model) -> BoolArray:
-    """Which waits for a device are synchronizations, or copies of a few bytes to the host."""
-    held, facts = model.threads.held, model.host.facts
-    copies = (held.cause == PLACE[BLOCKING_COPY]) & (held.call >= 0)
-    copies[copies] = facts.read_back[held.call[copies]]
-    found: BoolArray = copies | (held.cause == PLACE[SYNCHRONIZATION])
-    return found
-
-
 def _rows_of(model: Model) -> IntArray:
     """The number of the row of each wait for results, -1 for other waits. A launch, another wait for a device, or host
     code is between rows."""
-    held, able = model.threads.held, _for_results(model)
+    held, able = model.threads.held, holding(model, doubted=True)
     launches = np.sort(model.launch_spans.start)
     spans = model.on_axis_of(held)
     order = np.argsort(spans.start, kind="stable")

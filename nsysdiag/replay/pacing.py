@@ -78,7 +78,7 @@ class Timed(Rows, frozen=True):
 
 
 MAY_WAIT = places(lambda cause: cause.unresolved or cause.follows_wakeups)
-MAY_WORK = np.array([PLACE[HOST_CODE], PLACE[IN_MPI], PLACE[FALLBACK]])
+MAY_WORK = (PLACE[HOST_CODE], PLACE[IN_MPI], PLACE[FALLBACK])
 ON_CPU = (PLACE[HOST_CODE], PLACE[IN_MPI])
 """MPI libraries poll: a thread inside a call may be on a CPU, and waits all the same."""
 FROM_OUTSIDE = (PLACE[IO_WAIT.id], PLACE[SLEEP.id])
@@ -108,34 +108,32 @@ def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: S
     by_message, until_times = names.calls_like(MESSAGES), names.calls_like(UNTIL_TIME)
     for each in of_kind.values():
         rows = of_kind[each][np.argsort(axis.time(waits.start[of_kind[each]]), kind="stable")]
-        works = bool(np.isin(waits.cause[rows[0]], MAY_WORK))
-        rows = rows[length[rows] >= least] if works else rows
+        cause, call = int(waits.cause[rows[0]]), int(waits.call[rows[0]])
+        rows = rows[length[rows] >= least] if cause in MAY_WORK else rows
+        # Other ranks run the same program: what is fixed here is fixed there, too.
+        outside, on_cpu, mpi = cause != PLACE[THREAD_WAIT], cause == PLACE[HOST_CODE], cause == PLACE[IN_MPI]
         for mine in _in_turns(rows, stretch.count):
             begin, end = axis.time(waits.start[mine]), axis.time(waits.start[mine]) + length[mine]
-            by_clock = waits.cause[rows[0]] == PLACE[SLEEP.id]
-            sure, period = _judged(begin, end, np.searchsorted(stretch.borders, begin), by_clock=bool(by_clock))
-            if sure is None and until_times[waits.call[rows[0]]] and float(np.quantile(end - begin, MANY)) <= BACK_NS:
+            step = np.searchsorted(stretch.borders, begin)
+            sure, period = _judged(begin, end, step, by_clock=cause == PLACE[SLEEP.id])
+            if sure is None and until_times[call] and float(np.quantile(end - begin, MANY)) <= BACK_NS:
                 sure = False
             # A message comes when it was sent: nothing else makes the wait for it as long as ever.
-            sure = bool(sure) if by_message[waits.call[rows[0]]] else sure
-            # What is seen in few steps, or a few times in a window without steps, paces no loop.
-            # Other ranks run the same program: what is fixed here is fixed there, too.
-            mpi = bool(waits.cause[rows[0]] == PLACE[IN_MPI])
-            outside = waits.cause[rows[0]] != PLACE[THREAD_WAIT]
-            # A call that returned at once had what it read, or was not a wait at all.
-            waited = mine if waits.cause[rows[0]] != PLACE[IO_WAIT.id] else mine[length[mine] >= WAITED_NS]
+            sure = bool(sure) if by_message[call] else sure
+            # What is seen in few steps, or a few times in a window without steps, paces no loop. A call that returned
+            # at once had what it read, or was not a wait at all.
+            waited = mine if cause != PLACE[IO_WAIT.id] else mine[length[mine] >= WAITED_NS]
             seldom = len(waited) < _often(stretch)
-            on_cpu = waits.cause[rows[0]] == PLACE[HOST_CODE]
             spins = bool(sure) and _varies(end - begin, np.diff(end))
             joined = on_cpu and not spins and not seldom and keeps_beat(begin, end)
             real = _is_wait(end - begin)
             missed = sure is not None and may_miss_each(begin[real], end[real])
-            grid = bool(outside) and not on_cpu and not mpi and (missed or on_grid(end[real]))
+            grid = outside and not on_cpu and not mpi and (missed or on_grid(end[real]))
             if not joined and not grid and (sure is None or seldom or (on_cpu and not spins)):
                 continue
             same, thread = np.ones(len(mine), dtype=np.int64), axis.threads[lane[mine]]
             known = JOINED if joined else int(bool(sure) and not mpi)
-            every = Timed(thread, begin, end, same * known, same * period, same * bool(outside), same * grid)
+            every = Timed(thread, begin, end, same * known, same * period, same * outside, same * grid)
             found.append(every.take(real))
     return Timed.concatenate(found)
 

@@ -196,19 +196,15 @@ def predicted(
     """With all these `among` all findings fixed, or why the replay cannot tell."""
     views = [View.LIKELY]
     views += [View.LEAST] if any(may_differ(model, each) for each in findings) else []
-    views += [View.MOST] if any(_waits_before_mpi(model, each) for each in findings) else []
+    # A call of MPI may need what the device made.
+    causes = [PLACE.get(each.cause, -1) for each in findings]
+    views += [View.MOST] if (model.waits_before_mpi & np.isin(model.threads.held.cause, causes)).any() else []
     likely, *others = [Changes.none(model, view) for view in views]
     for changes in (likely, *others):
         for finding in findings:
             if reason := apply_fix(changes, finding, among):
                 return reason
     return prediction_of(likely, identity.length_error, others)
-
-
-def _waits_before_mpi(model: Model, finding: Finding) -> bool:
-    """Whether waits of the finding's cause are before calls of MPI, which may need what the device made."""
-    place = PLACE.get(finding.cause, -1)
-    return bool((model.waits_before_mpi & (model.threads.held.cause == place)).any())
 
 
 def _together(

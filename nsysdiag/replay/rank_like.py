@@ -115,10 +115,7 @@ def _launches_before(model: Model, device: IntArray, step: IntArray) -> IntArray
     launch equally often in a step."""
     axis, pieces = model.host.host.axis, model.pieces
     begun = model.host.host.api_calls.rows.start[np.maximum(model.work.launch, 0)]
-    each = np.zeros((len(model.names.keys), len(model.stretch.borders) + 1))
-    np.add.at(each, (model.work.device, _step_of(model, model.work.device, begun)), 1)
-    alike = each.shape[1] > 2 and len(np.unique(np.median(each[model.devices, 1:-1], axis=1))) == 1
-    if not alike or not len(pieces):
+    if not _as_many(model, model.work.device, _step_of(model, model.work.device, begun)) or not len(pieces):
         return np.zeros(len(step), dtype=np.int64)
     launches, lane = np.sort(model.launch_spans.start), pieces.start // axis.stride
     own = np.maximum(_borders(model), model.stretch.begin)[np.searchsorted(model.devices, np.maximum(device, 0))]
@@ -132,8 +129,7 @@ def _kernels_before(model: Model, device: IntArray, step: IntArray) -> IntArray:
     """How many kernels the rank has launched in the step before each one; by their names, if ranks do not launch
     equally many in a step."""
     mine = np.flatnonzero(device >= 0)
-    count = _by_step(model, device, step, np.ones(len(device), dtype=np.int64))[:, 0]
-    if count.shape[1] <= 2 or len(np.unique(np.median(count[:, 1:-1], axis=1))) > 1:
+    if not _as_many(model, device, step):
         return distinct(model.names.short)[1]
     order = mine[np.lexsort((mine, model.work.issued[mine], step[mine], device[mine]))]
     new = np.append(True, (np.diff(device[order]) != 0) | (np.diff(step[order]) != 0))
@@ -141,6 +137,12 @@ def _kernels_before(model: Model, device: IntArray, step: IntArray) -> IntArray:
     place = np.zeros(len(device), dtype=np.int64)
     place[order] = np.arange(len(order)) - first
     return place
+
+
+def _as_many(model: Model, device: IntArray, step: IntArray) -> bool:
+    """Whether all ranks do as many things in a step, which are on a `device` in a `step` each."""
+    count = _by_step(model, device, step, np.ones(len(device), dtype=np.int64))[:, 0]
+    return count.shape[1] > 2 and len(np.unique(np.median(count[:, 1:-1], axis=1))) == 1
 
 
 def _step_of(model: Model, device: IntArray, time: IntArray) -> IntArray:

@@ -284,15 +284,15 @@ def leave_order(changes: Changes, chosen: BoolArray) -> bool:
 def waits_behind(model: Model, count: int) -> Edges:
     """Waits that keep the host from being ahead, as waits for the same operation so many steps before."""
     held, places = model.threads.held, model.places
-    waits = np.flatnonzero(_holding(model, doubted=True))
+    waits = np.flatnonzero(holding(model, doubted=True))
     earlier = _steps_before(model, count)[held.target[waits]]
     waits, earlier = waits[earlier >= 0], earlier[earlier >= 0]
     ns = model.length[earlier] + _lag(model, waits)
     return Edges.of(places.end[earlier], places.held[waits], ns, EdgeKind.AHEAD, earlier)
 
 
-def _holding(model: Model, *, doubted: bool) -> BoolArray:
-    """Synchronizations; with `doubted` also copies that read a value back."""
+def holding(model: Model, *, doubted: bool) -> BoolArray:
+    """Which waits for a device are synchronizations; with `doubted` also copies of a few bytes to the host."""
     held = model.threads.held
     holding: BoolArray = held.cause == PLACE[SYNCHRONIZATION]
     read_back = np.append(model.host.facts.read_back, False)[held.call] & (held.cause == PLACE[BLOCKING_COPY])
@@ -320,10 +320,10 @@ def ahead(changes: Changes) -> bool:
     model = changes.model
     if not model.stretch.stepwise:
         return False
-    gone = _holding(model, doubted=changes.view != View.LEAST)
+    gone = holding(model, doubted=changes.view != View.LEAST)
     changes.held[gone] = changes.others[gone] = False
     changes.cost[np.isin(model.work.launch, model.threads.held.call[gone])] = 0
     if changes.view == View.LEAST:
         edges, kept = model.graph.edges, model.graph.at(model.places.held[~gone], True, False)
         changes.dropped[(edges.kind == EdgeKind.AHEAD) & kept[edges.target]] = True
-    return bool(_holding(model, doubted=True).any())
+    return bool(holding(model, doubted=True).any())

@@ -25,7 +25,7 @@ from nsysdiag.process import private_folder, source_date_epoch
 from nsysdiag.report import CauseInfo, DeviceReport, Report
 from nsysdiag.share.names import Names
 from nsysdiag.share.redaction import redacted_by
-from nsysdiag.share.slice.names import SliceNames
+from nsysdiag.share.slice_names import SliceNames
 from nsysdiag.share.slicing import SlicePair, TraceSlice, slice_of
 from nsysdiag.trace.trace import open_trace
 from nsysdiag.units import format_ns, format_share
@@ -127,7 +127,7 @@ def coverage(part: TraceSlice) -> str:
 
 
 def absent_blocks(part: TraceSlice) -> list[str]:
-    """The section where there is no slice."""
+    """The section if there is no slice."""
     return [TITLE, text(f"{LEFT_OUT}."), "\n".join(f"- {text(each)}" for each in differences(part))]
 
 
@@ -142,7 +142,7 @@ def left_out(part: TraceSlice, *, renamed: bool = False) -> str:
 
 
 def differences(part: TraceSlice) -> list[str]:
-    """A sentence for each device that looks otherwise in the slice; none where all look alike."""
+    """A sentence for each device that looks otherwise in the slice; none if all look alike."""
     return [_difference(pair) for pair in part.pairs if not pair.alike]
 
 
@@ -192,7 +192,7 @@ _OF_DEVICES = ("key", "name", "window_ns", "idle_ns", "ledger", "root_ledger", "
 
 
 class Bundle(msgspec.Struct, frozen=True):
-    """A finished zip, and the slice in it; the file that it names is gone. `slice_bytes` is None where the slice was
+    """A finished zip, and the slice in it; the file that it names is gone. `slice_bytes` is None if the slice was
     left out."""
 
     data: bytes

@@ -136,7 +136,7 @@ def is_public_module(name: str) -> bool:
 
 
 def is_public_symbol(name: str) -> bool:
-    """A function, a library where the function is not known, or an address alone."""
+    """A function, a library if the function is not known, or an address alone."""
     return is_public_function(name) or is_public_module(name) or _ADDRESS.fullmatch(name) is not None
 
 
@@ -207,7 +207,7 @@ _HEX = re.compile(r"0x[0-9a-fA-F]+")
 
 class Form(Struct, frozen=True):
     """`family` is what all ways of writing share, `variant` distinguishes kernels of one template, `exact` what else
-    differs; empty where nothing does. `counters` follow the token as they are."""
+    differs; empty if nothing does. `counters` follow the token as they are."""
 
     family: str
     variant: str = ""

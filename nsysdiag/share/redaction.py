@@ -60,7 +60,7 @@ _OURS = 1
 
 
 def packed_names(timeline: TimelineLevels) -> list[tuple[TextKind, str]]:
-    """Every name with what it is a name of; what no lane shows, as an NVTX range. Raises InputError where the report is
+    """Every name with what it is a name of; what no lane shows, as an NVTX range. Raises InputError if the report is
     damaged."""
     try:
         names = names_from(timeline.names, MOST_NAMES_BYTES)
@@ -94,32 +94,21 @@ SETTING = "redacted"
 WITHHELD = "(withheld)"
 
 Redactable = TypeVar("Redactable", bound=Report | RanksReport | WhatIf)
-_KINDS = {
-    TextKind.KERNEL: forms.KERNEL,
-    TextKind.RANGE: forms.RANGE,
-    TextKind.SYMBOL: forms.SYMBOL,
-    TextKind.MODULE: forms.MODULE,
-    TextKind.THREAD: forms.THREAD,
-    TextKind.PROCESS: forms.PROCESS,
-    TextKind.FILE: forms.FILE,
-    TextKind.GPU: forms.GPU,
-    TextKind.API: forms.SYMBOL,
-    TextKind.CALL: forms.SYMBOL,
-    TextKind.METRIC: "metric",
-    TextKind.TABLE: "table",
+_NAMES: dict[TextKind, tuple[str, Callable[[str], bool] | None]] = {
+    TextKind.KERNEL: (forms.KERNEL, is_class_of_operation),
+    TextKind.RANGE: (forms.RANGE, is_public_function),
+    TextKind.SYMBOL: (forms.SYMBOL, is_public_symbol),
+    TextKind.MODULE: (forms.MODULE, is_public_module),
+    TextKind.THREAD: (forms.THREAD, None),
+    TextKind.PROCESS: (forms.PROCESS, None),
+    TextKind.FILE: (forms.FILE, None),
+    TextKind.GPU: (forms.GPU, is_public_gpu),
+    TextKind.API: (forms.SYMBOL, is_public_call),
+    TextKind.CALL: (forms.SYMBOL, is_public_call),
+    TextKind.METRIC: ("metric", is_public_metric),
+    TextKind.TABLE: ("table", is_public_table),
 }
-_PUBLIC: dict[TextKind, Callable[[str], bool]] = {
-    TextKind.KERNEL: is_class_of_operation,
-    TextKind.RANGE: is_public_function,
-    TextKind.MODULE: is_public_module,
-    TextKind.API: is_public_call,
-    TextKind.CALL: is_public_call,
-    TextKind.GPU: is_public_gpu,
-    TextKind.METRIC: is_public_metric,
-    TextKind.SYMBOL: is_public_symbol,
-    TextKind.TABLE: is_public_table,
-}
-"""What stays because every program has it."""
+"""What texts of a kind are the names of, and which stay because every program has them."""
 _OF_TRANSFORM = {
     **dict.fromkeys(("kernel", "merge", "stream"), TextKind.KERNEL),
     "finding": TextKind.ID,
@@ -174,7 +163,7 @@ class _Redaction:
     def _learn(self, text: TextKind, record: Record, value: Any) -> Any:
         """The first way through: all names that stand alone get their pseudonyms in the order in which they appear."""
         text = _kind_of(text, record)
-        if text in _KINDS:
+        if text in _NAMES:
             for each in value if isinstance(value, list | dict) else [value]:
                 self._one(text, each)
                 if text is TextKind.FILE and (stem := PurePath(each).stem):
@@ -213,9 +202,9 @@ class _Redaction:
     def _one(self, text: TextKind, value: str) -> str:
         if text in _WITH_NAMES and value in self._sentences:
             return self._sentences[value]
-        if text in _KINDS:
-            public = _PUBLIC.get(text)
-            return value if public and public(value) else self._names.of(_KINDS[text], value)
+        if text in _NAMES:
+            kind, public = _NAMES[text]
+            return value if public and public(value) else self._names.of(kind, value)
         if text in _OTHERS:
             return _OTHERS[text](self, value)
         return value

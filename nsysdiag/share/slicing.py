@@ -17,8 +17,8 @@ from nsysdiag.document.drawings import FULL
 from nsysdiag.document.packed import unpack_lanes
 from nsysdiag.report import DeviceReport, Report
 from nsysdiag.saved import unpack
-from nsysdiag.share.slice.cut import SliceCut, write_cut
-from nsysdiag.share.slice.sql import Rename
+from nsysdiag.share.cut import SliceCut, write_cut
+from nsysdiag.share.target import Rename
 from nsysdiag.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ MOST_DIFFERENT, TOO_DIFFERENT = 2.0, 0.5
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A span [start_ns, end_ns); `iterations` are those from the first up to but not including the second, None where
+    """A span [start_ns, end_ns); `iterations` are those from the first up to but not including the second, None if
     the borders are not those of iterations."""
 
     start_ns: int
@@ -74,7 +74,7 @@ class Borders(msgspec.Struct, frozen=True):
 
 
 def whole_of(report: Report) -> Candidate | None:
-    """From the first to the last operation of all devices; None where nothing ran."""
+    """From the first to the last operation of all devices; None if nothing ran."""
     windows = [device.window for device in report.devices if device.window_ns]
     if not windows:
         return None
@@ -172,7 +172,7 @@ def _events(report: Report, device: DeviceReport) -> tuple[Times, Times, Shares,
 
 
 class SlicePair(Struct, frozen=True):
-    """A device of the trace and the same one in the slice; None where nothing of it is in there."""
+    """A device of the trace and the same one in the slice; None if nothing of it is in there."""
 
     full: DeviceReport
     part: DeviceReport | None
@@ -248,6 +248,6 @@ def _pairs(report: Report, again: Report) -> list[SlicePair]:
 
 
 def _leading(device: DeviceReport) -> str | None:
-    """The cause, at the root, of most of the idle time; None where there is none."""
+    """The cause, at the root, of most of the idle time; None if there is none."""
     ledger = device.root_ledger
     return max(ledger, key=lambda cause: ledger[cause], default=None)

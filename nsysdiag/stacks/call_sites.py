@@ -52,8 +52,8 @@ def common_site(stacks: list[tuple[str, CallChain]], launch: bool) -> CallSite:
     """
     own = any(stack.own for _, stack in stacks)
     known = [(source, stack.frames) for source, stack in stacks if stack.own == own]
-    functions = _Functions()
-    places = [functions.places(frames) for _, frames in known]
+    numbers: dict[StackFrame, int] = {}  # comparing places by numbers is many times faster than by names
+    places = [_places(frames, numbers) for _, frames in known]
     counts = Counter(place for each in places for place in each)
     depth = Counter(dict.fromkeys(counts, 0))
     for each in places:
@@ -63,7 +63,9 @@ def common_site(stacks: list[tuple[str, CallChain]], launch: bool) -> CallSite:
         each: (0 if common else -counts[each], depth[each] / counts[each], -counts[each]) for each in common or counts
     }
     leading = min(scores.values())
-    best = min((each for each, score in scores.items() if score == leading), key=functions.names)
+    names = [(each.symbol, each.module) for each in numbers]
+    # Ties are settled by name, whatever the order of the stacks.
+    best = min((each for each in scores if scores[each] == leading), key=lambda place: [names[each] for each in place])
     through = [(*each, at[best]) for each, at in zip(known, places, strict=True) if best in at]
     shown = _commonest(frames[at : at + MOST_FRAMES] for _, frames, at in through)
     return CallSite(
@@ -78,25 +80,12 @@ def common_site(stacks: list[tuple[str, CallChain]], launch: bool) -> CallSite:
     )
 
 
-class _Functions:
-    """Numbers for functions: comparing places by numbers is many times faster than by names."""
-
-    def __init__(self) -> None:
-        self._number: dict[StackFrame, int] = {}
-
-    def places(self, frames: tuple[StackFrame, ...]) -> dict[tuple[int, ...], int]:
-        """Every place on a stack, a function with its callers, and how far from the innermost it is first met."""
-        codes = tuple(map(self._code, frames))
-        return {codes[at : at + MOST_FRAMES]: at for at in reversed(range(len(codes)))}
-
-    def names(self, place: tuple[int, ...]) -> list[tuple[str, str]]:
-        """The functions of a place and their modules, by which ties are settled whatever the order of the stacks."""
-        functions = list(self._number)
-        return [(functions[each].symbol, functions[each].module) for each in place]
-
-    def _code(self, frame: StackFrame) -> int:
-        function = replace(frame, line=None) if frame.line is not None else frame
-        return self._number.setdefault(function, len(self._number))
+def _places(frames: tuple[StackFrame, ...], numbers: dict[StackFrame, int]) -> dict[tuple[int, ...], int]:
+    """Every place on a stack, a function with its callers, and how far from the innermost it is first met. The lines of
+    functions do not count; `numbers` gets those that are new."""
+    functions = (replace(frame, line=None) if frame.line is not None else frame for frame in frames)
+    codes = tuple(numbers.setdefault(each, len(numbers)) for each in functions)
+    return {codes[at : at + MOST_FRAMES]: at for at in reversed(range(len(codes)))}
 
 
 def _commonest(values: Iterable[T]) -> T:
@@ -206,24 +195,16 @@ def _focus(side: HostSide, group: IntArray) -> Owned:
 
 def _longest_calls(side: HostSide, focus: Owned) -> _Chains:
     """For each gap the call that lasted longest in its focus, of those with a call chain."""
-    parts = [
-        _calls_in(focus, lane, side.chains.ids(source), SOURCES.index(source))
-        for source, lane in (("cuda", side.host.api), ("osrt", side.host.os_calls))
-    ]
-    gap, ns, source, chain = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    order = np.lexsort((chain, source, -ns, gap))
-    gap, source, chain = gap[order], source[order], chain[order]
+    parts = []
+    for source, lane in (("cuda", side.host.api), ("osrt", side.host.os_calls)):
+        claimed, _, chain = claimed_calls(focus, lane, side.chains.ids(source))
+        ns = claimed.spans.end - claimed.spans.start
+        parts.append((claimed.owner, ns, np.full(len(claimed), SOURCES.index(source), dtype=np.int64), chain))
+    gap, ns, sources, chain = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    order = np.lexsort((chain, sources, -ns, gap))
+    gap, sources, chain = gap[order], sources[order], chain[order]
     first = np.flatnonzero(np.append(True, gap[1:] != gap[:-1])) if len(gap) else gap
-    return _chains(SiteKind.CALL, gap[first], source[first], chain[first])
-
-
-def _calls_in(
-    focus: Owned, lane: NamedRows, ids: IntArray, source: int
-) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """For each piece of a call with a chain inside the focus: the gap, its length, the source and the chain."""
-    claimed, _, chain = claimed_calls(focus, lane, ids)
-    ns = claimed.spans.end - claimed.spans.start
-    return claimed.owner, ns, np.full(len(claimed), source, dtype=np.int64), chain
+    return _chains(SiteKind.CALL, gap[first], sources[first], chain[first])
 
 
 def claimed_calls(time: Owned, lane: NamedRows, ids: IntArray) -> tuple[Owned, Owned, IntArray]:
@@ -234,7 +215,7 @@ def claimed_calls(time: Owned, lane: NamedRows, ids: IntArray) -> tuple[Owned, O
     chain = ids[lane.row]
     known = np.flatnonzero((chain > NO_CHAIN) & (lane.spans.end > lane.spans.start))
     known = known[outermost(lane.spans[known])]
-    # A set is asked for: what begins before the call in front of it has ended is no call of the same thread.
+    # A set is asked for: what begins before the call in front of it has ended is not a call of the same thread.
     reach = np.maximum.accumulate(lane.spans.end[known])
     known = known[np.append(True, lane.spans.start[known][1:] >= reach[:-1])[: len(known)]]
     claimed, rest, call = claim(time, lane.spans[known])
@@ -246,8 +227,8 @@ def _inside(focus: Owned, position: IntArray, ids: IntArray, kind: SiteKind) -> 
     first = np.searchsorted(position, focus.spans.start)
     count = np.searchsorted(position, focus.spans.end) - first
     sample = rows_from(first, count)
-    source = SOURCES.index("sampling" if kind is SiteKind.SAMPLE else "python")
-    return _chains(kind, np.repeat(focus.owner, count), np.full(len(sample), source), ids[sample])
+    source = "sampling" if kind is SiteKind.SAMPLE else "python"
+    return _chains(kind, np.repeat(focus.owner, count), SOURCES.index(source), ids[sample])
 
 
 def _launches(side: HostSide, group: IntArray) -> _Chains:
@@ -256,7 +237,7 @@ def _launches(side: HostSide, group: IntArray) -> _Chains:
     gap = np.flatnonzero((group >= 0) & (side.frame.call >= 0)) if len(ids) else np.empty(0, dtype=np.int64)
     chain = ids[side.frame.call[gap]]
     known = chain > NO_CHAIN
-    return _chains(SiteKind.LAUNCH, gap[known], np.zeros(int(known.sum()), dtype=np.int64), chain[known])
+    return _chains(SiteKind.LAUNCH, gap[known], SOURCES.index("cuda"), chain[known])
 
 
 def _python_launches(side: HostSide, group: IntArray, position: IntArray, marks: IntArray) -> _Chains:
@@ -266,12 +247,11 @@ def _python_launches(side: HostSide, group: IntArray, position: IntArray, marks:
     spans = side.host.axis.place(side.lane[gap], Intervals(calls.start, calls.end))
     at = np.searchsorted(position, spans.start)
     inside = at < np.searchsorted(position, spans.end, side="right")
-    source = np.full(int(inside.sum()), SOURCES.index("python"))
-    return _chains(SiteKind.PYTHON_LAUNCH, gap[inside], source, marks[at[inside]])
+    return _chains(SiteKind.PYTHON_LAUNCH, gap[inside], SOURCES.index("python"), marks[at[inside]])
 
 
-def _chains(kind: SiteKind, gap: IntArray, source: IntArray, chain: IntArray) -> _Chains:
-    return _Chains(gap, np.full(len(gap), kind, dtype=np.int64), source, chain)
+def _chains(kind: SiteKind, gap: IntArray, source: IntArray | int, chain: IntArray) -> _Chains:
+    return _Chains(gap, np.full(len(gap), kind), np.full(len(gap), source), chain)
 
 
 def _few_of_each(group: IntArray, kind: IntArray) -> IntArray:

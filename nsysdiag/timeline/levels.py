@@ -33,7 +33,7 @@ Named = Callable[[IntArray], tuple[IntArray, Sequence[Sentence]]]
 
 class LaneSource(Struct, frozen=True):
     """Rows [start, end) in ns, sorted by start, none of them empty. `reach` is the largest end so far. `kinds` is None
-    where all rows are of one kind; `shares` says whether their share of the time means anything. `call` is the row of
+    if all rows are of one kind; `shares` says whether their share of the time means anything. `call` is the row of
     the CUDA call that each operation was launched by, -1 for none, or that each row is; `shape` their amounts and
     threads per block."""
 
@@ -206,7 +206,7 @@ class Packing(Struct, frozen=True):
         )
 
     def shares(self, source: LaneSource) -> list[str]:
-        """How much of each bucket all rows cover, where that says anything."""
+        """How much of each bucket all rows cover, if that says anything."""
         if not source.shares:
             return []
         covered = coarser(bucket_coverage(union(source.spans), self.edges), COARSEST_PACKED)
@@ -259,7 +259,7 @@ def exact_parts(
 ) -> Intervals:
     """The time, as a set, in which all rows of `sources` are kept: `room` rows in all, or a few more.
 
-    All of [low, high) where they fit. Else `whole`, if it takes at most half of the room. Further a window around each
+    All of [low, high) if they fit. Else `whole`, if it takes at most half of the room. Further a window around each
     of `gaps`, the first ones first, as long as there is room. A window is cut where it would take too much: it always
     reaches the end of its gap, where the next operation was launched.
 
@@ -325,7 +325,7 @@ class Room(Struct, frozen=True):
 
 class Fitted(Struct, frozen=True):
     """Lanes, the time [start, end) in ns in which they hold every row, and all names so far. `calls` has the call of
-    each kept row of each lane, nothing where a lane has none."""
+    each kept row of each lane, nothing if a lane has none."""
 
     lanes: list[TimelineLane]
     exact: list[tuple[int, int]]
@@ -344,7 +344,7 @@ def fitted(
     """The lanes of `sources`, exact in `whole` and around as many of the gaps `wanted`, the first ones first, as there
     is room for.
 
-    What packed rows weigh is known once they are packed; where it is too much, the next try has fewer of them.
+    What packed rows weigh is known once they are packed; if it is too much, the next try has fewer of them.
     """
     rows = room.rows
     while True:
@@ -374,7 +374,7 @@ def finest_level(devices: int) -> int:
 def overview(
     device: DeviceTimeline, window: AnalysisWindow, gaps: Gaps, ledger: Ledger, finest: int
 ) -> TimelineLevels | None:
-    """Lanes in 2^finest buckets and fewer, from first to last operation or over a narrowed window; None where nothing
+    """Lanes in 2^finest buckets and fewer, from first to last operation or over a narrowed window; None if nothing
     ran."""
     operations = device.operations
     if not device.running.any():

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def cause_source(slices: Slices, gaps: IntArray, count: int, most: int) -> LaneSource | None:
-    """The slices of the chosen `gaps` out of `count`, the longest `most` of them; None where there are none."""
+    """The slices of the chosen `gaps` out of `count`, the longest `most` of them; None if there are none."""
     wanted = np.zeros(count, dtype=np.bool_)
     wanted[gaps] = True
     rows = np.flatnonzero(wanted[slices.rows.gap] & (slices.ns > 0))
@@ -44,7 +44,7 @@ def cause_source(slices: Slices, gaps: IntArray, count: int, most: int) -> LaneS
 
 
 def step_source(steps: Steps | None, low: int, high: int) -> list[LaneSource]:
-    """The steady steps that touch [low, high), by their numbers; none where the report does not hold the time of
+    """The steady steps that touch [low, high), by their numbers; none if the report does not hold the time of
     each."""
     if steps is None:
         return []

@@ -108,7 +108,7 @@ def with_lanes(
 
 
 def _step(steps: Steps | None) -> Intervals | None:
-    """The typical step, which a comparison draws; None where the report holds no steps."""
+    """The typical step, which a comparison draws; None if the report holds no steps."""
     return None if steps is None else steps.spans[[steps.nearest(float(np.median(steps.length)))]]
 
 

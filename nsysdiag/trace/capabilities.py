@@ -270,7 +270,7 @@ PROCESS_MASK = ~np.int64(0xFFFFFF)
 
 
 class GpuFacts(Struct, frozen=True):
-    """A GPU as the trace lists it; None where the export does not say."""
+    """A GPU as the trace lists it; None if the export does not say."""
 
     name: str
     sm_count: int | None
@@ -278,7 +278,7 @@ class GpuFacts(Struct, frozen=True):
 
 
 class TraceFacts(Struct, frozen=True):
-    """`recorder` is another program than nsys, None if it was that. `capture_ns` is None where the export does not say;
+    """`recorder` is another program than nsys, None if it was that. `capture_ns` is None if the export does not say;
     processes and threads are those with events."""
 
     file: str

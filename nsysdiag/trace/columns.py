@@ -37,7 +37,7 @@ class TextColumn(Struct, frozen=True):
         return TextColumn(self.codes[index], self.values)
 
     def text(self, row: int) -> str | None:
-        """The text of one row; None where it is NULL."""
+        """The text of one row; None if it is NULL."""
         code = int(self.codes[row])
         return self.values[code] if code >= 0 else None
 
@@ -87,7 +87,7 @@ class Columns:
         return values
 
     def reals(self, name: str) -> FloatArray:
-        """A REAL column; NaN where it is NULL."""
+        """A REAL column; NaN if it is NULL."""
         values: FloatArray = self._values[name]  # type: ignore[assignment]
         return values
 

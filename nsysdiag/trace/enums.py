@@ -1,4 +1,4 @@
-"""Numbers that nsys exports use, by name. They are fixed: exports may lack every ENUM_ table."""
+"""Numbers that nsys exports use, by name, as far as they matter. They are fixed: exports may lack every ENUM_ table."""
 
 from __future__ import annotations
 
@@ -92,8 +92,6 @@ class MemoryOperation(IntEnum):
 class StreamFlag(IntEnum):
     """TARGET_INFO_CUDA_STREAM.flag."""
 
-    UNKNOWN = 0
-    DEFAULT = 1
     NON_BLOCKING = 2
     NULL = 3
 
@@ -101,15 +99,12 @@ class StreamFlag(IntEnum):
 class NvtxEvent(IntEnum):
     """NVTX_EVENTS.eventType."""
 
-    CATEGORY = 33
     MARK = 34
-    THREAD_NAME = 39
     PUSH_POP_RANGE = 59
     START_END_RANGE = 60
     PAYLOAD_PUSH_POP_RANGE = 70
     PAYLOAD_START_END_RANGE = 71
     DOMAIN_CREATE = 75
-    DOMAIN_DESTROY = 76
 
 
 class OverheadType(IntEnum):
@@ -127,17 +122,9 @@ class OverheadType(IntEnum):
 class ThreadState(IntEnum):
     """COMPOSITE_EVENTS.threadState and SCHED_EVENTS.threadState."""
 
-    UNKNOWN = 0
     RUNNING = 1
     INTERRUPTIBLE = 2
     UNINTERRUPTIBLE = 3
-    STOPPED = 4
-    TERMINATED = 5
-    UNSCHEDULED = 6
-    WAITING = 7
-    OS_RUNTIME = 8
-    INITIALIZED = 9
-    TRANSITION = 10
 
 
 class Severity(IntEnum):

@@ -36,7 +36,7 @@ class InputFormat(NamedTuple):
     Recognized: `is_one` gets a path and the first 100 bytes of the file, none of a folder. Where `by_name`, a file with
     one of the `suffixes` is an input of a batch whatever it holds; others are looked into. A folder that is one trace
     has `files`, which lists them.
-    Opened: `converted` makes an SQLite file or a folder of Parquet files of it; None where it is read as it is. The
+    Opened: `converted` makes an SQLite file or a folder of Parquet files of it; None if it is read as it is. The
     tables of a `packed` one are much larger than its file.
     Shown: `mark` is the name in META_DATA_EXPORT by which tables, and slices of them, say that they were made of this
     format. `kinds` are the kinds of evidence that it can hold, None for all, and `lacks` says why others are missing.

@@ -202,7 +202,7 @@ def format_of(path: Path) -> InputFormat:
 
 
 def begun(path: Path, head: bytes) -> InputFormat | None:
-    """The format of a file that begins so; None where it has none. Raises OSError, and InputError for half a file."""
+    """The format of a file that begins so; None if it has none. Raises OSError, and InputError for half a file."""
     return next((each for each in INPUT_FORMATS if each.files is None and each.is_one(path, head)), None)
 
 

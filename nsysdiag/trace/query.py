@@ -217,7 +217,7 @@ class LongTexts:
         return decode(cell)
 
     def digits(self, cell: object) -> str | None:
-        """A blob as hexadecimal digits; None where it is longer than BLOB_BYTES."""
+        """A blob as hexadecimal digits; None if it is longer than BLOB_BYTES."""
         text = decode(cell)
         if len(text) <= 2 * BLOB_BYTES:
             return text

@@ -143,7 +143,7 @@ class NotColumnarError(Exception):
 
 
 def read_arrow(connections: Connections, sql: str, columns: Sequence[ColumnSpec], buffers: Sink) -> None:
-    """Read the result of `sql`, numbers only, into the buffers. Raises NotColumnarError where the driver is
+    """Read the result of `sql`, numbers only, into the buffers. Raises NotColumnarError if the driver is
     missing or refuses, such as for text in an integer column."""
     try:
         import adbc_driver_manager

@@ -118,7 +118,7 @@ def _columns(
     required_texts: str = "",
 ) -> tuple[ColumnSpec, ...]:
     """Columns by their role, names with blanks between: `required` times, ids and kinds; `identifiers`, ordinals and
-    optional times, -1 where unknown; `quantities`, sizes and flags, 0 where unknown."""
+    optional times, -1 if unknown; `quantities`, sizes and flags, 0 if unknown."""
     return (
         *(ColumnSpec(name, required=True) for name in required.split()),
         *(ColumnSpec(name) for name in identifiers.split()),

@@ -110,7 +110,8 @@ class Trace:
         self.fingerprint: str = source.fingerprint(schema.sql)
         self.sha256: str | None = source.sha256() if full_hash else None
         # What the export says of itself, in safe text of 64 characters at most.
-        metadata = {name: printable(value)[:64] or None for name, value in self._named_values("META_DATA_EXPORT")}
+        told = _pairs(self.read("META_DATA_EXPORT", "name", "value"))
+        metadata = {name: printable(value)[:64] or None for name, value in told}
         self._slice, self._format = SLICE in metadata, marked(metadata)
         self._rocm = metadata.get(self._format.mark) == OF_ROCM
         self.recorder: str | None = metadata.get(RECORDER)
@@ -185,7 +186,7 @@ class Trace:
         return found if found is not None and found.name in self._row_bounds else None
 
     def missing(self, table: str) -> str | None:
-        """Why `has` is false for a table; None where it is true."""
+        """Why `has` is false for a table; None if it is true."""
         return self._resolution(table).reason or None
 
     def read(self, table: str, *columns: str) -> Columns:
@@ -289,7 +290,7 @@ class Trace:
         return self._source.uri
 
     def table(self, name: str) -> FoundTable | None:
-        """The table of the file that stands for a declared one, under whatever name; None where there is none."""
+        """The table of the file that stands for a declared one, under whatever name; None if there is none."""
         return self._resolution(name).table
 
     def ordinary_tables(self) -> list[FoundTable]:
@@ -302,7 +303,10 @@ class Trace:
 
     def _captured(self) -> Captured:
         """How the trace was recorded. Its tables hold what is private too, and are in no slice."""
-        options, system = (self._named_values(spec.name) for spec in (CAPTURE_OPTIONS, SYSTEM))
+        options, system = (
+            _pairs(self._read(spec, table, ("name", "value"), None)) if (table := self._filled(spec.name)) else []
+            for spec in (CAPTURE_OPTIONS, SYSTEM)
+        )
         found = Captured.of(options, system)
         return structs.replace(
             found,
@@ -310,11 +314,6 @@ class Trace:
             format=self._format,
             rocm=self._rocm,
         )
-
-    def _named_values(self, table: str) -> list[tuple[str, str]]:
-        read = self.read(table, "name", "value")
-        names, values = ([text or "" for text in read.text(name).texts()] for name in ("name", "value"))
-        return list(zip(names, values, strict=True))
 
     def tables(self) -> dict[str, int | str]:
         """The rows of every ordinary table in the file: exact where it was read, else `~` and the largest
@@ -390,3 +389,9 @@ class Trace:
     def _empty(self, table: str, columns: Sequence[str]) -> Columns:
         found, wanted = self.table(table), [self._spec(table).column(name) for name in columns]
         return completed(wanted, {each.name: defaults(each, 0) for each in wanted if found and found.sources(each)}, 0)
+
+
+def _pairs(read: Columns) -> list[tuple[str, str]]:
+    """The names and values of a table of settings, empty for NULL."""
+    names, values = ([text or "" for text in read.text(name).texts()] for name in ("name", "value"))
+    return list(zip(names, values, strict=True))

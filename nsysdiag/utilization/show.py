@@ -22,7 +22,7 @@ MOST_STEPS = 500
 
 
 def utilization_curve(found: Utilization, end_ns: int, hovers: int) -> Curve | None:
-    """The share by time and by polling up to `end_ns`; None where there is one step alone, or nothing at all."""
+    """The share by time and by polling up to `end_ns`; None if there is one step alone, or nothing at all."""
     by_time, by_period = found.by_time, found.by_period
     if by_time is None or by_period is None or len(by_time.values) < 2 or end_ns <= by_time.start_ns:
         return None
@@ -40,7 +40,7 @@ def utilization_curve(found: Utilization, end_ns: int, hovers: int) -> Curve | N
 
 
 def _series(series: UtilizationSeries, end_ns: int) -> TimeSeries:
-    """The steps inside the window; where they are more than can be seen, the means of several."""
+    """The steps inside the window; if they are more than can be seen, the means of several."""
     together = -(-len(series.values) // MOST_STEPS)
     values = [_mean(series.values[at : at + together]) for at in range(0, len(series.values), together)]
     starts = [series.start_ns + at * together * series.step_ns for at in range(len(values))]
@@ -125,12 +125,12 @@ def utilization_sentences(device: DeviceReport) -> list[str]:
 
 
 def percent_of(share: float | None) -> str:
-    """A share as text, a dash where it is not known."""
+    """A share as text, a dash if it is not known."""
     return "–" if share is None else format_share(share, 1)
 
 
 def sm_sentences(found: Utilization) -> list[str]:
-    """What is known about SM activity, or why nothing is; nothing where no kernel ran."""
+    """What is known about SM activity, or why nothing is; nothing if no kernel ran."""
     if not found.util_time_share:
         return []
     estimate = found.estimate
@@ -215,7 +215,7 @@ def _over_time(device: DeviceReport, context: Context) -> list[b.Block]:
 
 
 def _shapes(found: Utilization, context: Context) -> list[b.Block]:
-    """How much of the chip kernels fill; what depends on the size of the chip only where the trace tells it."""
+    """How much of the chip kernels fill; what depends on the size of the chip only if the trace tells it."""
     rows = found.kernels[: context.rows(MAX_ROWS)]
     if not rows:
         return []

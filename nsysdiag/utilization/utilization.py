@@ -218,7 +218,7 @@ def estimate(device: DeviceTimeline, split: WindowSplit, parts: Intervals, found
 
 
 def while_computing(device: DeviceTimeline, parts: Intervals, found: Residency | None) -> float | None:
-    """The mean share of SMs with work while kernels ran that are no communication, as far as their shapes are known."""
+    """The mean share of SMs with work while kernels other than communication ran, as far as their shapes are known."""
     operations = device.operations
     computes = (operations.category == Category.KERNEL) & ~device.communication & (operations.shape >= 0)
     if found is None or not computes.any():
@@ -232,7 +232,7 @@ def while_computing(device: DeviceTimeline, parts: Intervals, found: Residency |
 
 
 def _weights(share: FloatArray, shape: IntArray) -> IntArray:
-    """The share of each kernel in parts of WHOLE; -1 where it is not known."""
+    """The share of each kernel in parts of WHOLE; -1 if it is not known."""
     known = np.where(np.isnan(share), -1, np.round(np.clip(np.nan_to_num(share), 0, 1) * WHOLE)).astype(np.int32)
     return np.append(known, np.int32(-1))[shape]
 
@@ -327,7 +327,7 @@ def _input(
 
 
 def _efficiency(measured: float, split: WindowSplit) -> float | None:
-    """Measured SM activity of each unit of utilization; above 1 where the counter saw what the trace did not."""
+    """Measured SM activity of each unit of utilization; above 1 if the counter saw what the trace did not."""
     return round(measured * split.window_ns / split.kernel_ns, 6) if split.kernel_ns else None
 
 
@@ -360,15 +360,15 @@ def parse_flops(text: str) -> GivenFlops:
     match = _GIVEN.fullmatch(text)
     precision = match[2].lower() if match and match[2] else None
     if match is None or not 0 < float(match[1]) < MOST_FLOPS:
-        raise UsageError(f"--flops-per-step {text} is no number of operations", hint=_HINT)
+        raise UsageError(f"--flops-per-step {text} is not a number of operations", hint=_HINT)
     if precision is not None and precision not in PRECISIONS:
         raise UsageError(f"--flops-per-step {text} has no precision that is known", hint=", ".join(PRECISIONS))
     return GivenFlops(float(match[1]), precision)
 
 
 def with_flops(report: Report, given: str | None) -> Report:
-    """The report with the arithmetic of each device that has steps; as it was with None. Raises UsageError where none
-    has any, or where the text is no such number."""
+    """The report with the arithmetic of each device that has steps; as it was with None. Raises UsageError if none
+    has any, or if the text is not such a number."""
     if given is None:
         return report
     flops = parse_flops(given)
@@ -404,7 +404,7 @@ def flop_rate(device: DeviceReport, given: GivenFlops, step_ns: int) -> FlopRate
 
 
 def precision_of(families: list[FamilyTime], gpu: str) -> str | None:
-    """The precision of nearly all time of matrix products, by the names of the kernels; None where there is none.
+    """The precision of nearly all time of matrix products, by the names of the kernels; None if there is none.
     Precisions of one peak count together."""
     ns: dict[float | None, int] = {}
     longest: dict[float | None, tuple[int, str]] = {}

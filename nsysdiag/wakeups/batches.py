@@ -138,7 +138,7 @@ class Batches(Struct, frozen=True):
         return result.astype(kinds.dtype)
 
     def words(self, slices: IntArray) -> str:
-        """What the workers of some slices did over whole batches; empty where they did one thing only."""
+        """What the workers of some slices did over whole batches; empty if they did one thing only."""
         workers = np.unique(self.worker[slices])
         ns = self.ns[workers[workers >= 0]].sum(axis=0)
         done = [at for at in np.argsort(-ns, kind="stable").tolist() if ns[at]]

@@ -63,7 +63,7 @@ class HostTrace(Struct, frozen=True, dict=True):
         return np.unique(np.concatenate([distinct_values(process_of(each)) for each in threads]))
 
     def program(self, process: int) -> str | None:
-        """The name of a process's program without its folders, which may tell who ran it; None where it has none."""
+        """The name of a process's program without its folders, which may tell who ran it; None if it has none."""
         return PurePath(self.process_names[process]).name if process in self.process_names else None
 
     def waiting(self, threads: IntArray) -> WaitingThreads:
@@ -87,7 +87,7 @@ class ThreadNames:
         return Thread(pid=pid_of(identity), tid=tid_of(identity), name=self.name(identity))
 
     def name(self, identity: int) -> str | None:
-        """Its name alone; None where it has none."""
+        """Its name alone; None if it has none."""
         return self._host_trace.thread_names.get(identity)
 
     def _named(self, identity: int) -> Sentence:

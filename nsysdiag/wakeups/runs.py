@@ -76,7 +76,7 @@ class Runs(Struct, frozen=True):
         return cls(axis, position, comes_in, cpu, _share(stretches, switches.time, len(axis.threads)), stretches)
 
     def switched_in(self, thread: IntArray, start: IntArray, end: IntArray) -> tuple[IntArray, IntArray]:
-        """When each thread last came in within (start, end], and on which CPU; -1 where it did not."""
+        """When each thread last came in within (start, end], and on which CPU; -1 if it did not."""
         lane = self.axis.lane(thread)
         at = self._last(lane, end)
         # The last event may be the thread going out again; the one before is then when it came in.
@@ -112,7 +112,7 @@ class Runs(Struct, frozen=True):
         return count
 
     def ran(self, thread: IntArray, moment: IntArray) -> IntArray:
-        """How long before each moment the thread stopped running, in ns: 0 where it still ran, -1 where it never
+        """How long before each moment the thread stopped running, in ns: 0 if it still ran, -1 if it never
         had."""
         lane = self.axis.lane(thread)
         at = self._last(lane, moment)

@@ -39,7 +39,7 @@ class Files:
 
     def read_by(self, thread: IntArray, start: IntArray, end: IntArray) -> Sentence:
         """The files that threads were in during stretches [start, end), longest first: ` of data.bin, labels.bin`;
-        empty where the trace does not tell."""
+        empty if the trace does not tell."""
         if not self._loaded:
             self._load()
         if len(self._tid) == 0:
@@ -91,7 +91,7 @@ _HOW = {
 
 
 Step = tuple[ChainLevel, int, IntArray | None]
-"""A level, a piece of it, and the pieces of what the thread did that ended its wait; None where that thread is not
+"""A level, a piece of it, and the pieces of what the thread did that ended its wait; None if that thread is not
 known."""
 
 

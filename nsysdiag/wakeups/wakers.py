@@ -112,7 +112,7 @@ class WakeFinder:
         return found
 
     def ran_until(self, thread: IntArray, moment: IntArray) -> IntArray:
-        """How long before each moment the thread stopped running, in ns: 0 where it still ran, -1 where it never
+        """How long before each moment the thread stopped running, in ns: 0 if it still ran, -1 if it never
         had."""
         return self._runs.ran(thread, moment)
 
@@ -173,7 +173,7 @@ class WakeFinder:
         found.confidence[pairs.wait] = ELSEWHERE
 
     def _usual_callers(self, waits: Waits, moment: IntArray, group: IntArray) -> IntArray:
-        """For each wait the thread that nearly always calls shortly before such waits end; 0 where there is none."""
+        """For each wait the thread that nearly always calls shortly before such waits end; 0 if there is none."""
         earliest = np.maximum(waits.start, moment - SLOW_NS)
         pairs = one_a_thread(callers_within(self._seldom_calls, waits, WakeMoments(earliest, moment + AFTER_NS)))
         chance = self._calls_per_ns(pairs.thread) * (moment - earliest)[pairs.wait]

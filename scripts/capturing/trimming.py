@@ -1,7 +1,7 @@
 """Cut an nsys SQLite export down to what may be published.
 
 The capture's scope must be process-tree: then scheduling and samples are the captured program's and its children's
-alone. Kept is what `nsysdiag.share.slice` keeps of a whole trace. Same input, same bytes out.
+alone. Kept is what `nsysdiag.share.cut` keeps of a whole trace. Same input, same bytes out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from nsysdiag import open_trace
-from nsysdiag.share.slice.cut import PROCESS_TREE_TABLES, SliceCut, write_cut
+from nsysdiag.share.cut import PROCESS_TREE_TABLES, SliceCut, write_cut
 
 
 def trimmed(source: Path) -> bytes:

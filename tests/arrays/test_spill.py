@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 from msgspec import Struct
 
-from nsysdiag import analyze
+from nsysdiag import Settings, analyze
 from nsysdiag.arrays import spill as spilling
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.arrays.spill import evict, spill
@@ -209,3 +209,31 @@ def test_files_in_memory_are_of_no_use(
         assert (spilling.room() == 0) == memory
     finally:
         spilling._is_memory.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("limit", "used", "left"),
+    [("max", "5", 8192), ("6000", "5000", 1000), ("6000", "7000", 0), (None, None, 8192), ("90000", "5", 8192)],
+)
+def test_the_memory_left_is_that_of_the_machine_and_of_the_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str | None, used: str | None, left: int
+) -> None:
+    for name, said in (("memory.max", limit), ("memory.current", used)):
+        if said is not None:
+            (tmp_path / name).write_text(said)
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal:       24 kB\nMemAvailable:    8 kB\n")
+    monkeypatch.setattr(spilling, "MEMORY", meminfo)
+    monkeypatch.setattr(spilling, "CONTAINER", tmp_path)
+    assert spilling.memory_left() == left
+    meminfo.write_text("MemTotal:       24 kB\n")
+    assert spilling.memory_left() == 0
+
+
+def test_little_is_kept_under_a_memory_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spilling.Kept, "most", 1 << 40)
+    trace = scenario("counted_training").write(tmp_path / "trace.sqlite", SCENARIOS["counted_training"].capture)
+    analyze(trace)
+    assert spilling.Kept.most == 1 << 40
+    analyze(trace, Settings(memory_limit=1 << 40))
+    assert spilling.Kept.most == spilling.Kept.least

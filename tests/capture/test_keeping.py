@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.capture.naming import beside, free_stem, keep
+from nsysdiag.capture.plan import beside, free_stem, keep
 from nsysdiag.messages import OutputError
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.capture.naming import filled_in, name_of, with_rank
-from nsysdiag.capture.plan import is_python, require_program, uses_mpi
+from nsysdiag.capture.plan import filled_in, is_python, name_of, require_program, uses_mpi, with_rank
 from nsysdiag.messages import UsageError
 
 

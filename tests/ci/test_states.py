@@ -11,8 +11,9 @@ from nsysdiag.batch.results import lines_of
 from nsysdiag.batch.task import check_budgets
 from nsysdiag.ci.budgets import parse_budgets
 from nsysdiag.ci.facts import BARELY_USED, IDLE, JUDGED, UNEXPLAINED, states, unused_gpus
+from nsysdiag.config.settings import Settings
 from nsysdiag.formats.batch.entries import entry_of, rows, summary_of
-from nsysdiag.pipeline import Settings, analyze
+from nsysdiag.pipeline import analyze
 from nsysdiag.report import Verdict
 from tests.builder import TraceBuilder
 from tests.output import samples

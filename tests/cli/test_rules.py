@@ -41,7 +41,7 @@ def test_one_rule_in_full(cli: Callable[..., Result], rule: str) -> None:
     assert result.code == 0
     assert all(part in text for part in (known.title, known.meaning, *known.tables, *known.advice.plain))
     assert all(each in text for _, words in known.advice.others() for each in words.sentences)
-    assert all(line.rstrip() in text for line in known.picture.strip("\n").splitlines())
+    assert all(line.rstrip() in text for line in known.words.picture.strip("\n").splitlines())
     assert all(kind.fix in text for kind in (CAUSES[rule].variants if rule in CAUSES else ()) if kind.title)
 
 

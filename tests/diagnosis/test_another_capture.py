@@ -12,7 +12,8 @@ from nsysdiag.config.settings import Settings
 from nsysdiag.diagnosis.focus import Focus, Scope
 from nsysdiag.diagnosis.sentences import MORE_STEPS, Said, headline, rest_of_capture
 from nsysdiag.phases.facts import Basis
-from nsysdiag.phases.phases import FoundPhase, JobPhases
+from nsysdiag.phases.phases import JobPhases
+from nsysdiag.phases.steps import FoundPhase
 from tests.builder import TraceBuilder
 from tests.phases.jobs import MS, Job
 

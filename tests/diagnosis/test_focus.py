@@ -7,7 +7,8 @@ from msgspec import structs
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.diagnosis.focus import Focus, Scope, focus_of, job_account, window_ns, working
 from nsysdiag.phases.facts import Basis, PhaseDevice, Waited, added
-from nsysdiag.phases.phases import FoundPhase, JobPhases
+from nsysdiag.phases.phases import JobPhases
+from nsysdiag.phases.steps import FoundPhase
 
 
 def did(key: str = "gpu0", *, idle: int = 0, outside: int = 0, **account: int) -> PhaseDevice:

@@ -122,7 +122,7 @@ def one_command(name: str) -> str:
     """What `--help` says, its groups of options as tables."""
     command = COMMANDS[name]
     arguments = [each.metavar for each in command.params if each.param_type_name == "argument"]
-    last = not command.context_settings.get("allow_interspersed_args", True)
+    last = not command.allow_interspersed_args
     usage = " ".join(["nsysdiag", name, *(["[OPTIONS] --", *arguments] if last else [*arguments, "[OPTIONS]"])])
     parts = [f"## nsysdiag {name}", f"`{usage}`", " ".join(command.help.split())]
     for group, options in grouped(command.params):

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import yaml
 
-from nsysdiag.capture.naming import filled_in
+from nsysdiag.capture.plan import filled_in
 from tests.docs.pages import DOCS, ROOT, fenced, page, text
 from tests.docs.test_examples import understood
 

@@ -181,5 +181,5 @@ def test_the_unit_of_a_field_is_the_base_unit_of_its_gauge() -> None:
 
 
 def test_only_what_adds_up_has_a_share_of_the_window() -> None:
-    with pytest.raises(TypeError, match="floor_ns is no time that adds up"):
+    with pytest.raises(TypeError, match="floor_ns is not a time that adds up"):
         _of_window("floor_ns", "", "floor_ratio")

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.documents import check, write
+from nsysdiag.formats import FORMATS, RenderOptions, check, write
 from nsysdiag.messages import OutputError
 from tests.output.samples import SAMPLES
 

@@ -7,7 +7,7 @@ import pytest
 from nsysdiag import analyze, open_trace
 from nsysdiag.config.settings import Settings
 from nsysdiag.pipeline import analysis
-from nsysdiag.pipeline.analysis import analysis_of, devices_of
+from nsysdiag.pipeline.analysis import analysis_of, analyze_devices
 from tests.shared import Shared
 
 
@@ -29,7 +29,7 @@ def test_ranks_need_neither_the_report_nor_the_host(trace: str, monkeypatch: pyt
     for stage in ("judge_job", "write_report"):
         monkeypatch.setattr(analysis, stage, None)
     with open_trace(trace) as opened:
-        found = devices_of(opened, Settings())
+        found = analyze_devices(opened, Settings())
     assert [each.report.key for each in found.devices] == ["gpu0", "gpu1"]
 
 
@@ -43,7 +43,7 @@ class BrokenError(Exception):
     pass
 
 
-@pytest.mark.parametrize("function", ["reading.read_counters", "device_figures.launch_report", "job.predictions_of"])
+@pytest.mark.parametrize("function", ["reading.read_counters", "device_time.launch_report", "job.predictions_of"])
 def test_errors_of_the_second_thread_reach_the_caller(
     function: str, trace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,9 +36,9 @@ def test_after_the_last_device_and_not_before(tmp_path: Path, monkeypatch: pytes
         alive.append(finders[0]() is not None)
         return attribute_roots(*arguments)
 
-    monkeypatch.setattr("nsysdiag.pipeline.host.WakeFinder", made)
-    monkeypatch.setattr("nsysdiag.pipeline.device_findings.follow", followed)
-    monkeypatch.setattr("nsysdiag.pipeline.device_findings.attribute_roots", attributed)
+    monkeypatch.setattr("nsysdiag.pipeline.reading.WakeFinder", made)
+    monkeypatch.setattr("nsysdiag.pipeline.device_time.follow", followed)
+    monkeypatch.setattr("nsysdiag.pipeline.device_time.attribute_roots", attributed)
     trace = tmp_path / "trace.sqlite"
     trace.write_bytes(gzip.decompress((FIXTURES / "sim_two_gpus.sqlite.gz").read_bytes()))
     assert len(analyze(trace).devices) == 2

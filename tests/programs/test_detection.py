@@ -10,8 +10,7 @@ import pytest
 from nsysdiag import typed
 from nsysdiag.arrays.background import Background
 from nsysdiag.config.settings import Settings
-from nsysdiag.pipeline.host import look_at_host
-from nsysdiag.pipeline.reading import read, silent
+from nsysdiag.pipeline.reading import look_at_host, read, silent
 from nsysdiag.programs.facts import FRAMEWORKS, TITLES, Framework
 from nsysdiag.programs.names import RULES, frameworks_of, ids_of
 from nsysdiag.trace.trace import open_trace

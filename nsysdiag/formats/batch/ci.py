@@ -294,7 +294,7 @@ def _judged(case: ET.Element, budget: Budget) -> list[str]:
 
 
 def _passed_over(budget: UnjudgedBudget) -> str:
-    """A budget that neither passes nor fails is no test case: one schema knows none that is skipped."""
+    """A budget that neither passes nor fails is not a test case: one schema knows none that is skipped."""
     found = clip(f"{budget.budget}: {entries.not_judged(budget)}", SENTENCE)
     return f"{'Warning: ' if budget.outcome == WARN else ''}{found} ({clip(budget.source, LONGEST)})"
 
@@ -335,7 +335,7 @@ _PROPERTY = {**_DATA, **str.maketrans({":": "%3A", ",": "%2C"})}
 
 
 def render_github(summary: BatchSummary, *, findings: bool = False) -> bytes:
-    """A title line, then one line per annotation, of findings only where they are asked for. If there are more than
+    """A title line, then one line per annotation, of findings only if they are asked for. If there are more than
     GitHub shows, the last of each kind gives the number."""
     found = [problem for problem in problems(summary) if findings or not problem.severity]
     lines = [f"nsysdiag {visible(summary.tool.version)}: {entries.headline(summary)}"]

@@ -58,7 +58,7 @@ _OF_STATE = {facts.UNEXPLAINED: _UNEXPLAINED, IDLE: _IDLE, facts.BARELY_USED: _B
 
 
 class BatchRow(Struct, frozen=True):
-    """A device of a trace; `device` is None where the trace could not be analyzed or has no GPU work, and for the
+    """A device of a trace; `device` is None if the trace could not be analyzed or has no GPU work, and for the
     `unused` GPUs of its machine together. `broken` are the budgets that this device breaks, or the whole trace;
     `unjudged` are those that cannot be judged on it and are not ignored; `top` is its first finding."""
 
@@ -221,7 +221,7 @@ def batch_of_one(report: Report, options: RenderOptions) -> BatchSummary:
 def summary_of(
     entries: list[BatchEntry], settings: dict[str, SettingValue] | None = None, tool: Tool = THIS
 ) -> BatchSummary:
-    """The summary of a batch; `settings` are those that its traces were analyzed with, where they differ from the
+    """The summary of a batch; `settings` are those that its traces were analyzed with, if they differ from the
     defaults."""
     broken = [budget.level for entry in entries for budget in entry.budgets if budget.broken]
     unjudged = [budget.outcome for entry in entries for budget in entry.unjudged]
@@ -331,7 +331,7 @@ def _of_window(row: BatchRow, field: str) -> float | None:
 
 
 def _kept(row: BatchRow) -> str | None:
-    """`1/2`: the budgets that this GPU keeps, of all that are about it; None where none is."""
+    """`1/2`: the budgets that this GPU keeps, of all that are about it; None if none is."""
     key = row.device.key if row.device else ""
     judged = [each for each in row.entry.budgets if row.device and each.judges(key)]
     total = len(judged) + len(row.unjudged)

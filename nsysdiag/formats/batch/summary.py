@@ -256,7 +256,7 @@ def moment(line: HistoryLine) -> str:
 
 
 def spark(lines: Sequence[HistoryLine]) -> d.Spark | None:
-    """The idle share of the latest runs in which the device worked as a line, None where there are not two."""
+    """The idle share of the latest runs in which the device worked as a line, None if there are not two."""
     shares = [idle_share(line) for line in lines[-MOST_SPARKS:] if line.window_ns > 0]
     return d.Spark(shares, f"Idle share over {len(shares)} runs") if len(shares) > 1 else None
 
@@ -428,7 +428,7 @@ def _sentence(every: list[HistoryLine]) -> str:
 
 
 def iteration_curve(lines: list[HistoryLine], names: list[str]) -> d.Curve | None:
-    """The median iteration of each run; None where none is known."""
+    """The median iteration of each run; None if none is known."""
     values = [line.iteration_ns for line in lines]
     top = round(1.1 * max((value for value in values if value is not None), default=0))
     return _line(values, top, time_levels(top, MOST_TICKS), names, "Median iteration", TIME) if top > 0 else None

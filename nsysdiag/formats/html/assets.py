@@ -56,7 +56,7 @@ class Blob:
         return place
 
     def add_packed(self, text: str, most: int) -> Place:
-        """Append a column that the report holds packed, of at most so many bytes. Raises InputError where it cannot be
+        """Append a column that the report holds packed, of at most so many bytes. Raises InputError if it cannot be
         unpacked."""
         return self.add(unpacked(text, most))
 
@@ -66,7 +66,7 @@ class Blob:
 
 
 def unpacked(text: str, most: int) -> bytes:
-    """The bytes of a packed column; of none, none. Raises InputError where the report is damaged, or they are more than
+    """The bytes of a packed column; of none, none. Raises InputError if the report is damaged, or they are more than
     `most`."""
     if not text:
         return b""

@@ -167,7 +167,7 @@ class AheadOfTime(BytecodeCache):
         return filename or name
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        """Fill the bucket where its template was compiled ahead."""
+        """Fill the bucket if its template was compiled ahead."""
         source = sources().get(bucket.checksum)
         if source is not None:
             bucket.code = compile(source, bucket.key, "exec")
@@ -178,7 +178,7 @@ class AheadOfTime(BytecodeCache):
 
 @cache
 def sources() -> dict[str, str]:
-    """What was compiled ahead; nothing where another version of jinja2 runs."""
+    """What was compiled ahead; nothing if another version of jinja2 runs."""
     known = msgspec.json.decode(gzip.decompress(FILE.read_bytes()), type=Compiled)
     return known.sources if known.version == jinja2.__version__ else {}
 

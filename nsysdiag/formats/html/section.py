@@ -53,7 +53,7 @@ DIVIDES = "How the idle time divides into causes"
 
 
 def _charts(context: Context, device: DeviceReport) -> list[Chart]:
-    """The ledger as one bar, and another one after wake-ups where these moved time."""
+    """The ledger as one bar, and another one after wake-ups if these moved time."""
     rows = ledger_rows(device, context.causes)
     cuts = {"By what the thread did": [row.ns for row in rows]}
     if follows_wakes(device):
@@ -296,7 +296,7 @@ def _is_open(finding: Finding, findings: list[Finding]) -> bool:
 
 
 def _device(context: Context, finding: Finding) -> str:
-    """Its devices; the only one of several with its name where that tells devices apart."""
+    """Its devices; the only one of several with its name if that tells devices apart."""
     devices = context.report.devices
     if len(devices) < 2 or len(finding.devices) > 1:
         return where(finding, len(context.report.devices))
@@ -305,7 +305,7 @@ def _device(context: Context, finding: Finding) -> str:
 
 
 def _gap_of(context: Context, finding: Finding) -> str:
-    """The longest gap of the finding's kind, empty where there is none or no timeline."""
+    """The longest gap of the finding's kind, empty if there is none or no timeline."""
     devices = [device for device in context.report.devices if device.key == finding.device]
     rows = [row for device in devices for row in device.signatures if row.id == finding.signature]
     return gap_key(context.report, finding.device, rows[0].representative_start_ns) if rows else ""

@@ -162,7 +162,7 @@ def _differences(blob: Blob, column: list[int]) -> Place:
 
 
 class LaneSlices(Struct, frozen=True):
-    """Slices by start: start and length in ns, number of the name and kind, empty where a lane has none. Starts count
+    """Slices by start: start and length in ns, number of the name and kind, empty if a lane has none. Starts count
     from `base`. `more` are amounts, threads per block and launches, as in TimelineLane."""
 
     base: int
@@ -219,7 +219,7 @@ def timelines(report: Report) -> list[tuple[DeviceReport, TimelineLevels]]:
 
 
 def gap_key(report: Report, device: str, start_ns: int) -> str:
-    """How the page names a gap: number of its device, and when it begins. Empty where the device has no timeline."""
+    """How the page names a gap: number of its device, and when it begins. Empty if the device has no timeline."""
     keys = [each.key for each in report.devices]
     drawn = report.timeline is not UNSET and device in report.timeline
     return f"{keys.index(device)}.{start_ns}" if drawn and device in keys else ""
@@ -346,7 +346,7 @@ class _LaneWriter:
         }
 
     def _lane(self, lane: TimelineLane, rows: LaneSlices, *, exact: bool) -> Value:
-        """Shares are of no use where all slices are there."""
+        """Shares are of no use if all slices are there."""
         steps, apart = rows.steps()
         return {
             "kind": lane.kind,

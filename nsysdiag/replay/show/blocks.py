@@ -132,8 +132,7 @@ def _waterfall(found: WhatIf, causes: Causes) -> list[Block]:
         Column("Of all", FIGURE, lambda row: format_signed_share(_change(row), whole) if _change(row) else None),
         Column("Bar", BAR, lambda row: part(abs(_change(row)), most)),
     )
-    of = "step" if found.per == "step" else "window"
-    title = f"Idle time of a {of} by cause" + (", over all GPUs" if len(found.devices) > 1 else "")
+    title = f"Idle time of a {found.per} by cause" + (", over all GPUs" if len(found.devices) > 1 else "")
     limit = Limit(summary=TOP_CAUSES, brief=TOP_CAUSES)
     return [Table.of(title, columns, rows, noun="causes", order="that change most", sortable=False, limit=limit)]
 

@@ -104,8 +104,7 @@ def _saved(found: WhatIf) -> str:
 def _identity(found: WhatIf) -> str:
     if found.identity is None:
         return "how well the model reproduces it is unknown."
-    of = "step" if found.per == "step" else "window"
-    return f"the model is within {format_share(abs(found.identity.length_error), 1)} of the recorded {of}."
+    return f"the model is within {format_share(abs(found.identity.length_error), 1)} of the recorded {found.per}."
 
 
 def broken_identity(found: WhatIf) -> str:

@@ -124,7 +124,7 @@ class KinetoTrace(Struct, frozen=True):
 
 
 def read_trace(path: Path) -> KinetoTrace:
-    """The trace. Raises InputError where it is damaged or larger than what is read, and MemoryError."""
+    """The trace. Raises InputError if it is damaged or larger than what is read, and MemoryError."""
     size = path.stat().st_size
     most = min(KINETO_BYTES, max(KINETO_RATIO * size, _MIB))
     with path.open("rb") as file:
@@ -286,7 +286,7 @@ def process_of(event: Event) -> int:
 
 class Owners:
     """Which process made each operation, and by which call. `processes` are those that make CUDA calls, that with most
-    events first; a file without calls is of one. Raises InputError where that is unknown."""
+    events first; a file without calls is of one. Raises InputError if that is unknown."""
 
     def __init__(self, events: Mapping[str, list[Timed]], every: Sequence[Event]) -> None:
         self._calls: dict[int, Calls] = {}

@@ -381,7 +381,7 @@ def _three(value: Any) -> tuple[int, int, int]:
 
 def convert(path: Path, target: Path) -> list[str]:
     """Write the tables of a profiler's trace into a new SQLite file, and return what a reader must know of the capture.
-    Raises InputError where the trace is damaged."""
+    Raises InputError if the trace is damaged."""
     document = read_trace(path)
     rows = ExportRows(document)
     with closing(sqlite3.connect(target, isolation_level=None)) as connection:

@@ -108,7 +108,7 @@ def _filled(column: Any, default: int) -> IntArray:
 
 
 def reals(column: Any) -> FloatArray:
-    """A column of numbers, NaN where it is NULL or no number."""
+    """A column of numbers, NaN if it is NULL or no number."""
     import pyarrow as pa
 
     column = plain(column)

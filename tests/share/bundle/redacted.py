@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nsysdiag import Settings, open_trace, pipeline
 from nsysdiag.share.names import Names
 from nsysdiag.share.redaction import redacted_by
-from nsysdiag.share.slice.names import SliceNames
+from nsysdiag.share.slice_names import SliceNames
 from nsysdiag.share.slicing import TraceSlice, slice_of
 
 if TYPE_CHECKING:

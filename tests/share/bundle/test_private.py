@@ -12,7 +12,7 @@ import pytest
 
 from nsysdiag.cli.app import app
 from nsysdiag.cli.console import run
-from nsysdiag.share.slice.cut import SliceCut
+from nsysdiag.share.cut import SliceCut
 from tests.share.bundle.bundling import contents_of
 from tests.share.slice.cutting import cut_file, rows, tables
 from tests.share.slice.private import CANARY, MS, MUCH_LATER, private_trace

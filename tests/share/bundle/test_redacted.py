@@ -15,9 +15,9 @@ from nsysdiag import analyze, open_trace
 from nsysdiag.cli.app import app
 from nsysdiag.cli.console import run
 from nsysdiag.report import Report
+from nsysdiag.share.cut import SliceCut, write_cut
 from nsysdiag.share.names import Names
-from nsysdiag.share.slice.cut import SliceCut, write_cut
-from nsysdiag.share.slice.names import SliceNames
+from nsysdiag.share.slice_names import SliceNames
 from tests.builder import TraceBuilder
 from tests.levels import some
 from tests.share.bundle.bundling import assert_gaps_are_those_of_the_trace, contents_of

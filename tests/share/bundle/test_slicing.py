@@ -12,7 +12,7 @@ from nsysdiag import Settings, analyze
 from nsysdiag.report import Verdict
 from nsysdiag.share import slicing
 from nsysdiag.share.bundle import differences
-from nsysdiag.share.slice.cut import SliceCut
+from nsysdiag.share.cut import SliceCut
 from nsysdiag.share.slicing import Candidate, SlicePair, TraceSlice, candidates
 from nsysdiag.trace.trace import Trace
 from tests.builder import TraceBuilder

@@ -14,7 +14,7 @@ import string
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from nsysdiag.share.slice.sql import REFERENCES, TEXTS
+from nsysdiag.share.target import REFERENCES, TEXTS
 from tests.hostile.every_table import write_every_table
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from nsysdiag.iterations.named import OPERATOR
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.names import pseudonym
 from nsysdiag.share.names import Names
-from nsysdiag.share.slice.names import SliceNames
-from nsysdiag.share.slice.sql import Role
+from nsysdiag.share.slice_names import SliceNames
+from nsysdiag.share.target import Role
 from nsysdiag.wakeups.loaders import NAMES
 
 WHOLE = "void at::native::vectorized_elementwise_kernel<4, at::native::AbsFunctor<float>, int>(int, float*)"

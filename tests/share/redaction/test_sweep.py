@@ -12,15 +12,15 @@ import pytest
 from nsysdiag import open_trace
 from nsysdiag.cli.app import app
 from nsysdiag.cli.console import run
+from nsysdiag.share.cut import SliceCut, write_cut
 from nsysdiag.share.names import Names
-from nsysdiag.share.slice.cut import SliceCut, write_cut
-from nsysdiag.share.slice.names import SliceNames
+from nsysdiag.share.slice_names import SliceNames
 from tests.builder import TraceBuilder
 from tests.share.redaction.sweep_trace import token, write_sweep
 from tests.share.redaction.unpacking import around, found
 
 if TYPE_CHECKING:
-    from nsysdiag.share.slice.sql import Rename
+    from nsysdiag.share.target import Rename
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from nsysdiag import open_trace
-from nsysdiag.share.slice.cut import SliceCut, write_cut
+from nsysdiag.share.cut import SliceCut, write_cut
 
 if TYPE_CHECKING:
     from pathlib import Path

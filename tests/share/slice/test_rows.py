@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.share.slice.cut import SliceCut
+from nsysdiag.share.cut import SliceCut
 from tests.builder import MAIN, TraceBuilder, global_tid
 from tests.share.slice.cutting import column, cut_file, cut_of, rows
 from tests.trace.files import execute

@@ -15,8 +15,8 @@ from nsysdiag.config.settings import Settings
 from nsysdiag.events.callchains import file_name
 from nsysdiag.events.samples import decoded, named_in
 from nsysdiag.messages import InputError, OutputError
-from nsysdiag.share.slice.cut import SliceCut, write_cut
-from nsysdiag.share.slice.sql import Role, short_path
+from nsysdiag.share.cut import SliceCut, write_cut
+from nsysdiag.share.target import Role, short_path
 from nsysdiag.trace.tables import TABLES
 from tests.builder import TraceBuilder
 from tests.levels import some

@@ -4,7 +4,7 @@
 in the trace                  in the report     in the slice
 pt_data_worker                thread 4          thread·4·data_loader      waits for it are waits for input
 /opt/venv/lib/libsolver.so    module 2          /lib/module·2             installed: not the program's own code
-aten::copy_, seq = 12         range 3 #12       torch::range·3 #12        an operator is no iteration
+aten::copy_, seq = 12         range 3 #12       torch::range·3 #12        an operator is not an iteration
 ```
 
 The words come from this file, never from the trace. Each is needed by a rule, and the same rule checks that the
@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Hashable
+
+from msgspec import Struct
 
 from nsysdiag.config.settings import Settings
 from nsysdiag.events.callchains import file_name, has_name, name_of, origin_of, origin_of_python
@@ -39,7 +41,7 @@ from nsysdiag.share.names import (
     is_public_symbol,
     is_public_version,
 )
-from nsysdiag.share.slice.sql import Role
+from nsysdiag.share.target import Role
 from nsysdiag.trace.capabilities import tells_of_loss
 from nsysdiag.wakeups.loaders import NAMES as OF_LOADERS
 
@@ -53,70 +55,68 @@ _LISTED = {
     Role.ENUMERATION: is_public_enumeration,
     Role.CHIP: is_public_chip,
 }
-"""What is left empty where it is none of the public ones."""
+"""What is left empty if it is none of the public ones."""
 _COMMUNICATION = tuple(Settings().communication_patterns)
-_WRAPS = {
-    Role.API: ("{}", "CUPTI {}"),
-    Role.KERNEL: ("{}",),
-    Role.SHORT_KERNEL: ("{}", f"nccl{MARK}{{}}", f"kernel{MARK}{{}}"),
-    Role.RANGE: ("{}", "torch::{}"),
-    Role.SYMBOL: ("{}", "std::{}", "Py_{}", "gc_{}", "[{}]"),
-    Role.MODULE: ("{}", "/lib/{}", "libpython-{}", "{}.ko", "[{}]"),
-    Role.PYTHON_FILE: ("{}", "/site-packages/{}"),
-    Role.THREAD: ("{}", "[NSys {}]"),
-}
-"""What is put around a pseudonym so that the rules see what they saw; the first that does is taken."""
 
 
 def _of_loader(text: str) -> bool:
     return OF_LOADERS.search(text) is not None
 
 
-_READ: dict[Role, Callable[[str], Hashable]] = {
-    Role.API: lambda text: text.startswith("CUPTI"),
-    Role.KERNEL: is_single_precision,
-    Role.SHORT_KERNEL: lambda text: text.lower().startswith(_COMMUNICATION),
-    Role.RANGE: lambda text: (OPERATOR.match(text) is not None, _of_loader(text)),
-    Role.SYMBOL: lambda text: (has_name(text), origin_of(text, "program"), _of_loader(text)),
-    Role.MODULE: lambda text: (origin_of("", text), _of_loader(text)),
-    Role.PYTHON_FILE: origin_of_python,
-    Role.THREAD: lambda text: (is_of_nsys(text), _of_loader(text)),
+class _NameRule(Struct, frozen=True):
+    """What becomes of names in a role: pseudonyms of a `kind`, but for those that `stays` knows. The report keeps these
+    too, or a rule of the analysis compares them as a whole.
+
+    `read` is what the rules of the analysis read out of a name. One of `wraps` is put around the pseudonym so that they
+    read the same: the first that does."""
+
+    kind: str
+    stays: Callable[[str], bool] = lambda _text: False
+    read: Callable[[str], Hashable] | None = None
+    wraps: tuple[str, ...] = ("{}",)
+
+
+_RULES = {
+    Role.API: _NameRule(forms.SYMBOL, is_public_call, lambda text: text.startswith("CUPTI"), ("{}", "CUPTI {}")),
+    Role.CALL: _NameRule(forms.SYMBOL, is_public_function),
+    Role.GPU: _NameRule(forms.GPU, is_public_gpu),
+    Role.METRIC: _NameRule("metric", is_public_metric),
+    Role.METRICS: _NameRule("metric"),
+    Role.KERNEL: _NameRule(forms.KERNEL, is_class_of_operation, is_single_precision),
+    Role.SHORT_KERNEL: _NameRule(
+        forms.KERNEL,
+        is_class_of_operation,
+        lambda text: text.lower().startswith(_COMMUNICATION),
+        ("{}", f"nccl{MARK}{{}}", f"kernel{MARK}{{}}"),
+    ),
+    Role.RANGE: _NameRule(
+        forms.RANGE,
+        is_public_function,
+        lambda text: (OPERATOR.match(text) is not None, _of_loader(text)),
+        ("{}", "torch::{}"),
+    ),
+    Role.DOMAIN: _NameRule("domain", DOMAINS.__contains__),
+    Role.SYMBOL: _NameRule(
+        forms.SYMBOL,
+        is_public_symbol,
+        lambda text: (has_name(text), origin_of(text, "program"), _of_loader(text)),
+        ("{}", "std::{}", "Py_{}", "gc_{}", "[{}]"),
+    ),
+    Role.MODULE: _NameRule(
+        forms.MODULE,
+        is_public_module,
+        lambda text: (origin_of("", text), _of_loader(text)),
+        ("{}", "/lib/{}", "libpython-{}", "{}.ko", "[{}]"),
+    ),
+    Role.PYTHON_FUNCTION: _NameRule(forms.SYMBOL, is_public_symbol),
+    Role.PYTHON_FILE: _NameRule(forms.MODULE, is_public_module, origin_of_python, ("{}", "/site-packages/{}")),
+    Role.THREAD: _NameRule(
+        forms.THREAD, read=lambda text: (is_of_nsys(text), _of_loader(text)), wraps=("{}", "[NSys {}]")
+    ),
+    Role.PROCESS: _NameRule(forms.PROCESS),
+    Role.FILE: _NameRule(forms.FILE),
+    Role.MEMORY: _NameRule(forms.NAME),
 }
-"""What the rules of the analysis read out of a name."""
-_KINDS = {
-    Role.API: forms.SYMBOL,
-    Role.CALL: forms.SYMBOL,
-    Role.GPU: forms.GPU,
-    Role.METRIC: "metric",
-    Role.METRICS: "metric",
-    Role.KERNEL: forms.KERNEL,
-    Role.SHORT_KERNEL: forms.KERNEL,
-    Role.RANGE: forms.RANGE,
-    Role.DOMAIN: "domain",
-    Role.SYMBOL: forms.SYMBOL,
-    Role.MODULE: forms.MODULE,
-    Role.PYTHON_FUNCTION: forms.SYMBOL,
-    Role.PYTHON_FILE: forms.MODULE,
-    Role.THREAD: forms.THREAD,
-    Role.PROCESS: forms.PROCESS,
-    Role.FILE: forms.FILE,
-    Role.MEMORY: forms.NAME,
-}
-_STAYS: dict[Role, Callable[[str], bool]] = {
-    Role.DOMAIN: lambda text: text in DOMAINS,
-    Role.API: is_public_call,
-    Role.CALL: is_public_function,
-    Role.RANGE: is_public_function,
-    Role.SYMBOL: is_public_symbol,
-    Role.PYTHON_FUNCTION: is_public_symbol,
-    Role.GPU: is_public_gpu,
-    Role.METRIC: is_public_metric,
-    Role.KERNEL: is_class_of_operation,
-    Role.SHORT_KERNEL: is_class_of_operation,
-    Role.MODULE: is_public_module,
-    Role.PYTHON_FILE: is_public_module,
-}
-"""Names that the report keeps too, or that a rule of the analysis compares as a whole."""
 _PATHS = (Role.MODULE, Role.PYTHON_FILE, Role.PROCESS)
 """The report shows their last part."""
 
@@ -143,11 +143,10 @@ class SliceNames:
             return LOST if tells_of_loss(text) else WITHHELD
         known = html.unescape(text) if role in (Role.PYTHON_FUNCTION, Role.PYTHON_FILE) else text
         shown = _shown(role, known)
-        stays = _STAYS.get(role)
-        if stays and stays(shown):
+        if _RULES[role].stays(shown):
             return text if role is Role.PYTHON_FUNCTION else _telling(role, known, shown)
         # `range 3 #12`: with the mark, and the counters apart.
-        token, hash_sign, counters = self._names.of(_KINDS[role], shown).partition(" #")
+        token, hash_sign, counters = self._names.of(_RULES[role].kind, shown).partition(" #")
         return _telling(role, known, token.replace(" ", MARK)) + hash_sign + counters
 
 
@@ -162,10 +161,10 @@ def _shown(role: Role, text: str) -> str:
 
 def _telling(role: Role, text: str, head: str) -> str:
     """The pseudonym with what the rules read in the name."""
-    read = _READ.get(role)
+    read, wraps = _RULES[role].read, _RULES[role].wraps
     if read is None:
         return head
     wanted = read(text)
     words = ("", SINGLE_GEMM if role is Role.KERNEL else LOADER)
-    possible = (wrap.format(head + word) for word in words for wrap in _WRAPS[role])
+    possible = (wrap.format(head + word) for word in words for wrap in wraps)
     return next((each for each in possible if read(each) == wanted), head)

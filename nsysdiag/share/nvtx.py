@@ -11,7 +11,7 @@ from nsysdiag.events.event_waits import HOST_FUNCTIONS
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import COMMUNICATION_DOMAIN, FORMATS, PYTHON_DOMAIN, RANGE_TYPES, bare_payload, payload_fields
 from nsysdiag.events.samples import named_in, renumbered
-from nsysdiag.share.slice.sql import (
+from nsysdiag.share.target import (
     ALL,
     NONE,
     Role,
@@ -28,7 +28,7 @@ from nsysdiag.trace.enums import NvtxEvent
 from nsysdiag.trace.tables import table_spec
 
 if TYPE_CHECKING:
-    from nsysdiag.share.slice.target import SliceTarget
+    from nsysdiag.share.target import SliceTarget
     from nsysdiag.trace.catalog import FoundTable
 
 
@@ -49,7 +49,7 @@ _GRAPH_LAUNCH = ("cudaGraphLaunch*", "cuGraphLaunch*", "hipGraphLaunch*")
 
 def copy_operations(target: SliceTarget, span: SliceSpan | None) -> None:
     """The operations that touch the span, whole. TEMP launched: the processes and correlation ids of them; `later`
-    where the operation began inside the span."""
+    if the operation began inside the span."""
     for name in OPERATIONS:
         found = target.trace.table(name)
         target.fill(table_spec(name), touching(found, span) if found else NONE)
@@ -112,7 +112,7 @@ def _about(target: SliceTarget, calls: FoundTable, host: SliceSpan) -> str:
 
 
 def _caller(calls: FoundTable) -> str:
-    """The process of a call in SQL; -1 where the export does not say."""
+    """The process of a call in SQL; -1 if the export does not say."""
     owner = column(calls, "globalTid")
     return f"(coalesce({owner}, -1) & {PROCESS_MASK})" if owner else "-1"
 
@@ -167,7 +167,7 @@ def _graphs_elsewhere(target: SliceTarget, calls: FoundTable) -> str:
 
 
 def _tied(target: SliceTarget, table: FoundTable, index: str, process: str, also: str = "") -> str:
-    """Rows whose process and correlation id are in a TEMP table; where either does not know its process, whose id."""
+    """Rows whose process and correlation id are in a TEMP table; if either does not know its process, whose id."""
     number = column(table, "correlationId")
     low, high = target.execute(f"SELECT min(correlation), max(correlation) FROM {index}").fetchone()
     if number is None or low is None:

@@ -9,20 +9,21 @@ from pathlib import Path
 from msgspec import Struct
 
 from nsysdiag.events.callchains import file_name
-from nsysdiag.share.slice.nvtx import CALLS, PROCESS_MASK, copy_calls, copy_nvtx, copy_operations, python_names
-from nsysdiag.share.slice.sql import (
+from nsysdiag.share.nvtx import CALLS, PROCESS_MASK, copy_calls, copy_nvtx, copy_operations, python_names
+from nsysdiag.share.target import (
     ALL,
     Rename,
     SliceSpan,
+    SliceTarget,
     beginning,
     column,
     copied,
     decoded_sql,
     source,
+    target_of,
     touching,
     whole_sql,
 )
-from nsysdiag.share.slice.target import SliceTarget, target_of
 from nsysdiag.trace.catalog import decode
 from nsysdiag.trace.enums import Severity
 from nsysdiag.trace.formats import INPUT_FORMATS
@@ -74,7 +75,7 @@ def _process_names(target: SliceTarget) -> dict[int, str]:
 
 
 def copy_samples(target: SliceTarget, host: SliceSpan | None, *, lean: bool) -> None:
-    """CPU samples of the program's own processes; where the slice is `lean`, of threads that made CUDA calls."""
+    """CPU samples of the program's own processes; if the slice is `lean`, of threads that made CUDA calls."""
     found = target.trace.table("COMPOSITE_EVENTS")
     if found is None:
         return
@@ -210,7 +211,7 @@ def copy_strings(target: SliceTarget) -> None:
     for number in python_names(target):
         target.execute("INSERT OR IGNORE INTO named VALUES (?)", (number,))
     if not target.renames:
-        # As the reader finds them: digits as text are no id, though SQLite takes them for one in a comparison.
+        # As the reader finds them: digits as text are not an id, though SQLite takes them for one in a comparison.
         target.fill(table_spec("StringIds"), "typeof(id) <> 'text' AND id IN (SELECT id FROM named)")
         return
     strings = target.create(table_spec("StringIds"))
@@ -245,7 +246,7 @@ PROCESS_TREE_TABLES = (*PROGRAM_TABLES, "SCHED_EVENTS", "COMPOSITE_EVENTS")
 
 
 class SliceCut(Struct, frozen=True):
-    """The rows about [start_ns, end_ns), on the trace's clock; all of them where both are None.
+    """The rows about [start_ns, end_ns), on the trace's clock; all of them if both are None.
 
     It is one span, not several: time left out between two would look like idle time in the result.
     `owners` are the tables whose processes are the program's own; only those keep names and samples. `lean` leaves out
