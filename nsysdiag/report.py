@@ -437,8 +437,7 @@ class Report(Result, frozen=True, dict=True):
 
         Names in it are columns, not variables of Python. Raises UsageError for an unknown table or a wrong expression.
         """
-        found: pd.DataFrame = made_of(self, "formats.frames", "query", expression, table)
-        return found
+        return made_of(self, "formats.frames", "query", expression, table)
 
     def judged_of(self, key: str) -> PhaseDevice | None:
         """What the device with this key did in the time that the diagnosis is about: None if the report judges none, or
@@ -481,8 +480,7 @@ class Report(Result, frozen=True, dict=True):
         Sums of it are the numbers of the report: `report.time.query("judged").groupby("bottleneck").ns.sum()`. Raises
         UsageError for a report that was read from a file.
         """
-        found: pd.DataFrame = made_of(self, "formats.frames", "time_frame", self.kept_time)
-        return found
+        return made_of(self, "formats.frames", "time_frame", self.kept_time)
 
     def __post_init__(self) -> None:
         """Lets devices and findings be named: `report.devices["gpu0"]`, `report.findings["f-sync"]`."""
@@ -520,5 +518,4 @@ class Report(Result, frozen=True, dict=True):
         `steps` are the `iterations`. Raises UsageError for SQL that is wrong, or would do anything but read; and for
         `time` of a report that was read from a file.
         """
-        found: pd.DataFrame = made_of(None, "queries.asking", "answer_frame", query, lambda: self)
-        return found
+        return made_of(None, "queries.asking", "answer_frame", query, lambda: self)

@@ -152,8 +152,7 @@ def _used(wait: IntArray, credit: IntArray, length: IntArray) -> IntArray:
     before = np.cumsum(length) - length
     first = np.flatnonzero(np.append(True, wait[1:] != wait[:-1]))[: len(wait)]
     before = before - np.repeat(before[first], np.diff(np.append(first, len(wait))))
-    used: IntArray = np.clip(credit - before, 0, length)
-    return used
+    return np.clip(credit - before, 0, length)
 
 
 WAITING_FOR_A_SYNC = ("host", "launch", "unknown")

@@ -246,8 +246,7 @@ def _inside(s: Intervals, lo: int, hi: int) -> Intervals:
 def contains(s: Intervals, times: IntArray) -> BoolArray:
     """True for each time that the set `s` covers; a start is inside, an end is not."""
     if len(s) == 1:
-        inside: BoolArray = (times >= s.start[0]) & (times < s.end[0])
-        return inside
+        return (times >= s.start[0]) & (times < s.end[0])
     last = nearest_before(s.start, times)
     return np.zeros(len(times), np.bool_) if not len(s) else (last >= 0) & (s.end[last] > times)
 
@@ -269,8 +268,7 @@ def rows_from(first: IntArray, count: IntArray) -> IntArray:
     rows    7 8 5 6 7
     ```
     """
-    rows: IntArray = np.arange(count.sum()) + np.repeat(first - (np.cumsum(count) - count), count)
-    return rows
+    return np.arange(count.sum()) + np.repeat(first - (np.cumsum(count) - count), count)
 
 
 def nearest_before(times: IntArray, queries: IntArray) -> IntArray:

@@ -232,5 +232,4 @@ def _free_bytes() -> int:
     if mallinfo is None:
         return sys.maxsize
     mallinfo.restype = _HeapSizes
-    free: int = mallinfo().free
-    return free
+    return mallinfo().free

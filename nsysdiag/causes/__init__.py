@@ -135,5 +135,4 @@ def bottlenecks_of(cause: IntArray, variant: IntArray) -> IntArray:
         ],
         dtype=np.int64,
     )
-    found: IntArray = table[cause, variant + 1]
-    return found
+    return table[cause, variant + 1]

@@ -64,8 +64,7 @@ class CallFacts(Struct, frozen=True):
 
     def copied(self, row: IntArray) -> IntArray:
         """What a wait right behind each of these calls is for, as a place in HINTS."""
-        found: IntArray = np.where(self.read_back[row], 1, np.where(self.upload[row], 2, 0))
-        return found
+        return np.where(self.read_back[row], 1, np.where(self.upload[row], 2, 0))
 
 
 class HostEvidence(Struct, frozen=True):
@@ -285,8 +284,7 @@ def _first_of_each(group: IntArray, start: IntArray, end: IntArray) -> IntArray:
     begun = least_of_each(group, start, int(group.max()) + 1)
     rows: IntArray = np.flatnonzero(start == begun[group])
     rows = rows[np.lexsort((~end[rows], group[rows]))]
-    first: IntArray = rows[np.append(True, group[rows[1:]] != group[rows[:-1]])]
-    return first
+    return rows[np.append(True, group[rows[1:]] != group[rows[:-1]])]
 
 
 class _FirstLaunches(Struct, frozen=True):
@@ -327,16 +325,14 @@ class _FirstLaunches(Struct, frozen=True):
         """
         limit = np.where(self.count < FEW_LAUNCHES, long, SLOW_FACTOR * self.medians // 2)
         limit = np.where(self.mostly_first, np.minimum(limit, long), limit)
-        slow: IntArray = self.row[self.duration > limit[self.api]]
-        return slow
+        return self.row[self.duration > limit[self.api]]
 
 
 def _earliest_of_each(group: IntArray, start: IntArray) -> IntArray:
     """The place of each group's smallest `start`, of equal ones the first."""
     if not ascending(start):
         order = np.argsort(start, kind="stable")
-        first: IntArray = order[_earliest_of_each(group[order], start[order])]
-        return first
+        return order[_earliest_of_each(group[order], start[order])]
     place = np.full(int(group.max()) + 1, len(group), dtype=np.int64)
     # Written from the last row to the first: the first of each group is what stays.
     place[group[::-1]] = np.arange(len(group) - 1, -1, -1)
@@ -348,5 +344,4 @@ def _both_medians(group: IntArray, duration: IntArray) -> IntArray:
     order = np.lexsort((duration, group))
     begin = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))
     count = np.diff(np.append(begin, len(group)))
-    both: IntArray = duration[order[begin + (count - 1) // 2]] + duration[order[begin + count // 2]]
-    return both
+    return duration[order[begin + (count - 1) // 2]] + duration[order[begin + count // 2]]

@@ -66,8 +66,7 @@ def known_words() -> dict[str, list[str]]:
     """Causes, rules, formats and suffixes, from a file that a test keeps as they are: the modules import numpy."""
     import json
 
-    words: dict[str, list[str]] = json.loads(files("nsysdiag").joinpath("data", "completion.json").read_text("utf-8"))
-    return words
+    return json.loads(files("nsysdiag").joinpath("data", "completion.json").read_text("utf-8"))
 
 
 def one_of(kind: str) -> Callable[[str], list[str]]:

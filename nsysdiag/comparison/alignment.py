@@ -278,5 +278,4 @@ def carried(found: Aligned, two: LaunchOrder, borders: Sequence[int] | IntArray)
         return place[:0]
     starts = two.start[place]
     later: BoolArray = starts[1:] > np.maximum.accumulate(starts)[:-1]
-    result: IntArray = starts[np.append(True, later)]
-    return result
+    return starts[np.append(True, later)]

@@ -103,8 +103,7 @@ def _held(spans: Intervals, levels: TimelineLevels) -> BoolArray:
     at = place_in(parts, np.maximum(spans.start, levels.start_ns))
     if not len(parts):
         return np.zeros(len(spans), dtype=np.bool_)
-    held: BoolArray = (at >= 0) & (np.minimum(spans.end, levels.end_ns) <= parts.end[at])
-    return held
+    return (at >= 0) & (np.minimum(spans.end, levels.end_ns) <= parts.end[at])
 
 
 def _gaps(packed: GapsPacked) -> tuple[Intervals, IntArray]:
@@ -295,8 +294,7 @@ def _front(before: StepRows, after: StepRows, pairs: MatchedPairs) -> BoolArray:
     most = np.argmax(np.bincount(kind, _lengths(before.operations.spans)[pairs.before]))
     first, second = (np.where(kind == most, end, -1) for end in ends)
     reached = [end == np.maximum.accumulate(end) for end in (first, second)]
-    front: BoolArray = reached[0] & reached[1] & (kind == most)
-    return front
+    return reached[0] & reached[1] & (kind == most)
 
 
 def _idle(before: StepRows, after: StepRows, pairs: MatchedPairs) -> MatchedPairs:

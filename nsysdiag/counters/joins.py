@@ -78,8 +78,7 @@ def _touched(grid: Grid, spans: Intervals) -> IntArray:
     behind = np.searchsorted(grid.start, spans.end, side="left").astype(np.int64)
     first[1:] = np.maximum(first[1:], behind[:-1])
     count = np.maximum(behind - first, 0)
-    touched: IntArray = intervals.rows_from(first, count)
-    return touched
+    return intervals.rows_from(first, count)
 
 
 class Sampled(Struct, frozen=True, eq=False):
@@ -255,16 +254,14 @@ def _most_time(found: list[MetricTarget]) -> list[MetricTarget]:
 def _touching(spans: Intervals, parts: Intervals) -> BoolArray:
     """True for each of the intervals that has any time in the set."""
     before_end = np.searchsorted(parts.start, spans.end, side="left")
-    touching: BoolArray = before_end > np.searchsorted(parts.end, spans.start, side="right")
-    return touching
+    return before_end > np.searchsorted(parts.end, spans.start, side="right")
 
 
 def _longest(code: IntArray, spans: Intervals, count: int) -> list[int]:
     """The codes with most time by the sum of their intervals: more than are shown, since these may overlap."""
     total = np.bincount(code, weights=spans.end - spans.start, minlength=count)
     order = np.argsort(-total, kind="stable")[:CANDIDATES]
-    longest: list[int] = order[total[order] > 0].tolist()
-    return longest
+    return order[total[order] > 0].tolist()
 
 
 class Lens(Struct, frozen=True, eq=False):

@@ -175,8 +175,7 @@ def _behind(model: Model, chain: PathLinks, kind: IntArray) -> IntArray:
 def _late(model: Model, chain: PathLinks, target: IntArray, first: int, last: int) -> IntArray:
     """For how long each link ends later than its edge asks for, in [first, last), in ns."""
     begun = np.maximum(chain.end - model.graph.residual[target], chain.begun)
-    ns: IntArray = np.clip(chain.end, first, last) - np.clip(begun, first, last)
-    return ns
+    return np.clip(chain.end, first, last) - np.clip(begun, first, last)
 
 
 def _why_late(model: Model, target: IntArray) -> IntArray:
@@ -185,8 +184,7 @@ def _why_late(model: Model, target: IntArray) -> IntArray:
     explained, at = model.explained, model.places.operation
     why[at[explained]] = PLACE[GPU_CONTEXT_SWITCH.id]
     why[at[explained & (model.paging > 0)]] = PLACE[UNIFIED_MEMORY.id]
-    told: IntArray = why[target]
-    return told
+    return why[target]
 
 
 # The work of the steps by kind, on the path and off it.

@@ -248,8 +248,7 @@ def _synchronized_after(activity: DeviceActivity, own: IntArray, launches: IntAr
     calls = activity.api_calls.rows
     waits = named_like(activity.api_calls.names, _DEVICE_SYNC)
     done = own[waits[calls.name[own]]]
-    result: BoolArray = calls.start[launches] < int(calls.start[done].max(initial=-1))
-    return result
+    return calls.start[launches] < int(calls.start[done].max(initial=-1))
 
 
 def launched_before_the_begin(device: DeviceTimeline, activity: DeviceActivity) -> BoolArray:

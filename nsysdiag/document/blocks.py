@@ -42,8 +42,7 @@ class Limit(Struct, frozen=True):
 
     def of(self, detail: Detail) -> int | None:
         """The number for one level of detail."""
-        found: int | None = getattr(self, detail.value)
-        return found
+        return getattr(self, detail.value)
 
 
 EVERYWHERE = Limit()

@@ -79,8 +79,7 @@ def _had_context(device: DeviceTimeline, api_calls: ApiCalls) -> bool:
 
 
 def _rows_of(calls: CallRows, process: int, rows: IntArray) -> IntArray:
-    mine: IntArray = rows[process_of(calls.thread[rows]) == process]
-    return mine
+    return rows[process_of(calls.thread[rows]) == process]
 
 
 def _named(api_calls: ApiCalls, rows: IntArray, pattern: re.Pattern[str]) -> IntArray:

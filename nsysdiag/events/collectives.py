@@ -154,8 +154,7 @@ def _on_thread(issued: IntArray, rows: RangeRows, names: list[str]) -> tuple[Int
 def _sums(values: IntArray, first: IntArray, behind: IntArray) -> IntArray:
     """The sums of values[first:behind]."""
     until = np.append(0, np.cumsum(values))
-    total: IntArray = until[behind] - until[first]
-    return total
+    return until[behind] - until[first]
 
 
 def _calls_behind(issued: IntArray, calls: RangeRows, groups: RangeRows, opened: IntArray) -> tuple[IntArray, IntArray]:

@@ -313,8 +313,7 @@ class HostFunctions(Rows, frozen=True):
             return np.zeros(len(stream), dtype=np.bool_)
         row = last_before(self.stream, self.end, stream, closed + SLACK_NS)
         near = (row >= 0) & (self.end[row] >= closed - SLACK_NS)
-        held: BoolArray = near & (self.start[row] < closed) & (self.end[row] > opened)
-        return held
+        return near & (self.start[row] < closed) & (self.end[row] > opened)
 
 
 class HeldCalls(Struct, frozen=True):

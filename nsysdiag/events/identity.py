@@ -25,8 +25,7 @@ def process_of(thread: int) -> int: ...
 def process_of(thread: IntArray) -> IntArray: ...
 def process_of(thread: int | IntArray) -> int | IntArray:
     """The globalPid of a globalTid."""
-    found: int | IntArray = once(thread, lambda value: value & ~_LOW_24_BITS)
-    return found
+    return once(thread, lambda value: value & ~_LOW_24_BITS)
 
 
 @overload
@@ -35,8 +34,7 @@ def pid_of(identity: int) -> int: ...
 def pid_of(identity: IntArray) -> IntArray: ...
 def pid_of(identity: int | IntArray) -> int | IntArray:
     """The operating system's process id in a globalTid or globalPid."""
-    found: int | IntArray = once(identity, lambda value: (value >> 24) & _LOW_24_BITS)
-    return found
+    return once(identity, lambda value: (value >> 24) & _LOW_24_BITS)
 
 
 @overload
@@ -45,8 +43,7 @@ def tid_of(thread: int) -> int: ...
 def tid_of(thread: IntArray) -> IntArray: ...
 def tid_of(thread: int | IntArray) -> int | IntArray:
     """The operating system's thread id in a globalTid."""
-    found: int | IntArray = once(thread, lambda value: value & _LOW_24_BITS)
-    return found
+    return once(thread, lambda value: value & _LOW_24_BITS)
 
 
 def joint(first: IntArray, second: IntArray | int, width: int) -> IntArray:

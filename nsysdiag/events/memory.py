@@ -297,5 +297,4 @@ class _Samples(Struct, frozen=True):
         """The bytes that each row stands for, where the tables take `held`."""
         count = np.bincount(self.table, minlength=len(self.tables))
         each = np.array([held[table] for table in self.tables]) / np.maximum(count, 1)
-        found: FloatArray = each[self.table]
-        return found
+        return each[self.table]

@@ -192,8 +192,7 @@ class ThreadAxis(Struct, frozen=True):
         """The lane of each thread, -1 for a thread that has none."""
         if len(self.threads) == 0:
             return np.full(len(threads), -1, dtype=np.int64)
-        rank: IntArray = once(threads, self._found)
-        return rank
+        return once(threads, self._found)
 
     def _found(self, threads: IntArray) -> IntArray:
         if len(self.threads) == 1:

@@ -104,8 +104,7 @@ BREAK_NS = 10_000
 
 def maybe_ready(away: Intervals) -> BoolArray:
     """True for stretches off the CPU in which a thread may have been ready all the time."""
-    result: BoolArray = away.end - away.start <= LONGEST_READY_NS
-    return result
+    return away.end - away.start <= LONGEST_READY_NS
 
 
 class Cpus(Struct, frozen=True):
@@ -216,8 +215,7 @@ def _open_until(times: IntArray, start: IntArray, end: IntArray) -> IntArray:
     # Sums may wrap around; what the differences of two times come to is right all the same.
     begun, over = np.searchsorted(start, times, side="right"), np.searchsorted(end, times, side="right")
     starts, ends = np.append(np.int64(0), np.cumsum(start)), np.append(np.int64(0), np.cumsum(end))
-    open_ns: IntArray = (begun - over) * times - starts[begun] + ends[over]
-    return open_ns
+    return (begun - over) * times - starts[begun] + ends[over]
 
 
 def sorted_order(group: IntArray, time: IntArray, comes_in: BoolArray) -> IntArray:

@@ -233,5 +233,4 @@ def _of_others(start: Start, samples: SampleRows, waiting: Intervals) -> BoolArr
     time = union(Intervals(axis.time(waiting.start), axis.time(waiting.start) + (waiting.end - waiting.start)))
     thread = int(axis.threads[0])
     there = (process_of(samples.thread) == process_of(thread)) & (samples.thread != thread)
-    chosen: BoolArray = there & contains(time, samples.time)
-    return chosen
+    return there & contains(time, samples.time)

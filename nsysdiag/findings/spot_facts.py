@@ -180,8 +180,7 @@ def _as_the_worker_did(context: FindingContext, shares: Shares, slices: IntArray
     """The slices in which the loading worker did what it does longest over whole batches."""
     leading, _ = leading_code(shares.kind, shares.lost + shares.made)
     kinds = np.array([variant_of(INPUT_WAIT, each) for each in (*context.attribution.labels, None)])
-    mine: BoolArray = kinds[context.attribution.label[slices]] == leading
-    return mine
+    return kinds[context.attribution.label[slices]] == leading
 
 
 def leading_code(code: IntArray, ns: IntArray) -> tuple[int, float]:

@@ -75,13 +75,11 @@ class Format(Struct, frozen=True):
 
     def render(self, report: Report, options: RenderOptions) -> bytes:
         """The report in this format."""
-        made: bytes = getattr(self._writer(), self.function)(report, options)
-        return made
+        return getattr(self._writer(), self.function)(report, options)
 
     def is_ours(self, data: bytes) -> bool:
         """Does the content of a file carry this format's marker?"""
-        ours: bool = getattr(self._writer(), self.marker)(data)
-        return ours
+        return getattr(self._writer(), self.marker)(data)
 
     def _writer(self) -> ModuleType:
         return import_module(self.module if self.added else f"{__name__}.{self.module}".rstrip("."))
@@ -308,8 +306,7 @@ def rendered(document: Document, format_name: str, options: RenderOptions | None
     options = replace(options or RenderOptions(), command=command_of(document))
     if isinstance(document, Report):
         return FORMATS[format_name].render(document, options)
-    made: bytes = import_module(OTHERS[type(document)][1]).RENDERERS[format_name](document, options)
-    return made
+    return import_module(OTHERS[type(document)][1]).RENDERERS[format_name](document, options)
 
 
 def content(document: Document, destination: Destination, options: RenderOptions | None = None) -> Files:

@@ -67,8 +67,7 @@ def query(report: Report, expression: str, table: str = "gaps") -> pd.DataFrame:
         raise UsageError(f"{asked}: {clip(str(error), MOST_SHOWN)}", hint=hint) from error
     if not (is_bool_dtype(holds) and np.shape(holds) == (len(frame),)):
         raise UsageError(f"{asked}: it does not say yes or no of each row", hint=hint)
-    found: pd.DataFrame = frame.loc[holds]
-    return found
+    return frame.loc[holds]
 
 
 def _frame(table: RecordTable[Source, Any], report: Source) -> pd.DataFrame:

@@ -84,8 +84,7 @@ def _launched(device: DeviceTimeline, rows: IntArray, behind: IntArray) -> IntAr
     if not migrates.any():
         return rows[behind]
     launched = np.flatnonzero(~migrates)
-    found: IntArray = np.append(rows[launched], np.int32(-1))[np.searchsorted(launched, behind, side="left")]
-    return found
+    return np.append(rows[launched], np.int32(-1))[np.searchsorted(launched, behind, side="left")]
 
 
 # The dispatch floor and the launch latency of a device, learned from its trace.
@@ -181,8 +180,7 @@ class EventWaits(Struct, frozen=True):
     @property
     def known(self) -> BoolArray:
         """True where the trace shows what was waited for. Otherwise the launch may have been on its way as well."""
-        result: BoolArray = self.explains & (self.label != _UNKNOWN)
-        return result
+        return self.explains & (self.label != _UNKNOWN)
 
 
 def event_waits(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) -> EventWaits:
@@ -239,8 +237,7 @@ def _may_have_waited(
     ended = np.sort(activity.operations.end[activity.device != device.number])
     last = np.append(ended, -1)[np.searchsorted(ended, gaps.closed[gap] + SLACK_NS, side="right") - 1]
     elsewhere = (last > api_start) & (last >= gaps.opened[gap] - SLACK_NS)
-    result: BoolArray = (here & (gaps.opened[gap] > api_start)) | elsewhere
-    return result
+    return (here & (gaps.opened[gap] > api_start)) | elsewhere
 
 
 def _waits_before(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) -> tuple[IntArray, IntArray]:
@@ -394,8 +391,7 @@ def frame_of(
 
 
 def _host_known(case: IntArray) -> BoolArray:
-    known: BoolArray = case <= LaunchCase.ISSUED
-    return known
+    return case <= LaunchCase.ISSUED
 
 
 def _cases(

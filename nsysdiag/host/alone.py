@@ -187,8 +187,7 @@ def _threads(trace: HostTrace) -> IntArray:
     found = np.unique(np.concatenate([distinct_values(column) for column in columns]))
     found = found[(tid_of(found) != 0) & ~np.isin(found, trace.nsys_threads)]
     own = trace.traced_processes
-    program: IntArray = found[np.isin(process_of(found), own)] if len(own) else found
-    return program
+    return found[np.isin(process_of(found), own)] if len(own) else found
 
 
 def _range_table(ranges: NvtxRanges, span: int) -> CallTable:

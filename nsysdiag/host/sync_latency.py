@@ -135,8 +135,7 @@ def _busy(working: list[Working], spans: Intervals) -> FloatArray:
 
 
 def _ratio(part: npt.NDArray[np.generic], whole: IntArray) -> FloatArray:
-    ratio: FloatArray = np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0)
-    return ratio
+    return np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0)
 
 
 def _shares(scene: HostScene, states: ThreadStates, stretches: CpuStretches, spans: Intervals) -> FloatArray:
@@ -150,8 +149,7 @@ def _shares(scene: HostScene, states: ThreadStates, stretches: CpuStretches, spa
     covered = union(scene.axis.place(mine.lane, mine.spans))
     lane, window = np.repeat(lanes, len(spans)), np.tile(np.arange(len(spans)), len(lanes))
     spent = coverage(covered, scene.axis.place(lane, spans[window])).reshape(len(lanes), -1).sum(axis=0)
-    share: FloatArray = spent / (len(lanes) * (spans.end - spans.start))
-    return share
+    return spent / (len(lanes) * (spans.end - spans.start))
 
 
 class SyncColumns(Struct, frozen=True):
@@ -237,8 +235,7 @@ def latencies(scene: HostScene) -> IntArray:
             rows = of_owner[number]
             rows = rows[((named[rows] < 0) | (named[rows] == device.number)) & ~by_stream[rows]]
             work[rows] = np.maximum(work[rows], _last_end(end[counted[of_process[number]]], spans.end[rows]))
-    latency: IntArray = spans.end - np.maximum(spans.start, work)
-    return latency
+    return spans.end - np.maximum(spans.start, work)
 
 
 def _last_end(ends: IntArray, times: IntArray) -> IntArray:

@@ -270,8 +270,7 @@ def _may_wait(scene: HostScene, away: CpuStretches) -> BoolArray:
     waits = np.array([NON_WAITS.fullmatch(name) is None for name in os_calls.names] + [False], dtype=np.bool_)
     name = np.append(os_calls.name, len(os_calls.names))
     in_api = (scene.api[0].at(threads, middle) >= 0) | (scene.api[1].at(threads, middle) >= 0)
-    may_wait: BoolArray = waits[name[row]] | (in_api & ~scene.os_traced[away.lane])
-    return may_wait
+    return waits[name[row]] | (in_api & ~scene.os_traced[away.lane])
 
 
 def _moved(mine: SwitchRows, lane: IntArray, low: int, high: int, count: int) -> IntArray:

@@ -99,8 +99,7 @@ def _known(work: _AnchorWork, pool: RegularStretches, loops: list[Loop]) -> Bool
     """Those that begin in known loops at least every second time."""
     inside = contains(union(*(loop.spans for loop in loops)), work.start) if loops else np.zeros(len(work.start))
     before = np.append(0, np.cumsum(inside))
-    result: BoolArray = 2 * (before[pool.first + pool.count] - before[pool.first]) >= pool.count
-    return result
+    return 2 * (before[pool.first + pool.count] - before[pool.first]) >= pool.count
 
 
 def _steadily(work: _AnchorWork, pool: RegularStretches) -> BoolArray:
@@ -267,8 +266,7 @@ class RegularStretches(Rows, frozen=True):
     @property
     def irregular(self) -> FloatArray:
         """The share of the span by which distances deviate from the usual one."""
-        result: FloatArray = self.deviation / np.maximum(self.end - self.begin, 1)
-        return result
+        return self.deviation / np.maximum(self.end - self.begin, 1)
 
     def rows_of(self, at: int) -> slice:
         """The sorted rows of one of them."""
@@ -282,8 +280,7 @@ class RegularStretches(Rows, frozen=True):
     def same_time(self, at: int) -> BoolArray:
         """Those over about the same time as one of them."""
         longer = np.maximum(self.end - self.begin, self.end[at] - self.begin[at])
-        result: BoolArray = self.shared(at) >= SAME_TIME * longer
-        return result
+        return self.shared(at) >= SAME_TIME * longer
 
 
 def stretches(start: IntArray, name: IntArray, fewest: int, least_ns: float) -> RegularStretches:
@@ -348,8 +345,7 @@ def _medians(code: IntArray, distance: IntArray, begin: IntArray, size: IntArray
     bits = 62 - int(code[-1] + 1).bit_length()
     key = (code << bits) | np.minimum(distance, (1 << bits) - 1)
     key.sort()
-    median: IntArray = key[begin + (size - 1) // 2] & ((1 << bits) - 1)
-    return median
+    return key[begin + (size - 1) // 2] & ((1 << bits) - 1)
 
 
 def _best_runs(rows: IntArray, usual: BoolArray, begin: IntArray, size: IntArray) -> tuple[IntArray, IntArray]:
@@ -375,8 +371,7 @@ def _best_runs(rows: IntArray, usual: BoolArray, begin: IntArray, size: IntArray
 
 def _sums(values: IntArray, low: IntArray, high: IntArray) -> IntArray:
     total = np.append(0, np.cumsum(values))
-    result: IntArray = total[high + 1] - total[low]
-    return result
+    return total[high + 1] - total[low]
 
 
 def _alternating(distance: IntArray, typical: IntArray, low: IntArray, high: IntArray, doubted: BoolArray) -> BoolArray:

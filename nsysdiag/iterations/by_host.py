@@ -147,8 +147,7 @@ def longest_in(steps: Intervals, spans: Intervals, code: IntArray) -> IntArray:
     inside = (step >= 0) & (spans.start < steps.end[np.maximum(step, 0)])
     cell = step[inside] * (names + 1) + place[code[inside]]
     time = np.bincount(cell, (spans.end - spans.start)[inside], len(steps) * (names + 1))
-    found: IntArray = np.append(longest, 0)[time.reshape(len(steps), names + 1).argmax(axis=1)]
-    return found
+    return np.append(longest, 0)[time.reshape(len(steps), names + 1).argmax(axis=1)]
 
 
 def take_turns(kinds: IntArray) -> bool:

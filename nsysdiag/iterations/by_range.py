@@ -354,5 +354,4 @@ def _last_ends(work: _Launched, spans: Intervals) -> IntArray:
 def _holds(issued: IntArray, spans: Intervals) -> BoolArray:
     """Whether anything is issued inside each range."""
     first = np.searchsorted(issued, spans.start, side="left")
-    holds: BoolArray = np.searchsorted(issued, spans.end, side="left") > first
-    return holds
+    return np.searchsorted(issued, spans.end, side="left") > first

@@ -296,8 +296,7 @@ def _codes(wanted: str, ranges: NvtxRanges) -> IntArray:
     used = distinct_values(ranges.rows.name)
     kinds = Kinds.of(ranges)
     if wanted in kinds.words:
-        same: IntArray = used[kinds.code[used] == kinds.words.index(wanted)]
-        return same
+        return used[kinds.code[used] == kinds.words.index(wanted)]
     return used[matching_names([ranges.names[name] for name in used.tolist()], wanted)]
 
 

@@ -121,8 +121,7 @@ def _same(found: RepeatCounts) -> BoolArray:
         if code < HOST:
             held += np.minimum(count, found.usual[code])
             every += np.maximum(count, found.usual[code])
-    same: BoolArray = held >= SAME * every
-    return same
+    return held >= SAME * every
 
 
 def _longer(loop: Loop, found: RepeatCounts, happened: Happened) -> Loop | None:

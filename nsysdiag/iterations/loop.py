@@ -148,8 +148,7 @@ class Loop(Struct, frozen=True):
 
 def pauses(between: IntArray, usual: float, reach: int) -> BoolArray:
     """Which of the times between repeats are pauses, for repeats that begin `usual` ns apart over `reach` ns."""
-    result: BoolArray = between > max(PAUSE_STEPS * usual, PAUSE_SHARE * reach)
-    return result
+    return between > max(PAUSE_STEPS * usual, PAUSE_SHARE * reach)
 
 
 def loop_of(called: Called, starts: IntArray, left: BoolArray, own_end: IntArray | None, end: int) -> Loop:

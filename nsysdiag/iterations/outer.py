@@ -74,8 +74,7 @@ class RepeatCounts(Struct, frozen=True):
         for code, count in self.count.items():
             if code < HOST:
                 held += np.minimum(count, self.usual[code])
-        lacks: BoolArray = held < LEAST_HELD * sum(usual for code, usual in self.usual.items() if code < HOST)
-        return lacks
+        return held < LEAST_HELD * sum(usual for code, usual in self.usual.items() if code < HOST)
 
     def operations(self) -> IntArray:
         """How many operations each repeat has."""

@@ -110,8 +110,7 @@ def top_kernels(
 def runs_in(device: DeviceTimeline, parts: Intervals) -> BoolArray:
     """Whether each operation runs, or without a length begins, inside `parts`, a set of time."""
     spans = Intervals(device.operations.start, device.operations.end)
-    inside: BoolArray = contains(parts, spans.start) | (coverage(parts, spans) > 0)
-    return inside
+    return contains(parts, spans.start) | (coverage(parts, spans) > 0)
 
 
 def kernel_share(device: DeviceTimeline, rows: IntArray, parts: Intervals, whole_ns: int) -> float:

@@ -133,8 +133,7 @@ def is_one_operator(name: str, short_name: str = "") -> bool:
 def families_of(device: DeviceTimeline, rows: IntArray, strings: Strings) -> IntArray:
     """The family (see KernelFamily) of each kernel at `rows`."""
     family = by_name(device, rows, strings, family_of)
-    found: IntArray = np.where(device.communication[rows], int(KernelFamily.COMMUNICATION), family)
-    return found
+    return np.where(device.communication[rows], int(KernelFamily.COMMUNICATION), family)
 
 
 def by_name(device: DeviceTimeline, rows: IntArray, strings: Strings, tell: Callable[[str, str], int]) -> IntArray:

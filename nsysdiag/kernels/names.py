@@ -227,8 +227,7 @@ class NamedKernels(Struct, frozen=True):
     def told(self, tell: Callable[[str, str], int]) -> IntArray:
         """What `tell` says of the whole and the short name of each kernel."""
         each = np.array([tell(*names) for names in zip(self.whole, self.short, strict=True)], dtype=np.int64)
-        told: IntArray = each[self.code] if len(self.code) else each
-        return told
+        return each[self.code] if len(self.code) else each
 
     def normal(self) -> tuple[IntArray, list[str]]:
         """The code of the normal name of each kernel, and these names."""

@@ -247,8 +247,7 @@ def _short_of_launches(frame: LaunchFrame, ledger: Ledger, longest: int) -> Bool
     issued = frame.case == LaunchCase.ISSUED
     on_its_way = ledger.dominant == PLACE[LAUNCH_LATENCY]
     late = (frame.case == LaunchCase.LATE) | (frame.case == LaunchCase.ISSUING) | (issued & on_its_way)
-    result: BoolArray = late & launching & (gaps.closed - gaps.opened <= longest)
-    return result
+    return late & launching & (gaps.closed - gaps.opened <= longest)
 
 
 def _begins(values: IntArray | BoolArray) -> BoolArray:
@@ -287,8 +286,7 @@ def _intervals(owner: IntArray, begin: IntArray) -> tuple[IntArray, IntArray]:
 def idle_of(found: LaunchBoundPhases, gaps: Gaps) -> IntArray:
     """The idle ns of each phase: all gaps from its first to its last."""
     before = np.concatenate(([0], np.cumsum(gaps.end - gaps.start)))
-    idle: IntArray = before[found.last_gap + 1] - before[found.first_gap]
-    return idle
+    return before[found.last_gap + 1] - before[found.first_gap]
 
 
 def causes_of(found: LaunchBoundPhases, gap_count: int, slices: Slices) -> dict[str, int]:

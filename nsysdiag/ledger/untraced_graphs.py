@@ -320,5 +320,4 @@ class _Horizon(Struct, frozen=True):
     def until(self, begin: IntArray) -> IntArray:
         """Until when graphs may run whose launches begin at these times."""
         until_op = self.started[nearest_after(self.issued, begin + 1)]
-        until: IntArray = np.minimum(until_op, self.unblocked[nearest_after(self.block, begin)])
-        return until
+        return np.minimum(until_op, self.unblocked[nearest_after(self.block, begin)])

@@ -127,8 +127,7 @@ def _refused(best: float | None, peak: Peak | None) -> str:
 def is_pageable(device: DeviceTimeline) -> BoolArray:
     """True for the operations with pageable host memory on either side."""
     source, destination = device.operations.src_kind, device.operations.dst_kind
-    either: BoolArray = (source == MemoryKind.PAGEABLE) | (destination == MemoryKind.PAGEABLE)
-    return either
+    return (source == MemoryKind.PAGEABLE) | (destination == MemoryKind.PAGEABLE)
 
 
 def pinning(device: DeviceTimeline, inside: BoolArray) -> Pinning | None:
@@ -381,8 +380,7 @@ def longest_kind(device: DeviceTimeline, rows: IntArray, time: Intervals) -> Int
     code, operations = _sorts(device, rows)[0], device.operations
     spans = Intervals(operations.start[rows], operations.end[rows])
     ns = {each: intersect(union(spans[code == each]), time).total() for each in np.unique(code).tolist()}
-    most: IntArray = rows[code == max(ns, key=lambda each: ns[each], default=-1)]
-    return most
+    return rows[code == max(ns, key=lambda each: ns[each], default=-1)]
 
 
 def top_copies(device: DeviceTimeline, inside: BoolArray, most: int = MOST) -> list[TopCopy]:

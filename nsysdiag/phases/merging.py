@@ -71,8 +71,7 @@ def segment_costs(values: FloatArray, weights: FloatArray) -> FloatArray:
     square = norm[None, :] + norm[:, None] - 2 * product
     length = weight[None, :] - weight[:, None]
     length[length <= 0] = np.inf
-    cost: FloatArray = np.maximum(second[None, :] - second[:, None] - square / length, 0.0)
-    return cost
+    return np.maximum(second[None, :] - second[:, None] - square / length, 0.0)
 
 
 def best_cuts(cost: FloatArray, edges: IntArray, penalty: float) -> list[int]:
@@ -168,8 +167,7 @@ def _mean(signal: Signal, first: int, behind: int, cut: int) -> FloatArray:
     """Of the windows of a segment without the one at the cut, which both may share; of that one if it is alone."""
     part = slice(first, behind) if first < behind else slice(min(first, cut), max(behind, cut))
     weight: FloatArray = signal.weights[part]
-    mean: FloatArray = weight @ signal.values[part] / weight.sum()
-    return mean
+    return weight @ signal.values[part] / weight.sum()
 
 
 def _best(signal: Signal, lo: int, times: IntArray, left: FloatArray, right: FloatArray, near: int) -> int:

@@ -167,8 +167,7 @@ class Signal(Struct, frozen=True):
     @property
     def weights(self) -> FloatArray:
         """The length of each window as a multiple of a WINDOWS-th of all."""
-        weights: FloatArray = np.diff(self.edges) * (WINDOWS / max(int(self.edges[-1] - self.edges[0]), 1))
-        return weights
+        return np.diff(self.edges) * (WINDOWS / max(int(self.edges[-1] - self.edges[0]), 1))
 
     def until(self, times: IntArray) -> FloatArray:
         """[time, feature]: ns of each feature from the first edge to each of `times`, a mean over devices, scaled."""
@@ -278,8 +277,7 @@ def nearest_of(borders: IntArray, times: IntArray) -> IntArray:
     """For each time the nearest of the sorted `borders`, of which there is one at least; of two the earlier."""
     behind = np.clip(np.searchsorted(borders, times), 1, max(len(borders) - 1, 1))
     before, after = borders[behind - 1], borders[np.minimum(behind, len(borders) - 1)]
-    nearest: IntArray = np.where(times - before <= after - times, before, after)
-    return nearest
+    return np.where(times - before <= after - times, before, after)
 
 
 def _within(loop: StepLoop, lo: int, hi: int) -> StepLoop:
@@ -337,8 +335,7 @@ def _of_the_others(values: IntArray, *, first: bool, last: bool) -> float:
 def _busy_ns(borders: IntArray, signals: list[DeviceSignal]) -> IntArray:
     """How long the devices work in each step, a sum over them."""
     steps = Intervals(borders[:-1], borders[1:])
-    busy: IntArray = np.sum([coverage(signal.split.busy, steps) for signal in signals], axis=0)
-    return busy
+    return np.sum([coverage(signal.split.busy, steps) for signal in signals], axis=0)
 
 
 def operations_in(borders: IntArray, signals: list[DeviceSignal]) -> IntArray:

@@ -71,8 +71,7 @@ class JobParts(Struct, frozen=True):
     @property
     def busy(self) -> FloatArray:
         """The share of time with any work, a mean over devices."""
-        share: FloatArray = self.account[:, :3].sum(axis=1)
-        return share
+        return self.account[:, :3].sum(axis=1)
 
     def like(self, one: int, other: int) -> bool:
         """Whether two parts do the same work, as often."""

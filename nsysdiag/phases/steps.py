@@ -69,8 +69,7 @@ def _busy_share(span: Span, signals: list[DeviceSignal]) -> float:
 def _in_both(part: Span, steady: Span, signals: list[DeviceSignal]) -> list[int]:
     """The time in `part`, in ns: of kernels whose names are in `steady` as well, of all such operations, and of all.
     Then how many names these kernels have, and those in `steady`."""
-    found: list[int] = np.sum([_of_names(part, steady, signal) for signal in signals], axis=0).tolist()
-    return found
+    return np.sum([_of_names(part, steady, signal) for signal in signals], axis=0).tolist()
 
 
 def _of_names(part: Span, steady: Span, signal: DeviceSignal) -> IntArray:

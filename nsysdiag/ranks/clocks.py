@@ -131,8 +131,7 @@ class Shift(Struct, frozen=True):
         return times - self.ns - self._drift(times - self.ns)
 
     def _drift(self, times: IntArray) -> IntArray:
-        drift: IntArray = np.rint(self.rate * (times - self.pivot)).astype(np.int64)
-        return drift
+        return np.rint(self.rate * (times - self.pivot)).astype(np.int64)
 
     def inverse(self) -> Shift:
         """The other way round."""

@@ -231,5 +231,4 @@ def _met(group: MatchedCollectives, clocks: RankClocks) -> BoolArray:
     if error is None:
         return np.ones(len(group), dtype=np.bool_)
     slack = error + (0 if KINDS[group.kind] in MEETINGS else LOOSE_NS)
-    met: BoolArray = group.start.max(axis=0) < group.end.min(axis=0) + slack
-    return met
+    return group.start.max(axis=0) < group.end.min(axis=0) + slack

@@ -113,8 +113,7 @@ def _followers(
 def _between(begin: IntArray, end: IntArray) -> IntArray:
     """How long a thread works between waits that begin and end then."""
     order = np.argsort(begin, kind="stable")
-    found: IntArray = np.maximum(begin[order][1:] - end[order][:-1], 0)
-    return found
+    return np.maximum(begin[order][1:] - end[order][:-1], 0)
 
 
 def _answered(calls: CallTable) -> BoolArray:
@@ -124,10 +123,7 @@ def _answered(calls: CallTable) -> BoolArray:
 
 def answered(names: list[str]) -> BoolArray:
     """Which names are those of calls that wait for another thread of the program, and for no lock."""
-    found: BoolArray = (
-        np.isin(ends_of(names), (Ends.SIGNAL, Ends.RELEASE)) & (is_timed(names) == 0) & ~named_like(names, LOCKS)
-    )
-    return found
+    return np.isin(ends_of(names), (Ends.SIGNAL, Ends.RELEASE)) & (is_timed(names) == 0) & ~named_like(names, LOCKS)
 
 
 def _always_busy(calls: CallTable, threads: IntArray, launching: IntArray, stretch: Stretch) -> IntArray:
@@ -195,8 +191,7 @@ def as_often(counts: IntArray) -> BoolArray:
     usual = np.round(counts.mean(axis=-1, keepdims=True))
     ahead = np.cumsum(counts - usual, axis=-1)
     near = np.abs(ahead - np.median(ahead, axis=-1, keepdims=True)) <= 1
-    found: BoolArray = (near.mean(axis=-1) >= REGULAR) & (usual[..., 0] > 0)
-    return found
+    return (near.mean(axis=-1) >= REGULAR) & (usual[..., 0] > 0)
 
 
 def _regular(waits: IntArray) -> bool:

@@ -284,8 +284,7 @@ def _helpers(case: BoundCase) -> Sequence[int]:
 def _between_launching(model: Model) -> BoolArray:
     """The waits of threads that launch for others that do, but at locks."""
     woken, launching = model.threads.woken, model.launching
-    found: BoolArray = np.isin(woken.thread, launching) & np.isin(woken.waker, launching) & (woken.lock == 0)
-    return found
+    return np.isin(woken.thread, launching) & np.isin(woken.waker, launching) & (woken.lock == 0)
 
 
 @once

@@ -98,8 +98,7 @@ class Changes(Struct, frozen=True):
     def later(self, moments: IntArray, ns: IntArray, *kinds: EdgeKind) -> IntArray:
         """`more`, with `ns` in addition for the edges of these kinds into the moments."""
         graph = self.model.graph
-        found: IntArray = self.more + np.isin(graph.edges.kind, kinds) * graph.at(moments, ns)[graph.edges.target]
-        return found
+        return self.more + np.isin(graph.edges.kind, kinds) * graph.at(moments, ns)[graph.edges.target]
 
     def edges(
         self,
@@ -191,8 +190,7 @@ class Changes(Struct, frozen=True):
         for kind, there in waits.items():
             gone |= graph.of_rows(kind, ~there)
         kept = graph.at(self.model.places.held, self.others, True)[graph.edges.target]
-        found: BoolArray = gone | ((graph.edges.kind == EdgeKind.FINISHED) & ~kept)
-        return found
+        return gone | ((graph.edges.kind == EdgeKind.FINISHED) & ~kept)
 
     @property
     def certain(self) -> bool:
@@ -215,8 +213,7 @@ class Changes(Struct, frozen=True):
     def doubtful_times(self) -> BoolArray:
         """Which of the waits that end at a time of their own hold back in the longer bound. These are all that are
         sure, also if they are taken out; all that outlast what is known; others, unless a part of them is taken out."""
-        found: BoolArray = (self.model.threads.timed.sure != 0) | (self._timed >= 1)
-        return found
+        return (self.model.threads.timed.sure != 0) | (self._timed >= 1)
 
     @property
     def _timed(self) -> FloatArray:
@@ -242,8 +239,7 @@ class Changes(Struct, frozen=True):
         whole = np.bincount(call[inside], length[inside], count)
         kept = np.bincount(call[inside], (length * self.time)[inside], count)
         part = np.append(np.where(whole > 0, kept / np.maximum(whole, 1), 1.0), 1.0)
-        found: IntArray = np.round(self.cost * part[model.call_of_operation]).astype(np.int64)
-        return found
+        return np.round(self.cost * part[model.call_of_operation]).astype(np.int64)
 
     @property
     def _unsure(self) -> BoolArray:

@@ -378,8 +378,7 @@ class PlacedWaits(Struct, frozen=True):
         ns."""
         waker, thread, born = (pieces.parts_in(time, each) for each in self.spans)
         worked = waker + thread - (pieces.parts_in(np.ones_like(time), self.spans[2]) - born)
-        found: IntArray = worked + self.fixed + np.append(length, 0)[self.operation]
-        return found
+        return worked + self.fixed + np.append(length, 0)[self.operation]
 
     def edges(self, pieces: HostTime, length: IntArray) -> Edges:
         """The edges as it was."""

@@ -129,8 +129,7 @@ def met_by_chance(model: Model) -> BoolArray:
     own_pace = distinct_values(model.launched_by[model.others_work < StepWork.OWN])
     there, back = keyed((woken.thread, woken.waker), (woken.waker, woken.thread))
     mutual = np.isin(there, back) | np.isin(woken.thread, own_pace) | np.isin(woken.waker, own_pace)
-    found: BoolArray = (woken.lock > 0) | (mutual & (woken.loader == 0) & _now_and_then(model, distinct(there)[1]))
-    return found
+    return (woken.lock > 0) | (mutual & (woken.loader == 0) & _now_and_then(model, distinct(there)[1]))
 
 
 def _now_and_then(model: Model, pair: IntArray) -> BoolArray:
@@ -138,8 +137,7 @@ def _now_and_then(model: Model, pair: IntArray) -> BoolArray:
     one step only, as of one that is born for it, nothing is known."""
     stretch, woken = model.stretch, model.threads.woken
     count = counts_in_steps(stretch, pair, woken.end, int(pair.max(initial=-1)) + 1)
-    found: BoolArray = (~as_often(count) & ((count > 0).sum(axis=1) > 1))[pair] & stretch.stepwise
-    return found
+    return (~as_often(count) & ((count > 0).sum(axis=1) > 1))[pair] & stretch.stepwise
 
 
 @once

@@ -125,8 +125,7 @@ class Model(Struct, frozen=True, dict=True):
     @cached_property
     def devices(self) -> list[int]:
         """The numbers of the devices whose work is replayed, ascending."""
-        found: list[int] = np.unique(self.work.device).tolist()
-        return found
+        return np.unique(self.work.device).tolist()
 
     @cached_property
     def launching(self) -> IntArray:
@@ -141,8 +140,7 @@ class Model(Struct, frozen=True, dict=True):
         named = np.append(kinds, False)[np.where((short >= 0) & (short < len(kinds)), short, -1)]
         sends = (self.work.kind == Class.COMMUNICATION) & named
         alone = sends & (self.places.end == self.places.operation)
-        found: BoolArray = alone & (alone.sum() > MOST_UNPAIRED * sends.sum())
-        return found
+        return alone & (alone.sum() > MOST_UNPAIRED * sends.sum())
 
     @cached_property
     def step_work(self) -> IntArray:
@@ -223,15 +221,13 @@ class Model(Struct, frozen=True, dict=True):
         pieces = self.pieces
         unknown = len(np.setdiff1d(self.beside.followers, self.threads.woken.awaited)) > 0
         mine = np.isin(self.program.thread[pieces.owner], self.launching)
-        found: BoolArray = (pieces.cause == PLACE[SLEEP.id]) & mine & unknown
-        return found
+        return (pieces.cause == PLACE[SLEEP.id]) & mine & unknown
 
     @cached_property
     def unknown_waits(self) -> BoolArray:
         """Which pieces of host time are waits for a thread, of which it is not known what that one is."""
         # A thread that wakes another at the begin of a wait of its own has a piece of that before it.
-        found: BoolArray = (self.pieces.cause == PLACE[THREAD_WAIT]) & ~self.in_known_waits
-        return found
+        return (self.pieces.cause == PLACE[THREAD_WAIT]) & ~self.in_known_waits
 
     @cached_property
     def returns_of_others(self) -> BoolArray:
@@ -274,8 +270,7 @@ class Model(Struct, frozen=True, dict=True):
         before, launch = self._before_mpi
         starts, mpi = np.sort(self.launch_spans.start), self.host.host.mpi.spans
         inside = np.append(contains(union(mpi), starts), False)
-        found: BoolArray = before & inside[launch]
-        return found
+        return before & inside[launch]
 
     @cached_property
     def _before_mpi(self) -> tuple[BoolArray, IntArray]:

@@ -272,8 +272,7 @@ class Graph(Struct, frozen=True, dict=True):
         arrives = np.full(len(self.time), NEVER_NS)
         np.maximum.at(arrives, self.edges.target, self.time[self.edges.source] + self.asked)
         arrives[ORIGIN] = self.time[ORIGIN]
-        found: IntArray = np.maximum(self.time - arrives, 0)
-        return found
+        return np.maximum(self.time - arrives, 0)
 
     def at(self, moments: IntArray, values: Any, other: Any = 0) -> npt.NDArray[Any]:
         """An array with a value for each moment: `values` at these moments, and `other` at all others."""

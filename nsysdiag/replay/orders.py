@@ -153,8 +153,7 @@ def explained(work: Work, activity: DeviceActivity, late_ns: IntArray) -> BoolAr
             others = slices_of_others(slices, activity.devices[device].gpu_id, owner)
             taken = coverage(others, Intervals(work.start[mine] - late_ns[mine], work.start[mine]))
             known[mine] = np.maximum(taken, known[mine])
-    found: BoolArray = late & (known > EXPLAINED * late_ns)
-    return found
+    return late & (known > EXPLAINED * late_ns)
 
 
 def _ended(work: Work, pairs: Before) -> Before:

@@ -337,8 +337,7 @@ def _late(times: IntArray) -> FloatArray:
     number = np.arange(len(times)) - (len(times) - 1) / 2
     centered = (times - times[0]).astype(np.float64)
     centered -= centered.mean()
-    found: FloatArray = centered - number * (number @ centered) / (number @ number)
-    return found
+    return centered - number * (number @ centered) / (number @ number)
 
 
 def _turning(late: FloatArray, turn: int) -> float:

@@ -106,8 +106,7 @@ def _late(ns: FloatArray) -> BoolArray:
     more = ns - usual
     apart = np.median(np.abs(more - np.median(more, axis=-1, keepdims=True)), axis=-1)
     by_chance = SURELY * NORMAL * apart * np.sqrt(more.shape[-1])
-    found: BoolArray = more.sum(axis=-1) > np.maximum((LATE - 1) * usual.sum(axis=-1), by_chance)
-    return found
+    return more.sum(axis=-1) > np.maximum((LATE - 1) * usual.sum(axis=-1), by_chance)
 
 
 def _launches_before(model: Model, device: IntArray, step: IntArray) -> IntArray:
@@ -121,8 +120,7 @@ def _launches_before(model: Model, device: IntArray, step: IntArray) -> IntArray
     own = np.maximum(_borders(model), model.stretch.begin)[np.searchsorted(model.devices, np.maximum(device, 0))]
     borders = np.where(step > 0, own[np.arange(len(step)), step - 1], model.stretch.begin)
     begin = axis.place(lane, Intervals(borders, borders)).start
-    found: IntArray = np.maximum(np.searchsorted(launches, pieces.start) - np.searchsorted(launches, begin), 0)
-    return found
+    return np.maximum(np.searchsorted(launches, pieces.start) - np.searchsorted(launches, begin), 0)
 
 
 def _kernels_before(model: Model, device: IntArray, step: IntArray) -> IntArray:
@@ -215,8 +213,7 @@ def _own_borders(issued: IntArray, names: IntArray, said: IntArray, common: IntA
 
 def _to_nearest(times: IntArray, borders: IntArray) -> IntArray:
     after = np.clip(np.searchsorted(borders, times), 1, len(borders) - 1)
-    found: IntArray = np.minimum(np.abs(borders[after] - times), np.abs(times - borders[after - 1]))
-    return found
+    return np.minimum(np.abs(borders[after] - times), np.abs(times - borders[after - 1]))
 
 
 def _device_of_thread(model: Model, thread: IntArray) -> IntArray:

@@ -73,8 +73,7 @@ def _apart(model: Model, one: IntArray, other: IntArray) -> BoolArray:
     held = model.threads.held
     waits, first, last = keyed((held.thread, held.begin), (thread, work.issued[one]), (thread, work.issued[other]))
     waits = np.sort(waits)
-    found: BoolArray = apart | (np.searchsorted(waits, first) < np.searchsorted(waits, last))
-    return found
+    return apart | (np.searchsorted(waits, first) < np.searchsorted(waits, last))
 
 
 def _at_once(changes: Changes, mine: IntArray) -> None:

@@ -73,8 +73,7 @@ def source_may_limit(changes: Changes) -> bool:
 
 def of_devices(model: Model) -> BoolArray:
     """Which pieces of host time wait for a device that may be ready at equal distances of time, as a screen is."""
-    found: BoolArray = model.in_calls(_DEVICES) & (model.pieces.cause == PLACE[IO_WAIT.id]) & _unknown(model)
-    return found
+    return model.in_calls(_DEVICES) & (model.pieces.cause == PLACE[IO_WAIT.id]) & _unknown(model)
 
 
 def _timer_posts(model: Model, rows: IntArray) -> bool:
@@ -108,8 +107,7 @@ def _others_send(model: Model, beside: int = 0) -> BoolArray:
     sender, number = distinct(lane[sending])
     steps = np.append(_steps(model, number, sending), none) if len(sending) else none
     own = np.where(np.isin(lane, sender), np.searchsorted(sender, lane), -1)
-    found: BoolArray = beside + steps.sum() - steps[own] >= MANY * model.stretch.count
-    return found
+    return beside + steps.sum() - steps[own] >= MANY * model.stretch.count
 
 
 def answers(model: Model) -> BoolArray:
@@ -123,8 +121,7 @@ def of_unknown_sources(model: Model) -> BoolArray:
     """Which pieces of host time wait for something that is not in the trace: for messages; or in a call that may read a
     file, if the same thread sends something in MANY steps, to which that may be the answer."""
     asks = model.in_calls(_READS) & _itself_sends(model)
-    found: BoolArray = (model.in_calls(MESSAGES) | asks) & _unknown(model) & (model.pieces.cause == PLACE[IO_WAIT.id])
-    return found
+    return (model.in_calls(MESSAGES) | asks) & _unknown(model) & (model.pieces.cause == PLACE[IO_WAIT.id])
 
 
 def asks_others(model: Model) -> BoolArray:
@@ -149,8 +146,7 @@ def _queued(model: Model) -> BoolArray:
     """Which pieces may take something out of a pipe that threads fill which the graph does not hold, as none waited for
     them: they send something in MANY steps."""
     sent = model.beside.messages >= MANY * model.stretch.count
-    found: BoolArray = model.in_calls(_READS) & (model.pieces.cause == PLACE[IO_WAIT.id]) & sent
-    return found
+    return model.in_calls(_READS) & (model.pieces.cause == PLACE[IO_WAIT.id]) & sent
 
 
 def _ahead(model: Model, kind: IntArray, soon: BoolArray, rows: IntArray) -> bool:

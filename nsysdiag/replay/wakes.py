@@ -261,8 +261,7 @@ def _may_be_interpreter(host_trace: HostTrace, view: WaitingThreads, waits: Wait
     python = [PYTHON.fullmatch(host_trace.program(each) or "") is not None for each in processes.tolist()]
     timed = np.append(named_like(view.host.os_calls.names, TIMED_WAIT), False)
     alike = np.array([*python, False])[code] & timed[waits.name]
-    found: BoolArray = alike & (waits.end - waits.start <= SWITCH_INTERVAL_NS[1])
-    return found
+    return alike & (waits.end - waits.start <= SWITCH_INTERVAL_NS[1])
 
 
 def waits_of(view: WaitingThreads, threads: IntArray, lo: int, hi: int) -> tuple[Waits, BoolArray]:
@@ -288,8 +287,7 @@ def _on_its_cpu(view: WaitingThreads, waits: Waits) -> BoolArray:
     """Which waits a thread spent on its CPU: what it waited for had come before, or was free."""
     axis, length = view.host.axis, waits.end - waits.start
     begin = axis.position(axis.lane(waits.thread), waits.start)
-    found: BoolArray = coverage(view.host.scheduling.on_cpu, Intervals(begin, begin + length)) == length
-    return found
+    return coverage(view.host.scheduling.on_cpu, Intervals(begin, begin + length)) == length
 
 
 class CallsOf(Struct, frozen=True):

@@ -245,8 +245,7 @@ class HostTime(Rows, frozen=True):
 
         def before(time: IntArray) -> FloatArray:
             at = np.maximum(np.searchsorted(start, time, side="right") - 1, 0)
-            found: FloatArray = whole[at] + part[at] * np.clip(time - start[at], 0, length[at])
-            return found
+            return whole[at] + part[at] * np.clip(time - start[at], 0, length[at])
 
         return np.round(before(queries.end) - before(queries.start)).astype(np.int64)
 

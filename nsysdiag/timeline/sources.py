@@ -255,5 +255,4 @@ def _nvtx(ranges: NvtxRanges, thread: int, place: int, low: int, high: int) -> l
 
 def _inside(spans: Intervals, low: int, high: int) -> BoolArray:
     """True for what is not empty and touches [low, high)."""
-    inside: BoolArray = (spans.end > spans.start) & (spans.end > low) & (spans.start < high)
-    return inside
+    return (spans.end > spans.start) & (spans.end > low) & (spans.start < high)

@@ -111,8 +111,7 @@ def _with_thread(pieces: Pieces, chains: Chains, names: ThreadNames) -> IntArray
     known = list(chains.words.known)
     texts = [say("{} by {}", known[text], names.named(int(threads[at]))) for text, at in key.T.tolist()]
     calls = [chains.words.calls.get(known[text], "") for text in key[0].tolist()]
-    words: IntArray = chains.words.recoded(texts, calls)[place.reshape(-1)]
-    return words
+    return chains.words.recoded(texts, calls)[place.reshape(-1)]
 
 
 _KINDS = CAUSES[INPUT_WAIT].variants
@@ -206,5 +205,4 @@ def _ended_by_threads(reads: Owned, view: WaitingThreads, finder: Finder, floor:
     waits = view.waits(start // axis.stride, axis.time(start), np.zeros(len(start), dtype=np.bool_))
     asks = (waits.ends == Ends.WRITE) & (waits.end - waits.start >= SHORT_NS)
     found = wakers_of(waits, np.flatnonzero(asks), waits.end, finder)
-    ended: BoolArray = (found.thread > 0) & (found.confidence >= floor)
-    return ended
+    return (found.thread > 0) & (found.confidence >= floor)

@@ -59,8 +59,7 @@ class Pieces(Rows, frozen=True):
 
 def vague(pieces: Pieces, words: TextTable) -> BoolArray:
     """True for time off the CPU for no known reason: no cause that another's wait could lead to."""
-    result: BoolArray = (pieces.cause == _OFF_CPU) & (pieces.label == words.labels.code(thread_states.UNTRACED))
-    return result
+    return (pieces.cause == _OFF_CPU) & (pieces.label == words.labels.code(thread_states.UNTRACED))
 
 
 class ChainLevel(Struct, frozen=True):

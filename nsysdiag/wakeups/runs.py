@@ -54,8 +54,7 @@ class Runs(Struct, frozen=True):
     def came_in(self, lane: IntArray) -> IntArray:
         """How often each thread came in: every second switch."""
         begin, end = (np.searchsorted(self.position, each * self.axis.stride) for each in (lane, lane + 1))
-        count: IntArray = (end - begin + 1) // 2
-        return count
+        return (end - begin + 1) // 2
 
     @classmethod
     def of(cls, switches: SwitchRows, ignored: IntArray, low: int, high: int, just: int) -> Runs:
@@ -108,8 +107,7 @@ class Runs(Struct, frozen=True):
         line = np.sort(self.axis.position(group, self.axis.time(self.position[rows])))
         asked = np.searchsorted(names, process_of(thread))
         begun, over = (np.searchsorted(line, self.axis.position(asked, each), side="right") for each in (low, high))
-        count: IntArray = over - begun
-        return count
+        return over - begun
 
     def ran(self, thread: IntArray, moment: IntArray) -> IntArray:
         """How long before each moment the thread stopped running, in ns: 0 if it still ran, -1 if it never

@@ -269,8 +269,7 @@ def usual_callers(pairs: Pairs, close: BoolArray, chance: FloatArray, group: Int
         rate = spent / np.maximum(np.bincount(group, weights=weight)[owner], 1)
         usual = stands_out(owner, rate, expected) & (hits > REPEATED) & (near >= REPEATED)
         of_group[owner[usual]] = thread[usual]
-    result: IntArray = of_group[group]
-    return result
+    return of_group[group]
 
 
 def stands_out(owner: IntArray, rate: FloatArray, chance: FloatArray) -> BoolArray:
@@ -336,8 +335,7 @@ def callers_within(calls: WakeCalls, waits: Waits, moment: WakeMoments, *, anywh
     def fits(wait: IntArray, call: IntArray) -> BoolArray:
         other = (calls.thread[call] != waits.thread[wait]) & (calls.start[call] >= waits.start[wait])
         reaches = anywhere | (process[call] == own[wait]) | (waits.ends[wait] == Ends.WRITE)
-        result: BoolArray = other & reaches & (calls.ends[call] == waits.ends[wait])
-        return result
+        return other & reaches & (calls.ends[call] == waits.ends[wait])
 
     chosen = np.flatnonzero(np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE, Ends.WRITE)))
     wait, call = within(calls.start, moment.first, moment.last, chosen, fits)
@@ -401,8 +399,7 @@ def passers_by(waits: Waits, group: IntArray, found: Wakers, presence: Presence)
     sure = rows[(found.thread[rows] > 0) & ~np.isin(found.how[rows], _DOUBTED)]
     explained = np.bincount(group[np.append(sure, doubted[(alone | more)[key]])], minlength=len(size))
     together = explained / np.maximum(np.bincount(group[rows], minlength=len(size)), 1) >= MOST
-    result: IntArray = doubted[~(alone[key] | written | (more[key] & together[group[doubted]]))]
-    return result
+    return doubted[~(alone[key] | written | (more[key] & together[group[doubted]]))]
 
 
 class Rate(NamedTuple):

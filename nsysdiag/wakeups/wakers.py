@@ -130,8 +130,7 @@ class WakeFinder:
             ran = (ago >= 0) & (ago <= BEFORE_NS) & (ago <= moment[rows] - waits.start[rows])
             ran &= (waits.ends[rows] != Ends.WRITE) | self._is_untraced(thread)
             low, high = np.maximum(moment[rows] - BEFORE_NS, waits.start[rows]), moment[rows] + AFTER_NS
-            result: BoolArray = ran | self._calls_by_thread.between(thread, waits.ends[rows], low, high)
-            return result
+            return ran | self._calls_by_thread.between(thread, waits.ends[rows], low, high)
 
         rows = passers_by(waits, group, found, Presence(there, self._chance, unclear))
         found.put(rows, Wakers.none(moment[rows]))
@@ -269,8 +268,7 @@ class WakeFinder:
         found.confidence[rows] *= 1 - np.minimum(self._calls_per_ns(found.thread[rows]) * looked, 1)
 
     def _calls_per_ns(self, thread: IntArray) -> FloatArray:
-        result: FloatArray = self._calls_of_callers[np.searchsorted(self._callers, thread)] / self._span
-        return result
+        return self._calls_of_callers[np.searchsorted(self._callers, thread)] / self._span
 
     def _by_runs(self, waits: Waits, moment: IntArray, group: IntArray, found: Wakers) -> None:
         """For waits still open, the only thread that ran until the moment; of several, the one that does so at nearly
@@ -313,8 +311,7 @@ class WakeFinder:
         key, _ = group_and_thread(pairs, group)
         total = np.bincount(group[waits], minlength=int(group.max()) + 1)[group[pairs.wait]]
         rate, chance = np.bincount(key)[key] / total, self._runs.share[self._runs.axis.lane(pairs.thread)]
-        result: BoolArray = (total >= REPEATED) & stands_out(pairs.wait, rate, chance)
-        return result
+        return (total >= REPEATED) & stands_out(pairs.wait, rate, chance)
 
     def _by_returns(self, waits: Waits, moment: IntArray, found: Wakers) -> None:
         """Without any scheduling: the only thread of the process whose OS call ended or began around the moment."""
@@ -330,8 +327,7 @@ class WakeFinder:
         process, own = process_of(thread), process_of(waits.thread)
 
         def fits(wait: IntArray, row: IntArray) -> BoolArray:
-            result: BoolArray = (thread[row] != waits.thread[wait]) & (process[row] == own[wait])
-            return result
+            return (thread[row] != waits.thread[wait]) & (process[row] == own[wait])
 
         wait, row = within(time, moment - BEFORE_NS, moment + AFTER_NS, chosen, fits)
         pairs = Pairs.without_calls(wait, thread[row], time[row], np.abs(time[row] - moment[wait]))
@@ -363,8 +359,7 @@ class WakeFinder:
         calls = self._wake_calls
 
         def fits(wait: IntArray, call: IntArray) -> BoolArray:
-            result: BoolArray = (calls.thread[call] == usual[wait]) & (calls.ends[call] == waits.ends[wait])
-            return result
+            return (calls.thread[call] == usual[wait]) & (calls.ends[call] == waits.ends[wait])
 
         wait, call = within(calls.start, moment.first, moment.last, chosen, fits)
         at = calls.start[call]
@@ -420,8 +415,7 @@ class WakeFinder:
         process, mine = process_of(thread), process_of(waits.thread)
 
         def fits(wait: IntArray, row: IntArray) -> BoolArray:
-            result: BoolArray = ((process[row] == mine[wait]) == own) & (thread[row] != waits.thread[wait])
-            return result
+            return ((process[row] == mine[wait]) == own) & (thread[row] != waits.thread[wait])
 
         wait, row = within(end, np.maximum(moment.first, waits.start), moment.last, chosen, fits)
         distance = np.abs(moment.last[wait] - end[row])

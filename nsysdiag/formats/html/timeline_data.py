@@ -82,8 +82,7 @@ def _touches(start: IntArray, end: IntArray, parts: list[tuple[int, int]]) -> Bo
         return np.zeros(len(start), dtype=np.bool_)
     begins, ends = np.array(parts, dtype=np.int64).T
     at = np.minimum(np.searchsorted(ends, start, side="right"), len(parts) - 1)
-    touches: BoolArray = (begins[at] < end) & (ends[at] > start)
-    return touches
+    return (begins[at] < end) & (ends[at] > start)
 
 
 # The names of all timelines as one directory: each once, and those that differ by counters alone as one form.

@@ -269,8 +269,7 @@ def _cells(column: Any) -> list[Any]:
 
     column = plain(column)
     if is_bytes(column.type) or pa.types.is_null(column.type):
-        cells: list[Any] = column.to_pylist()
-        return cells
+        return column.to_pylist()
     exact = pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)
     values: list[Any] = (integers(column, 0)[0] if exact else reals(column)).tolist()
     if not column.null_count:

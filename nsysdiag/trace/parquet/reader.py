@@ -131,8 +131,7 @@ class ParquetDatabase:
         keys = list(dict.fromkeys(name for choice in choices for name in choice.columns))
 
         def chosen(known: dict[str, Any], first: int, rows: int) -> BoolArray:
-            mask: BoolArray = np.logical_and.reduce([_chosen(choice, known, first, rows) for choice in choices])
-            return mask
+            return np.logical_and.reduce([_chosen(choice, known, first, rows) for choice in choices])
 
         return self._files[table.name].parts(wanted, keys, chosen if choices else None)
 
@@ -220,5 +219,4 @@ def _chosen(choice: Choice, columns: Mapping[str, Any], first: int, rows: int) -
         return begun & ((start >= choice.low) if len(values) == 1 else (end > choice.low) | ~known[-1])
     ids = [choice.ids] if isinstance(choice, Chosen) else list(zip(*choice.pairs, strict=True))
     sides = [np.isin(value, np.asarray(each)) & there for value, each, there in zip(values, ids, known, strict=True)]
-    chosen: BoolArray = np.logical_and.reduce(sides)
-    return chosen
+    return np.logical_and.reduce(sides)

@@ -30,8 +30,7 @@ def numbers(column: Any) -> npt.NDArray[Any]:
 def nulls(column: Any) -> BoolArray:
     """Which cells of a column are NULL."""
     parts = [_nulls(chunk) for chunk in _chunks(column)]
-    found: BoolArray = np.concatenate(parts) if parts else np.empty(0, np.bool_)
-    return found
+    return np.concatenate(parts) if parts else np.empty(0, np.bool_)
 
 
 def filtered(columns: dict[str, Any], chosen: BoolArray) -> dict[str, Any]:
@@ -73,8 +72,7 @@ def _nulls(chunk: Any) -> BoolArray:
 
 def _bits(data: Any, chunk: Any) -> BoolArray:
     last = chunk.offset + len(chunk)
-    found: BoolArray = np.unpackbits(np.frombuffer(data, np.uint8), count=last, bitorder="little")[chunk.offset :] != 0
-    return found
+    return np.unpackbits(np.frombuffer(data, np.uint8), count=last, bitorder="little")[chunk.offset :] != 0
 
 
 LARGEST = np.iinfo(np.int64).max
@@ -113,8 +111,7 @@ def reals(column: Any) -> FloatArray:
 
     column = plain(column)
     if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
-        found: FloatArray = np.where(nulls(column), np.nan, numbers(column).astype(np.float64))
-        return found
+        return np.where(nulls(column), np.nan, numbers(column).astype(np.float64))
     return np.array([_real(cell) for cell in column.to_pylist()], np.float64)
 
 
@@ -132,8 +129,7 @@ def combined(parts: list[IntArray], spec: ColumnSpec) -> IntArray:
         for part in parts[1:]:
             exact, about = (exact + part, about + part) if spec.operator == "+" else (exact * part, about * part)
     limit = np.where(about > 0, LARGEST, -LARGEST - 1)
-    found: IntArray = np.where(np.abs(about) >= float(LARGEST), limit, exact)
-    return found
+    return np.where(np.abs(about) >= float(LARGEST), limit, exact)
 
 
 def cells(column: Any, *, blob: bool) -> tuple[IntArray, list[object]]:
