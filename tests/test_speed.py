@@ -75,10 +75,10 @@ def peak_bytes(trace: Path, out: Path) -> int:
 def test_memory_is_little_more_than_the_file(folder: Path) -> None:
     empty = peak_bytes(write_large(folder / "empty.sqlite", 50), folder / "out.json")
     trace = write_large(folder / "memory.sqlite", 150_000)
-    # 1.75 to 1.76, of it 0.1 when threads ran, which the replay looks at behind the devices. The least of some runs:
-    # how two threads take turns moves the peak by 0.03.
+    # 1.92 with 20 GB free, of which a part is kept once it was used, else 1.75. Of it 0.1 when threads ran, which the
+    # replay looks at behind the devices. The least of some runs: how two threads take turns moves the peak by 0.03.
     peak = min(peak_bytes(trace, folder / "out.json") for _run in range(3))
-    assert peak - empty < 1.85 * trace.stat().st_size
+    assert peak - empty < 2.05 * trace.stat().st_size
 
 
 @pytest.mark.thorough

@@ -165,7 +165,7 @@ MEMORY = Path("/proc/meminfo")
 CONTAINER = Path("/sys/fs/cgroup")
 _SHARE_KEPT = 32
 """One part in so many of the memory that nothing uses is kept if freed: to clear its pages again for the next arrays
-took 10 to 18% of the CPU time of 1,000,000 kernels."""
+took 12 to 18% of the CPU time of 1,000,000 kernels."""
 _library = ctypes.CDLL(None) if sys.platform != "win32" else None
 
 

@@ -1,5 +1,8 @@
-"""Time that is charged to what stands behind it: waits for a late device to why that one was late, and idle time that a
-wait does not cost, by replay, to what the thread did behind the wait."""
+"""Time that is charged to what stands behind it.
+
+Waits for a late device are charged to why that one was late. Idle time that a wait does not cost, by replay, is charged
+to what the thread did behind the wait.
+"""
 
 from __future__ import annotations
 

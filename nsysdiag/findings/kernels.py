@@ -1,5 +1,5 @@
-"""Findings on compute: the kernels with most of the judged time, those that leave most of the chip empty, and kinds of
-kernels with a bound of what their fix saves.
+"""Findings on compute: the kernels with most of the judged time, and those that leave most of the chip empty. Kinds of
+kernels have a bound of what their fix saves.
 
 Kernels that run one operator of a framework each can be fused with those next to them. Matrix products in single
 precision run faster on tensor cores."""

@@ -331,7 +331,7 @@ def _call(device: DeviceTimeline, api_calls: ApiCalls, rows: IntArray) -> IntArr
 
 
 SET, MOST_KINDS, MOST_MEMORY, NO_MEMORY = 63, 61, 14, -2
-"""The kind of sets, behind those of copies; the largest numbers that are told apart."""
+"""The kind of sets, behind those of copies; the largest numbers that are distinguished."""
 MOST = 5
 
 

@@ -94,7 +94,7 @@ def with_the_cause(folder: Path) -> Path:
     (package / "data" / "rules" / "read_ahead.toml").write_text(WORDS)
     registry = package / "causes" / "__init__.py"
     before = registry.read_text()
-    after = before.replace("    streams,\n", "    read_ahead,\n    streams,\n")
+    after = before.replace("    start_up,\n", "    read_ahead,\n    start_up,\n")
     after = after.replace("    input_output.IO_WAIT,\n", "    read_ahead.CAUSE,\n    input_output.IO_WAIT,\n")
     assert after.count("read_ahead") == 2  # the import, and the place in the order
     registry.write_text(after)
@@ -212,7 +212,7 @@ def test_redacted(added: Added, texts: dict[str, str]) -> None:
 
 
 def test_the_steps_of_contributing_pass_the_tests_of_causes(added: Added) -> None:
-    """The examples of its third step in their file, and the tests of its fourth."""
+    """The examples of its fourth step in their file, and the tests of its fifth."""
     steps = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     found = re.search(r"```text\n(@fires.*?)```", steps, re.DOTALL)
     assert found is not None

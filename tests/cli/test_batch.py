@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nsysdiag import formats as results
 from nsysdiag.batch import pool
 from nsysdiag.batch.task import Limits, Outcome, Task, work
 from nsysdiag.ci.facts import BatchEntry, BatchSummary, HistoryLine
-from nsysdiag.formats import documents as results
 from nsysdiag.saved import from_json
 from tests.builder import TraceBuilder
 

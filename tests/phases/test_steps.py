@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nsysdiag.phases.facts import PhaseSteps
-from nsysdiag.phases.phases import _steps_of
+from nsysdiag.phases.steps import _measured
 
 MS = 1_000_000
 
@@ -27,6 +27,6 @@ def test_words(count: int, mean: int | None, said: str) -> None:
 
 
 def test_of_lengths() -> None:
-    steps = _steps_of(np.array([10 * MS, 40 * MS, 10 * MS]), "anchor")
+    steps = _measured(np.array([10 * MS, 40 * MS, 10 * MS]), "anchor")
     assert (steps.count, steps.median_ns, steps.mean_ns, steps.warm_up_ns) == (3, 10 * MS, 20 * MS, None)
     assert steps.length == "mean 20.0 ms, median 10.0 ms"
