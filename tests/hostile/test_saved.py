@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from nsysdiag import analyze, compare, limits, saved
+from nsysdiag import analyze, compare, saved
 from nsysdiag.arrays.groups import from_text, names_from, to_text
 from nsysdiag.batch.inputs import find_inputs
 from nsysdiag.batch.results import read_history
@@ -255,7 +255,7 @@ def test_a_file_larger_than_any_report(command: Command, tmp_path: Path, monkeyp
         raise AssertionError("all of it was read")
 
     monkeypatch.setattr(Path, "read_bytes", never)
-    monkeypatch.setattr(limits, "SAVED_BYTES", 1 << 20)  # what is read before it is refused
+    monkeypatch.setattr(saved, "SAVED_BYTES", 1 << 20)  # what is read before it is refused
     for line in (("render", path), ("analyze", "--no-config", path), ("compare", "--no-config", path, path)):
         told = command(*line, "-o", tmp_path / "x.html")
         assert told.code == 3, told
