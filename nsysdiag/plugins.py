@@ -38,7 +38,7 @@ def plugins(group: str, kind: type[Plugin], refused: Callable[[Plugin], str]) ->
     for point in sorted(entry_points(group=group), key=lambda each: (each.name, each.value)):
         try:
             plugin = point.load()
-            wrong = refused(plugin) if isinstance(plugin, kind) else f"it is no {kind.__name__}"
+            wrong = refused(plugin) if isinstance(plugin, kind) else f"it is not of the type {kind.__name__}"
         except (Exception, SystemExit) as error:
             wrong = f"{type(error).__name__}: {error}"
         if wrong:

@@ -201,7 +201,7 @@ def from_planes(data: bytes, count: int) -> IntArray:
     if count == 0 and not data:
         return np.empty(0, dtype=np.int64)
     if count <= 0 or not data or len(data) % count or len(data) > count * WIDEST:
-        raise ValueError(f"{len(data)} bytes are no planes of {count} numbers")
+        raise ValueError(f"{len(data)} bytes are not planes of {count} numbers")
     whole = np.zeros((count, WIDEST), dtype=np.uint8)
     planes = np.frombuffer(data, dtype=np.uint8).reshape(-1, count)
     whole[:, : len(planes)] = planes.T

@@ -198,7 +198,7 @@ def memory_left() -> int:
         return 0
     try:
         limit, used = (int((CONTAINER / name).read_text("ascii")) for name in ("memory.max", "memory.current"))
-    except (OSError, ValueError):  # `max` is no number
+    except (OSError, ValueError):  # `max` is not a number
         return left
     return max(0, min(left, limit - used))
 

@@ -227,7 +227,7 @@ def change_sentence(expression: Expression, change: Change, device: str, *, brok
     if broken:
         return f"{name} {verb} {size}, by more than {limit} and not by chance"
     if change.verdict == "same":
-        return f"{name} went {size}, which is no change beyond chance"
+        return f"{name} went {size}, which is not a change beyond chance"
     return f"{name} {verb} {size}, and must not have {wanted} by more than {limit}"
 
 

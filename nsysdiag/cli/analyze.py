@@ -149,7 +149,7 @@ def _reference(text: str) -> int:
 
     ns = parse_time(text)
     if not 0 < ns < MOST_NS:
-        raise UsageError(f"--reference-step {text} is no length of a step", hint="write it as 182ms")
+        raise UsageError(f"--reference-step {text} is not the length of a step", hint="write it as 182ms")
     return ns
 
 

@@ -170,7 +170,7 @@ def _day(text: str) -> date:
     try:
         day = date.fromisoformat(text)
     except ValueError as error:
-        raise UsageError(f"--until {printable(text)} is no day", hint="write it as 2099-03-01") from error
+        raise UsageError(f"--until {printable(text)} is not a date", hint="write it as 2099-03-01") from error
     if day < today():
         raise UsageError(f"--until {day.isoformat()} is over: nothing would be accepted", hint="name a later day")
     return day

@@ -383,11 +383,13 @@ def check_comment(key: str | None, report_url: str | None = None) -> None:
 
     if key is not None and not COMMENT_KEY.fullmatch(key):
         raise UsageError(
-            f"--comment '{printable(key)}' is no key",
+            f"--comment '{printable(key)}' is not a key",
             hint="use letters, digits, '.', '_', '/' and single '-', 100 at most",
         )
     if report_url is not None and not _URL.fullmatch(report_url):
-        raise UsageError(f"--report-url '{printable(report_url)}' is no address", hint="write it as https://host/path")
+        raise UsageError(
+            f"--report-url '{printable(report_url)}' is not an address", hint="write it as https://host/path"
+        )
     if report_url is not None and key is None:
         raise UsageError("--report-url needs a comment that links to it", hint="add --comment KEY")
 

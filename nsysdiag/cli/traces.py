@@ -274,5 +274,5 @@ def mcp(
     folders = [Path(each) for each in root or ["."]]
     for folder in folders:
         if not folder.is_dir():
-            raise UsageError(f"'{folder}' is no folder", hint="name one that holds traces")
+            raise UsageError(f"'{folder}' is not a folder", hint="name one that holds traces")
     server(Traces(folders, redact=redact)).run("stdio")

@@ -91,7 +91,7 @@ def process_names(trace: Trace) -> dict[int, str]:
 # Which ranks of an MPI program a trace holds.
 
 MOST_RANKS = 1 << 24
-"""No program has more: other numbers are no sizes."""
+"""No program has more: other numbers are not sizes."""
 _NAMED = re.compile(r"MPI Rank ([0-9]{1,8})")
 """What nsys calls the main thread of a rank."""
 

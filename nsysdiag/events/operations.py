@@ -266,7 +266,7 @@ _SHORT_SIDES = {"Host": "H", "Device": "D", "Array": "A", "Peer": "P"}
 
 
 def _on_device(side: IntArray, kind: IntArray, device: tuple[CopyKind, ...]) -> IntArray:
-    """The kind of memory of a side of copies, of which these kinds have it on a device: there it is no host memory,
+    """The kind of memory of a side of copies, of which these kinds have it on a device: there it is not host memory,
     whatever the export says (0, pageable, where nothing was recorded)."""
     wrong = (side == MemoryKind.PAGEABLE) & np.isin(kind, device)
     return np.where(wrong, MemoryKind.DEVICE, side) if wrong.any() else side

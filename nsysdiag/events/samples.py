@@ -195,7 +195,7 @@ def sampling_periods(time: IntArray, thread: IntArray, threads: int) -> IntArray
 # ```
 #
 # The count is one of the two 32-bit numbers before the first frame. A payload whose length does not fit its count, or
-# with ids that are no strings, is something else and not read.
+# with ids that are not strings, is something else and not read.
 #
 # A back trace of a CUDA call is a mark on the thread that made the call. Samples are marks on a thread of the profiler;
 # a category distinguishes the threads of a process, and nothing says which is which. The main thread alone is known by

@@ -370,7 +370,7 @@ def _nothing(choice: StepChoice, devices: list[DeviceTimeline], strings: Strings
     """What is wrong with the choice, and what there is instead."""
     if choice.kind == "nvtx":
         return UsageError(
-            f"no NVTX range named '{choice.name}' launches GPU work, so it is no step",
+            f"no NVTX range named '{choice.name}' launches GPU work, so it is not a step",
             hint="name a range around the launches of each step",
         )
     if choice.kind == "kernel":

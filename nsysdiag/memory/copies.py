@@ -117,7 +117,7 @@ def _link(gpu: str, direction: str) -> Peak | None:
 
 
 def _refused(best: float | None, peak: Peak | None) -> str:
-    """Why a rate is no share of the peak; empty if it is one, or there is none."""
+    """Why a rate is not a share of the peak; empty if it is one, or there is none."""
     if best is None or peak is None or best <= peak.rate:
         return ""
     more = f"{format_bytes(best)}/s is more than {peak.what} ({format_bytes(peak.rate)}/s)"

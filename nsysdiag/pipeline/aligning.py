@@ -275,7 +275,7 @@ def _why_not(found: Sequence[Aligned]) -> str:
     elif all(each.same for each in found):
         return "Both sides did the same operations, but too few to show how far chance goes."
     elif all(each.trusted for each in found):
-        why = "the steps of one side are no even stretches of the other"
+        why = "the steps of one side are not even stretches of the other"
     else:
         why = f"{left:.0%} of the kernels of one side are more of those that both have"
     return f"The operations of both sides cannot be aligned: {why}."

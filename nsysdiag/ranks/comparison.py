@@ -213,8 +213,8 @@ def _differences(late: _Delays, other: int) -> dict[str, IntArray]:
 
 def _computed_ahead(late: _Delays, other: int) -> IntArray:
     """How much longer the rank in row `other` than the late one computed during the collective before each, in ns: the
-    late one does so after it. That is no reason to be late: it was late before. 0 if both are compared since they began
-    a collective together.
+    late one does so after it. That is not a reason to be late: it was late before. 0 if both are compared since they
+    began a collective together.
 
     ```
     late   [input ...........)[forward)[==1==)[backward)[==2==)

@@ -277,7 +277,7 @@ def _permission_hint(error: Exception) -> str:
     return "check the path and the disk"
 
 
-# What is no trace, by its first bytes or its name, and what to do about it.
+# What is not a trace, by its first bytes or its name, and what to do about it.
 
 _MAGICS = (
     (b"\x1f\x8b", "a gzip archive", "unpack it first: gunzip"),

@@ -296,7 +296,7 @@ class SqliteDatabase:
         with self._connections.stdlib() as connection:
             converted = read_rows(connection, sql, columns, buffers)
         for name, cells in converted.items():
-            self._warn(f"column '{name}' of {table.name}: {cells:,} values are no integers and were converted")
+            self._warn(f"column '{name}' of {table.name}: {cells:,} values are not integers and were converted")
         return buffers
 
     def _text(self, table: FoundTable, column: ColumnSpec, chosen: Choice | None, rows: int | None) -> TextColumn:

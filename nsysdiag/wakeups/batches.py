@@ -62,7 +62,7 @@ def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames, floor: f
         unknown = vague(mine, words) & (hop > 0)
         cause = np.where(unknown, rows.cause[mine.slice], mine.cause)
         label = np.where(unknown, labels[rows.label[mine.slice]], mine.label)
-        # A read that another thread ended is no read of a file, whatever that thread did.
+        # A read that another thread ended is not a read of a file, whatever that thread did.
         ended = (level.wakers.thread[piece] > 0) & (level.confidence[piece] >= floor)
         label = np.where(ended & (label == known.code(input_output.READS)), known.code(input_output.PEERS), label)
         own.append(rows.cause[mine.slice])
@@ -117,7 +117,7 @@ def _with_thread(pieces: Pieces, chains: Chains, names: ThreadNames) -> IntArray
 _KINDS = CAUSES[INPUT_WAIT].variants
 _OTHER = len(_KINDS) - 1
 SHORT_NS = 20_000
-"""A shorter read was no wait for another thread."""
+"""A shorter read was not a wait for another thread."""
 
 
 class Batches(Struct, frozen=True):

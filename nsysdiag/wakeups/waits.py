@@ -393,7 +393,7 @@ def passers_by(waits: Waits, group: IntArray, found: Wakers, presence: Presence)
     rated = [_rate(int(threads[at]), rows[of_group[kind]], waits, found, presence) for kind, at in pairs]
     alone = np.array([rate.share >= MOST for rate in rated], dtype=np.bool_)
     more = np.array([rate.often for rate in rated], dtype=np.bool_)
-    # A thread may read files as well, whose reads no thread ends. A write that comes seldom is no chance.
+    # A thread may read files as well, whose reads no thread ends. A write that comes seldom is not chance.
     written = np.array([rate.far for rate in rated], dtype=np.bool_)[key] & (waits.ends[doubted] == Ends.WRITE)
     # Of all waits of a group those with a waker, of the doubted ones only those whose waker is there often enough.
     sure = rows[(found.thread[rows] > 0) & ~np.isin(found.how[rows], _DOUBTED)]

@@ -105,7 +105,7 @@ class TestChanges:
         assert part(only(alike.made), "idle").change_ns != 0
         result = alike.judged("idle_ns:+0")
         assert not result.broken
-        assert result.sentence.endswith("which is no change beyond chance")
+        assert result.sentence.endswith("which is not a change beyond chance")
 
     def test_what_did_not_change_at_all(self, worse: Pair) -> None:
         assert worse.judged("compute_ns:+1%").broken is False

@@ -402,7 +402,7 @@ class TestComment:
     @pytest.mark.parametrize(
         ("options", "told"),
         [
-            (("--comment", "a--b", "-o", "c.md"), "is no key"),
+            (("--comment", "a--b", "-o", "c.md"), "is not a key"),
             (("--comment", "a"), "--comment needs a Markdown output"),
         ],
     )

@@ -310,7 +310,7 @@ class TestAccept:
             (("--what", "length:+9%", "--reason", " ", "--until", "2099-01-01"), "--reason is missing"),
             (("--reason", "x", "--until", "2099-01-01"), "--what is missing"),
             (("--what", "length", "--reason", "x", "--until", "2099-01-01"), "--what"),
-            (("--what", "length:+9%", "--reason", "x", "--until", "soon"), "--until soon is no day"),
+            (("--what", "length:+9%", "--reason", "x", "--until", "soon"), "--until soon is not a date"),
             (("--what", "length:+9%", "--reason", "x", "--until", "2020-01-01"), "is over: nothing would be accepted"),
             (("--what", "length:+9%", "--reason", "x" * 501, "--until", "2099-01-01"), "501 characters"),
         ],

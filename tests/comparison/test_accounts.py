@@ -1,4 +1,4 @@
-"""Devices by bottleneck as the job is, and words for what is no step."""
+"""Devices by bottleneck as the job is, and words for what is not a step."""
 
 from __future__ import annotations
 

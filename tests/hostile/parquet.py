@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 KERNELS, RUNTIME, EVENTS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"
 STRINGS, META = "StringIds", "META_DATA_EXPORT"
 MAGIC = b"PAR1"
-CONVERTED = "column '{}' of {}: {} values are no integers and were converted"
+CONVERTED = "column '{}' of {}: {} values are not integers and were converted"
 
 
 def table_of(folder: Path, table: str) -> Path:

@@ -71,7 +71,7 @@ NUMBERS: dict[str, tuple[pa.Array, list[int], int]] = {
     "nothing": (pa.array([None, None], pa.int64()), [-1, -1], 0),
     "no type": (pa.nulls(2), [-1, -1], 0),
 }
-"""Columns, what is read of them as whole numbers, and how many cells are no integers; -1 is unknown."""
+"""Columns, what is read of them as whole numbers, and how many cells are not integers; -1 is unknown."""
 TEXTS: tuple[tuple[pa.Array, list[str | None]], ...] = (
     (pa.array([1, None]), ["1", None]),
     (pa.array([True, None]), ["1", None]),

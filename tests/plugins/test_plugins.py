@@ -131,7 +131,7 @@ def ledger(path: Path) -> dict[str, int]:
 
 BROKEN = {
     "acme:GONE": "AttributeError",
-    "acme:NUMBER": "it is no Format",
+    "acme:NUMBER": "it is not of the type Format",
     "acme:TWICE": "its name or suffix is that of another format",
     "no_such_module:FORMAT": "ModuleNotFoundError: No module named 'no_such_module'",
     "acme.ends:FORMAT": "SystemExit: 7",

@@ -164,7 +164,7 @@ def test_stray_cells_in_integer_columns_are_converted_and_counted(tmp_path: Path
     assert columns["deviceId"].tolist() == [0, 3, 1, 1, 1]
     assert columns["globalPid"].tolist() == [-1, int(9.3e18) - 2**64, -5, -1, 7]
     assert columns["streamId"].tolist() == [-1] * 5
-    assert f"column 'end' of {KERNELS}: 4 values are no integers and were converted" in warnings
+    assert f"column 'end' of {KERNELS}: 4 values are not integers and were converted" in warnings
     assert len(warnings) == 4
 
 

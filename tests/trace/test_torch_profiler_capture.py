@@ -93,7 +93,7 @@ def test_gaps_of_roundings_are_none(tmp_path: Path) -> None:
 
 
 def test_times_count_from_the_first_event_of_any_kind(tmp_path: Path) -> None:
-    """As in a viewer; what only names a process is no event."""
+    """As in a viewer; what only names a process is not an event."""
     mark, name = ({**event("", "mark", at, 0, 4), "ph": phase} for at, phase in ((3, "i"), (1, "M")))
     found = tables(tmp_path, "SELECT start FROM CUPTI_ACTIVITY_KIND_KERNEL", mark, name, kernel(5, 1))
     assert found == [(2_001,)]

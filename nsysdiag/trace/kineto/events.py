@@ -136,7 +136,7 @@ def read_trace(path: Path) -> KinetoTrace:
             message = f"'{printable(path)}' has more than {most:,} bytes of JSON, the most that is read of such a file"
             raise InputError(message, hint="profile fewer steps, without record_shapes and with_stack")
         if BYTES_OF_AN_EVENT * data.count(b"{") > len(data) + _MIB:
-            raise InputError(f"'{printable(path)}' is no trace of the PyTorch profiler: its events are empty")
+            raise InputError(f"'{printable(path)}' is not a trace of the PyTorch profiler: its events are empty")
         found = Decoder(KinetoTrace | list[Event]).decode(_closed(data))
     except (DecodeError, UnicodeDecodeError, EOFError, zlib.error, OSError) as error:
         message = f"'{printable(path)}' is a damaged trace of the PyTorch profiler: {printable(error)}"
@@ -211,7 +211,7 @@ def _as_number(value: Any) -> float:
 
 
 def _nanoseconds(values: Iterable[Any]) -> npt.NDArray[np.int64]:
-    """Times in µs as whole ns, -1 for what is no time."""
+    """Times in µs as whole ns, -1 for what is not a time."""
     numbers = (_as_number(value) for value in values)
     known = [value if 0 <= value < MOST_US else -0.001 for value in numbers]
     return np.rint(np.array(known, dtype=np.float64) * 1_000).astype(np.int64)

@@ -137,7 +137,7 @@ class ParquetDatabase:
 
     def _note(self, table: FoundTable, odd: _Odd) -> None:
         for name, count in odd.items():
-            self._warn(f"column '{name}' of {table.name}: {count:,} values are no integers and were converted")
+            self._warn(f"column '{name}' of {table.name}: {count:,} values are not integers and were converted")
 
 
 class _Texts:

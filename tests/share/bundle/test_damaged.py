@@ -1,4 +1,4 @@
-"""Whatever the analysis reads, a bundle holds a slice of it: ids that are no integers, keys of other declarations."""
+"""Whatever the analysis reads, a bundle holds a slice of it: ids that are not integers, keys of other declarations."""
 
 from __future__ import annotations
 
