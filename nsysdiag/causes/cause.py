@@ -20,7 +20,7 @@ from nsysdiag.gaps.gaps import DeviceSide, Explained, LaunchCase
 from nsysdiag.programs.facts import FRAMEWORKS
 
 
-class FrameworkAdvice(Struct, frozen=True):
+class FrameworkAdvice(Struct, frozen=True, forbid_unknown_fields=True):
     """The advice for one framework: sentences, the key of their source (see `sources`), and the short form that ends a
     causal chain, empty to use the plain one."""
 
@@ -29,7 +29,7 @@ class FrameworkAdvice(Struct, frozen=True):
     fix: str = ""
 
 
-class Advice(Struct, frozen=True):
+class Advice(Struct, frozen=True, forbid_unknown_fields=True):
     """Advice for programs of plain CUDA, and for the frameworks in which it differs. That of the first framework of the
     program that has one replaces `plain`, in the order of FRAMEWORKS. If `plain` is empty, no advice is given.
 
@@ -166,8 +166,9 @@ HINTS = (None, Hint.AFTER_READ_BACK, Hint.AFTER_UPLOAD)
 
 
 class Variant(Struct, frozen=True):
-    """`title` is added to that of the cause, empty for none. `fix` is the short form of the plain `advice`, which ends
-    a causal chain; without `advice`, that of the cause is used. It is `doubtful` if something else looks the same.
+    """`title` is added to that of the cause, empty for none. `fix` is the short form of its plain advice, which ends a
+    causal chain. Its advice is in the file of the cause's words, for a cause of a plug-in `advice`; without one, that
+    of the cause is used. It is `doubtful` if something else looks the same.
     `labels` are those of a slice, `workers` the causes of the loading worker that it waits for; `call` is a pattern on
     the name of its call. `bottleneck` is that of its time; None means that of the cause."""
 
@@ -251,7 +252,8 @@ class Cause(Struct, frozen=True, kw_only=True):
     evidence, which the capabilities `resolved_by` would provide. `accepted` ones are not caused by the host, and
     coverage excludes them. `tables` are those that the rule needs.
 
-    A plug-in also brings the texts of RuleWords: its `picture`, `sources`, `advice`, `confirm` and `confused_with`.
+    Only a plug-in has the texts of RuleWords here: its `picture`, `sources`, `advice`, `confirm` and `confused_with`.
+    Those of other causes are in their file in `data/rules`.
 
     Time of `follows_wakeups` causes is a wait until another thread wakes this one, whose own cause is then the root
     cause; `sampled`: CPU samples show the code; `names_call`: titles name the call; `overlapped`: the fix is to run

@@ -233,7 +233,7 @@ def _is_about(accepted: Expression, budget: Expression) -> bool:
 
 
 def _exceeds(accepted: Acceptance, result: BudgetResult, comparison: facts.Comparison) -> bool:
-    """Is it further than accepted? A change is, if that is beyond chance."""
+    """Is it further than accepted? A change counts only beyond chance."""
     expression = accepted.expression
     return certainly_exceeds(comparison, accepted) if expression.of_change else expression.holds(result.value)
 

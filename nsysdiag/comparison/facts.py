@@ -40,9 +40,11 @@ KIND = "comparison"
 IMPROVED, REGRESSED, SAME, UNKNOWN, MIXED = "improved", "regressed", "same", "unknown", "mixed"
 DECIDED = (IMPROVED, REGRESSED)
 """Verdicts; the decided ones are beyond chance."""
-BOTH, ADDED, GONE, RECAUSED, NOT_COMPARED = "both", "added", "gone", "recaused", "not_compared"
+BOTH, ADDED, GONE, RECAUSED = "both", "added", "gone", "recaused"
 UNSEEN = UNSEEN_BEFORE, UNSEEN_AFTER = "unrecorded_before", "unrecorded_after"
-"""Which side has a row; also the id of causes that are compared as one."""
+"""The status of a row: which side has it, or could not record it."""
+NOT_COMPARED = "not_compared"
+"""The id of the causes that some captures alone could tell, which are compared as one."""
 ITERATIONS, PHASES, STEP, WINDOW = "iterations", "phases", "step", "window"
 PREDICTED = (STEP, WINDOW)
 """Kinds of units; the last two are those of a prediction. That of runs of common kernels is KERNELS."""
@@ -52,8 +54,8 @@ class Change(Record, frozen=True):
     """A time for a unit of work on both sides; `change_ns` is after - before.
 
     [low_ns, high_ns] is the 95% interval of the change, None if too little repeats to tell. `verdict`: `improved` or
-    `regressed` if the interval leaves 0 out and the change is larger than `least_ns`, the smallest one that counts;
-    else `same`. If several devices are compared the interval of one alone must leave 0 out by more, see
+    `regressed` if the interval leaves 0 out and the change is larger than `least_ns`, the largest one that does not
+    count; else `same`. If several devices are compared the interval of one alone must leave 0 out by more, see
     docs/before-and-after.md. Without an interval it is `unknown`."""
 
     before_ns: Ns

@@ -327,11 +327,12 @@ def other_phases(sides: DeviceSides) -> list[facts.PhaseChange]:
     captures = [*sides.before, *sides.after]
     if len(captures) > 2:
         return []
-    before, after = ([phase for phase in each.report.phases if phase.name == "steady"] for each in captures)
-    pairs = list(zip(before, after, strict=True)) if len(before) == len(after) else []
+    steady = [[phase for phase in each.report.phases if phase.name == "steady"] for each in captures]
+    lengths = [[_steps(each, phase.steps) for phase in mine] for each, mine in zip(captures, steady, strict=True)]
+    pairs = list(zip(*steady, strict=True)) if len(steady[0]) == len(steady[1]) else []
     loops, steps = {}, []
     for number, both in enumerate(pairs, 1):
-        known = [_steps(capture, phase.steps) for capture, phase in zip(captures, both, strict=True)]
+        known = [each[number - 1] for each in lengths]
         compared = all(_holds_iterations(phase, capture) for capture, phase in zip(captures, both, strict=True))
         if None not in known and not compared:
             loops[number] = _other_work(*(phase.steps.operations if phase.steps else None for phase in both))

@@ -193,7 +193,7 @@ def _of_same_number(one: HeldSteps, two: HeldSteps, around: int, room: int) -> l
 
 
 def _note(one: HeldSteps, two: HeldSteps, typical: list[StepRows]) -> str:
-    """Says if the drawn step is not that of the median length: its operations are not held."""
+    """A note if the drawn step is not that of the median length: its operations are not held."""
     sides = [
         f"{side} {format_ns(rows.length)}, the median one {format_ns(of.median_ns)}"
         for side, of, rows in zip(("before", "after"), (one, two), typical, strict=True)

@@ -62,10 +62,9 @@ def unpack_metric(found: GpuMetrics, row: GpuMetric) -> npt.NDArray[np.float64]:
     return np.where(values < 0, np.nan, values * 1e6 if row.unit == "Hz" else values / 1000)
 
 
-def unpack_lanes(level: TimelineLevel) -> dict[str, IntArray]:
-    """The shares of each bucket by lane, 0 to FULL for none to all, and the place of its `cause`. Raises InputError if
-    it is damaged."""
-    names = (*LANES, "cause")
+def unpack_lanes(level: TimelineLevel, names: Sequence[str] = (*LANES, "cause")) -> dict[str, IntArray]:
+    """The shares of each bucket by lane, 0 to FULL for none to all, and the place of its `cause`; of these `names`
+    alone. Raises InputError if one is damaged."""
     texts = (getattr(level, name) for name in names)
     return dict(zip(names, _columns("timeline", "u1", level.buckets, *texts), strict=True))
 

@@ -238,7 +238,7 @@ def _counters(report: Report, device: DeviceReport, process: int) -> list[Event]
     if timeline is None or not fitting:
         return []
     level = max(fitting, key=lambda each: each.buckets)
-    columns = unpack_lanes(level)
+    columns = unpack_lanes(level, LANES)
     values = np.stack([columns[name] for name in LANES], axis=1)
     changed = [0, *(np.flatnonzero(np.any(values[1:] != values[:-1], axis=1)) + 1).tolist()]
     shown = []

@@ -194,6 +194,20 @@ def test_a_damaged_timeline() -> None:
         document(made)
 
 
+def test_a_timeline_of_no_base64_and_one_too_fine() -> None:
+    lanes = level(compute=[255], communication=[0], copies=[0], idle=[0])
+    broken = msgspec.structs.replace(lanes, idle="!")
+    fine = msgspec.structs.replace(lanes, buckets=MOST_BUCKETS + 1)
+    for each, message in ((broken, "cannot be read"), (fine, "")):
+        timeline = TimelineLevels(start_ns=0, end_ns=9, cause_ids=[], levels=[each])
+        made = msgspec.structs.replace(report([device()], []), timeline={"gpu0": timeline})
+        if message:
+            with pytest.raises(InputError, match=message):
+                document(made)
+        else:
+            assert not [event for event in document(made)["traceEvents"] if event["ph"] == "C"]
+
+
 @pytest.mark.slow
 def test_hostile_names_are_shown_and_do_nothing() -> None:
     data = FORMATS["perfetto"].render(SAMPLES["hostile"](), RenderOptions()).decode()
