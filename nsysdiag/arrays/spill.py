@@ -170,27 +170,36 @@ _library = ctypes.CDLL(None) if sys.platform != "win32" else None
 
 
 class Kept:
-    """How many bytes of freed memory stay in the heap."""
+    """How many bytes of freed memory stay in the heap: `most` of this process, between the least and the `limit`."""
 
-    least = 16 << 20
+    least, limit = 16 << 20, 256 << 20
     most = least
 
 
 def share_one_heap() -> None:
     """Let all threads share one malloc arena, so that memory freed by one thread can be reused by another.
 
-    Large arrays are allocated in it too. Some of what is freed stays in it until `give_back`: more of it if the machine
-    has much memory left. Only for nsysdiag's own processes; does nothing without glibc."""
+    Large arrays are allocated in it too. Some of what is freed stays in it: more if the machine has much memory left.
+    Only for nsysdiag's own processes; does nothing without glibc."""
     mallopt = getattr(_library, "mallopt", None)
     if mallopt is not None:
-        Kept.most = max(Kept.least, min(memory_left() // _SHARE_KEPT, (1 << 31) - 1))
+        Kept.most = max(Kept.least, min(memory_left() // _SHARE_KEPT, Kept.limit))
         mallopt(_M_ARENA_MAX, 1)
         mallopt(_M_MMAP_MAX, 0)
         mallopt(_M_TRIM_THRESHOLD, Kept.most)
 
 
+def keep_little() -> None:
+    """From now on keep the least freed memory that there may be, as under a memory limit."""
+    mallopt = getattr(_library, "mallopt", None)
+    if Kept.most > Kept.least and mallopt is not None:
+        mallopt(_M_TRIM_THRESHOLD, Kept.least)
+    Kept.most = Kept.least
+
+
 def memory_left() -> int:
-    """The bytes of memory that nothing uses, in the machine and in the container; 0 if the system does not say."""
+    """The bytes of memory that nothing uses, in the machine and in a container that sees its own limits (version 2 of
+    control groups); 0 if the system does not say."""
     try:
         said = dict(line.split(":", 1) for line in MEMORY.read_text("ascii").splitlines())
         left = int(said["MemAvailable"].split()[0]) << 10
@@ -204,8 +213,8 @@ def memory_left() -> int:
 
 
 def trim() -> None:
-    """Between two stages, evict spilled arrays and return freed memory to the system. Otherwise glibc keeps it in
-    pieces that may not fit the arrays of the next stage."""
+    """Between two stages, evict spilled arrays, and return freed memory to the system if there is more than is kept.
+    Otherwise glibc keeps it in pieces that may not fit the arrays of the next stage."""
     evict()
     give_back()
 

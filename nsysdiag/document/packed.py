@@ -3,6 +3,7 @@ metrics and the level of device memory."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np

@@ -159,8 +159,9 @@ def analyze_trace(
     made = with_given(found.report, settings)
     if keep_time:
         phases = [each for phase in made.phases for each in phase.devices]
-        times = [each.time for each in found.job.reported if each.time is not None]
+        times = (each.time for each in found.job.reported if each.time is not None)
         made.keep_time([charged_as(time, [each for each in phases if each.key == time.device]) for time in times])
+        del times
     del found
     trim()  # what is written next needs the report alone
     return made

@@ -13,7 +13,7 @@ from nsysdiag import typed
 from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.groups import Groups
 from nsysdiag.arrays.intervals import IntArray, Intervals
-from nsysdiag.arrays.spill import Kept, laid, trim
+from nsysdiag.arrays.spill import keep_little, laid, trim
 from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence, call_facts
 from nsysdiag.config.file import parse_step
 from nsysdiag.config.settings import Settings
@@ -145,7 +145,7 @@ def _part(trace: Trace, settings: Settings) -> FittingSpan | None:
     """The part of the trace that the memory limit allows to read, which is all that is read from now on."""
     if settings.memory_limit is None:
         return None
-    Kept.most = Kept.least
+    keep_little()
     found = part_that_fits(trace, settings.memory_limit, settings.start_ns, settings.end_ns)
     if found is None:
         return None

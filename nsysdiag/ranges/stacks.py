@@ -42,15 +42,6 @@ if TYPE_CHECKING:
     from nsysdiag.stacks.call_sites import HostSide
 
 
-# The time of a device as stacks: idle time by root cause, and the waits of threads by the work that ran.
-#
-# ```
-# thread    [sync            ][ code ][launch]
-# device      |==A====|==B===|........|==C===|
-# waits       |   A   |   B  |                   in sync, by operation
-# idle                       |  code  |          by cause
-# ```
-
 MOST_GROUPS = 100
 """Groups whose call chains are read. The others are added to their first frames."""
 _IDS = list(CAUSES)

@@ -14,15 +14,18 @@ from typing import TYPE_CHECKING, BinaryIO
 from nsysdiag.messages import InputError, printable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nsysdiag.trace.format import Conversion
 
 
-def exported(report: Path, how: Conversion) -> Path:
+def exported(report: Path, how: Conversion, is_whole: Callable[[Path], bool]) -> Path:
     """The export of a .nsys-rep: an SQLite file, or with PyArrow and an nsys that knows them a folder of Parquet files.
     A report of 50 MB took 4.1 s, and 1.4 s more to read its four largest tables from SQLite; from Parquet files 2.7 s
     and 0.6 s.
 
-    Raises InputError, with the command as a hint, if nsys is missing, fails, or takes too long.
+    `is_whole` says whether a folder is an export. Raises InputError, with the command as a hint, if nsys is missing,
+    fails, or takes too long.
     """
     program, folder, timeout_s = how.nsys or nsys_on_path(), how.folder, how.timeout_s
     shown = f"'{printable(report)}'"
@@ -39,7 +42,7 @@ def exported(report: Path, how: Conversion) -> Path:
         # Stacks of Python and what NCCL says of its calls are blobs.
         blobs = ["--include-blobs=true"] if _exports_blobs(program, folder, timeout_s) else []
         # An nsys that does not know this type fails, and is asked for the other.
-        if find_spec("pyarrow") and export("parquetdir", tables) == 0 and any(tables.glob("*.parquet")):
+        if find_spec("pyarrow") and export("parquetdir", tables) == 0 and is_whole(tables):
             return tables
         status = export("sqlite", target)
     except subprocess.TimeoutExpired as error:

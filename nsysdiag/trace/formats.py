@@ -57,7 +57,7 @@ def _is_report(path: Path, head: bytes) -> bool:
 def _exported(path: Path, how: Conversion) -> Path:
     from nsysdiag.trace.export import exported
 
-    return exported(path, how)
+    return exported(path, how, _is_parquet_folder)
 
 
 SUFFIX = ".parquet"

@@ -6,10 +6,11 @@ import hashlib
 import os
 import shutil
 import sqlite3
-from contextlib import ExitStack, closing
+import struct
+from contextlib import ExitStack, closing, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -28,7 +29,8 @@ from nsysdiag.typed import joined, say
 from nsysdiag.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
+    from io import FileIO
 
     from nsysdiag.trace.query import LongTexts
 
@@ -151,18 +153,31 @@ def _unreadable(path: Path, error: OSError) -> InputError:
     return InputError(f"'{printable(path)}' cannot be read: {error.strerror}", hint="check the disk")
 
 
-# The journals of an SQLite database: a rollback journal or a write-ahead log. SQLite itself finds in a copy what of
-# them counts, by headers and checksums. Holes are not copied: a sparse file of 3 GB costs as little as an empty one.
+# The journals of an SQLite database: a rollback journal or a write-ahead log, and their valid part.
+#
+# Only headers are read, up to the first invalid one, as SQLite does: a sparse file of 3 GB costs as little as an empty
+# one. Offsets are those of SQLite's file format (https://www.sqlite.org/fileformat2.html).
+#
+# ```
+# -journal   [magic, records, nonce, pages before, sector, page size | .. sector] [page number, page, checksum] ...
+# -wal       [magic, version, page size, .., salts, checksum] [page number, pages after commit, salts, ..; page] ...
+# ```
 
 JOURNAL, LOG = "-journal", "-wal"
 _MAGIC = bytes.fromhex("d9d505f920a163d7")
-_HEADERS = {LOG: (tuple(map(bytes.fromhex, ("377f0682", "377f0683"))), 32), JOURNAL: ((_MAGIC,), 28)}
-"""How each begins if it holds anything, and the length of its header: https://www.sqlite.org/fileformat2.html."""
+_HEADER, _RECORD_BYTES = struct.Struct(">8sIIIII"), 8
+"""Of a rollback journal; of each record its page number and checksum."""
+_UNKNOWN_COUNT = 0xFFFFFFFF
+"""The count of records of a journal that was never synchronized: as many as follow."""
+_LOG_MAGICS, _LOG_VERSION = (0x377F0682, 0x377F0683), 3007000
+_LOG_HEADER, _FRAME = struct.Struct(">IIII8s8s"), struct.Struct(">II8s8s")
+_SMALLEST_PAGE, _LARGEST_PAGE, _SMALLEST_SECTOR = 512, 65536, 32
+_SPARE_RECORDS = 16
 _CHUNK = 1 << 20
 
 
 class Journal(Struct, frozen=True):
-    """A journal file with changes that SQLite may apply. Nothing but a hole is behind its first `used_bytes`."""
+    """A journal file with changes that SQLite would apply. Only its first `used_bytes` count."""
 
     path: Path
     suffix: str
@@ -170,21 +185,10 @@ class Journal(Struct, frozen=True):
 
 
 def journals_of(database: Path) -> list[Journal]:
-    """The journals of a database that hold something to apply. One whose header is not valid, as after a commit with
-    PRAGMA journal_mode=PERSIST, holds nothing. Raises InputError for one that names another file."""
-    found = []
-    for suffix, (magics, length) in _HEADERS.items():
-        path = Path(f"{database}{suffix}")
-        if not path.is_file():
-            continue
-        with path.open("rb") as file:
-            head = file.read(length + 1)
-            if len(head) > length and head.startswith(magics):
-                size = path.stat().st_size
-                used = max((end for _, end in _stretches(path, size)), default=0)
-                _refuse_other_files(path, file, {size, used})
-                found.append(Journal(path, suffix, used))
-    return found
+    """The journals of a database that hold something to apply. Raises InputError for one that cannot belong to it, or
+    that names another file."""
+    found = [_log(Path(f"{database}{LOG}")), _rollback(Path(f"{database}{JOURNAL}"), database)]
+    return [each for each in found if each is not None]
 
 
 def copied(database: Path, journals: list[Journal], target: Path) -> None:
@@ -232,15 +236,117 @@ def _stretches(path: Path, size: int) -> Iterator[tuple[int, int]]:
                 yield start, end
 
 
-def _refuse_other_files(path: Path, file: BinaryIO, ends: Iterable[int]) -> None:
+def _log(path: Path) -> Journal | None:
+    """The committed frames of a write-ahead log."""
+    with _opened(path) as file:
+        if file is None:
+            return None
+        head = file.read(_LOG_HEADER.size)
+        if len(head) < _LOG_HEADER.size:
+            return None
+        magic, version, page, _, salts, _ = _LOG_HEADER.unpack(head)
+        if magic not in _LOG_MAGICS or version != _LOG_VERSION or not _is_page_size(page):
+            return None
+        return _journal(path, LOG, _end_of_commits(file, page, salts))
+
+
+def _end_of_commits(file: FileIO, page: int, salts: bytes) -> int:
+    at, committed = _LOG_HEADER.size, 0
+    while len(frame := _read_at(file, at, _FRAME.size)) == _FRAME.size:
+        number, pages_after, of_frame, _ = _FRAME.unpack(frame)
+        if not number or of_frame != salts:
+            break
+        at += _FRAME.size + page
+        committed = at if pages_after else committed
+    return committed
+
+
+def _rollback(path: Path, database: Path) -> Journal | None:
+    """The records of a rollback journal. One whose header is not valid, as after a commit with PRAGMA
+    journal_mode=PERSIST, holds nothing to roll back."""
+    with _opened(path) as file:
+        if file is None or (head := _header_at(file, 0)) is None:
+            return None
+        used = _end_of_records(file, head, database)
+        _refuse_other_files(path, file, used)
+        return _journal(path, JOURNAL, used)
+
+
+def _end_of_records(file: FileIO, head: tuple[int, int, int] | None, database: Path) -> int:
+    """Raises InputError for more records than the file can have pages: a journal holds each page once; twice the number
+    is allowed, as the file may have been shortened since."""
+    at = end = left = 0
+    while head is not None:
+        count, sector, page = head
+        if not at:
+            left = 2 * database.stat().st_size // page + _SPARE_RECORDS
+        end = at + sector
+        for _ in range(count):
+            if (number := _read_at(file, end, 4)) == bytes(4) or len(number) < 4:
+                return end
+            if not left:
+                raise _foreign(database)
+            left -= 1
+            end += page + _RECORD_BYTES
+        at = -(-end // sector) * sector
+        head = _header_at(file, at)
+    return end
+
+
+def _foreign(database: Path) -> InputError:
+    return InputError(
+        f"'{printable(database.name)}{JOURNAL}' cannot belong to the file: it holds more pages than a file of "
+        f"{format_bytes(database.stat().st_size)} can have had",
+        hint=f"delete the journal if you do not know it, or {EXPORT_HINT}",
+    )
+
+
+def _header_at(file: FileIO, at: int) -> tuple[int, int, int] | None:
+    """The number of records, the size of a sector and of a page; None without a valid header."""
+    head = _read_at(file, at, _HEADER.size)
+    if len(head) < _HEADER.size:
+        return None
+    magic, count, _, _, sector, page = _HEADER.unpack(head)
+    if magic != _MAGIC or not _is_page_size(page) or not _is_power(sector, _SMALLEST_SECTOR):
+        return None
+    return (1 << 62 if count == _UNKNOWN_COUNT else count), sector, page
+
+
+def _refuse_other_files(path: Path, file: FileIO, used: int) -> None:
     """Raise InputError if the journal names another file, which SQLite would delete after a rollback.
 
     Such a journal belongs to a transaction over several databases, which no export has. The name is at the end of the
-    file, or of the copied part."""
-    for end in ends:
-        file.seek(max(end - len(_MAGIC), 1))
-        if file.read(len(_MAGIC)) == _MAGIC:
-            raise InputError(
-                f"'{printable(path.name)}' names another file to be deleted: it is not read",
-                hint=f"delete the journal if you do not know it, or {EXPORT_HINT}",
-            )
+    file, so the end of the copied part is checked too: the content of a page may imitate a name."""
+    ends = (os.fstat(file.fileno()).st_size, used)
+    if any(_read_at(file, max(end - len(_MAGIC), 1), len(_MAGIC)) == _MAGIC for end in ends):
+        raise InputError(
+            f"'{printable(path.name)}' names another file to be deleted: it is not read",
+            hint=f"delete the journal if you do not know it, or {EXPORT_HINT}",
+        )
+
+
+def _journal(path: Path, suffix: str, used: int) -> Journal | None:
+    return Journal(path, suffix, used) if used else None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[FileIO | None]:
+    """The file; None if it is empty, missing or not an ordinary file."""
+    if not path.is_file() or not path.stat().st_size:
+        yield None
+        return
+    with path.open("rb", buffering=0) as file:
+        yield file
+
+
+def _read_at(file: FileIO, at: int, size: int) -> bytes:
+    file.seek(at)
+    return file.read(size)
+
+
+def _is_page_size(size: int) -> bool:
+    return _is_power(size, _SMALLEST_PAGE)
+
+
+def _is_power(size: int, smallest: int) -> bool:
+    return smallest <= size <= _LARGEST_PAGE and size & (size - 1) == 0

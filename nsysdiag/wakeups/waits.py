@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -14,9 +14,6 @@ from msgspec import Struct
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, rows_from
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.rows import CallTable, Rows, RowsOf, distinct
-
-if TYPE_CHECKING:
-    pass
 
 
 class Ends(IntEnum):

@@ -117,7 +117,7 @@ class TestJournals:
         assert listing(tmp_path) == before
 
     def test_one_that_names_a_file_before_its_end_deletes_nothing(self, tmp_path: Path) -> None:
-        """The records end with what looks like the end of such a journal, but for what follows them."""
+        """The records end with what looks like the end of such a journal, once what follows them is left out."""
         path, victim = small_trace(tmp_path / "trace.sqlite"), tmp_path / "victim.txt"
         victim.write_text("precious")
         magic, pages = bytes.fromhex("d9d505f920a163d7"), path.stat().st_size // 4096
@@ -130,8 +130,10 @@ class TestJournals:
         record = struct.pack(">I", pages) + page + struct.pack(">I", checksum)
         Path(f"{path}-journal").write_bytes(header.ljust(512, b"\0") + record + bytes(8192))
         before = listing(tmp_path)
-        outcome(path)
+        error = outcome(path)
         assert listing(tmp_path) == before
+        assert isinstance(error, InputError)
+        assert "names another file" in error.message
 
     def test_a_journal_that_is_a_folder_or_a_pipe(self, tmp_path: Path) -> None:
         path = small_trace(tmp_path / "trace.sqlite")

@@ -21,7 +21,7 @@ from jsonschema import Draft202012Validator
 
 import nsysdiag
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.viewers import gap_events, micros
+from nsysdiag.formats.viewers import MOST_BUCKETS, gap_events, micros
 from nsysdiag.messages import InputError
 from nsysdiag.report import Report
 from nsysdiag.saved import unpack

@@ -43,7 +43,16 @@ class BrokenError(Exception):
     pass
 
 
-@pytest.mark.parametrize("function", ["reading.read_counters", "device_time.launch_report", "job.predictions_of"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        "reading.read_counters",
+        "device_time.launch_report",
+        "device_time.flame_graph",
+        "device_time.pack_gaps",
+        "job.predictions_of",
+    ],
+)
 def test_errors_of_the_second_thread_reach_the_caller(
     function: str, trace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""Journals: which hold anything, and that what they hold is applied to a copy."""
+"""How much of a journal counts: what SQLite would apply, found by its headers alone."""
 
 from __future__ import annotations
 
@@ -57,10 +57,9 @@ def test_all_of_a_real_one_counts(journal: Path) -> None:
 
 def test_a_hole_behind_it_counts_for_nothing(journal: Path) -> None:
     path, kernels = database_of(journal)
-    size = journal.stat().st_size
+    before = journals_of(path)
     enlarge(journal)
-    (found,) = journals_of(path)
-    assert size <= found.used_bytes < size + (1 << 16)  # whole blocks of the disk
+    assert journals_of(path) == before
     assert rows(path) == kernels
 
 
@@ -93,26 +92,75 @@ def test_one_without_a_valid_header_holds_nothing(tmp_path: Path, suffix: str, b
     assert rows(path) == 1
 
 
-HEADERS = {LOG: bytes.fromhex("377f0682002de218"), JOURNAL: bytes.fromhex("d9d505f920a163d7")}
+def test_frames_behind_the_last_commit_do_not_count(tmp_path: Path) -> None:
+    path = with_journal(tmp_path, "WAL")
+    log = Path(f"{path}{LOG}")
+    (before,) = journals_of(path)
+    with log.open("r+b") as file:
+        frame = file.read()[32 : 32 + 24 + 4096]
+        file.seek(0, os.SEEK_END)
+        file.write(frame[:4] + bytes(4) + frame[8:])
+    assert journals_of(path) == [before]
+
+
+HEAD = bytes.fromhex("d9d505f920a163d7")
+SECTOR = PAGE = 512
+RECORD = 4 + PAGE + 4
+
+
+def segment(count: int, records: int) -> bytes:
+    """A header that promises so many records, as many as there are, and what fills the last sector."""
+    head = (HEAD + struct.pack(">IIIII", count, 1, 1, SECTOR, PAGE)).ljust(SECTOR, b"\0")
+    made = head + (struct.pack(">I", 1) + bytes(PAGE + 4)) * records
+    return made.ljust(-(-len(made) // SECTOR) * SECTOR, b"\0")
+
+
+@pytest.mark.parametrize(
+    ("segments", "used"),
+    [
+        ([(1, 1)], SECTOR + RECORD),
+        ([(3, 1)], SECTOR + RECORD),
+        ([(1, 1), (2, 2)], 3 * SECTOR + SECTOR + 2 * RECORD),
+        ([(1, 1), (2, 1)], 3 * SECTOR + SECTOR + RECORD),
+        ([(3, 1), (1, 1)], SECTOR + RECORD),
+        ([(0, 0), (1, 1)], 2 * SECTOR + RECORD),
+    ],
+)
+def test_records_of_several_headers(tmp_path: Path, segments: list[tuple[int, int]], used: int) -> None:
+    """SQLite begins another header, on a sector of its own, each time the journal was synchronized. A header with fewer
+    records than it promises is the last one."""
+    path = small_trace(tmp_path / "trace.sqlite")
+    Path(f"{path}{JOURNAL}").write_bytes(b"".join(segment(*each) for each in segments))
+    (found,) = journals_of(path)
+    assert found.used_bytes == used
 
 
 @pytest.mark.parametrize("size", [1, 8, 27])
 def test_a_part_of_a_header_holds_nothing(tmp_path: Path, size: int) -> None:
     path = small_trace(tmp_path / "trace.sqlite")
-    for suffix, head in HEADERS.items():
-        Path(f"{path}{suffix}").write_bytes(head.ljust(28, b"\0")[:size])
+    Path(f"{path}{JOURNAL}").write_bytes(segment(1, 1)[:size])
+    Path(f"{path}{LOG}").write_bytes(bytes.fromhex("377f0682002de218")[:size])
     assert journals_of(path) == []
 
 
+def test_all_headers_together_hold_no_more_pages_than_the_file(tmp_path: Path) -> None:
+    path = small_trace(tmp_path / "trace.sqlite")
+    pages = path.stat().st_size // PAGE
+    Path(f"{path}{JOURNAL}").write_bytes(segment(pages, pages) * 4)
+    with pytest.raises(InputError, match="cannot belong to the file"):
+        journals_of(path)
+
+
 class TestForeign:
-    def test_one_that_overwrites_the_header(self, tmp_path: Path) -> None:
-        """Pages of zeros: what is left is not a database."""
+    def test_more_pages_than_the_file_has(self, tmp_path: Path) -> None:
         path = small_trace(tmp_path / "trace.sqlite")
-        head = HEADERS[JOURNAL] + struct.pack(">IIIII", 0xFFFFFFFF, 1, 1, 512, 512)
-        record = struct.pack(">I", 1) + bytes(512 + 4)
+        page = 512
+        head = bytes.fromhex("d9d505f920a163d7") + struct.pack(">IIIII", 0xFFFFFFFF, 1, 1, 512, page)
+        record = struct.pack(">I", 1) + bytes(page + 4)
         Path(f"{path}{JOURNAL}").write_bytes(head.ljust(512, b"\0") + record * 5000)
-        with pytest.raises(InputError, match=r"unfinished changes in .* could not be applied to a copy"):
+        with pytest.raises(InputError, match="cannot belong to the file") as caught:
             open_trace(path)
+        assert "delete the journal" in (caught.value.hint or "")
 
     def test_one_that_names_another_file_is_refused_however_long(self, tmp_path: Path) -> None:
         path = with_journal(tmp_path, "DELETE")
