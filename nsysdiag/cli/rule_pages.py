@@ -96,8 +96,18 @@ def pages() -> list[RulePage]:
 
 
 def _page(rule: Cause | FindingRule, order: int | None, color: str, **of_cause: Any) -> RulePage:
-    known = (rule.id, rule.title, rule.meaning, rule.words, rule.tables, thresholds_of(rule.id), sources_of(rule.id))
-    return RulePage(order, *known, color, **of_cause)
+    return RulePage(
+        order=order,
+        id=rule.id,
+        title=rule.title,
+        meaning=rule.meaning,
+        words=rule.words,
+        tables=rule.tables,
+        thresholds=thresholds_of(rule.id),
+        sources=sources_of(rule.id),
+        color=color,
+        **of_cause,
+    )
 
 
 def page_of(rule_id: str) -> RulePage:

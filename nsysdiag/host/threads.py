@@ -1,4 +1,4 @@
-"""When the threads were on a CPU and when off it, and when they could have run and had none."""
+"""When the threads were on a CPU and when off it, when they could have run and had none, and the table of threads."""
 
 from __future__ import annotations
 
@@ -319,7 +319,8 @@ def _columns(scene: HostScene, states: ThreadStates) -> _Columns:
     estimate = _estimates(scene, known)
     api_ns, api_calls = _api(scene)
     sync = union(scene.axis.place(scene.sync.lane, scene.sync.spans))
-    every, traced = np.full((2, count), [[True], [len(scene.host_trace.activity.api_calls.rows) > 0]])
+    every = np.full(count, True)
+    traced = np.full(count, len(scene.host_trace.activity.api_calls.rows) > 0)
     return {
         "api_calls": (api_calls, every),
         "sync_calls": (np.bincount(scene.sync.lane, minlength=count), every),

@@ -86,8 +86,8 @@ MOST_CELLS = 8_000_000
 
 def as_shown(loop: Loop, happened: Happened, *, evaluates: bool) -> Loop:
     """The loop, in doubt if its repeats may be one by chance, or parts of longer steps. Those from one wait of the
-    host to the next have been judged by these waits. `evaluates`: some steps are longer by an evaluation, which shows
-    if steps take input or update weights."""
+    host to the next have been judged by these waits. `evaluates`: some steps are longer by an evaluation; repeats that
+    take input or update weights are steps then."""
     if loop.source == NVTX or loop.called.label or loop.kind != STEP or not loop.certain or len(loop) < 2:
         return loop
     found = RepeatCounts.in_loop(loop, happened, int(loop.ends[-1]))

@@ -1,4 +1,5 @@
-"""What happens in a loop, by name: the operations of a device, and what the threads that launch them call."""
+"""What happens in a loop, by name: the operations of a device, what the threads that launch them call, and replays of
+graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels by name as plain data: the ones that take most time, and what kinds of work all of them do.
+"""Kernels by name as plain data: the ones that take most time, what kinds of work all of them do, and communication.
 
 None is what the trace does not tell.
 """

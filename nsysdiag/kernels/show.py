@@ -1,4 +1,4 @@
-"""The kernels by the time that they ran, and how long single ones took."""
+"""The kernels by the time that they ran, how long single ones took, communication, and rates next to their peaks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from nsysdiag.document.words import counted
 from nsysdiag.units import NS_PER, format_bytes, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.document.view import Context
     from nsysdiag.kernels.facts import CollectiveKind, KernelRow, MpiCall
     from nsysdiag.launches.facts import Distribution
     from nsysdiag.memory.facts import CopyRate

@@ -1,4 +1,4 @@
-"""The memory of a device over time: its level and peak, churn, pools, limits."""
+"""The memory of a device over time: its level and peak, churn, pools, limits, and unified memory."""
 
 from __future__ import annotations
 

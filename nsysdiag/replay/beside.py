@@ -1,4 +1,5 @@
-"""The threads that a replay does not hold, as no wait leads to them; and those that may be waited for some day."""
+"""The threads that a replay does not hold, as no wait leads to them; those that may be waited for some day; and which
+operations belong to the steps."""
 
 from __future__ import annotations
 

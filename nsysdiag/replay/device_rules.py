@@ -59,7 +59,7 @@ def staged(case: BoundCase) -> Sequence[int]:
     uploads = model.uploads & np.isin(model.work.launch, model.threads.held.call[changes.held])
     ns = np.where(uploads, changes.costs(), 0)
     more = changes.later(model.places.operation, ns, EdgeKind.STREAM)
-    return [max(case.ns(more=more), case.run.ns)] if ns.any() else []
+    return [max(case.ns(more=more), case.run.ns)] if (more != changes.more).any() else []
 
 
 def staged_behind(case: BoundCase) -> Sequence[int]:

@@ -1,4 +1,5 @@
-"""Calls in which a thread waits for a device, the operation that ended each wait, and the others that it was for."""
+"""Calls in which a thread waits for a device, the operation that ended each wait, the others that it was for, and
+functions that a stream calls on the host."""
 
 from __future__ import annotations
 
@@ -202,11 +203,11 @@ def _placed(evidence: HostEvidence, spans: Intervals, call: IntArray, cause: int
 
 
 def _own_stream(work: Work, asked: DeviceWaits) -> IntArray:
-    """The stream of the copy that each blocking copy call made, -1 for other calls."""
+    """The stream of the copy that each blocking copy call made, of several the last; -1 for other calls."""
     found = np.full(len(asked), -1)
     copies = np.flatnonzero(asked.cause == PLACE[BLOCKING_COPY])
-    row = row_of(asked.call[copies], work.launch)
-    found[copies[row >= 0]] = work.stream[row[row >= 0]]
+    row = row_of(asked.call[copies], work.launch[::-1])
+    found[copies[row >= 0]] = work.stream[::-1][row[row >= 0]]
     return found
 
 

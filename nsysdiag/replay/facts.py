@@ -1,4 +1,5 @@
-"""What a fix would bring, as plain data: predicted by replay, saved as JSON and read back unchanged."""
+"""What a fix would bring, as plain data: predicted by replay, saved as JSON and read back unchanged. The changes as
+options of the command, too."""
 
 from __future__ import annotations
 

@@ -248,8 +248,6 @@ def floor_of(model: Model, findings: Sequence[Finding]) -> Run:
     return min(run_of(changes), run_of(Changes.none(model)), key=lambda run: run.ns)
 
 
-# A prediction as a record.
-
 # A prediction with what the report of its trace says: titles of findings, causes, settings, and names in sentences.
 
 

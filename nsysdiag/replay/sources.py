@@ -174,8 +174,6 @@ def _step(model: Model, rows: IntArray) -> IntArray:
     return model.stretch.step(model.host.host.axis.time(model.pieces.start[rows])) + 1
 
 
-# Calls of MPI between ranks: messages, and calls that wait for one other rank.
-
 # Calls of MPI that wait for one other rank: the trace does not say which call of that rank they are for.
 #
 # ```

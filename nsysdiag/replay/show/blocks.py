@@ -41,7 +41,7 @@ from nsysdiag.units import format_bytes, format_share, format_signed_share, form
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.replay.facts import CauseChange, FourParts, Saving, WhatIf, WhatIfDevice
+    from nsysdiag.replay.facts import CauseChange, FourParts, Saving, WhatIfDevice
 
 TOP_DEVICES, TOP_CAUSES, TOP_SAVINGS, TOP_LINES = 2, 4, 6, 1
 MOST_DEVICES, MOST_SAVINGS = 64, 100

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nsysdiag.diagnosis.facts import Saves
     from nsysdiag.document.view import Causes, Context
     from nsysdiag.findings.facts import Finding
-    from nsysdiag.replay.facts import CAVEAT, Saving, WhatIf
+    from nsysdiag.replay.facts import Saving, WhatIf
     from nsysdiag.report import Outlook, Report
 
 
