@@ -1,5 +1,5 @@
-"""Per-iteration ledgers: the steady state, slow iterations explained by what they have more than the median one, and the
-step without the profiler."""
+"""Ledgers of iterations: the steady state, slow iterations explained by what they have more than the median one, and
+the step without the profiler."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What each kernel name fills of the chip by the shapes in which it was launched, the order of kernels on streams, and
-what limits a fix of them."""
+"""What each kernel name fills of the chip by the shapes in which it was launched. Also the order of kernels on streams,
+and what limits a fix of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls in which a thread waits for a device, the operation that ended each wait, the others that it was for, and
+"""Calls in which a thread waits for a device, the operation that ended each wait, and the others that it was for. Also
 functions that a stream calls on the host."""
 
 from __future__ import annotations
