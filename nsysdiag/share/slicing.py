@@ -210,7 +210,7 @@ class _Attempt(Struct, frozen=True):
 def slice_of(
     trace: Trace, report: Report, settings: Settings, folder: Path, rename: Rename | None = None
 ) -> TraceSlice:
-    """The smallest slice, written into `folder`, that analyses to the verdicts of `report`; if none does, all events,
+    """The smallest slice, written into `folder`, whose analysis gives the verdicts of `report`; if none does, all events,
     and the pairs say where they differ. With `rename` that is so of the slice with other names."""
     attempts = [_Attempt(candidate) for candidate in candidates(report)]
     if whole := whole_of(report):
