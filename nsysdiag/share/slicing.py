@@ -210,8 +210,8 @@ class _Attempt(Struct, frozen=True):
 def slice_of(
     trace: Trace, report: Report, settings: Settings, folder: Path, rename: Rename | None = None
 ) -> TraceSlice:
-    """The smallest slice, written into `folder`, whose analysis gives the verdicts of `report`; if none does, all events,
-    and the pairs say where they differ. With `rename` that is so of the slice with other names."""
+    """The smallest slice, written into `folder`, whose analysis gives the verdicts of `report`; if none does, all
+    events, and the pairs say where they differ. With `rename` that is so of the slice with other names."""
     attempts = [_Attempt(candidate) for candidate in candidates(report)]
     if whole := whole_of(report):
         attempts += [_Attempt(whole, whole=True, lean=True), _Attempt(whole, whole=True)]
