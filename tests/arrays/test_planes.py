@@ -37,7 +37,7 @@ def test_a_number_below_zero_is_refused() -> None:
 
 @pytest.mark.parametrize(("data", "count"), [(b"123", 2), (b"1", 0), (b"", 1), (bytes(18), 2), (b"1", -1)])
 def test_what_are_no_planes_is_refused(data: bytes, count: int) -> None:
-    with pytest.raises(ValueError, match="no planes"):
+    with pytest.raises(ValueError, match="not planes"):
         from_planes(data, count)
 
 

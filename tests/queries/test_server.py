@@ -227,7 +227,7 @@ def test_a_root_that_is_no_folder(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "nsysdiag", "mcp", "--root", str(tmp_path / "nothing")]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout) == (2, "")
-    assert "no folder" in result.stderr
+    assert "is not a folder" in result.stderr
 
 
 # A scripted client, and a control that has nothing but SQL on the tables of the trace.
