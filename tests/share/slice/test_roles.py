@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -37,16 +38,16 @@ def test_bytes_have_a_rule_of_their_own() -> None:
 @pytest.mark.parametrize("number", [0, 1, 17, 2**32 + 5, 2**57])
 def test_an_id_for_each_use(role: Role, number: int) -> None:
     """The same in Python and in SQL, there and back."""
-    connection = sqlite3.connect(":memory:")
-    (made,) = connection.execute(f"SELECT {coded_sql(role, str(number))}").fetchone()
-    assert made == coded(role, number)
-    assert connection.execute(f"SELECT {', '.join(decoded_sql(str(made)))}").fetchone() == (number, role)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        (made,) = connection.execute(f"SELECT {coded_sql(role, str(number))}").fetchone()
+        assert made == coded(role, number)
+        assert connection.execute(f"SELECT {', '.join(decoded_sql(str(made)))}").fetchone() == (number, role)
 
 
 @pytest.mark.parametrize("number", [-1, 2**58, 2**63 - 1])
 def test_what_is_no_id_stays_none(number: int) -> None:
-    connection = sqlite3.connect(":memory:")
-    assert connection.execute(f"SELECT {coded_sql(Role.KERNEL, str(number))}").fetchone() == (None,)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        assert connection.execute(f"SELECT {coded_sql(Role.KERNEL, str(number))}").fetchone() == (None,)
     assert coded(Role.KERNEL, number) == -1
 
 
