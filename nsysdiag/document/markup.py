@@ -21,7 +21,7 @@ from nsysdiag.document.svg import percent
 from nsysdiag.units import format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from jinja2 import Environment
 

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsysdiag.diagnosis.facts import Diagnosis
-    from nsysdiag.findings.facts import Finding
     from nsysdiag.report import Report
 
 

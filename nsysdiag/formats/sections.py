@@ -17,6 +17,7 @@ from nsysdiag.diagnosis import show as diagnosis
 from nsysdiag.document.blocks import Section, SectionScope
 from nsysdiag.document.words import window_sentence
 from nsysdiag.formats.html import section as drawn
+from nsysdiag.formats.html.timeline import timeline_section
 from nsysdiag.gap_groups import show as gap_lengths
 from nsysdiag.host import show as host
 from nsysdiag.iterations import show as iterations
@@ -42,7 +43,7 @@ OPENING: tuple[Callable[[Context], Section | None], ...] = (
     cost.section,
     drawn.findings_section,
     critical_path.section,
-    drawn.timeline_section,
+    timeline_section,
     ranks.devices,
     diagnosis.overview,
 )

@@ -15,7 +15,7 @@ from nsysdiag.document import drawings
 from nsysdiag.document.axis import MOST_LEVELS, round_step, time_label, time_ticks
 from nsysdiag.document.blocks import Chart
 from nsysdiag.document.words import counted
-from nsysdiag.formats.html.section import level_lanes
+from nsysdiag.formats.html.timeline import level_lanes
 from nsysdiag.units import format_ns, format_signed_share
 
 if TYPE_CHECKING:

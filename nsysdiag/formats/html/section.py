@@ -4,36 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 from markupsafe import escape
 from msgspec import Struct
-from msgspec.structs import replace
 
 from nsysdiag.document import drawings as d
 from nsysdiag.document import view, words
 from nsysdiag.document.axis import time_ticks
-from nsysdiag.document.blocks import Block, Chart, Custom, Section, SectionScope
+from nsysdiag.document.blocks import Block, Chart, Custom, Section
 from nsysdiag.document.names import call_site_label, host_code_label
-from nsysdiag.document.packed import unpack_lanes
 from nsysdiag.document.svg import percent
-from nsysdiag.document.view import WORK, Causes, Context, LedgerRow, by_length, follows_wakes, ledger_rows
+from nsysdiag.document.view import Causes, Context, LedgerRow, by_length, follows_wakes, ledger_rows
 from nsysdiag.findings import show as findings_show
 from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.show import anchors, finding_markdown, in_order, takes, told, where
-from nsysdiag.formats.html.timeline_data import DrawnGaps, drawn_gaps, gap_key, timeline_data, timelines
+from nsysdiag.formats.html.timeline_data import gap_key
 from nsysdiag.gap_groups.show import gaps_gist, groups, groups_gist, longest
 from nsysdiag.ledger import show as ledger
 from nsysdiag.report import DeviceReport, Gap, Operation
-from nsysdiag.units import format_count, format_exact_ns, format_ns, format_share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from nsysdiag.report import DeviceReport
-    from nsysdiag.timeline.facts import TimelineLevel, TimelineLevels
-
+from nsysdiag.units import format_ns, format_share
 
 View = dict[str, Any]
 
@@ -324,142 +314,3 @@ def findings_section(context: Context) -> Section | None:
     if not context.report.devices and not context.report.findings:
         return None
     return drawn_section("findings", "Findings", partial(findings_view, context), findings_show.blocks(context.report))
-
-
-# The timeline of all devices: the whole time in few steps for pages without scripts, and what scripts put there.
-
-MANY_DEVICES, MOST_STILLS, MOST_KEYS = 8, 24, 6
-LABELS = {"compute": "Compute", "communication": "Communication", "copies": "Copies", "idle": "Idle"}
-LABEL = "What each GPU did over time; idle time has the colour of its leading cause"
-
-SHORTCUTS = (
-    ("W S + − ↑ ↓", "zoom; also the wheel with Ctrl or the focus, and two fingers"),
-    ("A D ← →", "move; also drag, and the wheel with Shift"),
-    ("0 Home", "the whole run"),
-    ("/", "search; Enter and Shift+Enter go to the next match and the one before, Escape back to the lanes"),
-    ("N Shift+N", "the next match and the one before; without a search N is the next gap"),
-    ("P", "the gap before"),
-    ("J K", "the next, or the one before, of the fewest gaps that hold half of the idle time"),
-    ("I Shift+I", "the longest gap of the analyzed time, then the next longest, and back"),
-    ("R", "sums of what is selected, else of what is visible; also drag with Shift"),
-    ("Shift+← Shift+→", "move the end of the range"),
-    ("Enter", "zoom to what is selected; also double-click"),
-    ("Escape", "deselect, then end the search"),
-    ("[ ]", "the device before and the next; a click on its name folds its lanes"),
-    ("?", "this help"),
-    ("Click or tap", "select a gap, an operation, a range or a call, and describe it"),
-)
-
-
-def still_lanes(levels: TimelineLevels, causes: Causes, devices: int) -> list[d.DrawnLane]:
-    """The lanes of a device that hold anything. Raises InputError if the report is damaged."""
-    level = levels.levels[-1]
-    step = 2 if devices > MANY_DEVICES and level.buckets % 2 == 0 else 1
-    return level_lanes(level, levels.cause_ids, causes, step)
-
-
-def level_lanes(level: TimelineLevel, cause_ids: list[str], causes: Causes, step: int = 1) -> list[d.DrawnLane]:
-    """The lanes of one level that hold anything, of each `step` buckets the fullest. Raises InputError if the level is
-    damaged."""
-    columns = {name: column.reshape(-1, step) for name, column in unpack_lanes(level).items()}
-    lanes = []
-    for name, label in LABELS.items():
-        heights = columns[name].max(axis=1)
-        if not heights.any():
-            continue
-        areas = [d.Area(label, name, "", heights)]
-        if name == "idle":
-            first = columns["cause"][:, 0]
-            present = [number for number in np.unique(first[heights > 0]).tolist() if number < len(cause_ids)]
-            shown = [(causes[cause_ids[number]], np.where(first == number, heights, 0)) for number in present]
-            areas = [d.Area(cause.title, "", d.safe_color(cause.color), held) for cause, held in shown]
-        lanes.append(d.DrawnLane(label, len(heights), areas))
-    return lanes
-
-
-def timeline_view(context: Context) -> View:
-    """The drawing of the devices, and what scripts put in its place."""
-    drawn = timelines(context.report)
-    stills = [
-        d.LaneGroup(
-            device.key,
-            levels.start_ns,
-            levels.end_ns,
-            still_lanes(levels, context.causes, len(drawn)),
-            note=device.name,
-        )
-        for device, levels in drawn[:MOST_STILLS]
-    ]
-    return {
-        "charts": [Chart(d.DrawnLanes(stills), LABEL, legend=_legend(context, stills))],
-        "more": len(drawn) - MOST_STILLS,
-        "exact": _exact(drawn),
-        "shortcuts": SHORTCUTS,
-        "data": partial(timeline_data, context.report, context.causes),
-    }
-
-
-def _legend(context: Context, stills: list[d.LaneGroup]) -> list[d.LegendEntry]:
-    """What the colours mean: work, then the causes with most time over all devices."""
-    total: dict[str, int] = {}
-    for device in context.report.devices:
-        for cause, ns in device.ledger.items():
-            total[cause] = total.get(cause, 0) + ns
-    present = {lane.label for still in stills for lane in still.lanes}
-    work = [replace(d.entry_of(id, context.causes), label=LABELS[part]) for id, (part, _) in WORK.items()]
-    causes = sorted((each for each in total if total[each]), key=lambda each: (-total[each], each))
-    return d.by_bottleneck(
-        [*(each for each in work if each.label in present), *(d.entry_of(each, context.causes) for each in causes)]
-    )
-
-
-def _exact(drawn: list[tuple[DeviceReport, TimelineLevels]]) -> list[str]:
-    """What is exact and what is thinned; devices of which the same is to be said share a sentence."""
-    said: dict[str, list[str]] = {}
-    for device, levels in drawn:
-        for sentence in (
-            _gaps_sentence(drawn_gaps(device, levels.exact_operations, len(drawn))),
-            *_lane_sentences(levels),
-        ):
-            said.setdefault(sentence, []).append(device.key)
-    found = []
-    for sentence, keys in said.items():
-        more = " and more" if len(keys) > MOST_KEYS else ""
-        found.append(sentence if len(keys) == len(drawn) else f"{', '.join(keys[:MOST_KEYS])}{more}: {sentence}")
-    return found
-
-
-def _gaps_sentence(gaps: DrawnGaps) -> str:
-    if gaps.all:
-        return "Every gap is exact at every level."
-    return (
-        f"Of {format_count(gaps.total)} gaps the {format_count(gaps.longest)} longest, all of "
-        f"{format_exact_ns(gaps.threshold)} or more, are exact at every level; shorter ones are shares of the time."
-    )
-
-
-def _lane_sentences(levels: TimelineLevels) -> Iterator[str]:
-    span = (levels.start_ns, levels.end_ns)
-    for what, parts, (start_ns, end_ns) in (
-        ("Operations", levels.exact_operations, span),
-        ("Threads", levels.exact_host, levels.host_span or span),
-    ):
-        covered, whole = sum(end - start for start, end in parts), end_ns - start_ns
-        if covered < whole and any((lane.thread is None) == (what == "Operations") for lane in levels.lanes):
-            windows, share = words.counted(len(parts), "window"), format_share(covered, whole)
-            yield (
-                f"{what} are exact in {windows} around the gaps that matter most, {share} of the time; elsewhere they "
-                "are shares of it."
-            )
-    if levels.threads_left_out:
-        yield f"{words.counted(levels.threads_left_out, 'more launching thread')} not drawn."
-
-
-def timeline_section(context: Context) -> Section | None:
-    """From the first to the last operation of all devices; None without a timeline."""
-    drawn = [levels for _device, levels in timelines(context.report)]
-    if not drawn:
-        return None
-    start, end = min(each.start_ns for each in drawn), max(each.end_ns for each in drawn)
-    run = SectionScope("run", f"{format_ns(end - start)} from {words.instant(start)} to {words.instant(end)}")
-    return drawn_section("timeline", "Timeline", partial(timeline_view, context), scope=run)

@@ -16,7 +16,7 @@ from nsysdiag.document.svg import lane_paths
 from nsysdiag.document.view import Causes
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.html.assets import Blob, unpacked
-from nsysdiag.formats.html.section import _gaps_sentence, still_lanes
+from nsysdiag.formats.html.timeline import _gaps_sentence, still_lanes
 from nsysdiag.formats.html.timeline_data import FEWEST_GAPS, MOST_GAPS, DrawnGaps, drawn_gaps
 from nsysdiag.messages import InputError
 from nsysdiag.report import Hop, Root, Thread
