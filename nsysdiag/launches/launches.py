@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.groups import Groups, group_durations, group_totals, medians
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, places_among
 from nsysdiag.causes import CAUSES, QUEUE_FULL
 from nsysdiag.config.settings import Thresholds
 from nsysdiag.events.calls import ApiCalls, CallRows
@@ -141,9 +141,8 @@ def _launches(device: DeviceTimeline, calls: CallRows, rows: IntArray, gaps: Gap
 def _between(device: DeviceTimeline, gaps: Gaps, call: IntArray) -> tuple[IntArray, IntArray]:
     """The idle ns between the nodes of each launch, and the number of such gaps."""
     rows = np.flatnonzero(same_graph_launch(gaps, device))
-    at = np.minimum(np.searchsorted(call, device.launch[gaps.next[rows]]), len(call) - 1)
-    known = call[at] == device.launch[gaps.next[rows]]
-    rows, at = rows[known], at[known]
+    at = places_among(call, device.launch[gaps.next[rows]])
+    rows, at = rows[at >= 0], at[at >= 0]
     ns = np.bincount(at, weights=(gaps.end - gaps.start)[rows], minlength=len(call)).astype(np.int64)
     return ns, np.bincount(at, minlength=len(call)).astype(np.int64)
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import least_of_each
-from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray, places_among
 from nsysdiag.causes import HOST_CODE, PLACE
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.rows import Rows, distinct_values
@@ -167,8 +167,8 @@ def _borders(threads: ThreadActions, calls: CallRows, begin: int | None) -> Mome
     launching = distinct_values(calls.thread[threads.launches])
     if begin is None or len(launching) == 0:
         return Moments.empty()
-    place = np.minimum(np.searchsorted(launching, calls.thread), len(launching) - 1)
-    mine = np.flatnonzero(launching[place] == calls.thread)
+    place = places_among(launching, calls.thread)
+    mine = np.flatnonzero(place >= 0)
     first = least_of_each(place[mine], calls.start[mine], len(launching))
     last = np.zeros(len(launching), dtype=np.int64)
     np.maximum.at(last, place[threads.launches], calls.end[threads.launches])

@@ -13,7 +13,7 @@ import re
 import numpy as np
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, coverage, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, coverage, places_among, union
 from nsysdiag.causes import BLOCKED, PLACE
 from nsysdiag.causes.input_output import IO_WAIT
 from nsysdiag.causes.thread_waits import SLEEP
@@ -106,8 +106,7 @@ def _others_send(model: Model, beside: int = 0) -> BoolArray:
     sending = np.flatnonzero(model.in_calls(_SENDS) & (coverage(taken, model.pieces.spans) == 0))
     sender, number = distinct(lane[sending])
     steps = np.append(_steps(model, number, sending), none) if len(sending) else none
-    own = np.where(np.isin(lane, sender), np.searchsorted(sender, lane), -1)
-    return beside + steps.sum() - steps[own] >= MANY * model.stretch.count
+    return beside + steps.sum() - steps[places_among(sender, lane)] >= MANY * model.stretch.count
 
 
 def answers(model: Model) -> BoolArray:

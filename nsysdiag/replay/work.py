@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.claim import CodeTable, EvidenceLabel, Owned, claim
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, union
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, places_among, union
 from nsysdiag.causes import FALLBACK, IN_LAUNCH_CALL, PLACE
 from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.diagnosis.facts import TooMany
@@ -328,5 +328,4 @@ def keyed(*tables: tuple[IntArray, IntArray]) -> list[IntArray]:
 def row_of(asked: IntArray, values: IntArray) -> IntArray:
     """The first row of `values` that is equal to each asked one, -1 for none."""
     order = np.argsort(values, kind="stable")
-    row = np.append(order, -1)[np.searchsorted(values[order], asked)]
-    return np.where((row >= 0) & (np.append(values, 0)[row] == asked), row, -1)
+    return np.append(order, -1)[places_among(values[order], asked)]

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from nsysdiag import typed
 from nsysdiag.arrays.buckets import bucket_coverage, coarser
 from nsysdiag.arrays.groups import to_planes, to_text
-from nsysdiag.arrays.intervals import IntArray, Intervals, ascending, clip, equal_edges, rows_from, union
+from nsysdiag.arrays.intervals import IntArray, Intervals, ascending, clip, equal_edges, places_among, rows_from, union
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
@@ -231,12 +231,10 @@ def _column(values: IntArray) -> str:
 def launch_column(call: IntArray, shown: IntArray) -> str:
     """Where the launch of each operation is among the calls that lanes of threads show; `call` and `shown` are rows of
     the table of calls."""
-    if not len(shown):
-        return ""
     order = np.argsort(shown, kind="stable")
-    at = order[np.minimum(np.searchsorted(shown[order], call), len(order) - 1)]
-    known = shown[at] == call
-    steps = np.diff(at[known], prepend=0)
+    place = places_among(shown[order], call)
+    known = place >= 0
+    steps = np.diff(order[place[known]], prepend=0)
     column = np.zeros(len(call), dtype=np.int64)
     column[known] = 1 + np.where(steps < 0, -2 * steps - 1, 2 * steps)
     return _column(column) if known.any() else ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nsysdiag.arrays.groups import longest
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, places_among
 from nsysdiag.arrays.nesting import levels
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.event_waits import HostFunctions
@@ -85,9 +85,9 @@ def graph_source(device: DeviceTimeline, most: int) -> list[LaneSource]:
 def function_source(device: DeviceTimeline, functions: HostFunctions, most: int) -> list[LaneSource]:
     """The host functions that streams of the device wait for; the `most` longest."""
     codes, first = np.unique(device.stream_code, return_index=True)
-    at = np.minimum(np.searchsorted(codes, functions.stream), max(len(codes) - 1, 0))
-    mine = np.flatnonzero(codes[at] == functions.stream) if len(codes) else np.zeros(0, dtype=np.int64)
-    stream = device.operations.stream[first[at[mine]]].astype(np.int64)
+    place = places_among(codes, functions.stream)
+    mine = np.flatnonzero(place >= 0)
+    stream = device.operations.stream[first[place[mine]]].astype(np.int64)
     text = "host function in stream {}".format
     return _of_device("host_functions", functions.start[mine], functions.end[mine], stream, text, most)
 

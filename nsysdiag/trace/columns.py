@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import FloatArray
+from nsysdiag.arrays.intervals import FloatArray, places_among
 from nsysdiag.arrays.nesting import constant
 from nsysdiag.arrays.spill import spill
 from nsysdiag.limits import short_name
@@ -217,10 +217,8 @@ class SplitBuffers:
     def append(self, batch: Sequence[npt.NDArray[np.generic]]) -> None:
         """Copy a batch in: the two ids and one array for each column, all of the same length."""
         first, second = (ids.astype(np.int64, copy=False) for ids in batch[:2])
-        row = np.minimum(np.searchsorted(self._first, first), len(self._first) - 1)
-        column = np.minimum(np.searchsorted(self._second, second), len(self._second) - 1)
-        asked_for = (self._first[row] == first) & (self._second[column] == second)
-        place = np.where(asked_for, self._place[row, column], -1)
+        row, column = places_among(self._first, first), places_among(self._second, second)
+        place = np.where((row >= 0) & (column >= 0), self._place[row, column], -1)
         order = np.argsort(place, kind="stable")  # within a pair the order of the file stays
         borders = np.searchsorted(place[order], np.arange(len(self._pairs) + 1))
         for number in np.flatnonzero(np.diff(borders)).tolist():
