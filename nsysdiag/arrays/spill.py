@@ -13,7 +13,7 @@ import weakref
 from functools import lru_cache
 from operator import is_not
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -172,8 +172,9 @@ _library = ctypes.CDLL(None) if sys.platform != "win32" else None
 class Kept:
     """How many bytes of freed memory stay in the heap: `most` of this process, between the least and the `limit`."""
 
-    least, limit = 16 << 20, 256 << 20
-    most = least
+    least: ClassVar[int] = 16 << 20
+    limit: ClassVar[int] = 256 << 20
+    most: ClassVar[int] = least
 
 
 def share_one_heap() -> None:
