@@ -13,6 +13,7 @@ from nsysdiag.arrays.groups import column_from
 from nsysdiag.bottlenecks import OF_WORK
 from nsysdiag.causes import CAUSES
 from nsysdiag.comparison import facts, waterfall
+from nsysdiag.comparison.rows import RowPairs
 from nsysdiag.comparison.sides import (
     COMPUTE,
     IDLE,
@@ -238,13 +239,22 @@ DIFFER = 0.02
 """Devices whose steps are no further apart keep one step: they wait for each other."""
 
 
-class Compared(Struct, frozen=True):
-    """A device with its captures, the changes that were found, and what is written of it."""
+class Measured(Struct):
+    """A device with its captures, in units of work; its rows in pairs; its changes and, in steps, that of the median
+    step."""
 
     pair: DevicePair
     sides: DeviceSides
+    kernels: RowPairs
+    gaps: RowPairs
     changes: waterfall.DeviceChanges
-    step: StepChange | None
+    step: StepChange | None = None
+
+
+class Compared(Struct, frozen=True):
+    """A device, and what is written of it."""
+
+    of: Measured
     made: facts.DeviceComparison
 
 
@@ -256,13 +266,13 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> facts.JobCompar
     step, mean = _step(before, after, statistic), _step(before, after, MEAN)
     times = [_shown(each, statistic) for each in devices]
     sides = [each.before_ns for each in times], [each.after_ns for each in times]
-    account = account_changes([each.pair for each in devices], mean)
+    account = account_changes([each.of.pair for each in devices], mean)
     if len(devices) == 1 and not of_this_work(account, after.made):
         account = []
     top = [] if account else top_changes(after.made, known=after.made.length.low_ns is not None)
     return facts.JobComparison(
         statistic=statistic,
-        unit=after.sides.unit,
+        unit=after.of.sides.unit,
         verdict=verdict,
         device_before=before.made.key,
         device_after=after.made.key,
@@ -275,30 +285,31 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> facts.JobCompar
         top=top,
         slow_steps=any(each.made.slow_steps for each in devices),
         why=[] if verdict == facts.SAME else reasons(account, top, after.made, step),
-        phases=other_phases(after.sides),
+        phases=other_phases(after.of.sides),
     )
 
 
 def _statistic(devices: Sequence[Compared]) -> str:
     """The median step, unless no median is typical, or the mean of some device changed and the median of none did: the
     slow steps changed."""
-    if any(each.step is None or not each.step.typical for each in devices):
+    if any(each.of.step is None or not each.of.step.typical for each in devices):
         return MEAN
     mean = any(each.made.length.verdict in facts.DECIDED for each in devices)
-    median = any(each.step and each.step.change.verdict in facts.DECIDED for each in devices)
+    median = any(each.of.step and each.of.step.change.verdict in facts.DECIDED for each in devices)
     return MEAN if mean and not median else MEDIAN
 
 
 def _shown(device: Compared, statistic: str) -> facts.Change:
-    return device.step.change if device.step is not None and statistic == MEDIAN else device.made.length
+    step = device.of.step
+    return step.change if step is not None and statistic == MEDIAN else device.made.length
 
 
 def _step(before: Compared, after: Compared, statistic: str) -> facts.Change:
     """From the slowest device before to the slowest one after."""
     if before is after:
         return _shown(after, statistic)
-    noise = max(before.changes.noise, after.changes.noise)
-    return step_change(before.sides.before, after.sides.after, noise, statistic).change
+    noise = max(before.of.changes.noise, after.of.changes.noise)
+    return step_change(before.of.sides.before, after.of.sides.after, noise, statistic).change
 
 
 def top_changes(device: facts.DeviceComparison, *, known: bool) -> list[facts.PartChange]:
