@@ -277,8 +277,8 @@ def compare_with_baseline(
         *_files(left_out, "Left out of the baseline, too far from its other runs"),
         *_files(runs.damaged, "Left out of the baseline, as they cannot be read"),
     ]
-    before = read_from(made.before, [runs.files[at] for at in kept])
-    return replace(made, before=before, baseline=use, notes=[*notes, *made.notes])
+    made = read_from(made, [runs.files[at] for at in kept], [])
+    return replace(made, baseline=use, notes=[*notes, *made.notes])
 
 
 def _lengths(before: Sequence[Report], after: Sequence[Report], *, across_gpus: bool) -> Values:

@@ -124,21 +124,14 @@ def reasons(
     step: facts.Change,
 ) -> list[facts.Reason]:
     """The largest changes of the account, or if there is none of the parts `top`. `device` is the slowest one."""
-    rows: list[tuple[str, str | None, facts.AccountChange | facts.Change, list[facts.PartChange]]] = [
-        (row.bottleneck, None, row, _causes_of(row, device)) for row in account
-    ]
-    rows = rows or [(_bottleneck_of(row.id), row.id, row.change, []) for row in top]
-    found = [
-        facts.Reason(
-            bottleneck=bottleneck,
-            cause=cause,
-            before_ns=change.before_ns,
-            after_ns=change.after_ns,
-            change_ns=change.change_ns,
-            causes=causes,
-        )
-        for bottleneck, cause, change, causes in rows
-    ]
+
+    def reason(
+        bottleneck: str, cause: str | None, change: facts.AccountChange | facts.Change, causes: list[facts.PartChange]
+    ) -> facts.Reason:
+        return facts.Reason(bottleneck, cause, change.before_ns, change.after_ns, change.change_ns, causes)
+
+    found = [reason(row.bottleneck, None, row, _causes_of(row, device)) for row in account]
+    found = found or [reason(_bottleneck_of(row.id), row.id, row.change, []) for row in top]
     found.sort(key=lambda each: (-abs(each.change_ns), each.bottleneck))
     most = max((abs(each.change_ns) for each in found), default=0)
     least = max(waterfall.LEAST_OF_LENGTH * max(step.before_ns, step.after_ns), LEAST * most)
