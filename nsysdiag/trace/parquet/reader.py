@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nsysdiag.arrays.intervals import places_among
+from nsysdiag.limits import short_name
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, Schema, looked_at
-from nsysdiag.trace.columns import Buffers, Columns, Pair, SplitBuffers, Values, completed
+from nsysdiag.trace.columns import Buffers, Columns, Pair, SplitBuffers, TextColumn, Values, completed
 from nsysdiag.trace.parquet.values import cells, combined, integers, nulls, reals
-from nsysdiag.trace.query import Choice, ChosenRows, TimeLimit
-from nsysdiag.trace.reader import Codes
+from nsysdiag.trace.query import Choice, Chosen, ChosenRows, TimeLimit
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType, table_spec
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from nsysdiag.arrays.intervals import BoolArray, IntArray
     from nsysdiag.trace.parquet.folder import TableFile
-    from nsysdiag.trace.query import LongTexts
+    from nsysdiag.trace.query import ChosenPairs, LongTexts
 
 
 # The primary keys that tables have in SQLite exports: Parquet files tell none.
@@ -71,32 +71,31 @@ class ParquetDatabase:
         """As `SqliteDatabase.row_bounds`: numbers of rows, or the largest id where SQLite has ids as row numbers."""
         return {name: _bound(name, self._files[name]) for name in tables if self._files[name].rows}
 
-    def read(self, table: FoundTable, columns: Sequence[ColumnSpec], capacity: int, *chosen: Choice) -> Columns:
+    def read(
+        self, table: FoundTable, columns: Sequence[ColumnSpec], capacity: int, chosen: Choice | None = None
+    ) -> Columns:
         """As `SqliteDatabase.read`."""
         found = [column for column in columns if table.sources(column)]
         numbers = [column for column in found if column.type not in TEXTS]
-        texts = [(column, Codes(column, self._long)) for column in found if column.type in TEXTS]
-        parts: list[list[IntArray]] = [[] for _ in texts]
+        texts = {column.name: _Texts(column, self._long) for column in found if column.type in TEXTS}
         buffers, rows, odd = Buffers(numbers, min(capacity, MOST_EXPECTED)), 0, _Odd()
-        for part, count in self._parts(table, found, chosen):
+        for part, count in self._parts(table, found, [] if chosen is None else [chosen]):
             if numbers:
                 buffers.append([_numbers(table, column, part, odd) for column in numbers])
-            for (column, codes), own in zip(texts, parts, strict=True):
-                place, different = cells(part[table.sources(column)[0].name], blob=column.type is ColumnType.BLOB)
-                # One place more than there are texts: code -1, NULL, picks the last.
-                own.append(np.array([*map(codes.__getitem__, different), -1], np.int64)[place])
+            for text in texts.values():
+                text.append(part[table.sources(text.column)[0].name])
             rows += count
         self._note(table, odd)
         values: dict[str, Values] = dict(zip((column.name for column in numbers), buffers.finish(), strict=True))
-        values |= {column.name: codes.column(own) for (column, codes), own in zip(texts, parts, strict=True)}
+        values |= {name: text.finish(rows) for name, text in texts.items()}
         return completed(columns, values, rows)
 
     def read_split(
-        self, table: FoundTable, columns: Sequence[ColumnSpec], pairs: Sequence[Pair], *chosen: Choice
+        self, table: FoundTable, columns: Sequence[ColumnSpec], chosen: ChosenPairs, within: TimeLimit | None
     ) -> dict[Pair, Columns]:
         """As `SqliteDatabase.read_split`."""
-        buffers, odd = SplitBuffers(columns[2:], pairs), _Odd()
-        for part, count in self._parts(table, columns, chosen):
+        buffers, odd = SplitBuffers(columns[2:], chosen.pairs), _Odd()
+        for part, count in self._parts(table, columns, [chosen, *([] if within is None else [within])]):
             if count:
                 buffers.append([_numbers(table, column, part, odd) for column in columns])
         self._note(table, odd)
@@ -139,6 +138,36 @@ class ParquetDatabase:
     def _note(self, table: FoundTable, odd: _Odd) -> None:
         for name, count in odd.items():
             self._warn(f"column '{name}' of {table.name}: {count:,} values are not integers and were converted")
+
+
+class _Texts:
+    """A column of texts, part by part."""
+
+    def __init__(self, column: ColumnSpec, long: LongTexts) -> None:
+        self.column = column
+        self._long = long
+        self._codes: dict[str, int] = {}
+        self._parts: list[IntArray] = []
+
+    def append(self, column: Any) -> None:
+        """Take the cells of some rows."""
+        blob = self.column.type is ColumnType.BLOB
+        codes, found = cells(column, blob=blob)
+        texts = [self._text(cell, blob=blob) for cell in found]
+        new = [-1 if text is None else self._codes.setdefault(text, len(self._codes)) for text in texts]
+        # One place more than there are texts: code -1, NULL, picks the last.
+        self._parts.append(np.array([*new, -1], np.int64)[codes])
+
+    def _text(self, cell: object, *, blob: bool) -> str | None:
+        if cell is None:
+            return None
+        return self._long.digits(cell) if blob else short_name(self._long.decode(cell))
+
+    def finish(self, rows: int) -> TextColumn:
+        """The whole column."""
+        if not self._codes:
+            return TextColumn(np.broadcast_to(np.int64(-1), rows), [])
+        return TextColumn(np.concatenate(self._parts), list(self._codes))
 
 
 def _numbers(table: FoundTable, column: ColumnSpec, part: Mapping[str, Any], odd: _Odd) -> Any:
@@ -188,4 +217,6 @@ def _chosen(choice: Choice, columns: Mapping[str, Any], first: int, rows: int) -
         begun: BoolArray = known[0] & (start < choice.high)
         # A row whose end is unknown may last.
         return begun & ((start >= choice.low) if len(values) == 1 else (end > choice.low) | ~known[-1])
-    return known[0] & np.isin(values[0], np.asarray(choice.ids))
+    ids = [choice.ids] if isinstance(choice, Chosen) else list(zip(*choice.pairs, strict=True))
+    sides = [np.isin(value, np.asarray(each)) & there for value, each, there in zip(values, ids, known, strict=True)]
+    return np.logical_and.reduce(sides)
