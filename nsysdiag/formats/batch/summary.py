@@ -3,14 +3,14 @@ GPU, worst first. And the page of its history, run by run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from msgspec import Struct
 
-from nsysdiag.ci.facts import BatchDevice, BatchFinding, BatchSummary, BudgetResult, HistoryLine
+from nsysdiag.ci.facts import BatchDevice, BatchSummary, BudgetResult, HistoryLine
 from nsysdiag.document import blocks as b
 from nsysdiag.document import columns as c
 from nsysdiag.document import drawings as d
@@ -35,23 +35,6 @@ if TYPE_CHECKING:
 SENTENCE, TITLE, NAME_LENGTH, MOST_WARNINGS = 400, 160, 120, 200
 MARKDOWN = b.Limit(page=0, summary=0, brief=0)
 """Markdown alone: on the page the rows say it."""
-SPARKS = Column("Idle over runs", c.SPARK, limit=PAGE)
-ROWS = (
-    Column("Trace", NAME, head=True, length=80),
-    Column("GPU", CODE, length=24),
-    Column("State", MARK, pick=True),
-    Column("Verdict", TEXT, length=SENTENCE),
-    Column("Window", TIME, limit=PAGE),
-    Column("Idle", SHARE, strong=True),
-    SPARKS,
-    Column("Busy", SHARE, limit=PAGE),
-    *(Column(title, SHARE) for title in ("Compute", "Communication", "Copies")),
-    Column("Iteration", TIME),
-    Column("Coverage", SHARE, limit=PAGE),
-    Column("Top finding", TEXT, length=TITLE),
-)
-TIMES = len(ROWS) - 5
-"""The columns from the window to the coverage."""
 CAPTION = "Compute, exposed communication, exposed copies and idle time add up to the window."
 FAILURES = (
     Column("Trace", NAME, lambda entry: shown_name(entry.input), head=True, length=NAME_LENGTH),
@@ -151,73 +134,88 @@ def _traces(summary: BatchSummary, history: Sequence[HistoryLine]) -> list[b.Blo
     found, runs = rows(summary), series(history)
     if not found:
         return [Paragraph("There are no traces.")]
-    sparks = [spark(runs.get((row.entry.input, row.device.key), [])) if row.device else None for row in found]
-    columns = [column for column in ROWS if column is not SPARKS or any(sparks)]
-    places = [at for at, column in enumerate(ROWS) if column in columns]
-    cells = [_row(row, line) for row, line in zip(found, sparks, strict=True)]
+    keys = [(row.entry.input, row.device.key) for row in found if row.device]
+    lines = {key: line for key in keys if (line := spark(runs.get(key, [])))}
+    legend = [d.LegendEntry(label, part, "") for part, label in PARTS.values()]
+    return [Table.of("One row a trace and GPU", _columns(lines), found, note=CAPTION, first=50, legend=legend)]
+
+
+def _columns(lines: Mapping[tuple[str, str], d.Spark]) -> list[Column]:
+    """Those of BatchRow. `lines` are the idle share over the runs, by trace and GPU."""
+
+    def over_runs(row: BatchRow) -> Cell | None:
+        line = lines.get((row.entry.input, row.device.key)) if row.device and row.device.window_ns else None
+        return Cell(line, order=line.change) if line else None
+
     return [
-        Table(
-            "One row a trace and GPU",
-            columns,
-            [[row[at] for at in places] for row in cells],
-            note=CAPTION,
-            first=50,
-            legend=[d.LegendEntry(label, part, "") for part, label in PARTS.values()],
-        )
+        Column(
+            "Trace",
+            NAME,
+            lambda row: Name(shown_name(row.entry.input), href=link(row.entry.report)),
+            head=True,
+            length=80,
+        ),
+        Column("GPU", CODE, _gpu, length=24),
+        Column("State", MARK, _state, pick=True),
+        Column("Verdict", TEXT, _verdict, length=SENTENCE),
+        Column("Window", TIME, _worked(_window), limit=PAGE),
+        _share("Idle", "idle_ns", strong=True),
+        *([Column("Idle over runs", c.SPARK, over_runs, limit=PAGE)] if lines else []),
+        _share("Busy", "busy_ns", limit=PAGE),
+        _share("Compute", "compute_ns"),
+        _share("Communication", "exposed_comm_ns"),
+        _share("Copies", "exposed_copy_ns"),
+        Column("Iteration", TIME, _worked(lambda device: time_cell(device.iteration_ns))),
+        Column("Coverage", SHARE, _worked(lambda device: device.coverage), limit=PAGE),
+        Column("Top finding", TEXT, _finding, length=TITLE),
     ]
 
 
-def _row(row: BatchRow, line: d.Spark | None) -> list[object]:
-    """The cells of all columns. Below the state stand the budgets that are broken, or that the trace cannot tell."""
-    entry, device = row.entry, row.device
-    budgets = [
-        b.Remark(told(each), "bad" if fails(each) else "plain", f"{each.budget}, {each.source}") for each in row.broken
-    ]
-    budgets += [
-        b.Remark(f"{each.budget}: {each.why}", "bad" if fails(each) else "plain", each.source) for each in row.unjudged
-    ]
-    return [
-        Name(shown_name(entry.input), href=link(entry.report)),
-        _gpu(row),
-        Cell(row.mark, note=budgets),
-        _verdict(row),
-        *(_times(device, line) if device and device.window_ns else [None] * TIMES),
-        _finding(row.top) if row.top else None,
-    ]
+def _worked(cell: Callable[[BatchDevice], object]) -> Callable[[BatchRow], object]:
+    """A cell about the device, None of one that has no window."""
+    return lambda row: cell(row.device) if row.device and row.device.window_ns else None
 
 
-def _gpu(row: BatchRow) -> object:
+def _share(title: str, field: str, **more: Any) -> Column:
+    """A time as its share of the window."""
+
+    def cell(device: BatchDevice) -> Cell:
+        ns = getattr(device, field)
+        return Cell(part(ns, device.window_ns), hint=format_exact_ns(ns))
+
+    return Column(title, SHARE, _worked(cell), **more)
+
+
+def _window(device: BatchDevice) -> Cell:
+    """The window with what it consists of."""
+    parts = (device.compute_ns, device.exposed_comm_ns, device.exposed_copy_ns, device.idle_ns)
+    ns = device.window_ns
+    whole = d.StackedBar("How the window divides", d.window_stack(parts), ns, said=format_ns(ns))
+    return Cell(whole, c.STACK, hint=format_exact_ns(ns), order=ns)
+
+
+def _gpu(row: BatchRow) -> Cell | None:
     if row.unused:
         return Cell(f"{row.unused:,} more", TEXT)
     return Cell(row.device.key, hint=row.device.name) if row.device else None
 
 
-def _verdict(row: BatchRow) -> object:
-    entry, device = row.entry, row.device
-    if row.unused:
-        return f"The machine has {counted(row.unused, 'more GPU')}, without work in this trace."
-    if entry.status == FAILED:
-        why = clip(entry.error, SENTENCE) or "No reason is known."
-        return Cell(why, note=[b.Remark(entry.hint)] if entry.hint else ())
-    return clip(device.sentence, SENTENCE) if device else f"{NO_GPU_WORK}."
-
-
-def _times(device: BatchDevice, line: d.Spark | None) -> list[object]:
-    """The window, what of it was idle and busy, and with what; the line of runs, the iteration, the coverage."""
-    work = (device.compute_ns, device.exposed_comm_ns, device.exposed_copy_ns)
-    split, window = d.window_stack((*work, device.idle_ns)), device.window_ns
-    whole = d.StackedBar("How the window divides", split, window, said=format_ns(window))
-    idle, *shares = (
-        Cell(part(ns, device.window_ns), hint=format_exact_ns(ns)) for ns in (device.idle_ns, device.busy_ns, *work)
-    )
-    return [
-        Cell(whole, c.STACK, hint=format_exact_ns(device.window_ns), order=device.window_ns),
-        idle,
-        Cell(line, order=line.change) if line else None,
-        *shares,
-        time_cell(device.iteration_ns),
-        device.coverage,
+def _state(row: BatchRow) -> Cell:
+    """Below it stand the budgets that are broken, or that the trace cannot tell."""
+    said: list[tuple[entries.Budget, str, str]] = [
+        (each, told(each), f"{each.budget}, {each.source}") for each in row.broken
     ]
+    said += [(each, f"{each.budget}: {each.why}", each.source) for each in row.unjudged]
+    return Cell(row.mark, note=[b.Remark(text, "bad" if fails(each) else "plain", hint) for each, text, hint in said])
+
+
+def _verdict(row: BatchRow) -> Cell:
+    if row.unused:
+        return Cell(f"The machine has {counted(row.unused, 'more GPU')}, without work in this trace.")
+    if row.entry.status == FAILED:
+        why = clip(row.entry.error, SENTENCE) or "No reason is known."
+        return Cell(why, note=[b.Remark(row.entry.hint)] if row.entry.hint else ())
+    return Cell(clip(row.device.sentence, SENTENCE) if row.device else f"{NO_GPU_WORK}.")
 
 
 def time_cell(ns: int | None) -> Cell | None:
@@ -225,7 +223,10 @@ def time_cell(ns: int | None) -> Cell | None:
     return None if ns is None else Cell(ns, hint=format_exact_ns(ns))
 
 
-def _finding(top: BatchFinding) -> Cell:
+def _finding(row: BatchRow) -> Cell | None:
+    top = row.top
+    if top is None:
+        return None
     mark = StatusMark(SEVERITY_ICONS.get(top.severity, "○"), clip(top.severity, 20), TONES.get(top.severity, "same"))
     lost = f"{format_ns(top.lost_ns)}, {format_share(top.lost_share, 1)} of the window"
     return Cell((mark, f": {clip(top.title, TITLE)}"), note=lost)
