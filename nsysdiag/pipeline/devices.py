@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from msgspec import Struct, structs
 from msgspec.structs import asdict, replace
 
@@ -21,6 +24,7 @@ from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.arrays.spill import evict, laid, trim
 from nsysdiag.diagnosis.focus import Focus, focus_of
 from nsysdiag.diagnosis.missing import DOUBTED
+from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.findings.attribution import Attribution, Shares, shares_of
 from nsysdiag.findings.before_work import before_findings
 from nsysdiag.findings.evidence_rows import Sightings
@@ -47,7 +51,10 @@ from nsysdiag.time.facts import TimeColumns
 from nsysdiag.time.table import time_columns
 from nsysdiag.timeline.timeline import DeviceLanes, with_lanes
 from nsysdiag.wakeups.batches import Batches, batches_of
+from nsysdiag.wakeups.wakers import WakeFinder
 
+Of = TypeVar("Of")
+Made = TypeVar("Made")
 MOST_STARTED = 2_000
 """Rows of what the host did in a start-up that the timeline holds."""
 
@@ -71,14 +78,23 @@ class MetDevice(DeviceTime, frozen=True):
 def look_at_devices(host: HostReading, background: Background, *, keep_time: bool = False) -> list[DeviceResult]:
     """The results of all devices. With `keep_time` each has its table of time."""
     finder = host.finder()  # let go with this function
-    alone = [time_of(roots_of(gaps_of(each, host, finder, background)), background) for each in host.reading.devices]
-    met = _meet(alone)
-    alone.clear()
-    results = []
-    while met:
-        results.append(_result(met.pop(0), background, keep_time=keep_time))
-        trim()
-    return results
+    met = _meet(_each(lambda device: _alone(device, host, finder, background), [*host.reading.devices], background))
+    return _each(lambda device: _result(device, background, keep_time=keep_time), met, background)
+
+
+def _each(work: Callable[[Of], Made], devices: list[Of], background: Background) -> list[Made]:
+    """The work on all devices, which are let go: the second thread does the first ones, this one the last ones."""
+    tasks = [background.begin(work, each) for each in devices]
+    devices.clear()
+    for each in reversed(tasks):
+        each.do()
+    return [each.result() for each in tasks]
+
+
+def _alone(
+    device: DeviceTimeline, host: HostReading, finder: Callable[[], WakeFinder], background: Background
+) -> DeviceTime:
+    return time_of(roots_of(gaps_of(device, host, finder, background)), background)
 
 
 # Where devices meet.
