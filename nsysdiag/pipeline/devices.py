@@ -84,9 +84,7 @@ def _each(work: Callable[[Of], Made], devices: list[Of], background: Background)
     """The work on all devices, which are let go: the second thread does the first ones, this one the last ones."""
     tasks = [background.begin(work, each) for each in devices]
     devices.clear()
-    for each in reversed(tasks):
-        each.do()
-    return [each.result() for each in tasks]
+    return [each.result() for each in reversed(tasks)][::-1]
 
 
 def _alone(
