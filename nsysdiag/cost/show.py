@@ -61,14 +61,13 @@ BEST = "Savings of several fixes may overlap: do not add them up."
 
 
 class CostRow(NamedTuple):
-    """An amount of one device, or of all of them: `what` it is lost to, or saved by. `is_sum`: of the others together;
-    `is_best`: what one fix saves."""
+    """An amount of one device, or of all of them: `what` it is lost to, or saved by; `kind` is `part`, `sum` or
+    `best`."""
 
     device: str
     what: str
     amount: Amount
-    is_sum: bool = False
-    is_best: bool = False
+    kind: str = "part"
 
 
 def cost_lines(report: Report) -> list[str]:
@@ -132,16 +131,16 @@ def cost_rows(report: Report) -> list[CostRow]:
     rows = _rows(_all(report.cost), report.cost) if several else []
     for device in report.devices:
         if device.cost is not None:
-            rows += [row for row in _rows(device.key, device.cost) if in_full or row.is_sum]
+            rows += [row for row in _rows(device.key, device.cost) if in_full or row.kind == "sum"]
             if device.cost.best is not None:
                 what = f"At best saved by fixing “{_title(report, device.cost.best.finding)}”"
-                rows.append(CostRow(device.key, what, device.cost.best.amount, is_best=True))
+                rows.append(CostRow(device.key, what, device.cost.best.amount, "best"))
     return rows
 
 
 def _rows(device: str, cost: Cost | TotalCost) -> list[CostRow]:
     parts = [CostRow(device, label, getattr(cost, name)) for name, label in PARTS.items()]
-    return [*parts, CostRow(device, "Lost together", cost.lost, is_sum=True)]
+    return [*parts, CostRow(device, "Lost together", cost.lost, "sum")]
 
 
 def _lost(cost: Cost | TotalCost) -> str:
@@ -207,7 +206,7 @@ def section(context: Context) -> Section | None:
         _column(run_title(report), amount, "amount.run"),
         _column("1,000 steps", amount, "amount.thousand_steps"),
     ]
-    best = [BEST] if any(row.is_best for row in rows) else []
+    best = [BEST] if any(row.kind == "best" for row in rows) else []
     blocks: list[Block] = [
         Lines(cost_lines(report), TERMINAL),
         Table.of("What time without compute costs", columns, rows, sortable=False),
@@ -219,4 +218,4 @@ def section(context: Context) -> Section | None:
 
 def _column(title: str, kind: CellKind, path: str, **more: Any) -> Column:
     """Strong in a row that is a sum."""
-    return Column(title, kind, lambda row: Cell(value_at(row, path), strong=row.is_sum), **more)
+    return Column(title, kind, lambda row: Cell(value_at(row, path), strong=row.kind == "sum"), **more)
