@@ -151,8 +151,7 @@ def _host_once(changes: Changes, skipped: int, steps: int, count: int) -> None:
     waits = folded(held.thread, held.begin)
     changes.held[waits] = changes.others[waits] = False
     changes.full[folded(full.thread, full.begin)] = False
-    row = model.program_into[model.places.held[waits]]
-    changes.lag[row[row >= 0]] = 0
+    changes.return_at_once(model.places.held[waits])
 
 
 def _host_step(model: Model, thread: IntArray, time: IntArray) -> IntArray:
