@@ -75,19 +75,20 @@ def compare_reports(
     causes = [*known.values(), *([POOLED] if pooled else [])]
     titles = {cause.id: cause.title for cause in causes} | WORK_TITLES
     sides = [in_units(pair.before, pair.after, runs.get(pair.before[0][1].key)) for pair in pairs]
-    gaps = [(rows.gaps_of(each.before, pooled), rows.gaps_of(each.after, pooled)) for each in sides]
+    kernels = [rows.kernels_of(each.before, each.after) for each in sides]
+    gaps = [rows.gaps_of(each.before, each.after, pooled) for each in sides]
     alone = [
-        waterfall.changes(
-            each.before, each.after, pooled, rows.kernel_times(each.before, each.after) | rows.gap_times(*both)
-        )
-        for each, both in zip(sides, gaps, strict=True)
+        waterfall.changes(each.before, each.after, pooled, mine.times() | its.times())
+        for each, mine, its in zip(sides, kernels, gaps, strict=True)
     ]
     found = [
         replace(each, length=waterfall.change_of_run(each.length, side.chance))
         for each, side in zip(waterfall.corrected(alone), sides, strict=True)
     ]
     steps = _steps(sides, found)
-    devices = [_device(*each, pooled, titles, len(sides)) for each in zip(sides, gaps, found, steps, strict=True)]
+    devices = [
+        _device(*each, pooled, titles, len(sides)) for each in zip(sides, kernels, gaps, found, steps, strict=True)
+    ]
     devices = [
         replace(each, account=account) for each, account in zip(devices, with_accounts(pairs, devices), strict=True)
     ]
@@ -140,7 +141,8 @@ def _steps(sides: Sequence[DeviceSides], found: Sequence[waterfall.DeviceChanges
 
 def _device(
     sides: DeviceSides,
-    gaps: tuple[rows.GapGroupTable, rows.GapGroupTable],
+    kernels: rows.RowPairs,
+    gaps: rows.RowPairs,
     found: waterfall.DeviceChanges,
     step: StepChange | None,
     pooled: Sequence[str],
@@ -149,11 +151,11 @@ def _device(
 ) -> facts.DeviceComparison:
     before, after = sides.before, sides.after
     parts = waterfall.cut(found)
-    moved = waterfall.moves(parts, rows.recaused(*gaps))
+    moved = waterfall.moves(parts, rows.recaused(gaps))
     counts = rows.workload(before, after, part_of_step=sides.unit.part_of_step)
     findings = rows.finding_changes(before, after, pooled)
     plain = partial(waterfall.change_of_part, length=found.length.before_ns, noise=found.noise)
-    kernels = rows.kernel_changes(before, after, found.own, plain)
+    by_name = rows.kernel_changes(kernels, found.own, plain)
     work = work_changes(sides)
     steps = aligned_steps(sides.unit, before[0], after[0], devices)
     verdict = _verdict(sides.unit, found.length, step, work)
@@ -173,8 +175,8 @@ def _device(
         moves=moved,
         renaming=waterfall.renaming(parts, moved, titles),
         workload=counts,
-        kernels=kernels[: rows.MOST_KERNELS],
-        signatures=rows.gap_group_changes(*gaps, found.own, plain),
+        kernels=by_name[: rows.MOST_KERNELS],
+        signatures=rows.gap_group_changes(gaps, found.own, plain),
         copies=rows.copy_changes(before, after),
         communication=rows.collective_changes(before, after),
         launch=rows.launch_metrics(before, after),
@@ -188,7 +190,7 @@ def _device(
         no_steps=steps if isinstance(steps, str) else "",
         slow_steps=step is not None and step.slow,
         work=work,
-        families=[] if any(row.id == rows.GRAPH for row in counts) else family_changes(kernels, sides.unit),
+        families=[] if any(row.id == rows.GRAPH for row in counts) else family_changes(by_name, sides.unit),
     )
 
 

@@ -286,19 +286,6 @@ class Capture(Struct, frozen=True):
     fold: float = 1.0
 
 
-Columns = list[list[str]]
-"""For each capture of a side the columns that add up to a time of a kernel or of gaps; none if the capture lacks it."""
-
-
-def holds(rows: Columns, captures: Sequence[Capture], *, complete: Sequence[bool]) -> bool:
-    """Do all captures hold these columns for each unit of work? A capture without columns has nothing of it, provided
-    that its list of rows is `complete`."""
-    return all(
-        whole if not names else all(name in capture.table for name in names)
-        for names, capture, whole in zip(rows, captures, complete, strict=True)
-    )
-
-
 def by_iterations(report: Report, device: DeviceReport) -> Capture | None:
     """A capture whose entries are its steady iterations; None if it has none, or a report that does not hold them.
     Raises InputError if the report is damaged."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from nsysdiag.comparison import facts
-from nsysdiag.comparison.sides import IDLE, LENGTH, WORK, Capture, Columns, column
+from nsysdiag.comparison.sides import IDLE, LENGTH, WORK, Capture, column
 from nsysdiag.comparison.significance import LEAST_CHANGE, LEVEL, Values, drawn_means, drift, freedom, interval, student
 from nsysdiag.units import format_ns, format_share, listed
 
@@ -42,7 +42,7 @@ def changes(
     before: Sequence[Capture],
     after: Sequence[Capture],
     pooled: Sequence[str],
-    further: Mapping[Hashable, tuple[Columns, Columns]],
+    further: Mapping[Hashable, tuple[list[list[str]], list[list[str]]]],
 ) -> DeviceChanges:
     """The changes of one device, all by the same draws. Causes in `pooled` are compared as one; `further` are the
     columns of kernels and gaps on both sides."""

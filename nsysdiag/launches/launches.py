@@ -38,6 +38,7 @@ from nsysdiag.launches.queue_depth import find_drains, find_launch_bound, launch
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.ledger.ledger import Slices
 from nsysdiag.ledger.untraced_graphs import PartialReplays, untraced_count
+from nsysdiag.record import records
 
 if TYPE_CHECKING:
     from nsysdiag.trace.columns import Strings
@@ -158,21 +159,18 @@ def _rows(device: DeviceTimeline, found: _Launches, strings: Strings) -> list[Gr
     nodes, usual_api = (medians(found.graph, each, len(first)) for each in (found.nodes, found.api))
     top = np.lexsort((found.call[first], -work))[:MOST]
     name, names = operation_names(device, found.first[first[top]], strings)
-    executable = found.executable[first]
-    return [
-        GraphRow(
-            name=names[code],
-            executable=int(executable[graph]) if executable[graph] >= 0 else None,
-            launches=int(launches[graph]),
-            nodes=int(nodes[graph]) or None,
-            api_ns=int(api[graph]),
-            median_api_ns=int(usual_api[graph]),
-            work_ns=int(work[graph]),
-            between_ns=int(between[graph]),
-            between_gaps=int(gaps[graph]),
-        )
-        for graph, code in zip(top.tolist(), name.tolist(), strict=True)
-    ]
+    return records(
+        GraphRow,
+        name=[names[each] for each in name.tolist()],
+        executable=[each if each >= 0 else None for each in found.executable[first[top]].tolist()],
+        launches=launches[top],
+        nodes=[each or None for each in nodes[top].tolist()],
+        api_ns=api[top],
+        median_api_ns=usual_api[top],
+        work_ns=work[top],
+        between_ns=between[top],
+        between_gaps=gaps[top],
+    )
 
 
 PERCENTILES = (5, 25, 50, 75, 95, 99)
@@ -332,20 +330,8 @@ def _api_rows(
 ) -> list[ApiRow]:
     calls = _calls_of(device, api_calls.rows, window)
     groups = every() if calls is api_calls.rows else durations_of(calls)
-    mean = groups.mean
-    return [
-        ApiRow(
-            name=api_calls.names[code],
-            cause=causes.get(api_calls.names[code]),
-            count=int(groups.count[at]),
-            total_ns=int(groups.total[at]),
-            mean_ns=int(mean[at]),
-            median_ns=int(groups.median[at]),
-            min_ns=int(groups.shortest[at]),
-            max_ns=int(groups.longest[at]),
-        )
-        for at, code in enumerate(groups.code.tolist())
-    ]
+    names = [api_calls.names[each] for each in groups.code.tolist()]
+    return records(ApiRow, name=names, cause=list(map(causes.get, names)), **groups.columns)
 
 
 # How work reached a device: calls and delays, queue depth and drains, launch-bound phases, graphs.
@@ -389,8 +375,7 @@ def _stream_functions(device: DeviceTimeline, activity: DeviceActivity, parts: I
     known = np.flatnonzero(mine.ran >= 0)
     threads, thread = np.unique(mine.thread[known], return_inverse=True)
     ran, count = np.bincount(thread, mine.ran[known], len(threads)), np.bincount(thread, minlength=len(threads))
-    columns = (each.astype(np.int64).tolist() for each in (pid_of(threads), tid_of(threads), count, ran))
-    found = [FunctionThread(pid, tid, times, ns) for pid, tid, times, ns in zip(*columns, strict=True)]
+    found = records(FunctionThread, pid=pid_of(threads), tid=tid_of(threads), count=count, ran_ns=ran.astype(np.int64))
     longest = sorted(found, key=lambda row: (-row.ran_ns, row.pid, row.tid))
     return StreamFunctions(count=len(mine), held_ns=int(held.sum()), threads=longest)
 

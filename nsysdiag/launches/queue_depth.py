@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.buckets import open_in_buckets
-from nsysdiag.arrays.groups import group_durations, medians
+from nsysdiag.arrays.groups import group_totals, medians
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, rows_from
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, IN_LAUNCH_CALL, LAUNCH_LATENCY, PLACE, QUEUE_FULL, places
 from nsysdiag.causes.cause import Cause
@@ -28,6 +28,7 @@ from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.gaps.gaps import Gaps, LaunchCase, LaunchFrame
 from nsysdiag.launches.facts import LaunchBound, LaunchBoundPhase, QueueDepth, QueueDrains
 from nsysdiag.ledger.ledger import Ledger, Slices, packed
+from nsysdiag.record import records
 
 BUCKETS = 250
 PERCENTILES = (5, 25, 50, 75, 95)
@@ -135,15 +136,18 @@ def find_drains(
     )
     code[issuing] = names[calls.rows.name[frame.call[gap[issuing]]]]
     code[code < 0] = words.setdefault((FALLBACK, NO_EVIDENCE, False), len(words))
-    idle = group_durations(code, (gaps.end - gaps.start)[gap])
-    depths = group_durations(code, depth)
-    median = dict(zip(depths.code.tolist(), depths.median.tolist(), strict=True))
+    idle = group_totals(code, (gaps.end - gaps.start)[gap])
     known = list(words)
-    return [
-        QueueDrains(cause=cause, call=call, is_call=is_call, count=count, idle_ns=ns, median_depth=median[each])
-        for each, count, ns in zip(idle.code.tolist(), idle.count.tolist(), idle.total.tolist(), strict=True)
-        for cause, call, is_call in (known[each],)
-    ]
+    causes, called, are_calls = zip(*(known[each] for each in idle.code.tolist()), strict=True)
+    return records(
+        QueueDrains,
+        cause=causes,
+        call=called,
+        is_call=are_calls,
+        count=idle.count,
+        idle_ns=idle.total,
+        median_depth=medians(code, depth, len(known))[idle.code],
+    )
 
 
 def _dry(frame: LaunchFrame, work: Outstanding, least: int) -> tuple[IntArray, IntArray]:
@@ -318,19 +322,17 @@ def launch_bound_report(found: LaunchBoundPhases, context: GapContext, calls: Ca
         busy_ns=int((span - idle).sum()),
         idle_ns=int(idle.sum()),
         causes=causes_of(found, len(gaps), context.slices),
-        rows=[
-            LaunchBoundPhase(
-                start_ns=int(gaps.start[found.first_gap[row]]),
-                end_ns=int(gaps.end[found.last_gap[row]]),
-                launches=int(found.launches[row]),
-                busy_ns=int(span[row] - idle[row]),
-                idle_ns=int(idle[row]),
-                median_interval_ns=int(interval[at]),
-                median_work_ns=int(found.work[row]),
-                nvtx=paths[at],
-            )
-            for at, row in enumerate(top.tolist())
-        ],
+        rows=records(
+            LaunchBoundPhase,
+            start_ns=gaps.start[shown.first_gap],
+            end_ns=gaps.end[shown.last_gap],
+            launches=shown.launches,
+            busy_ns=(span - idle)[top],
+            idle_ns=idle[top],
+            median_interval_ns=interval,
+            median_work_ns=shown.work,
+            nvtx=paths,
+        ),
     )
 
 

@@ -154,24 +154,12 @@ _DEVICE_MEMORY = """
     calls=churn.calls call_ns=churn.call_ns idle_ns=churn.idle_ns
 """
 TABLES = (
-    of_devices("copies", columns(CopyRow, _COPIES), lambda device: device.copies.rows),
-    of_devices("copy_rates", columns(CopyRate, _COPY_RATES), lambda device: device.copies.rates),
-    of_devices(
-        "pinning",
-        columns(PinningClass),
-        lambda device: device.copies.pinning.rows if device.copies.pinning else (),
-    ),
-    of_devices("exposed_copies", columns(ExposedCopies), lambda device: device.copies.exposed),
-    of_devices(
-        "migrations",
-        columns(MigrationRow),
-        lambda device: device.unified_memory.rows if device.unified_memory else (),
-    ),
-    of_devices(
-        "device_memory",
-        columns(DeviceMemory, _DEVICE_MEMORY),
-        lambda device: [device.memory] if device.memory else [],
-    ),
+    of_devices("copies", columns(CopyRow, _COPIES), "copies.rows"),
+    of_devices("copy_rates", columns(CopyRate, _COPY_RATES), "copies.rates"),
+    of_devices("pinning", columns(PinningClass), "copies.pinning.rows"),
+    of_devices("exposed_copies", columns(ExposedCopies), "copies.exposed"),
+    of_devices("migrations", columns(MigrationRow), "unified_memory.rows"),
+    of_devices("device_memory", columns(DeviceMemory, _DEVICE_MEMORY), "memory"),
     of_devices("memory_level", columns(_MemoryBucket), _levels),
 )
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray, union
+from nsysdiag.iterations.loop import Loop
 from nsysdiag.phases.facts import FEWEST_REPEATS
 from nsysdiag.phases.signal import (
     IRREGULAR,
@@ -18,7 +19,6 @@ from nsysdiag.phases.signal import (
     DeviceSignal,
     JobWork,
     Signal,
-    StepLoop,
     step_borders,
     whole_steps,
 )
@@ -115,7 +115,7 @@ class CutCandidates(Struct, frozen=True):
     work: list[IntArray]
 
     @classmethod
-    def of(cls, signals: list[DeviceSignal], work: JobWork, loops: list[StepLoop]) -> CutCandidates:
+    def of(cls, signals: list[DeviceSignal], work: JobWork, loops: list[Loop]) -> CutCandidates:
         """Of all devices and loops. Idle time begins where no device works any more."""
         idle = union(*(signal.split.busy for signal in signals)).end
         return cls(step_borders(loops), [idle, *(device.spans.start for device in work.devices)])
@@ -187,7 +187,7 @@ ALIKE_LENGTHS = 3
 """Times the shorter: parts of steps differ by less."""
 
 
-def merged(borders: IntArray, loops: list[StepLoop], signals: list[DeviceSignal], work: JobWork) -> JobParts:
+def merged(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal], work: JobWork) -> JobParts:
     """The parts between `borders` after merging: steady neighbours with the same work, and alternating parts of a step.
     Steady parts end with their last step."""
 
@@ -210,13 +210,13 @@ Measure = Callable[[Iterable[int]], JobParts]
 """The parts between those borders of the parts so far that are kept, by their places."""
 
 
-def _in_turns(found: JobParts, loops: list[StepLoop], measured: Measure) -> JobParts:
+def _in_turns(found: JobParts, loops: list[Loop], measured: Measure) -> JobParts:
     """With the parts of each loop whose steps of several kinds take turns as one, without a start before them. Not
     across one without work: that is a pause."""
     same: set[int] = set()
     for loop in loops:
         if loop.mixed:
-            works = (found.borders[1:] > loop.starts[0]) & (found.borders[:-1] < loop.starts[-1])
+            works = (found.borders[1:] > loop.starts[0]) & (found.borders[:-1] < loop.ends[-1])
             works &= found.busy >= LEAST_BUSY
             starts = works & ~found.steady & (found.account[:, 3] > MOST_STARTUP)
             for run in np.split(np.arange(len(found)), np.flatnonzero(~works)):
@@ -225,7 +225,7 @@ def _in_turns(found: JobParts, loops: list[StepLoop], measured: Measure) -> JobP
     return measured(set(range(len(found.borders))) - same) if same else found
 
 
-def _neighbours(found: JobParts, loops: list[StepLoop], measured: Measure) -> JobParts:
+def _neighbours(found: JobParts, loops: list[Loop], measured: Measure) -> JobParts:
     """With steady neighbours that are alike as one. Each is compared with the next one, so that a slow drift is one.
     What is between two of them, and shorter than any phase, is a slow step."""
     same: set[int] = set()
@@ -240,7 +240,7 @@ def _neighbours(found: JobParts, loops: list[StepLoop], measured: Measure) -> Jo
     return measured(set(range(len(found.borders))) - same) if same else found
 
 
-def _same_work(found: JobParts, one: int, other: int, loops: list[StepLoop], *, short: bool) -> bool:
+def _same_work(found: JobParts, one: int, other: int, loops: list[Loop], *, short: bool) -> bool:
     """Whether two neighbours that are not equally busy do the same work: one of them is too short for a separate phase,
     or both are the same typical steps of one loop, one with more slow steps. With fewer than five steps, one of the
     usual length is enough."""
@@ -256,7 +256,7 @@ def _same_work(found: JobParts, one: int, other: int, loops: list[StepLoop], *, 
     return float(np.abs(ratio).min()) <= math.log(WARM_UP_SLOWER)
 
 
-def _joined_run(found: JobParts, loops: list[StepLoop], measured: Measure) -> JobParts | None:
+def _joined_run(found: JobParts, loops: list[Loop], measured: Measure) -> JobParts | None:
     """The parts with the longest alternating run merged, if that is steady as a whole; None without such a run. Pauses
     between rounds of many steps each are not parts of a step.
 
@@ -276,7 +276,7 @@ def _joined_run(found: JobParts, loops: list[StepLoop], measured: Measure) -> Jo
     return None
 
 
-def _is_pause(found: JobParts, at: int, loops: list[StepLoop]) -> bool:
+def _is_pause(found: JobParts, at: int, loops: list[Loop]) -> bool:
     """Whether a part without work is between two runs of a loop that are full of steps, not of layers of a pass. If
     the trace does not show that these are steps, they are many."""
     if found.busy[at] >= LEAST_BUSY or not 0 < at < len(found) - 1:
@@ -284,12 +284,9 @@ def _is_pause(found: JobParts, at: int, loops: list[StepLoop]) -> bool:
     before, behind = (
         whole_steps(loops, int(found.borders[each]), int(found.borders[each + 1])) for each in (at - 1, at + 1)
     )
-    return (
-        before is not None
-        and behind is not None
-        and before[0] is not behind[0]
-        and all(loop.closed and (loop.certain or len(steps) > FEWEST_REPEATS) for loop, steps in (before, behind))
-    )
+    if before is None or behind is None or before[0] is behind[0] or before[0].in_one_pass or behind[0].in_one_pass:
+        return False
+    return all(loop.certain or len(steps) > FEWEST_REPEATS for loop, steps in (before, behind))
 
 
 def _run(found: JobParts, first: int, period: int) -> tuple[int, int] | None:
@@ -304,7 +301,7 @@ def _run(found: JobParts, first: int, period: int) -> tuple[int, int] | None:
     return (first, behind) if behind >= first + 2 * period else None
 
 
-def _with_last_steps(found: JobParts, loops: list[StepLoop]) -> IntArray:
+def _with_last_steps(found: JobParts, loops: list[Loop]) -> IntArray:
     """The borders; those after a steady part are moved to the end of its loop, if fewer than five steps of it remain. A
     slow step before the idle end of a program looks like a part of that end. Time before the first step of a part is
     unchanged: it may be a warm-up."""
@@ -315,14 +312,14 @@ def _with_last_steps(found: JobParts, loops: list[StepLoop]) -> IntArray:
         inside = whole_steps(loops, start, end)
         if inside is None:
             continue
-        left = inside[0].starts[inside[0].starts >= inside[1][-1]]
+        left = inside[0].borders_in(int(inside[1][-1]), int(inside[0].ends[-1]))
         few = 1 < len(left) <= FEWEST_REPEATS and end < left[-1] <= found.borders[after]
         if few and np.diff(left).max() <= IRREGULAR * np.median(np.diff(inside[1])):
             borders = np.union1d(borders[(borders < end) | (borders > left[-1])], left[-1:])
     return borders
 
 
-def _trimmed(found: JobParts, loops: list[StepLoop], measured: Callable[[IntArray], JobParts]) -> JobParts:
+def _trimmed(found: JobParts, loops: list[Loop], measured: Callable[[IntArray], JobParts]) -> JobParts:
     """The parts, with separate ones for time outside the steps of a steady part with other work: a short start before
     the first step, which the least length hides.
 
@@ -350,7 +347,7 @@ def _trimmed(found: JobParts, loops: list[StepLoop], measured: Callable[[IntArra
     return _marked(parts, found, ends)
 
 
-def _other_work(parts: JobParts, outside: int, steps: int, loops: list[StepLoop]) -> bool:
+def _other_work(parts: JobParts, outside: int, steps: int, loops: list[Loop]) -> bool:
     """Whether the part `outside` is unlike the neighbouring part `steps`. One shorter than a step may be a part of a
     step, which differs from the whole: then only names that the steps do not have count."""
     inside = whole_steps(loops, int(parts.borders[steps]), int(parts.borders[steps + 1]))
@@ -369,7 +366,7 @@ def _marked(parts: JobParts, found: JobParts, ends: dict[int, tuple[int, int]]) 
     return replace(parts, steady=steady, strong=strong)
 
 
-def _ends_of_steps(found: JobParts, at: int, loops: list[StepLoop]) -> tuple[int, int]:
+def _ends_of_steps(found: JobParts, at: int, loops: list[Loop]) -> tuple[int, int]:
     """Where the whole steps of a steady part begin and end; its own ends if no step, and no window, is outside of
     them."""
     start, end = (int(each) for each in found.borders[at : at + 2])

@@ -7,12 +7,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import Intervals, coverage, intersect, subtract, union
+from nsysdiag.iterations.loop import Loop
 from nsysdiag.phases.facts import FEWEST_REPEATS, Basis, PhaseName
 from nsysdiag.phases.merging import LEAST_LENGTH, CutCandidates, job_cuts, merged
 from nsysdiag.phases.signal import (
     WINDOWS,
     DeviceSignal,
-    StepLoop,
     job_window,
     job_work,
     loops_of,
@@ -121,7 +121,7 @@ def find_phases(signals: list[DeviceSignal], first_call_ns: int | None, *, narro
     return replace(_inside_run(judged) if inside_run else judged, held=held)
 
 
-def _only_named(found: JobPhases, loops: list[StepLoop], signals: list[DeviceSignal]) -> JobPhases:
+def _only_named(found: JobPhases, loops: list[Loop], signals: list[DeviceSignal]) -> JobPhases:
     """The phases with the steps that the user named, and what is next to these."""
     known = {(each.start, each.end): each for each in found.phases if each.name == "steady"}
     spans = named_spans(list(known) if found.basis in ("steady", "phase") else [], loops)
@@ -188,7 +188,7 @@ def _chosen(lo: int, hi: int, signals: list[DeviceSignal], first: int) -> JobPha
     return replace(chosen, phases=[replace(phase, start=first)], basis=basis)
 
 
-def _parts(signals: list[DeviceSignal], loops: list[StepLoop], lo: int, hi: int) -> JobParts:
+def _parts(signals: list[DeviceSignal], loops: list[Loop], lo: int, hi: int) -> JobParts:
     """The parts of the job. If none is steady, the search is repeated with longer windows, and with the devices' work
     scaled up. If that finds no steady part either, the first result is used."""
     work = job_work([signal.device for signal in signals], lo, hi)
@@ -205,13 +205,11 @@ def _parts(signals: list[DeviceSignal], loops: list[StepLoop], lo: int, hi: int)
     return looks[0]
 
 
-def _judged(
-    found: JobParts, signals: list[DeviceSignal], loops: list[StepLoop], first_call_ns: int | None
-) -> JobPhases:
+def _judged(found: JobParts, signals: list[DeviceSignal], loops: list[Loop], first_call_ns: int | None) -> JobPhases:
     lo, hi = int(found.borders[0]), int(found.borders[-1])
     first = min(lo if first_call_ns is None else first_call_ns, lo)
     phases = _named(found, loops, signals, first)
-    open_loop = any(phase.loop is not None and not phase.loop.closed for phase in phases if phase.name == "steady")
+    open_loop = any(phase.loop is not None and phase.loop.in_one_pass for phase in phases if phase.name == "steady")
     if open_loop:
         return _whole(lo, hi, loops, signals, INSIDE_STEP)
     once = _runs_once(found, phases, signals)
@@ -242,9 +240,9 @@ def _repeating_ns(found: JobParts, phases: list[FoundPhase], signals: list[Devic
     return sum(intersect(repeating, signal.split.busy).total() for signal in signals)
 
 
-def _whole(lo: int, hi: int, loops: list[StepLoop], signals: list[DeviceSignal], reason: str) -> JobPhases:
+def _whole(lo: int, hi: int, loops: list[Loop], signals: list[DeviceSignal], reason: str) -> JobPhases:
     """The window as the one phase."""
-    phase, _ = with_steps(FoundPhase("steady", lo, hi), [loop for loop in loops if loop.closed], signals)
+    phase, _ = with_steps(FoundPhase("steady", lo, hi), [loop for loop in loops if not loop.in_one_pass], signals)
     return JobPhases(lo, hi, [phase], "window", reason, [0])
 
 
@@ -312,7 +310,7 @@ def _with_unjudged_work(phases: list[FoundPhase], signals: list[DeviceSignal]) -
 
 
 def _with_work_of_one(
-    phases: list[FoundPhase], lo: int, loops: list[StepLoop], signals: list[DeviceSignal]
+    phases: list[FoundPhase], lo: int, loops: list[Loop], signals: list[DeviceSignal]
 ) -> list[FoundPhase]:
     """The phases; if one of several devices goes on with its work, or begins earlier than the others, the job does
     not start, pause or end. What is as short as a step may be a slow one.
@@ -341,7 +339,7 @@ def _with_work_of_one(
     return named
 
 
-def _named(found: JobParts, loops: list[StepLoop], signals: list[DeviceSignal], first: int) -> list[FoundPhase]:
+def _named(found: JobParts, loops: list[Loop], signals: list[DeviceSignal], first: int) -> list[FoundPhase]:
     """The phases: steady ones, and all that is between two of them, before the first or after the last as one.
 
     A start-up begins at `first`, the first CUDA call. If the window begins with a steady phase, the time before it

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, place_in
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, place_in
 from nsysdiag.bottlenecks import BOTTLENECK_IDS
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import RowsOf
+from nsysdiag.events.rows import last_before
 from nsysdiag.iterations.by_host import take_turns
 from nsysdiag.iterations.facts import ServingBatch, ServingPhase
 from nsysdiag.iterations.happened import Replays
@@ -197,7 +197,9 @@ def _by_ranges(
     rows, step = rows[launched], step[launched]
     length = device.operations.end[rows] - device.operations.start[rows]
     launch = device.launch[rows]
-    inside = _ranges_around(calls.thread[launch], calls.start[launch], named.thread, named.start, named.end)
+    moment = calls.start[launch]
+    inside = last_before(named.thread, named.start, calls.thread[launch], moment)
+    inside = np.where(np.append(named.end, 0)[inside] > moment, inside, -1)
     whole = np.bincount(step, length, len(found.phase))
     held = inside >= 0
     pair, at = np.unique(joint(step[held], inside[held], len(named)), return_inverse=True)
@@ -210,19 +212,6 @@ def _by_ranges(
         if work is not None and time[place] >= NAMED * whole[at_step]:
             found.phase[at_step], found.source[at_step] = work.phase, BY_NVTX
             found.requests[at_step], found.tokens[at_step] = work.requests, work.tokens
-
-
-def _ranges_around(thread: IntArray, moment: IntArray, threads: IntArray, start: IntArray, end: IntArray) -> IntArray:
-    """For each moment of a thread the range that began last and is open, -1 for none."""
-    result = np.full(len(moment), -1)
-    of_thread, mine = RowsOf(threads), RowsOf(thread)
-    for each in of_thread.values():
-        ranges, moments = of_thread[each], mine[each]
-        ranges = ranges[np.argsort(start[ranges], kind="stable")]
-        at = nearest_before(start[ranges], moment[moments])
-        inside = (at >= 0) & (end[ranges][at] > moment[moments])
-        result[moments[inside]] = ranges[at[inside]]
-    return result
 
 
 def _graphs(rows: IntArray, step: IntArray, count: int, device: DeviceTimeline) -> tuple[IntArray, BoolArray]:

@@ -20,7 +20,7 @@ from nsysdiag.account.outside import (
     start_of,
 )
 from nsysdiag.arrays.background import Background, Task
-from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.arrays.spill import evict, laid, trim
 from nsysdiag.diagnosis.focus import Focus, focus_of
 from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES
@@ -36,12 +36,10 @@ from nsysdiag.findings.phase_work import JudgedTime, work_of_phase
 from nsysdiag.findings.pointers import pointers_of
 from nsysdiag.findings.spot_facts import FindingContext
 from nsysdiag.gap_groups.groups import slices_in_words
-from nsysdiag.iterations.loop import LAYER, Loop
 from nsysdiag.ledger.ledger import only_graphs
 from nsysdiag.phases.facts import BehindWait, PhaseDevice
 from nsysdiag.phases.phases import JobPhases, find_phases
 from nsysdiag.phases.signal import DeviceSignal
-from nsysdiag.phases.signal import StepLoop as PhaseLoop
 from nsysdiag.pipeline.device_time import DeviceTime, gaps_of, roots_of, time_of
 from nsysdiag.pipeline.figures import begin_figures, figures_of
 from nsysdiag.pipeline.reading import HostReading
@@ -102,9 +100,7 @@ def _each(work: Callable[[Of], Made], devices: list[Of], background: Background)
     """The work on all devices, which are let go: the second thread does the first ones, this one the last ones."""
     tasks = [background.begin(work, each) for each in devices]
     devices.clear()
-    for each in reversed(tasks):
-        each.do()
-    return [each.result() for each in tasks]
+    return [each.result() for each in reversed(tasks)][::-1]
 
 
 def _alone(
@@ -158,24 +154,8 @@ def _signal(found: DeviceTime, outside: Outside | None) -> DeviceSignal:
         startup=time.set_of("startup"),
         memory=time.set_of("memory"),
         unknown=time.set_of("unknown"),
-        loops=tuple(_of_phases(loop, run) for loop in found.loops.result() for run in loop.runs),
+        loops=tuple(run for loop in found.loops.result() for run in loop.runs),
         first_call_ns=None if outside is None else outside.begin if outside.since is None else outside.since,
-    )
-
-
-def _of_phases(loop: Loop, starts: IntArray) -> PhaseLoop:
-    parts, group = (0 if each is None else each.per_iteration for each in (loop.inner, loop.outer))
-    return PhaseLoop(
-        starts,
-        loop.source,
-        loop.name,
-        loop.kind != LAYER,
-        parts,
-        group,
-        loop.certain,
-        loop.kernels,
-        loop.model,
-        layers=loop.layers,
     )
 
 

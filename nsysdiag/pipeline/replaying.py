@@ -121,7 +121,7 @@ def _repeating_time(devices: MetDevices, meetings: Callable[[], Meetings], parts
         begin = min((each.start for each in found.phases), default=found.start)
         return Repeating(Intervals.of([(begin, found.end)] if found.phases else []), None)
     loop = found.phases[focus.phase].loop
-    steps = None if loop is None or loop.kernels else loop.starts
+    steps = None if loop is None or loop.kernels else loop.borders
     return Repeating(focus.parts, steps, loop is not None and loop.source == NVTX)
 
 

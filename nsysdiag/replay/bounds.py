@@ -114,7 +114,7 @@ def _other_ways(case: BoundCase) -> Sequence[int]:
 
 def _uncertain(case: BoundCase) -> Sequence[int]:
     """Uncertain waits for threads are as long as recorded."""
-    return [] if case.changes.certain else [run_of(case.changes, proven=True).ns]
+    return [] if case.changes.certain else [case.ns(proven=True)]
 
 
 def _called_before(case: BoundCase) -> Sequence[int]:
@@ -163,7 +163,7 @@ def _possible(case: BoundCase) -> Sequence[int]:
     ]
     more = changes.more.copy()
     more[mine] += (ns[0] - ns[1])[edges.row[mine]] + ANSWER_NS
-    return [min(max(run_of(replace(changes, more=more), possible=True).ns, case.run.ns), case.now.ns)]
+    return [min(max(case.ns(more=more, possible=True), case.run.ns), case.now.ns)]
 
 
 def _timed(case: BoundCase) -> Sequence[int]:
@@ -175,7 +175,7 @@ def _timed(case: BoundCase) -> Sequence[int]:
     gone |= bool((model.graph.edges.kind == EdgeKind.HIDDEN).any())
     if not gone and not (changes.doubtful_times & np.isin(timed.sure, (0, JOINED))).any():
         return []
-    pinned = run_of(changes, proven=True, pinned=True).ns
+    pinned = case.ns(proven=True, pinned=True)
     # Also in steps that did not wait the time may have come but then.
     return [case.now.ns if not gone and 2 * pinned > case.now.ns + case.run.ns else pinned]
 
@@ -221,7 +221,7 @@ def _shared_cpus(case: BoundCase) -> Sequence[int]:
 
 def _outlasting(case: BoundCase) -> Sequence[int]:
     """Synchronizations end with what they are known to wait for."""
-    return [min(case.run.ns, run_of(case.changes, brief=True).ns)] if case.model.outlived.share > 0 else []
+    return [min(case.run.ns, case.ns(brief=True))] if case.model.outlived.share > 0 else []
 
 
 def _source(case: BoundCase) -> Sequence[int]:

@@ -58,17 +58,9 @@ class Run(Struct, frozen=True):
         return round(float(self.steps.mean()) / self.each) + self.longer
 
 
-def run_of(
-    changes: Changes,
-    *,
-    proven: bool = False,
-    observed: bool = True,
-    pinned: bool = False,
-    brief: bool = False,
-    possible: bool = False,
-) -> Run:
-    """Replay a model with changes, and with what is assumed of edges: see `Changes.edges`."""
-    ns, residual = changes.edges(proven=proven, observed=observed, pinned=pinned, brief=brief, possible=possible)
+def run_of(changes: Changes) -> Run:
+    """Replay a model with changes."""
+    ns, residual = changes.edges()
     first, each = changes.counted.tolist()
     return as_run(changes.model, replay(changes.model.graph, ns, residual), changes.length, first, each)
 
