@@ -165,7 +165,7 @@ def _before(found: DeviceTime, outside: Outside | None, job: JobPhases) -> Start
     host, reading = found.host, found.reading
     begin = job.phases[0].start if outside.since is None else outside.since
     since = replace(outside, since=begin)
-    evidence = evidence_of_start([since], host.tables, reading.activity, host.facts)
+    evidence = evidence_of_start(since, host.tables, reading.activity, host.facts)
     return start_of(evidence, since, reading.ranges, host.call_chains).between(begin, outside.end)
 
 

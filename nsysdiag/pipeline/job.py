@@ -246,5 +246,5 @@ def _lived(thread: int, host: HostReading) -> tuple[int, int]:
 def _did(thread: int, span: tuple[int, int], least: float, host: HostReading) -> Sentence:
     if span[1] - span[0] < least:
         return ""
-    evidence = evidence_of_start([Outside(thread, *span)], host.tables, host.reading.activity, host.facts)
+    evidence = evidence_of_start(Outside(thread, *span), host.tables, host.reading.activity, host.facts)
     return told(work_outside(evidence, thread, span, host.call_chains))
