@@ -79,8 +79,7 @@ def device_keys(trace: Trace, process: IntArray, device: IntArray, *, same_gpu: 
     `same_gpu` unites equal device numbers of different processes where no map says what they are.
     """
     pairs, index = _distinct_pairs(process, device)
-    table = trace.read("TARGET_INFO_CUDA_DEVICE", "gpuId", "cudaId", "pid")
-    rows = zip(*(table[name].tolist() for name in ("gpuId", "cudaId", "pid")), strict=True)
+    rows = trace.read("TARGET_INFO_CUDA_DEVICE", "gpuId", "cudaId", "pid").tuples()
     # Sorted backwards: of rows that contradict each other the lowest GPU stays.
     gpu_of = {(pid, ordinal): gpu for gpu, ordinal, pid in sorted(rows, reverse=True) if gpu >= 0}
     known = [gpu_of.get((pid_of(owner), ordinal)) for owner, ordinal in pairs]

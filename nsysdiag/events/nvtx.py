@@ -63,8 +63,7 @@ def _of_tables(trace: Trace) -> dict[str, IntArray] | None:
     NVTX_EVENTS                                        eventId, start, end ...
     ```
     """
-    said = trace.read("NVTX_EXPORT_TRANSLATION", "originalName", "sanitizedName")
-    names = dict(zip(said["originalName"].texts(), said["sanitizedName"].texts(), strict=True))
+    names = dict(trace.read("NVTX_EXPORT_TRANSLATION", "originalName", "sanitizedName").tuples())
     columns = {name: names.get(name) or re.sub(r"\W+", "_", name).strip("_") for name in FORMATS}
     tables = trace.payload_tables(list(columns.values()))
     if not tables:
@@ -85,9 +84,8 @@ def _of_tables(trace: Trace) -> dict[str, IntArray] | None:
 def payload_fields(trace: Trace) -> Offsets:
     """Where the fields are behind the header of a payload, by domain and schema."""
     entries = trace.read("NVTX_PAYLOAD_SCHEMA_ENTRIES", "domainId", "schemaId", "offset", "name")
-    columns = zip(*(entries[name].tolist() for name in ("domainId", "schemaId", "offset")), strict=True)
     found: Offsets = {}
-    for (domain, schema, offset), name in zip(columns, entries["name"].texts(), strict=True):
+    for domain, schema, offset, name in entries.tuples():
         if name in FORMATS and offset >= 0:
             found.setdefault((domain, schema), {})[name] = offset
     return found

@@ -273,10 +273,10 @@ class PythonStacks(Struct):
         columns = ("start", "globalTid", "category", "binaryData")
         rows = self.trace.read_chosen("NVTX_EVENTS", "start", marks.start[chosen], *columns)
         found = {}
-        keys = zip(*(rows[name].tolist() for name in columns[:3]), strict=True)
-        for key, payload in zip(keys, rows["binaryData"].texts(), strict=True):
-            if key in place and payload and (frames := decoded(payload, self.trace.strings)):
-                found[place[key]] = frames
+        for *key, payload in rows.tuples():
+            mark = place.get(tuple(key))
+            if mark is not None and payload and (frames := decoded(payload, self.trace.strings)):
+                found[mark] = frames
         return found
 
 

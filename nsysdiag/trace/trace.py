@@ -395,5 +395,4 @@ class Trace:
 
 def _pairs(read: Columns) -> list[tuple[str, str]]:
     """The names and values of a table of settings, empty for NULL."""
-    names, values = ([text or "" for text in read.text(name).texts()] for name in ("name", "value"))
-    return list(zip(names, values, strict=True))
+    return [(name or "", value or "") for name, value in read.tuples("name", "value")]
