@@ -14,7 +14,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, places_amo
 from nsysdiag.arrays.nesting import Nesting, constant, enclosing
 from nsysdiag.events.calls import coded_names
 from nsysdiag.events.identity import joint, process_of
-from nsysdiag.events.rows import Rows, ThreadAxis, distinct, picked, taken
+from nsysdiag.events.rows import Rows, ThreadAxis, combinations, distinct, picked, taken
 from nsysdiag.limits import short_path
 from nsysdiag.trace.enums import NvtxEvent
 
@@ -187,9 +187,8 @@ def read_ranges(trace: Trace) -> NvtxRanges:
         made = created[np.array([text == wanted for text in domains], dtype=np.bool_)]
         if len(made) == 0:
             return np.zeros(len(thread[rows]), dtype=np.bool_)
-        _, process = distinct(process_of(np.concatenate((thread[made], thread[rows]))))
-        ids, number = distinct(np.concatenate((domain[made], domain[rows])))
-        key = joint(process, number, len(ids))
+        threads, domain_ids = (np.concatenate((column[made], column[rows])) for column in (thread, domain))
+        key, _ = combinations(process_of(threads), domain_ids)
         return np.isin(key[len(made) :], key[: len(made)])
 
     closed = np.where(end < 0, np.iinfo(np.int64).max, end)[chosen]

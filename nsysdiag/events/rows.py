@@ -313,9 +313,9 @@ class Streams(Struct, frozen=True):
     non_blocking: BoolArray
 
 
-def stream_codes(process: IntArray, context: IntArray, stream: IntArray) -> tuple[IntArray, list[tuple[int, int, int]]]:
-    """The code of each row's stream, and (process, context, stream) of each code."""
-    code, keys = combinations(process, context, stream)
+def coded_tuples(*columns: IntArray) -> tuple[IntArray, list[tuple[Any, ...]]]:
+    """The code of the combination of values in each row, and the values of each code."""
+    code, keys = combinations(*columns)
     return code, list(zip(*(key.tolist() for key in keys), strict=True))
 
 
