@@ -20,7 +20,7 @@ from nsysdiag.messages import InputError, OutputError, printable
 from nsysdiag.process import private_folder
 from nsysdiag.trace.capabilities import add_ends, has_changed, sha256_of
 from nsysdiag.trace.catalog import Connections, immutable_uri
-from nsysdiag.trace.format import EXPORT_HINT, Conversion
+from nsysdiag.trace.format import EXPORT_HINT, Conversion, refused
 from nsysdiag.trace.formats import check_regular_file, format_of
 from nsysdiag.trace.parquet.folder import ParquetFolder
 from nsysdiag.trace.parquet.reader import ParquetDatabase
@@ -106,11 +106,9 @@ class TraceSource:
                 connection.execute("SELECT count(*) FROM sqlite_master").fetchall()  # rolls a hot journal back
                 connection.execute("PRAGMA journal_mode=DELETE").fetchall()  # moves a write-ahead log over
         except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
-            raise InputError(
-                f"'{printable(self.path)}' has unfinished changes in {typed.plain(names)}, "
-                f"which could not be applied to a copy: {printable(error)}",
-                hint="close the program that has it open, or " + EXPORT_HINT,
-            ) from error
+            failed = f"which could not be applied to a copy: {printable(error)}"
+            what = f"has unfinished changes in {typed.plain(names)}, {failed}"
+            raise refused(self.path, what, f"close the program that has it open, or {EXPORT_HINT}") from error
         self.warnings.append(
             say("unfinished changes in {}: read from a private copy with those changes applied", names)
         )
@@ -150,7 +148,7 @@ class TraceSource:
 
 
 def _unreadable(path: Path, error: OSError) -> InputError:
-    return InputError(f"'{printable(path)}' cannot be read: {error.strerror}", hint="check the disk")
+    return refused(path, f"cannot be read: {error.strerror}", "check the disk")
 
 
 # The journals of an SQLite database: a rollback journal or a write-ahead log, and their valid part.
@@ -164,6 +162,7 @@ def _unreadable(path: Path, error: OSError) -> InputError:
 # ```
 
 JOURNAL, LOG = "-journal", "-wal"
+DELETE_HINT = f"delete the journal if you do not know it, or {EXPORT_HINT}"
 _MAGIC = bytes.fromhex("d9d505f920a163d7")
 _HEADER, _RECORD_BYTES = struct.Struct(">8sIIIII"), 8
 """Of a rollback journal; of each record its page number and checksum."""
@@ -294,11 +293,9 @@ def _end_of_records(file: FileIO, head: tuple[int, int, int] | None, database: P
 
 
 def _foreign(database: Path) -> InputError:
-    return InputError(
-        f"'{printable(database.name)}{JOURNAL}' cannot belong to the file: it holds more pages than a file of "
-        f"{format_bytes(database.stat().st_size)} can have had",
-        hint=f"delete the journal if you do not know it, or {EXPORT_HINT}",
-    )
+    size = format_bytes(database.stat().st_size)
+    what = f"cannot belong to the file: it holds more pages than a file of {size} can have had"
+    return refused(f"{database.name}{JOURNAL}", what, DELETE_HINT)
 
 
 def _header_at(file: FileIO, at: int) -> tuple[int, int, int] | None:
@@ -319,10 +316,7 @@ def _refuse_other_files(path: Path, file: FileIO, used: int) -> None:
     file, so the end of the copied part is checked too: the content of a page may imitate a name."""
     ends = (os.fstat(file.fileno()).st_size, used)
     if any(_read_at(file, max(end - len(_MAGIC), 1), len(_MAGIC)) == _MAGIC for end in ends):
-        raise InputError(
-            f"'{printable(path.name)}' names another file to be deleted: it is not read",
-            hint=f"delete the journal if you do not know it, or {EXPORT_HINT}",
-        )
+        raise refused(path.name, "names another file to be deleted: it is not read", DELETE_HINT)
 
 
 def _journal(path: Path, suffix: str, used: int) -> Journal | None:
