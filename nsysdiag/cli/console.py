@@ -35,20 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 
-__all__ = [
-    "abandon_stdout",
-    "aligned",
-    "as_json",
-    "batch_bar",
-    "complain",
-    "emit",
-    "emit_text",
-    "markdown",
-    "note",
-    "progress_bar",
-]
-
-
 def complain(message: str, hint: str | None = None, shown: tuple[str, ...] = ()) -> None:
     """An error in one line, lines to look at below it, and one on what to do about it."""
     note(f"nsysdiag: {message}")
