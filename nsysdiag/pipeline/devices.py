@@ -19,10 +19,11 @@ from nsysdiag.account.outside import (
     rows_before,
     start_of,
 )
-from nsysdiag.arrays.background import Background
+from nsysdiag.arrays.background import Background, Task
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.arrays.spill import evict, laid, trim
 from nsysdiag.diagnosis.focus import Focus, focus_of
+from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES
 from nsysdiag.diagnosis.missing import DOUBTED
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.findings.attribution import Attribution, Shares, shares_of
@@ -42,8 +43,11 @@ from nsysdiag.phases.signal import DeviceSignal
 from nsysdiag.pipeline.device_time import DeviceTime, gaps_of, roots_of, time_of
 from nsysdiag.pipeline.figures import begin_figures, figures_of
 from nsysdiag.pipeline.reading import HostReading
+from nsysdiag.pipeline.replaying import Builder, MetDevices, builder_of, predictions_of
 from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.programs.names import ids_of
+from nsysdiag.ranks.clocks import RankTimeline, meet_by_mpi
+from nsysdiag.replay.predict import Predictions
 from nsysdiag.report import DeviceReport
 from nsysdiag.time.facts import TimeColumns
 from nsysdiag.time.table import time_columns
@@ -73,11 +77,23 @@ class MetDevice(DeviceTime, frozen=True):
         return self.before if self.job_phases.judges_before else None
 
 
-def look_at_devices(host: HostReading, background: Background, *, keep_time: bool = False) -> list[DeviceResult]:
+class Devices(Struct, frozen=True):
+    """The results of all devices. `builder` makes the model of what they did, `predictions` are those of savings, made
+    by the second thread, or a sentence why there are none."""
+
+    results: list[DeviceResult]
+    builder: Builder
+    predictions: Task[Predictions | str]
+
+
+def look_at_devices(host: HostReading, background: Background, *, keep_time: bool = False) -> Devices:
     """The results of all devices. With `keep_time` each has its table of time."""
     finder = host.finder()  # let go with this function
     met = _meet(_each(lambda device: _alone(device, host, finder, background), [*host.reading.devices], background))
-    return _each(lambda device: _result(device, background, keep_time=keep_time), met, background)
+    builder = builder_of(_replayed(met, host.reading.trace.file), host)
+    predictions = background.begin(predictions_of, builder, host.reading)
+    results = _each(lambda device: _result(device, background, keep_time=keep_time), met, background)
+    return Devices(results, builder, predictions)
 
 
 def _each(work: Callable[[Of], Made], devices: list[Of], background: Background) -> list[Made]:
@@ -149,7 +165,7 @@ def _before(found: DeviceTime, outside: Outside | None, job: JobPhases) -> Start
     host, reading = found.host, found.reading
     begin = job.phases[0].start if outside.since is None else outside.since
     since = replace(outside, since=begin)
-    evidence = evidence_of_start([since], host.tables, reading.activity, host.facts)
+    evidence = evidence_of_start(since, host.tables, reading.activity, host.facts)
     return start_of(evidence, since, reading.ranges, host.call_chains).between(begin, outside.end)
 
 
@@ -160,6 +176,21 @@ def _phases(found: DeviceTime, before: Start | None, job: JobPhases) -> list[Pha
     made = device_phases(job, found.device.key, found.time, before, keys, graphs)
     trim()
     return made
+
+
+def _replayed(met: list[MetDevice], file: str) -> MetDevices:
+    """What a replay needs of the devices."""
+    if not met:
+        return MetDevices([], by_mpi=False, all_call=False, job_phases=NO_PHASES, focus=NO_FOCUS)
+    by_mpi = meet_by_mpi(each.collectives for each in met)
+    ranks, all_call = [_rank(each, file, by_mpi=by_mpi) for each in met], all(len(each.meetings) for each in met)
+    return MetDevices(ranks, by_mpi, all_call, met[0].job_phases, met[0].focus)
+
+
+def _rank(met: MetDevice, file: str, *, by_mpi: bool) -> RankTimeline:
+    """A device as a rank that meets others, without what it did alone."""
+    key, name, meetings = met.device.key, met.device.gpu.name, met.meetings if by_mpi else met.collectives
+    return RankTimeline(key, file, key, name, 0, None, meetings, met.window.parts, {}, None)
 
 
 # What the steps after the devices need of one.
