@@ -22,7 +22,7 @@ from nsysdiag.phases.facts import shown_as
 from nsysdiag.trace.capabilities import REFUSED, refused, was_asked
 from nsysdiag.trace.show import by_given, lacked_options, recapture
 from nsysdiag.units import capitalized, format_count, format_ns, format_share
-from nsysdiag.utilization.show import percent_of, real_note
+from nsysdiag.utilization.show import real_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -292,7 +292,7 @@ def _cards(device: DeviceReport) -> list[b.Fact]:
     dashboard = (
         []
         if found.util_time_share is None
-        else [b.Fact("Dashboard", percent_of(found.util_time_share), note=real_note(found))]
+        else [b.Fact("Dashboard", SHARE.text(found.util_time_share), note=real_note(found))]
     )
     return [
         b.Fact("Window", device.window_ns, TIME, note=_outside(device)),

@@ -340,6 +340,12 @@ def columns_of(table: Table, detail: Detail) -> list[int]:
     return [at for at, column in enumerate(table.columns) if column.limit.of(detail) != 0]
 
 
+def shown_rows(table: Table, detail: Detail, places: Sequence[int]) -> tuple[list[Column], list[list[Cell]]]:
+    """The columns at these places, and the rows that a format shows, as cells."""
+    rows = cut(table.rows, table.limit, detail)
+    return [table.columns[at] for at in places], [[as_cell(row[at]) for at in places] for row in rows]
+
+
 def left_out(table: Table, detail: Detail) -> str:
     """Which rows of how many a format shows; empty if it shows all."""
     count, total = len(cut(table.rows, table.limit, detail)), max(table.total or 0, len(table.rows))

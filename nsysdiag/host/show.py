@@ -113,16 +113,11 @@ def stall_label(row: HostThread) -> str:
     return f"{format_ns(stall.ns)} at {instant(stall.start_ns)} {what}{lost}"
 
 
-def share(ns: int | None, span: int) -> str:
-    """A share of the range, a dash if unknown."""
-    return "–" if ns is None else format_share(ns, span)
-
-
 def on_cpu(row: HostThread, span: int) -> str:
     """The share on a CPU; one that samples stand for is called an estimate."""
     if row.on_cpu_ns is None and row.on_cpu_estimate_ns is not None:
         return f"about {format_share(row.on_cpu_estimate_ns, span)} (samples)"
-    return share(row.on_cpu_ns, span)
+    return share_of(span).text(row.on_cpu_ns)
 
 
 def holder_name(holder: CpuHolder) -> str:

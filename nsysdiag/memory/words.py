@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsysdiag.document.columns import RATE
 from nsysdiag.document.words import counted, instant
 from nsysdiag.units import NS_PER, format_bytes, format_count, format_ns, format_share
 
@@ -22,11 +23,8 @@ DRIVER_NOTE = (
     "Memory allocated from the driver. The trace does not show how much of it a framework's caching allocator uses, "
     "nor what the driver itself uses."
 )
-
-
-def rate(bytes_per_second: float | None) -> str:
-    """A rate: `24.0 GiB/s`."""
-    return "–" if bytes_per_second is None else f"{format_bytes(bytes_per_second)}/s"
+rate = RATE.text
+"""A rate: `24.0 GiB/s`, a dash if it is not known."""
 
 
 # ---- copies ----------------------------------------------------------------------------------------------------
