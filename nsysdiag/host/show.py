@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nsysdiag.document import blocks as b
@@ -152,11 +151,9 @@ def _unseen(host: HostReport) -> list[str]:
 
 def _groups(changes: list[ChangePoint]) -> list[list[ChangePoint]]:
     """Changes that begin at about the same time."""
-    if not changes:
-        return []
-    groups = [[changes[0]]]
-    for before, each in pairwise(changes):
-        if each.window - before.window <= TOGETHER:
+    groups: list[list[ChangePoint]] = []
+    for each in changes:
+        if groups and each.window - groups[-1][-1].window <= TOGETHER:
             groups[-1].append(each)
         else:
             groups.append([each])
