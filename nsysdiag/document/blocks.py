@@ -265,21 +265,9 @@ class Custom(Struct, frozen=True):
     limit: Limit = EVERYWHERE
 
 
-Block = (
-    Heading
-    | Paragraph
-    | Lines
-    | Chain
-    | Command
-    | FigureRow
-    | Table
-    | Chart
-    | Callout
-    | Items
-    | Details
-    | Entry
-    | Custom
-)
+SimpleBlock = Heading | Paragraph | Lines | Chain | Command | FigureRow | Table | Chart | Callout | Items
+"""A block that holds no blocks."""
+Block = SimpleBlock | Details | Entry | Custom
 
 
 class SectionScope(Struct, frozen=True):

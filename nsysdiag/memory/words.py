@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsysdiag.arrays.groups import summed
 from nsysdiag.document.columns import RATE
+from nsysdiag.document.view import by_time
 from nsysdiag.document.words import counted, instant
 from nsysdiag.units import NS_PER, format_bytes, format_count, format_ns, format_share
 
@@ -180,13 +182,8 @@ def unified_sentences(device: DeviceReport) -> list[str]:
 
 
 def _moved(found: facts.UnifiedMemory) -> str:
-    by_cause: dict[str, int] = {}
-    for row in found.rows:
-        by_cause[row.cause] = by_cause.get(row.cause, 0) + row.bytes
-    causes = ", ".join(
-        f"{cause} {format_bytes(size)}"
-        for cause, size in sorted(by_cause.items(), key=lambda item: (-item[1], item[0]))
-    )
+    by_cause = by_time(summed({row.cause: row.bytes} for row in found.rows))
+    causes = ", ".join(f"{cause} {format_bytes(size)}" for cause, size in by_cause)
     return (
         f"Unified memory moved {format_bytes(found.bytes)} in {counted(found.count, 'migration')} "
         f"({format_ns(found.total_ns)}, {format_bytes(found.bytes / found.count)} each on average): {causes}."
