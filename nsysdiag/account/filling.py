@@ -29,7 +29,7 @@ from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import Rows, ThreadAxis
 from nsysdiag.gaps.gaps import OTHER_DEVICE
 from nsysdiag.kernels.limits import Residency
-from nsysdiag.ledger.ledger import Slices, WindowSplit
+from nsysdiag.ledger.ledger import LayerRows, Slices, WindowSplit
 from nsysdiag.time.table import TimeTable
 
 HALF = 0.5
@@ -143,15 +143,11 @@ def waited_for(
 
 def _device_at(position: IntArray, layers: list[EvidenceLayer]) -> IntArray:
     """The device that the calls around these positions waited for, -1 where there is none."""
-    known = [(each.spans, each.device) for each in layers if each.device is not None and len(each)]
-    if not known:
-        return np.full(len(position), -1, dtype=np.int16)
-    spans = Intervals.concatenate(each for each, _ in known)
-    device = np.concatenate([np.full(len(each), number, dtype=np.int16) for each, number in known])
-    order = np.argsort(spans.start, kind="stable")
-    at = nearest_before(spans.start[order], position)
-    row = order[np.maximum(at, 0)]
-    return np.where((at >= 0) & (spans.end[row] > position), device[row], -1)
+    rows = LayerRows.of([each for each in layers if each.device is not None])
+    at = nearest_before(rows.spans.start, position)
+    inside = (at >= 0) & (np.append(rows.spans.end, 0)[at] > position)
+    device = np.array([each.device for each in layers if each.device is not None] or [-1], dtype=np.int16)
+    return np.where(inside, device[np.append(rows.layer, 0)[at]], -1)
 
 
 def followed(number: int, every: dict[int, TimeTable]) -> TimeTable:

@@ -130,9 +130,8 @@ def _parts_of_causes(model: Model, chain: PathLinks, first: int, last: int) -> l
     changes = Changes.none(model)
     thread, until = _threads(changes, chain, kind, target, ends)
     told = Intervals(begins, np.clip(until, begins, ends))
-    row, cause, ns = causes_in(changes, model.graph.time, thread, told)
-    total = sum_of_each(cause, ns, len(CAUSES))
-    rest = ends - begins - sum_of_each(row, ns, len(begins))
+    total, by_link = causes_in(changes, model.graph.time, thread, told)
+    rest = ends - begins - by_link
     late = np.minimum(rest, _late(model, chain, target, first, last))
     total += sum_of_each(_behind(model, chain, kind), rest - late, len(CAUSES))
     total += sum_of_each(_why_late(model, target), late, len(CAUSES))

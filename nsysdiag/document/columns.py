@@ -160,13 +160,13 @@ class RecordTable(Struct, Generic[Source, Row], frozen=True):
             yield [column.cell(row) for column in self.columns]
 
 
-def columns(record: type[Row], names: str = "") -> tuple[RecordColumn[Row], ...]:
+def columns(record: type[Row], names: str = "", at: str = "") -> tuple[RecordColumn[Row], ...]:
     """Columns that show fields of a record or named tuple, all of them unless `names` are given. `calls=churn.calls` is
-    a field of the record in the field `churn`, None if that is None. Raises TypeError for a field without a plain
-    value."""
+    a field of the record in the field `churn`, None if that is None; paths begin `at` a field if that is given. Raises
+    TypeError for a field without a plain value."""
     kind: type = record
     pairs = [name.partition("=") for name in names.split() or fields_of(kind)]
-    return tuple(_of_path(kind, name, path or name) for name, _, path in pairs)
+    return tuple(_of_path(kind, name, f"{at}.{path or name}".lstrip(".")) for name, _, path in pairs)
 
 
 def of_devices(

@@ -134,9 +134,6 @@ TOP = 6
 TICKET_REST, TICKET_EVIDENCE = 4, 4
 """Lines of a ticket: of further findings, and sentences of evidence of each in full."""
 TICKET_LEVEL = 2
-IN_BRIEF = (b.Column("Severity", TEXT), b.Column("Saves", FIGURE), b.Column("Finding", TEXT, length=400))
-OF_THE_TIME = b.Column("Share", SHARE)
-"""Only for a single device: with several, a saving is per step, and the share is of all their time."""
 NOTABLE_LEFT, LEAST_NAMED, MOST_NAMED = 0.05, 0.01, 2
 """Share of the judged time: if the findings not shown hold this much of the bottleneck, a sentence names them."""
 SHOWN_SHARE = 0.0005
@@ -210,20 +207,25 @@ BEYOND_SHARE = 1.25
 
 
 def rows_of(findings: Sequence[Finding], all_of: int, noun: str = "GPUs") -> b.Table:
-    """Findings, a row each. Of several devices only those without a saving say their share: no row compares shares of
-    different times."""
+    """Findings, a row each. Of several devices only those without a saving say their share: a saving is per step there,
+    and no row compares shares of different times."""
     alone = all_of < 2
-    columns = (*IN_BRIEF[:2], *([OF_THE_TIME] if alone else []), *IN_BRIEF[2:])
-    rows: list[tuple[object, ...]] = [
-        (
-            f"{words.SEVERITY_ICONS.get(each.severity, '○')} {each.severity}",
-            _saved(each),
-            *([None if _is_counted_before(each) else each.share] if alone else []),
-            _in_a_row(each, where(each, all_of, noun), share=not alone and each.saves is None),
-        )
-        for each in findings
-    ]
-    return b.Table("", columns, rows, limit=b.NOT_PAGE)
+
+    def about(each: Finding) -> str:
+        return _in_a_row(each, where(each, all_of, noun), share=not alone and each.saves is None)
+
+    columns = (
+        b.Column("Severity", TEXT, severity),
+        b.Column("Saves", FIGURE, _saved),
+        *([b.Column("Share", SHARE, lambda each: None if _is_counted_before(each) else each.share)] if alone else []),
+        b.Column("Finding", TEXT, about, length=400),
+    )
+    return b.Table.of("", columns, findings, limit=b.NOT_PAGE)
+
+
+def severity(finding: Finding) -> str:
+    """`▲ high`: how bad it is, as a sign and a word."""
+    return f"{words.SEVERITY_ICONS.get(finding.severity, '○')} {finding.severity}"
 
 
 def _is_counted_before(finding: Finding) -> bool:
@@ -281,8 +283,7 @@ def items_of(findings: Sequence[Finding], all_of: int, noun: str = "GPUs") -> b.
 
 
 def _title(finding: Finding, on: str) -> str:
-    icon = words.SEVERITY_ICONS.get(finding.severity, "○")
-    return f"{icon} {finding.severity}: {finding.title}{f' ({on})' if on else ''}"
+    return f"{severity(finding)}: {finding.title}{f' ({on})' if on else ''}"
 
 
 def _lines(finding: Finding) -> list[str]:
@@ -346,7 +347,7 @@ def _entry(report: Report, finding: Finding, earlier: Finding | None) -> b.Entry
                 b.TICKET,
             ),
         ],
-        mark=f"{words.SEVERITY_ICONS.get(finding.severity, '○')} {finding.severity}",
+        mark=severity(finding),
         note=where(finding, len(report.devices)),
         tone=TONES.get(finding.severity, "plain"),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Self
 
@@ -52,7 +53,7 @@ class Inner(Struct, frozen=True):
     inner: Inner | None = None
 
 
-class Loop(Struct, frozen=True, eq=False):
+class Loop(Struct, frozen=True, eq=False, dict=True):
     """Repeats of a loop on the device: repeat i is [starts[i], ends[i]), int64 ns, in order and disjoint.
 
     `ends[i]` is `starts[i + 1]` unless the loop is left there: such a repeat is `open` and ends with its own work or,
@@ -101,15 +102,14 @@ class Loop(Struct, frozen=True, eq=False):
     def __len__(self) -> int:
         return len(self.starts)
 
-    @property
+    @cached_property
     def borders(self) -> IntArray:
         """The starts of the repeats, and the end of the last, of a loop that is not left before."""
         return np.append(self.starts, self.ends[-1:])
 
     def borders_in(self, start: int, end: int) -> IntArray:
         """Those in [start, end]."""
-        borders = self.borders
-        return borders[(borders >= start) & (borders <= end)]
+        return self.borders[(self.borders >= start) & (self.borders <= end)]
 
     @property
     def spans(self) -> Intervals:

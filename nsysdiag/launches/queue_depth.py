@@ -5,6 +5,7 @@ In launch-bound phases the queue of a device drains repeatedly, because launches
 from __future__ import annotations
 
 from itertools import takewhile
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -76,16 +77,14 @@ def queue_depth(work: Outstanding, parts: Intervals, drains: list[QueueDrains]) 
     series, ns = open_in_buckets(work.issued, work.ended, parts, BUCKETS)
     reached = np.cumsum(ns)
     observed = int(reached[-1])
-    p5, p25, p50, p75, p95 = (int(np.searchsorted(100 * reached, rank * observed)) for rank in PERCENTILES)
+    at_ranks: dict[str, Any] = {
+        f"p{each}": int(np.searchsorted(100 * reached, each * observed)) for each in PERCENTILES
+    }
     return QueueDepth(
         observed_ns=observed,
         empty_ns=int(ns[0]),
         mean=round(float(ns @ np.arange(len(ns), dtype=np.float64)) / observed, 3),
-        p5=p5,
-        p25=p25,
-        p50=p50,
-        p75=p75,
-        p95=p95,
+        **at_ranks,
         max=len(ns) - 1,
         start_ns=low,
         end_ns=high,
@@ -201,14 +200,12 @@ class LaunchBoundPhases(Rows, frozen=True):
     work: IntArray
 
 
-def find_launch_bound(
-    device: DeviceTimeline, calls: CallRows, frame: LaunchFrame, ledger: Ledger, parts: Intervals, limits: Thresholds
-) -> LaunchBoundPhases:
+def find_launch_bound(context: GapContext, calls: CallRows, parts: Intervals, limits: Thresholds) -> LaunchBoundPhases:
     """The phases inside the window `parts`."""
-    found = _candidates(device, frame, ledger, parts, limits)
+    found = _candidates(context, parts, limits)
     if len(found) == 0:
         return found
-    owner, begin, work = _launches(device, calls, found)
+    owner, begin, work = _launches(context.device, calls, found)
     found = replace(found, work=medians(owner, work, len(found)))
     later, interval = _intervals(owner, begin)
     count = np.bincount(later, minlength=len(found))
@@ -217,13 +214,11 @@ def find_launch_bound(
     return found.take(count - slower <= (count - 1) // 2)
 
 
-def _candidates(
-    device: DeviceTimeline, frame: LaunchFrame, ledger: Ledger, parts: Intervals, limits: Thresholds
-) -> LaunchBoundPhases:
+def _candidates(context: GapContext, parts: Intervals, limits: Thresholds) -> LaunchBoundPhases:
     """Stretches with enough launches, whatever their medians."""
-    gaps = frame.gaps
+    frame, gaps, device = context.frame, context.frame.gaps, context.device
     there = np.isin(frame.case, (LaunchCase.DISPATCH, LaunchCase.INTRA_GRAPH))
-    short = _short_of_launches(frame, ledger, limits.launch_bound_gap_ns) & ~there
+    short = _short_of_launches(frame, context.ledger, limits.launch_bound_gap_ns) & ~there
     rows = np.flatnonzero(short)
     ends_stretch = np.cumsum(~short & ~there)[rows]
     part = np.searchsorted(parts.start, gaps.start[rows], side="right")
@@ -303,11 +298,13 @@ def causes_of(found: LaunchBoundPhases, gap_count: int, slices: Slices) -> dict[
     return {cause: int(ns[number]) for number, cause in enumerate(CAUSES) if ns[number]}
 
 
-def launch_bound_report(found: LaunchBoundPhases, context: GapContext, calls: CallRows) -> LaunchBound | None:
-    """All phases as one record; None without any."""
+def launch_bound_report(
+    context: GapContext, calls: CallRows, parts: Intervals, limits: Thresholds
+) -> LaunchBound | None:
+    """All phases inside the window `parts` as one record; None without any."""
+    gaps, found = context.frame.gaps, find_launch_bound(context, calls, parts, limits)
     if len(found) == 0:
         return None
-    gaps = context.frame.gaps
     idle = idle_of(found, gaps)
     span = gaps.end[found.last_gap] - gaps.start[found.first_gap]
     top = np.lexsort((gaps.start[found.first_gap], -idle))[:MOST]

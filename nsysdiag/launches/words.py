@@ -181,8 +181,8 @@ DISTRIBUTIONS = {
 """What the distributions of a device are of, by the name of the field."""
 
 
-class _Distribution(NamedTuple):
-    """A distribution, by the name of its field."""
+class NamedDistribution(NamedTuple):
+    """A distribution of a device, and the name of its field."""
 
     what: str
     times: facts.Distribution
@@ -198,10 +198,10 @@ class _DepthBucket(NamedTuple):
     highest_depth: int
 
 
-def distributions(device: DeviceReport) -> list[tuple[str, facts.Distribution]]:
-    """Those that the device has, by the name of the field."""
+def distributions(device: DeviceReport) -> list[NamedDistribution]:
+    """Those that the device has."""
     found = [(name, getattr(device.launch, name)) for name in DISTRIBUTIONS]
-    return [(name, each) for name, each in found if each is not None]
+    return [NamedDistribution(name, each) for name, each in found if each is not None]
 
 
 def _depths(device: DeviceReport) -> Iterator[_DepthBucket]:
@@ -212,13 +212,10 @@ def _depths(device: DeviceReport) -> Iterator[_DepthBucket]:
 
 
 _PERCENTILES = "count total_ns p5_ns p25_ns p50_ns p75_ns p95_ns p99_ns max_ns"
+_LAUNCHES = (*columns(NamedDistribution, "what"), *columns(NamedDistribution, _PERCENTILES, at="times"))
 TABLES = (
     of_devices("api", columns(facts.ApiRow), "launch.api"),
-    of_devices(
-        "launches",
-        columns(_Distribution, "what " + " ".join(f"{name}=times.{name}" for name in _PERCENTILES.split())),
-        lambda device: map(_Distribution._make, distributions(device)),
-    ),
+    of_devices("launches", _LAUNCHES, distributions),
     of_devices("queue_depth", columns(_DepthBucket), _depths),
     of_devices(
         "queue_drains", columns(facts.QueueDrains, "call cause count idle_ns median_depth"), "launch.queue_depth.drains"

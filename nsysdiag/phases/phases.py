@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
@@ -128,11 +130,7 @@ def _only_named(found: JobPhases, loops: list[Loop], signals: list[DeviceSignal]
     if spans == list(known):
         return replace(found, phases=_with_outside(found.phases, spans, found.start, signals))
     steps = [known.get(each) or with_steps(FoundPhase("steady", *each), loops, signals)[0] for each in spans]
-    first = found.phases[0].start
-    borders = [first, *(time for each in spans for time in each), found.end]
-    around = [FoundPhase("pause", *each) for each in zip(borders[::2], borders[1::2], strict=True)]
-    around[0], around[-1] = replace(around[0], name="start-up"), replace(around[-1], name="teardown")
-    phases = sorted([*steps, *(each for each in around if each.start < each.end)], key=lambda each: each.start)
+    phases = _with_rest(steps, found.phases[0].start, found.end)
     phases = _with_outside(phases, spans, found.start, signals)
     enough = any(each.repeats >= FEWEST_REPEATS for each in steps)
     return JobPhases(found.start, found.end, phases, "steady" if enough else "phase", NAMED, _judged_places(phases))
@@ -158,14 +156,10 @@ def _of_passes(
     passes: JobPasses, lo: int, hi: int, first: int, signals: list[DeviceSignal], *, inside_run: bool
 ) -> JobPhases:
     """The passes as one phase, and what is before and after them."""
-    begin, end = passes.within(lo, hi)
-    count = passes.steps.count
-    judged = FoundPhase("steady", begin, end, repeats=count, steps=passes.steps)
-    before = FoundPhase("head" if inside_run else "start-up", first, begin)
-    behind = FoundPhase("tail" if inside_run else "teardown", end, hi)
-    phases = [each for each in (before, judged, behind) if each.start < each.end]
-    phases = phases if inside_run else _with_outside(phases, [(begin, end)], lo, signals)
-    basis: Basis = "window" if count == 1 else "phase"
+    judged = FoundPhase("steady", *passes.within(lo, hi), repeats=passes.steps.count, steps=passes.steps)
+    phases = _with_rest([judged], first, hi, ("head", "tail") if inside_run else ("start-up", "teardown"))
+    phases = phases if inside_run else _with_outside(phases, [(judged.start, judged.end)], lo, signals)
+    basis: Basis = "window" if judged.repeats == 1 else "phase"
     return JobPhases(lo, hi, phases, basis, ONE_PASS, [phases.index(judged)])
 
 
@@ -345,26 +339,31 @@ def _named(found: JobParts, loops: list[Loop], signals: list[DeviceSignal], firs
     A start-up begins at `first`, the first CUDA call. If the window begins with a steady phase, the time before it
     is a start-up of its own, unless it is shorter than any phase."""
     lo, hi = int(found.borders[0]), int(found.borders[-1])
-    phases: list[FoundPhase] = []
-    until = first
+    steady: list[FoundPhase] = []
     for at in np.flatnonzero(found.steady).tolist():
-        start, end = (int(each) for each in found.borders[at : at + 2])
-        phase = FoundPhase("steady", start, end, bool(found.strong[at]), int(found.repeats[at]))
+        phase = FoundPhase("steady", *found.span(at), bool(found.strong[at]), int(found.repeats[at]))
         phase = without_cut_steps(*with_steps(phase, loops, signals))
         if phase.steps is None and phase.repeats < FEWEST_REPEATS:
-            phase = with_few_repeats(phase, phases[-1].end if phases else lo, signals)
-        if not phases and phase.start == lo and lo - first < LEAST_LENGTH * (hi - lo):
-            until = lo
-        if phase.start > until:
-            phases.append(FoundPhase("pause" if phases else "start-up", until, phase.start))
-        phases.append(phase)
-        until = phase.end
-    if until < hi and _goes_on(found):
+            phase = with_few_repeats(phase, steady[-1].end if steady else lo, signals)
+        steady.append(phase)
+    if steady and steady[0].start == lo and lo - first < LEAST_LENGTH * (hi - lo):
+        first = lo
+    phases = _with_rest(steady, first, hi)
+    if phases[-1].name == "teardown" and _goes_on(found):
         at = int(np.flatnonzero(found.steady)[-1])
-        phases.append(FoundPhase("steady", until, hi, repeats=int(found.repeats[at + 1 :].max())))
-    elif until < hi:
-        phases.append(FoundPhase("teardown" if phases else "start-up", until, hi))
+        phases[-1] = FoundPhase("steady", phases[-1].start, hi, repeats=int(found.repeats[at + 1 :].max()))
     return phases
+
+
+def _with_rest(
+    steady: list[FoundPhase], first: int, hi: int, ends: tuple[PhaseName, PhaseName] = ("start-up", "teardown")
+) -> list[FoundPhase]:
+    """The steady phases, and what is before the first, between two and behind the last of them in [first, hi)."""
+    names: list[PhaseName] = ["pause"] * (len(steady) + 1)
+    names[-1], names[0] = ends[1], ends[0]
+    borders = pairwise([(first, first), *((each.start, each.end) for each in steady), (hi, hi)])
+    rest = [FoundPhase(name, end, start) for name, ((_, end), (start, _)) in zip(names, borders, strict=True)]
+    return sorted([*steady, *(each for each in rest if each.start < each.end)], key=lambda each: each.start)
 
 
 def _goes_on(found: JobParts) -> bool:

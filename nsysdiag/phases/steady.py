@@ -17,6 +17,7 @@ from nsysdiag.phases.signal import (
     nearest_of,
     operation_keys,
     step_borders,
+    whole_steps,
 )
 
 REPEATED = 3
@@ -48,7 +49,8 @@ class JobParts(Struct, frozen=True):
     `mix` is the work by device and name in ns: the kernels, or all if copies count as kernels. `account` is the
     share of the devices' time by what they did: compute, communication, copies, and idle by start-up, memory and the
     rest. `kernel_ns` and `busy_ns` are sums over devices. `repeats` is how often the names occur that carry 60% of the
-    kernel time; `operations` is the count on the busiest device; `steady` and `strong` are what follows."""
+    kernel time; `operations` is the count on the busiest device; `steady` and `strong` are what follows. `loops` are
+    those of the job."""
 
     borders: IntArray
     mix: FloatArray
@@ -59,9 +61,18 @@ class JobParts(Struct, frozen=True):
     operations: IntArray
     steady: BoolArray
     strong: BoolArray
+    loops: list[Loop]
 
     def __len__(self) -> int:
         return len(self.borders) - 1
+
+    def span(self, at: int) -> tuple[int, int]:
+        """From and to, of one part."""
+        return int(self.borders[at]), int(self.borders[at + 1])
+
+    def steps(self, at: int, share: float = 0.5) -> tuple[Loop, IntArray] | None:
+        """The whole steps in one part, as `whole_steps`."""
+        return whole_steps(self.loops, *self.span(at), share)
 
     @property
     def lengths(self) -> IntArray:
@@ -124,7 +135,7 @@ def segments_of(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal
     # Copies alone repeat too if a large upload is made of many: a phase only if no kernel repeats.
     steady = computes if computes.any() else steady
     steady &= ~_warm_ups(borders, mix, repeats, steady)
-    return JobParts(borders, mix, account, kernel_ns, busy_ns, repeats, operations, steady, steady & many)
+    return JobParts(borders, mix, account, kernel_ns, busy_ns, repeats, operations, steady, steady & many, loops)
 
 
 def _halves(borders: IntArray, steps: IntArray) -> IntArray:

@@ -100,6 +100,11 @@ class Changes(Struct, frozen=True):
         graph = self.model.graph
         return self.more + np.isin(graph.edges.kind, kinds) * graph.at(moments, ns)[graph.edges.target]
 
+    def return_at_once(self, moments: IntArray) -> None:
+        """The waits that end at these moments have no cost at their end."""
+        row = self.model.program_into[moments]
+        self.lag[row[row >= 0]] = 0
+
     def edges(self) -> tuple[IntArray, IntArray]:
         """The lengths of the edges and the residuals of the moments, in ns."""
         model, edges, gone = self.model, self.model.graph.edges, self._gone()

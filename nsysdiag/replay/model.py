@@ -219,7 +219,7 @@ class Model(Struct, frozen=True, dict=True):
         """Which pieces are sleeps of launching threads, while a thread follows the steps of which no wait is known:
         they may look again and again whether it has made something."""
         pieces = self.pieces
-        unknown = len(np.setdiff1d(self.beside.followers, self.threads.woken.awaited)) > 0
+        unknown = not {each.thread for each in self.beside.followers} <= {*self.threads.woken.awaited.tolist()}
         mine = np.isin(self.program.thread[pieces.owner], self.launching)
         return (pieces.cause == PLACE[SLEEP.id]) & mine & unknown
 
