@@ -82,13 +82,16 @@ def outside_of(window: Intervals, device: DeviceTimeline, calls: CallRows) -> Ou
 
 
 def evidence_of_start(
-    outside: list[Outside], tables: HostTables, activity: DeviceActivity, facts: CallFacts
+    outside: Outside, tables: HostTables, activity: DeviceActivity, facts: CallFacts
 ) -> LayeredEvidence:
-    """The causes of the calls of these threads in that time."""
-    threads = np.array([each.thread for each in outside], dtype=np.int64)
-    axis = ThreadAxis.over(threads, min(each.first for each in outside), max(each.end for each in outside))
+    """The causes of the calls of this thread in that time."""
+    axis = ThreadAxis.over(np.array([outside.thread], dtype=np.int64), outside.first, outside.end)
     calls, latest = activity.api_calls, activity.latest_ns
-    api, os_calls = place_api_calls(axis, calls, latest), place_os_calls(axis, tables, latest)
+    mine = np.flatnonzero(calls.rows.thread == outside.thread)
+    start = calls.rows.start[mine]
+    # Up to the first one behind it: whether a thread goes on to ask tells what a query was for.
+    until = start[start >= outside.end].min(initial=np.iinfo(np.int64).max)
+    api, os_calls = place_api_calls(axis, calls, latest, mine[start <= until]), place_os_calls(axis, tables, latest)
     host = host_activity(tables, calls, axis, api, os_calls, latest)
     return layer_evidence(HostEvidence.of(host, facts))
 

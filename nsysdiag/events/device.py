@@ -14,10 +14,19 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, 
 from nsysdiag.events.calls import ApiCalls, CallRows, issue_times, match_launches
 from nsysdiag.events.event_waits import HostFunctions, StreamWaits, Synchronized, read_stream_waits
 from nsysdiag.events.gpus import DeviceKeys, Gpu, TimeSlices, busiest, describe, device_keys, read_time_slices
-from nsysdiag.events.identity import joint, pid_of, process_of
+from nsysdiag.events.identity import pid_of, process_of
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category, LaunchShapes, Operations, RecordedOperations
-from nsysdiag.events.rows import RowsOf, Streams, describe_streams, distinct, distinct_values, picked, taken
+from nsysdiag.events.rows import (
+    RowsOf,
+    Streams,
+    combinations,
+    describe_streams,
+    distinct,
+    distinct_values,
+    picked,
+    taken,
+)
 
 if TYPE_CHECKING:
     from nsysdiag.trace.columns import Columns
@@ -59,10 +68,9 @@ def synchronized_devices(
 def _by_context(sync: Columns, operations: Operations, device: IntArray) -> IntArray:
     """The device on which all operations of each row's context ran, -1 if none did, or several."""
     works = np.flatnonzero(~operations.migration)
-    _, process = distinct(np.concatenate((operations.process[works], sync["globalPid"])))
-    contexts, context = distinct(np.concatenate((operations.context[works], sync["contextId"])))
-    keys, key = distinct(joint(process, context, len(contexts)))
-    lowest, highest = np.full(len(keys), np.iinfo(np.int64).max), np.full(len(keys), _UNKNOWN)
+    columns = ((operations.process, sync["globalPid"]), (operations.context, sync["contextId"]))
+    key, keys = combinations(*(np.concatenate((own[works], other)) for own, other in columns))
+    lowest, highest = np.full(len(keys[0]), np.iinfo(np.int64).max), np.full(len(keys[0]), _UNKNOWN)
     np.minimum.at(lowest, key[: len(works)], device[works])
     np.maximum.at(highest, key[: len(works)], device[works])
     of_key: IntArray = np.where(lowest == highest, highest, _UNKNOWN)

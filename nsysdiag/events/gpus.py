@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.events.identity import pid_of
-from nsysdiag.events.rows import Rows, distinct
+from nsysdiag.events.rows import Rows, coded_tuples
 from nsysdiag.limits import MOST_GPUS
 from nsysdiag.trace.columns import Columns
 
@@ -78,9 +78,8 @@ def device_keys(trace: Trace, process: IntArray, device: IntArray, *, same_gpu: 
 
     `same_gpu` unites equal device numbers of different processes where no map says what they are.
     """
-    pairs, index = _distinct_pairs(process, device)
-    table = trace.read("TARGET_INFO_CUDA_DEVICE", "gpuId", "cudaId", "pid")
-    rows = zip(*(table[name].tolist() for name in ("gpuId", "cudaId", "pid")), strict=True)
+    index, pairs = coded_tuples(process, device)
+    rows = trace.read("TARGET_INFO_CUDA_DEVICE", "gpuId", "cudaId", "pid").tuples()
     # Sorted backwards: of rows that contradict each other the lowest GPU stays.
     gpu_of = {(pid, ordinal): gpu for gpu, ordinal, pid in sorted(rows, reverse=True) if gpu >= 0}
     known = [gpu_of.get((pid_of(owner), ordinal)) for owner, ordinal in pairs]
@@ -118,15 +117,6 @@ def busiest(keys: DeviceKeys) -> DeviceKeys:
         keys.assumed_apart,
         len(keys.keys) - MOST_GPUS,
     )
-
-
-def _distinct_pairs(process: IntArray, device: IntArray) -> tuple[list[tuple[int, int]], IntArray]:
-    """The pairs of process and device number that occur, and each row's place among them."""
-    processes, owner = distinct(process)
-    devices, ordinal = distinct(device)
-    combined, index = distinct(owner * max(len(devices), 1) + ordinal)
-    pairs = [(int(processes[key // len(devices)]), int(devices[key % len(devices)])) for key in combined.tolist()]
-    return pairs, index
 
 
 def _key(pair: tuple[int, int], gpu: int | None, *, apart: bool) -> str:

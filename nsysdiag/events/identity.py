@@ -76,15 +76,13 @@ def thread_names(trace: Trace) -> dict[int, str]:
 def nsys_threads(trace: Trace) -> IntArray:
     """Threads of nsys itself inside the profiled processes (globalTids): nothing of the program waits for them."""
     columns = trace.read("ThreadNames", "nameId", "globalTid")
-    names = trace.strings.texts(columns["nameId"])
-    own = np.array([is_of_nsys(name) for name in names], dtype=np.bool_)
-    return np.unique(columns["globalTid"][own])
+    own = [is_of_nsys(name) for name in trace.strings.texts(columns["nameId"])]
+    return np.unique(columns["globalTid"][np.array(own, dtype=np.bool_)])
 
 
 def process_names(trace: Trace) -> dict[int, str]:
     """The program of each process (globalPid) that has a name; of several names the first in the alphabet."""
-    columns = trace.read("PROCESSES", "globalPid", "name")
-    named = zip(columns["globalPid"].tolist(), columns.text("name").texts(), strict=True)
+    named = trace.read("PROCESSES", "globalPid", "name").tuples()
     return dict(sorted(((process, name) for process, name in named if name), reverse=True))
 
 

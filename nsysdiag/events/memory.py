@@ -151,8 +151,7 @@ def _columns(trace: Trace, table: str, names: tuple[str, ...]) -> list[IntArray]
 
 def memory_limits(trace: Trace, gpu_id: int | None, ids: list[tuple[int, int]]) -> MemoryLimits:
     """What the export says of a GPU: by its id, else what all GPUs of the machine have in common, else by number."""
-    old = trace.read("TARGET_INFO_CUDA_GPU", "deviceId", "pid", "globalMemorySize")
-    known = zip(*(old[name].tolist() for name in ("pid", "deviceId", "globalMemorySize")), strict=True)
+    known = trace.read("TARGET_INFO_CUDA_GPU", "pid", "deviceId", "globalMemorySize").tuples()
     total = next((size for pid, number, size in known if (pid, number) in ids and size > 0), None)
     table = trace.read("TARGET_INFO_GPU", "id", "cuDevice", "totalMemory", "memoryBandwidth")
     return MemoryLimits(

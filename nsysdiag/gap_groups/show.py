@@ -124,14 +124,20 @@ def operation_name(operation: Operation | None) -> str | None:
 TOP, TOP_OF_SEVERAL = 10, 5
 TERMINAL_GROUPS, TERMINAL_GAPS = 3, 5
 """So many of the only GPU; of one among several the terminal shows the first."""
-GAPS = (
-    b.Column("Length", TIME),
-    b.Column("Start", MOMENT),
-    b.Column("Cause", TEXT),
-    b.Column("Evidence", TEXT, length=600),
-    *(b.Column(title, NAME) for title in ("Before", "After", "NVTX", "NVTX of other threads")),
-    b.Column("Code", NAME, length=180),
-)
+
+
+def _gap_columns(causes: Causes) -> tuple[b.Column, ...]:
+    return (
+        b.Column("Length", TIME, lambda gap: gap.end_ns - gap.start_ns),
+        b.Column("Start", MOMENT, "start_ns"),
+        b.Column("Cause", TEXT, lambda gap: _main_cause(gap, causes)),
+        b.Column("Evidence", TEXT, lambda gap: _why(gap, causes), length=600),
+        b.Column("Before", NAME, lambda gap: operation_name(gap.previous_op)),
+        b.Column("After", NAME, lambda gap: operation_name(gap.next_op)),
+        b.Column("NVTX", NAME, lambda gap: words.path_label(gap.nvtx)),
+        b.Column("NVTX of other threads", NAME, lambda gap: words.path_label(gap.nvtx_elsewhere)),
+        b.Column("Code", NAME, lambda gap: call_site_label(gap.call_site), length=180),
+    )
 
 
 def _limit(context: Context) -> b.Limit:
@@ -192,39 +198,26 @@ def gaps_gist(device: DeviceReport) -> str:
 def longest(device: DeviceReport, context: Context) -> list[b.Block]:
     """The longest gaps; columns that are empty for all of them are left out."""
     limit, gaps = _limit(context), by_length(device.gaps)
-    rows = [_gap(gap, context.causes) for gap in gaps[: limit.ticket]]
-    used = [at for at in range(len(GAPS)) if any(row[at] is not None for row in rows)]
+    rows = gaps[: limit.ticket]
+    used = [each for each in _gap_columns(context.causes) if any(each.of(gap) is not None for gap in rows)]
     return [
-        b.Table(
-            "One by one",
-            [GAPS[at] for at in used],
-            [[row[at] for at in used] for row in rows],
-            noun="gaps",
-            total=device.gap_count,
-            limit=limit,
-        ),
+        b.Table.of("One by one", used, rows, noun="gaps", total=device.gap_count, limit=limit),
         b.Paragraph(f"The longest of {words.counted(device.gap_count, 'gap')}.", limit=b.TERMINAL),
         *_terminal(gap_entries(gaps[:TERMINAL_GAPS], context.causes)),
     ]
 
 
-def _gap(gap: Gap, causes: Causes) -> tuple[object, ...]:
-    length, slices = gap.end_ns - gap.start_ns, slices_by_time(gap)
-    first = slices[0] if slices else None
-    why = evidence(first, causes) if first else ""
+def _main_cause(gap: Gap, causes: Causes) -> b.Cell | None:
+    slices, length = slices_by_time(gap), gap.end_ns - gap.start_ns
+    return b.Cell(causes.title(slices[0].cause), tag=format_share(slices[0].ns, length)) if slices else None
+
+
+def _why(gap: Gap, causes: Causes) -> str:
+    """The evidence for it, and what ended the wait."""
+    why = "".join(evidence(each, causes) for each in slices_by_time(gap)[:1])
     if gap.root and gap.root.hops:
-        why = f"{why or '–'} ← {' ← '.join(gap.root.chain[1:])} ({words.root_sentence(gap)})"
-    return (
-        length,
-        gap.start_ns,
-        b.Cell(causes.title(first.cause), tag=format_share(first.ns, length)) if first else None,
-        why or None,
-        operation_name(gap.previous_op),
-        operation_name(gap.next_op),
-        words.path_label(gap.nvtx) or None,
-        words.path_label(gap.nvtx_elsewhere) or None,
-        call_site_label(gap.call_site) or None,
-    )
+        return f"{why or '–'} ← {' ← '.join(gap.root.chain[1:])} ({words.root_sentence(gap)})"
+    return why
 
 
 # All gaps by length: is it a thousand small waits or one long one?

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from nsysdiag.limits import CELL_BYTES, TEXT_BYTES, short_name
-from nsysdiag.messages import InputError, printable
+from nsysdiag.messages import printable
 from nsysdiag.shortage import is_shortage, memory_short
 from nsysdiag.trace.catalog import FoundTable, Schema, decode, read_schema
 from nsysdiag.trace.columns import Buffers, Columns, Pair, Sink, SplitBuffers, TextColumn, Values, completed
-from nsysdiag.trace.format import EXPORT_HINT
+from nsysdiag.trace.format import EXPORT_HINT, refused
 from nsysdiag.trace.query import (
     Choice,
     Chosen,
@@ -320,18 +320,13 @@ class SqliteDatabase:
         try:
             yield
         except sqlite3.DataError as error:  # SQLITE_TOOBIG
-            raise InputError(
-                f"'{printable(self._path)}' is not read: it has a text or an SQL statement of more than {CELL_BYTES:,}"
-                " bytes, which no export has",
-                hint=EXPORT_HINT,
-            ) from error
+            large = f"it has a text or an SQL statement of more than {CELL_BYTES:,} bytes, which no export has"
+            raise refused(self._path, f"is not read: {large}") from error
         except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter for a message that quotes broken text
             if is_shortage(error):
                 raise memory_short(error, f"read '{printable(self._path)}'") from error
-            raise InputError(
-                f"'{printable(self._path)}' cannot be read, it may be corrupt: {printable(error)}",
-                hint="copy it again, or " + EXPORT_HINT,
-            ) from error
+            what = f"cannot be read, it may be corrupt: {printable(error)}"
+            raise refused(self._path, what, f"copy it again, or {EXPORT_HINT}") from error
 
 
 def _rows(values: dict[str, Values]) -> int | None:

@@ -13,13 +13,13 @@ from msgspec import structs
 from nsysdiag import typed
 from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.limits import short_name
-from nsysdiag.messages import InputError, UsageError, printable
+from nsysdiag.messages import UsageError, printable
 from nsysdiag.record import made_of
 from nsysdiag.trace.capabilities import COLUMNS as DIAGNOSTIC_COLUMNS
 from nsysdiag.trace.capabilities import SEVERITIES, Captured, capabilities, capture_warnings, tells_of_dropped
 from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, is_work, resolve, unread_events
 from nsysdiag.trace.columns import Columns, IntArray, Pair, ReadAhead, Request, Strings, completed, defaults, joined
-from nsysdiag.trace.format import EXPORT_HINT, OF_ROCM, RECORDER
+from nsysdiag.trace.format import OF_ROCM, RECORDER, refused
 from nsysdiag.trace.formats import folder_format, marked
 from nsysdiag.trace.parquet.folder import ParquetFolder
 from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, LongTexts, TimeLimit
@@ -338,7 +338,7 @@ class Trace:
             what = f"{self._source.noun} without Nsight Systems tables"
         else:
             return
-        raise InputError(f"'{printable(self.path)}' is {what}", hint=EXPORT_HINT)
+        raise refused(self.path, f"is {what}")
 
     def _resolve(self) -> dict[str, Resolution]:
         resolutions = {name: resolve(spec, self._tables, self._row_bounds) for name, spec in self._specs.items()}
@@ -393,5 +393,4 @@ class Trace:
 
 def _pairs(read: Columns) -> list[tuple[str, str]]:
     """The names and values of a table of settings, empty for NULL."""
-    names, values = ([text or "" for text in read.text(name).texts()] for name in ("name", "value"))
-    return list(zip(names, values, strict=True))
+    return [(name or "", value or "") for name, value in read.tuples("name", "value")]

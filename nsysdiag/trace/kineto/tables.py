@@ -21,6 +21,7 @@ from bisect import bisect
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from nsysdiag.limits import STACK_FRAMES
 from nsysdiag.trace.format import MARK, OF_ROCM, RECORDER
 from nsysdiag.trace.kineto.events import (
     CALLS,
@@ -41,7 +42,7 @@ from nsysdiag.trace.kineto.events import (
     process_of,
     read_trace,
 )
-from nsysdiag.trace.kineto.functions import FRAME, Recorded, base_name, functions_at, stretches
+from nsysdiag.trace.kineto.functions import FRAME, Recorded, base_name, open_at, stretches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -294,19 +295,29 @@ class ExportRows:
             row = tables[which][at]
             tables[which][at] = (*row[:_NODE], node, *row[_NODE + 1 :])
 
+    def _recorded(self, *categories: str) -> dict[int, list[Recorded]]:
+        """Operators and Python functions by thread."""
+        found: dict[int, list[Recorded]] = {}
+        for category in categories:
+            for event, start, end in self._events.get(category, ()):
+                times = (start - self._origin, end - self._origin)
+                found.setdefault(self._thread(event), []).append(
+                    Recorded(*times, str(event.name), category == "cpu_op")
+                )
+        return found
+
     def _stacks(self) -> None:
         """The Python functions that were running at each CUDA call, as the marks that nsys writes."""
         called: dict[int, list[int]] = {}
         for start, _end, thread, *_ in self.tables["CUPTI_ACTIVITY_KIND_RUNTIME"]:
             called.setdefault(thread, []).append(start)
-        functions: dict[int, list[tuple[int, int, str]]] = {}
-        for event, start, end in self._events.get("python_function", ()):
-            functions.setdefault(self._thread(event), []).append(
-                (start - self._origin, end - self._origin, str(event.name))
-            )
+        functions = self._recorded("python_function")
         for thread, own in functions.items():
-            for time, stack in functions_at(own, sorted(called.get(thread, []))):
-                self._add("NVTX_EVENTS", time, None, _MOMENT, thread, _STACKS, None, None, 1, self._packed(stack))
+            times = sorted(called.get(thread, []))
+            for time, stack in zip(times, open_at(own, times, lambda each, _: each), strict=True):
+                if stack:
+                    packed = self._packed([each.name for each in reversed(stack[-STACK_FRAMES:])])
+                    self._add("NVTX_EVENTS", time, None, _MOMENT, thread, _STACKS, None, None, 1, packed)
         for process in sorted({thread >> 24 for thread in functions}.intersection(self._owners.processes)):
             main = process << 24 | process
             self._add("NVTX_EVENTS", 0, None, _DOMAIN_NAME, main, _STACKS, None, "Python Backtrace", None, None)
@@ -314,14 +325,8 @@ class ExportRows:
     def _functions(self) -> None:
         """What the threads that make CUDA calls were in, by operators and Python functions."""
         calling = {row[2] for row in self.tables["CUPTI_ACTIVITY_KIND_RUNTIME"]}
-        recorded: dict[int, list[Recorded]] = {}
-        for category in ("cpu_op", "python_function"):
-            for event, start, end in self._events.get(category, ()):
-                if (thread := self._thread(event)) in calling:
-                    times = (start - self._origin, end - self._origin)
-                    recorded.setdefault(thread, []).append(Recorded(*times, str(event.name), category == "cpu_op"))
-        for thread, functions in recorded.items():
-            for each in stretches(functions):
+        for thread, functions in self._recorded("cpu_op", "python_function").items():
+            for each in stretches(functions) if thread in calling else ():
                 table = "PROFILER_WAITS" if each.waits else "PROFILER_FUNCTIONS"
                 self._add(table, each.start, each.end, thread, self._text(each.name))
 

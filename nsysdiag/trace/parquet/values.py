@@ -18,19 +18,20 @@ if TYPE_CHECKING:
 # The memory of Arrow columns as numpy arrays. pyarrow's own way to numpy imports pandas where that is installed, which
 # takes 70 MiB.
 
-_FLOATS = {"halffloat": "f2", "float": "f4", "double": "f8"}
 
-
-def numbers(column: Any) -> npt.NDArray[Any]:
-    """A column of integers, floats or booleans, in its own type; NULL cells hold any value."""
-    parts = [_numbers(chunk) for chunk in _chunks(column) if len(chunk)]
-    return np.concatenate(parts) if parts else np.empty(0, np.int64)
+def _array(column: Any, dtype: type[np.generic]) -> npt.NDArray[Any]:
+    """A column of numbers as wide as these; NULL cells hold any value."""
+    width = np.dtype(dtype).itemsize
+    chunks = getattr(column, "chunks", [column])
+    parts = [np.frombuffer(each.buffers()[1], dtype, len(each), each.offset * width) for each in chunks if len(each)]
+    return np.concatenate(parts) if parts else np.empty(0, dtype)
 
 
 def nulls(column: Any) -> BoolArray:
     """Which cells of a column are NULL."""
-    parts = [_nulls(chunk) for chunk in _chunks(column)]
-    return np.concatenate(parts) if parts else np.empty(0, np.bool_)
+    import pyarrow as pa
+
+    return _array(column.is_null().cast(pa.uint8()), np.uint8) != 0
 
 
 def filtered(columns: dict[str, Any], chosen: BoolArray) -> dict[str, Any]:
@@ -49,32 +50,6 @@ def release() -> None:
     pa.default_memory_pool().release_unused()
 
 
-def _chunks(column: Any) -> list[Any]:
-    """The chunks of a column; an array is the only one."""
-    return getattr(column, "chunks", [column])
-
-
-def _numbers(chunk: Any) -> npt.NDArray[Any]:
-    kind = str(chunk.type)
-    _, data = chunk.buffers()
-    if kind == "bool":
-        return _bits(data, chunk)
-    dtype = np.dtype(_FLOATS.get(kind, kind))
-    return np.frombuffer(data, dtype, len(chunk), chunk.offset * dtype.itemsize)
-
-
-def _nulls(chunk: Any) -> BoolArray:
-    valid = chunk.buffers()[0]
-    if not chunk.null_count or valid is None:
-        return np.full(len(chunk), bool(chunk.null_count))
-    return ~_bits(valid, chunk)
-
-
-def _bits(data: Any, chunk: Any) -> BoolArray:
-    last = chunk.offset + len(chunk)
-    return np.unpackbits(np.frombuffer(data, np.uint8), count=last, bitorder="little")[chunk.offset :] != 0
-
-
 LARGEST = np.iinfo(np.int64).max
 
 
@@ -89,7 +64,7 @@ def integers(column: Any, default: int) -> tuple[IntArray, int]:
     if pa.types.is_null(kind):
         return np.full(len(column), default, np.int64), 0
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
-        return _filled(column, default), 0
+        return _filled(column, pa.int64(), np.int64, default), 0
     cells = column.to_pylist()
     if pa.types.is_decimal(kind):
         cells = [None if cell is None else int(cell) for cell in cells]
@@ -99,10 +74,10 @@ def integers(column: Any, default: int) -> tuple[IntArray, int]:
     return found, len(cells) - column.null_count
 
 
-def _filled(column: Any, default: int) -> IntArray:
-    values = numbers(column)
-    wide: IntArray = values.view(np.int64) if values.dtype == np.uint64 else values.astype(np.int64, copy=False)
-    return np.where(nulls(column), default, wide) if column.null_count else wide
+def _filled(column: Any, kind: Any, dtype: type[np.generic], default: float) -> npt.NDArray[Any]:
+    """A column of numbers as those of another type, `default` where it is NULL."""
+    values = _array(column.cast(kind, safe=False), dtype)
+    return np.where(nulls(column), default, values) if column.null_count else values
 
 
 def reals(column: Any) -> FloatArray:
@@ -111,7 +86,7 @@ def reals(column: Any) -> FloatArray:
 
     column = plain(column)
     if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
-        return np.where(nulls(column), np.nan, numbers(column).astype(np.float64))
+        return _filled(column, pa.float64(), np.float64, np.nan)
     return np.array([_real(cell) for cell in column.to_pylist()], np.float64)
 
 
@@ -143,7 +118,7 @@ def cells(column: Any, *, blob: bool) -> tuple[IntArray, list[object]]:
     coded = column.combine_chunks().dictionary_encode()
     if isinstance(coded, pa.ChunkedArray):
         coded = coded.combine_chunks()
-    codes: IntArray = np.where(nulls(coded.indices), -1, numbers(coded.indices).astype(np.int64))
+    codes, _ = integers(coded.indices, -1)
     found: list[object] = coded.dictionary.to_pylist()
     return codes, [each.hex().upper().encode() or None for each in found] if blob else found  # type: ignore[attr-defined]
 
