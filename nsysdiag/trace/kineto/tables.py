@@ -29,6 +29,7 @@ from nsysdiag.trace.kineto.events import (
     OVERHEAD,
     RANGES,
     WORK,
+    Args,
     Event,
     KinetoTrace,
     Owners,
@@ -144,9 +145,9 @@ class ExportRows:
         self._add_all(document)
 
     def _add_all(self, document: KinetoTrace) -> None:
-        for category, add in self._writers().items():
+        for category, (table, others) in self._writers().items():
             for event, start, end in self._events.get(category, ()):
-                add(event, start - self._origin, end - self._origin)
+                self._add(table, start - self._origin, end - self._origin, *others(event, event.args or NO_ARGS))
         self._close_roundings()
         self._number_nodes()
         self._overhead()
@@ -154,14 +155,15 @@ class ExportRows:
         self._functions()
         self._session(document)
 
-    def _writers(self) -> dict[str, Callable[[Event, int, int], None]]:
+    def _writers(self) -> dict[str, tuple[str, Callable[[Event, Args], Row]]]:
+        """The table of each category of events, and the columns of a row behind its start and end."""
         return {
-            "kernel": self._kernel,
-            "gpu_memcpy": self._copy,
-            "gpu_memset": self._set,
-            "cuda_sync": self._sync,
-            **dict.fromkeys(CALLS, self._call),
-            **dict.fromkeys(RANGES, self._range),
+            "kernel": ("CUPTI_ACTIVITY_KIND_KERNEL", self._kernel),
+            "gpu_memcpy": ("CUPTI_ACTIVITY_KIND_MEMCPY", self._copy),
+            "gpu_memset": ("CUPTI_ACTIVITY_KIND_MEMSET", self._set),
+            "cuda_sync": ("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", self._sync),
+            **dict.fromkeys(CALLS, ("CUPTI_ACTIVITY_KIND_RUNTIME", self._call)),
+            **dict.fromkeys(RANGES, ("NVTX_EVENTS", self._range)),
         }
 
     def _add(self, table: str, *row: Any) -> None:
@@ -181,78 +183,49 @@ class ExportRows:
             self._taken.add(self._threads[key])
         return self._threads[key]
 
-    def _place(self, event: Event, start: int, end: int) -> Row:
-        """What every operation has."""
-        args = event.args or NO_ARGS
-        device = number(args.device, number(event.pid, 0))
-        stream = number(args.stream, number(event.tid, 0))
-        node = number(args.node, 0)
-        place = (
-            start,
-            end,
-            device,
-            number(args.context, 1),
-            stream,
-            correlation_of(event),
-            self._owners.of(event) << 24,
-        )
+    def _place(self, event: Event, args: Args) -> Row:
+        """What every operation has behind its start and end."""
+        device, stream = number(args.device, number(event.pid, 0)), number(args.stream, number(event.tid, 0))
+        node, process = number(args.node, 0), self._owners.of(event) << 24
+        place = (device, number(args.context, 1), stream, correlation_of(event), process)
         return (*place, node if node > 0 else None)
 
-    def _kernel(self, event: Event, start: int, end: int) -> None:
-        args, name = event.args or NO_ARGS, str(event.name or "")
-        self._add(
-            "CUPTI_ACTIVITY_KIND_KERNEL",
-            *self._place(event, start, end),
-            self._text(name),
-            self._text(base_name(name)),
-            *self._grid(event),
-            *_three(args.block),
-            number(args.registers, 0),
-            number(args.shared, 0),
-            0,
-        )
+    def _kernel(self, event: Event, args: Args) -> Row:
+        name, block = str(event.name or ""), _three(args.block)
+        texts = self._text(name), self._text(base_name(name))
+        others = (number(args.registers, 0), number(args.shared, 0), 0)
+        return (*self._place(event, args), *texts, *self._grid(event, _three(args.grid), block), *block, *others)
 
-    def _grid(self, event: Event) -> tuple[int, int, int]:
+    def _grid(self, event: Event, grid: Row, block: Row) -> Row:
         """The blocks of a kernel."""
-        args, launch = event.args or NO_ARGS, self._owners.call(event)
-        grid, block = _three(args.grid), _three(args.block)
+        launch = self._owners.call(event)
         if launch is None or launch.name not in _GRID_OF_WORK_ITEMS or 0 in block:
             return grid
-        x, y, z = (-(-items // own) for items, own in zip(grid, block, strict=True))
-        return x, y, z
+        return tuple(-(-items // own) for items, own in zip(grid, block, strict=True))
 
-    def _copy(self, event: Event, start: int, end: int) -> None:
-        args, found = event.args or NO_ARGS, _COPY.match(str(event.name))
-        call = self._owners.call(event) or event
+    def _copy(self, event: Event, args: Args) -> Row:
+        found, call = _COPY.match(str(event.name)), self._owners.call(event) or event
         sides = found[1] + found[2] if found else "??"
         asked = _HIP_KINDS.get(number((call.args or NO_ARGS).copy), sides)
         names = (found[3], found[4]) if found and asked == sides else (_SIDES.get(each) for each in asked)
-        place = self._place(event, start, end)
         memory = [_MEMORY.get(each or "", -1) for each in names]
-        self._add("CUPTI_ACTIVITY_KIND_MEMCPY", *place, number(args.bytes, 0), _KINDS.get(asked, 0), *memory)
+        return (*self._place(event, args), number(args.bytes, 0), _KINDS.get(asked, 0), *memory)
 
-    def _set(self, event: Event, start: int, end: int) -> None:
-        args = event.args or NO_ARGS
+    def _set(self, event: Event, args: Args) -> Row:
         memory = re.search(r"\((\w+)\)", str(event.name))
-        kind = _MEMORY.get(memory[1] if memory else "", -1)
-        place = self._place(event, start, end)
-        self._add("CUPTI_ACTIVITY_KIND_MEMSET", *place, number(args.bytes, 0), kind)
+        return (*self._place(event, args), number(args.bytes, 0), _MEMORY.get(memory[1] if memory else "", -1))
 
-    def _call(self, event: Event, start: int, end: int) -> None:
+    def _call(self, event: Event, _: Args) -> Row:
         driver = int(str(event.cat).lower() == "cuda_driver")
-        thread, correlation = self._thread(event), correlation_of(event)
-        self._add("CUPTI_ACTIVITY_KIND_RUNTIME", start, end, thread, correlation, self._text(event.name), driver, 0)
+        return (self._thread(event), correlation_of(event), self._text(event.name), driver, 0)
 
-    def _sync(self, event: Event, start: int, end: int) -> None:
-        args = event.args or NO_ARGS
+    def _sync(self, event: Event, args: Args) -> Row:
         kind = _SYNCHRONIZATIONS.get(str(args.kind or event.name).lower().replace("cuda ", ""), 0)
-        place = self._place(event, start, end)[:_NODE]
-        self._add("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", *place, kind, number(args.event))
+        return (*self._place(event, args)[:-1], kind, number(args.event))
 
-    def _range(self, event: Event, start: int, end: int) -> None:
+    def _range(self, event: Event, _: Args) -> Row:
         domain = _OPERATORS if category_of(event) == "cpu_op" else 0
-        thread = self._thread(event)
-        self._add("NVTX_EVENTS", start, end, _PUSH_POP, thread, domain, self._text(event.name), None, None, None)
+        return (_PUSH_POP, self._thread(event), domain, self._text(event.name), None, None, None)
 
     def _close_roundings(self) -> None:
         """What is in order on a stream, and apart by what rounding adds, follows at once."""
@@ -379,9 +352,8 @@ class ExportRows:
         return ((at, text) for text, at in self._strings.items())
 
 
-def _three(value: Any) -> tuple[int, int, int]:
-    numbers = [number(each, 0) for each in value] if isinstance(value, list) and len(value) == 3 else [0, 0, 0]
-    return (numbers[0], numbers[1], numbers[2])
+def _three(value: Any) -> Row:
+    return tuple(number(each, 0) for each in value) if isinstance(value, list) and len(value) == 3 else (0, 0, 0)
 
 
 def convert(path: Path, target: Path) -> list[str]:
