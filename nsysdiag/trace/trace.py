@@ -310,12 +310,8 @@ class Trace:
             for spec in (CAPTURE_OPTIONS, SYSTEM)
         )
         found = Captured.of(options, system)
-        return structs.replace(
-            found,
-            windows=found.windows or self.has("TARGET_INFO_WDDM_CONTEXTS"),
-            format=self._format,
-            rocm=self._rocm,
-        )
+        windows = found.windows or self.has("TARGET_INFO_WDDM_CONTEXTS")
+        return structs.replace(found, windows=windows, format=self._format, rocm=self._rocm)
 
     def tables(self) -> dict[str, int | str]:
         """The rows of every ordinary table in the file: exact where it was read, else `~` and the largest

@@ -28,7 +28,6 @@ from nsysdiag.trace.kineto.events import (
     NO_ARGS,
     OVERHEAD,
     RANGES,
-    WORK,
     Args,
     Event,
     KinetoTrace,
@@ -119,7 +118,7 @@ _TABLES = {
 _TYPES = {"name": "TEXT", "value": "TEXT", "text": "TEXT", "binaryData": "BLOB"}
 _CORRELATION, _PROCESS, _NODE = 5, 6, 7
 """Places of columns in a row of an operation."""
-_OPERATIONS = dict(zip(WORK, (f"CUPTI_ACTIVITY_KIND_{each}" for each in ("KERNEL", "MEMCPY", "MEMSET")), strict=True))
+_OPERATIONS = tuple(f"CUPTI_ACTIVITY_KIND_{each}" for each in ("KERNEL", "MEMCPY", "MEMSET"))
 Row = tuple[Any, ...]
 
 
@@ -227,19 +226,19 @@ class ExportRows:
         domain = _OPERATORS if category_of(event) == "cpu_op" else 0
         return (_PUSH_POP, self._thread(event), domain, self._text(event.name), None, None, None)
 
+    def _operations(self) -> Iterator[tuple[str, int, Row]]:
+        """The rows of all operations, with their tables and places in these."""
+        return ((name, at, row) for name in _OPERATIONS for at, row in enumerate(self.tables[name]))
+
     def _close_roundings(self) -> None:
         """What is in order on a stream, and apart by what rounding adds, follows at once."""
-        reach: dict[tuple[int, int, int], int] = {}
-        tables = [self.tables[name] for name in _OPERATIONS.values()]
-        for start, which, at in sorted(
-            (row[0], which, at) for which, rows in enumerate(tables) for at, row in enumerate(rows)
-        ):
-            row = tables[which][at]
+        reach: dict[Row, int] = {}
+        for name, at, row in sorted(self._operations(), key=lambda each: each[2][0]):
             stream = (row[_PROCESS], row[2], row[4])
-            ended = reach.get(stream, -1)
-            if 0 < start - ended <= ROUNDING_NS and ended > 0:
-                tables[which][at] = (ended, *row[1:])
-            reach[stream] = max(ended, row[1])
+            ended = reach.get(stream)
+            if ended is not None and 0 < row[0] - ended <= ROUNDING_NS:
+                self.tables[name][at] = (ended, *row[1:])
+            reach[stream] = max(ended or 0, row[1])
 
     def _overhead(self) -> None:
         """What the profiler and the driver did besides, on the thread whose call it was in; else on the only one."""
@@ -257,16 +256,14 @@ class ExportRows:
 
     def _number_nodes(self) -> None:
         """Operations of a graph launch are its nodes, where the profiler does not number them."""
-        tables = [self.tables[name] for name in _OPERATIONS.values()]
         nodes = (
-            ((row[_PROCESS], row[_CORRELATION]), row[0], (which, row[_NODE + 1 :]), (which, at))
-            for which, rows in enumerate(tables)
-            for at, row in enumerate(rows)
+            ((row[_PROCESS], row[_CORRELATION]), row[0], (_OPERATIONS.index(name), row[_NODE + 1 :]), (name, at))
+            for name, at, row in self._operations()
             if (row[_PROCESS], row[_CORRELATION]) in self._graphs and row[_NODE] is None
         )
-        for (which, at), node in list(numbered(nodes)):
-            row = tables[which][at]
-            tables[which][at] = (*row[:_NODE], node, *row[_NODE + 1 :])
+        for (name, at), node in list(numbered(nodes)):
+            row = self.tables[name][at]
+            self.tables[name][at] = (*row[:_NODE], node, *row[_NODE + 1 :])
 
     def _recorded(self, *categories: str) -> dict[int, list[Recorded]]:
         """Operators and Python functions by thread."""
@@ -324,7 +321,7 @@ class ExportRows:
         for event in document.events:
             if event.ph == "M" and event.args is not None and isinstance(event.args.name, str):
                 self._named(event, event.args.name)
-        used = sorted({row[2] for name in WORK for row in self.tables[_OPERATIONS[name]]})
+        used = sorted({row[2] for _, _, row in self._operations()})
         for properties in devices(document, used, (str(each.name) for each, _, _ in self._events.get("kernel", ()))):
             self._gpu(properties)
 
@@ -343,7 +340,7 @@ class ExportRows:
         threads = number(properties.get("maxThreadsPerMultiprocessor"), 0) // warp
         limits = [number(properties.get(f"{each}PerMultiprocessor"), 0) for each in ("regs", "sharedMem")]
         self._add("TARGET_INFO_GPU", device, str(properties.get("name", "")), *values, threads, *limits)
-        users = {row[_PROCESS] >> 24 for name in WORK for row in self.tables[_OPERATIONS[name]] if row[2] == device}
+        users = {row[_PROCESS] >> 24 for _, _, row in self._operations() if row[2] == device}
         if len(users) == 1:  # a number that several processes use may be another GPU in each
             self._add("TARGET_INFO_CUDA_DEVICE", device, device, *users)
 
