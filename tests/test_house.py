@@ -46,7 +46,7 @@ def test_unknown_name_is_an_attribute_error() -> None:
 class TestInstantHelp:
     """--help must not wait for what only an analysis needs. Counted in modules, not in seconds."""
 
-    READERS = ("adbc_driver_sqlite", "nanoarrow")
+    READERS = ("adbc_driver_sqlite", "nanoarrow", "sqlalchemy")
     HEAVY = (*READERS, "jinja2", "msgspec", "numpy", "pandas", "plotly", "rich")
     CODE = """
 import sys

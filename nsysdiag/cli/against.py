@@ -250,9 +250,7 @@ def _steps(path: Path, settings: Settings) -> CarriedSteps | None:
 
 def with_files(made: Comparison, sides: tuple[list[Path], list[Path]], names: Names | None) -> Comparison:
     """The comparison with the files that its captures were read from. A side without files keeps its own."""
-    before, after = ([names.of(FILE, path.name) if names else path.name for path in side] for side in sides)
-    shown = read_from(made.before, before) if before else made.before
-    return replace(made, before=shown, after=read_from(made.after, after))
+    return read_from(made, *([names.of(FILE, path.name) if names else path.name for path in side] for side in sides))
 
 
 def with_settings(made: Comparison, file: Settings, settings: Settings, names: Names | None) -> Comparison:

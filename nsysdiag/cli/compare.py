@@ -84,11 +84,11 @@ def compare(
     from nsysdiag.cli.output import concluding, plan, write_all
     from nsysdiag.cli.settings import budgets_of_options, settings_of_file
     from nsysdiag.comparison.show.registry import RENDERERS
-    from nsysdiag.comparison.sides import require_names
+    from nsysdiag.comparison.sides import are_redacted, require_names
     from nsysdiag.formats import DocumentKind
     from nsysdiag.saved import is_saved_report
     from nsysdiag.share.names import Names
-    from nsysdiag.share.redaction import is_redacted, redacted_by
+    from nsysdiag.share.redaction import redacted_by
 
     budgets = budgets_of_options(judging)
     left, right = _sides(before, after, more_before or [], more_after or [], baseline)
@@ -106,7 +106,7 @@ def compare(
     left, earlier = (left, []) if base is None else runs_of(base)
     reports = [*earlier, *cut.reports]
     require_names(reports)
-    if out.redact and any(map(is_redacted, reports)):
+    if out.redact and are_redacted(reports):
         raise UsageError("a report is redacted already", hint="leave --redact out, or use the traces themselves")
     # The same pseudonyms for both sides: what has one name before and after still has.
     names = Names() if out.redact else None
@@ -114,7 +114,7 @@ def compare(
     sides = shown[: len(left)], shown[len(left) :]
     made = compared(base, *sides, names, across_gpus=across_gpus, same_work=cut.same_work)
     made = replace(made, notes=[*cut.notes, *made.notes])
-    if out.redact or not any(map(is_redacted, reports)):  # else what a file is called may be a name
+    if out.redact or not are_redacted(reports):  # else what a file is called may be a name
         made = with_files(made, ([] if base else left, right), names)
         made = made if saved else with_settings(made, file, settings, names)
     latest = {str(path): report for path, report in zip(right, reports[len(left) :], strict=True)}

@@ -14,6 +14,7 @@ from nsysdiag.comparison import facts, rows, waterfall
 from nsysdiag.comparison.headline import headline, outcome_sentence, overall
 from nsysdiag.comparison.job import (
     Compared,
+    Measured,
     StepChange,
     job_comparison,
     loop_notes,
@@ -24,6 +25,7 @@ from nsysdiag.comparison.job import (
 from nsysdiag.comparison.sides import (
     LENGTH,
     Capture,
+    DevicePair,
     capture_notes,
     paired,
     read_from,
@@ -74,25 +76,13 @@ def compare_reports(
     known = {cause.id: cause for report in (*before, *after) for cause in report.causes}
     causes = [*known.values(), *([POOLED] if pooled else [])]
     titles = {cause.id: cause.title for cause in causes} | WORK_TITLES
-    sides = [in_units(pair.before, pair.after, runs.get(pair.before[0][1].key)) for pair in pairs]
-    gaps = [(rows.gaps_of(each.before, pooled), rows.gaps_of(each.after, pooled)) for each in sides]
-    alone = [
-        waterfall.changes(
-            each.before, each.after, pooled, rows.kernel_times(each.before, each.after) | rows.gap_times(*both)
-        )
-        for each, both in zip(sides, gaps, strict=True)
-    ]
-    found = [
-        replace(each, length=waterfall.change_of_run(each.length, side.chance))
-        for each, side in zip(waterfall.corrected(alone), sides, strict=True)
-    ]
-    steps = _steps(sides, found)
-    devices = [_device(*each, pooled, titles, len(sides)) for each in zip(sides, gaps, found, steps, strict=True)]
-    devices = [
-        replace(each, account=account) for each, account in zip(devices, with_accounts(pairs, devices), strict=True)
-    ]
+    measured = [_measured(pair, runs.get(pair.before[0][1].key), pooled) for pair in pairs]
+    _judge_together(measured)
+    devices = [_device(each, pooled, titles, len(pairs)) for each in measured]
+    accounts = with_accounts(pairs, devices)
+    devices = [replace(each, account=account) for each, account in zip(devices, accounts, strict=True)]
     verdict, sentence = overall(devices)
-    job = job_comparison([Compared(*each) for each in zip(pairs, sides, found, steps, devices, strict=True)], verdict)
+    job = job_comparison([Compared(*each) for each in zip(measured, devices, strict=True)], verdict)
     made = facts.Comparison(
         schema_version=facts.COMPARISON_SCHEMA_VERSION,
         kind=facts.KIND,
@@ -125,35 +115,40 @@ def _with_names(report: Report) -> Report:
     return structs.replace(report, findings=unfinished(report.findings, report.phrases))
 
 
-def _steps(sides: Sequence[DeviceSides], found: Sequence[waterfall.DeviceChanges]) -> list[StepChange | None]:
-    """The median step of each device, judged together; None if other units are compared."""
+def _measured(pair: DevicePair, run: OneRun | None, pooled: Sequence[str]) -> Measured:
+    """A device in units of work, with its changes as if no other were compared."""
+    sides = in_units(pair.before, pair.after, run)
+    kernels = rows.kernels_of(sides.before, sides.after)
+    gaps = rows.gaps_of(sides.before, sides.after, pooled)
+    found = waterfall.changes(sides.before, sides.after, pooled, kernels.times() | gaps.times())
+    return Measured(pair, sides, kernels, gaps, found)
+
+
+def _judge_together(devices: Sequence[Measured]) -> None:
+    """Correct the changes of all devices, and of their median steps, for multiple testing."""
+    for each, found in zip(devices, waterfall.corrected([each.changes for each in devices]), strict=True):
+        each.changes = replace(
+            found, times=found.times | {LENGTH: waterfall.change_of_run(found.length, each.sides.chance)}
+        )
     steps = [
-        step_change(each.before, each.after, device.noise) if each.unit.kind == facts.ITERATIONS else None
-        for each, device in zip(sides, found, strict=True)
+        (each, step_change(each.sides.before, each.sides.after, each.changes.noise))
+        for each in devices
+        if each.sides.unit.kind == facts.ITERATIONS
     ]
-    judged = iter(waterfall.judged_together([(step.change, step.freedom) for step in steps if step is not None]))
-    return [
-        None if step is None else replace(step, change=waterfall.change_of_run(next(judged), side.chance))
-        for step, side in zip(steps, sides, strict=True)
-    ]
+    judged = waterfall.judged_together([(step.change, step.freedom) for _each, step in steps])
+    for (each, step), change in zip(steps, judged, strict=True):
+        each.step = replace(step, change=waterfall.change_of_run(change, each.sides.chance))
 
 
-def _device(
-    sides: DeviceSides,
-    gaps: tuple[rows.GapGroupTable, rows.GapGroupTable],
-    found: waterfall.DeviceChanges,
-    step: StepChange | None,
-    pooled: Sequence[str],
-    titles: Mapping[str, str],
-    devices: int,
-) -> facts.DeviceComparison:
+def _device(of: Measured, pooled: Sequence[str], titles: Mapping[str, str], devices: int) -> facts.DeviceComparison:
+    sides, found, step = of.sides, of.changes, of.step
     before, after = sides.before, sides.after
-    parts = waterfall.cut(found)
-    moved = waterfall.moves(parts, rows.recaused(*gaps))
+    parts = found.cut()
+    moved = waterfall.moves(parts, rows.recaused(of.gaps))
     counts = rows.workload(before, after, part_of_step=sides.unit.part_of_step)
     findings = rows.finding_changes(before, after, pooled)
     plain = partial(waterfall.change_of_part, length=found.length.before_ns, noise=found.noise)
-    kernels = rows.kernel_changes(before, after, found.own, plain)
+    by_name = rows.kernel_changes(of.kernels, found.own, plain)
     work = work_changes(sides)
     steps = aligned_steps(sides.unit, before[0], after[0], devices)
     verdict = _verdict(sides.unit, found.length, step, work)
@@ -167,14 +162,14 @@ def _device(
         noise=round(found.noise, 6),
         length=found.length,
         parts=found.parts,
-        ledger=found.ledgers["ledger"],
-        root_ledger=found.ledgers["root"],
+        ledger=found.ledger("ledger"),
+        root_ledger=found.ledger("root"),
         waterfall=waterfall.waterfall(parts),
         moves=moved,
         renaming=waterfall.renaming(parts, moved, titles),
         workload=counts,
-        kernels=kernels[: rows.MOST_KERNELS],
-        signatures=rows.gap_group_changes(*gaps, found.own, plain),
+        kernels=by_name[: rows.MOST_KERNELS],
+        signatures=rows.gap_group_changes(of.gaps, found.own, plain),
         copies=rows.copy_changes(before, after),
         communication=rows.collective_changes(before, after),
         launch=rows.launch_metrics(before, after),
@@ -188,7 +183,7 @@ def _device(
         no_steps=steps if isinstance(steps, str) else "",
         slow_steps=step is not None and step.slow,
         work=work,
-        families=[] if any(row.id == rows.GRAPH for row in counts) else family_changes(kernels, sides.unit),
+        families=[] if any(row.id == rows.GRAPH for row in counts) else family_changes(by_name, sides.unit),
     )
 
 
@@ -282,8 +277,8 @@ def compare_with_baseline(
         *_files(left_out, "Left out of the baseline, too far from its other runs"),
         *_files(runs.damaged, "Left out of the baseline, as they cannot be read"),
     ]
-    before = read_from(made.before, [runs.files[at] for at in kept])
-    return replace(made, before=before, baseline=use, notes=[*notes, *made.notes])
+    made = read_from(made, [runs.files[at] for at in kept], [])
+    return replace(made, baseline=use, notes=[*notes, *made.notes])
 
 
 def _lengths(before: Sequence[Report], after: Sequence[Report], *, across_gpus: bool) -> Values:

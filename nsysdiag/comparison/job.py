@@ -13,6 +13,7 @@ from nsysdiag.arrays.groups import column_from
 from nsysdiag.bottlenecks import OF_WORK
 from nsysdiag.causes import CAUSES
 from nsysdiag.comparison import facts, waterfall
+from nsysdiag.comparison.rows import RowPairs
 from nsysdiag.comparison.sides import (
     COMPUTE,
     IDLE,
@@ -123,21 +124,14 @@ def reasons(
     step: facts.Change,
 ) -> list[facts.Reason]:
     """The largest changes of the account, or if there is none of the parts `top`. `device` is the slowest one."""
-    rows: list[tuple[str, str | None, facts.AccountChange | facts.Change, list[facts.PartChange]]] = [
-        (row.bottleneck, None, row, _causes_of(row, device)) for row in account
-    ]
-    rows = rows or [(_bottleneck_of(row.id), row.id, row.change, []) for row in top]
-    found = [
-        facts.Reason(
-            bottleneck=bottleneck,
-            cause=cause,
-            before_ns=change.before_ns,
-            after_ns=change.after_ns,
-            change_ns=change.change_ns,
-            causes=causes,
-        )
-        for bottleneck, cause, change, causes in rows
-    ]
+
+    def reason(
+        bottleneck: str, cause: str | None, change: facts.AccountChange | facts.Change, causes: list[facts.PartChange]
+    ) -> facts.Reason:
+        return facts.Reason(bottleneck, cause, change.before_ns, change.after_ns, change.change_ns, causes)
+
+    found = [reason(row.bottleneck, None, row, _causes_of(row, device)) for row in account]
+    found = found or [reason(_bottleneck_of(row.id), row.id, row.change, []) for row in top]
     found.sort(key=lambda each: (-abs(each.change_ns), each.bottleneck))
     most = max((abs(each.change_ns) for each in found), default=0)
     least = max(waterfall.LEAST_OF_LENGTH * max(step.before_ns, step.after_ns), LEAST * most)
@@ -238,13 +232,22 @@ DIFFER = 0.02
 """Devices whose steps are no further apart keep one step: they wait for each other."""
 
 
-class Compared(Struct, frozen=True):
-    """A device with its captures, the changes that were found, and what is written of it."""
+class Measured(Struct):
+    """A device with its captures, in units of work; its rows in pairs; its changes and, in steps, that of the median
+    step."""
 
     pair: DevicePair
     sides: DeviceSides
+    kernels: RowPairs
+    gaps: RowPairs
     changes: waterfall.DeviceChanges
-    step: StepChange | None
+    step: StepChange | None = None
+
+
+class Compared(Struct, frozen=True):
+    """A device, and what is written of it."""
+
+    of: Measured
     made: facts.DeviceComparison
 
 
@@ -256,13 +259,13 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> facts.JobCompar
     step, mean = _step(before, after, statistic), _step(before, after, MEAN)
     times = [_shown(each, statistic) for each in devices]
     sides = [each.before_ns for each in times], [each.after_ns for each in times]
-    account = account_changes([each.pair for each in devices], mean)
+    account = account_changes([each.of.pair for each in devices], mean)
     if len(devices) == 1 and not of_this_work(account, after.made):
         account = []
     top = [] if account else top_changes(after.made, known=after.made.length.low_ns is not None)
     return facts.JobComparison(
         statistic=statistic,
-        unit=after.sides.unit,
+        unit=after.of.sides.unit,
         verdict=verdict,
         device_before=before.made.key,
         device_after=after.made.key,
@@ -275,30 +278,31 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> facts.JobCompar
         top=top,
         slow_steps=any(each.made.slow_steps for each in devices),
         why=[] if verdict == facts.SAME else reasons(account, top, after.made, step),
-        phases=other_phases(after.sides),
+        phases=other_phases(after.of.sides),
     )
 
 
 def _statistic(devices: Sequence[Compared]) -> str:
     """The median step, unless no median is typical, or the mean of some device changed and the median of none did: the
     slow steps changed."""
-    if any(each.step is None or not each.step.typical for each in devices):
+    if any(each.of.step is None or not each.of.step.typical for each in devices):
         return MEAN
     mean = any(each.made.length.verdict in facts.DECIDED for each in devices)
-    median = any(each.step and each.step.change.verdict in facts.DECIDED for each in devices)
+    median = any(each.of.step and each.of.step.change.verdict in facts.DECIDED for each in devices)
     return MEAN if mean and not median else MEDIAN
 
 
 def _shown(device: Compared, statistic: str) -> facts.Change:
-    return device.step.change if device.step is not None and statistic == MEDIAN else device.made.length
+    step = device.of.step
+    return step.change if step is not None and statistic == MEDIAN else device.made.length
 
 
 def _step(before: Compared, after: Compared, statistic: str) -> facts.Change:
     """From the slowest device before to the slowest one after."""
     if before is after:
         return _shown(after, statistic)
-    noise = max(before.changes.noise, after.changes.noise)
-    return step_change(before.sides.before, after.sides.after, noise, statistic).change
+    noise = max(before.of.changes.noise, after.of.changes.noise)
+    return step_change(before.of.sides.before, after.of.sides.after, noise, statistic).change
 
 
 def top_changes(device: facts.DeviceComparison, *, known: bool) -> list[facts.PartChange]:

@@ -297,7 +297,7 @@ TABLES = (
     of_devices(
         "gpu_metrics",
         (*columns(GpuMetric, _METRICS), RecordColumn[GpuMetric]("names", "text", lambda row: " + ".join(row.names))),
-        lambda device: device.gpu_metrics.metrics if device.gpu_metrics else (),
+        "gpu_metrics.metrics",
     ),
     of_devices(
         "gpu_metrics_by_name", columns(_Mean, "what name count=instances time_ns samples whole metric mean"), _mean_rows

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
-from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, Intervals, pieces, union
+from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, Intervals, pieces, union
 from nsysdiag.events.callchains import file_name
 from nsysdiag.events.calls import CALLS, ApiCalls, call_columns, coded_names
 from nsysdiag.events.identity import process_of
@@ -205,11 +205,12 @@ class HostActivity(Struct, frozen=True):
     malformed: dict[str, int]
 
 
-def place_api_calls(axis: ThreadAxis, api_calls: ApiCalls, latest: int) -> NamedRows:
-    """API calls of the threads of `axis`; rows that end after `latest` cannot be."""
-    calls = api_calls.rows
+def place_api_calls(axis: ThreadAxis, api_calls: ApiCalls, latest: int, some: IntArray | None = None) -> NamedRows:
+    """API calls of the threads of `axis`: all, or those of `some` rows. Rows that end after `latest` cannot be."""
+    calls = api_calls.rows if some is None else api_calls.rows.take(some)
     table = CallTable(calls.thread, calls.start, calls.end, calls.name, api_calls.names, calls.returned)
-    return place_calls(axis, table, latest)[0]
+    placed = place_calls(axis, table, latest)[0]
+    return placed if some is None else replace(placed, row=some[placed.row])
 
 
 def place_os_calls(axis: ThreadAxis, tables: HostTables, latest: int) -> tuple[NamedRows, int]:

@@ -325,7 +325,7 @@ def _from(starts: IntArray, called: Called, whole: Intervals) -> Loop | None:
 def _grouped(loop: Loop, each: int) -> Loop | None:
     """Steps of `each` repeats of a loop, in every run of it from the first one on. Repeats that are left over at the
     end of a run are in none, and so is a pause."""
-    grouped = [run[: (len(run) - 1) // each * each + 1 : each] for run in loop.runs]
+    grouped = [run.borders[: len(run) // each * each + 1 : each] for run in loop.runs]
     starts, ends = (np.concatenate([run[part] for run in grouped]) for part in (slice(-1), slice(1, None)))
     if len(starts) < FEWEST_CHOSEN:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, nearest_before
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
 from nsysdiag.events.calls import CallRows, named_like
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import Rows, ThreadAxis, distinct, last_before, previous_on_stream
@@ -14,7 +14,7 @@ from nsysdiag.replay.meetings import Meetings
 from nsysdiag.replay.moments import DEVICE, ORIGIN, EdgeKind, Edges, MomentPlaces, Moments, ThreadActions
 from nsysdiag.replay.orders import LATENCY_NS, Before, Pace, class_order, following, overlapped_order, stream_order
 from nsysdiag.replay.wakes import BLOCKED_NS, LOCKS, Births, CallsOf, Wakes, births, waits_of
-from nsysdiag.replay.work import HostTime, Stretch, Work, keyed, on_axis, row_of
+from nsysdiag.replay.work import HostTime, Stretch, Work, first_since, keyed, on_axis, row_of
 from nsysdiag.wakeups.loaders import Finder, HostTrace
 from nsysdiag.wakeups.waits import Ends
 
@@ -361,7 +361,10 @@ class PlacedWaits(Struct, frozen=True):
         thread                      since [works ] target       as long as all that is worked
         ```
         """
-        before, behind = _place(moments, waits.waker, waits.at)[0], _place(moments, waits.thread, waits.since)[1]
+        mine = np.flatnonzero(moments.thread != DEVICE)
+        rows, owner, time = np.append(mine, -1), moments.thread[mine], moments.time[mine]
+        before = rows[last_before(owner, time, waits.waker, waits.at)]
+        behind = rows[first_since(owner, time, waits.thread, waits.since)]
         source = np.where(waits.operation >= 0, np.append(ends, 0)[waits.operation], before + 1)
         kept = (source > 0) & (behind >= 0)
         waits, source, behind = waits.take(kept), source[kept], behind[kept]
@@ -385,15 +388,3 @@ class PlacedWaits(Struct, frozen=True):
         ns = self.lengths(pieces, np.ones(len(pieces)), length)
         found = Edges.of(self.source, self.target, ns, EdgeKind.POSSIBLE, np.arange(len(ns)))
         return found.take(found.source < found.target)
-
-
-def _place(moments: Moments, thread: IntArray, time: IntArray) -> tuple[IntArray, IntArray]:
-    """The rows of the last moment of each thread up to a time, and of the first one since then; -1 for none."""
-    mine = np.flatnonzero(moments.thread != DEVICE)
-    key, asked = keyed((moments.thread[mine], moments.time[mine]), (thread, time))
-    order = np.argsort(key, kind="stable")
-    before, behind = nearest_before(key[order], asked), np.searchsorted(key[order], asked)
-    rows = np.append(mine[order], -1)
-    owner = np.append(moments.thread, -1)
-    before, behind = rows[before], rows[np.minimum(behind, len(rows) - 1)]
-    return np.where(owner[before] == thread, before, -1), np.where(owner[behind] == thread, behind, -1)

@@ -24,9 +24,9 @@ from nsysdiag.causes.thread_waits import SWITCH_INTERVAL_NS, TIMED_WAIT
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.host import place_api_calls
 from nsysdiag.events.identity import pid_of, process_of, tid_of
-from nsysdiag.events.rows import CallTable, Rows, ThreadAxis, distinct, distinct_values, place_calls
+from nsysdiag.events.rows import CallTable, Rows, ThreadAxis, distinct, distinct_values, last_before, place_calls
 from nsysdiag.replay.pacing import WAITED_NS
-from nsysdiag.replay.work import keyed
+from nsysdiag.replay.work import first_since, keyed
 from nsysdiag.wakeups.levels import MOST_HOPS
 from nsysdiag.wakeups.loaders import Finder, HostTrace, Loaders, WaitingThreads
 from nsysdiag.wakeups.waits import Ends, Waits, wakes_another
@@ -210,14 +210,10 @@ def _told_apart(woken: Wakes) -> Wakes:
 def _rest(posted: Wakes, waiting: IntArray, waking: IntArray) -> IntArray:
     """For each wait, how long its waker goes on in ns after it woke the thread, until it waits in turn: 0 if it
     waits already. `waiting` and `waking` are numbers of the threads."""
-    begin, at = keyed((waiting, posted.begin), (waking, posted.at))
-    order = np.argsort(begin, kind="stable")
-    last = nearest_before(begin[order], at)
-    row = order[np.maximum(last, 0)]
-    inside = (last >= 0) & (waiting[row] == waking) & (posted.end[row] > posted.at)
-    following = order[np.minimum(last + 1, len(order) - 1)]
-    known = (last + 1 < len(order)) & (waiting[following] == waking) & ~inside
-    return np.where(known, posted.begin[following] - posted.at, 0)
+    last = last_before(waiting, posted.begin, waking, posted.at)
+    following = first_since(waiting, posted.begin, waking, posted.at + 1)
+    rests = (following >= 0) & ~((last >= 0) & (posted.end[last] > posted.at))
+    return np.where(rests, posted.begin[following] - posted.at, 0)
 
 
 def _of_threads(

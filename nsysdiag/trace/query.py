@@ -1,23 +1,28 @@
-"""The SELECT statements: every name quoted, with defaults for NULL and for columns that the file does not have."""
+"""The SELECT statements: quoted by SQLAlchemy, with defaults for NULL and for columns that the file does not
+have."""
 
 from __future__ import annotations
 
 import codecs
 import hashlib
 import sqlite3
+from functools import lru_cache
 from threading import Lock
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import sqlalchemy as sa
 from msgspec import Struct
+from sqlalchemy.dialects import sqlite
 
 from nsysdiag.limits import BLOB_BYTES, CELL_BYTES, TEXT_BYTES, marked
-from nsysdiag.trace.catalog import FoundTable, decode, quoted
+from nsysdiag.trace.catalog import FoundColumn, FoundTable, decode, quoted
 from nsysdiag.trace.tables import ColumnSpec, ColumnType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 
+_DIALECT = sqlite.dialect()
 NULL_REAL = "-9e999"  # minus infinity: SQLite has no NaN, and a first batch of NULLs would lose its type
 
 
@@ -64,13 +69,77 @@ def select_sql(table: FoundTable, columns: Sequence[ColumnSpec], *choices: Choic
     The order is explicit because columns are read by several statements, and SQLite may read one of them from an index,
     in another order. By rowid it costs nothing.
     """
-    cells = ", ".join(f"{_cell(table, column)} AS {quoted(column.name)}" for column in columns)
-    return f"SELECT {cells} FROM {quoted(table.name)}{_where(table, choices)}{_row_order(table)}"
+    selected = _selected(table.name, tuple((column, table.sources(column)) for column in columns))
+    return f"{selected}{_where(table, choices)}{_row_order(table)}"
+
+
+@lru_cache(maxsize=1024)
+def _selected(table: str, columns: tuple[tuple[ColumnSpec, tuple[FoundColumn, ...]], ...]) -> str:
+    """What is read of which table. Kept, as the tables of a kind of trace are the same in each."""
+    source = _Source(table)
+    return _sql(sa.select(*[_expression(source, spec, found) for spec, found in columns]).select_from(source.table))
+
+
+def _where(table: FoundTable, choices: Sequence[Choice]) -> str:
+    source = _Source(table.name)
+    chosen = [_restriction(source, table, choice) for choice in choices]
+    return f" WHERE {_sql(sa.and_(*chosen))}" if chosen else ""
+
+
+class _Source:
+    """A table of the file in a statement, without SQLAlchemy objects for its columns: these take longer to create than
+    a small table to read."""
+
+    def __init__(self, table: str) -> None:
+        self.table = sa.table(table)
+        self._name = quoted(table)
+
+    def __getitem__(self, name: str) -> sa.ColumnElement[Any]:
+        return sa.literal_column(f"{self._name}.{quoted(name)}")
+
+
+def _restriction(source: _Source, table: FoundTable, chosen: Choice) -> sa.ColumnElement[bool]:
+    if isinstance(chosen, TimeLimit):
+        start, end = source[chosen.start], source[chosen.end]
+        low: sa.ColumnElement[int] = sa.literal_column(str(chosen.low))
+        high: sa.ColumnElement[int] = sa.literal_column(str(chosen.high))
+        if chosen.start == chosen.end:
+            return sa.and_(start >= low, start < high)
+        return sa.and_(start < high, sa.or_(end > low, end.is_(None)))
+    column = source[chosen.column] if isinstance(chosen, Chosen) else sa.literal_column(str(table.rowid))
+    # One literal: to build an expression for each of thousands of ids takes longer than to find the rows.
+    return column.op("IN", is_comparison=True)(sa.literal_column(f"({', '.join(map(str, chosen.ids))})"))
+
+
+def _expression(source: _Source, spec: ColumnSpec, found: tuple[FoundColumn, ...]) -> sa.ColumnElement[Any]:
+    column: sa.ColumnElement[Any] = source[found[0].name]
+    if spec.parts:
+        for part in found[1:]:
+            column = column.op(spec.operator)(source[part.name])
+        column = sa.func.coalesce(column, sa.literal_column(str(spec.default)))
+        # A product beyond 64 bits is a float to SQLite: the cast cuts it to what fits.
+        return sa.cast(column, sa.INTEGER).label(spec.name)
+    if spec.type is ColumnType.REAL:
+        return sa.cast(sa.func.coalesce(column, sa.literal_column(NULL_REAL)), sa.REAL).label(spec.name)
+    if spec.type is ColumnType.BLOB:
+        # Of NULL, hex() makes the empty text.
+        column = sa.func.nullif(sa.func.hex(column), sa.literal_column("''"))
+    if spec.type is ColumnType.INTEGER and not found[0].not_null:
+        column = sa.func.coalesce(column, sa.literal_column(str(spec.default)))
+    return column.label(spec.name)
+
+
+def _row_order(table: FoundTable) -> str:
+    if table.rowid is not None:
+        return f" ORDER BY {table.rowid}"
+    keys = sorted((found for found in table.columns.values() if found.key), key=lambda found: found.key)
+    names = ", ".join(f"{quoted(table.name)}.{quoted(found.name)}" for found in keys)
+    return f" ORDER BY {names}" if names else ""
 
 
 def single_sql(table: FoundTable, column: ColumnSpec) -> str:
     """The SQL that reads one column of the row whose rowid is its parameter."""
-    return f"SELECT {_cell(table, column)} FROM {quoted(table.name)} WHERE {table.rowid} = ?"
+    return f"{_selected(table.name, ((column, table.sources(column)),))} WHERE {table.rowid} = ?"
 
 
 def row_ids_sql(table: FoundTable, *choices: Choice) -> str:
@@ -97,44 +166,8 @@ def row_bound_sql(table: FoundTable) -> str:
     return f"SELECT {bound} FROM {quoted(table.name)}"
 
 
-def _cell(table: FoundTable, spec: ColumnSpec) -> str:
-    """The cell of a column: NULL only for texts, as others have a default."""
-    found = table.sources(spec)
-    cell = f" {spec.operator} ".join(_named(table, each.name) for each in found)
-    if spec.parts:
-        # A product beyond 64 bits is a float to SQLite: the cast cuts it to what fits.
-        return f"CAST(coalesce({cell}, {spec.default}) AS INTEGER)"
-    if spec.type is ColumnType.REAL:
-        return f"CAST(coalesce({cell}, {NULL_REAL}) AS REAL)"
-    if spec.type is ColumnType.BLOB:
-        return f"nullif(hex({cell}), '')"  # of NULL, hex() makes the empty text
-    return cell if spec.type is ColumnType.TEXT or found[0].not_null else f"coalesce({cell}, {spec.default})"
-
-
-def _named(table: FoundTable, column: str) -> str:
-    return f"{quoted(table.name)}.{quoted(column)}"
-
-
-def _where(table: FoundTable, choices: Sequence[Choice]) -> str:
-    return f" WHERE {' AND '.join(_condition(table, choice) for choice in choices)}" if choices else ""
-
-
-def _condition(table: FoundTable, chosen: Choice) -> str:
-    if isinstance(chosen, TimeLimit):
-        start, end = _named(table, chosen.start), _named(table, chosen.end)
-        if chosen.start == chosen.end:
-            return f"{start} >= {chosen.low} AND {start} < {chosen.high}"
-        return f"{start} < {chosen.high} AND ({end} > {chosen.low} OR {end} IS NULL)"
-    column = _named(table, chosen.column) if isinstance(chosen, Chosen) else table.rowid
-    return f"{column} IN ({', '.join(map(str, chosen.ids))})"
-
-
-def _row_order(table: FoundTable) -> str:
-    if table.rowid is not None:
-        return f" ORDER BY {table.rowid}"
-    keys = sorted((found for found in table.columns.values() if found.key), key=lambda found: found.key)
-    names = ", ".join(_named(table, found.name) for found in keys)
-    return f" ORDER BY {names}" if names else ""
+def _sql(statement: sa.Select[Any] | sa.ColumnElement[bool]) -> str:
+    return str(statement.compile(dialect=_DIALECT, compile_kwargs={"literal_binds": True}))
 
 
 # Texts of any length as far as they are read: cut where they are too long, and counted.

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from nsysdiag.document import blocks as b
-from nsysdiag.document.blocks import PAGE, Column, Fact, Lines, Section
 from nsysdiag.document.columns import BYTES, COUNT, NAME, RATIO, SHARE, TEXT, TIME, columns, of_devices
 from nsysdiag.document.drawings import Curve, CurveLayer, TimeSeries
 from nsysdiag.document.view import Context, mostly_graphs
@@ -85,9 +84,9 @@ _SHAPES = """
     resident_share limit
 """
 TABLES = (
-    of_devices("utilization", columns(Utilization, _UTILIZATION), lambda device: [device.utilization]),
+    of_devices("utilization", columns(Utilization, _UTILIZATION), "utilization"),
     of_devices("utilization_series", columns(_Step), _steps),
-    of_devices("kernel_shapes", columns(KernelShape, _SHAPES), lambda device: device.utilization.kernels),
+    of_devices("kernel_shapes", columns(KernelShape, _SHAPES), "utilization.kernels"),
 )
 
 
@@ -167,36 +166,36 @@ SOURCES = {"estimate": "SM activity, estimated", "gpu-metrics": "SM activity, me
 SHAPE = "those of the shape with most time"
 
 
-def section(device: DeviceReport, context: Context) -> Section | None:
+def section(device: DeviceReport, context: Context) -> b.Section | None:
     """None without a window."""
     found = device.utilization
     if found.util_time_share is None:
         return None
     notes = [*sm_sentences(found), *(f"{capitalized(note)}." for note in found.notes)]
-    return Section(
+    return b.Section(
         "utilization",
         "Utilization",
         [
-            *([b.Paragraph(found.sentence, tone="strong", limit=PAGE)] if found.sentence else []),
-            Lines(utilization_sentences(device), b.Limit(page=0, brief=1)),
-            b.FigureRow(_facts(found), PAGE),
-            Lines(notes, PAGE),
+            *([b.Paragraph(found.sentence, tone="strong", limit=b.PAGE)] if found.sentence else []),
+            b.Lines(utilization_sentences(device), b.Limit(page=0, brief=1)),
+            b.FigureRow(_facts(found), b.PAGE),
+            b.Lines(notes, b.PAGE),
             *_over_time(device, context),
-            b.Paragraph(METHOD, tone="quiet", limit=PAGE),
+            b.Paragraph(METHOD, tone="quiet", limit=b.PAGE),
             *_shapes(found, context),
         ],
         f"{percent_of(found.util_time_share)} on a dashboard" + (f"; {note}" if (note := real_note(found)) else ""),
     )
 
 
-def _facts(found: Utilization) -> list[Fact]:
+def _facts(found: Utilization) -> list[b.Fact]:
     return [
-        Fact("Utilization by time", found.util_time_share, SHARE),
-        Fact("By polling", found.util_period_share, SHARE),
-        Fact(SOURCES.get(found.sm_source or "", "SM activity"), found.sm_active_share, SHARE),
-        Fact("SM capacity filled, estimated", found.estimate.resident_share, SHARE),
-        Fact("SM activity / utilization", found.efficiency, RATIO),
-        *([Fact("Of the peak of arithmetic", found.flops.share, SHARE)] if found.flops else []),
+        b.Fact("Utilization by time", found.util_time_share, SHARE),
+        b.Fact("By polling", found.util_period_share, SHARE),
+        b.Fact(SOURCES.get(found.sm_source or "", "SM activity"), found.sm_active_share, SHARE),
+        b.Fact("SM capacity filled, estimated", found.estimate.resident_share, SHARE),
+        b.Fact("SM activity / utilization", found.efficiency, RATIO),
+        *([b.Fact("Of the peak of arithmetic", found.flops.share, SHARE)] if found.flops else []),
     ]
 
 
@@ -235,27 +234,27 @@ def _shapes(found: Utilization, context: Context) -> list[b.Block]:
             first=FIRST_ROWS,
             limit=b.Limit(ticket=ticket, summary=0, brief=0),
         ),
-        Lines([ESTIMATED], PAGE),
+        b.Lines([ESTIMATED], b.PAGE),
     ]
 
 
-def _columns(sized: bool) -> list[Column]:
+def _columns(sized: bool) -> list[b.Column]:
     chip = [
-        Column("An SM holds", COUNT, "blocks_per_sm", limit=PAGE),
-        Column("Waves", RATIO, "waves"),
-        Column("Capacity filled", SHARE, "resident_share"),
-        Column("Limited by", TEXT, "limit", length=40),
+        b.Column("An SM holds", COUNT, "blocks_per_sm", limit=b.PAGE),
+        b.Column("Waves", RATIO, "waves"),
+        b.Column("Capacity filled", SHARE, "resident_share"),
+        b.Column("Limited by", TEXT, "limit", length=40),
     ]
     return [
-        Column("Total", TIME, "total_ns", strong=True),
-        Column("Runs", COUNT, "count"),
-        Column("Blocks", COUNT, "blocks"),
-        Column("Threads", COUNT, "threads"),
-        Column("Registers", COUNT, "registers", limit=PAGE),
-        Column("Shared", BYTES, "shared_bytes", limit=PAGE),
-        Column("SMs with work (estimated)", SHARE, "sm_share"),
+        b.Column("Total", TIME, "total_ns", strong=True),
+        b.Column("Runs", COUNT, "count"),
+        b.Column("Blocks", COUNT, "blocks"),
+        b.Column("Threads", COUNT, "threads"),
+        b.Column("Registers", COUNT, "registers", limit=b.PAGE),
+        b.Column("Shared", BYTES, "shared_bytes", limit=b.PAGE),
+        b.Column("SMs with work (estimated)", SHARE, "sm_share"),
         *(chip if sized else []),
-        Column("Kernel", NAME, _kernel, head=True, length=60),
+        b.Column("Kernel", NAME, _kernel, head=True, length=60),
     ]
 
 

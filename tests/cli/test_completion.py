@@ -53,7 +53,7 @@ def completed(line: str) -> list[str]:
     done = subprocess.run([sys.executable, "-P", "-c", SEEN], env=environment, capture_output=True, check=True)
     loaded = done.stderr.decode().partition("loaded:")[2].split()
     assert "typer" in loaded
-    assert {"numpy", "msgspec", "pandas", "rich"} & set(loaded) == set()
+    assert {"numpy", "msgspec", "pandas", "sqlalchemy", "rich"} & set(loaded) == set()
     return done.stdout.decode().split()
 
 

@@ -259,7 +259,7 @@ print(json.dumps([first, sorted(sys.modules)]))
 """
     line = [sys.executable, "-c", code, str(demo_trace), str(tmp_path / "x.json")]
     first, last = json.loads(subprocess.run(line, cwd=ROOT, capture_output=True, check=True).stdout)
-    heavy = {"msgspec", "numpy", "jinja2", "rich"}
+    heavy = {"msgspec", "numpy", "jinja2", "rich", "sqlalchemy"}
     assert {name for name in first if name.startswith("nsysdiag")} == {"nsysdiag", "nsysdiag.version"}
     assert heavy & set(first) == set()
     assert {"msgspec", "numpy", "jinja2"} <= set(last), "modules are seen"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from nsysdiag.comparison.facts import Comparison, DeviceComparison
+    from nsysdiag.comparison.facts import Comparison, DeviceComparison, SideTrace
 
 
 # Steps of both sides together.
@@ -229,12 +229,12 @@ BY_BOTTLENECK = (
     "what the threads of this process did at that time."
 )
 TRACES = (
-    b.Column("Side", TEXT, strong=True),
-    b.Column("File", NAME, head=True, length=120),
-    b.Column("Size", BYTES),
-    b.Column("Captured with", TEXT, length=40),
-    b.Column("Window", TEXT, length=200),
-    b.Column("Fingerprint", CODE, length=80),
+    b.Column("Side", TEXT, lambda row: row.side.capitalize(), strong=True),
+    b.Column("File", NAME, lambda row: b.Cell(row.trace.file, note=_origin(row.trace)), head=True, length=120),
+    b.Column("Size", BYTES, "trace.size_bytes"),
+    b.Column("Captured with", TEXT, lambda row: _version(row.trace), length=40),
+    b.Column("Window", TEXT, lambda row: "; ".join(row.trace.window), length=200),
+    b.Column("Fingerprint", CODE, "trace.fingerprint", length=80),
 )
 
 
@@ -282,18 +282,21 @@ def of_device(device: DeviceComparison, causes: Causes, *, several: bool) -> lis
 
 def traces(comparison: Comparison) -> b.Section:
     """The captures of both sides, and what is wrong with them."""
-    rows = []
-    for side, held in (("Before", comparison.before), ("After", comparison.after)):
-        for trace in held:
-            origin = [f"predicted with {trace.prediction}"] if trace.prediction else []
-            origin += [f"read from {trace.given}"] if trace.given else []
-            note = "; ".join([*origin, *(f"▲ {each}" for each in trace.warnings)])
-            version = f"nsys {trace.nsys_version}" if trace.nsys_version else "unknown version"
-            window = "; ".join(trace.window)
-            rows.append((side, b.Cell(trace.file, note=note), trace.size_bytes, version, window, trace.fingerprint))
     warnings = b.Lines(words.warnings(comparison), b.Limit(page=0, ticket=TOP_WARNINGS, summary=TOP_WARNINGS), "note")
-    table = b.Table("The captures of both sides", TRACES, rows, sortable=False, limit=b.PAGE)
+    rows = words.traces_of(comparison)
+    table = b.Table.of("The captures of both sides", TRACES, rows, sortable=False, limit=b.PAGE)
     return b.Section("traces", "Trace health", [warnings, table])
+
+
+def _version(trace: SideTrace) -> str:
+    return f"nsys {trace.nsys_version}" if trace.nsys_version else "unknown version"
+
+
+def _origin(trace: SideTrace) -> str:
+    """Where a capture comes from, and what is wrong with it."""
+    origin = [f"predicted with {trace.prediction}"] if trace.prediction else []
+    origin += [f"read from {trace.given}"] if trace.given else []
+    return "; ".join([*origin, *(f"▲ {each}" for each in trace.warnings)])
 
 
 def _outcome(mark: StatusMark, sentence: str) -> list[b.Block]:

@@ -26,24 +26,6 @@ MANY_DEVICES, MOST_STILLS, MOST_KEYS = 8, 24, 6
 LABELS = {"compute": "Compute", "communication": "Communication", "copies": "Copies", "idle": "Idle"}
 LABEL = "What each GPU did over time; idle time has the colour of its leading cause"
 
-SHORTCUTS = (
-    ("W S + − ↑ ↓", "zoom; also the wheel with Ctrl or the focus, and two fingers"),
-    ("A D ← →", "move; also drag, and the wheel with Shift"),
-    ("0 Home", "the whole run"),
-    ("/", "search; Enter and Shift+Enter go to the next match and the one before, Escape back to the lanes"),
-    ("N Shift+N", "the next match and the one before; without a search N is the next gap"),
-    ("P", "the gap before"),
-    ("J K", "the next, or the one before, of the fewest gaps that hold half of the idle time"),
-    ("I Shift+I", "the longest gap of the analyzed time, then the next longest, and back"),
-    ("R", "sums of what is selected, else of what is visible; also drag with Shift"),
-    ("Shift+← Shift+→", "move the end of the range"),
-    ("Enter", "zoom to what is selected; also double-click"),
-    ("Escape", "deselect, then end the search"),
-    ("[ ]", "the device before and the next; a click on its name folds its lanes"),
-    ("?", "this help"),
-    ("Click or tap", "select a gap, an operation, a range or a call, and describe it"),
-)
-
 
 def still_lanes(levels: TimelineLevels, causes: Causes, devices: int) -> list[d.DrawnLane]:
     """The lanes of a device that hold anything. Raises InputError if the report is damaged."""
@@ -88,7 +70,6 @@ def timeline_view(context: Context) -> View:
         "charts": [Chart(d.DrawnLanes(stills), LABEL, legend=_legend(context, stills))],
         "more": len(drawn) - MOST_STILLS,
         "exact": _exact(drawn),
-        "shortcuts": SHORTCUTS,
         "data": partial(timeline_data, context.report, context.causes),
     }
 
