@@ -178,26 +178,27 @@ def asked_in(evidence: HostEvidence, lo: int, hi: int) -> DeviceWaits:
         (ALLOCATION, evidence.calls(FREES)),
     )
     spins, polls = sync.query_waits(evidence)
-    parts = [_placed(evidence, lane.spans, lane.row, PLACE[cause]) for cause, lane in lanes]
+    parts = [_begun_in(lo, hi, evidence, lane.spans, lane.row, PLACE[cause]) for cause, lane in lanes]
     for asked, cause in ((spins[~polls], SYNCHRONIZATION), (spins[polls], SLEEP.id)):
-        parts.append(_placed(evidence, asked, np.full(len(asked), -1), PLACE[cause]))
-    every = DeviceWaits.concatenate(parts)
-    return every.take((every.begin >= lo) & (every.begin < hi))
+        parts.append(_begun_in(lo, hi, evidence, asked, np.full(len(asked), -1), PLACE[cause]))
+    return DeviceWaits.concatenate(parts)
 
 
 def asked_at_once(evidence: HostEvidence, lo: int, hi: int) -> DeviceWaits:
     """Queries that begin in [lo, hi) and found at once that their target was done, as waits."""
     spans = sync.queries_at_once(evidence)
-    every = _placed(evidence, spans, np.full(len(spans), -1), PLACE[SYNCHRONIZATION])
-    return every.take((every.begin >= lo) & (every.begin < hi))
+    return _begun_in(lo, hi, evidence, spans, np.full(len(spans), -1), PLACE[SYNCHRONIZATION])
 
 
-def _placed(evidence: HostEvidence, spans: Intervals, call: IntArray, cause: int) -> DeviceWaits:
+def _begun_in(lo: int, hi: int, evidence: HostEvidence, spans: Intervals, call: IntArray, cause: int) -> DeviceWaits:
+    """Those of the spans that begin in [lo, hi), as waits."""
     axis = evidence.host.axis
-    thread = axis.threads[spans.start // axis.stride] if len(axis.threads) else spans.start
     begin = axis.time(spans.start)
+    rows = np.flatnonzero((begin >= lo) & (begin < hi))
+    spans, begin = spans[rows], begin[rows]
+    thread = axis.threads[spans.start // axis.stride] if len(axis.threads) else spans.start
     end, target = begin + spans.end - spans.start, np.full(len(spans), NONE)
-    return DeviceWaits(thread, begin, end, np.full(len(spans), cause), call.astype(np.int64), target)
+    return DeviceWaits(thread, begin, end, np.full(len(spans), cause), call[rows].astype(np.int64), target)
 
 
 def _own_stream(work: Work, asked: DeviceWaits) -> IntArray:
