@@ -242,11 +242,11 @@ def full_queues(work: Work, calls: CallRows) -> DeviceWaits:
     """
     launched = np.flatnonzero(work.launch >= 0)
     call, first = np.unique(work.launch[launched], return_index=True)
-    if len(call) == 0:
-        return DeviceWaits.empty()
     device, begin, end = work.device[launched[first]], calls.start[call], calls.end[call]
-    usual = int(np.median(end - begin))
+    usual = int(np.median(end - begin)) if len(call) else 0
     rows = np.flatnonzero(end - begin > max(HELD_NS, HELD_FACTOR * usual))
+    if not len(rows):
+        return DeviceWaits.empty()
     rows = rows[np.argsort(device[rows], kind="stable")]
     target = last_before(work.device, work.start, device[rows], end[rows])
     issued, asked = keyed((work.device, work.issued), (device[rows], begin[rows]))
