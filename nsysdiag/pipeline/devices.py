@@ -97,7 +97,7 @@ def look_at_devices(host: HostReading, background: Background, *, keep_time: boo
 
 
 def _each(work: Callable[[Of], Made], devices: list[Of], background: Background) -> list[Made]:
-    """The work on all devices, which are let go: the second thread does the first ones, this one the last ones. The
+    """The work on all devices, which are released: the second thread does the first ones, this one the last ones. The
     very last is never left to that thread, which would then do all that it begins itself."""
     if not devices:
         return []
