@@ -24,7 +24,8 @@ from nsysdiag.arrays.groups import least_of_each, sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, overlaps
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.rows import combinations, distinct
+from nsysdiag.events.identity import joint
+from nsysdiag.events.rows import distinct
 from nsysdiag.fields import Sentence
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapGroupKeys, normal_paths
@@ -63,7 +64,8 @@ def idle_stacks(context: GapContext, keys: GapGroupKeys, rooted: RootSlices, cha
     slices, side = rooted.slices, context.host_side
     rows, path, lane = slices.rows, keys.path[slices.rows.gap], context.lane[slices.rows.gap]
     time = Intervals(rows.start, rows.end)
-    groups = _StackGroups.of(combinations(rows.cause, path, rows.text)[0], rows.end - rows.start)
+    place = joint(rows.cause, path, max(len(keys.paths), 1))
+    groups = _StackGroups.of(joint(place, rows.text + 1, len(slices.texts) + 1), rows.end - rows.start)
     mine = (groups.of_row >= 0) & (rooted.thread < 0) & (lane >= 0)
     found = [groups.code(mine, lane, time, side.host, side)]
     left = (groups.of_row >= 0) & (rooted.thread >= 0)
@@ -94,7 +96,8 @@ def wait_stacks(split: WindowSplit, context: GapContext, waits: DeviceWaitCalls)
     call, operation, start, end = _work_in(calls, context.device, split)
     name, names = normal_operation_names(context.device, operation, context.strings)
     path, paths = normal_paths(context, lane, begun)
-    groups = _StackGroups.of(combinations(name, path[call], waits.name[call])[0], end - start)
+    place = joint(joint(name, path[call], len(paths)), waits.name[call], max(len(waits.names), 1))
+    groups = _StackGroups.of(place, end - start)
     code = groups.code(groups.of_row >= 0, lane[call], Intervals(start, end), side.host, side)
     stacks = []
     for number, row in enumerate(groups.first.tolist()):
