@@ -128,17 +128,13 @@ class DeviceActivity(Struct, frozen=True):
 
 class GpuOperations(Struct, frozen=True):
     """The operations that can be, sorted as in `DeviceActivity`, and the row of the call that launched each, -1 for
-    none. `device` is an index into `keys`; `lost` counts, for each key, the rows that were left out. The rest is as
-    recorded."""
+    none. `device` is an index into `keys`; `lost` counts, for each key, the rows that were left out."""
 
-    rows: Operations
+    recorded: RecordedOperations
     launch: IntArray
     device: IntArray
     keys: DeviceKeys
     lost: IntArray
-    shapes: LaunchShapes
-    duration_ns: int | None
-    latest_ns: int
 
 
 def operations_by_gpu(
@@ -156,16 +152,7 @@ def operations_by_gpu(
     order = _order(every, launch, api_calls.rows, index)
     if order is not None:
         every, index, launch = every.take(order), index[order], launch[order]
-    return GpuOperations(
-        rows=every,
-        launch=launch,
-        device=index,
-        keys=keys,
-        lost=lost,
-        shapes=recorded.shapes,
-        duration_ns=recorded.duration_ns,
-        latest_ns=recorded.latest_ns,
-    )
+    return GpuOperations(replace(recorded, rows=every, wrong=wrong[:0].copy()), launch, index, keys, lost)
 
 
 def device_activity(
@@ -176,7 +163,8 @@ def device_activity(
     communication_patterns: tuple[str, ...],
 ) -> DeviceActivity:
     """Divides operations by GPU, with their streams and what waited for them."""
-    every, launch, index, keys = operations.rows, operations.launch, operations.device, operations.keys
+    recorded, launch, index, keys = operations.recorded, operations.launch, operations.device, operations.keys
+    every = recorded.rows
     communication = _is_communication(trace, every, launch, api_calls.rows, ranges, communication_patterns)
     issued = issue_times(launch, api_calls.rows, every.start)
     if len(keys.keys) < 2:
@@ -199,10 +187,10 @@ def device_activity(
         synchronized=synchronized,
         synchronized_streams=waited.synchronized,
         host_functions=waited.functions,
-        duration_ns=operations.duration_ns,
-        latest_ns=operations.latest_ns,
+        duration_ns=recorded.duration_ns,
+        latest_ns=recorded.latest_ns,
         assumed_apart=keys.assumed_apart,
-        shapes=operations.shapes,
+        shapes=recorded.shapes,
         left_out_gpus=keys.left_out,
     )
 
@@ -226,7 +214,7 @@ def _timelines(
     borders = np.searchsorted(operations.device, np.arange(len(keys.keys) + 1))
     for number, (begin, end) in enumerate(itertools.pairwise(borders.tolist())):
         part = slice(begin, end)
-        rows = operations.rows.take(part)
+        rows = operations.recorded.rows.take(part)
         found.append(
             DeviceTimeline(
                 number=number,
