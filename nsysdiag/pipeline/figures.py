@@ -192,7 +192,7 @@ def _ranges(of: DeviceTime, iterations: IterationReport | None) -> RangeTree | N
     """The time by NVTX range."""
     step = iterations.name if iterations is not None and iterations.source == NVTX else ""
     calls = of.reading.activity.api_calls.rows
-    return range_tree(of.device, calls, of.root_context, of.time, of.split, of.inside, step)
+    return range_tree(calls, of.root_context, of.time, of.split, of.inside, step)
 
 
 def _packed_iterations(
