@@ -197,8 +197,8 @@ def followed(number: int, every: dict[int, TimeTable]) -> TimeTable:
 
 
 class _Charged(Rows, frozen=True):
-    """Parts of the rows of a device's time, each with its bottleneck and the number of the device that is or was waited
-    for, -1 for none."""
+    """Parts of the rows of a device's time, with the bottleneck of each. `other` is the number of the device that is
+    waited for, or was; -1 for none."""
 
     start: IntArray
     end: IntArray

@@ -12,12 +12,11 @@ from msgspec.structs import replace
 from nsysdiag.ci.acceptances import EXCEEDED, EXPIRED, Acceptance, accept, anchors, command_to_accept, today
 from nsysdiag.ci.facts import FAIL
 from nsysdiag.cli import options
-from nsysdiag.cli.console import note
 from nsysdiag.cli.settings import analyze_trace, changes_analysis, refuse_analysis_settings
 from nsysdiag.comparison.sides import read_from
 from nsysdiag.comparison.units import CutAlike
 from nsysdiag.document.words import counted
-from nsysdiag.messages import NotComparableError, UsageError, printable
+from nsysdiag.messages import NotComparableError, UsageError, note, printable
 from nsysdiag.saved import is_saved_report, read_side
 from nsysdiag.share.names import FILE, setting
 

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.cli.console import emit_text, note, progress_bar
+from nsysdiag.cli.console import emit_text, progress_bar
 from nsysdiag.cli.record import Recording, ending_with, recorded, refuse_stdout
-from nsysdiag.messages import NotComparableError, UsageError, printable
+from nsysdiag.messages import NotComparableError, UsageError, note, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from nsysdiag.diagnosis import entries
 from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.document import blocks as b
 from nsysdiag.document import words
-from nsysdiag.document.columns import BAR, SHARE, TEXT, TIME, part, share_of
+from nsysdiag.document.columns import BAR, SHARE, TEXT, TIME, part_of, share_of
 from nsysdiag.document.drawings import StackedBar, window_stack
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import held, host_unseen, missing, mostly_graphs, window_parts
@@ -22,7 +22,7 @@ from nsysdiag.phases.facts import shown_as
 from nsysdiag.trace.capabilities import REFUSED, refused, was_asked
 from nsysdiag.trace.show import by_given, lacked_options, recapture
 from nsysdiag.units import capitalized, format_count, format_ns, format_share
-from nsysdiag.utilization.show import percent_of, real_note
+from nsysdiag.utilization.show import real_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -254,13 +254,12 @@ def overview(context: Context) -> b.Section | None:
 def _glance(device: DeviceReport, *, alone: bool) -> b.Entry:
     """A device at a glance; of one that is `alone` the page has the headline above."""
     columns = (
-        b.Column("Part of the window", TEXT, head=True),
-        b.Column("Time", TIME),
-        b.Column("Share", share_of(device.window_ns)),
-        b.Column("Bar", BAR, limit=b.TERMINAL),
+        b.Column("Part of the window", TEXT, "label", head=True),
+        b.Column("Time", TIME, "ns"),
+        b.Column("Share", share_of(device.window_ns), "ns"),
+        b.Column("Bar", BAR, part_of("ns", device.window_ns), limit=b.TERMINAL),
     )
     parts = window_parts(device)
-    rows = [(each.label, each.ns, each.ns, part(each.ns, device.window_ns)) for each in parts]
     divided = window_stack((each.ns for each in parts), (each.label for each in parts))
     ids = ", ".join(f"device {entry.device_id} of process {entry.pid}" for entry in device.ids)
     ran = f"Ran: {words.ops_sentence(device.ops)}."
@@ -275,7 +274,7 @@ def _glance(device: DeviceReport, *, alone: bool) -> b.Entry:
             b.Lines([ran, *known], b.PAGE),
             *(b.Paragraph(note, "note") for note in device.notes),
             *([b.Paragraph(whole_graphs(device), "note")] if mostly_graphs(device) else []),
-            b.Table("", columns, rows, limit=b.NOT_PAGE),
+            b.Table.of("", columns, parts, limit=b.NOT_PAGE),
         ],
         note=device.key,
     )
@@ -289,23 +288,15 @@ def _cards(device: DeviceReport) -> list[b.Fact]:
         "idle": words.counted(device.gap_count, "gap"),
     }
     share, found = share_of(device.window_ns), device.utilization
-    dashboard = (
-        []
-        if found.util_time_share is None
-        else [b.Fact("Dashboard", percent_of(found.util_time_share), note=real_note(found))]
-    )
-    return [
-        b.Fact("Window", device.window_ns, TIME, note=_outside(device)),
-        *dashboard,
-        b.Fact("Busy", device.busy_ns, share, note=format_ns(device.busy_ns)),
-        *(
-            b.Fact(
-                each.label, each.ns, share, " · ".join(filter(None, (format_ns(each.ns), notes.get(each.id)))), each.id
-            )
-            for each in window_parts(device)
-            if each.ns or each.id in ALWAYS
-        ),
-    ]
+    cards = [b.Fact("Window", device.window_ns, TIME, note=_outside(device))]
+    if found.util_time_share is not None:
+        cards.append(b.Fact("Dashboard", SHARE.text(found.util_time_share), note=real_note(found)))
+    cards.append(b.Fact("Busy", device.busy_ns, share, note=format_ns(device.busy_ns)))
+    for each in window_parts(device):
+        if each.ns or each.id in ALWAYS:
+            note = " · ".join(filter(None, (format_ns(each.ns), notes.get(each.id))))
+            cards.append(b.Fact(each.label, each.ns, share, note, each.id))
+    return cards
 
 
 def _outside(device: DeviceReport) -> str:

@@ -192,8 +192,8 @@ ROW_BYTES = {
 }
 """Upper estimates of the bytes per row at the peak. Measured together with scripts/bench: 550 bytes for a kernel with
 two calls, a context switch, and half an OS call, range, sample and metric."""
-ROWS_IN_FILES = spill.LEAST_BYTES // 4
-"""Tables of so many rows have columns so large, the narrow ones too, that they are laid into files (see
+ROWS_IN_FILES = 1 << 20
+"""Tables of so many rows have columns so large, and those of their parts too, that they are laid into files (see
 `nsysdiag/arrays/spill.py`)..."""
 SHARE_IN_FILES = 0.6
 """... and each row needs about so much of the above: 400 bytes a kernel and what comes with it were measured."""

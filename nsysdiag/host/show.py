@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nsysdiag.document import blocks as b
@@ -113,16 +112,11 @@ def stall_label(row: HostThread) -> str:
     return f"{format_ns(stall.ns)} at {instant(stall.start_ns)} {what}{lost}"
 
 
-def share(ns: int | None, span: int) -> str:
-    """A share of the range, a dash if unknown."""
-    return "–" if ns is None else format_share(ns, span)
-
-
 def on_cpu(row: HostThread, span: int) -> str:
     """The share on a CPU; one that samples stand for is called an estimate."""
     if row.on_cpu_ns is None and row.on_cpu_estimate_ns is not None:
         return f"about {format_share(row.on_cpu_estimate_ns, span)} (samples)"
-    return share(row.on_cpu_ns, span)
+    return share_of(span).text(row.on_cpu_ns)
 
 
 def holder_name(holder: CpuHolder) -> str:
@@ -157,11 +151,9 @@ def _unseen(host: HostReport) -> list[str]:
 
 def _groups(changes: list[ChangePoint]) -> list[list[ChangePoint]]:
     """Changes that begin at about the same time."""
-    if not changes:
-        return []
-    groups = [[changes[0]]]
-    for before, each in pairwise(changes):
-        if each.window - before.window <= TOGETHER:
+    groups: list[list[ChangePoint]] = []
+    for each in changes:
+        if groups and each.window - groups[-1][-1].window <= TOGETHER:
             groups[-1].append(each)
         else:
             groups.append([each])

@@ -112,26 +112,14 @@ def window_of(
         parts = intersect(parts, Intervals.of([(part.start, part.end)]))
         reason += ", as far as the memory limit allows"
     narrowed |= part is not None
-    passes = None if narrowed else _passes(device, calls, ranges, whole, settings, inside_run=inside_run)
+    named, passes = settings.step is not None, None
+    if settings.step is not None and not narrowed and (choice := parse_step(settings.step)).kind == "nvtx":
+        passes = _one_step(choice.name, device, calls, ranges, whole)
+    elif not named and not narrowed and inside_run:
+        passes = passes_of(device, calls, ranges, whole)
     passes = passes and replace(passes, layers=layers)
     before = _before(parts, wanted, whole)
-    named = settings.step is not None
     return AnalysisWindow(parts, whole, reason, narrowed, before, inside_run, known is not None, late, passes, named)
-
-
-def _passes(
-    device: DeviceTimeline,
-    calls: CallRows,
-    ranges: NvtxRanges,
-    whole: Intervals,
-    settings: Settings,
-    *,
-    inside_run: bool,
-) -> Passes | None:
-    if settings.step is None:
-        return passes_of(device, calls, ranges, whole) if inside_run else None
-    choice = parse_step(settings.step)
-    return _one_step(choice.name, device, calls, ranges, whole) if choice.kind == "nvtx" else None
 
 
 def _one_step(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ from msgspec import Struct
 from nsysdiag.arrays.claim import CodeTable, EvidenceLabel, Owned
 from nsysdiag.arrays.groups import sum_of_each, to_text
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect, nearest_before, subtract, union
-from nsysdiag.causes import CAUSES, blocking_copy, sync
+from nsysdiag.causes import CAUSES, FALLBACK, blocking_copy, sync
 from nsysdiag.causes.evidence import LEAD_NS, EvidenceLayer, HostEvidence
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
@@ -55,11 +56,18 @@ class Slices(Struct, frozen=True):
         return self.rows.end[index] - self.rows.start[index]
 
 
-class SliceCollector:
-    """Gathers slices part by part; labels and texts are kept once."""
+Label: TypeAlias = EvidenceLabel | IntArray
+Text: TypeAlias = Sentence | IntArray
+"""What is said of slices: the same of all, or the code of each."""
 
-    def __init__(self, causes: list[str]) -> None:
-        self._cause = {cause: number for number, cause in enumerate(causes)}
+
+class SliceCollector:
+    """Gathers slices part by part; labels and texts are kept once. A disabled cause still takes its time, so that no
+    other is blamed for it, and leaves it unexplained."""
+
+    def __init__(self, disabled: Collection[str] = ()) -> None:
+        self._cause = {cause: number for number, cause in enumerate(CAUSES)}
+        self._disabled = disabled
         self._parts: list[SliceRows] = []
         self.labels: CodeTable[EvidenceLabel] = CodeTable()
         self._texts = CodeTable[Sentence]()
@@ -70,8 +78,12 @@ class SliceCollector:
         self._calls.update(texts if are_calls else ())
         return self._texts.codes(texts)[:-1].astype(np.int32)
 
-    def add(self, cause: str, pieces: Owned, *, label: int | IntArray = -1, text: int | IntArray = -1) -> None:
-        """Give `pieces` (times, not positions) to a cause."""
+    def add(self, cause: str, pieces: Owned, *, label: Label | None = None, text: Text | None = None) -> None:
+        """Give `pieces` (times, not positions) to a cause, with a label and a text, or with their codes."""
+        labels = label if isinstance(label, np.ndarray) else self.labels.code(label)
+        texts = text if isinstance(text, np.ndarray) else -1 if text is None else self.texts([text])
+        if cause in self._disabled:
+            cause, labels, texts = FALLBACK, -1, -1
         count = len(pieces)
         if count == 0:
             return
@@ -81,8 +93,8 @@ class SliceCollector:
                 cause=np.full(count, self._cause[cause], dtype=np.int8),
                 start=pieces.spans.start,
                 end=pieces.spans.end,
-                label=np.broadcast_to(np.asarray(label, dtype=np.int32), (count,)),
-                text=np.broadcast_to(np.asarray(text, dtype=np.int32), (count,)),
+                label=np.broadcast_to(np.asarray(labels, dtype=np.int32), (count,)),
+                text=np.broadcast_to(np.asarray(texts, dtype=np.int32), (count,)),
             )
         )
 

@@ -240,7 +240,7 @@ def untraced_count(
     device: DeviceTimeline, activity: DeviceActivity, spans: dict[int, Intervals], time: Intervals
 ) -> int:
     """How many untraced graph launches that concern `device` begin in the set `time`."""
-    threads = _feeding(device, activity, list(spans)) if spans else []
+    threads = _feeding(device, activity, list(spans))
     if not threads:
         return 0
     launches = activity.api_calls.rows.take(untraced_launches(activity))
@@ -248,6 +248,8 @@ def untraced_count(
 
 
 def _feeding(device: DeviceTimeline, activity: DeviceActivity, threads: list[int]) -> list[int]:
+    if not threads:
+        return []
     calls = activity.api_calls.rows
     processes = set(distinct_values(device.operations.process).tolist())
     here, anywhere = (

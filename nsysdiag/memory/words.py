@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsysdiag.arrays.groups import summed
+from nsysdiag.document.columns import RATE
+from nsysdiag.document.view import by_time
 from nsysdiag.document.words import counted, instant
 from nsysdiag.units import NS_PER, format_bytes, format_count, format_ns, format_share
 
@@ -22,11 +25,8 @@ DRIVER_NOTE = (
     "Memory allocated from the driver. The trace does not show how much of it a framework's caching allocator uses, "
     "nor what the driver itself uses."
 )
-
-
-def rate(bytes_per_second: float | None) -> str:
-    """A rate: `24.0 GiB/s`."""
-    return "–" if bytes_per_second is None else f"{format_bytes(bytes_per_second)}/s"
+rate = RATE.text
+"""A rate: `24.0 GiB/s`, a dash if it is not known."""
 
 
 # ---- copies ----------------------------------------------------------------------------------------------------
@@ -182,13 +182,8 @@ def unified_sentences(device: DeviceReport) -> list[str]:
 
 
 def _moved(found: facts.UnifiedMemory) -> str:
-    by_cause: dict[str, int] = {}
-    for row in found.rows:
-        by_cause[row.cause] = by_cause.get(row.cause, 0) + row.bytes
-    causes = ", ".join(
-        f"{cause} {format_bytes(size)}"
-        for cause, size in sorted(by_cause.items(), key=lambda item: (-item[1], item[0]))
-    )
+    by_cause = by_time(summed({row.cause: row.bytes} for row in found.rows))
+    causes = ", ".join(f"{cause} {format_bytes(size)}" for cause, size in by_cause)
     return (
         f"Unified memory moved {format_bytes(found.bytes)} in {counted(found.count, 'migration')} "
         f"({format_ns(found.total_ns)}, {format_bytes(found.bytes / found.count)} each on average): {causes}."

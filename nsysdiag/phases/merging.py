@@ -13,14 +13,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import FloatArray, IntArray, union
 from nsysdiag.iterations.loop import Loop
 from nsysdiag.phases.facts import FEWEST_REPEATS
-from nsysdiag.phases.signal import (
-    IRREGULAR,
-    WINDOWS,
-    DeviceSignal,
-    JobWork,
-    Signal,
-    step_borders,
-)
+from nsysdiag.phases.signal import IRREGULAR, WINDOWS, DeviceSignal, JobWork, Signal, step_borders
 from nsysdiag.phases.steady import (
     ALIKE,
     ALIKE_BUSY,

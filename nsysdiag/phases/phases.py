@@ -22,15 +22,7 @@ from nsysdiag.phases.signal import (
     window_edges,
     working,
 )
-from nsysdiag.phases.steady import (
-    ALIKE,
-    REPEATED,
-    TWO_STEPS,
-    WARM_UP_SLOWER,
-    JobParts,
-    cosine,
-    segments_of,
-)
+from nsysdiag.phases.steady import ALIKE, REPEATED, TWO_STEPS, WARM_UP_SLOWER, JobParts, cosine, segments_of
 from nsysdiag.phases.steps import (
     SAME_WORK,
     FoundPhase,

@@ -5,16 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Intervals,
-    coverage,
-    equal_edges,
-    nearest_before,
-    union,
-)
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, equal_edges, union
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct, picked
@@ -244,7 +235,7 @@ def _snapped(grid: IntArray, loop: Loop, width: int) -> IntArray:
     borders too."""
     step = loop.ends - loop.starts
     borders = loop.borders[::STEPS_OF_A_WINDOW]
-    at = nearest_before(loop.borders, grid)
+    at = np.searchsorted(loop.borders, grid, side="right") - 1
     inside = (at >= 0) & (at < len(step))
     at = np.clip(at, 0, len(step) - 1)
     regular = inside & (step[at] <= max(IRREGULAR * float(np.median(step)), width))

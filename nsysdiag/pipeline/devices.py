@@ -97,10 +97,14 @@ def look_at_devices(host: HostReading, background: Background, *, keep_time: boo
 
 
 def _each(work: Callable[[Of], Made], devices: list[Of], background: Background) -> list[Made]:
-    """The work on all devices, which are let go: the second thread does the first ones, this one the last ones."""
-    tasks = [background.begin(work, each) for each in devices]
-    devices.clear()
-    return [each.result() for each in reversed(tasks)][::-1]
+    """The work on all devices, which are let go: the second thread does the first ones, this one the last ones. The
+    very last is never left to that thread, which would then do all that it begins itself."""
+    if not devices:
+        return []
+    tasks = [background.begin(work, each) for each in devices[:-1]]
+    del devices[:-1]
+    made = [work(devices.pop())]
+    return [*made, *(each.result() for each in reversed(tasks))][::-1]
 
 
 def _alone(

@@ -92,7 +92,6 @@ class DeviceWaitTable(Struct, frozen=True):
 
 def device_waits(evidence: HostEvidence, asked: DeviceWaits, work: Work, activity: DeviceActivity) -> DeviceWaitTable:
     """Those that have a target, of the waits that threads `asked` for."""
-    groups = _Groups.of(work, activity)
     streams = activity.synchronized_streams
     stream, until, device = (
         np.where(asked.call >= 0, each[asked.call] if len(asked) else asked.call, -1)
@@ -102,9 +101,9 @@ def device_waits(evidence: HostEvidence, asked: DeviceWaits, work: Work, activit
         device = np.zeros(len(asked), dtype=np.int64)
     own = _own_stream(work, asked)
     stream = np.where(own >= 0, own, stream)
-    group = groups.of_wait(process_of(asked.thread), stream, device)
-    mine = np.flatnonzero(np.isin(groups.issued.group, group))
-    issued, operation = groups.issued.take(mine), groups.operation[mine]
+    issued, operation, group = _groups(work, activity, process_of(asked.thread), stream, device)
+    mine = np.flatnonzero(np.isin(issued.group, group))
+    issued, operation = issued.take(mine), operation[mine]
     waits = HostWaits(group, np.where(until >= 0, until, asked.begin), asked.end)
     target = np.append(operation, -1)[targets(issued, waits)]
     kept = target >= 0
@@ -211,43 +210,26 @@ def _own_stream(work: Work, asked: DeviceWaits) -> IntArray:
     return found
 
 
-class _Groups(Struct, frozen=True):
-    """What a wait may ask for as groups of operations: a stream, a device of a process, all of a process. `issued`
-    holds every operation once for each of these; `operation` is its place in `Work`. What a stream waits for by an
-    event is of its group, too."""
-
-    issued: Issued
-    operation: IntArray
-    streams: int
-    devices: int
-    processes: IntArray
-
-    @classmethod
-    def of(cls, work: Work, activity: DeviceActivity) -> _Groups:
-        processes, process = distinct(activity.operations.process[work.row])
-        streams = int(max(work.stream.max(initial=-1), activity.waits.stream.max(initial=-1))) + 1
-        devices = len(activity.devices)
-        group = np.concatenate(
-            (work.stream, streams + process * devices + work.device, streams + len(processes) * devices + process)
-        )
-        # A copy that blocks is issued when its call begins, which is when the wait for it does.
-        issued, operation = np.tile(work.issued - 1, 3), np.tile(np.arange(len(work)), 3)
-        event = producers(work, activity.waits, len(activity.operations))
-        waiting = np.flatnonzero(event >= 0)
-        group = np.concatenate((group, activity.waits.stream[waiting].astype(np.int64)))
-        issued = np.concatenate((issued, activity.waits.issued[waiting]))
-        operation = np.concatenate((operation, event[waiting]))
-        return cls(Issued(group, issued, work.end[operation]), operation, streams, devices, processes)
-
-    def of_wait(self, process: IntArray, stream: IntArray, device: IntArray) -> IntArray:
-        """The group of each wait: its stream if that is known, else its device, else all of its process. A process
-        without operations has a group of its own, which is empty."""
-        count = max(len(self.processes), 1)
-        place = np.searchsorted(self.processes, process)
-        known = self.processes[np.minimum(place, count - 1)] == process if len(self.processes) else place < 0
-        of_device = self.streams + place * self.devices + device
-        of_process = self.streams + count * self.devices + np.where(known, place, count)
-        return np.where(stream >= 0, stream, np.where((device >= 0) & known, of_device, of_process))
+def _groups(
+    work: Work, activity: DeviceActivity, process: IntArray, stream: IntArray, device: IntArray
+) -> tuple[Issued, IntArray, IntArray]:
+    """What waits may be for, as groups of operations: a stream, a device of a process, all of a process. Every
+    operation once for each of these, its place in `Work`, and the group of each wait: its stream if that is known, else
+    its device, else all of its process. What a stream waits for by an event is of its group, too."""
+    processes, code = distinct(np.concatenate((activity.operations.process[work.row], process)))
+    of_work, of_waits = np.split(code, [len(work)])
+    streams = int(max(work.stream.max(initial=-1), activity.waits.stream.max(initial=-1))) + 1
+    devices = len(activity.devices)
+    behind = streams + len(processes) * devices
+    event = producers(work, activity.waits, len(activity.operations))
+    waiting = np.flatnonzero(event >= 0)
+    parts = (work.stream, streams + of_work * devices + work.device, behind + of_work, activity.waits.stream[waiting])
+    operation = np.append(np.tile(np.arange(len(work)), 3), event[waiting])
+    # A copy that blocks is issued when its call begins, which is when the wait for it does.
+    issued = np.append(np.tile(work.issued - 1, 3), activity.waits.issued[waiting])
+    of_device = np.where(device >= 0, streams + of_waits * devices + device, behind + of_waits)
+    group = np.where(stream >= 0, stream, of_device)
+    return Issued(np.concatenate(parts).astype(np.int64), issued, work.end[operation]), operation, group
 
 
 def full_queues(work: Work, calls: CallRows) -> DeviceWaits:

@@ -114,8 +114,7 @@ class KnownOrder(Struct, frozen=True):
             self._launches(),
             *self.on_devices(),
             *self._meetings(),
-            *self._operations_behind(),
-            *self._waits_behind(),
+            *self._behind_functions(),
         ]
         every = Edges.concatenate(found)
         return every.take(every.source < every.target)
@@ -173,17 +172,16 @@ class KnownOrder(Struct, frozen=True):
         ns = np.where(self.threads.timed.sure[row] > 0, time[end] - time[ORIGIN], 0)
         return Edges.of(ORIGIN, end, ns, EdgeKind.PACED, row)
 
-    def _launched_at(self) -> IntArray:
-        """The moment of the call that launched each operation, -1 for none."""
-        at = np.searchsorted(self.threads.launches, self.work.launch)
-        return np.where(self.work.launch >= 0, np.append(self.places.launch, -1)[at], -1)
+    def _call(self) -> IntArray:
+        """The place among the launches of the call that launched each operation, -1 for none."""
+        return np.where(self.work.launch >= 0, np.searchsorted(self.threads.launches, self.work.launch), -1)
 
     def _launches(self) -> Edges:
         """Operations and the calls that launched them."""
-        call, work = self._launched_at(), self.work
+        call, work = self._call(), self.work
         rows = np.flatnonzero(call >= 0)
         ns = (self.cost + self.pace.latency[work.device, work.kind])[rows]
-        return Edges.of(call[rows], self.places.operation[rows], ns, EdgeKind.LAUNCH, rows)
+        return Edges.of(self.places.launch[call[rows]], self.places.operation[rows], ns, EdgeKind.LAUNCH, rows)
 
     def on_devices(self) -> list[Edges]:
         """Operations and what they wait for on their device."""
@@ -220,36 +218,34 @@ class KnownOrder(Struct, frozen=True):
             Edges.of(met[mpi.leaves], at.mpi_return, self.moments.lag(at.mpi_return), EdgeKind.MEETING),
         ]
 
-    def _operations_behind(self) -> list[Edges]:
-        """Operations that are behind host functions in their streams."""
-        at, work, behind = self.places, self.work, self.behind
+    def _behind_functions(self) -> list[Edges]:
+        """Operations that are behind host functions in their streams, and waits of threads that such functions hold."""
+        at, work, calls, launches = self.places, self.work, self.calls, self.threads.launches
+        behind, waits = self.behind, self.threads.functions
         row, ran = behind.row, behind.end - behind.start
-        waited = work.issued[row] < behind.end
         gap = self.pace.gap[work.device[row], work.kind[row]]
+        waited = work.issued[row] < behind.end
         ran = ran + np.where(waited, np.maximum(work.start[row] - behind.end, 0), gap)
-        after_end, after_issue = behind.begins_after(work)
-        call = self._launched_at()[row]
-        follows = np.flatnonzero(behind.before >= 0)
-        known = np.flatnonzero((call >= 0) & (behind.issued > 0))
-        before, ns = behind.before[follows], (after_end + ran)[follows]
-        since = (behind.issued - work.issued[row] + after_issue + ran)[known]
+        held, returned = waits.row, waits.end - waits.start + self.moments.lag(at.held)[waits.row]
+        last = last_before(calls.thread[launches], calls.start[launches], self.threads.held.thread[held], waits.issued)
         return [
-            Edges.of(at.end[before], at.operation[row[follows]], self.length[before] + ns, EdgeKind.FUNCTION),
-            Edges.of(call[known], at.operation[row[known]], since, EdgeKind.FUNCTION),
+            *self._after_functions(behind, at.operation[row], ran, self._call()[row], -1),
+            *self._after_functions(waits, at.held[held], returned, last, held),
         ]
 
-    def _waits_behind(self) -> list[Edges]:
-        """Waits of threads that host functions in streams hold."""
-        at, behind, calls, launches = self.places, self.threads.functions, self.calls, self.threads.launches
-        row, ran = behind.row, behind.end - behind.start + self.moments.lag(at.held)[behind.row]
+    def _after_functions(
+        self, behind: Behind, moment: IntArray, ran: IntArray, call: IntArray, row: IntArray | int
+    ) -> list[Edges]:
+        """That each moment is `ran` ns after the begin of a function: after the end of the operation before that, and
+        after the `call`, a place among the launches, which its thread made before it issued the function."""
+        at, begun = self.places, np.append(self.calls.start[self.threads.launches], 0)[call]
         after_end, after_issue = behind.begins_after(self.work)
-        last = last_before(calls.thread[launches], calls.start[launches], self.threads.held.thread[row], behind.issued)
-        known = np.flatnonzero((last >= 0) & (behind.issued > 0))
-        since = behind.issued[known] - calls.start[launches[last[known]]] + (after_issue + ran)[known]
-        ns = self.length[behind.before] + after_end + ran
+        after_end = after_end + np.append(self.length, 0)[behind.before] + ran
+        since = behind.issued - begun + after_issue + ran
+        source, launch = np.append(at.end, 0)[behind.before], np.append(at.launch, 0)[call]
         return [
-            Edges.of(at.end[behind.before], at.held[row], ns, EdgeKind.FUNCTION, row),
-            Edges.of(at.launch[last[known]], at.held[row[known]], since, EdgeKind.FUNCTION, row[known]),
+            Edges.of(source, moment, after_end, EdgeKind.FUNCTION, row).take(behind.before >= 0),
+            Edges.of(launch, moment, since, EdgeKind.FUNCTION, row).take((call >= 0) & (behind.issued > 0)),
         ]
 
 

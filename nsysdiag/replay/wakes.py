@@ -151,16 +151,25 @@ class Wakes(Rows, frozen=True):
         return distinct_values(self.waker[self.end - self.begin >= WAITED_NS])
 
 
-def wakes(
-    launching: WaitingThreads, threads: IntArray, host_trace: HostTrace, finder: Finder, lo: int, hi: int, floor: float
-) -> Wakes:
-    """Those that begin in [lo, hi), of the launching `threads` and of the threads that woke them, up to MOST_HOPS
-    away. What is less sure than `floor` is left out."""
-    loaders, known, born = Loaders(host_trace), threads, births(host_trace, lo, hi)
+class WaitSearch(Struct, frozen=True):
+    """Which waits of a trace are looked for: those that begin in [lo, hi), in ns. Their wakers are those of the finder,
+    without what is less sure than `floor`."""
+
+    host_trace: HostTrace
+    finder: Finder
+    lo: int
+    hi: int
+    floor: float
+
+
+def wakes(launching: WaitingThreads, threads: IntArray, search: WaitSearch) -> Wakes:
+    """Those of the launching `threads` and of the threads that woke them, up to MOST_HOPS away."""
+    host_trace = search.host_trace
+    loaders, known, born = Loaders(host_trace), threads, births(host_trace, search.lo, search.hi)
     parts: list[Wakes] = []
     view = launching
     while len(threads) and len(parts) <= MOST_HOPS:
-        waited = _of_threads(view, threads, loaders, finder, host_trace, lo, hi, floor)
+        waited = _of_threads(view, threads, loaders, search)
         begun = born.take(np.isin(born.thread, threads))
         none, sure = np.zeros(len(begun), dtype=np.int64), np.full(len(begun), STARTED)
         starts = Wakes(begun.thread, begun.at, begun.begun, begun.creator, begun.at, sure, none, none, none, none + 1)
@@ -216,21 +225,13 @@ def _rest(posted: Wakes, waiting: IntArray, waking: IntArray) -> IntArray:
     return np.where(rests, posted.begin[following] - posted.at, 0)
 
 
-def _of_threads(
-    view: WaitingThreads,
-    threads: IntArray,
-    loaders: Loaders,
-    finder: Finder,
-    host_trace: HostTrace,
-    lo: int,
-    hi: int,
-    floor: float,
-) -> Wakes:
-    waits, interpreter = waits_of(view, threads, lo, hi)
+def _of_threads(view: WaitingThreads, threads: IntArray, loaders: Loaders, search: WaitSearch) -> Wakes:
+    host_trace = search.host_trace
+    waits, interpreter = waits_of(view, threads, search.lo, search.hi)
     if len(waits) == 0:
         return Wakes.empty()
-    found = finder().find(waits)
-    sure = (found.thread > 0) & (found.confidence >= floor) & (found.at > waits.start) & (found.at <= waits.end)
+    found = search.finder().find(waits)
+    sure = (found.thread > 0) & (found.confidence >= search.floor) & (found.at > waits.start) & (found.at <= waits.end)
     calls = CallsOf.of(host_trace, found.thread[sure])
     stayed = np.flatnonzero(sure & _on_its_cpu(view, waits))
     sure[stayed] = ~calls.hold(found.thread[stayed], found.at[stayed])

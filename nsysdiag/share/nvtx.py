@@ -64,8 +64,8 @@ def _gather(
     where: str,
     later: str = "0",
 ) -> None:
-    """TEMP table `index`: the processes and correlation ids in these tables `of` the source or the copy, for ids
-    `where` this holds, and whether `later` holds for any of their rows."""
+    """TEMP table `index`: the processes and correlation ids in these tables `of` the source or the copy. The SQL
+    `where` is about ids, and `later` is 1 if that SQL is true for any row."""
     target.execute(
         f"CREATE TEMP TABLE {index} (process INTEGER, correlation INTEGER, later INTEGER,"
         " PRIMARY KEY (correlation, process)) WITHOUT ROWID"

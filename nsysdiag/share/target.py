@@ -70,35 +70,35 @@ Rename = Callable[[Role, str], str]
 
 _BITS = 5
 _HIGHEST = (1 << 63 - _BITS) - 1
-_USES = f"""
-StringIds: value STRING
-CUPTI_ACTIVITY_KIND_KERNEL: shortName SHORT_KERNEL, demangledName KERNEL, mangledName NONE
-CUPTI_ACTIVITY_KIND_RUNTIME CUPTI_ACTIVITY_KIND_OVERHEAD CUPTI_ACTIVITY_KIND_JIT OSRT_API: nameId API
-CUBLAS_EVENTS CUDNN_EVENTS PROFILER_OVERHEAD PROFILER_WAITS: nameId API
-CUDA_GRAPH_EVENTS CUDA_GRAPH_NODE_EVENTS: nameId CALL
-MPI_COLLECTIVES_EVENTS MPI_P2P_EVENTS MPI_START_WAIT_EVENTS MPI_OTHER_EVENTS: textId CALL
-{" ".join(OPENACC_TABLES)}: nameId CALL, srcFile FILE
-{" ".join(OPENMP_TABLES)}: nameId CALL
-PROFILER_FUNCTIONS CUDA_HOST_CALLBACK: nameId SYMBOL
-OSRT_CALLCHAINS CUDA_CALLCHAINS SAMPLING_CALLCHAINS: symbol SYMBOL, module MODULE
-CUDA_UM_CPU_PAGE_FAULT_EVENTS: module MODULE
-NVTX_EVENTS: text RANGE, textId RANGE, jsonText NONE, jsonTextId NONE
-NVTX_PAYLOAD_SCHEMA_ENTRIES: name OWN
-NVTX_EXPORT_TRANSLATION: originalName OWN, sanitizedName OWN
-ThreadNames: nameId THREAD
-PROCESSES: name PROCESS
-OSRT_FILE_ACCESS_DESCRIPTORS: filePath FILE
-CUDA_GPU_MEMORY_USAGE_EVENTS: name MEMORY
-DIAGNOSTIC_EVENT: text MESSAGE
-META_DATA_EXPORT: name OWN, value VERSION
-TARGET_INFO_GPU_METRICS: typeName METRICS, metricName METRIC
-TARGET_INFO_GPU: name GPU, chipName CHIP, busLocation ADDRESS, uuid NONE
-TARGET_INFO_CUDA_GPU: name GPU, pciBusId ADDRESS
-TARGET_INFO_CUDA_DEVICE: uuid NONE
-"""
+_USES = {
+    "StringIds": "value STRING",
+    "CUPTI_ACTIVITY_KIND_KERNEL": "shortName SHORT_KERNEL, demangledName KERNEL, mangledName NONE",
+    "CUPTI_ACTIVITY_KIND_RUNTIME CUPTI_ACTIVITY_KIND_OVERHEAD CUPTI_ACTIVITY_KIND_JIT OSRT_API": "nameId API",
+    "CUBLAS_EVENTS CUDNN_EVENTS PROFILER_OVERHEAD PROFILER_WAITS": "nameId API",
+    "CUDA_GRAPH_EVENTS CUDA_GRAPH_NODE_EVENTS": "nameId CALL",
+    "MPI_COLLECTIVES_EVENTS MPI_P2P_EVENTS MPI_START_WAIT_EVENTS MPI_OTHER_EVENTS": "textId CALL",
+    " ".join(OPENACC_TABLES): "nameId CALL, srcFile FILE",
+    " ".join(OPENMP_TABLES): "nameId CALL",
+    "PROFILER_FUNCTIONS CUDA_HOST_CALLBACK": "nameId SYMBOL",
+    "OSRT_CALLCHAINS CUDA_CALLCHAINS SAMPLING_CALLCHAINS": "symbol SYMBOL, module MODULE",
+    "CUDA_UM_CPU_PAGE_FAULT_EVENTS": "module MODULE",
+    "NVTX_EVENTS": "text RANGE, textId RANGE, jsonText NONE, jsonTextId NONE",
+    "NVTX_PAYLOAD_SCHEMA_ENTRIES": "name OWN",
+    "NVTX_EXPORT_TRANSLATION": "originalName OWN, sanitizedName OWN",
+    "ThreadNames": "nameId THREAD",
+    "PROCESSES": "name PROCESS",
+    "OSRT_FILE_ACCESS_DESCRIPTORS": "filePath FILE",
+    "CUDA_GPU_MEMORY_USAGE_EVENTS": "name MEMORY",
+    "DIAGNOSTIC_EVENT": "text MESSAGE",
+    "META_DATA_EXPORT": "name OWN, value VERSION",
+    "TARGET_INFO_GPU_METRICS": "typeName METRICS, metricName METRIC",
+    "TARGET_INFO_GPU": "name GPU, chipName CHIP, busLocation ADDRESS, uuid NONE",
+    "TARGET_INFO_CUDA_GPU": "name GPU, pciBusId ADDRESS",
+    "TARGET_INFO_CUDA_DEVICE": "uuid NONE",
+}
 ROLES: dict[str, dict[str, Role]] = {
     table: {column: Role[role] for column, role in (use.split() for use in uses.split(", "))}
-    for tables, uses in (line.split(": ") for line in _USES.strip().splitlines())
+    for tables, uses in _USES.items()
     for table in tables.split()
 }
 """Columns that hold texts, or ids of StringIds, by table."""

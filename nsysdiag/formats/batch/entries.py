@@ -186,7 +186,7 @@ def headline(summary: facts.BatchSummary) -> str:
 
 
 ANALYZED, RESUMED = "analysed", "resumed"
-KEPT = [
+KEPT = (
     "key",
     "name",
     "window_ns",
@@ -196,7 +196,7 @@ KEPT = [
     "exposed_comm_ns",
     "exposed_copy_ns",
     "coverage",
-]
+)
 """The fields of a device that its batch has too."""
 THIS = Tool(name="nsysdiag", version=__version__)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
+from nsysdiag.arrays.groups import summed
 from nsysdiag.document import drawings as d
 from nsysdiag.document import words
 from nsysdiag.document.blocks import Chart, Section, SectionScope
@@ -76,10 +77,7 @@ def timeline_view(context: Context) -> View:
 
 def _legend(context: Context, stills: list[d.LaneGroup]) -> list[d.LegendEntry]:
     """What the colours mean: work, then the causes with most time over all devices."""
-    total: dict[str, int] = {}
-    for device in context.report.devices:
-        for cause, ns in device.ledger.items():
-            total[cause] = total.get(cause, 0) + ns
+    total = summed(device.ledger for device in context.report.devices)
     present = {lane.label for still in stills for lane in still.lanes}
     work = [replace(d.entry_of(id, context.causes), label=LABELS[part]) for id, (part, _) in WORK.items()]
     causes = sorted((each for each in total if total[each]), key=lambda each: (-total[each], each))
