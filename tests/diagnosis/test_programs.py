@@ -58,7 +58,7 @@ def _share(device: DeviceReport, name: str) -> float:
     return (device.root_ledger.get(name, 0) if part is None else part) / device.window_ns
 
 
-@pytest.mark.sampled(normal=3)
+@pytest.mark.sampled(normal=6)
 @every_program
 def test_the_trace_shows_what_the_program_did(program: Program, shared: Shared) -> None:
     reading = _reading(program.name)
@@ -71,7 +71,7 @@ def test_the_trace_shows_what_the_program_did(program: Program, shared: Shared) 
         assert not wrong, f"{key}: {wrong}; {devices[key].root_ledger}"
 
 
-@pytest.mark.sampled(normal=3)
+@pytest.mark.sampled(normal=6)
 @pytest.mark.parametrize("program", cases(exact=True))
 def test_the_ledger_is_true(program: Program, shared: Shared) -> None:
     simulation, _ = program.run()
@@ -79,7 +79,7 @@ def test_the_ledger_is_true(program: Program, shared: Shared) -> None:
     compare(report, simulation, program.capture, tolerated=program.tolerated, slack=0.001)
 
 
-@pytest.mark.sampled(quick=64)
+@pytest.mark.sampled(quick=64, normal=2)
 @every_program
 def test_the_diagnosis_is_true(program: Program, shared: Shared) -> None:
     reading = _reading(program.name)
