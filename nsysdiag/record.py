@@ -39,6 +39,12 @@ class Packed(Record, frozen=True):
         raise NotImplementedError
 
 
+def records(kind: type[R], **columns: Any) -> list[R]:
+    """One record for each row of columns, which are named by its fields: arrays (n,), or lists of n values."""
+    values = [each.tolist() if hasattr(each, "tolist") else each for each in columns.values()]
+    return [kind(**dict(zip(columns, row, strict=True))) for row in zip(*values, strict=True)]
+
+
 def to_json(record: Record) -> bytes:
     """As UTF-8 JSON, keys sorted, indented by two, one final newline: same record, same bytes."""
     return msgspec.json.format(msgspec.json.encode(record, order="sorted"), indent=2) + b"\n"

@@ -8,16 +8,20 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 import numpy as np
 
 from nsysdiag.arrays.groups import MOST_EXPANSION, numbers_from, running_sums
+from nsysdiag.comparison.facts import COMPARISON_SCHEMA_VERSION, Comparison
 from nsysdiag.config.settings import Settings
 from nsysdiag.limits import SAVED_BYTES, SAVED_VALUES, UNPACKED_BYTES, UNPACKED_FOR_EACH
 from nsysdiag.messages import InputError, printable
+from nsysdiag.ranks.report import RANKS_SCHEMA_VERSION, RanksReport
 from nsysdiag.record import UNREADABLE, Packed, Record
+from nsysdiag.replay.facts import WHATIF_SCHEMA_VERSION, WhatIf
+from nsysdiag.report import SCHEMA_VERSION, Report
 from nsysdiag.shortage import Attempt
 from nsysdiag.trace.formats import HEAD_BYTES, begun
 from nsysdiag.units import format_bytes
@@ -25,14 +29,19 @@ from nsysdiag.units import format_bytes
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from nsysdiag.comparison.facts import Comparison
-    from nsysdiag.ranks.report import RanksReport
-    from nsysdiag.replay.facts import WhatIf
-    from nsysdiag.report import GapsPacked, Report
+    from nsysdiag.report import GapsPacked
 
 
 WHOLE = "a saved report is read whole: give the program more memory"
 Saved = TypeVar("Saved", bound=Record)
+FORMER = "1"
+_KINDS: dict[str, tuple[Any, ...]] = {
+    "": (Report, FORMER, SCHEMA_VERSION),
+    "ranks": (RanksReport, FORMER, RANKS_SCHEMA_VERSION),
+    "comparison": (Comparison, FORMER, COMPARISON_SCHEMA_VERSION),
+    "whatif": (WhatIf, WHATIF_SCHEMA_VERSION),
+}
+"""The record of each subject, empty for one trace, and the schema versions that are read, today's last."""
 
 
 def is_saved_report(path: Path) -> bool:
@@ -50,71 +59,49 @@ def is_saved_report(path: Path) -> bool:
 def read_document(path: Path) -> Report | RanksReport | Comparison | WhatIf:
     """The saved document: a report of one trace or of ranks, a comparison, or a prediction. Raises InputError if it
     is none of them, or of another schema version."""
-    from nsysdiag.comparison import facts as comparison
-    from nsysdiag.ranks import report as ranks
-    from nsysdiag.replay import facts as replay
-
-    with Attempt(f"read '{printable(path)}'", WHOLE):
-        data = _read_bytes(path)
-        kind = _kind(data)
-        if kind == ranks.KIND:
-            return _decoded(path, data, ranks.RanksReport, (FORMER, ranks.RANKS_SCHEMA_VERSION))
-        if kind == comparison.KIND:
-            return _decoded(path, data, comparison.Comparison, (FORMER, comparison.COMPARISON_SCHEMA_VERSION))
-        if kind == replay.KIND:
-            return _decoded(path, data, replay.WhatIf, (replay.WHATIF_SCHEMA_VERSION,))
-        return _report(path, data)
+    return cast("Report | RanksReport | Comparison | WhatIf", _read(path, *_KINDS))
 
 
 def read_report(path: Path) -> Report:
     """A report of one trace, saved as JSON. Raises InputError if it is none, or of another schema version."""
-    with Attempt(f"read '{printable(path)}'", WHOLE):
-        return _report(path, _read_bytes(path))
+    return cast("Report", _read(path))
 
 
 def read_side(path: Path) -> Report | WhatIf:
     """One side of a comparison: a report of one trace, or a prediction, saved as JSON. Raises InputError if it is
     neither, or of another schema version."""
-    from nsysdiag.replay import facts as replay
+    return cast("Report | WhatIf", _read(path, "whatif"))
 
+
+def _read(path: Path, *subjects: str) -> Record:
+    """A report of one trace, or of one of these subjects."""
     with Attempt(f"read '{printable(path)}'", WHOLE):
         data = _read_bytes(path)
-        if _kind(data) == replay.KIND:
-            return _decoded(path, data, replay.WhatIf, (replay.WHATIF_SCHEMA_VERSION,))
-        return _report(path, data)
+        subject = _subject(data)
+        if subject and subject not in subjects:
+            what = "a prediction, not a report" if subject == "whatif" else f"a report of {subject}, not"
+            raise InputError(f"{path} is {what} of one trace", hint="use 'nsysdiag render' to show it")
+        kind, *versions = _KINDS[subject]
+        version = _version_of(path, data, versions)
+        try:
+            return from_json(as_version_2(data) if version != versions[-1] else data, kind)
+        except UNREADABLE as error:
+            raise InputError(
+                f"{path} is a damaged nsysdiag report: {error}",
+                hint="save it again with 'nsysdiag analyze TRACE -o report.json'",
+            ) from error
 
 
-def _report(path: Path, data: bytes) -> Report:
-    from nsysdiag.report import SCHEMA_VERSION, Report
-
-    if kind := _kind(data):
-        what = "a prediction, not a report" if kind == "whatif" else f"a report of {kind}, not"
-        raise InputError(f"{path} is {what} of one trace", hint="use 'nsysdiag render' to show it")
-    return _decoded(path, data, Report, (FORMER, SCHEMA_VERSION))
-
-
-def _kind(data: bytes) -> str | None:
-    """Subjects of saved reports that are not of one trace."""
+def _subject(data: bytes) -> str:
+    """What a saved report is about; empty for one trace."""
 
     class Kind(msgspec.Struct):
         kind: str | None = None
 
     try:
-        return msgspec.json.decode(data, type=Kind).kind
+        return msgspec.json.decode(data, type=Kind).kind or ""
     except UNREADABLE:
-        return None
-
-
-def _decoded(path: Path, data: bytes, kind: type[Saved], versions: tuple[str, ...]) -> Saved:
-    """The record. Raises InputError if it is not ours, of no schema version that is read, or damaged."""
-    version = _version_of(path, data, versions)
-    try:
-        return from_json(as_version_2(data) if version != versions[-1] else data, kind)
-    except UNREADABLE as error:
-        raise InputError(
-            f"{path} is a damaged nsysdiag report: {error}",
-            hint="save it again with 'nsysdiag analyze TRACE -o report.json'",
-        ) from error
+        return ""
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -134,7 +121,7 @@ def _read_bytes(path: Path) -> bytes:
     return data
 
 
-def _version_of(path: Path, data: bytes, versions: tuple[str, ...]) -> str:
+def _version_of(path: Path, data: bytes, versions: list[str]) -> str:
     """The schema version of a report of ours. Raises InputError if it is none, or not one of `versions`."""
 
     class Head(msgspec.Struct):
@@ -245,7 +232,6 @@ def _unpacked_bytes(record: Packed) -> int:
 # Saved reports of older versions as today's: fields that were renamed get their new names, settings that were texts
 # their values.
 
-FORMER = "1"
 _NUMBERS = ("start_ns", "end_ns", "gaps", "memory_limit")
 _THRESHOLDS = {
     "bubble_gap_ns": "launch_bound_gap_ns",

@@ -28,7 +28,7 @@ from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import ThreadAxis, picked
 from nsysdiag.fields import Sentence
-from nsysdiag.ledger.ledger import Slices, WindowSplit
+from nsysdiag.ledger.ledger import LayerRows, Slices, WindowSplit
 from nsysdiag.time.facts import STATES
 from nsysdiag.time.table import IDLE, TimeTable
 
@@ -61,19 +61,14 @@ class DeviceWaitCalls(Struct, frozen=True):
         """The synchronizations that wait for this device, as far as the trace shows it, and all blocking copies. Copies
         that read back a few bytes are waits as well. `busy` is the set of time in which the device worked, `launches`
         are the starts of its launch calls on the axis, sorted."""
-        layers = [layer for layer in synchronizations if layer.device in (None, device)]
-        words: dict[Sentence, int] = {}
-        parts = [(layer, False) for layer in layers] + [(layer, True) for layer in copies]
-        nothing = (np.empty(0, dtype=np.int64),) * 5
-        rows = [nothing, *(_columns(layer, is_copy, words) for layer, is_copy in parts)]
-        start, end, name, copied, counts = (np.concatenate(columns) for columns in zip(*rows, strict=True))
-        order = np.argsort(start, kind="stable")
-        spans = Intervals(start, end)[order]
+        layers = [*(layer for layer in synchronizations if layer.device in (None, device)), *copies]
+        rows, is_copy = LayerRows.of(layers), np.arange(len(layers)) >= len(layers) - len(copies)
+        copied, reads_back = is_copy[rows.layer], np.array([each.label is READS_BACK for each in layers], np.bool_)
+        spans, waits = rows.spans, (~is_copy | reads_back)[rows.layer]
         begun = axis.time(spans.start)
         worked = coverage(busy, Intervals(begun, begun + (spans.end - spans.start)))
-        waits = counts[order] > 0
         leading, credit = _in_a_row(spans, np.where(waits, worked, 0), waits, launches, axis)
-        return cls(spans, credit, leading, copied[order] > 0, name[order], list(words))
+        return cls(spans, credit, leading, copied, rows.name, rows.names)
 
 
 def _in_a_row(
@@ -96,12 +91,6 @@ def _in_a_row(
     together = credit.copy()
     together[leads] = np.add.reduceat(credit, np.flatnonzero(np.append(True, ~same)))
     return leads[group], together
-
-
-def _columns(layer: EvidenceLayer, is_copy: bool, words: dict[Sentence, int]) -> tuple[IntArray, ...]:
-    code = np.array([words.setdefault(text, len(words)) for text in layer.names], dtype=np.int64)
-    flags = (is_copy, not is_copy or layer.label is READS_BACK)
-    return layer.spans.start, layer.spans.end, code[layer.name], *(np.full(len(layer), int(flag)) for flag in flags)
 
 
 class Made(Struct, frozen=True):

@@ -26,10 +26,10 @@ from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.counters.counters import Measured
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import ThreadAxis
+from nsysdiag.events.rows import Rows, ThreadAxis
 from nsysdiag.gaps.gaps import OTHER_DEVICE
 from nsysdiag.kernels.limits import Residency
-from nsysdiag.ledger.ledger import Slices, WindowSplit
+from nsysdiag.ledger.ledger import LayerRows, Slices, WindowSplit
 from nsysdiag.time.table import TimeTable
 
 HALF = 0.5
@@ -120,9 +120,6 @@ def foreign_time(gaps: Intervals, measured: Measured | None, least: float) -> In
 
 # Idle time of a device that waits for another one, charged to what that one did meanwhile.
 
-Counted = tuple[Intervals, IntArray, IntArray, IntArray]
-"""Spans, their codes, the rows that they are parts of, and the device that was waited for."""
-
 
 def waited_for(
     slices: Slices, lane: IntArray, calls: Iterable[list[EvidenceLayer]], producer: IntArray, axis: ThreadAxis
@@ -146,15 +143,11 @@ def waited_for(
 
 def _device_at(position: IntArray, layers: list[EvidenceLayer]) -> IntArray:
     """The device that the calls around these positions waited for, -1 where there is none."""
-    known = [(each.spans, each.device) for each in layers if each.device is not None and len(each)]
-    if not known:
-        return np.full(len(position), -1, dtype=np.int16)
-    spans = Intervals.concatenate(each for each, _ in known)
-    device = np.concatenate([np.full(len(each), number, dtype=np.int16) for each, number in known])
-    order = np.argsort(spans.start, kind="stable")
-    at = nearest_before(spans.start[order], position)
-    row = order[np.maximum(at, 0)]
-    return np.where((at >= 0) & (spans.end[row] > position), device[row], -1)
+    rows = LayerRows.of([each for each in layers if each.device is not None])
+    at = nearest_before(rows.spans.start, position)
+    inside = (at >= 0) & (np.append(rows.spans.end, 0)[at] > position)
+    device = np.array([each.device for each in layers if each.device is not None] or [-1], dtype=np.int16)
+    return np.where(inside, device[np.append(rows.layer, 0)[at]], -1)
 
 
 def followed(number: int, every: dict[int, TimeTable]) -> TimeTable:
@@ -172,62 +165,54 @@ def followed(number: int, every: dict[int, TimeTable]) -> TimeTable:
     device that is not in `every`.
     """
     mine = every[number]
-    waiting = np.flatnonzero(mine.other >= 0)
-    if not len(waiting):
+    if not (mine.other >= 0).any():
         return mine
-    own = np.flatnonzero(mine.other < 0)
-    found: list[Counted] = [(mine.spans[own], mine.bottleneck[own], own, mine.other[own])]
-    left, asked = Owned(mine.spans[waiting], waiting), mine.other[waiting]
+    whole = _Charged(mine.spans.start, mine.spans.end, np.arange(len(mine)), mine.bottleneck, mine.other)
+    found, left = [whole.take(whole.other < 0)], whole.take(whole.other >= 0)
     for _ in range(len(every)):
-        unknown = ~np.isin(asked, list(every))
-        found.append(_stays(mine, Owned(left.spans[unknown], left.owner[unknown]), asked[unknown]))
-        answers = [_asked(left, asked, device, every) for device in np.unique(asked[~unknown]).tolist()]
-        found += [part for did, outside, _, _ in answers for part in (did, _stays(mine, outside))]
-        left, asked = _together([(further, other) for _, _, further, other in answers])
-    return _in_order(mine, [*found, _stays(mine, left)])
-
-
-def _asked(
-    left: Owned, asked: IntArray, device: int, every: dict[int, TimeTable]
-) -> tuple[Counted, Owned, Owned, IntArray]:
-    """Of the requested time of `device`: what it did, what is outside its window, and its waits with the device waited
-    for."""
-    its, theirs = every[device], asked == device
-    mine = Owned(left.spans[theirs], left.owner[theirs])
-    claimed, outside, source = claim(mine, its.spans)
-    waits = its.other[source] >= 0
-    did = np.flatnonzero(~waits)
-    answer = (claimed.spans[did], its.bottleneck[source[did]], claimed.owner[did], np.full(len(did), device))
-    return answer, outside, Owned(claimed.spans[waits], claimed.owner[waits]), its.other[source[waits]]
-
-
-def _stays(mine: TimeTable, pieces: Owned, other: IntArray | None = None) -> Counted:
-    """Pieces that stay what they were; without `other`, the device that each waited for, none is named."""
-    named = np.full(len(pieces), -1, dtype=np.int16) if other is None else other
-    return pieces.spans, mine.bottleneck[pieces.owner], pieces.owner, named
-
-
-def _together(parts: list[tuple[Owned, IntArray]]) -> tuple[Owned, IntArray]:
-    """All parts in order of time."""
-    if not parts:
-        return Owned.empty(), np.empty(0, dtype=np.int16)
-    spans = Intervals.concatenate(each.spans for each, _ in parts)
-    order = np.argsort(spans.start, kind="stable")
-    owner, asked = (
-        np.concatenate(columns)[order] for columns in zip(*((each.owner, to) for each, to in parts), strict=True)
-    )
-    return Owned(spans[order], owner), asked
-
-
-def _in_order(mine: TimeTable, found: list[Counted]) -> TimeTable:
-    spans = Intervals.concatenate(each[0] for each in found)
-    order = np.argsort(spans.start, kind="stable")
-    code, row, other = (np.concatenate([each[at] for each in found])[order] for at in (1, 2, 3))
+        further = [left.take(slice(0))]
+        for device in np.unique(left.other).tolist():
+            asked, its = left.take(left.other == device), every.get(device)
+            if its is None:
+                found.append(asked)
+                continue
+            claimed, outside, source = claim(Owned(Intervals(asked.start, asked.end), asked.row), its.spans)
+            code, other = its.bottleneck[source], its.other[source]
+            waits = other >= 0
+            answer = _Charged.of(
+                claimed, np.where(waits, mine.bottleneck[claimed.owner], code), np.where(waits, other, device)
+            )
+            found += [answer.take(~waits), _Charged.of(outside, mine.bottleneck[outside.owner], -1)]
+            further.append(answer.take(waits))
+        left = _Charged.in_order(further)
+    every_piece = _Charged.in_order([*found, replace(left, other=np.full(len(left), -1))])
     return replace(
         mine,
-        spans=spans[order],
-        state=mine.state[row],
-        bottleneck=code.astype(np.int8),
-        slice=mine.slice[row],
-        other=other.astype(np.int16),
+        spans=Intervals(every_piece.start, every_piece.end),
+        state=mine.state[every_piece.row],
+        bottleneck=every_piece.bottleneck.astype(np.int8),
+        slice=mine.slice[every_piece.row],
+        other=every_piece.other.astype(np.int16),
     )
+
+
+class _Charged(Rows, frozen=True):
+    """Parts of the rows of a device's time, with the bottleneck of each. `other` is the number of the device that is
+    waited for, or was; -1 for none."""
+
+    start: IntArray
+    end: IntArray
+    row: IntArray
+    bottleneck: IntArray
+    other: IntArray
+
+    @classmethod
+    def of(cls, parts: Owned, bottleneck: IntArray, other: IntArray | int) -> _Charged:
+        """These parts of rows."""
+        return cls(parts.spans.start, parts.spans.end, parts.owner, bottleneck, np.broadcast_to(other, len(parts)))
+
+    @classmethod
+    def in_order(cls, parts: list[_Charged]) -> _Charged:
+        """All of them in order of time."""
+        every = cls.concatenate(parts)
+        return every.take(np.argsort(every.start, kind="stable"))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import compiling
 from nsysdiag.arrays.claim import Owned, claim
-from nsysdiag.arrays.groups import longest, summed
+from nsysdiag.arrays.groups import Name, longest, summed
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, subtract, union
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, bottleneck_of, other_calls, variant_of
@@ -83,13 +82,16 @@ def outside_of(window: Intervals, device: DeviceTimeline, calls: CallRows) -> Ou
 
 
 def evidence_of_start(
-    outside: list[Outside], tables: HostTables, activity: DeviceActivity, facts: CallFacts
+    outside: Outside, tables: HostTables, activity: DeviceActivity, facts: CallFacts
 ) -> LayeredEvidence:
-    """The causes of the calls of these threads in that time."""
-    threads = np.array([each.thread for each in outside], dtype=np.int64)
-    axis = ThreadAxis.over(threads, min(each.first for each in outside), max(each.end for each in outside))
+    """The causes of the calls of this thread in that time."""
+    axis = ThreadAxis.over(np.array([outside.thread], dtype=np.int64), outside.first, outside.end)
     calls, latest = activity.api_calls, activity.latest_ns
-    api, os_calls = place_api_calls(axis, calls, latest), place_os_calls(axis, tables, latest)
+    mine = np.flatnonzero(calls.rows.thread == outside.thread)
+    start = calls.rows.start[mine]
+    # Up to the first one behind it: whether a thread goes on to ask tells what a query was for.
+    until = start[start >= outside.end].min(initial=np.iinfo(np.int64).max)
+    api, os_calls = place_api_calls(axis, calls, latest, mine[start <= until]), place_os_calls(axis, tables, latest)
     host = host_activity(tables, calls, axis, api, os_calls, latest)
     return layer_evidence(HostEvidence.of(host, facts))
 
@@ -146,28 +148,28 @@ def start_of(layered: LayeredEvidence, outside: Outside, ranges: NvtxRanges, cha
     ready, mpi = _initialized(layered, lane, outside), layered.host.mpi
     others = {MPI_INIT: union(mpi.spans[named(mpi, other_calls.START_UP)]), COMPILING: compiling(ranges, axis)}
     driver = Intervals.empty() if chains is None else _in_driver(layered.host.samples, chains, axis, lane, ready)
-    found: dict[str, list[Intervals]] = {}
-    parts: dict[str, list[Intervals]] = {}
-    did: dict[str, list[Intervals]] = {}
+    rows: list[tuple[tuple[str, str, str], Intervals]] = []  # by bottleneck, its part, and what the host did
     own = (outside.begin, ready, (*OF_CUDA, "unknown"))
     for begin, end, starting in ((outside.first, outside.begin, ()), own, (ready, outside.end, ())):
         for bottleneck, word, spans in _divided(layered, _placed(axis, lane, begin, end)):
             initializing = intersect(spans, driver) if word == HOST and starting else Intervals.empty()
-            left = subtract(spans, initializing)
-            found.setdefault("startup", []).append(initializing)
-            did.setdefault(INITIALIZATION, []).append(initializing)
-            did.setdefault(word or (INITIALIZATION if bottleneck in starting else UNEXPLAINED), []).append(left)
+            left, said = subtract(spans, initializing), INITIALIZATION if bottleneck in starting else UNEXPLAINED
+            rows.append((("startup", "", INITIALIZATION), initializing))
             for part, time in others.items() if bottleneck != "startup" else ():
-                parts.setdefault(part, []).append(intersect(left, time))
+                rows.append((("startup", part, word or said), intersect(left, time)))
                 left = subtract(left, time)
             name = "startup" if bottleneck in (*starting, *PART_OF_A_START) else bottleneck
-            found.setdefault(name, []).append(left)
-    of_parts = {part: spans for part, each in parts.items() if len(spans := union(*each))}
-    found.setdefault("startup", []).extend(of_parts.values())
-    names = sorted((name for name in found if len(union(*found[name]))), key=lambda name: BOTTLENECK_NUMBER[name])
-    accounted = {name: union(*found[name]) for name in names}
-    activities = {word: spans for word, each in did.items() if len(spans := union(*each))}
-    return Start(layered.host, accounted, of_parts, activities)
+            rows.append(((name, "", word or said), left))
+    accounted, parts, did = (_sets((names[at], spans) for names, spans in rows if names[at]) for at in range(3))
+    return Start(layered.host, dict(sorted(accounted.items(), key=lambda each: BOTTLENECK_NUMBER[each[0]])), parts, did)
+
+
+def _sets(pieces: Iterable[tuple[str, Intervals]]) -> dict[str, Intervals]:
+    """All time of each name as a set; none of names without any."""
+    found: dict[str, list[Intervals]] = {}
+    for name, spans in pieces:
+        found.setdefault(name, []).append(spans)
+    return {name: union(*spans) for name, spans in found.items() if any(map(len, spans))}
 
 
 def done_by(layered: LayeredEvidence, thread: int, begin: int, end: int) -> dict[str, Intervals]:
@@ -175,13 +177,12 @@ def done_by(layered: LayeredEvidence, thread: int, begin: int, end: int) -> dict
     starts or ends is that."""
     axis = layered.host.axis
     lane = int(axis.lane(np.array([thread], dtype=np.int64))[0])
-    left, found, mpi = _placed(axis, lane, begin, end), dict[str, list[Intervals]](), layered.host.mpi
+    left, mpi = _placed(axis, lane, begin, end), layered.host.mpi
+    found = list[tuple[str, Intervals]]()
     for name in np.unique(mpi.name[named(mpi, other_calls.START_UP)]).tolist():
         inside, left, _ = claim(left, union(mpi.spans[mpi.name == name]))
-        found[mpi.names[name]] = [inside.spans]
-    for _, word, spans in _divided(layered, left):
-        found.setdefault(word or UNEXPLAINED, []).append(spans)
-    return {word: union(*spans) for word, spans in found.items()}
+        found.append((mpi.names[name], inside.spans))
+    return _sets([*found, *((word or UNEXPLAINED, spans) for _, word, spans in _divided(layered, left))])
 
 
 def _in_driver(samples: Samples, chains: CallChains, axis: ThreadAxis, lane: int, until: int) -> Intervals:
@@ -251,11 +252,35 @@ def device_phases(
     charged = charged_before(found, start)
     before = None if charged is None else charged.account
     spans = Intervals.of([(phase.start, phase.end) for phase in found.phases])
-    sums = (time.states(spans), time.own_causes(spans), time.bottlenecks(spans))
-    waited = {(keys[number], name): ns for (number, name), ns in time.waited(spans).items()}
+    states, causes, accounts, waited = (
+        _by_span(of(spans), len(spans)) for of in (time.states, time.own_causes, time.bottlenecks, time.waited)
+    )
     unseen = coverage(graphs, spans).tolist()
-    made = [_of_phase(key, at, spans, *sums, waited, before if at == 0 else None) for at in range(len(spans))]
-    return [replace(each, graphs_ns=ns) for each, ns in zip(made, unseen, strict=True)]
+    made = []
+    for at, length in enumerate((spans.end - spans.start).tolist()):
+        ledger, first = causes[at], (before if before is not None and at == 0 else {})
+        work = {name: states[at].get(name, 0) for name in WORK}
+        made.append(
+            PhaseDevice(
+                key=key,
+                compute_ns=work["compute"],
+                exposed_comm_ns=work["exposed_comm"],
+                exposed_copy_ns=work["exposed_copy"],
+                idle_ns=sum(ledger.values()),
+                outside_ns=sum(first.values()) or length - sum(work.values()) - sum(ledger.values()),
+                ledger=ledger,
+                account=summed([accounts[at], first]),
+                account_base="start" if first else "window",
+                waited=[Waited(keys[number], name, ns) for (number, name), ns in waited[at].items()],
+                graphs_ns=unseen[at],
+            )
+        )
+    return made
+
+
+def _by_span(ns: Mapping[Name, IntArray], count: int) -> list[dict[Name, int]]:
+    """For each of so many spans the ns of each name that has any."""
+    return [{name: int(each[at]) for name, each in ns.items() if each[at]} for at in range(count)]
 
 
 def charged_before(found: JobPhases, start: Start | None) -> Start | None:
@@ -280,31 +305,3 @@ def rows_before(start: Start | None) -> TimeBefore:
     begun = spans.start[order] if start is None else start.host.axis.time(spans.start[order])
     placed = Intervals(begun, begun + (spans.end - spans.start)[order])
     return TimeBefore(placed, code, call, [] if start is None else list(start.did))
-
-
-def _of_phase(
-    key: str,
-    at: int,
-    spans: Intervals,
-    work: dict[str, IntArray],
-    idle: dict[str, IntArray],
-    accounts: dict[str, IntArray],
-    waited: dict[tuple[str, str], IntArray],
-    before: dict[str, int] | None,
-) -> PhaseDevice:
-    ledger = {cause: int(ns[at]) for cause, ns in idle.items() if ns[at]}
-    parts = {name: int(work[name][at]) for name in WORK}
-    inside = sum(parts.values()) + sum(ledger.values())
-    account = summed([{name: int(ns[at]) for name, ns in accounts.items() if ns[at]}, before or {}])
-    return PhaseDevice(
-        key=key,
-        compute_ns=parts["compute"],
-        exposed_comm_ns=parts["exposed_comm"],
-        exposed_copy_ns=parts["exposed_copy"],
-        idle_ns=sum(ledger.values()),
-        outside_ns=sum(before.values()) if before else int((spans.end - spans.start)[at]) - inside,
-        ledger=ledger,
-        account=account,
-        account_base="start" if before else "window",
-        waited=[Waited(other, name, int(ns[at])) for (other, name), ns in waited.items() if ns[at]],
-    )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,6 +14,34 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class Task(Generic[T]):
+    """Work that is done once, by the thread that comes first: the second one, or one that asks for the result."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work: Callable[[], T] | None = work
+        self._lock = Lock()
+        self._made: list[T] = []
+        self._error: BaseException | None = None
+
+    def do(self) -> None:
+        """Do the work if no thread has begun it, else wait until it is done."""
+        with self._lock:
+            if self._work is None:
+                return
+            try:
+                self._made.append(self._work())
+            except BaseException as error:
+                self._error = error
+            self._work = None  # and what it refers to
+
+    def result(self) -> T:
+        """What the work made. Raises what it raised."""
+        self.do()
+        if self._error is not None:
+            raise self._error
+        return self._made[0]
 
 
 class Background:
@@ -26,9 +56,12 @@ class Background:
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="nsysdiag-beside")
 
-    def begin(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> Future[T]:
-        """Begin this once what was begun before is done. The result raises what the work raised."""
-        return self._pool.submit(work, *args, **named)
+    def begin(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> Task[T]:
+        """Begin this once what was begun before is done, or when its result is asked for. A task may ask for the
+        results of those begun before it."""
+        task = Task(partial(work, *args, **named))
+        self._pool.submit(task.do)
+        return task
 
     def __enter__(self) -> Self:
         return self

@@ -34,6 +34,18 @@ class Groups(Struct, frozen=True):
         """Rounded down."""
         return self.total // np.maximum(self.count, 1)
 
+    @property
+    def columns(self) -> dict[str, IntArray]:
+        """Count and durations of each group by the fields that records have for them."""
+        return {
+            "count": self.count,
+            "total_ns": self.total,
+            "mean_ns": self.mean,
+            "median_ns": self.median,
+            "min_ns": self.shortest,
+            "max_ns": self.longest,
+        }
+
 
 class GroupTotals(Struct, frozen=True):
     """One row for each group that occurs, largest total first."""

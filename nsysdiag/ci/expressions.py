@@ -16,7 +16,6 @@ import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from operator import eq, ge, gt, le, lt, ne
-from typing import NoReturn
 
 from msgspec import Struct
 
@@ -33,11 +32,18 @@ _NAMES = (
     "the numbers of a device in the JSON: idle_ns, idle_share, ledger.CAUSE, exposed_copy_ns, gap_count, "
     f"iterations.p95_ns, ...; and {FINDINGS}.high"
 )
-_NAME = re.compile(r"[A-Za-z_]\w*(\.\w+)*", re.ASCII)
-_NUMBER = re.compile(r"\d+(\.\d+)?", re.ASCII)
-_SIGNED = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
-_WORD = re.compile(r"%|[A-Za-zµ]+")
-_ITER = re.compile(r"/\s*iter\b")
+_PARTS = re.compile(
+    r"""
+    [ \t]* (?P<name> (?a: [A-Za-z_]\w*(\.\w+)* )? )
+    [ \t]* (?: (?P<change>:) [ \t]* (?P<sign>[+-]?) | (?P<operator> (?:[><=!]=|[><])? ) (?P<doubled>[><=!]?) )
+    [ \t]* (?P<number> (?a: -?\d+(\.\d+)? )? )
+    [ \t]* (?P<unit> (?:%|[A-Za-zµ]+)? )
+    [ \t]* (?P<iter> (?:/\s*iter\b)? )
+    [ \t]* (?P<rest> .* )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""Fits every text: a part that is missing is empty, and begins where it would stand."""
 _LENGTH = Measure(ITERATION_LENGTH, (ITERATION_LENGTH,), NS, True)
 _COMPARED = ("idle_ns", "compute_ns", "exposed_comm_ns", "exposed_copy_ns")
 
@@ -67,126 +73,95 @@ class Expression(Struct, frozen=True):
         return {">": value, "<": -value, "=": -abs(value - self.limit), "!": abs(value - self.limit)}[self.operator[0]]
 
 
+class _MistakeError(Exception):
+    """One of _PARTS is wrong."""
+
+    def __init__(self, part: str, expected: str, hint: str | None = None) -> None:
+        super().__init__()
+        self.part, self.expected, self.hint = part, expected, hint
+
+
 def parse(text: str, where: str) -> Expression:
     """The expression. Raises UsageError with `where` it stands, what was expected, and a mark below the place."""
-    return _Parser(text, where).expression()
+    if len(text) > LONGEST:
+        raise UsageError(f"{where}: a budget has {LONGEST} characters at most")
+    parts = _PARTS.fullmatch(text)
+    assert parts is not None
+    try:
+        return _expression(parts)
+    except _MistakeError as mistake:
+        mark = " " * len(printable(text[: parts.start(mistake.part)])) + "^"
+        raise UsageError(f"{where}: {mistake.expected}", hint=mistake.hint, shown=(text, mark)) from None
 
 
-class _Parser:
-    """Reads one expression from left to right."""
-
-    def __init__(self, text: str, where: str) -> None:
-        self.text, self.where, self.at = text, where, 0
-
-    def expression(self) -> Expression:
-        if len(self.text) > LONGEST:
-            raise UsageError(f"{self.where}: a budget has {LONGEST} characters at most")
-        self._blanks()
-        start = self.at
-        name = self._taken(_NAME) or self._fail("expected a name, as idle_share", _NAMES)
-        self._blanks()
-        of_change = self.text.startswith(":", self.at)
-        measure = self._change_of(name, start) if of_change else self._measure(name, start)
-        operator = self._sign() if of_change else self._operator()
-        self._blanks()
-        limit, unit = self._value(measure, of_change=of_change)
-        per_iteration = self._per_iteration(measure, unit, of_change=of_change)
-        if self.at < len(self.text):
-            may_follow = measure.adds_up and unit != SHARE and not per_iteration
-            self._fail("expected /iter or nothing more" if may_follow else "expected nothing more")
-        return Expression(self.text.strip(), measure, operator, limit, unit, per_iteration)
-
-    def _measure(self, name: str, start: int) -> Measure:
-        found = measures().get(name)
-        if found is not None:
-            return found
-        self.at = start
-        if name == ITERATION_LENGTH:
-            self._fail(
-                f"{ITERATION_LENGTH} is for changes alone",
-                f"write '{ITERATION_LENGTH}:+5%', or 'iterations.p50_ns > 10ms'",
-            )
-        near = nearest(name)
-        meant = f"; did you mean '{near}'?" if near else ""
-        return self._fail(f"there is no '{name}'{meant}", _NAMES)
-
-    def _change_of(self, name: str, start: int) -> Measure:
-        """What a comparison can distinguish from chance: the length of a unit of work, its parts, and causes."""
-        measure = _LENGTH if name == ITERATION_LENGTH else self._measure(name, start)
-        if measure.name in (ITERATION_LENGTH, *_COMPARED) or (measure.in_ledger and not measure.of_window):
-            return measure
-        self.at = start
-        near = measure.name.replace("_share", "" if measure.in_ledger else "_ns")
-        instead = f"; write '{near}:+10%'" if near != name and near in measures() else ""
-        return self._fail(
-            f"a change of {name} cannot be distinguished from chance{instead}",
-            f"these can: {ITERATION_LENGTH} (of an iteration), {', '.join(_COMPARED)}, ledger.CAUSE, root_ledger.CAUSE",
+def _expression(parts: re.Match[str]) -> Expression:
+    """The parts are checked from left to right."""
+    of_change, per_iteration = bool(parts["change"]), bool(parts["iter"])
+    measure = _changing(parts["name"]) if of_change else _measure(parts["name"])
+    if of_change and not parts["sign"]:
+        raise _MistakeError("sign", "expected + or -, as in :+10%")
+    if not of_change and parts["operator"] not in OPERATORS:
+        raise _MistakeError("operator", "expected one of > >= < <= == !=, or :+ before a change")
+    if parts["doubled"]:
+        raise _MistakeError("doubled", "expected a value")
+    if not parts["number"] or (of_change and parts["number"].startswith("-")):
+        raise _MistakeError("number", "expected a value, as 20% or 1.5ms")
+    limit, unit = _limit(measure, parts["number"], parts["unit"], of_change=of_change)
+    divides = measure.adds_up and not (of_change and unit == SHARE)
+    if per_iteration and not divides:
+        raise _MistakeError(
+            "iter", "expected nothing more" if of_change else f"{measure.name} has no value for each iteration"
         )
+    if parts["rest"]:
+        may_follow = measure.adds_up and unit != SHARE and not per_iteration
+        raise _MistakeError("rest", "expected /iter or nothing more" if may_follow else "expected nothing more")
+    operator = parts["sign"] if of_change else parts["operator"]
+    return Expression(parts.string.strip(), measure, operator, limit, unit, per_iteration)
 
-    def _operator(self) -> str:
-        found = next((each for each in OPERATORS if self.text.startswith(each, self.at)), None)
-        if found is None:
-            self._fail("expected one of > >= < <= == !=, or :+ before a change")
-        self.at += len(found)
-        if self.at < len(self.text) and self.text[self.at] in "<>=!":
-            self._fail("expected a value")
-        return found
 
-    def _sign(self) -> str:
-        self.at += 1
-        self._blanks()
-        sign = self.text[self.at : self.at + 1]
-        if sign not in (GREW, SHRANK):
-            self._fail("expected + or -, as in :+10%")
-        self.at += 1
-        return sign
+def _measure(name: str) -> Measure:
+    if not name:
+        raise _MistakeError("name", "expected a name, as idle_share", _NAMES)
+    if name in measures():
+        return measures()[name]
+    if name == ITERATION_LENGTH:
+        hint = f"write '{ITERATION_LENGTH}:+5%', or 'iterations.p50_ns > 10ms'"
+        raise _MistakeError("name", f"{ITERATION_LENGTH} is for changes alone", hint)
+    near = nearest(name)
+    meant = f"; did you mean '{near}'?" if near else ""
+    raise _MistakeError("name", f"there is no '{name}'{meant}", _NAMES)
 
-    def _value(self, measure: Measure, *, of_change: bool) -> tuple[float, str]:
-        start = self.at
-        number = self._taken(_NUMBER if of_change else _SIGNED) or self._fail("expected a value, as 20% or 1.5ms")
-        self._blanks()
-        place, written = self.at, self._taken(_WORD) or ""
-        self._blanks()
-        limit = Fraction(number)
-        if written == PER_CENT and (of_change or measure.unit == SHARE):
-            return float(limit / 100), SHARE
-        if written in NS_PER and measure.unit == NS:
-            return float(limit * NS_PER[written]), NS
-        if written:
-            self.at = place
-            self._fail(_wrong_unit(measure, written))
-        if of_change and limit:
-            self.at = place
-            self._fail("expected a unit: % of what was, ns, us, ms or s")
-        if measure.unit == SHARE and limit > 1:
-            self.at = start
-            self._fail("a share is from 0 to 1", f"write {number}%")
-        return float(limit), SHARE if of_change and not limit else measure.unit
 
-    def _per_iteration(self, measure: Measure, unit: str, *, of_change: bool) -> bool:
-        start = self.at
-        if self._taken(_ITER) is None:
-            return False
-        if not measure.adds_up or (of_change and unit == SHARE):
-            self.at = start
-            self._fail(f"{measure.name} has no value for each iteration" if not of_change else "expected nothing more")
-        self._blanks()
-        return True
+def _changing(name: str) -> Measure:
+    """What a comparison can distinguish from chance: the length of a unit of work, its parts, and causes."""
+    if name == ITERATION_LENGTH:
+        return _LENGTH
+    measure = _measure(name)
+    if measure.name in _COMPARED or (measure.in_ledger and not measure.of_window):
+        return measure
+    near = measure.name.replace("_share", "" if measure.in_ledger else "_ns")
+    instead = f"; write '{near}:+10%'" if near != name and near in measures() else ""
+    raise _MistakeError(
+        "name",
+        f"a change of {name} cannot be distinguished from chance{instead}",
+        f"these can: {ITERATION_LENGTH} (of an iteration), {', '.join(_COMPARED)}, ledger.CAUSE, root_ledger.CAUSE",
+    )
 
-    def _taken(self, pattern: re.Pattern[str]) -> str | None:
-        found = pattern.match(self.text, self.at)
-        if found is None:
-            return None
-        self.at = found.end()
-        return found[0]
 
-    def _blanks(self) -> None:
-        while self.at < len(self.text) and self.text[self.at] in " \t":
-            self.at += 1
-
-    def _fail(self, expected: str, hint: str | None = None) -> NoReturn:
-        mark = " " * len(printable(self.text[: self.at])) + "^"
-        raise UsageError(f"{self.where}: {expected}", hint=hint, shown=(self.text, mark))
+def _limit(measure: Measure, number: str, written: str, *, of_change: bool) -> tuple[float, str]:
+    """The limit and its unit."""
+    limit = Fraction(number)
+    if written == PER_CENT and (of_change or measure.unit == SHARE):
+        return float(limit / 100), SHARE
+    if written in NS_PER and measure.unit == NS:
+        return float(limit * NS_PER[written]), NS
+    if written:
+        raise _MistakeError("unit", _wrong_unit(measure, written))
+    if of_change and limit:
+        raise _MistakeError("unit", "expected a unit: % of what was, ns, us, ms or s")
+    if measure.unit == SHARE and limit > 1:
+        raise _MistakeError("number", "a share is from 0 to 1", f"write {number}%")
+    return float(limit), SHARE if of_change and not limit else measure.unit
 
 
 def _wrong_unit(measure: Measure, written: str) -> str:

@@ -12,12 +12,11 @@ from msgspec.structs import replace
 from nsysdiag.ci.acceptances import EXCEEDED, EXPIRED, Acceptance, accept, anchors, command_to_accept, today
 from nsysdiag.ci.facts import FAIL
 from nsysdiag.cli import options
-from nsysdiag.cli.console import note
 from nsysdiag.cli.settings import analyze_trace, changes_analysis, refuse_analysis_settings
 from nsysdiag.comparison.sides import read_from
 from nsysdiag.comparison.units import CutAlike
 from nsysdiag.document.words import counted
-from nsysdiag.messages import NotComparableError, UsageError, printable
+from nsysdiag.messages import NotComparableError, UsageError, note, printable
 from nsysdiag.saved import is_saved_report, read_side
 from nsysdiag.share.names import FILE, setting
 
@@ -250,9 +249,7 @@ def _steps(path: Path, settings: Settings) -> CarriedSteps | None:
 
 def with_files(made: Comparison, sides: tuple[list[Path], list[Path]], names: Names | None) -> Comparison:
     """The comparison with the files that its captures were read from. A side without files keeps its own."""
-    before, after = ([names.of(FILE, path.name) if names else path.name for path in side] for side in sides)
-    shown = read_from(made.before, before) if before else made.before
-    return replace(made, before=shown, after=read_from(made.after, after))
+    return read_from(made, *([names.of(FILE, path.name) if names else path.name for path in side] for side in sides))
 
 
 def with_settings(made: Comparison, file: Settings, settings: Settings, names: Names | None) -> Comparison:

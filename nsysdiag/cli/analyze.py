@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.messages import UsageError
+from nsysdiag.messages import UsageError, note
 from nsysdiag.trace.formats import named, stem_of
 
 if TYPE_CHECKING:
@@ -188,7 +188,6 @@ def demo(
     simulated what one would have run when, and that was put into the trace. Prints the summary and, without -o,
     writes demo.nsysdiag.html into the current folder.
     """
-    from nsysdiag.cli.console import note
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.cli.settings import analyze_trace
     from nsysdiag.config.settings import Settings

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.cli.console import aligned, emit_text, note
-from nsysdiag.messages import UsageError, printable
+from nsysdiag.cli.console import aligned, emit_text
+from nsysdiag.messages import UsageError, note, printable
 
 if TYPE_CHECKING:
     from nsysdiag.baselines import BaselineRun

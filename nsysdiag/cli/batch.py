@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.cli.console import BROKEN_BUDGET, batch_bar, complain, emit, note
-from nsysdiag.messages import TEXT, IncompleteError, OutputError, UsageError
+from nsysdiag.cli.console import BROKEN_BUDGET, batch_bar, complain, emit
+from nsysdiag.messages import TEXT, IncompleteError, OutputError, UsageError, note
 
 if TYPE_CHECKING:
     from collections.abc import Callable

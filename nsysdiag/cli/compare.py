@@ -69,26 +69,15 @@ def compare(
 
     from nsysdiag.ci.acceptances import check_comparison
     from nsysdiag.ci.budgets import Judgement, judge
-    from nsysdiag.cli.against import (
-        accepting,
-        against,
-        base_of,
-        compared,
-        part_of_each,
-        reports_of,
-        runs_of,
-        with_accepted,
-        with_files,
-        with_settings,
-    )
+    from nsysdiag.cli import against
     from nsysdiag.cli.output import concluding, plan, write_all
     from nsysdiag.cli.settings import budgets_of_options, settings_of_file
     from nsysdiag.comparison.show.registry import RENDERERS
-    from nsysdiag.comparison.sides import require_names
+    from nsysdiag.comparison.sides import are_redacted, require_names
     from nsysdiag.formats import DocumentKind
     from nsysdiag.saved import is_saved_report
     from nsysdiag.share.names import Names
-    from nsysdiag.share.redaction import is_redacted, redacted_by
+    from nsysdiag.share.redaction import redacted_by
 
     budgets = budgets_of_options(judging)
     left, right = _sides(before, after, more_before or [], more_after or [], baseline)
@@ -99,32 +88,32 @@ def compare(
     saved = all(is_saved_report(path) for path in paths)
     found = settings_of_file(judging, saved=saved, quiet=out.quiet)
     file = found.settings
-    base = None if baseline is None else base_of(baseline, baselines, found, if_new=if_no_baseline)
+    base = None if baseline is None else against.base_of(baseline, baselines, found, if_new=if_no_baseline)
     settings = replace(file, same_gpu=same_gpu or file.same_gpu, step=options.checked_step(step, file.step))
-    parts = part_of_each(part)
-    cut = reports_of(left, right, settings, file, parts, whole=base is None, quiet=out.quiet)
-    left, earlier = (left, []) if base is None else runs_of(base)
+    parts = against.part_of_each(part)
+    cut = against.reports_of(left, right, settings, file, parts, whole=base is None, quiet=out.quiet)
+    left, earlier = (left, []) if base is None else against.runs_of(base)
     reports = [*earlier, *cut.reports]
     require_names(reports)
-    if out.redact and any(map(is_redacted, reports)):
+    if out.redact and are_redacted(reports):
         raise UsageError("a report is redacted already", hint="leave --redact out, or use the traces themselves")
     # The same pseudonyms for both sides: what has one name before and after still has.
     names = Names() if out.redact else None
     shown = [redacted_by(report, names) for report in reports] if names else reports
     sides = shown[: len(left)], shown[len(left) :]
-    made = compared(base, *sides, names, across_gpus=across_gpus, same_work=cut.same_work)
+    made = against.compared(base, *sides, names, across_gpus=across_gpus, same_work=cut.same_work)
     made = replace(made, notes=[*cut.notes, *made.notes])
-    if out.redact or not any(map(is_redacted, reports)):  # else what a file is called may be a name
-        made = with_files(made, ([] if base else left, right), names)
-        made = made if saved else with_settings(made, file, settings, names)
+    if out.redact or not are_redacted(reports):  # else what a file is called may be a name
+        made = against.with_files(made, ([] if base else left, right), names)
+        made = made if saved else against.with_settings(made, file, settings, names)
     latest = {str(path): report for path, report in zip(right, reports[len(left) :], strict=True)}
     judged = judge(
         [*budgets, *found.budgets], lambda budget: check_comparison(made, latest, [budget]), judging.unjudged
     )
-    judged, made = with_accepted(base, judged, made, redact=out.redact)
+    judged, made = against.with_accepted(base, judged, made, redact=out.redact)
     free = not out.quiet and all(each.path for each in destinations)
-    commands = accepting(base, judged)
-    with concluding(judged, found, settings, quiet=out.quiet, to_stdout=free, against=against(made, commands)):
+    commands = against.accepting(base, judged)
+    with concluding(judged, found, settings, quiet=out.quiet, to_stdout=free, against=against.against(made, commands)):
         write_all(
             made,
             destinations,

@@ -34,22 +34,6 @@ from nsysdiag.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rich.progress import Progress
-
-
-__all__ = [
-    "abandon_stdout",
-    "aligned",
-    "as_json",
-    "batch_bar",
-    "complain",
-    "emit",
-    "emit_text",
-    "markdown",
-    "note",
-    "progress_bar",
-]
-
 
 def complain(message: str, hint: str | None = None, shown: tuple[str, ...] = ()) -> None:
     """An error in one line, lines to look at below it, and one on what to do about it."""
@@ -90,47 +74,35 @@ def abandon_stdout() -> None:
 
 
 @contextmanager
-def progress_bar(*, quiet: bool) -> Iterator[Callable[[str, float], None] | None]:
-    """Yields the progress function for the pipeline, or None if stderr is not a terminal."""
-    if not _watched(quiet=quiet):
+def progress_bar(
+    begin: str = "opening the trace", total: float = 1.0, *, quiet: bool
+) -> Iterator[Callable[[str, float], None] | None]:
+    """Yields what shows a step and how much is done of the `total`, or None if stderr is not a terminal."""
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
-    with _bar() as bar:
-        task = bar.add_task("opening the trace", total=1.0)
-        yield lambda step, share: bar.update(task, description=_shown(step), completed=share)
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(begin, total=total)
+        yield lambda step, done: bar.update(
+            task, description=without_workflow_commands(printable(step)), completed=done
+        )
 
 
 @contextmanager
 def batch_bar(total: int, *, quiet: bool) -> Iterator[Callable[[int, list[str]], None]]:
     """Yields what a batch reports to how many inputs are left, and which are in hand."""
-    if not _watched(quiet=quiet):
-        yield lambda _left, _running: None
-        return
-    with _bar() as bar:
-        task = bar.add_task("starting", total=total)
+    with progress_bar("starting", total, quiet=quiet) as progress:
 
         def show(left: int, running: list[str]) -> None:
             more = f" and {len(running) - 1} more" if len(running) > 1 else ""
-            text = f"{left} left{f'; {running[0]}{more}' if running else ''}"
-            bar.update(task, description=_shown(text), completed=total - left)
+            if progress:
+                progress(f"{left} left{f'; {running[0]}{more}' if running else ''}", total - left)
 
         yield show
-
-
-def _shown(text: str) -> str:
-    return without_workflow_commands(printable(text))
-
-
-def _watched(*, quiet: bool) -> bool:
-    return not quiet and sys.stderr is not None and sys.stderr.isatty()
-
-
-def _bar() -> Progress:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
-    return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
 # Small tables as text, Markdown and JSON.

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from nsysdiag.ci.facts import FAIL, IGNORE, WARN
 from nsysdiag.cli import options
-from nsysdiag.cli.console import BROKEN_BUDGET, complain, emit, emit_text, note
+from nsysdiag.cli.console import BROKEN_BUDGET, complain, emit, emit_text
 from nsysdiag.cli.settings import changes_analysis, say_found, say_unpriced
 from nsysdiag.formats import (
     FORMATS,
@@ -30,7 +30,7 @@ from nsysdiag.formats import (
     rendered,
     write,
 )
-from nsysdiag.messages import JSON, TEXT, OutputError, UsageError, printable
+from nsysdiag.messages import JSON, TEXT, OutputError, UsageError, note, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

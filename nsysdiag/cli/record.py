@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.cli.console import complain, note
+from nsysdiag.cli.console import complain
 from nsysdiag.cli.help import GroupedCommand
-from nsysdiag.messages import InputError, NsysdiagError, OutputError, ProgramFailedError, UsageError, printable
+from nsysdiag.messages import InputError, NsysdiagError, OutputError, ProgramFailedError, UsageError, note, printable
 from nsysdiag.signals import Ended
 
 if TYPE_CHECKING:

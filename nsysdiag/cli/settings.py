@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.cli.console import note, progress_bar
+from nsysdiag.cli.console import progress_bar
 from nsysdiag.config.settings import BaselineSettings
-from nsysdiag.messages import UsageError
+from nsysdiag.messages import UsageError, note
 from nsysdiag.saved import is_saved_report, read_report
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.cli.console import aligned, as_json, emit, emit_text, note, progress_bar
+from nsysdiag.cli.console import aligned, as_json, emit, emit_text, progress_bar
 from nsysdiag.cli.help import DebugOption
-from nsysdiag.messages import JSON, UsageError, printable
+from nsysdiag.messages import JSON, UsageError, note, printable
 from nsysdiag.shortage import Attempt
 from nsysdiag.trace.formats import named, stem_of
 

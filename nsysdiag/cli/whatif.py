@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.cli.console import emit_text, note, progress_bar
+from nsysdiag.cli.console import emit_text, progress_bar
 from nsysdiag.cli.record import Recording, ending_with, recorded, refuse_stdout
-from nsysdiag.messages import NotComparableError, UsageError, printable
+from nsysdiag.messages import NotComparableError, UsageError, note, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,31 +109,16 @@ class Fixes(options.OptionGroup):
     def transforms(self) -> list["Transform"]:
         """What the options ask for, each once. Raises UsageError for a cause or a value that is none."""
         from nsysdiag.cli.settings import known_causes
-        from nsysdiag.replay.facts import HOST, KERNEL, OVERLAP, RANK_LIKE, Transform, chosen, scaled
+        from nsysdiag.replay.facts import change_of
 
-        plain = {"finding": self.finding, "graphs": self.graphs, "merge": self.merge, "stream": self.stream}
-        for option, values in plain.items():
-            if "" in (values or []):
+        given = {name.replace("_", "-"): getattr(self, name) for name in Fixes.__annotations__}
+        for option in ("finding", "graphs", "merge", "stream"):
+            if "" in (given[option] or []):
                 raise UsageError(f"--{option} is empty", hint="see 'nsysdiag whatif --help'")
-        numbers = {"workers": self.workers, "ahead": self.ahead, "batch": self.batch}
-
-        def named(option: str) -> list[Transform]:
-            return [Transform(option=option, of=each) for each in plain[option] or []]
-
-        found = [
-            *(Transform(option="without", of=cause) for cause in known_causes(self.without or [])),
-            *named("finding"),
-            *(scaled(KERNEL, each) for each in self.kernel or []),
-            *(scaled(HOST, each) for each in self.host or []),
-            *([Transform(option="async-copies")] if self.async_copies else []),
-            *(chosen(OVERLAP, each) for each in self.overlap or []),
-            *named("graphs"),
-            *([chosen(RANK_LIKE, self.rank_like)] if self.rank_like is not None else []),
-            *named("merge"),
-            *named("stream"),
-            *(Transform(option=each, factor=float(number)) for each, number in numbers.items() if number is not None),
-        ]
-        return list(dict.fromkeys(found))
+        given |= {"without": [*known_causes(self.without or [])], "async-copies": "" if self.async_copies else None}
+        values = {option: each if isinstance(each, list) else [each] for option, each in given.items()}
+        found = (change_of(option, str(value)) for option in values for value in values[option] if value is not None)
+        return list(dict.fromkeys(each for each in found if each is not None))
 
 
 @options.spread

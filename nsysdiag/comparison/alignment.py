@@ -79,15 +79,20 @@ class Aligned(Struct, frozen=True):
 
 
 class _Coded(Struct, frozen=True):
-    """Names and families in numbers that both sequences share."""
+    """Names and families in numbers that both sequences share, and the ns of each kernel."""
 
     name: IntArray
     family: IntArray
     kernel: BoolArray
+    ns: IntArray
 
     def part(self, first: int, behind: int) -> _Coded:
         cut = slice(first, behind)
-        return _Coded(self.name[cut], self.family[cut], self.kernel[cut])
+        return _Coded(self.name[cut], self.family[cut], self.kernel[cut], self.ns[cut])
+
+    def share(self, rows: IntArray | BoolArray) -> float:
+        """The share of the time in kernels of some of them."""
+        return float(self.ns[rows].sum()) / max(float(self.ns.sum()), 1.0)
 
     def __len__(self) -> int:
         return len(self.name)
@@ -104,12 +109,21 @@ def align(one: LaunchOrder, two: LaunchOrder) -> Aligned:
     for low, high, since, until in np.stack([first, at, begin, other], axis=1)[between].tolist():
         pairs = _between(left.part(low, high), right.part(since, until))
         match[low + pairs[:, 0]] = since + pairs[:, 1]
-    return _measured(left, right, match, one, two)
+    return _measured(left, right, match)
 
 
-def _measured(left: _Coded, right: _Coded, match: IntArray, one: LaunchOrder, two: LaunchOrder) -> Aligned:
+def _measured(left: _Coded, right: _Coded, match: IntArray) -> Aligned:
     """The pairs of `match`, and how much of both sides is in them."""
-    return Aligned(match, _alike(left, right, match, one, two), _left(left, right, match, one, two))
+    at = np.flatnonzero(match >= 0)
+    other = match[at]
+    alike = left.kernel[at] & ((left.name[at] == right.name[other]) | (left.family[at] == right.family[other]))
+    more = (match < 0) & np.isin(left.name, right.name)
+    its_more = ~np.isin(np.arange(len(right)), other) & np.isin(right.name, left.name)
+    return Aligned(
+        match,
+        alike=min(left.share(at[alike]), right.share(other[alike])),
+        left=max(left.share(more), right.share(its_more)),
+    )
 
 
 def chance_in(one: LaunchOrder, two: LaunchOrder, spans: tuple[Intervals, Intervals]) -> float | None:
@@ -121,7 +135,7 @@ def chance_in(one: LaunchOrder, two: LaunchOrder, spans: tuple[Intervals, Interv
     if not found.same:
         match = align(one, two).match[inside[0]]
         match = np.where(inside[1][match] & (match >= 0), np.cumsum(inside[1])[match] - 1, -1)
-        found = _measured(*_coded(left, right), match, left, right)
+        found = _measured(*_coded(left, right), match)
     return chance_of_total(found, left, right) if found.same else None
 
 
@@ -168,7 +182,7 @@ def _coded(one: LaunchOrder, two: LaunchOrder) -> tuple[_Coded, _Coded]:
         kinds = np.array([_family(text) for text in side.names], dtype=np.int64)[side.code]
         # A family of its own for whatever has none.
         family = np.where(side.kernel & (kinds != KernelFamily.OTHER), -1 - kinds, name)
-        found.append(_Coded(name, family, side.kernel))
+        found.append(_Coded(name, family, side.kernel, np.where(side.kernel, side.ns, 0)))
     return found[0], found[1]
 
 
@@ -212,25 +226,6 @@ def _points(left: _Coded, right: _Coded, at: int) -> IntArray:
         return np.where(right.name == left.name[at], SAME_NAME, _NEVER)
     family = np.where(right.family == left.family[at], SAME_FAMILY, KERNELS)
     return np.where(right.name == left.name[at], SAME_NAME, np.where(right.kernel, family, _NEVER))
-
-
-def _alike(left: _Coded, right: _Coded, match: IntArray, one: LaunchOrder, two: LaunchOrder) -> float:
-    at = np.flatnonzero(match >= 0)
-    at = at[left.kernel[at] & ((left.name[at] == right.name[match[at]]) | (left.family[at] == right.family[match[at]]))]
-    shares = [_share(one, at), _share(two, match[at])]
-    return min(shares)
-
-
-def _left(left: _Coded, right: _Coded, match: IntArray, one: LaunchOrder, two: LaunchOrder) -> float:
-    paired = np.zeros(len(right), dtype=np.bool_)
-    paired[match[match >= 0]] = True
-    more = (match < 0) & np.isin(left.name, right.name), ~paired & np.isin(right.name, left.name)
-    return max(_share(one, np.flatnonzero(more[0])), _share(two, np.flatnonzero(more[1])))
-
-
-def _share(side: LaunchOrder, rows: IntArray) -> float:
-    kernels = np.where(side.kernel, side.ns, 0)
-    return float(kernels[rows].sum()) / max(float(kernels.sum()), 1.0)
 
 
 def _with_missed(place: IntArray, end: int) -> IntArray:

@@ -10,27 +10,8 @@ from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from nsysdiag import typed
-from nsysdiag.comparison import facts, rows, waterfall
+from nsysdiag.comparison import facts, job, rows, sides, waterfall
 from nsysdiag.comparison.headline import headline, outcome_sentence, overall
-from nsysdiag.comparison.job import (
-    Compared,
-    StepChange,
-    job_comparison,
-    loop_notes,
-    step_change,
-    verdict_of,
-    with_accounts,
-)
-from nsysdiag.comparison.sides import (
-    LENGTH,
-    Capture,
-    capture_notes,
-    paired,
-    read_from,
-    settings_notes,
-    uncompared,
-    window_notes,
-)
 from nsysdiag.comparison.significance import FEWEST_RUNS, Values, spread_of, strays
 from nsysdiag.comparison.step_pairs import aligned_steps
 from nsysdiag.comparison.units import DeviceSides, OneRun, in_units
@@ -68,31 +49,19 @@ def compare_reports(
     common or are of different GPUs, InputError if a report is damaged."""
     runs = same_work or {}
     before, after = ([_with_names(report) for report in side] for side in (before, after))
-    pairs, notes = paired(before, after, across_gpus=across_gpus)
-    pooled, evidence_notes = uncompared(before, after)
+    pairs, notes = sides.paired(before, after, across_gpus=across_gpus)
+    pooled, evidence_notes = sides.uncompared(before, after)
     # If reports know a cause by other words, those of the last one count.
     known = {cause.id: cause for report in (*before, *after) for cause in report.causes}
     causes = [*known.values(), *([POOLED] if pooled else [])]
     titles = {cause.id: cause.title for cause in causes} | WORK_TITLES
-    sides = [in_units(pair.before, pair.after, runs.get(pair.before[0][1].key)) for pair in pairs]
-    gaps = [(rows.gaps_of(each.before, pooled), rows.gaps_of(each.after, pooled)) for each in sides]
-    alone = [
-        waterfall.changes(
-            each.before, each.after, pooled, rows.kernel_times(each.before, each.after) | rows.gap_times(*both)
-        )
-        for each, both in zip(sides, gaps, strict=True)
-    ]
-    found = [
-        replace(each, length=waterfall.change_of_run(each.length, side.chance))
-        for each, side in zip(waterfall.corrected(alone), sides, strict=True)
-    ]
-    steps = _steps(sides, found)
-    devices = [_device(*each, pooled, titles, len(sides)) for each in zip(sides, gaps, found, steps, strict=True)]
-    devices = [
-        replace(each, account=account) for each, account in zip(devices, with_accounts(pairs, devices), strict=True)
-    ]
+    measured = [_measured(pair, runs.get(pair.before[0][1].key), pooled) for pair in pairs]
+    _judge_together(measured)
+    devices = [_device(each, pooled, titles, len(pairs)) for each in measured]
+    accounts = job.with_accounts(pairs, devices)
+    devices = [replace(each, account=account) for each, account in zip(devices, accounts, strict=True)]
     verdict, sentence = overall(devices)
-    job = job_comparison([Compared(*each) for each in zip(pairs, sides, found, steps, devices, strict=True)], verdict)
+    of_all = job.job_comparison([job.Compared(*each) for each in zip(measured, devices, strict=True)], verdict)
     made = facts.Comparison(
         schema_version=facts.COMPARISON_SCHEMA_VERSION,
         kind=facts.KIND,
@@ -104,18 +73,18 @@ def compare_reports(
         devices=devices,
         not_compared=pooled,
         notes=[
-            *loop_notes(job.phases),
+            *job.loop_notes(of_all.phases),
             *notes,
-            *settings_notes(before, after),
+            *sides.settings_notes(before, after),
             *evidence_notes,
-            *window_notes(before, after),
-            *capture_notes(before, after),
+            *sides.window_notes(before, after),
+            *sides.capture_notes(before, after),
         ],
         causes=causes,
         settings=redactions(before, after),
         across_gpus=across_gpus,
-        headline=headline(job, titles),
-        job=job,
+        headline=headline(of_all, titles),
+        job=of_all,
     )
     return finished(made)
 
@@ -125,62 +94,67 @@ def _with_names(report: Report) -> Report:
     return structs.replace(report, findings=unfinished(report.findings, report.phrases))
 
 
-def _steps(sides: Sequence[DeviceSides], found: Sequence[waterfall.DeviceChanges]) -> list[StepChange | None]:
-    """The median step of each device, judged together; None if other units are compared."""
+def _measured(pair: sides.DevicePair, run: OneRun | None, pooled: Sequence[str]) -> job.Measured:
+    """A device in units of work, with its changes as if no other were compared."""
+    both = in_units(pair.before, pair.after, run)
+    kernels = rows.kernels_of(both.before, both.after)
+    gaps = rows.gaps_of(both.before, both.after, pooled)
+    found = waterfall.changes(both.before, both.after, pooled, kernels.times() | gaps.times())
+    return job.Measured(pair, both, kernels, gaps, found)
+
+
+def _judge_together(devices: Sequence[job.Measured]) -> None:
+    """Correct the changes of all devices, and of their median steps, for multiple testing."""
+    for each, found in zip(devices, waterfall.corrected([each.changes for each in devices]), strict=True):
+        each.changes = replace(
+            found, times=found.times | {sides.LENGTH: waterfall.change_of_run(found.length, each.sides.chance)}
+        )
     steps = [
-        step_change(each.before, each.after, device.noise) if each.unit.kind == facts.ITERATIONS else None
-        for each, device in zip(sides, found, strict=True)
+        (each, job.step_change(each.sides.before, each.sides.after, each.changes.noise))
+        for each in devices
+        if each.sides.unit.kind == facts.ITERATIONS
     ]
-    judged = iter(waterfall.judged_together([(step.change, step.freedom) for step in steps if step is not None]))
-    return [
-        None if step is None else replace(step, change=waterfall.change_of_run(next(judged), side.chance))
-        for step, side in zip(steps, sides, strict=True)
-    ]
+    judged = waterfall.judged_together([(step.change, step.freedom) for _each, step in steps])
+    for (each, step), change in zip(steps, judged, strict=True):
+        each.step = replace(step, change=waterfall.change_of_run(change, each.sides.chance))
 
 
-def _device(
-    sides: DeviceSides,
-    gaps: tuple[rows.GapGroupTable, rows.GapGroupTable],
-    found: waterfall.DeviceChanges,
-    step: StepChange | None,
-    pooled: Sequence[str],
-    titles: Mapping[str, str],
-    devices: int,
-) -> facts.DeviceComparison:
-    before, after = sides.before, sides.after
-    parts = waterfall.cut(found)
-    moved = waterfall.moves(parts, rows.recaused(*gaps))
-    counts = rows.workload(before, after, part_of_step=sides.unit.part_of_step)
+def _device(of: job.Measured, pooled: Sequence[str], titles: Mapping[str, str], devices: int) -> facts.DeviceComparison:
+    both, found, step = of.sides, of.changes, of.step
+    before, after = both.before, both.after
+    parts = found.cut()
+    moved = waterfall.moves(parts, rows.recaused(of.gaps))
+    counts = rows.workload(before, after, part_of_step=both.unit.part_of_step)
     findings = rows.finding_changes(before, after, pooled)
     plain = partial(waterfall.change_of_part, length=found.length.before_ns, noise=found.noise)
-    kernels = rows.kernel_changes(before, after, found.own, plain)
-    work = work_changes(sides)
-    steps = aligned_steps(sides.unit, before[0], after[0], devices)
-    verdict = _verdict(sides.unit, found.length, step, work)
+    by_name = rows.kernel_changes(of.kernels, found.own, plain)
+    work = work_changes(both)
+    steps = aligned_steps(both.unit, before[0], after[0], devices)
+    verdict = _verdict(both.unit, found.length, step, work)
     return facts.DeviceComparison(
         key=before[0].device.key,
         name_before=before[0].device.name,
         name_after=after[0].device.name,
-        unit=sides.unit,
+        unit=both.unit,
         verdict=verdict,
-        sentence=outcome_sentence(sides.unit, found.length, step, work),
+        sentence=outcome_sentence(both.unit, found.length, step, work),
         noise=round(found.noise, 6),
         length=found.length,
         parts=found.parts,
-        ledger=found.ledgers["ledger"],
-        root_ledger=found.ledgers["root"],
+        ledger=found.ledger("ledger"),
+        root_ledger=found.ledger("root"),
         waterfall=waterfall.waterfall(parts),
         moves=moved,
         renaming=waterfall.renaming(parts, moved, titles),
         workload=counts,
-        kernels=kernels[: rows.MOST_KERNELS],
-        signatures=rows.gap_group_changes(*gaps, found.own, plain),
+        kernels=by_name[: rows.MOST_KERNELS],
+        signatures=rows.gap_group_changes(of.gaps, found.own, plain),
         copies=rows.copy_changes(before, after),
         communication=rows.collective_changes(before, after),
         launch=rows.launch_metrics(before, after),
         utilization=rows.utilization_metrics(before, after),
         findings=findings,
-        notes=_notes(sides, counts, findings, titles),
+        notes=_notes(both, counts, findings, titles),
         strip_before=_strip(before[0]),
         strip_after=_strip(after[0]),
         step=step.change if step is not None else None,
@@ -188,26 +162,28 @@ def _device(
         no_steps=steps if isinstance(steps, str) else "",
         slow_steps=step is not None and step.slow,
         work=work,
-        families=[] if any(row.id == rows.GRAPH for row in counts) else family_changes(kernels, sides.unit),
+        families=[] if any(row.id == rows.GRAPH for row in counts) else family_changes(by_name, both.unit),
     )
 
 
-def _verdict(unit: facts.Unit, length: facts.Change, step: StepChange | None, work: Sequence[facts.WorkChange]) -> str:
+def _verdict(
+    unit: facts.Unit, length: facts.Change, step: job.StepChange | None, work: Sequence[facts.WorkChange]
+) -> str:
     """The verdict: `unknown` for parts of steps, `mixed` if the work changed in the same direction as the time."""
     if unit.part_of_step:
         return facts.UNKNOWN
-    found = verdict_of(length, step)
+    found = job.verdict_of(length, step)
     return facts.MIXED if found != facts.SAME and goes_with(work, length) else found
 
 
 def _notes(
-    sides: DeviceSides,
+    both: DeviceSides,
     counts: Sequence[facts.CountChange],
     findings: Sequence[facts.FindingChange],
     titles: Mapping[str, str],
 ) -> list[Sentence]:
     """What lowers the confidence in the comparison of a device."""
-    notes: list[Sentence] = [*sides.notes]
+    notes: list[Sentence] = [*both.notes]
     changed = [f"{row.id} {row.before:,.6g} before, {row.after:,.6g} after" for row in counts if row.changed]
     if changed:
         notes.append(f"The workload changed, operations for a unit of work: {'; '.join(changed)}.")
@@ -215,7 +191,7 @@ def _notes(
     if hidden:
         names = ", ".join(titles.get(cause, cause) for cause in hidden)
         notes.append(f"Findings of these causes are not compared, as some captures lack the evidence: {names}.")
-    return [*notes, *rows.cut_notes([*sides.before, *sides.after])]
+    return [*notes, *rows.cut_notes([*both.before, *both.after])]
 
 
 def side_trace(report: Report | WhatIf) -> facts.SideTrace:
@@ -237,7 +213,7 @@ def redactions(before: Sequence[Report | WhatIf], after: Sequence[Report | WhatI
     return {"redacted": ", ".join(sorted(found))} if found else {}
 
 
-def _strip(capture: Capture) -> facts.Strip | None:
+def _strip(capture: sides.Capture) -> facts.Strip | None:
     levels = capture.report.timeline
     if not isinstance(levels, dict) or capture.device.key not in levels:
         return None
@@ -282,16 +258,16 @@ def compare_with_baseline(
         *_files(left_out, "Left out of the baseline, too far from its other runs"),
         *_files(runs.damaged, "Left out of the baseline, as they cannot be read"),
     ]
-    before = read_from(made.before, [runs.files[at] for at in kept])
-    return replace(made, before=before, baseline=use, notes=[*notes, *made.notes])
+    made = sides.read_from(made, [runs.files[at] for at in kept], [])
+    return replace(made, baseline=use, notes=[*notes, *made.notes])
 
 
 def _lengths(before: Sequence[Report], after: Sequence[Report], *, across_gpus: bool) -> Values:
     """The lengths of the runs before on their slowest devices, in the unit of work that they share with those after.
     Raises what `compare_reports` does."""
-    pairs, _notes = paired(before, after, across_gpus=across_gpus)
-    sides = [in_units(pair.before, pair.after).before for pair in pairs]
-    lengths = [[float(each.table[LENGTH].mean()) for each in captures] for captures in sides]
+    pairs, _notes = sides.paired(before, after, across_gpus=across_gpus)
+    both = [in_units(pair.before, pair.after).before for pair in pairs]
+    lengths = [[float(each.table[sides.LENGTH].mean()) for each in captures] for captures in both]
     return np.asarray(np.max(lengths, axis=0), dtype=np.float64)
 
 

@@ -12,18 +12,9 @@ from msgspec.structs import replace
 from nsysdiag.arrays.groups import column_from
 from nsysdiag.bottlenecks import OF_WORK
 from nsysdiag.causes import CAUSES
-from nsysdiag.comparison import facts, waterfall
-from nsysdiag.comparison.sides import (
-    COMPUTE,
-    IDLE,
-    LENGTH,
-    NARROWING,
-    STEADY,
-    WORK,
-    Capture,
-    DevicePair,
-    judged_phases,
-)
+from nsysdiag.comparison import facts, sides, waterfall
+from nsysdiag.comparison.rows import RowPairs
+from nsysdiag.comparison.sides import DevicePair
 from nsysdiag.comparison.significance import Values, drawn_means, drawn_medians, freedom, interval
 from nsysdiag.comparison.units import DeviceSides
 from nsysdiag.diagnosis.facts import KERNELS
@@ -42,15 +33,15 @@ ALIKE = 0.05
 def account_changes(pairs: Sequence[DevicePair], mean: facts.Change) -> list[facts.AccountChange]:
     """The judged time of devices by bottleneck, scaled to their mean step. Not to the median one: time that a few
     steps spend would make all other parts of a step look shorter."""
-    sides = [
+    both = [
         _judged_time([each for pair in pairs for each in pair.before]),
         _judged_time([each for pair in pairs for each in pair.after]),
     ]
-    if not all(sides):
+    if not all(both):
         return []
-    names = sorted({name for side in sides for name in side})
+    names = sorted({name for side in both for name in side})
     times = []
-    for side, step_ns in zip(sides, (mean.before_ns, mean.after_ns), strict=True):
+    for side, step_ns in zip(both, (mean.before_ns, mean.after_ns), strict=True):
         total = sum(side.values())
         times.append(waterfall.adding_up(np.array([side.get(name, 0) * step_ns / total for name in names]), step_ns))
     rows = [
@@ -75,7 +66,7 @@ def _differs(account: Sequence[facts.AccountChange], device: facts.DeviceCompari
     """Does a bottleneck change by another time than the work and the causes that are its own?"""
     left = Counter({row.bottleneck: row.change_ns for row in account})
     left["kernels"] += left.pop("parallelism", 0)
-    for row in (*(each for each in device.parts if each.id != IDLE), *device.ledger):
+    for row in (*(each for each in device.parts if each.id != sides.IDLE), *device.ledger):
         left[_bottleneck_of(row.id)] -= row.change.change_ns
     least = waterfall.LEAST_OF_LENGTH * max(device.length.before_ns, device.length.after_ns)
     return any(abs(ns) > least for ns in left.values())
@@ -89,7 +80,7 @@ def of_this_work(account: Sequence[facts.AccountChange], device: facts.DeviceCom
     """Whether the kernels take about as long in the account as in the unit that is compared: else the judged phases
     hold other work as well."""
     kernels = [row for row in account if row.bottleneck in KERNELS]
-    compute = next((row.change for row in device.parts if row.id == COMPUTE), None)
+    compute = next((row.change for row in device.parts if row.id == sides.COMPUTE), None)
     if compute is None:
         return True
     pairs = (
@@ -103,9 +94,9 @@ def _judged_time(side: Sequence[tuple[Report, DeviceReport]]) -> dict[str, int]:
     """ns by bottleneck in the judged steady phases; nothing if a report has none."""
     found: Counter[str] = Counter()
     for report, device in side:
-        if report.diagnosis is None or report.diagnosis.basis not in (*STEADY, "window"):
+        if report.diagnosis is None or report.diagnosis.basis not in (*sides.STEADY, "window"):
             return {}
-        for each in judged_phases(report, device):
+        for each in sides.judged_phases(report, device):
             found.update(each.account)
     return {name: ns for name, ns in found.items() if ns}
 
@@ -123,21 +114,14 @@ def reasons(
     step: facts.Change,
 ) -> list[facts.Reason]:
     """The largest changes of the account, or if there is none of the parts `top`. `device` is the slowest one."""
-    rows: list[tuple[str, str | None, facts.AccountChange | facts.Change, list[facts.PartChange]]] = [
-        (row.bottleneck, None, row, _causes_of(row, device)) for row in account
-    ]
-    rows = rows or [(_bottleneck_of(row.id), row.id, row.change, []) for row in top]
-    found = [
-        facts.Reason(
-            bottleneck=bottleneck,
-            cause=cause,
-            before_ns=change.before_ns,
-            after_ns=change.after_ns,
-            change_ns=change.change_ns,
-            causes=causes,
-        )
-        for bottleneck, cause, change, causes in rows
-    ]
+
+    def reason(
+        bottleneck: str, cause: str | None, change: facts.AccountChange | facts.Change, causes: list[facts.PartChange]
+    ) -> facts.Reason:
+        return facts.Reason(bottleneck, cause, change.before_ns, change.after_ns, change.change_ns, causes)
+
+    found = [reason(row.bottleneck, None, row, _causes_of(row, device)) for row in account]
+    found = found or [reason(_bottleneck_of(row.id), row.id, row.change, []) for row in top]
     found.sort(key=lambda each: (-abs(each.change_ns), each.bottleneck))
     most = max((abs(each.change_ns) for each in found), default=0)
     least = max(waterfall.LEAST_OF_LENGTH * max(step.before_ns, step.after_ns), LEAST * most)
@@ -176,27 +160,27 @@ class StepChange(Struct, frozen=True):
 
 
 def step_change(
-    before: Sequence[Capture], after: Sequence[Capture], noise: float, statistic: str = MEDIAN
+    before: Sequence[sides.Capture], after: Sequence[sides.Capture], noise: float, statistic: str = MEDIAN
 ) -> StepChange:
     """The change of the median (or mean) step between captures of the same unit of work. `noise` is how much a side
     drifts, as a share."""
     most = max(each.fold for each in (*before, *after))
-    sides = [[_whole_steps(each, most)[:, None] for each in captures] for captures in (before, after)]
-    middle = [float(np.median(np.concatenate(side))) for side in sides]
+    both = [[_whole_steps(each, most)[:, None] for each in captures] for captures in (before, after)]
+    middle = [float(np.median(np.concatenate(side))) for side in both]
     longer = middle[0] > middle[1]  # the same draws whichever side is called before
     draw = drawn_medians if statistic == MEDIAN else drawn_means
-    one, two = draw(sides[0], int(longer)), draw(sides[1], int(not longer))
+    one, two = draw(both[0], int(longer)), draw(both[1], int(not longer))
     found = interval(one, two)
     bounds = None if found is None else (float(found[0][0]), float(found[1][0]))
     change = waterfall.change_of_step(round(float(one.mean[0])), round(float(two.mean[0])), bounds, noise)
-    slow = max(float((np.concatenate(side) > SLOW * at).mean()) for side, at in zip(sides, middle, strict=True))
+    slow = max(float((np.concatenate(side) > SLOW * at).mean()) for side, at in zip(both, middle, strict=True))
     return StepChange(change, freedom(one, two), 0 < slow <= MOST_SLOW, slow <= MOST_SLOW)
 
 
-def _whole_steps(capture: Capture, fold: float) -> Values:
+def _whole_steps(capture: sides.Capture, fold: float) -> Values:
     """The length of a unit of work in each stretch of as much work as the largest iteration of any capture, which has
     `fold` units. The median layer is not the median step: steps begin or end with something else."""
-    values = capture.table[LENGTH]
+    values = capture.table[sides.LENGTH]
     together = max(round(fold / capture.fold), 1)
     count = len(values) // together
     return values[: count * together].reshape(count, together).mean(axis=1) if count else values
@@ -238,13 +222,22 @@ DIFFER = 0.02
 """Devices whose steps are no further apart keep one step: they wait for each other."""
 
 
-class Compared(Struct, frozen=True):
-    """A device with its captures, the changes that were found, and what is written of it."""
+class Measured(Struct):
+    """A device with its captures, in units of work; its rows in pairs; its changes and, in steps, that of the median
+    step."""
 
     pair: DevicePair
     sides: DeviceSides
+    kernels: RowPairs
+    gaps: RowPairs
     changes: waterfall.DeviceChanges
-    step: StepChange | None
+    step: StepChange | None = None
+
+
+class Compared(Struct, frozen=True):
+    """A device, and what is written of it."""
+
+    of: Measured
     made: facts.DeviceComparison
 
 
@@ -255,18 +248,18 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> facts.JobCompar
     after = max(devices, key=lambda each: (_shown(each, statistic).after_ns, each.made.key))
     step, mean = _step(before, after, statistic), _step(before, after, MEAN)
     times = [_shown(each, statistic) for each in devices]
-    sides = [each.before_ns for each in times], [each.after_ns for each in times]
-    account = account_changes([each.pair for each in devices], mean)
+    both = [each.before_ns for each in times], [each.after_ns for each in times]
+    account = account_changes([each.of.pair for each in devices], mean)
     if len(devices) == 1 and not of_this_work(account, after.made):
         account = []
     top = [] if account else top_changes(after.made, known=after.made.length.low_ns is not None)
     return facts.JobComparison(
         statistic=statistic,
-        unit=after.sides.unit,
+        unit=after.of.sides.unit,
         verdict=verdict,
         device_before=before.made.key,
         device_after=after.made.key,
-        devices_differ=any(max(side) > (1 + DIFFER) * min(side) for side in sides),
+        devices_differ=any(max(side) > (1 + DIFFER) * min(side) for side in both),
         step=step,
         mean=mean,
         speedup=speedup(step),
@@ -275,36 +268,37 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> facts.JobCompar
         top=top,
         slow_steps=any(each.made.slow_steps for each in devices),
         why=[] if verdict == facts.SAME else reasons(account, top, after.made, step),
-        phases=other_phases(after.sides),
+        phases=other_phases(after.of.sides),
     )
 
 
 def _statistic(devices: Sequence[Compared]) -> str:
     """The median step, unless no median is typical, or the mean of some device changed and the median of none did: the
     slow steps changed."""
-    if any(each.step is None or not each.step.typical for each in devices):
+    if any(each.of.step is None or not each.of.step.typical for each in devices):
         return MEAN
     mean = any(each.made.length.verdict in facts.DECIDED for each in devices)
-    median = any(each.step and each.step.change.verdict in facts.DECIDED for each in devices)
+    median = any(each.of.step and each.of.step.change.verdict in facts.DECIDED for each in devices)
     return MEAN if mean and not median else MEDIAN
 
 
 def _shown(device: Compared, statistic: str) -> facts.Change:
-    return device.step.change if device.step is not None and statistic == MEDIAN else device.made.length
+    step = device.of.step
+    return step.change if step is not None and statistic == MEDIAN else device.made.length
 
 
 def _step(before: Compared, after: Compared, statistic: str) -> facts.Change:
     """From the slowest device before to the slowest one after."""
     if before is after:
         return _shown(after, statistic)
-    noise = max(before.changes.noise, after.changes.noise)
-    return step_change(before.sides.before, after.sides.after, noise, statistic).change
+    noise = max(before.of.changes.noise, after.of.changes.noise)
+    return step_change(before.of.sides.before, after.of.sides.after, noise, statistic).change
 
 
 def top_changes(device: facts.DeviceComparison, *, known: bool) -> list[facts.PartChange]:
     """The kinds of work and the root causes that changed most, at most three: those beyond chance, or, unless chance is
     `known`, those large enough."""
-    rows = [*(row for row in device.parts if row.id in WORK), *device.root_ledger]
+    rows = [*(row for row in device.parts if row.id in sides.WORK), *device.root_ledger]
     counted = [
         row
         for row in rows
@@ -321,10 +315,10 @@ OTHER_WORK = 0.1
 """Numbers of operations of a step that are further apart, as a share, are not the same work."""
 
 
-def other_phases(sides: DeviceSides) -> list[facts.PhaseChange]:
+def other_phases(device: DeviceSides) -> list[facts.PhaseChange]:
     """The start-up, and the loops whose steps are known and not compared, which are judged together. Loops are the same
     by their place among as many. None if a side has several captures."""
-    captures = [*sides.before, *sides.after]
+    captures = [*device.before, *device.after]
     if len(captures) > 2:
         return []
     steady = [[phase for phase in each.report.phases if phase.name == "steady"] for each in captures]
@@ -347,7 +341,7 @@ def other_phases(sides: DeviceSides) -> list[facts.PhaseChange]:
     return [start_up, *changed] if all(starts) else changed
 
 
-def _holds_iterations(phase: Phase, capture: Capture) -> bool:
+def _holds_iterations(phase: Phase, capture: sides.Capture) -> bool:
     """Are some iterations of the device in the phase?"""
     found = capture.device.iterations
     return found is not None and any(phase.start_ns <= row.start_ns < phase.end_ns for row in found.rows)
@@ -358,9 +352,9 @@ def _other_work(one: int | None, two: int | None) -> bool:
     return one is not None and two is not None and abs(two - one) > OTHER_WORK * max(one, two)
 
 
-def _start_up(capture: Capture) -> int:
+def _start_up(capture: sides.Capture) -> int:
     """Its length in ns from the first CUDA call, 0 if there is none, or if a part of the time was chosen."""
-    if any(name in capture.report.settings for name in NARROWING):
+    if any(name in capture.report.settings for name in sides.NARROWING):
         return 0
     first = capture.report.phases[0] if capture.report.phases else None
     return first.end_ns - first.start_ns if first is not None and first.name == "start-up" else 0
@@ -377,7 +371,7 @@ def loop_notes(phases: Sequence[facts.PhaseChange]) -> list[str]:
     ]
 
 
-def _steps(capture: Capture, steps: PhaseSteps | None) -> Capture | None:
+def _steps(capture: sides.Capture, steps: PhaseSteps | None) -> sides.Capture | None:
     """The capture with the lengths of the steps of a phase alone, or their mean if the report does not hold them; None
     if they are not surely steps. Raises InputError if they are damaged."""
     if steps is None or not steps.of_the_program or not steps.certain:
@@ -389,4 +383,4 @@ def _steps(capture: Capture, steps: PhaseSteps | None) -> Capture | None:
         except ValueError as error:
             file = capture.report.trace.file
             raise InputError(f"the phases of {file} cannot be read: the report is damaged") from error
-    return replace(capture, table={LENGTH: lengths})
+    return replace(capture, table={sides.LENGTH: lengths})

@@ -3,7 +3,8 @@ its four parts, and its idle time by cause."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
@@ -29,6 +30,8 @@ NOT_PREDICTED = (
 ONLY_THE_STEP = "Bounds are predicted for the whole length only."
 UNLIKE = 0.05
 """Lengths of the same trace that are further apart are not of the same steps."""
+NO_ROWS = "workload kernels signatures copies communication launch utilization findings notes"
+"""What is not known of a prediction."""
 Side = Sequence[Report | WhatIf]
 
 
@@ -135,12 +138,16 @@ def of_captures(reports: Sequence[Report], per: str) -> OneSide:
     causes = {cause.id: cause for report in reports for cause in report.causes}
     return OneSide(
         traces=[side_trace(report) for report in reports],
-        step=max((each.length for each in lengths), key=lambda length: length.ns),
+        step=_longest(lengths),
         count=max(sum(map(_count, row)) for row in captures),
         devices=lengths,
         causes=list(causes.values()),
         notes=_slow(captures),
     )
+
+
+def _longest(devices: Iterable[DeviceLength]) -> Length:
+    return max((each.length for each in devices), key=lambda length: length.ns)
 
 
 def _capture(report: Report, device: DeviceReport, per: str) -> sides.Capture | None:
@@ -215,7 +222,10 @@ def compare_sides(
     if left and isinstance(after[0], WhatIf):
         one = replayed(after[0], one)
     pairs, notes = _paired(one, two, across_gpus=across_gpus)
-    one, two = (_of_devices(side, [pair[at] for pair in pairs]) for at, side in enumerate((one, two)))
+    one, two = (  # with the step of these devices alone, if it was measured
+        side if side.options else replace(side, step=_longest(pair[at] for pair in pairs))
+        for at, side in enumerate((one, two))
+    )
     causes = {cause.id: cause for cause in (*one.causes, *two.causes)}
     titles = {id: cause.title for id, cause in causes.items()} | WORK_TITLES
     unit = facts.Unit(kind=per, name_before="", name_after="", count_before=one.count, count_after=two.count, scale=1.0)
@@ -258,13 +268,6 @@ def _paired(before: OneSide, after: OneSide, *, across_gpus: bool) -> tuple[list
     return pairs, notes + ([f"The GPUs are of different models: {', '.join(models)}."] if len(models) > 1 else [])
 
 
-def _of_devices(side: OneSide, devices: Sequence[DeviceLength]) -> OneSide:
-    """The side with the step of these devices alone, if it was measured."""
-    return (
-        side if side.options else replace(side, step=max((each.length for each in devices), key=lambda each: each.ns))
-    )
-
-
 def _doubts(before: OneSide, after: OneSide, predicted: Sequence[WhatIf]) -> list[str]:
     """Notes if a promise is compared with another trace than its own, or with other steps of it."""
     if not after.options or before.options:
@@ -292,18 +295,15 @@ def _device(pair: Pair, unit: facts.Unit, sentence: str, titles: Mapping[str, st
     before, after = pair
     length = _change(before.length, after.length)
 
-    def rows(left: Mapping[str, int], right: Mapping[str, int], names: Sequence[str]) -> list[facts.PartChange]:
-        times = [(name, left.get(name, 0), right.get(name, 0)) for name in names]
-        return [
-            facts.PartChange(id=id, change=waterfall.change_of_part(was, now, before.length.ns))
-            for id, was, now in times
-        ]
+    def rows(left: dict[str, int], right: dict[str, int]) -> list[facts.PartChange]:
+        times = {name: (left.get(name, 0), right.get(name, 0)) for name in left | right}
+        return [facts.PartChange(name, waterfall.change_of_part(*its, before.length.ns)) for name, its in times.items()]
 
-    parts = rows(before.parts, after.parts, (*sides.WORK, sides.IDLE))
-    ledger = rows(before.ledger, after.ledger, sorted({*before.ledger, *after.ledger}))
+    parts, ledger = rows(before.parts, after.parts), rows(before.ledger, after.ledger)
     ledger.sort(key=lambda row: (-max(row.change.before_ns, row.change.after_ns), row.id))
     whole = [part for part in parts if part.id != sides.IDLE] + ledger
     moved = waterfall.moves(whole, {})
+    nothing: dict[str, Any] = {name: [] for name in NO_ROWS.split()}
     return facts.DeviceComparison(
         key=before.key,
         name_before=before.name,
@@ -319,15 +319,7 @@ def _device(pair: Pair, unit: facts.Unit, sentence: str, titles: Mapping[str, st
         waterfall=waterfall.waterfall(whole),
         moves=moved,
         renaming=waterfall.renaming(whole, moved, titles, ONLY_THE_STEP),
-        workload=[],
-        kernels=[],
-        signatures=[],
-        copies=[],
-        communication=[],
-        launch=[],
-        utilization=[],
-        findings=[],
-        notes=[],
+        **nothing,
     )
 
 

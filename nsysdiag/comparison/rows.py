@@ -4,7 +4,7 @@ of launches and utilization."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -12,13 +12,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.comparison import facts
-from nsysdiag.comparison.sides import LENGTH, Capture, Columns, holds, mean_count, mean_operations
+from nsysdiag.comparison.sides import LENGTH, Capture, mean_count, mean_operations
 from nsysdiag.comparison.significance import LEAST_CHANGE
 from nsysdiag.diagnosis.facts import KERNELS as OF_KERNELS
 from nsysdiag.fields import value_at
-from nsysdiag.findings.facts import Finding
 from nsysdiag.gap_groups.groups import MOST
-from nsysdiag.kernels.facts import KernelRow
 from nsysdiag.report import DeviceReport, SignatureRow
 
 MOST_KERNELS, MOST_GROUPS, EDGES = 60, 60, 2
@@ -27,6 +25,81 @@ LEAST_OF_PARTS = 0.1
 GRAPH = "graph"
 Plain = Callable[[int, int], facts.Change]
 """Makes the change of a time of which only both means are known."""
+Columns = list[list[str]]
+"""For each capture of a side the columns that add up to a time of a kernel or of gaps; none if the capture lacks it."""
+Pair = tuple[Any, Any]
+"""The keys of a row before and after, None for a side without it."""
+Times = dict[Hashable, tuple[Columns, Columns]]
+"""The columns of both sides, by pair."""
+Added = Iterable[tuple[Any, ...]]
+"""Rows of a capture: the key of each, the row, and numbers to add up."""
+
+
+class RowSum(Struct):
+    """Rows of one key over the captures of a side: the first of them, their columns in each capture, and sums."""
+
+    row: Any
+    columns: Columns
+    sums: list[float]
+
+
+class SideRows(Struct, frozen=True):
+    """The rows of a side by key, over all its captures; whether the list of each capture is `complete`, or cut."""
+
+    captures: Sequence[Capture]
+    rows: dict[Any, RowSum]
+    complete: list[bool]
+
+    @property
+    def in_wholes(self) -> bool:
+        """Whether a capture has graphs that were recorded as wholes, without their kernels."""
+        return any(capture.device.ops.graph for capture in self.captures)
+
+    def columns(self, key: Hashable) -> Columns | None:
+        """None if a capture does not hold the time for each unit of work. One without the row spent none, provided that
+        its list is complete."""
+        columns: Columns = self.rows[key].columns if key in self.rows else [[] for _capture in self.captures]
+        known = (
+            all(name in capture.table for name in names) if names else whole
+            for names, capture, whole in zip(columns, self.captures, self.complete, strict=True)
+        )
+        return columns if all(known) else None
+
+    def per_unit(self, row: RowSum) -> list[Any]:
+        """Its sums for a unit of work: the first is a count, the others are whole numbers."""
+        units = max(sum(capture.units for capture in self.captures), 1e-9)
+        return [round(each / units, None if at else 3) for at, each in enumerate(row.sums)]
+
+
+class RowPairs(Struct, frozen=True):
+    """The rows of both sides, and which of them belong together."""
+
+    before: SideRows
+    after: SideRows
+    pairs: list[Pair]
+
+    def __iter__(self) -> Iterator[tuple[Pair, RowSum, RowSum]]:
+        """Each pair of keys with the rows of both sides. That of a side without it has no row, and sums of 0."""
+        for pair in self.pairs:
+            one, two = self.before.rows.get(pair[0]), self.after.rows.get(pair[1])
+            nothing = RowSum(None, [], [0] * max(len(each.sums) for each in (one, two) if each))
+            yield pair, one or nothing, two or nothing
+
+    def times(self) -> Times:
+        """The columns of those whose times are known for each unit of work."""
+        found = {pair: (self.before.columns(pair[0]), self.after.columns(pair[1])) for pair in self.pairs}
+        return {pair: (one, two) for pair, (one, two) in found.items() if one is not None and two is not None}
+
+    def per_unit(self, one: RowSum, two: RowSum) -> list[Any]:
+        """The sums of a pair for a unit of work, each before and after."""
+        return [each for both in zip(self.before.per_unit(one), self.after.per_unit(two), strict=True) for each in both]
+
+    def seen(self, one: object, two: object) -> str:
+        """The status of rows of kernels. What a side lacks is only not recorded if that side has graphs that were
+        recorded as wholes: it may run in them."""
+        if not two and self.after.in_wholes:
+            return facts.UNSEEN_AFTER
+        return facts.UNSEEN_BEFORE if not one and self.before.in_wholes else status(one, two)
 
 
 def status(before: object, after: object) -> str:
@@ -34,17 +107,25 @@ def status(before: object, after: object) -> str:
     return facts.BOTH if before and after else facts.ADDED if after else facts.GONE
 
 
-def seen_status(before: Sequence[Capture], after: Sequence[Capture], one: object, two: object) -> str:
-    """The status of a row of kernels. One that a side lacks is only not recorded if that side has graphs that were
-    recorded as wholes: it may run in them."""
-    if not two and in_wholes(after):
-        return facts.UNSEEN_AFTER
-    return facts.UNSEEN_BEFORE if not one and in_wholes(before) else status(one, two)
+def _added_up(captures: Sequence[Capture], rows: Callable[[Capture], Added], name: str = "", most: int = 0) -> SideRows:
+    """`name` is that of the columns of rows, `most` how many a report keeps of them if it does not keep all."""
+    found: dict[Any, RowSum] = {}
+    counts = [0] * len(captures)
+    for number, capture in enumerate(captures):
+        for at, (key, row, *values) in enumerate(rows(capture)):
+            mine = found.setdefault(key, RowSum(row, [[] for _capture in captures], [0] * len(values)))
+            mine.columns[number].append(f"{name}.{at}")
+            mine.sums = [each + value for each, value in zip(mine.sums, values, strict=True)]
+            counts[number] += 1
+    return SideRows(captures, found, [not most or count < most for count in counts])
 
 
-def in_wholes(side: Sequence[Capture]) -> bool:
-    """Has a capture graphs that were recorded as wholes, without their kernels?"""
-    return any(capture.device.ops.graph for capture in side)
+def _by_key(
+    before: Sequence[Capture], after: Sequence[Capture], rows: Callable[[Capture], Added], name: str = ""
+) -> RowPairs:
+    """Rows whose keys are the same on both sides."""
+    one, two = _added_up(before, rows, name), _added_up(after, rows, name)
+    return RowPairs(one, two, [(key, key) for key in {**one.rows, **two.rows}])
 
 
 def unjudged(change: facts.Change) -> facts.Change:
@@ -52,73 +133,23 @@ def unjudged(change: facts.Change) -> facts.Change:
     return replace(change, low_ns=None, high_ns=None, verdict=facts.UNKNOWN)
 
 
-class _RowSum(Struct):
-    """Rows of one key over the captures of a side, which hold so many `units` of work; `extra` are bytes or exposed
-    ns. `row` is the first of them, None if there is none."""
+def kernels_of(before: Sequence[Capture], after: Sequence[Capture]) -> RowPairs:
+    """Kernels by name: how often each ran, and its ns."""
 
-    units: float
-    row: object = None
-    count: int = 0
-    ns: int = 0
-    extra: int = 0
+    def rows(capture: Capture) -> Added:
+        return (((row.name, row.communication), row, row.count, row.total_ns) for row in capture.device.kernels)
 
-    def per_unit(self) -> tuple[float, int, int]:
-        """Count, ns and extra for a unit of work."""
-        return round(self.count / self.units, 3), round(self.ns / self.units), round(self.extra / self.units)
+    return _by_key(before, after, rows, "kernel")
 
 
-Added = tuple[Any, object, int, int, int]
-"""The key of a row, the row, and what is added up of it: count, ns and extra."""
-
-
-def _joined(
-    before: Sequence[Capture], after: Sequence[Capture], rows: Callable[[DeviceReport], Iterable[Added]]
-) -> dict[Any, tuple[_RowSum, _RowSum]]:
-    """The rows of both sides by key, those before first."""
-    units = [max(sum(capture.units for capture in side), 1e-9) for side in (before, after)]
-    found: dict[Any, tuple[_RowSum, _RowSum]] = {}
-    for at, side in enumerate((before, after)):
-        for key, row, count, ns, extra in (added for capture in side for added in rows(capture.device)):
-            mine = found.setdefault(key, (_RowSum(units[0]), _RowSum(units[1])))[at]
-            mine.row = mine.row or row
-            mine.count, mine.ns, mine.extra = mine.count + count, mine.ns + ns, mine.extra + extra
-    return found
-
-
-def kernel_times(before: Sequence[Capture], after: Sequence[Capture]) -> dict[Hashable, tuple[Columns, Columns]]:
-    """The columns of kernels, by name, whose times are known for each unit of work wherever they ran."""
-    sides = [
-        [{_kernel_key(row): f"kernel.{at}" for at, row in enumerate(capture.device.kernels)} for capture in side]
-        for side in (before, after)
-    ]
-    found: dict[Hashable, tuple[Columns, Columns]] = {}
-    for key in dict.fromkeys(key for side in sides for names in side for key in names):
-        one, two = ([[names[key]] if key in names else [] for names in side] for side in sides)
-        if all(holds(rows, side, complete=[True] * len(side)) for rows, side in ((one, before), (two, after))):
-            found[key] = (one, two)
-    return found
-
-
-def _kernel_key(row: KernelRow) -> tuple[str, bool]:
-    return row.name, row.communication
-
-
-def kernel_changes(
-    before: Sequence[Capture], after: Sequence[Capture], known: Mapping[Hashable, facts.Change], plain: Plain
-) -> list[facts.KernelChange]:
+def kernel_changes(kernels: RowPairs, known: Mapping[Hashable, facts.Change], plain: Plain) -> list[facts.KernelChange]:
     """All kernels by name, those whose time changed most first. Of `known` ones the interval is known, the change of
     others is made by `plain`."""
-
-    def rows(device: DeviceReport) -> Iterable[Added]:
-        return ((_kernel_key(row), row, row.count, row.total_ns, 0) for row in device.kernels)
-
-    wholes = in_wholes(before) or in_wholes(after)
-    found = []
-    for key, (one, two) in _joined(before, after, rows).items():
+    wholes, found = kernels.before.in_wholes or kernels.after.in_wholes, []
+    for pair, one, two in kernels:
         row = two.row or one.row
-        assert isinstance(row, KernelRow)
-        (count, ns, _), (count_after, ns_after, _) = one.per_unit(), two.per_unit()
-        change = known.get(key) or plain(ns, ns_after)
+        count, count_after, ns, ns_after = kernels.per_unit(one, two)
+        change = known.get(pair) or plain(ns, ns_after)
         # Of a kernel that graphs may run, too, the time is known only if it runs as often outside of them.
         hidden = wholes and abs(count_after - count) > LEAST_CHANGE * max(count, count_after)
         found.append(
@@ -126,11 +157,11 @@ def kernel_changes(
                 name=row.name,
                 short_name=row.short_name,
                 communication=row.communication,
-                status=seen_status(before, after, one.row, two.row),
+                status=kernels.seen(one.row, two.row),
                 count_before=count,
                 count_after=count_after,
-                mean_before_ns=one.ns // max(one.count, 1),
-                mean_after_ns=two.ns // max(two.count, 1),
+                mean_before_ns=int(one.sums[1] // max(one.sums[0], 1)),
+                mean_after_ns=int(two.sums[1] // max(two.sums[0], 1)),
                 change=unjudged(change) if hidden else change,
             )
         )
@@ -141,14 +172,12 @@ def kernel_changes(
 def copy_changes(before: Sequence[Capture], after: Sequence[Capture]) -> list[facts.CopyChange]:
     """Copies and sets by operation and memory, those with most time first."""
 
-    def rows(device: DeviceReport) -> Iterable[Added]:
-        for row in device.copies.rows:
-            yield (row.operation, row.src, row.dst), row, row.count, row.total_ns, row.bytes
+    def rows(capture: Capture) -> Added:
+        for row in capture.device.copies.rows:
+            yield (row.operation, row.src, row.dst), row, row.count, row.bytes, row.total_ns
 
-    found = []
-    for (operation, src, dst), sides in _joined(before, after, rows).items():
-        (count, ns, size), (count_after, ns_after, size_after) = (side.per_unit() for side in sides)
-        found.append(facts.CopyChange(operation, src, dst, count, count_after, size, size_after, ns, ns_after))
+    pairs = _by_key(before, after, rows)
+    found = [facts.CopyChange(*pair[0], *pairs.per_unit(one, two)) for pair, one, two in pairs]
     return sorted(
         found, key=lambda row: (-max(row.before_ns, row.after_ns), row.operation, row.src or "", row.dst or "")
     )
@@ -157,13 +186,11 @@ def copy_changes(before: Sequence[Capture], after: Sequence[Capture]) -> list[fa
 def collective_changes(before: Sequence[Capture], after: Sequence[Capture]) -> list[facts.CollectiveChange]:
     """Collectives by kind, those with most time first."""
 
-    def rows(device: DeviceReport) -> Iterable[Added]:
-        return ((row.kind, row, row.count, row.total_ns, row.exposed_ns) for row in device.communication.kinds)
+    def rows(capture: Capture) -> Added:
+        return ((row.kind, row, row.count, row.total_ns, row.exposed_ns) for row in capture.device.communication.kinds)
 
-    found = []
-    for kind, sides in _joined(before, after, rows).items():
-        (count, ns, exposed), (count_after, ns_after, exposed_after) = (side.per_unit() for side in sides)
-        found.append(facts.CollectiveChange(str(kind), count, count_after, ns, ns_after, exposed, exposed_after))
+    pairs = _by_key(before, after, rows)
+    found = [facts.CollectiveChange(pair[0], *pairs.per_unit(one, two)) for pair, one, two in pairs]
     return sorted(found, key=lambda row: (-max(row.before_ns, row.after_ns), row.kind))
 
 
@@ -189,38 +216,34 @@ def finding_changes(
 ) -> list[facts.FindingChange]:
     """Findings of the device by id, those that cost most first. Those of causes in `pooled` are not compared: one that
     is missing may be hidden by another capture. Nor are those of kernels that a side has not recorded."""
-    left, right = _findings(before), _findings(after)
-    found = []
-    for key in dict.fromkeys([*left, *right]):
-        (one, lost), (two, lost_after) = (side.get(key, (None, 0.0)) for side in (left, right))
-        shown = two or one
-        assert shown is not None
-        seen = seen_status(before, after, one, two) if shown.bottleneck in OF_KERNELS else status(one, two)
+
+    def of(side: Sequence[Capture]) -> SideRows:
+        units = sum(capture.units for capture in side)
+
+        def rows(capture: Capture) -> Added:
+            mine = (each for each in capture.report.findings if each.device == capture.device.key)
+            return ((each.id, each, each.lost_ns / units) for each in mine)
+
+        return _added_up(side, rows)
+
+    left, right = of(before), of(after)
+    pairs, found = RowPairs(left, right, [(id, id) for id in {**left.rows, **right.rows}]), []
+    for (id, _id), one, two in pairs:
+        shown = two.row or one.row
+        seen = (pairs.seen if shown.bottleneck in OF_KERNELS else status)(one.row, two.row)
         found.append(
             facts.FindingChange(
-                id=key,
+                id=id,
                 title=shown.title,
                 cause=shown.cause,
                 status=facts.NOT_COMPARED if shown.cause in pooled else seen,
-                severity_before=one.severity if one else None,
-                severity_after=two.severity if two else None,
-                before_ns=round(lost),
-                after_ns=round(lost_after),
+                severity_before=one.row.severity if one.row else None,
+                severity_after=two.row.severity if two.row else None,
+                before_ns=round(one.sums[0]),
+                after_ns=round(two.sums[0]),
             )
         )
     return sorted(found, key=lambda row: (-max(row.before_ns, row.after_ns), row.id))
-
-
-def _findings(captures: Sequence[Capture]) -> dict[str, tuple[Finding | None, float]]:
-    """The findings of a side by id, with the ns that each costs in a unit of work."""
-    found: dict[str, tuple[Finding | None, float]] = {}
-    units = sum(capture.units for capture in captures)
-    for capture in captures:
-        for finding in capture.report.findings:
-            if finding.device == capture.device.key:
-                known, ns = found.get(finding.id, (finding, 0.0))
-                found[finding.id] = (known, ns + finding.lost_ns / units)
-    return found
 
 
 def _found_idle(device: DeviceReport) -> float | None:
@@ -290,53 +313,39 @@ Place = tuple[str, str, tuple[str, ...]]
 """Where in the program: between the same operations, in the same NVTX range."""
 
 
-class _GapKind(Struct):
-    """A gap group with one cause: its row, its count and ns per unit of work, and its columns in each capture of the
-    side."""
-
-    row: SignatureRow
-    columns: Columns
-    count: float = 0.0
-    ns: float = 0.0
-
-
-Kinds = dict[str, _GapKind]
-"""By largest cause."""
-GapPair = tuple[Place, str | None, str | None]
-"""Gaps at a place by their cause before and their cause after, None for a side without any."""
-
-
-class GapGroupTable(Struct, frozen=True):
-    """The gaps of a side by place, over all its captures; causes that are compared as one are one."""
-
-    captures: Sequence[Capture]
-    places: dict[Place, Kinds]
-
-    def kind(self, place: Place, cause: str | None) -> _GapKind | None:
-        """The gaps of a cause at a place."""
-        return self.places.get(place, {}).get(cause or "")
-
-    def columns(self, place: Place, cause: str | None) -> Columns | None:
-        """The columns of the gaps of a cause in each capture; None if their time per unit of work is unknown, as the
-        list of a report may be cut."""
-        kind = self.kind(place, cause)
-        columns: Columns = kind.columns if kind else [[] for _capture in self.captures]
-        complete = [len(capture.device.signatures) < MOST for capture in self.captures]
-        return columns if holds(columns, self.captures, complete=complete) else None
+def gaps_of(before: Sequence[Capture], after: Sequence[Capture], pooled: Collection[str]) -> RowPairs:
+    """Gaps by place and largest cause, causes in `pooled` as one: their count and ns for a unit of work. At a place the
+    same cause is the same; of those that are left, the largest before is the largest after."""
+    one, two = (_gap_rows(side, pooled) for side in (before, after))
+    pairs: list[Pair] = []
+    for place, (left, right) in _by_place(one, two).items():
+        pairs += [((place, cause), (place, cause)) for cause in left if cause in right]
+        gone, came = (
+            sorted((cause for cause in mine if cause not in other), key=lambda cause: (-mine[cause], cause))
+            for mine, other in ((left, right), (right, left))
+        )
+        pairs += [(cause and (place, cause), other and (place, other)) for cause, other in zip_longest(gone, came)]
+    return RowPairs(one, two, pairs)
 
 
-def gaps_of(captures: Sequence[Capture], pooled: Collection[str]) -> GapGroupTable:
-    """The gaps of a side; causes in `pooled` are one."""
-    found: dict[Place, Kinds] = defaultdict(dict)
-    for number, capture in enumerate(captures):
-        for at, row in enumerate(capture.device.signatures):
+def _gap_rows(side: Sequence[Capture], pooled: Collection[str]) -> SideRows:
+    def rows(capture: Capture) -> Added:
+        for row in capture.device.signatures:
             cause = facts.NOT_COMPARED if row.cause in pooled else row.cause
-            place = row.previous_op, row.next_op, tuple(row.nvtx)
-            kind = found[place].setdefault(cause, _GapKind(row, [[] for _capture in captures]))
-            kind.columns[number].append(f"signature.{at}")
-            kind.count += row.count / capture.units / len(captures)
-            kind.ns += _gap_ns(capture, row) / len(captures)
-    return GapGroupTable(captures, dict(found))
+            place: Place = row.previous_op, row.next_op, tuple(row.nvtx)
+            count, ns = row.count / capture.units, _gap_ns(capture, row)
+            yield (place, cause), row, count / len(side), ns / len(side)
+
+    return _added_up(side, rows, "signature", MOST)
+
+
+def _by_place(*sides: SideRows) -> dict[Place, tuple[dict[str, float], dict[str, float]]]:
+    """The ns of the gaps of both sides by cause, at each place."""
+    found: dict[Place, tuple[dict[str, float], dict[str, float]]] = {}
+    for at, side in enumerate(sides):
+        for (place, cause), row in side.rows.items():
+            found.setdefault(place, ({}, {}))[at][cause] = row.sums[1]
+    return found
 
 
 def _gap_ns(capture: Capture, row: SignatureRow) -> float:
@@ -346,58 +355,33 @@ def _gap_ns(capture: Capture, row: SignatureRow) -> float:
     return row.per_iteration_ns / capture.fold
 
 
-def gap_times(before: GapGroupTable, after: GapGroupTable) -> dict[Hashable, tuple[Columns, Columns]]:
-    """The columns of the gaps whose times are known for each unit of work."""
-    found: dict[Hashable, tuple[Columns, Columns]] = {}
-    for place, left, right in _gap_pairs(before, after):
-        one, two = before.columns(place, left), after.columns(place, right)
-        if one is not None and two is not None:
-            found[place, left, right] = (one, two)
-    return found
-
-
 def gap_group_changes(
-    before: GapGroupTable, after: GapGroupTable, known: Mapping[Hashable, facts.Change], plain: Plain
+    gaps: RowPairs, known: Mapping[Hashable, facts.Change], plain: Plain
 ) -> list[facts.SignatureChange]:
-    """Gaps by place, those whose time changed most first. At each place the causes of both sides that have no like on
-    the other one are one that was recaused. Of `known` ones the interval is known, the change of others is made
-    by `plain`."""
+    """Gaps by place, those whose time changed most first. Different causes in one pair are one that was recaused. Of
+    `known` pairs the interval is known, the change of others is made by `plain`."""
     found = []
-    for pair in _gap_pairs(before, after):
-        place, *causes = pair
-        one, two = before.kind(place, causes[0]), after.kind(place, causes[1])
-        shown = two or one
-        assert shown is not None
-        seen = seen_status(before.captures, after.captures, one, two)
-        change = known.get(pair) or plain(round(one.ns) if one else 0, round(two.ns) if two else 0)
+    for pair, one, two in gaps:
+        cause, cause_after = (key and key[1] for key in pair)
+        (previous, following, nvtx), _cause = pair[1] or pair[0]
+        seen = gaps.seen(one.row, two.row)
+        change = known.get(pair) or plain(round(one.sums[1]), round(two.sums[1]))
         found.append(
             facts.SignatureChange(
-                id=shown.row.id,
-                status=facts.RECAUSED if one and two and causes[0] != causes[1] else seen,
-                previous_op=place[0],
-                next_op=place[1],
-                nvtx=list(place[2]),
-                cause_before=causes[0],
-                cause_after=causes[1],
-                count_before=round(one.count, 3) if one else 0.0,
-                count_after=round(two.count, 3) if two else 0.0,
+                id=(two.row or one.row).id,
+                status=facts.RECAUSED if cause and cause_after and cause != cause_after else seen,
+                previous_op=previous,
+                next_op=following,
+                nvtx=list(nvtx),
+                cause_before=cause,
+                cause_after=cause_after,
+                count_before=round(float(one.sums[0]), 3),
+                count_after=round(float(two.sums[0]), 3),
                 change=unjudged(change) if seen in facts.UNSEEN else change,
             )
         )
     found.sort(key=lambda row: (-abs(row.change.change_ns), -row.change.before_ns, row.id))
     return found[:MOST_GROUPS]
-
-
-def _gap_pairs(before: GapGroupTable, after: GapGroupTable) -> Iterable[GapPair]:
-    """Which cause before is which after: the same one, or the largest of those that are left."""
-    for place in dict.fromkeys([*before.places, *after.places]):
-        left, right = before.places.get(place, {}), after.places.get(place, {})
-        yield from ((place, cause, cause) for cause in left if cause in right)
-        gone, came = (
-            sorted((cause for cause in mine if cause not in other), key=lambda cause: (-mine[cause].ns, cause))
-            for mine, other in ((left, right), (right, left))
-        )
-        yield from ((place, *causes) for causes in zip_longest(gone, came))
 
 
 def cut_notes(captures: Sequence[Capture]) -> list[str]:
@@ -410,13 +394,14 @@ def cut_notes(captures: Sequence[Capture]) -> list[str]:
     ]
 
 
-def recaused(before: GapGroupTable, after: GapGroupTable) -> dict[tuple[str, str], float]:
+def recaused(gaps: RowPairs) -> dict[tuple[str, str], float]:
     """How much time of gaps at one place of the program changed from one largest cause to another, for a unit of
     work."""
-    left, right = before.places, after.places
     found: defaultdict[tuple[str, str], float] = defaultdict(float)
-    for place in [each for each in left if each in right]:  # in order: sums of fractions depend on it
-        lost, won = _less(left[place], right[place]), _less(right[place], left[place])
+    for left, right in _by_place(gaps.before, gaps.after).values():  # in order: sums of fractions depend on it
+        if not left or not right:
+            continue
+        lost, won = _less(left, right), _less(right, left)
         most = max(sum(lost.values()), sum(won.values()))
         for one, gone in lost.items():
             for two, came in won.items():
@@ -424,7 +409,7 @@ def recaused(before: GapGroupTable, after: GapGroupTable) -> dict[tuple[str, str
     return dict(sorted(found.items()))
 
 
-def _less(kinds: Kinds, other: Kinds) -> dict[str, float]:
+def _less(times: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
     """By how much each has more time here than on the other side, of those that do."""
-    less = {cause: kind.ns - (other[cause].ns if cause in other else 0.0) for cause, kind in sorted(kinds.items())}
+    less = {cause: ns - other.get(cause, 0.0) for cause, ns in sorted(times.items())}
     return {cause: ns for cause, ns in less.items() if ns > 0}

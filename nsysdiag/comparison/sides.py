@@ -13,7 +13,7 @@ from msgspec.structs import asdict, replace
 from nsysdiag import typed
 from nsysdiag.arrays.groups import column_from
 from nsysdiag.causes import CAUSES
-from nsysdiag.comparison.facts import SideTrace
+from nsysdiag.comparison.facts import Comparison
 from nsysdiag.config.settings import OPTION_OF_SETTING, TIMES, Settings, disabled_causes, setting_text
 from nsysdiag.fields import Sentence, SettingValue
 from nsysdiag.iterations.facts import IterationsPacked
@@ -48,13 +48,17 @@ def are_redacted(reports: Sequence[Report | WhatIf]) -> bool:
     return any("redacted" in report.settings for report in reports)
 
 
-def read_from(traces: Sequence[SideTrace], files: Sequence[str | None]) -> list[SideTrace]:
-    """The captures with the names of the files they were read from, if those are not the traces themselves; None if not
-    read from a file."""
-    return [
-        replace(trace, given=file) if file and file != trace.file else trace
-        for trace, file in zip(traces, files, strict=True)
-    ]
+def read_from(made: Comparison, *files: Sequence[str | None]) -> Comparison:
+    """The comparison with the names of the files that the captures of both sides were read from, if those are not the
+    traces themselves; None if not read from a file. A side without files keeps its own."""
+    before, after = (
+        [
+            replace(trace, given=file) if file and file != trace.file else trace
+            for trace, file in zip(traces, its or [None] * len(traces), strict=True)
+        ]
+        for traces, its in zip((made.before, made.after), files, strict=True)
+    )
+    return replace(made, before=before, after=after)
 
 
 def paired(
@@ -284,19 +288,6 @@ class Capture(Struct, frozen=True):
     units: float
     entries: int
     fold: float = 1.0
-
-
-Columns = list[list[str]]
-"""For each capture of a side the columns that add up to a time of a kernel or of gaps; none if the capture lacks it."""
-
-
-def holds(rows: Columns, captures: Sequence[Capture], *, complete: Sequence[bool]) -> bool:
-    """Do all captures hold these columns for each unit of work? A capture without columns has nothing of it, provided
-    that its list of rows is `complete`."""
-    return all(
-        whole if not names else all(name in capture.table for name in names)
-        for names, capture, whole in zip(rows, captures, complete, strict=True)
-    )
 
 
 def by_iterations(report: Report, device: DeviceReport) -> Capture | None:

@@ -61,11 +61,6 @@ def drawn_means(captures: Sequence[Values], stream: int) -> BootstrapMeans:
     mean = np.concatenate(captures).mean(axis=0)
     runs = np.array([capture.mean(axis=0) for capture in captures])
     few = [_added_up(capture) for capture in captures]
-    if len(captures) == 1:
-        rows, sums = few[0]
-        total, weight = _drawn(rows, sums, random, DRAWS)
-        blocks = _pieces(sums[:, 0] / rows)
-        return BootstrapMeans(mean, total / weight[:, None], blocks, runs)
     total, weight = np.zeros((DRAWS, len(mean))), np.zeros(DRAWS)
     for _pick in captures:
         chosen = random.integers(len(captures), size=DRAWS)
@@ -74,7 +69,8 @@ def drawn_means(captures: Sequence[Values], stream: int) -> BootstrapMeans:
             found, counted = _drawn(rows, sums, random, len(mine))
             total[mine] += found
             weight[mine] += counted
-    return BootstrapMeans(mean, total / weight[:, None], float(len(captures)), runs)
+    blocks = _pieces([sums[:, 0] / rows for rows, sums in few])
+    return BootstrapMeans(mean, total / weight[:, None], blocks, runs)
 
 
 def drawn_medians(captures: Sequence[Values], stream: int) -> BootstrapMeans:
@@ -85,14 +81,11 @@ def drawn_medians(captures: Sequence[Values], stream: int) -> BootstrapMeans:
     order = np.argsort(values, kind="stable")
     draws = int(np.clip(_MEDIAN_VALUES // len(values), _FEWEST_DRAWS, DRAWS))
     sides = [_weights(len(each), block_length(each.ravel()), random, draws) for each in captures]
-    if len(captures) > 1:
-        chosen = random.integers(len(captures), size=(draws, len(captures)))
-        sides = [each * (chosen == at).sum(axis=1)[:, None] for at, each in enumerate(sides)]
+    chosen = random.integers(len(captures), size=(draws, len(captures)))
+    sides = [each * (chosen == at).sum(axis=1)[:, None] for at, each in enumerate(sides)]
     reached = np.cumsum(np.concatenate(sides, axis=1)[:, order], axis=1)
     place = (reached < reached[:, -1:] / 2).sum(axis=1)
-    blocks: float | None = float(len(captures))
-    if len(captures) == 1:
-        blocks = _pieces(captures[0].ravel())
+    blocks = _pieces([each.ravel() for each in captures])
     runs = np.array([[np.median(each)] for each in captures])
     return BootstrapMeans(np.array([np.median(values)]), values[order][place][:, None], blocks, runs)
 
@@ -136,9 +129,13 @@ def _deviation_of_change(learnt: BootstrapMeans, other: BootstrapMeans) -> Value
     return np.asarray(np.hypot(spread / len(learnt.runs) ** 0.5, theirs), dtype=np.float64)
 
 
-def _pieces(values: Values) -> float | None:
-    """How many independent pieces the entries of one capture are; None if they are too few to show their spread."""
-    return len(values) / block_length(values) if len(values) >= FEWEST_ENTRIES else None
+def _pieces(captures: Sequence[Values]) -> float | None:
+    """How many independent pieces a side is made of: its captures, or those of the entries of a single one; None if
+    these are too few to show their spread."""
+    if len(captures) > 1:
+        return float(len(captures))
+    entries = len(captures[0])
+    return entries / block_length(captures[0]) if entries >= FEWEST_ENTRIES else None
 
 
 def block_length(values: Values) -> int:

@@ -1,5 +1,8 @@
 """The operations of single steps, and what is idle in them, as far as a report holds all of a step; and which of them
-are the same in two steps, one of each side."""
+are the same in two steps, one of each side.
+
+Operations and idle spans are tables with a row for each column below, and are ordered by start.
+"""
 
 from __future__ import annotations
 
@@ -14,60 +17,45 @@ from nsysdiag.comparison.step_facts import ALIKE, ALONE, LONGER, SHORTER
 from nsysdiag.iterations.report import Steps, steady_steps
 from nsysdiag.limits import MOST_NAMES_BYTES
 from nsysdiag.messages import InputError
-from nsysdiag.report import DeviceReport, GapsPacked, Report
+from nsysdiag.report import DeviceReport, Report
 from nsysdiag.saved import unpack
 from nsysdiag.timeline.facts import TimelineLane, TimelineLevels
 
+START, END, CODE, MARK, KIND, STREAM = range(6)
+"""Columns: times in ns; the name of an operation, or the cause of idle time, as a number; the mark of SideSteps. Only
+operations have the kind of work, and the stream by its place."""
 KINDS = 3
 """Kinds of work in the lanes of a timeline: computing, communication, copies."""
 
 
-class StepOperations(Struct, frozen=True):
-    """Operations by start, in ns of the trace's clock: the name, the kind of work, and the stream by its place."""
-
-    spans: Intervals
-    name: IntArray
-    kind: IntArray
-    stream: IntArray
-
-    def take(self, chosen: IntArray | slice) -> StepOperations:
-        """Those at these places."""
-        return StepOperations(self.spans[chosen], self.name[chosen], self.kind[chosen], self.stream[chosen])
-
-
 class HeldSteps(Struct, frozen=True):
-    """A device of a report: its `steps` of which all operations are held, the median length of all of its steps, and
-    its gaps by cause."""
+    """A device of a report: its `steps` of which all operations are held, the median length of all of its steps, its
+    operations, and its gaps by cause. Times are on the trace's clock."""
 
     steps: Steps
     median_ns: int
-    operations: StepOperations
+    operations: IntArray
     names: list[str]
     streams: list[str]
-    gaps: Intervals
-    cause: IntArray
+    gaps: IntArray
     cause_ids: list[str]
 
     def counts(self) -> IntArray:
         """How many operations begin in each of the steps."""
-        first, behind = (
-            np.searchsorted(self.operations.spans.start, side)
-            for side in (self.steps.spans.start, self.steps.spans.end)
-        )
-        return behind - first
+        spans = self.steps.spans
+        return np.diff(np.searchsorted(self.operations[START], [spans.start, spans.end]), axis=0)[0]
 
 
 class StepRows(Struct, frozen=True):
-    """Step `number`: its operations, and the spans that none covers, with the place of their cause, -1 for an unknown
-    one. Times count from its start; operations of the step before reach so far into it as `carried` says."""
+    """Step `number`: its operations, and the spans that none covers, with -1 for an unknown cause. Times count from its
+    start; operations of the step before reach so far into it as `carried` says."""
 
     number: int
     start: int
     length: int
     carried: int
-    operations: StepOperations
-    idle: Intervals
-    cause: IntArray
+    operations: IntArray
+    idle: IntArray
 
 
 def held_steps(report: Report, device: DeviceReport) -> HeldSteps | None:
@@ -78,21 +66,21 @@ def held_steps(report: Report, device: DeviceReport) -> HeldSteps | None:
         return None
     streams = [lane for lane in levels.lanes if lane.kind == "stream"]
     try:
-        operations = _held_operations(streams, levels.start_ns)
+        lanes = [_operations(lane, levels.start_ns, number) for number, lane in enumerate(streams)]
+        operations = _by_start(np.concatenate([np.empty((STREAM + 1, 0), dtype=np.int64), *lanes], axis=1))
         names = names_from(levels.names, MOST_NAMES_BYTES)
-        if operations.kind.max(initial=-1) >= KINDS or operations.name.max(initial=-1) >= len(names):
+        if operations[KIND].max(initial=-1) >= KINDS or operations[CODE].max(initial=-1) >= len(names):
             raise ValueError("a number of nothing")
     except ValueError as error:
         raise InputError("the timeline of this report cannot be read: the file is damaged") from error
-    gaps, cause = _gaps(device.gaps_packed)
+    start, length, cause = unpack(device.gaps_packed)
     return HeldSteps(
         steps.take(np.flatnonzero(_held(steps.spans, levels))),
         int(np.median(steps.length)),
         operations,
         names,
         [lane.label for lane in streams],
-        gaps,
-        cause,
+        _by_start(np.stack([start, start + length, cause])),
         device.gaps_packed.cause_ids,
     )
 
@@ -101,129 +89,92 @@ def _held(spans: Intervals, levels: TimelineLevels) -> BoolArray:
     """True for each span of which all operations are held."""
     parts = Intervals.of(levels.exact_operations)
     at = place_in(parts, np.maximum(spans.start, levels.start_ns))
-    if not len(parts):
-        return np.zeros(len(spans), dtype=np.bool_)
-    return (at >= 0) & (np.minimum(spans.end, levels.end_ns) <= parts.end[at])
+    return (at >= 0) & (np.minimum(spans.end, levels.end_ns) <= np.append(parts.end, 0)[at])
 
 
-def _gaps(packed: GapsPacked) -> tuple[Intervals, IntArray]:
-    """All gaps in order and their causes. Raises InputError if they are damaged."""
-    start, lengths, cause = unpack(packed)
-    order = np.argsort(start, kind="stable")
-    return Intervals(start[order], (start + lengths)[order]), cause[order]
-
-
-def _held_operations(lanes: list[TimelineLane], base: int) -> StepOperations:
-    """All operations of the lanes, by start. Raises ValueError if they are damaged."""
-    columns = [_columns(lane, base, number) for number, lane in enumerate(lanes)]
-    if not columns:
-        return StepOperations(Intervals.empty(), *(np.empty(0, dtype=np.int64) for _each in range(3)))
-    start, end, name, kind, stream = (np.concatenate(each) for each in zip(*columns, strict=True))
-    order = np.argsort(start, kind="stable")
-    return StepOperations(Intervals(start, end), name, kind, stream).take(order)
-
-
-def _columns(lane: TimelineLane, base: int, number: int) -> tuple[IntArray, ...]:
-    """Start, end, name, kind and stream of the operations of one lane."""
+def _operations(lane: TimelineLane, base: int, number: int) -> IntArray:
+    """The operations of one lane. Raises ValueError if they are damaged."""
     steps, length, name, kind = (
         column_from(text, lane.count) if text else np.zeros(lane.count, dtype=np.int64)
         for text in (lane.starts, lane.lengths, lane.names, lane.kinds)
     )
     start = running_sums(steps, base)
     running_sums(length, int(start[-1]) if len(start) else base)
-    return start, start + length, name, kind, np.full(lane.count, number)
+    return np.stack([start, start + length, name, np.zeros_like(name), kind, np.full(lane.count, number)])
+
+
+def _by_start(rows: IntArray) -> IntArray:
+    return rows[:, np.argsort(rows[START], kind="stable")]
 
 
 def rows_of_step(held: HeldSteps, place: int) -> StepRows:
     """The step at a place among those that are held."""
     start, end = (int(side[place]) for side in (held.steps.spans.start, held.steps.spans.end))
-    all_of = held.operations
-    first, behind = np.searchsorted(all_of.spans.start, (start, end))
-    own = all_of.take(slice(int(first), int(behind)))
-    carried = max(int(all_of.spans.end[:first].max(initial=start)), start)
-    free = complement(union(own.spans, Intervals.of([(start, carried)])), start, end)
-    at = place_in(held.gaps, free.start)
-    cause = np.where(at >= 0, held.cause[np.maximum(at, 0)], -1) if len(held.gaps) else np.full(len(free), -1)
+    first, behind = np.searchsorted(held.operations[START], (start, end))
+    own = held.operations[:, first:behind]
+    carried = max(int(held.operations[END, :first].max(initial=start)), start)
+    free = complement(union(Intervals(own[START], own[END]), Intervals.of([(start, carried)])), start, end)
+    at = place_in(Intervals(held.gaps[START], held.gaps[END]), free.start)
+    idle = [free.start - start, free.end - start, np.append(held.gaps[CODE], -1)[at], np.full(len(free), ALIKE)]
     return StepRows(
         number=int(held.steps.number[place]),
         start=start,
         length=end - start,
         carried=min(carried, end) - start,
-        operations=StepOperations(_from(own.spans, start), own.name, own.kind, own.stream),
-        idle=_from(free, start),
-        cause=cause,
+        operations=np.concatenate([own[: END + 1] - start, own[CODE:]]),
+        idle=np.stack(idle),
     )
-
-
-def _from(spans: Intervals, start: int) -> Intervals:
-    return Intervals(spans.start - start, spans.end - start)
 
 
 MUCH = 0.25
 """What is longer by this share of the shorter one is longer, else chance may have made it so."""
 LEAST_NS, LEAST_IDLE = 1_000, 0.005
 """Smaller differences are none; for idle spans also those below this share of the step."""
-
-
-class MatchedPairs(Struct, frozen=True):
-    """The same thing before and after: its places on both sides, in order of the places before."""
-
-    before: IntArray
-    after: IntArray
-
-    def __len__(self) -> int:
-        return len(self.before)
+Sides = tuple[IntArray, IntArray]
+"""A table, or a column, before and after."""
 
 
 class Matched(Struct, frozen=True):
-    """Two steps, one of each side. `operations` are on both sides, `in_order` those of them that did not move; `front`
-    are those at whose end both sides have done the same work. Marks as in SideSteps."""
+    """Two steps, one of each side. `operations` are on both sides: a column for each, its places before and after, by
+    the places before. `in_order` is True for those of them that did not move, `front` for those at whose end both sides
+    have done the same work. `idle` are idle spans on both sides."""
 
-    operations: MatchedPairs
+    operations: IntArray
     in_order: BoolArray
     front: BoolArray
-    idle: MatchedPairs
-    marks: tuple[IntArray, IntArray]
-    idle_marks: tuple[IntArray, IntArray]
+    idle: IntArray
 
 
-def matched(before: StepRows, after: StepRows) -> Matched:
-    """The operations by their name and kind, and in order; the names of both sides are the same numbers."""
-    operations, in_order = _operations(before, after)
-    idle = _idle(before, after, operations)
+def match(before: StepRows, after: StepRows) -> Matched:
+    """The operations by their name and kind, and in order; the names of both sides are the same numbers. Marks the rows
+    of both sides."""
+    sides = before.operations, after.operations
+    ordered = _joined([_in_order(sides, kind) for kind in np.intersect1d(sides[0][KIND], sides[1][KIND])])
+    pairs = _joined([ordered, _moved(sides, ordered)])
+    in_order, idle = np.isin(pairs[0], ordered[0]), _idle(before, after, pairs)
     least = max(LEAST_NS, LEAST_IDLE * min(before.length, after.length))
-    return Matched(
-        operations,
-        in_order,
-        _front(before, after, operations) & in_order,
-        idle,
-        _marks(_lengths(before.operations.spans), _lengths(after.operations.spans), operations, LEAST_NS, 0),
-        _marks(_lengths(before.idle), _lengths(after.idle), idle, least, least),
-    )
+    _mark(sides, pairs, LEAST_NS, 0)
+    _mark((before.idle, after.idle), idle, least, least)
+    return Matched(pairs, in_order, _front(sides, pairs) & in_order, idle)
 
 
-def _operations(before: StepRows, after: StepRows) -> tuple[MatchedPairs, BoolArray]:
-    """Most operations in one order, each kind of work by itself; then, by name, those that moved. True for the first
-    ones."""
-    found, names = [], (before.operations.name, after.operations.name)
-    for kind in np.intersect1d(before.operations.kind, after.operations.kind):
-        mine = [np.flatnonzero(rows.operations.kind == kind) for rows in (before, after)]
-        one, two = in_one_order(names[0][mine[0]].tolist(), names[1][mine[1]].tolist())
-        found.append(MatchedPairs(mine[0][one], mine[1][two]))
-    ordered = _joined(found)
-    both = _joined([ordered, _moved(ordered, names)])
-    return both, np.isin(both.before, ordered.before)
+def _joined(pairs: Sequence[IntArray]) -> IntArray:
+    return _by_start(np.concatenate([np.empty((2, 0), dtype=np.int64), *pairs], axis=1))
 
 
-def _moved(ordered: MatchedPairs, names: tuple[IntArray, IntArray]) -> MatchedPairs:
+def _in_order(sides: Sides, kind: int) -> IntArray:
+    """Most operations of a kind of work that have one order on both sides."""
+    own = [np.flatnonzero(side[KIND] == kind) for side in sides]
+    one, two = in_one_order(*(side[CODE, at].tolist() for side, at in zip(sides, own, strict=True)))
+    return np.stack([own[0][one], own[1][two]])
+
+
+def _moved(sides: Sides, ordered: IntArray) -> IntArray:
     """What is left of a name on both sides: the first with the first, and so on."""
-    left = [
-        np.setdiff1d(np.arange(len(name)), taken)
-        for name, taken in zip(names, (ordered.before, ordered.after), strict=True)
-    ]
-    first, second = (_numbered(name[places]) for name, places in zip(names, left, strict=True))
+    left = [np.setdiff1d(np.arange(side.shape[1]), taken) for side, taken in zip(sides, ordered, strict=True)]
+    first, second = (_numbered(side[CODE, places]) for side, places in zip(sides, left, strict=True))
     _common, one, two = np.intersect1d(first, second, assume_unique=True, return_indices=True)
-    return MatchedPairs(left[0][one], left[1][two])
+    return np.stack([left[0][one], left[1][two]])
 
 
 def _numbered(code: IntArray) -> IntArray:
@@ -234,16 +185,7 @@ def _numbered(code: IntArray) -> IntArray:
     return code << 32 | found
 
 
-def _joined(parts: Sequence[MatchedPairs]) -> MatchedPairs:
-    before, after = (
-        np.concatenate([np.empty(0, dtype=np.int64), *(getattr(each, side) for each in parts)])
-        for side in ("before", "after")
-    )
-    order = np.argsort(before, kind="stable")
-    return MatchedPairs(before[order], after[order])
-
-
-def in_one_order(before: list[int], after: list[int]) -> tuple[IntArray, IntArray]:
+def in_one_order(before: list[int], after: list[int]) -> Sides:
     """The places of a longest sequence that both lists hold, in its order.
 
     Row i has a bit for each element of `after`. It is 0 if the elements up to it match one more of the first i of
@@ -263,63 +205,47 @@ def in_one_order(before: list[int], after: list[int]) -> tuple[IntArray, IntArra
         hit = row & bits.get(name, 0)
         row = ((row + hit) | (row - hit)) & full
         rows.append(row)
-    return _back(before, after, rows)
-
-
-def _back(before: list[int], after: list[int], rows: list[int]) -> tuple[IntArray, IntArray]:
-    """The places, found from the end."""
     one, two = len(before), len(after)
-    found = []
-    while one and two:
+    pairs = []
+    while one and two:  # back from the end
         if before[one - 1] == after[two - 1]:
             one, two = one - 1, two - 1
-            found.append((one, two))
+            pairs.append((one, two))
         elif rows[one - 1] >> (two - 1) & 1:
             two -= 1
         else:
             one -= 1
-    places = np.array(found[::-1], dtype=np.int64).reshape(-1, 2)
+    places = np.array(pairs[::-1], dtype=np.int64).reshape(-1, 2)
     return places[:, 0], places[:, 1]
 
 
-def _front(before: StepRows, after: StepRows, pairs: MatchedPairs) -> BoolArray:
+def _front(sides: Sides, pairs: IntArray) -> BoolArray:
     """True for those of the kind of work with most time at which none of that kind ended later so far, on either
     side."""
-    ends = [
-        rows.operations.spans.end[at] for rows, at in zip((before, after), (pairs.before, pairs.after), strict=True)
-    ]
-    kind = before.operations.kind[pairs.before]
-    if not len(kind):
-        return np.zeros(0, dtype=np.bool_)
-    most = np.argmax(np.bincount(kind, _lengths(before.operations.spans)[pairs.before]))
-    first, second = (np.where(kind == most, end, -1) for end in ends)
-    reached = [end == np.maximum.accumulate(end) for end in (first, second)]
-    return reached[0] & reached[1] & (kind == most)
+    before = sides[0][:, pairs[0]]
+    most = np.argmax(np.bincount(before[KIND], before[END] - before[START], minlength=KINDS))
+    own = before[KIND] == most
+    ends = np.where(own, [before[END], sides[1][END, pairs[1]]], -1)
+    return own & (ends == np.maximum.accumulate(ends, axis=1)).all(axis=0)
 
 
-def _idle(before: StepRows, after: StepRows, pairs: MatchedPairs) -> MatchedPairs:
+def _idle(before: StepRows, after: StepRows, pairs: IntArray) -> IntArray:
     """Idle spans are the same if the same operation ends them, or the step."""
-    partner = np.full(len(before.operations.name) + 1, -1)
-    partner[pairs.before], partner[-1] = pairs.after, len(after.operations.name)
-    ends = [np.searchsorted(rows.operations.spans.start, rows.idle.end) for rows in (before, after)]
-    span = np.full(len(after.operations.name) + 2, -1)
-    span[ends[1]] = np.arange(len(after.idle))
+    counts = [rows.operations.shape[1] for rows in (before, after)]
+    partner = np.full(counts[0] + 1, -1)
+    partner[pairs[0]], partner[-1] = pairs[1], counts[1]
+    ends = [np.searchsorted(rows.operations[START], rows.idle[END]) for rows in (before, after)]
+    span = np.full(counts[1] + 2, -1)
+    span[ends[1]] = np.arange(len(ends[1]))
     found = span[partner[ends[0]]]
-    kept = np.flatnonzero(found >= 0)
-    return MatchedPairs(kept, found[kept])
+    return np.stack([np.flatnonzero(found >= 0), found[found >= 0]])
 
 
-def _marks(
-    before: IntArray, after: IntArray, pairs: MatchedPairs, least: float, least_alone: float
-) -> tuple[IntArray, IntArray]:
-    """The marks of both sides by their lengths; what one side has alone counts from `least_alone` on."""
-    one, two = before[pairs.before], after[pairs.after]
+def _mark(sides: Sides, pairs: IntArray, least: float, least_alone: float) -> None:
+    """Mark both sides by their lengths; what one side has alone counts from `least_alone` on."""
+    for side in sides:
+        side[MARK] = np.where(side[END] - side[START] >= least_alone, ALONE, ALIKE)
+    one, two = (side[END, at] - side[START, at] for side, at in zip(sides, pairs, strict=True))
     differs = (np.abs(two - one) > MUCH * np.minimum(one, two)) & (np.abs(two - one) >= least)
-    marks = [np.where(length >= least_alone, ALONE, ALIKE) for length in (before, after)]
-    marks[0][pairs.before] = np.where(differs, np.where(one > two, LONGER, SHORTER), ALIKE)
-    marks[1][pairs.after] = np.where(differs, np.where(two > one, LONGER, SHORTER), ALIKE)
-    return marks[0], marks[1]
-
-
-def _lengths(spans: Intervals) -> IntArray:
-    return spans.end - spans.start
+    sides[0][MARK, pairs[0]] = np.where(differs, np.where(one > two, LONGER, SHORTER), ALIKE)
+    sides[1][MARK, pairs[1]] = np.where(differs, np.where(two > one, LONGER, SHORTER), ALIKE)

@@ -85,70 +85,63 @@ class DeviceSides(Struct, frozen=True):
 def in_units(before: Sequence[On], after: Sequence[On], run: OneRun | None = None) -> DeviceSides:
     """Bring all captures of a device to one unit of work. With a `run` all did the same work: the unit is its few
     steps, or all of it. Raises NotComparableError if there is none in common."""
+    reports, many = [*before, *after], len(before)
     if run is not None and not run.steps:
-        unit = facts.Unit(facts.KERNELS, "", "", len(before), len(after), 1.0, same_work=True)
-        one, two = ([by_window(*each, 1.0) for each in side] for side in (before, after))
-        return DeviceSides(one, two, unit, [SAME_WORK], run.share)
-    sides = _in_common(before, after)
+        unit = facts.Unit(facts.KERNELS, "", "", many, len(after), 1.0, same_work=True)
+        both = [by_window(*each, 1.0) for each in reports]
+        return DeviceSides(both[:many], both[many:], unit, [SAME_WORK], run.share)
+    found = [each for on in reports if (each := by_iterations(*on)) is not None]
+    if len(found) < len(reports):
+        sides = _by_kernels(reports, many)
+    elif why := _other_loops(found):
+        sides = _by_kernels(reports, many, why, whole=True)
+    else:
+        why = "Iterations begin with different operations on each side, so they are not the same step"
+        sides = _by_iterations(found, many) or _by_kernels(reports, many, why)
     if run is None:
         return sides
     return replace(sides, unit=replace(sides.unit, same_work=True), notes=[*sides.notes, FEW_STEPS], chance=run.share)
 
 
-def _in_common(before: Sequence[On], after: Sequence[On]) -> DeviceSides:
-    left = [by_iterations(*each) for each in before]
-    right = [by_iterations(*each) for each in after]
-    found = [each for each in (*left, *right) if each is not None]
-    if len(found) == len(left) + len(right):
-        if why := _other_loops(found[: len(left)], found[len(left) :]):
-            return _by_kernels(before, after, why, whole=True)
-        sides = _by_iterations(found[: len(left)], found[len(left) :])
-        why = "Iterations begin with different operations on each side, so they are not the same step"
-        return _by_kernels(before, after, why) if sides is None else sides
-    return _by_kernels(before, after)
-
-
-def _by_iterations(left: list[Capture], right: list[Capture]) -> DeviceSides | None:
-    """None if the iterations of captures are not the same step, nor several of it."""
-    first = left[0]
-    for other in (*left[1:], *right):
+def _by_iterations(captures: list[Capture], many: int) -> DeviceSides | None:
+    """So `many` captures are before. None if the iterations of captures are not the same step, nor several of it."""
+    first, *others = captures
+    for other in others:
         if not _alike(first, other):
             raise _nothing_in_common(first, other)
-    folds = [fold for each in (*left, *right) if (fold := _fold(first, each)) is not None]
-    if len(folds) < len(left) + len(right):
+    folds = [fold for each in captures if (fold := _fold(first, each)) is not None]
+    if len(folds) < len(captures):
         return None
-    both = [scaled(each, fold) for each, fold in zip((*left, *right), folds, strict=True)]
-    before, after = both[: len(left)], both[len(left) :]
-    names = [_iteration_name(captures) for captures in (left, right)]
-    scale = folds[len(left)]
+    scale, names = folds[many], [_iteration_name(captures[at]) for at in (0, many)]
+    both = [scaled(each, fold) for each, fold in zip(captures, folds, strict=True)]
     notes: list[Sentence] = []
     if names[0] != names[1]:
-        parts = {2: "half an iteration", 3: "one third of an iteration"}
-        one = (
-            parts.get(round(scale), f"one {scale:.0f}th of an iteration")
-            if scale > 1
-            else f"{1 / scale:.0f} iterations"
-        )
-        work = (
-            ", with as much work in each."
-            if scale == 1
-            else f"; {one} after {'does' if scale > 1 else 'do'} the work of one before."
-        )
-        work = "; the work in each is unknown." if _runs(left[0], right[0]) is None else work
-        notes.append(say("Iterations begin with {} before and with {} after{}", names[0], names[1], work))
-    layers = any(_other_layers(before[0], each) for each in after)
-    counted = any(_perhaps_parts(before[0], each) for each in after)
+        work = _work_in_each(scale) if _runs(first, captures[many]) is not None else "; the work in each is unknown."
+        notes.append(say("Iterations begin with {} before and with {} after{}", *names, work))
+    layers = any(_other_layers(both[0], each) for each in both[many:])
+    counted = any(_perhaps_parts(both[0], each) for each in both[many:])
     unit = facts.Unit(
         kind=facts.ITERATIONS,
         name_before=names[0],
         name_after=names[1],
-        count_before=sum(each.entries for each in left),
-        count_after=sum(each.entries for each in right),
+        count_before=sum(each.entries for each in captures[:many]),
+        count_after=sum(each.entries for each in captures[many:]),
         scale=1 / scale,
         part_of_step=layers or counted,
     )
     notes += [OTHER_LAYERS] if layers else [MORE_OR_LARGER] if counted else []
-    return DeviceSides(before, after, unit, notes)
+    return DeviceSides(both[:many], both[many:], unit, notes)
+
+
+def _work_in_each(scale: float) -> str:
+    """How many iterations after do the work of one before, `scale` of them."""
+    if scale == 1:
+        return ", with as much work in each."
+    if scale < 1:
+        return f"; {1 / scale:.0f} iterations after do the work of one before."
+    parts = {2: "half an iteration", 3: "one third of an iteration"}
+    one = parts.get(round(scale), f"one {scale:.0f}th of an iteration")
+    return f"; {one} after does the work of one before."
 
 
 def _other_layers(one: Capture, other: Capture) -> bool:
@@ -196,15 +189,15 @@ def _same_name(first: Capture, other: Capture) -> bool:
     return one is not None and two is not None and (one.source, one.name) == (two.source, two.name)
 
 
-def _other_loops(left: list[Capture], right: list[Capture]) -> Sentence:
+def _other_loops(captures: list[Capture]) -> Sentence:
     """Why the iterations are not of the same loop: the program runs most of its kernels on both sides, but in the
     iterations run others. Empty if they may be of the same one."""
-    first = left[0]
-    for other in (*left[1:], *right):
+    first, *others = captures
+    for other in others:
         if not _same_name(first, other) and _shared(first.device, other.device) >= LEAST_SHARED:
             sides = _inside(first), _inside(other)
             if all(any(ns for _count, ns in side.values()) for side in sides) and _part_shared(*sides) < LEAST_SHARED:
-                names = joined(" and ", (_iteration_name([each]) for each in (first, other)))
+                names = joined(" and ", map(_iteration_name, (first, other)))
                 return say(
                     "The iterations are of two loops of the program, {}; --step chooses one for both sides", names
                 )
@@ -225,9 +218,9 @@ def _in_graphs(capture: Capture) -> bool:
     return inside >= LEAST_SHARED * max(sum(ns for _count, ns in counts.values()), 1)
 
 
-def _iteration_name(captures: Sequence[Capture]) -> Sentence:
+def _iteration_name(capture: Capture) -> Sentence:
     """The typed name of the iterations' range or operation; a kernel by its short name."""
-    device = captures[0].device
+    device = capture.device
     assert device.iterations is not None
     name = device.iterations.name
     if device.iterations.source == "nvtx":
@@ -298,11 +291,11 @@ def _counts(device: DeviceReport) -> Counts:
     return found
 
 
-def _by_kernels(before: Sequence[On], after: Sequence[On], why: Sentence = "", *, whole: bool = False) -> DeviceSides:
-    """The judged steady phases of all captures, or else their whole windows, in units of as many runs of the kernels
-    that they share. `why` says why no iterations are compared, if it is not that there are none. `whole`: windows,
-    even if there are phases. Raises NotComparableError if less than half of the time is in shared kernels."""
-    reports = [*before, *after]
+def _by_kernels(reports: Sequence[On], many: int, why: Sentence = "", *, whole: bool = False) -> DeviceSides:
+    """The judged steady phases of all captures, of which so `many` are before, or else their whole windows, in units of
+    as many runs of the kernels that they share. `why` says why no iterations are compared, if it is not that there are
+    none. `whole`: windows, even if there are phases. Raises NotComparableError if less than half of the time is in
+    shared kernels."""
     first, *others = (by_window(*each, 1.0) for each in reports)
     units = [1.0]
     for other in others:
@@ -314,13 +307,13 @@ def _by_kernels(before: Sequence[On], after: Sequence[On], why: Sentence = "", *
     some_phases, in_phases = bool(captures), len(captures) == len(reports) and not whole
     if not in_phases:
         captures = [by_window(*each, unit) for each, unit in zip(reports, units, strict=True)]
-    ratio = units[len(before)]
+    ratio = units[many]
     unit = facts.Unit(
         kind=facts.PHASES if in_phases else facts.KERNELS,
         name_before="",
         name_after="",
-        count_before=len(before),
-        count_after=len(after),
+        count_before=many,
+        count_after=len(reports) - many,
         scale=1 / ratio,
         part_of_step=_parts_of_steps(reports),
     )
@@ -339,7 +332,7 @@ def _by_kernels(before: Sequence[On], after: Sequence[On], why: Sentence = "", *
         notes.append(
             f"The window after holds {ratio:.3g} times the work of the one before, by the kernels that both ran."
         )
-    return DeviceSides(captures[: len(before)], captures[len(before) :], unit, notes)
+    return DeviceSides(captures[:many], captures[many:], unit, notes)
 
 
 def _why_windows(reports: Sequence[On], why: Sentence, compared: str) -> Sentence:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 
 import msgspec
@@ -11,7 +10,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from nsysdiag.comparison import facts
-from nsysdiag.comparison.sides import IDLE, LENGTH, WORK, Capture, Columns, column
+from nsysdiag.comparison.sides import IDLE, LENGTH, WORK, Capture, column
 from nsysdiag.comparison.significance import LEAST_CHANGE, LEVEL, Values, drawn_means, drift, freedom, interval, student
 from nsysdiag.units import format_ns, format_share, listed
 
@@ -27,79 +26,84 @@ LEDGERS = ("ledger", "root")
 
 
 class DeviceChanges(msgspec.Struct, frozen=True):
-    """The changes of one device; `own` are those of kernels and gaps. `noise` is a share of the length, `freedom` are
-    the degrees of freedom behind the intervals, None if there are none."""
+    """The changes of one device: `times` has those of the length, of its parts and of the causes of both ledgers, by
+    column; `own` those of kernels and gaps. `noise` is a share of the length, `freedom` are the degrees of freedom
+    behind the intervals, None if there are none."""
 
-    length: facts.Change
-    parts: list[facts.PartChange]
-    ledgers: dict[str, list[facts.PartChange]]
+    times: dict[str, facts.Change]
     own: dict[Hashable, facts.Change]
     noise: float
     freedom: float | None
+
+    @property
+    def length(self) -> facts.Change:
+        """That of the whole unit of work."""
+        return self.times[LENGTH]
+
+    @property
+    def parts(self) -> list[facts.PartChange]:
+        """Those of work and of idle time, which add up to the length."""
+        return [facts.PartChange(id=name, change=self.times[name]) for name in (*WORK, IDLE)]
+
+    def ledger(self, ledger: str) -> list[facts.PartChange]:
+        """Those of the causes, which add up to the idle time, the largest time first."""
+        names = [name for name in self.times if name.startswith(f"{ledger}.")]
+        rows = [facts.PartChange(id=name.partition(".")[2], change=self.times[name]) for name in names]
+        return sorted(rows, key=lambda row: (-max(row.change.before_ns, row.change.after_ns), row.id))
+
+    def cut(self) -> list[facts.PartChange]:
+        """The unit of work cut into work and causes, once: they add up to its length."""
+        return [*self.parts[: len(WORK)], *self.ledger("ledger")]
 
 
 def changes(
     before: Sequence[Capture],
     after: Sequence[Capture],
     pooled: Sequence[str],
-    further: Mapping[Hashable, tuple[Columns, Columns]],
+    further: Mapping[Hashable, tuple[list[list[str]], list[list[str]]]],
 ) -> DeviceChanges:
     """The changes of one device, all by the same draws. Causes in `pooled` are compared as one; `further` are the
     columns of kernels and gaps on both sides."""
-    names = [LENGTH, *WORK, IDLE, *_causes([*before, *after], pooled)]
+    names = _columns([*before, *after], pooled)
     left, right = (
-        [_values(each, names, pooled, [own[side][at] for own in further.values()]) for at, each in enumerate(captures)]
-        for side, captures in enumerate((before, after))
+        [_values(each, [*names.values(), *(own[side][at] for own in further.values())]) for at, each in enumerate(its)]
+        for side, its in enumerate((before, after))
     )
     means = [float(np.concatenate([values[:, 0] for values in side]).mean()) for side in (left, right)]
     longer = means[0] > means[1]  # the same draws whichever side is called before
     one, two = drawn_means(left, int(longer)), drawn_means(right, int(not longer))
     noise, bounds = max(drift(left, one), drift(right, two)), interval(one, two)
     # Kernels and gaps are not parts that add up to anything.
-    before_ns, after_ns = (
-        [*_whole_numbers(names, side.mean), *(round(float(ns)) for ns in side.mean[len(names) :])]
+    times = (
+        [*_whole_numbers([*names], side.mean), *(round(float(ns)) for ns in side.mean[len(names) :])]
         for side in (one, two)
     )
-
-    def change(at: int) -> facts.Change:
+    found = []
+    for at, (before_ns, after_ns) in enumerate(zip(*times, strict=True)):
         its = None if bounds is None else (float(bounds[0][at]), float(bounds[1][at]))
-        least = _least(before_ns[at], after_ns[at], float(one.mean[0]), noise, whole=at == 0)
-        return _made(before_ns[at], after_ns[at], its, least)
-
-    parts = [facts.PartChange(id=name, change=change(at)) for at, name in enumerate(names) if name in (*WORK, IDLE)]
-    ledgers: dict[str, list[facts.PartChange]] = {}
-    for ledger in LEDGERS:
-        its = [(at, name) for at, name in enumerate(names) if name.startswith(f"{ledger}.")]
-        rows = [facts.PartChange(id=name.partition(".")[2], change=change(at)) for at, name in its]
-        ledgers[ledger] = sorted(rows, key=lambda row: (-max(row.change.before_ns, row.change.after_ns), row.id))
-    own = {key: change(at) for at, key in enumerate(further, len(names))}
-    return DeviceChanges(change(0), parts, ledgers, own, noise, freedom(one, two))
+        least = _least(before_ns, after_ns, float(one.mean[0]), noise, whole=at == 0)
+        found.append(_made(before_ns, after_ns, its, least))
+    own = dict(zip(further, found[len(names) :], strict=True))
+    return DeviceChanges(dict(zip(names, found, strict=False)), own, noise, freedom(one, two))
 
 
-def _causes(captures: Sequence[Capture], pooled: Sequence[str]) -> list[str]:
-    """The columns of both ledgers, those of pooled causes as one."""
-    found: set[str] = set()
-    for capture in captures:
-        for name in capture.table:
-            ledger, _dot, cause = name.partition(".")
-            if ledger in LEDGERS:
-                found.add(f"{ledger}.{facts.NOT_COMPARED if cause in pooled else cause}")
-    return sorted(found)
-
-
-def _values(capture: Capture, names: Sequence[str], pooled: Sequence[str], further: Sequence[list[str]]) -> Values:
-    """ns, a row for each unit of work and a column for each of `names`, then for each of `further`, which are sums."""
-
-    def total(columns: Sequence[str]) -> Values:
-        zero = np.zeros(len(capture.table[LENGTH]))
-        return sum((column([capture], name)[0] for name in columns), start=zero)
-
-    columns = []
-    for name in names:
+def _columns(captures: Sequence[Capture], pooled: Sequence[str]) -> dict[str, list[str]]:
+    """The columns of the length, its parts and both ledgers, and of which columns each is the sum: pooled causes are
+    one."""
+    causes: dict[str, list[str]] = {}
+    for name in {name for capture in captures for name in capture.table}:
         ledger, _dot, cause = name.partition(".")
-        of_pooled = [f"{ledger}.{each}" for each in pooled]
-        columns.append(total(of_pooled) if cause == facts.NOT_COMPARED else column([capture], name)[0])
-    return np.stack([*columns, *(total(each) for each in further)], axis=1)
+        if ledger in LEDGERS and cause in pooled:
+            causes[f"{ledger}.{facts.NOT_COMPARED}"] = [f"{ledger}.{each}" for each in pooled]
+        elif ledger in LEDGERS:
+            causes[name] = [name]
+    return {name: [name] for name in (LENGTH, *WORK, IDLE)} | dict(sorted(causes.items()))
+
+
+def _values(capture: Capture, columns: Sequence[list[str]]) -> Values:
+    """ns, a row for each unit of work and a column for each sum of columns."""
+    zero = np.zeros(len(capture.table[LENGTH]))
+    return np.stack([sum((column([capture], name)[0] for name in each), start=zero) for each in columns], axis=1)
 
 
 def _whole_numbers(names: Sequence[str], means: Values) -> list[int]:
@@ -226,25 +230,13 @@ def corrected(devices: Sequence[DeviceChanges]) -> list[DeviceChanges]:
     This holds for independent devices, and for devices that change together, such as ranks that wait for each other. If
     all changed alike, each must pass the plain test only.
     """
-    lengths = judged_together([(each.length, each.freedom) for each in devices], OF_LENGTH)
-    parts = _by_id(devices, [each.parts for each in devices])
-    ledgers = {name: _by_id(devices, [each.ledgers[name] for each in devices]) for name in LEDGERS}
-    return [
-        replace(each, length=length, parts=parts[at], ledgers={name: rows[at] for name, rows in ledgers.items()})
-        for at, (each, length) in enumerate(zip(devices, lengths, strict=True))
-    ]
-
-
-def _by_id(
-    devices: Sequence[DeviceChanges], rows: Sequence[Sequence[facts.PartChange]]
-) -> list[list[facts.PartChange]]:
-    """The rows of each device, judged together with those of the same name on the others."""
-    found: defaultdict[str, list[Judged]] = defaultdict(list)
-    for each, mine in zip(devices, rows, strict=True):
-        for row in mine:
-            found[row.id].append((row.change, each.freedom))
-    judged = {id: iter(judged_together(changes)) for id, changes in found.items()}
-    return [[facts.PartChange(id=row.id, change=next(judged[row.id])) for row in mine] for mine in rows]
+    found = [dict(each.times) for each in devices]
+    for name in dict.fromkeys(name for each in devices for name in each.times):
+        places = [at for at, each in enumerate(devices) if name in each.times]
+        its = [(devices[at].times[name], devices[at].freedom) for at in places]
+        for at, change in zip(places, judged_together(its, OF_LENGTH if name == LENGTH else LEVEL), strict=True):
+            found[at][name] = change
+    return [replace(each, times=times) for each, times in zip(devices, found, strict=True)]
 
 
 OF_LENGTH = 0.01
@@ -282,11 +274,6 @@ NOT_SHOWN = "The data do not show whether that is more than chance."
 Flow = npt.NDArray[np.float64]
 
 
-def cut(changes: DeviceChanges) -> list[facts.PartChange]:
-    """The unit of work cut into work and causes, once: they add up to its length."""
-    return [part for part in changes.parts if part.id != IDLE] + changes.ledgers["ledger"]
-
-
 def waterfall(rows: Sequence[facts.PartChange]) -> list[facts.Step]:
     """A step for each part that changed, the largest first."""
     steps = [facts.Step(id=row.id, change_ns=row.change.change_ns) for row in rows if row.change.change_ns]
@@ -306,24 +293,23 @@ def moves(rows: Sequence[facts.PartChange], seen: Mapping[tuple[str, str], float
     target = np.where([each != "compute" for each in ids], won, 0).astype(np.float64)
     known = _known(ids, seen, source, target)
     left, open_ = source - known.sum(axis=1), target - known.sum(axis=0)
-    most = max(float(left.sum()), float(open_.sum()), 1.0)
-    flow = known + np.outer(left, open_) / most
-    found = [
-        facts.Move(before=each, after=each, ns=int(ns), seen_ns=int(ns))
-        for each, ns in zip(ids, stayed, strict=True)
-        if ns
-    ]
+    flow = known + np.outer(left, open_) / max(float(left.sum()), float(open_.sum()), 1.0)
     whole = np.floor(flow + 1e-9).astype(np.int64)
-    for one, two in np.argwhere(whole > 0).tolist():
-        seen_ns = min(int(known[one, two]), int(whole[one, two]))
-        found.append(facts.Move(before=ids[one], after=ids[two], ns=int(whole[one, two]), seen_ns=seen_ns))
-    went, came = lost - whole.sum(axis=1), won - whole.sum(axis=0)
-    found += [
-        facts.Move(before=each, after=None, ns=int(ns), seen_ns=0) for each, ns in zip(ids, went, strict=True) if ns
-    ]
-    found += [
-        facts.Move(before=None, after=each, ns=int(ns), seen_ns=0) for each, ns in zip(ids, came, strict=True) if ns
-    ]
+    shown = np.minimum(known.astype(np.int64), whole) + np.diag(stayed)
+    # The last row is what came from nowhere, the last column what went.
+    whole = np.block([[whole, (lost - whole.sum(axis=1))[:, None]], [won - whole.sum(axis=0), np.int64(0)]])
+    whole[: len(ids), : len(ids)] += np.diag(stayed)
+    found = []
+    for one, two in np.argwhere(whole).tolist():
+        both = one < len(ids) and two < len(ids)
+        found.append(
+            facts.Move(
+                before=ids[one] if one < len(ids) else None,
+                after=ids[two] if two < len(ids) else None,
+                ns=int(whole[one, two]),
+                seen_ns=int(shown[one, two]) if both else 0,
+            )
+        )
     return sorted(found, key=lambda move: (-move.ns, move.before or "", move.after or ""))
 
 

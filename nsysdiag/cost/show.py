@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nsysdiag.cost.facts import Amount, Cost, TotalCost
-from nsysdiag.document.blocks import TERMINAL, TICKET, Cell, Column, Lines, Section, SectionScope, Table
-from nsysdiag.document.columns import TEXT, columns, money, of_devices
+from nsysdiag.document.blocks import TERMINAL, TICKET, Block, Cell, Column, Lines, Section, SectionScope, Table
+from nsysdiag.document.columns import TEXT, CellKind, columns, money, of_devices
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import WORK, Context
 from nsysdiag.document.words import counted
+from nsysdiag.fields import value_at
 from nsysdiag.units import capitalized, format_money, format_share
 
 if TYPE_CHECKING:
@@ -20,6 +19,10 @@ if TYPE_CHECKING:
 
 
 # The table of costs.
+
+
+PARTS = {"idle": "Idle", "exposed_comm": WORK["exposed_comm"][1], "exposed_copy": WORK["exposed_copy"][1]}
+"""What time without compute is, by its field in a cost."""
 
 
 class _Part(NamedTuple):
@@ -36,10 +39,7 @@ def _parts(device: DeviceReport) -> Iterator[_Part]:
     cost = device.cost
     if cost is None:
         return
-    yield _Part("idle", None, cost, cost.idle)
-    yield _Part("exposed_comm", None, cost, cost.exposed_comm)
-    yield _Part("exposed_copy", None, cost, cost.exposed_copy)
-    yield _Part("lost", None, cost, cost.lost)
+    yield from (_Part(what, None, cost, getattr(cost, what)) for what in (*PARTS, "lost"))
     if cost.best:
         yield _Part("best", cost.best.finding, cost, cost.best.amount)
 
@@ -58,17 +58,16 @@ DEVICES_IN_FULL = 3
 IF_TYPICAL = "if the whole run is like this window"
 TYPICAL = f"The amounts hold {IF_TYPICAL}."
 BEST = "Savings of several fixes may overlap: do not add them up."
-PARTS = {"idle": "Idle", "exposed_comm": WORK["exposed_comm"][1], "exposed_copy": WORK["exposed_copy"][1]}
 
 
-class CostRow(Struct, frozen=True):
+class CostRow(NamedTuple):
     """An amount of one device, or of all of them: `what` it is lost to, or saved by; `kind` is `part`, `sum` or
     `best`."""
 
     device: str
     what: str
-    kind: str
     amount: Amount
+    kind: str = "part"
 
 
 def cost_lines(report: Report) -> list[str]:
@@ -132,17 +131,16 @@ def cost_rows(report: Report) -> list[CostRow]:
     rows = _rows(_all(report.cost), report.cost) if several else []
     for device in report.devices:
         if device.cost is not None:
-            own = _rows(device.key, device.cost)
-            rows += own if in_full else [row for row in own if row.kind == "sum"]
+            rows += [row for row in _rows(device.key, device.cost) if in_full or row.kind == "sum"]
             if device.cost.best is not None:
                 what = f"At best saved by fixing “{_title(report, device.cost.best.finding)}”"
-                rows.append(CostRow(device.key, what, "best", device.cost.best.amount))
+                rows.append(CostRow(device.key, what, device.cost.best.amount, "best"))
     return rows
 
 
 def _rows(device: str, cost: Cost | TotalCost) -> list[CostRow]:
-    parts = [CostRow(device, label, "part", getattr(cost, name)) for name, label in PARTS.items()]
-    return [*parts, CostRow(device, "Lost together", "sum", cost.lost)]
+    parts = [CostRow(device, label, getattr(cost, name)) for name, label in PARTS.items()]
+    return [*parts, CostRow(device, "Lost together", cost.lost, "sum")]
 
 
 def _lost(cost: Cost | TotalCost) -> str:
@@ -202,27 +200,22 @@ def section(context: Context) -> Section | None:
         return None
     amount = money(report.cost.currency)
     columns = [
-        Column("GPU", TEXT),
-        Column("Lost to", TEXT, head=True, length=120),
-        Column("An hour", amount),
-        Column(run_title(report), amount),
-        Column("1,000 steps", amount),
+        _column("GPU", TEXT, "device"),
+        _column("Lost to", TEXT, "what", head=True, length=120),
+        _column("An hour", amount, "amount.hour"),
+        _column(run_title(report), amount, "amount.run"),
+        _column("1,000 steps", amount, "amount.thousand_steps"),
     ]
     best = [BEST] if any(row.kind == "best" for row in rows) else []
-    cells = [
-        [
-            Cell(value, strong=row.kind == "sum")
-            for value in (row.device, row.what, row.amount.hour, row.amount.run, row.amount.thousand_steps)
-        ]
-        for row in rows
+    blocks: list[Block] = [
+        Lines(cost_lines(report), TERMINAL),
+        Table.of("What time without compute costs", columns, rows, sortable=False),
+        Lines([*price_sentences(report), TYPICAL, *best], TICKET),
     ]
-    return Section(
-        "cost",
-        "What it costs",
-        [
-            Lines(cost_lines(report), TERMINAL),
-            Table("What time without compute costs", columns, cells, sortable=False),
-            Lines([*price_sentences(report), TYPICAL, *best], TICKET),
-        ],
-        scope=SectionScope("run" if report.cost and report.cost.run_given else "window", TYPICAL),
-    )
+    scope = SectionScope("run" if report.cost.run_given else "window", TYPICAL)
+    return Section("cost", "What it costs", blocks, scope=scope)
+
+
+def _column(title: str, kind: CellKind, path: str, **more: Any) -> Column:
+    """Strong in a row that is a sum."""
+    return Column(title, kind, lambda row: Cell(value_at(row, path), strong=row.kind == "sum"), **more)

@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nsysdiag.arrays.intervals import equal_edges
 from nsysdiag.counters.facts import Clocks, GpuMetric, GpuMetrics, KernelMetrics, RangeMetrics
-from nsysdiag.document.blocks import NOT_BRIEF, PAGE, Block, Cell, Chart, Column, Limit, Lines, Section, Table
+from nsysdiag.document.blocks import (
+    EVERYWHERE,
+    NOT_BRIEF,
+    PAGE,
+    Block,
+    Cell,
+    Chart,
+    Column,
+    Limit,
+    Lines,
+    Section,
+    Table,
+)
 from nsysdiag.document.columns import COUNT, HERTZ, NAME, SHARE, TEXT, TIME, RecordColumn, columns, of_devices
 from nsysdiag.document.drawings import Curve, CurveLayer, CurveStrip, CurveStrips, TimeSeries
 from nsysdiag.document.names import brief, clip
@@ -31,6 +43,7 @@ HALF = 0.5
 KERNEL_NAME = 60
 COLUMNS = ("sm_active", "sm_issue", "tensor_active", "dram_read", "dram_write", "nvlink_rx", "nvlink_tx")
 """The metrics that have a column in tables by range and kernel, if they were captured."""
+TRAFFIC = {"dram_read": "DRAM reads", "dram_write": "DRAM writes", "nvlink_rx": "NVLink in", "nvlink_tx": "NVLink out"}
 SHORT = {
     "sm_active": "SM active",
     "sm_issue": "Issue",
@@ -60,11 +73,6 @@ def shown_metrics(found: GpuMetrics) -> list[str]:
     return [name for name in COLUMNS if metric(found, name) is not None]
 
 
-def share(mean: float | None) -> str:
-    """A share in per cent; what was not sampled is a dash."""
-    return "–" if mean is None else format_share(mean, 1)
-
-
 def rate(row: GpuMetric, mean: float | None) -> str:
     """What a mean share is in bytes a second, empty if the trace does not say."""
     if mean is None or row.peak_bytes_per_second is None:
@@ -90,11 +98,11 @@ def _activity(found: GpuMetrics) -> list[str]:
     active = metric(found, "sm_active")
     if active is None:
         return []
-    facts = [f"{share(active.window)} of the SMs are active on average over the window"]
+    facts = [f"{SHARE.text(active.window)} of the SMs are active on average over the window"]
     mixed = ", with short idle times between them" if active.idle is None else ""
-    facts += [f"{share(active.kernels)} while kernels run{mixed}"] if active.kernels is not None else []
+    facts += [f"{SHARE.text(active.kernels)} while kernels run{mixed}"] if active.kernels is not None else []
     parts = [
-        f"{title} {share(row.kernels)}"
+        f"{title} {SHARE.text(row.kernels)}"
         for name, title in (("sm_issue", "instruction issue"), ("tensor_active", "tensor cores"))
         if (row := metric(found, name)) is not None and row.kernels is not None
     ]
@@ -105,16 +113,11 @@ def _activity(found: GpuMetrics) -> list[str]:
 def _memory(found: GpuMetrics) -> list[str]:
     """Memory and links while kernels ran."""
     shown = []
-    for name, title in (
-        ("dram_read", "DRAM reads"),
-        ("dram_write", "DRAM writes"),
-        ("nvlink_rx", "NVLink in"),
-        ("nvlink_tx", "NVLink out"),
-    ):
+    for name, title in TRAFFIC.items():
         row = metric(found, name)
         if row is not None and row.kernels is not None and (name.startswith("dram") or row.kernels > 0):
             speed = rate(row, row.kernels)
-            shown.append(f"{title} {share(row.kernels)}" + (f" ({speed})" if speed else ""))
+            shown.append(f"{title} {SHARE.text(row.kernels)}" + (f" ({speed})" if speed else ""))
     return [f"Of the highest rates, while kernels run: {', '.join(shown)}."] if shown else []
 
 
@@ -132,7 +135,7 @@ def _idlest(device: DeviceReport, found: GpuMetrics) -> list[str]:
     mean, row = min(rows, key=lambda each: (each[0], each[1].name))
     took = format_share(row.gpu_ns, device.window_ns)
     mixed = "" if row.whole else ", with neighbouring work"
-    return [f"{name_of(row)} keeps {share(mean)} of the SMs active{mixed}; it runs {took} of the window."]
+    return [f"{name_of(row)} keeps {SHARE.text(mean)} of the SMs active{mixed}; it runs {took} of the window."]
 
 
 def _clocks(clocks: Clocks | None) -> list[str]:
@@ -153,24 +156,31 @@ def counter_strip(found: GpuMetrics, row: GpuMetric, hovers: int) -> CurveStrip:
     values = [None if math.isnan(value) else value for value in unpack_metric(found, row).tolist()]
     return CurveStrip(
         row.title,
-        f"{share(row.window)} of the window",
-        f"{row.title} from {instant(found.start_ns)} to {instant(found.end_ns)}: {share(row.window)} on average",
+        f"{SHARE.text(row.window)} of the window",
+        f"{row.title} from {instant(found.start_ns)} to {instant(found.end_ns)}: {SHARE.text(row.window)} on average",
         Curve([CurveLayer("", "area", TimeSeries(edges, values))], row.title, SHARE, 1, {}, hovers=hovers),
     )
 
 
+def _mean(field: str, row: GpuMetric) -> Cell:
+    mean = getattr(row, field)
+    return Cell(mean, kind=HERTZ if row.unit == "Hz" else SHARE, note=rate(row, mean))
+
+
 CURVES = ("sm_active", "tensor_active", "dram_read", "dram_write")
 MAX_HOVERS, TOP_KERNELS = 125, 5
-MEANS = (
-    Column("Metric", TEXT, head=True, length=60),
-    Column("Window", SHARE),
-    Column("Kernels ran", SHARE),
-    Column("Compute", SHARE, limit=PAGE),
-    Column("In gaps", SHARE),
-    Column("Lowest", SHARE, limit=PAGE),
-    Column("Highest", SHARE, limit=PAGE),
-    Column("Samples", COUNT, limit=PAGE),
-    Column("Left out", COUNT, limit=PAGE),
+MEANS = {"Window": "window", "Kernels ran": "kernels", "Compute": "compute", "In gaps": "gaps"}
+RANGE = {"Lowest": "lowest", "Highest": "highest"}
+"""The columns of means and of their range, and the fields that they show; Compute and the range on the page alone."""
+MEAN_COLUMNS = (
+    Column("Metric", TEXT, lambda row: Cell(row.title, note=" + ".join(row.names)), head=True, length=60),
+    *(
+        Column(name, SHARE, partial(_mean, at), limit=PAGE if name == "Compute" else EVERYWHERE)
+        for name, at in MEANS.items()
+    ),
+    *(Column(name, SHARE, partial(_mean, at), limit=PAGE) for name, at in RANGE.items()),
+    Column("Samples", COUNT, "samples", limit=PAGE),
+    Column("Left out", COUNT, "left_out", limit=PAGE),
 )
 
 
@@ -193,7 +203,7 @@ def _gist(found: GpuMetrics) -> str:
     """The share of active SMs, or how many counters there are."""
     active = metric(found, "sm_active")
     number = counted(len(found.metrics), "counter")
-    return f"{share(active.window)} of the SMs active on average, {number}" if active else number
+    return f"{SHARE.text(active.window)} of the SMs active on average, {number}" if active else number
 
 
 # The tables about GPU metrics.
@@ -205,20 +215,11 @@ def _means(found: GpuMetrics) -> Table:
         low = format_share(found.clocks.low_ns, found.clocks.judged_ns)
         limit = format_share(found.clocks.limit, 1)
         clocks = f" GPC clock while kernels ran: {clock_facts(found.clocks)}; below {limit} of it {low} of that time."
-    return Table(
-        "Means over time",
-        MEANS,
-        [_metric(row) for row in found.metrics],
-        note=f"From a sample every {format_ns(found.period_ns)}. Kernels ran, Compute: of that work alone, "
-        "without the idle parts of samples if the idle level is known. In gaps: samples wholly inside a gap." + clocks,
+    note = (
+        f"From a sample every {format_ns(found.period_ns)}. Kernels ran, Compute: of that work alone, without the idle "
+        f"parts of samples if the idle level is known. In gaps: samples wholly inside a gap.{clocks}"
     )
-
-
-def _metric(row: GpuMetric) -> tuple[object, ...]:
-    kind = HERTZ if row.unit == "Hz" else SHARE
-    means = (row.window, row.kernels, row.compute, row.gaps, row.lowest, row.highest)
-    cells = (Cell(mean, kind=kind, note=rate(row, mean)) for mean in means)
-    return (Cell(row.title, note=" + ".join(row.names)), *cells, row.samples, row.left_out)
+    return Table.of("Means over time", MEAN_COLUMNS, found.metrics, note=note)
 
 
 def _by_name(found: GpuMetrics) -> list[Block]:
@@ -297,7 +298,7 @@ TABLES = (
     of_devices(
         "gpu_metrics",
         (*columns(GpuMetric, _METRICS), RecordColumn[GpuMetric]("names", "text", lambda row: " + ".join(row.names))),
-        lambda device: device.gpu_metrics.metrics if device.gpu_metrics else (),
+        "gpu_metrics.metrics",
     ),
     of_devices(
         "gpu_metrics_by_name", columns(_Mean, "what name count=instances time_ns samples whole metric mean"), _mean_rows

@@ -23,7 +23,7 @@ from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import distinct
 from nsysdiag.kernels.kernels import GRAPHS
 from nsysdiag.kernels.kinds import collective_of, family_of, family_title
-from nsysdiag.replay.changes import OF_OPERATIONS, Changes
+from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.moments import ORIGIN, EdgeKind
 from nsysdiag.replay.run import BEHIND, Run, as_run, causes_in, deciding_edges, late_threads
@@ -102,15 +102,10 @@ def chain_to(model: Model, last: int) -> PathLinks:
 
 def _operations(model: Model) -> IntArray:
     """The operation whose time is at the begin of each edge, -1 for none."""
-    edges, row = model.graph.edges, model.graph.edges.row
-    at = np.full(len(model.graph.time), -1)
-    at[model.places.operation] = np.arange(len(model.work))
-    found = np.where(np.isin(edges.kind, OF_OPERATIONS), row, -1)
+    edges = model.graph.edges
+    found = np.where(edges.kind == EdgeKind.FUNCTION, -1, model.operation_in)
     # The nodes of a graph may overlap: then it is the order of their starts.
-    found = np.where((edges.kind == EdgeKind.STREAM) & (row < 0), at[edges.source], found)
-    waits = edges.kind == EdgeKind.DEVICE_WAIT
-    found[waits] = model.threads.held.target[row[waits]]
-    return found
+    return np.where((edges.kind == EdgeKind.STREAM) & (edges.row < 0), model.operation_at[edges.source], found)
 
 
 def _work(chain: PathLinks, first: int, last: int, count: int) -> IntArray:
@@ -135,9 +130,8 @@ def _parts_of_causes(model: Model, chain: PathLinks, first: int, last: int) -> l
     changes = Changes.none(model)
     thread, until = _threads(changes, chain, kind, target, ends)
     told = Intervals(begins, np.clip(until, begins, ends))
-    row, cause, ns = causes_in(changes, model.graph.time, thread, told)
-    total = sum_of_each(cause, ns, len(CAUSES))
-    rest = ends - begins - sum_of_each(row, ns, len(begins))
+    total, by_link = causes_in(changes, model.graph.time, thread, told)
+    rest = ends - begins - by_link
     late = np.minimum(rest, _late(model, chain, target, first, last))
     total += sum_of_each(_behind(model, chain, kind), rest - late, len(CAUSES))
     total += sum_of_each(_why_late(model, target), late, len(CAUSES))

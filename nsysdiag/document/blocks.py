@@ -265,21 +265,9 @@ class Custom(Struct, frozen=True):
     limit: Limit = EVERYWHERE
 
 
-Block = (
-    Heading
-    | Paragraph
-    | Lines
-    | Chain
-    | Command
-    | FigureRow
-    | Table
-    | Chart
-    | Callout
-    | Items
-    | Details
-    | Entry
-    | Custom
-)
+SimpleBlock = Heading | Paragraph | Lines | Chain | Command | FigureRow | Table | Chart | Callout | Items
+"""A block that holds no blocks."""
+Block = SimpleBlock | Details | Entry | Custom
 
 
 class SectionScope(Struct, frozen=True):
@@ -338,6 +326,12 @@ def cut(held: Sequence[T], limit: Limit, detail: Detail) -> Sequence[T]:
 def columns_of(table: Table, detail: Detail) -> list[int]:
     """The columns that a format shows, by their places."""
     return [at for at, column in enumerate(table.columns) if column.limit.of(detail) != 0]
+
+
+def shown_rows(table: Table, detail: Detail, places: Sequence[int]) -> tuple[list[Column], list[list[Cell]]]:
+    """The columns at these places, and the rows that a format shows, as cells."""
+    rows = cut(table.rows, table.limit, detail)
+    return [table.columns[at] for at in places], [[as_cell(row[at]) for at in places] for row in rows]
 
 
 def left_out(table: Table, detail: Detail) -> str:

@@ -8,7 +8,8 @@ Where a table shows records, the columns are their fields, with names and kinds 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from msgspec import Struct
@@ -114,19 +115,14 @@ BAR = CellKind("bar", lambda _share: "", right=False)
 """float, 1 for a full bar"""
 
 
-def part(some: float, whole: float) -> float | None:
-    """A share, None of nothing."""
-    return some / whole if whole else None
+def part(some: float | None, whole: float | None) -> float | None:
+    """A share; None of nothing, and of what is not known."""
+    return some / whole if some is not None and whole else None
 
 
 def part_of(path: str, whole: float) -> Callable[[object], float | None]:
     """The share of the field at a path of a record; None of nothing, and if the field is None."""
-
-    def share(record: object) -> float | None:
-        some = value_at(record, path)
-        return None if some is None else part(some, whole)
-
-    return share
+    return lambda record: part(value_at(record, path), whole)
 
 
 Row = TypeVar("Row")
@@ -164,25 +160,33 @@ class RecordTable(Struct, Generic[Source, Row], frozen=True):
             yield [column.cell(row) for column in self.columns]
 
 
-def columns(record: type[Row], names: str = "") -> tuple[RecordColumn[Row], ...]:
+def columns(record: type[Row], names: str = "", at: str = "") -> tuple[RecordColumn[Row], ...]:
     """Columns that show fields of a record or named tuple, all of them unless `names` are given. `calls=churn.calls` is
-    a field of the record in the field `churn`, None if that is None. Raises TypeError for a field without a plain
-    value."""
+    a field of the record in the field `churn`, None if that is None; paths begin `at` a field if that is given. Raises
+    TypeError for a field without a plain value."""
     kind: type = record
     pairs = [name.partition("=") for name in names.split() or fields_of(kind)]
-    return tuple(_of_path(kind, name, path or name) for name, _, path in pairs)
+    return tuple(_of_path(kind, name, f"{at}.{path or name}".lstrip(".")) for name, _, path in pairs)
 
 
 def of_devices(
-    name: str, shown: tuple[RecordColumn[Row], ...], rows: Callable[[DeviceReport], Iterable[Row]]
+    name: str, shown: tuple[RecordColumn[Row], ...], rows: Callable[[DeviceReport], Iterable[Row]] | str
 ) -> RecordTable[Report, Any]:
-    """A table of all devices: the key of its device comes first in each row."""
+    """A table of all devices: the key of its device comes first in each row. `rows` may be the path of a list in the
+    device, or of the only row; there are none where that is None."""
+    found = partial(rows_at, path=rows) if isinstance(rows, str) else rows
     key = RecordColumn[Any]("device", "text", lambda pair: pair[0])
     return RecordTable(
         name,
         (key, *(_of_second(column) for column in shown)),
-        lambda report: ((device.key, row) for device in report.devices for row in rows(device)),
+        lambda report: ((device.key, row) for device in report.devices for row in found(device)),
     )
+
+
+def rows_at(record: object, path: str) -> Sequence[Any]:
+    """The records in a list at a path, or the one that is there; none where that is None."""
+    held = value_at(record, path)
+    return held if isinstance(held, list) else () if held is None else (held,)
 
 
 def _of_second(column: RecordColumn[Any]) -> RecordColumn[Any]:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from msgspec import Struct
 
+from nsysdiag.arrays.groups import summed
 from nsysdiag.bottlenecks import BOTTLENECKS, shown, title_of
 from nsysdiag.document.columns import TIME, CellKind
 from nsysdiag.document.view import PARTS, UNKNOWN_COLOR, WORK, Causes, Share, share_of
@@ -110,11 +111,11 @@ class BarChart(Struct, frozen=True):
     @property
     def legend(self) -> list[LegendEntry]:
         """The colours in use: what ran, the causes with the most time first, and all else."""
-        total: dict[str, int] = {}
+        every = [share for bar in self.bars for share in bar.parts]
         shares: dict[str, Share] = {}
-        for share in (share for bar in self.bars for share in bar.parts):
+        for share in every:
             shares.setdefault(share.id, share)
-            total[share.id] = total.get(share.id, 0) + share.ns
+        total = summed({share.id: share.ns} for share in every)
         causes = sorted((id for id in shares if not shares[id].part), key=lambda id: (-total[id], id))
         others = [id for id in shares if shares[id].part and id not in WORK]
         order = [*(id for id in WORK if id in shares), *causes, *others]
@@ -253,6 +254,9 @@ class Segment(Struct, frozen=True):
     faded: bool = False
 
 
+Timed = TypeVar("Timed", Segment, Share)
+
+
 class StackedBar(Struct, frozen=True):
     """A stacked bar: what it shows in words, and what its segments add up to. It is as long as its segments, in
     proportion to `longest` if that is more; `said` stands above it in a cell, and for it in formats without drawings.
@@ -324,6 +328,13 @@ class Icicle(Struct, frozen=True):
             said = f"{' › '.join(row.path) or name}: {time}{row.note and '; ' + row.note}"
             cells.append(IcicleCell(label, len(row.path), start, row.ns, row.parts, said))
         return cls(cells, whole)
+
+
+def placed(parts: Iterable[Timed], start: int = 0) -> Iterator[tuple[Timed, int]]:
+    """Each part with where it begins, one behind the other from `start` on."""
+    for part in parts:
+        yield part, start
+        start += part.ns
 
 
 def stack(parts: Iterable[tuple[LegendEntry, int]]) -> list[Segment]:

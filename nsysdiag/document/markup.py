@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.document import blocks as b
-from nsysdiag.document.blocks import Detail, as_cell, columns_of, cut, left_out, named, shown
+from nsysdiag.document.blocks import Detail, columns_of, cut, left_out, named, shown, shown_rows
 from nsysdiag.document.columns import BAR, CODE, KEY, MARK, MISSING, NAME, TEXT, CellKind, StatusMark
 from nsysdiag.document.drawings import LegendEntry, StackedBar
 from nsysdiag.document.names import MARKER, clip, code, fenced, table, text, visible
@@ -127,8 +127,8 @@ def _table(block: b.Table) -> Iterator[str]:
     """The table under its title; the column that names a row is first, and bars are left out."""
     places = [at for at in columns_of(block, Detail.TICKET) if block.columns[at].kind is not BAR]
     places.sort(key=lambda at: not block.columns[at].head)
-    columns = [block.columns[at] for at in places]
-    rows = [[_cell(row[at], block.columns[at]) for at in places] for row in cut(block.rows, block.limit, Detail.TICKET)]
+    columns, shown_as = shown_rows(block, Detail.TICKET, places)
+    rows = [[*map(_cell, row, columns)] for row in shown_as]
     if block.title:
         yield f"**{text(block.title)}**"
     aligns = "".join("r" if column.kind.right else "l" for column in columns)
@@ -137,8 +137,7 @@ def _table(block: b.Table) -> Iterator[str]:
         yield text(rest)
 
 
-def _cell(held: object, column: b.Column) -> str:
-    cell = as_cell(held)
+def _cell(cell: b.Cell, column: b.Column) -> str:
     shown_as = _value(cell.value, column, cell.kind or column.kind) + (f" ({text(cell.tag)})" if cell.tag else "")
     return f"**{shown_as}**" if cell.strong else shown_as
 
@@ -279,8 +278,10 @@ def _drawn(block: b.Block, environment: Environment, macros: Any, level: int, va
     more: tuple[object, ...] = ()
     match block:
         case b.Table():
+            columns, rows = shown_rows(block, Detail.PAGE, columns_of(block, Detail.PAGE))
+            cells = [[(*pair, _attributes(*pair)) for pair in zip(columns, row, strict=True)] for row in rows]
             caption = (f"{block.title}.", block.note, left_out(block, Detail.PAGE))
-            more = (*_rows(block), " ".join(part for part in caption if part))
+            more = (columns, cells, " ".join(part for part in caption if part))
         case b.Details(blocks=inside):
             more = (html_of(inside, environment, level, values),)
         case b.Entry(blocks=inside):
@@ -292,16 +293,6 @@ def _drawn(block: b.Block, environment: Environment, macros: Any, level: int, va
         case b.Command(text=command, place=place):
             more = (f"command-{crc32((place + command).encode(errors='surrogatepass')):08x}",)
     return Markup(getattr(macros, type(block).__name__)(block, *more))
-
-
-def _rows(table: b.Table) -> tuple[list[b.Column], list[list[tuple[b.Column, b.Cell, dict[str, str]]]]]:
-    """The columns that are shown, and of each row the column, cell and attributes of each."""
-    columns = [table.columns[at] for at in columns_of(table, Detail.PAGE)]
-    rows = [
-        [(table.columns[at], as_cell(row[at])) for at in columns_of(table, Detail.PAGE)]
-        for row in cut(table.rows, table.limit, Detail.PAGE)
-    ]
-    return columns, [[(column, cell, _attributes(column, cell)) for column, cell in row] for row in rows]
 
 
 def _attributes(column: b.Column, cell: b.Cell) -> dict[str, str]:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.document import drawings as d
-from nsysdiag.document.drawings import FULL, legend_entry, shown_levels
+from nsysdiag.document.drawings import FULL, legend_entry, placed, shown_levels
 from nsysdiag.document.names import clip
 from nsysdiag.document.words import instant
 
@@ -124,16 +124,13 @@ def _rectangles(chart: d.BarChart, width: int) -> list[Path]:
     drawn: dict[tuple[str, str], list[str]] = {}
     left = (SLOT - width) // 2
     for at, bar in enumerate(chart.bars):
-        below, before = HEIGHT, 0
-        for share in bar.parts:
-            before += share.ns
-            level = _level(chart, before)
+        for share, begin in placed(bar.parts):
+            below, level = _level(chart, begin), _level(chart, begin + share.ns)
             if level < below:
                 entry = legend_entry(share)
                 look = f"{fill_class(entry.part)}{' faded' if bar.faded else ''}".strip()
                 piece = f"M{SLOT * at + left} {level}h{width}v{below - level}h-{width}z"
                 drawn.setdefault((look, entry.color), []).append(piece)
-            below = level
     return [Path(look, color, "".join(pieces)) for (look, color), pieces in drawn.items()]
 
 
@@ -318,16 +315,13 @@ class PlacedSegment(Struct, frozen=True):
 
 def segments(bar: d.StackedBar) -> list[PlacedSegment]:
     """The segments from the left."""
-    total, before, placed = max(sum(each.ns for each in bar.segments), bar.longest), 0, []
-    for each in bar.segments:
+    total, found = max(sum(each.ns for each in bar.segments), bar.longest), []
+    for each, begin in placed(bar.segments):
         width = 100 * each.ns / total
         room = width - CHARACTER_PERCENT * len(each.label) - (CHARACTER_PERCENT if bar.over_time else SHARE_PERCENT)
-        ink = ink_on(each.color) if each.color else ""
-        placed.append(
-            PlacedSegment(each, percent(before, total), percent(each.ns, total), ink, width >= SHARE_PERCENT, room >= 0)
-        )
-        before += each.ns
-    return placed
+        x, ink = percent(begin, total), ink_on(each.color) if each.color else ""
+        found.append(PlacedSegment(each, x, percent(each.ns, total), ink, width >= SHARE_PERCENT, room >= 0))
+    return found
 
 
 class PlacedCell(Struct, frozen=True):
@@ -344,17 +338,17 @@ class PlacedCell(Struct, frozen=True):
 
 def icicle_cells(icicle: d.Icicle) -> list[PlacedCell]:
     """The cells at their places; parts smaller than a pixel of a wide page are left out."""
-    placed, whole = [], icicle.whole
+    found, whole = [], icicle.whole
     for cell in icicle.cells:
-        parts, before = [], cell.start
-        for each in cell.parts:
-            if THIN_PART * each.ns >= whole:
-                parts.append((each, percent(before, whole), percent(each.ns, whole)))
-            before += each.ns
+        parts = [
+            (each, percent(begin, whole), percent(each.ns, whole))
+            for each, begin in placed(cell.parts, cell.start)
+            if THIN_PART * each.ns >= whole
+        ]
         label = cell.label if fits(cell.label, cell.ns, whole) else ""
         x, width = percent(cell.start, whole), percent(cell.ns, whole)
-        placed.append(PlacedCell(cell, x, CELL_HEIGHT * cell.depth, width, parts, label))
-    return placed
+        found.append(PlacedCell(cell, x, CELL_HEIGHT * cell.depth, width, parts, label))
+    return found
 
 
 def icicle_height(icicle: d.Icicle) -> int:
@@ -409,13 +403,13 @@ class PlacedStep(Struct, frozen=True):
 
 def waterfall_steps(fall: d.Waterfall) -> list[PlacedStep]:
     """The places of the bars."""
-    placed = []
+    found = []
     for bar in fall.bars:
         left, right = sorted((fall.low if bar.is_length else bar.from_ns, bar.to_ns))
         begin = bar.to_ns if bar.is_length else bar.from_ns
         width = percent(right - left, fall.high - fall.low)
-        placed.append(PlacedStep(_at(fall, left), width, _at(fall, begin), _at(fall, bar.to_ns)))
-    return placed
+        found.append(PlacedStep(_at(fall, left), width, _at(fall, begin), _at(fall, bar.to_ns)))
+    return found
 
 
 def waterfall_ticks(fall: d.Waterfall) -> list[Mark]:
@@ -427,18 +421,9 @@ def _at(fall: d.Waterfall, ns: int) -> str:
     return percent(max(ns - fall.low, 0), fall.high - fall.low)
 
 
-FILTERS: dict[str, Callable[..., object]] = {
-    "bar_plot": bar_plot,
-    "curve_plot": curve_plot,
-    "histogram_plots": histogram_plots,
-    "strip_plots": strip_plots,
-    "spark_line": spark_line,
-    "segments": segments,
-    "icicle_cells": icicle_cells,
-    "icicle_height": icicle_height,
-    "lane_paths": lane_paths,
-    "group_widths": group_widths,
-    "waterfall_steps": waterfall_steps,
-    "waterfall_ticks": waterfall_ticks,
-}
-"""What the templates ask for."""
+_PLACED: tuple[Callable[..., object], ...] = (
+    *(bar_plot, curve_plot, histogram_plots, strip_plots, spark_line, segments),
+    *(icicle_cells, icicle_height, lane_paths, group_widths, waterfall_steps, waterfall_ticks),
+)
+FILTERS = {each.__name__: each for each in _PLACED}
+"""What the templates ask for, by name."""

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nsysdiag.document import blocks as b
-from nsysdiag.document.blocks import Detail, as_cell, columns_of, cut, left_out, shown, written_out
+from nsysdiag.document.blocks import Detail, columns_of, cut, left_out, shown, shown_rows, written_out
 from nsysdiag.document.columns import BAR, CODE, FIGURE, KEY, MARK, MISSING, NAME, TEXT
 from nsysdiag.document.drawings import LegendEntry, StackedBar, Waterfall, WaterfallBar
 from nsysdiag.document.names import clip, visible
@@ -278,9 +278,8 @@ def _lines(block: b.Lines, detail: Detail) -> Iterator[Text]:
 def _table(block: b.Table, detail: Detail, width: int) -> Iterator[RenderableType]:
     """The table under its title; the column that names a row is first."""
     places = sorted(columns_of(block, detail), key=lambda at: not block.columns[at].head)
-    held = [[as_cell(value) for value in row] for row in cut(block.rows, block.limit, detail)]
     while True:
-        columns, rows = [block.columns[at] for at in places], [[row[at] for at in places] for row in held]
+        columns, rows = shown_rows(block, detail, places)
         whole = _wanted(columns, rows)
         spare = [at for at in places if block.columns[at].spare]
         if not spare or sum(whole) + BETWEEN * len(whole) <= width:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.calls import ApiCalls
-from nsysdiag.events.rows import distinct
+from nsysdiag.events.rows import combinations, distinct
 
 if TYPE_CHECKING:
     from nsysdiag.trace.trace import Trace
@@ -230,15 +230,10 @@ class CallChains(Struct):
     def _frames(self, symbol: IntArray, module: IntArray) -> tuple[list[StackFrame], IntArray]:
         """The distinct frames, and the code of each row. An address counts as its module, so that all addresses of a
         module are one frame."""
-        strings = self.trace.strings
-        symbols, symbol_code = distinct(symbol)
-        modules, module_code = distinct(module)
-        pairs, code = distinct(symbol_code * len(modules) + module_code)
-        names, paths = strings.texts(symbols), strings.texts(modules)
+        code, pairs = combinations(symbol, module)
         known: dict[StackFrame, int] = {}
         place = []
-        for pair in pairs.tolist():
-            name, path = names[pair // len(modules)], paths[pair % len(modules)]
+        for name, path in zip(*map(self.trace.strings.texts, pairs), strict=True):
             frame = StackFrame(name_of(name), file_name(path), origin_of(name, path))
             place.append(known.setdefault(frame, len(known)))
         return list(known), np.array(place, dtype=np.int64)[code]

@@ -12,9 +12,9 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before, places_among
 from nsysdiag.events.calls import CallRows, coded_names
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.identity import joint, process_of
+from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
-from nsysdiag.events.rows import Rows, RowsOf, distinct
+from nsysdiag.events.rows import Rows, RowsOf, combinations, distinct
 
 if TYPE_CHECKING:
     from nsysdiag.trace.columns import Strings
@@ -252,11 +252,9 @@ def _rank_of(trace: Trace, process: IntArray) -> IntArray:
 
 def _several(process: IntArray, communicator: IntArray) -> BoolArray:
     """The rows of processes with more than one communicator."""
-    numbers, number = distinct(process)
-    codes, code = distinct(communicator)
-    pairs = np.unique(joint(number, code, max(len(codes), 1)))
-    several: BoolArray = np.bincount(pairs // max(len(codes), 1), minlength=len(numbers)) > 1
-    return several[number]
+    _, (processes, _) = combinations(process, communicator)
+    known, count = np.unique(processes, return_counts=True)
+    return np.isin(process, known[count > 1])
 
 
 def _waits(
@@ -268,9 +266,8 @@ def _waits(
     waits = np.flatnonzero(_by_name(trace, rows["textId"], ((_WAITS, 1),)) > 0)
     requests = trace.read(MESSAGES, "requestHandle")["requestHandle"]
     asked = np.flatnonzero(at_once)
-    _, who = distinct(np.concatenate((rows["globalTid"][waits].astype(np.int64), thread[asked])))
-    handles, handle = distinct(np.concatenate((rows["requestHandle"][waits], requests[asked])))
-    key = joint(who, handle, max(len(handles), 1))
+    who = np.concatenate((rows["globalTid"][waits].astype(np.int64), thread[asked]))
+    key, _ = combinations(who, np.concatenate((rows["requestHandle"][waits], requests[asked])))
     time = np.concatenate((rows["start"][waits], start[asked]))
     message = np.append(np.full(len(waits), UNKNOWN), asked)
     # What comes next for a request: of its wait, if nothing is between.

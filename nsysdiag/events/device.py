@@ -14,10 +14,19 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, 
 from nsysdiag.events.calls import ApiCalls, CallRows, issue_times, match_launches
 from nsysdiag.events.event_waits import HostFunctions, StreamWaits, Synchronized, read_stream_waits
 from nsysdiag.events.gpus import DeviceKeys, Gpu, TimeSlices, busiest, describe, device_keys, read_time_slices
-from nsysdiag.events.identity import joint, pid_of, process_of
+from nsysdiag.events.identity import pid_of, process_of
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category, LaunchShapes, Operations, RecordedOperations
-from nsysdiag.events.rows import RowsOf, Streams, describe_streams, distinct, distinct_values, picked, taken
+from nsysdiag.events.rows import (
+    RowsOf,
+    Streams,
+    combinations,
+    describe_streams,
+    distinct,
+    distinct_values,
+    picked,
+    taken,
+)
 
 if TYPE_CHECKING:
     from nsysdiag.trace.columns import Columns
@@ -59,10 +68,9 @@ def synchronized_devices(
 def _by_context(sync: Columns, operations: Operations, device: IntArray) -> IntArray:
     """The device on which all operations of each row's context ran, -1 if none did, or several."""
     works = np.flatnonzero(~operations.migration)
-    _, process = distinct(np.concatenate((operations.process[works], sync["globalPid"])))
-    contexts, context = distinct(np.concatenate((operations.context[works], sync["contextId"])))
-    keys, key = distinct(joint(process, context, len(contexts)))
-    lowest, highest = np.full(len(keys), np.iinfo(np.int64).max), np.full(len(keys), _UNKNOWN)
+    columns = ((operations.process, sync["globalPid"]), (operations.context, sync["contextId"]))
+    key, keys = combinations(*(np.concatenate((own[works], other)) for own, other in columns))
+    lowest, highest = np.full(len(keys[0]), np.iinfo(np.int64).max), np.full(len(keys[0]), _UNKNOWN)
     np.minimum.at(lowest, key[: len(works)], device[works])
     np.maximum.at(highest, key[: len(works)], device[works])
     of_key: IntArray = np.where(lowest == highest, highest, _UNKNOWN)
@@ -120,17 +128,13 @@ class DeviceActivity(Struct, frozen=True):
 
 class GpuOperations(Struct, frozen=True):
     """The operations that can be, sorted as in `DeviceActivity`, and the row of the call that launched each, -1 for
-    none. `device` is an index into `keys`; `lost` counts, for each key, the rows that were left out. The rest is as
-    recorded."""
+    none. `device` is an index into `keys`; `lost` counts, for each key, the rows that were left out."""
 
-    rows: Operations
+    recorded: RecordedOperations
     launch: IntArray
     device: IntArray
     keys: DeviceKeys
     lost: IntArray
-    shapes: LaunchShapes
-    duration_ns: int | None
-    latest_ns: int
 
 
 def operations_by_gpu(
@@ -148,16 +152,7 @@ def operations_by_gpu(
     order = _order(every, launch, api_calls.rows, index)
     if order is not None:
         every, index, launch = every.take(order), index[order], launch[order]
-    return GpuOperations(
-        rows=every,
-        launch=launch,
-        device=index,
-        keys=keys,
-        lost=lost,
-        shapes=recorded.shapes,
-        duration_ns=recorded.duration_ns,
-        latest_ns=recorded.latest_ns,
-    )
+    return GpuOperations(replace(recorded, rows=every, wrong=wrong[:0].copy()), launch, index, keys, lost)
 
 
 def device_activity(
@@ -168,7 +163,8 @@ def device_activity(
     communication_patterns: tuple[str, ...],
 ) -> DeviceActivity:
     """Divides operations by GPU, with their streams and what waited for them."""
-    every, launch, index, keys = operations.rows, operations.launch, operations.device, operations.keys
+    recorded, launch, index, keys = operations.recorded, operations.launch, operations.device, operations.keys
+    every = recorded.rows
     communication = _is_communication(trace, every, launch, api_calls.rows, ranges, communication_patterns)
     issued = issue_times(launch, api_calls.rows, every.start)
     if len(keys.keys) < 2:
@@ -191,10 +187,10 @@ def device_activity(
         synchronized=synchronized,
         synchronized_streams=waited.synchronized,
         host_functions=waited.functions,
-        duration_ns=operations.duration_ns,
-        latest_ns=operations.latest_ns,
+        duration_ns=recorded.duration_ns,
+        latest_ns=recorded.latest_ns,
         assumed_apart=keys.assumed_apart,
-        shapes=operations.shapes,
+        shapes=recorded.shapes,
         left_out_gpus=keys.left_out,
     )
 
@@ -218,7 +214,7 @@ def _timelines(
     borders = np.searchsorted(operations.device, np.arange(len(keys.keys) + 1))
     for number, (begin, end) in enumerate(itertools.pairwise(borders.tolist())):
         part = slice(begin, end)
-        rows = operations.rows.take(part)
+        rows = operations.recorded.rows.take(part)
         found.append(
             DeviceTimeline(
                 number=number,

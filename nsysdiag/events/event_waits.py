@@ -13,7 +13,7 @@ from nsysdiag.arrays.nesting import constant
 from nsysdiag.events.calls import ApiCalls, CallRows, issue_times, match_launches, named_like
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Operations
-from nsysdiag.events.rows import Rows, distinct, last_before, stream_codes
+from nsysdiag.events.rows import Rows, coded_tuples, combinations, distinct, last_before
 from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.enums import NO_EVENT
 
@@ -182,7 +182,7 @@ def read_stream_waits(trace: Trace, api_calls: ApiCalls, operations: Operations,
     functions = read_host_functions(trace)
     parts = [(operations.process, operations.context, operations.stream)]
     parts += [(table["globalPid"], table["contextId"], table["streamId"]) for table in (sync, records, functions)]
-    code, keys = stream_codes(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    code, keys = coded_tuples(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     borders = np.cumsum([len(operations), len(sync), len(records)])
     op_code, sync_code, record_code, function_code = np.split(code, borders)
     call = match_launches(sync["globalPid"], sync["correlationId"], api_calls.rows)
@@ -237,13 +237,11 @@ def _last_record(
 ) -> IntArray:
     """The last record before each wait with the same process and `keys`, whose values must be real ids."""
     count = len(records)
-    group = distinct(np.concatenate((records["globalPid"], sync["globalPid"][waits])))[1]
+    columns = {key: np.concatenate((records[key], sync[key][waits])) for key in ("globalPid", *keys)}
+    group, _ = combinations(*columns.values())
     real = np.ones(count + len(waits), dtype=np.bool_)
     for key in keys:
-        values = np.concatenate((records[key], sync[key][waits]))
-        real &= (values >= (0 if key == "eventId" else 1)) & (values != NO_EVENT)
-        present, number = distinct(values)
-        group = distinct(group * len(present) + number)[1]
+        real &= (columns[key] >= (0 if key == "eventId" else 1)) & (columns[key] != NO_EVENT)
     usable = np.flatnonzero(real[:count])
     row = last_before(group[usable], record_time[usable], group[count:], time)
     return np.where(real[count:], np.append(usable, -1)[row], -1)
@@ -340,9 +338,8 @@ def _callbacks(trace: Trace, functions: Columns) -> tuple[IntArray, IntArray]:
     its end. A graph with several host nodes has several."""
     rows = trace.read(CALLBACKS, "start", "end", "globalTid", "correlationId")
     count, valid = len(functions), rows["end"] >= rows["start"]
-    _, process = distinct(np.concatenate((functions["globalPid"], process_of(rows["globalTid"].astype(np.int64)))))
-    _, correlation = distinct(np.concatenate((functions["correlationId"], rows["correlationId"])))
-    launch = joint(process, correlation, count + len(rows))
+    process = np.concatenate((functions["globalPid"], process_of(rows["globalTid"].astype(np.int64))))
+    launch, _ = combinations(process, np.concatenate((functions["correlationId"], rows["correlationId"])))
     row = last_before(launch[count:], rows["start"], launch[:count], functions["end"])
     known = np.append(valid, False)[row]
     known &= np.append(rows["end"], -1)[row] > functions["start"] - SLACK_NS

@@ -174,9 +174,8 @@ def read_gpu_metrics(trace: Trace) -> GpuMetricSamples:
     metricId can be another metric under another typeId."""
     if not trace.has("GPU_METRICS"):
         return GpuMetricSamples(False, {}, [])
-    columns = trace.read("TARGET_INFO_GPU_METRICS", "typeId", "metricId", "metricName")
-    ids = zip(columns["typeId"].tolist(), columns["metricId"].tolist(), strict=True)
-    names = {pair: name for pair, name in zip(ids, columns.text("metricName").texts(), strict=True) if name}
+    metrics = trace.read("TARGET_INFO_GPU_METRICS", "typeId", "metricId", "metricName").tuples()
+    names = {(kind, metric): name for kind, metric, name in metrics if name}
     wanted = _wanted(names)
     pairs = sorted({pair for parts in wanted.values() for part in parts.values() for pair in part})
     rows = trace.read_split("GPU_METRICS", ("typeId", "metricId"), pairs, "timestamp", "value")
@@ -241,9 +240,7 @@ class Chip(Struct, frozen=True):
 
 def read_chips(trace: Trace) -> list[Chip]:
     """The GPUs that the trace describes."""
-    names = ("id", "cuDevice", "memoryBandwidth", "clockRate")
-    table = trace.read("TARGET_INFO_GPU", *names)
-    rows = zip(*(table[name].tolist() for name in names), strict=True)
+    rows = trace.read("TARGET_INFO_GPU", "id", "cuDevice", "memoryBandwidth", "clockRate").tuples()
     chips = {Chip(number, ordinal, memory or None, clock or None) for number, ordinal, memory, clock in rows}
     return sorted(chips, key=lambda chip: (chip.number, chip.ordinal))
 

@@ -10,9 +10,8 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.events.identity import pid_of
-from nsysdiag.events.rows import Rows, distinct
+from nsysdiag.events.rows import Rows, coded_tuples
 from nsysdiag.limits import MOST_GPUS
-from nsysdiag.trace.columns import Columns
 
 if TYPE_CHECKING:
     from nsysdiag.trace.trace import Trace
@@ -78,9 +77,8 @@ def device_keys(trace: Trace, process: IntArray, device: IntArray, *, same_gpu: 
 
     `same_gpu` unites equal device numbers of different processes where no map says what they are.
     """
-    pairs, index = _distinct_pairs(process, device)
-    table = trace.read("TARGET_INFO_CUDA_DEVICE", "gpuId", "cudaId", "pid")
-    rows = zip(*(table[name].tolist() for name in ("gpuId", "cudaId", "pid")), strict=True)
+    index, pairs = coded_tuples(process, device)
+    rows = trace.read("TARGET_INFO_CUDA_DEVICE", "gpuId", "cudaId", "pid").tuples()
     # Sorted backwards: of rows that contradict each other the lowest GPU stays.
     gpu_of = {(pid, ordinal): gpu for gpu, ordinal, pid in sorted(rows, reverse=True) if gpu >= 0}
     known = [gpu_of.get((pid_of(owner), ordinal)) for owner, ordinal in pairs]
@@ -120,15 +118,6 @@ def busiest(keys: DeviceKeys) -> DeviceKeys:
     )
 
 
-def _distinct_pairs(process: IntArray, device: IntArray) -> tuple[list[tuple[int, int]], IntArray]:
-    """The pairs of process and device number that occur, and each row's place among them."""
-    processes, owner = distinct(process)
-    devices, ordinal = distinct(device)
-    combined, index = distinct(owner * max(len(devices), 1) + ordinal)
-    pairs = [(int(processes[key // len(devices)]), int(devices[key % len(devices)])) for key in combined.tolist()]
-    return pairs, index
-
-
 def _key(pair: tuple[int, int], gpu: int | None, *, apart: bool) -> str:
     if gpu is not None:
         return f"gpu{gpu}"
@@ -153,27 +142,24 @@ def gpus_present(trace: Trace) -> int | None:
 
 def describe(trace: Trace, gpu_id: int | None, ids: list[tuple[int, int]]) -> Gpu:
     """A GPU: by its id, else by the process's device number, else what all GPUs have in common."""
-    old = trace.read("TARGET_INFO_CUDA_GPU", "deviceId", "pid", "name", *_OLD_LIMITS)
-    known = set(ids)
-    for row in range(len(old)):
-        if (int(old["pid"][row]), int(old["deviceId"][row])) in known:
-            return _gpu(old, row, _OLD_LIMITS)
-    table = trace.read("TARGET_INFO_GPU", "id", "cuDevice", "name", *_LIMITS)
-    rows = [_gpu(table, row, _LIMITS) for row in range(len(table))]
+    for pid, number, *described in trace.read("TARGET_INFO_CUDA_GPU", "pid", "deviceId", "name", *_OLD_LIMITS).tuples():
+        if (pid, number) in ids:
+            return _gpu(*described)
+    table = trace.read("TARGET_INFO_GPU", "id", "cuDevice", "name", *_LIMITS).tuples()
+    rows = [(number, ordinal, _gpu(*described)) for number, ordinal, *described in table]
     if gpu_id is not None:
-        matching = [gpu for gpu, number in zip(rows, table["id"].tolist(), strict=True) if number == gpu_id]
+        matching = [gpu for number, _, gpu in rows if number == gpu_id]
     else:
         ordinals = {ordinal for _, ordinal in ids}
-        cuda = [gpu for gpu in rows if gpu.sm_count or len(rows) == 1] or rows
-        same = [gpu for gpu, number in zip(rows, table["cuDevice"].tolist(), strict=True) if number in ordinals]
-        matching = cuda if len(set(cuda)) == 1 else same
+        cuda = {gpu for _, _, gpu in rows if gpu.sm_count or len(rows) == 1} or {gpu for _, _, gpu in rows}
+        matching = list(cuda) if len(cuda) == 1 else [gpu for _, ordinal, gpu in rows if ordinal in ordinals]
     return matching[0] if matching else Gpu(UNKNOWN_GPU, None)
 
 
-def _gpu(table: Columns, row: int, columns: tuple[str, ...]) -> Gpu:
-    sm_count, warps, blocks, registers, shared, width, *compute = (max(int(table[name][row]), 0) for name in columns)
+def _gpu(name: str | None, *numbers: int) -> Gpu:
+    sm_count, warps, blocks, registers, shared, width, *compute = (max(number, 0) for number in numbers)
     limits = SmLimits(warps, blocks, registers, shared, width or WARP, (compute[0], compute[1]))
-    return Gpu(table["name"].text(row) or UNKNOWN_GPU, sm_count or None, limits)
+    return Gpu(name or UNKNOWN_GPU, sm_count or None, limits)
 
 
 class TimeSlices(Rows, frozen=True):

@@ -10,13 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
-from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, Intervals, pieces, union
+from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, Intervals, pieces, union
 from nsysdiag.events.callchains import file_name
 from nsysdiag.events.calls import CALLS, ApiCalls, call_columns, coded_names
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import RANGE_COLUMNS, RANGES, NvtxRanges
 from nsysdiag.events.operations import TABLES, Category, operation_columns
-from nsysdiag.events.rows import CallTable, NamedRows, ThreadAxis, distinct_values, place_calls, within
+from nsysdiag.events.rows import CallTable, NamedRows, ThreadAxis, combinations, distinct_values, place_calls, within
 from nsysdiag.events.samples import SAMPLE_COLUMNS, SAMPLES, SampleRows, Samples, SampleSteps, read_samples, samples_of
 from nsysdiag.events.scheduling import (
     SWITCH_COLUMNS,
@@ -27,6 +27,7 @@ from nsysdiag.events.scheduling import (
     read_switches,
     scheduling_of,
 )
+from nsysdiag.trace.columns import joined
 from nsysdiag.trace.enums import OverheadType
 from nsysdiag.trace.tables import OPENACC_TABLES, OPENMP_TABLES
 from nsysdiag.typed import say
@@ -103,33 +104,26 @@ def _table(trace: Trace, tables: tuple[str, ...], name_column: str, kind_column:
     """Several tables of the same shape as one; without a column for it, `kind` is the place of a row's table."""
     columns = ("start", "end", "globalTid", name_column, *((kind_column,) if kind_column else ()))
     parts = [trace.read(table, *columns) for table in tables]
-    # One table alone is not copied.
-    start, end, thread, ids = (
-        parts[0][column] if len(parts) == 1 else np.concatenate([part[column] for part in parts])
-        for column in columns[:4]
-    )
-    name, names = coded_names(trace, ids)
-    kind = parts[0][kind_column] if kind_column else np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    return CallTable(thread, start, end, name, names, kind)
+    rows = joined(parts)
+    name, names = coded_names(trace, rows[name_column])
+    kind = rows[kind_column] if kind_column else np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    return CallTable(rows["globalTid"], rows["start"], rows["end"], name, names, kind)
 
 
 def _openacc(trace: Trace) -> tuple[CallTable, list[Sentence]]:
     """Events of OpenACC, and how each name is shown: `Compute construct at solver.f90:55`. The compilers of NVIDIA use
     the same runtime for OpenMP target regions and for standard parallelism."""
     columns = ("start", "end", "globalTid", "nameId", "srcFile", "lineNo")
-    parts = [trace.read(table, *columns) for table in OPENACC_TABLES]
-    start, end, thread, *place = (np.concatenate([part[column] for part in parts]) for column in columns)
-    if not len(start):
-        nothing = np.zeros(0, dtype=np.int64)
-        return CallTable(nothing, nothing, nothing, nothing, [], nothing), []
-    keys, name = np.unique(np.stack(place).astype(np.int64), axis=1, return_inverse=True)
-    names, files = trace.strings.texts(keys[0]), trace.strings.texts(keys[1])
-    shown = [
+    rows = joined([trace.read(table, *columns) for table in OPENACC_TABLES])
+    name, (ids, sources, lines) = combinations(*(rows[column] for column in columns[3:]))
+    names, files = trace.strings.texts(ids), trace.strings.texts(sources)
+    shown: list[Sentence] = [
         say("{} at {}:{}", typed.api(each), typed.file(file_name(file)), line) if source >= 0 else typed.api(each)
-        for each, file, source, line in zip(names, files, keys[1].tolist(), keys[2].tolist(), strict=True)
+        for each, file, source, line in zip(names, files, sources.tolist(), lines.tolist(), strict=True)
     ]
-    kind = np.zeros(len(start), dtype=np.int64)
-    return CallTable(thread, start, end, name.reshape(-1), [*map(typed.plain, shown)], kind), list(shown)
+    kind = np.zeros(len(rows), dtype=np.int64)
+    plain = [*map(typed.plain, shown)]
+    return CallTable(rows["globalTid"], rows["start"], rows["end"], name, plain, kind), shown
 
 
 def _mpi_calls(trace: Trace, ranges: NvtxRanges) -> CallTable:
@@ -160,9 +154,8 @@ def read_overhead(trace: Trace) -> CallTable:
     other = {} if profiler.present("overheadType") else {"Unknown": UNKNOWN_LOADING}
     named = [other.get(text, OVERHEAD_OF_CUPTI if text.startswith("CUPTI") else OVERHEAD_OF_NSYS) for text in names]
     ours = name[len(cupti) : len(cupti) + len(profiler)]
-    kinds = np.array(named, dtype=np.int64)[ours] if len(profiler) else np.empty(0, dtype=np.int64)
-    compiled = np.full(len(jit), COMPILED)
-    return CallTable(thread, start, end, name, names, np.concatenate((cupti["overheadType"], kinds, compiled)))
+    kinds = (cupti["overheadType"], np.array([*named, 0])[ours], np.full(len(jit), COMPILED))
+    return CallTable(thread, start, end, name, names, np.concatenate(kinds))
 
 
 def recorded_time(tables: HostTables, activity: DeviceActivity, ranges: NvtxRanges) -> tuple[int, int]:
@@ -212,11 +205,12 @@ class HostActivity(Struct, frozen=True):
     malformed: dict[str, int]
 
 
-def place_api_calls(axis: ThreadAxis, api_calls: ApiCalls, latest: int) -> NamedRows:
-    """API calls of the threads of `axis`; rows that end after `latest` cannot be."""
-    calls = api_calls.rows
+def place_api_calls(axis: ThreadAxis, api_calls: ApiCalls, latest: int, some: IntArray | None = None) -> NamedRows:
+    """API calls of the threads of `axis`: all, or those of `some` rows. Rows that end after `latest` cannot be."""
+    calls = api_calls.rows if some is None else api_calls.rows.take(some)
     table = CallTable(calls.thread, calls.start, calls.end, calls.name, api_calls.names, calls.returned)
-    return place_calls(axis, table, latest)[0]
+    placed = place_calls(axis, table, latest)[0]
+    return placed if some is None else replace(placed, row=some[placed.row])
 
 
 def place_os_calls(axis: ThreadAxis, tables: HostTables, latest: int) -> tuple[NamedRows, int]:

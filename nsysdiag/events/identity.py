@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -17,33 +17,25 @@ if TYPE_CHECKING:
 
 
 _LOW_24_BITS = 0xFFFFFF
+Ids = TypeVar("Ids", int, IntArray)
 
 
-@overload
-def process_of(thread: int) -> int: ...
-@overload
-def process_of(thread: IntArray) -> IntArray: ...
-def process_of(thread: int | IntArray) -> int | IntArray:
+def process_of(thread: Ids) -> Ids:
     """The globalPid of a globalTid."""
-    return once(thread, lambda value: value & ~_LOW_24_BITS)
+    found: Ids = once(thread, lambda value: value & ~_LOW_24_BITS)
+    return found
 
 
-@overload
-def pid_of(identity: int) -> int: ...
-@overload
-def pid_of(identity: IntArray) -> IntArray: ...
-def pid_of(identity: int | IntArray) -> int | IntArray:
+def pid_of(identity: Ids) -> Ids:
     """The operating system's process id in a globalTid or globalPid."""
-    return once(identity, lambda value: (value >> 24) & _LOW_24_BITS)
+    found: Ids = once(identity, lambda value: (value >> 24) & _LOW_24_BITS)
+    return found
 
 
-@overload
-def tid_of(thread: int) -> int: ...
-@overload
-def tid_of(thread: IntArray) -> IntArray: ...
-def tid_of(thread: int | IntArray) -> int | IntArray:
+def tid_of(thread: Ids) -> Ids:
     """The operating system's thread id in a globalTid."""
-    return once(thread, lambda value: value & _LOW_24_BITS)
+    found: Ids = once(thread, lambda value: value & _LOW_24_BITS)
+    return found
 
 
 def joint(first: IntArray, second: IntArray | int, width: int) -> IntArray:
@@ -76,15 +68,13 @@ def thread_names(trace: Trace) -> dict[int, str]:
 def nsys_threads(trace: Trace) -> IntArray:
     """Threads of nsys itself inside the profiled processes (globalTids): nothing of the program waits for them."""
     columns = trace.read("ThreadNames", "nameId", "globalTid")
-    names = trace.strings.texts(columns["nameId"])
-    own = np.array([is_of_nsys(name) for name in names], dtype=np.bool_)
-    return np.unique(columns["globalTid"][own])
+    own = [is_of_nsys(name) for name in trace.strings.texts(columns["nameId"])]
+    return np.unique(columns["globalTid"][np.array(own, dtype=np.bool_)])
 
 
 def process_names(trace: Trace) -> dict[int, str]:
     """The program of each process (globalPid) that has a name; of several names the first in the alphabet."""
-    columns = trace.read("PROCESSES", "globalPid", "name")
-    named = zip(columns["globalPid"].tolist(), columns.text("name").texts(), strict=True)
+    named = trace.read("PROCESSES", "globalPid", "name").tuples()
     return dict(sorted(((process, name) for process, name in named if name), reverse=True))
 
 

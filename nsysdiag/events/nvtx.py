@@ -14,7 +14,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, places_amo
 from nsysdiag.arrays.nesting import Nesting, constant, enclosing
 from nsysdiag.events.calls import coded_names
 from nsysdiag.events.identity import joint, process_of
-from nsysdiag.events.rows import Rows, ThreadAxis, distinct, picked, taken
+from nsysdiag.events.rows import Rows, ThreadAxis, combinations, distinct, picked, taken
 from nsysdiag.limits import short_path
 from nsysdiag.trace.enums import NvtxEvent
 
@@ -63,8 +63,7 @@ def _of_tables(trace: Trace) -> dict[str, IntArray] | None:
     NVTX_EVENTS                                        eventId, start, end ...
     ```
     """
-    said = trace.read("NVTX_EXPORT_TRANSLATION", "originalName", "sanitizedName")
-    names = dict(zip(said["originalName"].texts(), said["sanitizedName"].texts(), strict=True))
+    names = dict(trace.read("NVTX_EXPORT_TRANSLATION", "originalName", "sanitizedName").tuples())
     columns = {name: names.get(name) or re.sub(r"\W+", "_", name).strip("_") for name in FORMATS}
     tables = trace.payload_tables(list(columns.values()))
     if not tables:
@@ -85,9 +84,8 @@ def _of_tables(trace: Trace) -> dict[str, IntArray] | None:
 def payload_fields(trace: Trace) -> Offsets:
     """Where the fields are behind the header of a payload, by domain and schema."""
     entries = trace.read("NVTX_PAYLOAD_SCHEMA_ENTRIES", "domainId", "schemaId", "offset", "name")
-    columns = zip(*(entries[name].tolist() for name in ("domainId", "schemaId", "offset")), strict=True)
     found: Offsets = {}
-    for (domain, schema, offset), name in zip(columns, entries["name"].texts(), strict=True):
+    for domain, schema, offset, name in entries.tuples():
         if name in FORMATS and offset >= 0:
             found.setdefault((domain, schema), {})[name] = offset
     return found
@@ -189,9 +187,8 @@ def read_ranges(trace: Trace) -> NvtxRanges:
         made = created[np.array([text == wanted for text in domains], dtype=np.bool_)]
         if len(made) == 0:
             return np.zeros(len(thread[rows]), dtype=np.bool_)
-        _, process = distinct(process_of(np.concatenate((thread[made], thread[rows]))))
-        ids, number = distinct(np.concatenate((domain[made], domain[rows])))
-        key = joint(process, number, len(ids))
+        threads, domain_ids = (np.concatenate((column[made], column[rows])) for column in (thread, domain))
+        key, _ = combinations(process_of(threads), domain_ids)
         return np.isin(key[len(made) :], key[: len(made)])
 
     closed = np.where(end < 0, np.iinfo(np.int64).max, end)[chosen]

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.arrays.nesting import constant
-from nsysdiag.events.rows import Rows, distinct
+from nsysdiag.events.rows import Rows, combinations
 from nsysdiag.trace.catalog import without_version
 from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.enums import MIGRATIONS, CopyKind, MemoryKind
@@ -23,10 +23,9 @@ if TYPE_CHECKING:
 
 
 SHAPE_COLUMNS = ("blocks", "threadsPerBlock", "registersPerThread", "sharedMemory")
-# The most that CUDA allows of each: threads a block, registers a thread, bytes of shared memory a block.
-_THREADS_BITS, _REGISTERS_BITS, _SHARED_BITS = 11, 8, 18
-_BLOCKS_BITS = 63 - _THREADS_BITS - _REGISTERS_BITS - _SHARED_BITS
-SAMPLE = 4096
+_POSSIBLE = ((1, 1 << 63), (1, 1 << 11), (0, 1 << 8), (0, 1 << 18))
+"""The least of each, and more than the most that CUDA allows: blocks, threads a block, registers a thread, bytes of
+shared memory a block."""
 
 
 class LaunchShapes(Rows, frozen=True):
@@ -41,52 +40,14 @@ class LaunchShapes(Rows, frozen=True):
 
 def launch_shapes(kernels: Columns) -> tuple[LaunchShapes, IntArray]:
     """The shapes that occur, and each kernel's place among them: -1 if a number is missing or cannot be."""
-    blocks, threads, registers, shared = (kernels.integers(name) for name in SHAPE_COLUMNS)
-    # Almost always the blocks fit as they are; else their place among the numbers that occur does.
-    grids, grid = (None, blocks) if blocks.max(initial=0) < 1 << _BLOCKS_BITS else _places(blocks)
-    # One number for each shape: comparing numbers is faster than comparing rows.
-    key = (grid << _THREADS_BITS) | threads
-    key = (key << _REGISTERS_BITS) | registers
-    key = (key << _SHARED_BITS) | shared
-    known = blocks > 0
-    for values, least, bits in (
-        (threads, 1, _THREADS_BITS),
-        (registers, 0, _REGISTERS_BITS),
-        (shared, 0, _SHARED_BITS),
-    ):
-        known &= (values >= least) & (values < 1 << bits)
-    if known.all():
-        shapes, place = _places(key)
-        place = place.astype(np.int32)
-    else:
-        place = np.full(len(key), -1, dtype=np.int32)
-        shapes, place[known] = _places(key[known])
-    return _unpacked(shapes, grids), place
-
-
-def _unpacked(key: IntArray, grids: IntArray | None) -> LaunchShapes:
-    rest = key >> _SHARED_BITS
-    grid = rest >> (_REGISTERS_BITS + _THREADS_BITS)
-    return LaunchShapes(
-        blocks=grid if grids is None else grids[grid],
-        threads=(rest >> _REGISTERS_BITS) & ((1 << _THREADS_BITS) - 1),
-        registers=rest & ((1 << _REGISTERS_BITS) - 1),
-        shared_memory=key & ((1 << _SHARED_BITS) - 1),
-    )
-
-
-def _places(values: IntArray) -> tuple[IntArray, IntArray]:
-    """The distinct values, sorted, and each row's place among them. Where a sample of the rows holds almost all values,
-    a search among few is several times faster than a sort of all rows."""
-    if len(values) <= SAMPLE:
-        return distinct(values)
-    few = np.unique(values[:: len(values) // SAMPLE])
-    if 2 * len(few) > SAMPLE:
-        return distinct(values)
-    missing = few[np.minimum(np.searchsorted(few, values), len(few) - 1)] != values
-    if missing.any():
-        few = np.union1d(few, values[missing])
-    return few, np.searchsorted(few, values).astype(np.int64, copy=False)
+    numbers = [kernels.integers(name) for name in SHAPE_COLUMNS]
+    limits = zip(numbers, _POSSIBLE, strict=True)
+    known = np.logical_and.reduce([(values >= least) & (values < limit) for values, (least, limit) in limits])
+    numbers = numbers if known.all() else [values[known] for values in numbers]
+    code, shapes = combinations(*numbers)
+    place = np.full(len(known), -1, dtype=np.int32)
+    place[known] = code
+    return LaunchShapes(*shapes), place
 
 
 class Category(IntEnum):
@@ -150,13 +111,25 @@ class Operations(Rows, frozen=True):
         return (self.copy_kind >= FIRST_MIGRATION) & (self.copy_kind <= LAST_MIGRATION)
 
 
-_COMMON = ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid")
-_SPECIAL: dict[Category, tuple[str, ...]] = {
-    Category.KERNEL: ("demangledName", "shortName", "graphNodeId", *SHAPE_COLUMNS),
-    Category.MEMCPY: ("graphNodeId", "copyKind", "srcKind", "dstKind", "bytes", "copyCount"),
-    Category.MEMSET: ("graphNodeId", "memKind", "bytes"),
-    Category.GRAPH: ("graphExecId",),
+def _columns(declared: str) -> dict[str, str]:
+    """The column of each field, of the same name unless it is given."""
+    pairs = (word.partition("=") for word in declared.split())
+    return {field: column or field for field, _, column in pairs}
+
+
+_COMMON = _columns(
+    "start end process=globalPid device=deviceId context=contextId stream=streamId correlation=correlationId"
+)
+_SPECIAL = {
+    Category.KERNEL: _columns("name=demangledName short_name=shortName graph_node=graphNodeId"),
+    Category.MEMCPY: _columns(
+        "graph_node=graphNodeId copy_kind=copyKind src_kind=srcKind dst_kind=dstKind size=bytes copies=copyCount"
+    ),
+    Category.MEMSET: _columns("graph_node=graphNodeId dst_kind=memKind size=bytes"),
+    Category.GRAPH: _columns("graph=graphExecId"),
 }
+_OTHER = _columns("size=bytes copies=copyCount")
+"""Of tables that are not declared."""
 
 
 def table_of(operations: Operations, row: int) -> str:
@@ -168,7 +141,8 @@ def table_of(operations: Operations, row: int) -> str:
 
 def operation_columns(category: Category) -> tuple[str, ...]:
     """What is read of the table of a category."""
-    return (*_COMMON, *_SPECIAL[category])
+    shape = SHAPE_COLUMNS if category is Category.KERNEL else ()
+    return (*_COMMON.values(), *_SPECIAL[category].values(), *shape)
 
 
 class RecordedOperations(Struct, frozen=True):
@@ -186,13 +160,10 @@ def read_operations(trace: Trace) -> RecordedOperations:
     """Reads the four tables, and those with other work of devices."""
     read = {category: trace.read(TABLES[category], *operation_columns(category)) for category in Category}
     shapes, shape = launch_shapes(read[Category.KERNEL])
-    parts = [
-        _operations(category, columns, shape if category is Category.KERNEL else None, _SPECIAL[category])
-        for category, columns in read.items()
-    ]
-    parts.extend(
-        _other_work(spec.name, trace.read(spec.name, *_COMMON, "bytes", "copyCount")) for spec in trace.other_work
-    )
+    parts = [_operations(category, columns, _SPECIAL[category]) for category, columns in read.items()]
+    parts[0] = replace(parts[0], shape=shape)
+    other = (*_COMMON.values(), *_OTHER.values())
+    parts += [_other_work(spec.name, trace.read(spec.name, *other)) for spec in trace.other_work]
     rows = Operations.concatenate(parts)
     duration = session_duration(trace)
     wrong = malformed(rows, duration)
@@ -202,40 +173,21 @@ def read_operations(trace: Trace) -> RecordedOperations:
 def _other_work(table: str, columns: Columns) -> Operations:
     """Operations of a table that is not declared."""
     base = without_version(table)
-    found = _operations(_OTHER_WORK.get(base, Category.KERNEL), columns, None, ("bytes", "copyCount"))
+    found = _operations(_OTHER_WORK.get(base, Category.KERNEL), columns, _OTHER)
     kind = CopyKind.MEMORY_DECOMPRESSION if base == _DECOMPRESSION else -1
     return replace(found, copy_kind=np.full(len(columns), kind, np.int32))
 
 
-def _operations(category: Category, columns: Columns, shape: IntArray | None, special: tuple[str, ...]) -> Operations:
+def _operations(category: Category, columns: Columns, special: dict[str, str]) -> Operations:
+    """The rows of a table, whose columns are those of all tables and these."""
     count = len(columns)
-    none = constant(np.full(1, -1, np.int32), count)
-
-    def column(name: str) -> IntArray:
-        return columns[name] if name in special else none
-
-    return Operations(
-        start=columns["start"],
-        end=columns["end"],
-        process=columns["globalPid"],
-        device=columns["deviceId"],
-        context=columns["contextId"],
-        stream=columns["streamId"],
-        correlation=columns["correlationId"],
-        category=constant(np.full(1, category, np.int32), count),
-        name=column("demangledName"),
-        short_name=column("shortName"),
-        graph_node=column("graphNodeId"),
-        copy_kind=column("copyKind"),
-        src_kind=_on_device(column("srcKind"), column("copyKind"), FROM_DEVICE),
-        dst_kind=column("memKind")
-        if category is Category.MEMSET
-        else _on_device(column("dstKind"), column("copyKind"), TO_DEVICE),
-        size=column("bytes"),
-        graph=column("graphExecId"),
-        shape=none if shape is None else shape,
-        copies=np.maximum(columns["copyCount"], 1) if "copyCount" in special else constant(np.ones(1, np.int64), count),
-    )
+    found = dict.fromkeys(Operations.__struct_fields__, constant(np.full(1, -1, np.int32), count))
+    found |= {field: columns[name] for field, name in (_COMMON | special).items()}
+    found["category"] = constant(np.full(1, category, np.int32), count)
+    found["copies"] = np.maximum(found["copies"], 1) if "copies" in special else constant(np.ones(1, np.int64), count)
+    for side, device in (("src_kind", FROM_DEVICE), ("dst_kind", TO_DEVICE)) if category is Category.MEMCPY else ():
+        found[side] = _on_device(found[side], found["copy_kind"], device)
+    return Operations(**found)
 
 
 def malformed(operations: Operations, duration_ns: int | None) -> BoolArray:

@@ -19,7 +19,6 @@ from nsysdiag.trace.enums import StreamFlag
 from nsysdiag.typed import say
 
 if TYPE_CHECKING:
-    from nsysdiag.trace.columns import Columns
     from nsysdiag.trace.trace import Trace
 
 
@@ -314,9 +313,9 @@ class Streams(Struct, frozen=True):
     non_blocking: BoolArray
 
 
-def stream_codes(process: IntArray, context: IntArray, stream: IntArray) -> tuple[IntArray, list[tuple[int, int, int]]]:
-    """The code of each row's stream, and (process, context, stream) of each code."""
-    code, keys = combinations(process, context, stream)
+def coded_tuples(*columns: IntArray) -> tuple[IntArray, list[tuple[Any, ...]]]:
+    """The code of the combination of values in each row, and the values of each code."""
+    code, keys = combinations(*columns)
     return code, list(zip(*(key.tolist() for key in keys), strict=True))
 
 
@@ -335,13 +334,11 @@ def combinations(*columns: IntArray) -> tuple[IntArray, list[IntArray]]:
 
 def describe_streams(trace: Trace, keys: list[tuple[int, int, int]]) -> Streams:
     """What the export says of each stream; a stream that it does not mention is neither null nor non-blocking."""
-    table = trace.read("TARGET_INFO_CUDA_STREAM", "processId", "contextId", "streamId", "flag")
-    flagged = _tuples(table, "processId", "contextId", "streamId", "flag")
-    old = trace.read("TARGET_INFO_CUDA_NULL_STREAM", "processId", "contextId", "streamId")
-    contexts = trace.read("TARGET_INFO_CUDA_CONTEXT_INFO", "processId", "contextId", "nullStreamId")
+    owner = ("processId", "contextId")
+    flagged = trace.read("TARGET_INFO_CUDA_STREAM", *owner, "streamId", "flag").tuples()
+    named = trace.read("TARGET_INFO_CUDA_CONTEXT_INFO", *owner, "nullStreamId").tuples()
     null = {key[:3] for key in flagged if key[3] == StreamFlag.NULL}
-    null |= set(_tuples(old, "processId", "contextId", "streamId"))
-    named = _tuples(contexts, "processId", "contextId", "nullStreamId")
+    null |= set(trace.read("TARGET_INFO_CUDA_NULL_STREAM", *owner, "streamId").tuples())
     null |= {key for key in named if key[2] not in (-1, _NO_STREAM)}
     # A stream that rows contradict each other about is what most restricts it: null before non-blocking.
     non_blocking = {key[:3] for key in flagged if key[3] == StreamFlag.NON_BLOCKING} - null
@@ -350,10 +347,6 @@ def describe_streams(trace: Trace, keys: list[tuple[int, int, int]]) -> Streams:
         null=np.array([key in null for key in known], dtype=np.bool_),
         non_blocking=np.array([key in non_blocking for key in known], dtype=np.bool_),
     )
-
-
-def _tuples(table: Columns, *names: str) -> list[tuple[int, ...]]:
-    return list(zip(*(table[name].tolist() for name in names), strict=True))
 
 
 def previous_on_stream(code: IntArray) -> IntArray:

@@ -22,7 +22,7 @@ from nsysdiag.events.callchains import (
 )
 from nsysdiag.events.identity import pid_of, process_of
 from nsysdiag.events.nvtx import PythonMarks
-from nsysdiag.events.rows import Rows, ThreadAxis, distinct, picked
+from nsysdiag.events.rows import Rows, ThreadAxis, coded_tuples, distinct, picked
 from nsysdiag.limits import MOST_DEEP
 
 if TYPE_CHECKING:
@@ -255,13 +255,10 @@ class PythonStacks(Struct):
 
     def _members(self) -> dict[tuple[int, int], IntArray]:
         """A few marks of every category of every process, by globalPid and category."""
-        processes, process = distinct(process_of(self.marks.thread))
-        categories, category = distinct(self.marks.category)
-        keys, code = distinct(process * max(len(categories), 1) + category)
+        code, owners = coded_tuples(process_of(self.marks.thread), self.marks.category)
         found = {}
-        for at, key in enumerate(keys.tolist()):
+        for at, owner in enumerate(owners):
             marks = np.flatnonzero(code == at)
-            owner = (int(processes[key // len(categories)]), int(categories[key % len(categories)]))
             found[owner] = marks[:: max(1, len(marks) // LOOKED_AT)]
         return found
 
@@ -273,10 +270,10 @@ class PythonStacks(Struct):
         columns = ("start", "globalTid", "category", "binaryData")
         rows = self.trace.read_chosen("NVTX_EVENTS", "start", marks.start[chosen], *columns)
         found = {}
-        keys = zip(*(rows[name].tolist() for name in columns[:3]), strict=True)
-        for key, payload in zip(keys, rows["binaryData"].texts(), strict=True):
-            if key in place and payload and (frames := decoded(payload, self.trace.strings)):
-                found[place[key]] = frames
+        for *key, payload in rows.tuples():
+            mark = place.get(tuple(key))
+            if mark is not None and payload and (frames := decoded(payload, self.trace.strings)):
+                found[mark] = frames
         return found
 
 

@@ -31,8 +31,6 @@ from nsysdiag.kernels.advice import (
     LEAST_FP32,
     kernel_advice,
     kernel_sentence,
-    lacks_tensor_cores,
-    peaks_of,
     precision_advice,
     profiler_of,
 )
@@ -41,6 +39,7 @@ from nsysdiag.kernels.kernels import GRAPHS, kernel_share, kinds_in, runs_in, to
 from nsysdiag.kernels.kinds import FUSED, KernelFamily, KernelKind, by_name, family_of, is_one_operator, kernel_families
 from nsysdiag.kernels.names import operation_names
 from nsysdiag.names import readable
+from nsysdiag.peaks import lacks_tensor_cores, product_peaks
 from nsysdiag.report import DeviceReport
 from nsysdiag.time.table import TimeTable
 from nsysdiag.typed import joined, say
@@ -295,10 +294,10 @@ def single_precision_findings(device: DeviceReport, context: FindingContext) -> 
     the GPU may have tensor cores. Its bound is that of the GPU's peak rates; none if these are unknown."""
     gpu = context.gaps.device.gpu
     mine = _kernels_of_kind(context, lambda name, short: family_of(name, short) == KernelFamily.PRODUCTS_FP32)
-    alone = 0 if lacks_tensor_cores(gpu) else _alone(context, mine, LEAST_FP32)
+    alone = 0 if lacks_tensor_cores(gpu.name, gpu.limits.compute) else _alone(context, mine, LEAST_FP32)
     if not alone:
         return []
-    peaks, count = peaks_of(gpu), int(np.count_nonzero(mine))
+    peaks, count = product_peaks(gpu.name, gpu.limits.compute), int(np.count_nonzero(mine))
     saved = int(alone * (1 - 1 / peaks.ratio)) if peaks else 0
     with_tf32 = context.judged.share(int(alone * (1 - peaks.fp32 / peaks.tf32))) if peaks and peaks.tf32 else 0.0
     tf32 = f"; with TF32 it is {format_share(with_tf32, 1)}" if peaks and peaks.has_faster_tf32 else ""

@@ -23,10 +23,10 @@ from nsysdiag.findings.rules import EMPTY_ITERATIONS, SLOW_ITERATIONS, FindingRu
 from nsysdiag.findings.spot_facts import FindingContext
 from nsysdiag.findings.text import thread_words
 from nsysdiag.gap_groups.groups import normal_range
-from nsysdiag.iterations.by_range import LEAST_COVER, MOST_LEVELS
+from nsysdiag.iterations.by_range import LEAST_COVER
 from nsysdiag.iterations.facts import IterationReport, SlowIteration
 from nsysdiag.iterations.loop import FEWEST
-from nsysdiag.iterations.named import OPERATOR
+from nsysdiag.iterations.named import MOST_LEVELS, OPERATOR
 from nsysdiag.report import DeviceReport, Thread
 from nsysdiag.typed import say
 from nsysdiag.units import every_nth, format_count, format_ns, format_share, uncapitalized

@@ -12,25 +12,8 @@ from msgspec.structs import replace
 
 from nsysdiag.bottlenecks import noun_of
 from nsysdiag.diagnosis.facts import COUNTED_BEFORE, between
+from nsysdiag.document import blocks as b
 from nsysdiag.document import words
-from nsysdiag.document.blocks import (
-    NOT_PAGE,
-    TERMINAL,
-    TICKET,
-    Block,
-    Chain,
-    Column,
-    Entry,
-    Items,
-    Lines,
-    Name,
-    Paragraph,
-    Section,
-    Table,
-    Tone,
-    Words,
-    named,
-)
 from nsysdiag.document.columns import FIGURE, SHARE, TEXT, RecordColumn, columns
 from nsysdiag.document.markup import markdown_blocks
 from nsysdiag.document.view import by_rank, device_label, namesake
@@ -151,14 +134,11 @@ TOP = 6
 TICKET_REST, TICKET_EVIDENCE = 4, 4
 """Lines of a ticket: of further findings, and sentences of evidence of each in full."""
 TICKET_LEVEL = 2
-IN_BRIEF = (Column("Severity", TEXT), Column("Saves", FIGURE), Column("Finding", TEXT, length=400))
-OF_THE_TIME = Column("Share", SHARE)
-"""Only for a single device: with several, a saving is per step, and the share is of all their time."""
 NOTABLE_LEFT, LEAST_NAMED, MOST_NAMED = 0.05, 0.01, 2
 """Share of the judged time: if the findings not shown hold this much of the bottleneck, a sentence names them."""
 SHOWN_SHARE = 0.0005
 """The least share that is not shown as 0.0%."""
-TONES: dict[str, Tone] = {"high": "bad", "medium": "note", "low": "good", "info": "quiet"}
+TONES: dict[str, b.Tone] = {"high": "bad", "medium": "note", "low": "good", "info": "quiet"}
 
 
 def anchors(findings: Sequence[Finding]) -> list[str]:
@@ -188,7 +168,7 @@ def where(finding: Finding, all_of: int, noun: str = "GPUs") -> str:
     return f"on all {all_of} {noun}" if len(keys) == all_of else f"on {len(keys)} of {all_of} {noun}"
 
 
-def brief(report: Report) -> Section | None:
+def brief(report: Report) -> b.Section | None:
     """The findings that matter most, a row each; None if there are none."""
     top = brief_of(report.diagnosis, report.findings)
     if not top:
@@ -197,8 +177,8 @@ def brief(report: Report) -> Section | None:
     title = f"Findings ({len(top)} of {len(report.findings)}; all: --details, or the page)" if more else "Findings"
     title += ": savings overlap" if sum(each.saves is not None for each in top) > 1 else ""
     left = left_out(report.diagnosis, report.findings)
-    rest: list[Block] = [Paragraph(left)] if left else []
-    return Section("findings", title, [rows_of(top, len(report.devices)), *rest])
+    rest: list[b.Block] = [b.Paragraph(left)] if left else []
+    return b.Section("findings", title, [rows_of(top, len(report.devices)), *rest])
 
 
 def left_out(found: Diagnosis | None, findings: Sequence[Finding]) -> str:
@@ -226,21 +206,26 @@ BEYOND_SHARE = 1.25
 """A bound without a lower one that is so many times the share is unsure: what waits for the time may shrink, or not."""
 
 
-def rows_of(findings: Sequence[Finding], all_of: int, noun: str = "GPUs") -> Table:
-    """Findings, a row each. Of several devices only those without a saving say their share: no row compares shares of
-    different times."""
+def rows_of(findings: Sequence[Finding], all_of: int, noun: str = "GPUs") -> b.Table:
+    """Findings, a row each. Of several devices only those without a saving say their share: a saving is per step there,
+    and no row compares shares of different times."""
     alone = all_of < 2
-    columns = (*IN_BRIEF[:2], *([OF_THE_TIME] if alone else []), *IN_BRIEF[2:])
-    rows: list[tuple[object, ...]] = [
-        (
-            f"{words.SEVERITY_ICONS.get(each.severity, '○')} {each.severity}",
-            _saved(each),
-            *([None if _is_counted_before(each) else each.share] if alone else []),
-            _in_a_row(each, where(each, all_of, noun), share=not alone and each.saves is None),
-        )
-        for each in findings
-    ]
-    return Table("", columns, rows, limit=NOT_PAGE)
+
+    def about(each: Finding) -> str:
+        return _in_a_row(each, where(each, all_of, noun), share=not alone and each.saves is None)
+
+    columns = (
+        b.Column("Severity", TEXT, severity),
+        b.Column("Saves", FIGURE, _saved),
+        *([b.Column("Share", SHARE, lambda each: None if _is_counted_before(each) else each.share)] if alone else []),
+        b.Column("Finding", TEXT, about, length=400),
+    )
+    return b.Table.of("", columns, findings, limit=b.NOT_PAGE)
+
+
+def severity(finding: Finding) -> str:
+    """`▲ high`: how bad it is, as a sign and a word."""
+    return f"{words.SEVERITY_ICONS.get(finding.severity, '○')} {finding.severity}"
 
 
 def _is_counted_before(finding: Finding) -> bool:
@@ -276,7 +261,7 @@ def _in_a_row(finding: Finding, on: str, *, share: bool) -> str:
     return f"{about}; {finding.note}" if finding.note and not more else about
 
 
-def ticket(report: Report) -> Section | None:
+def ticket(report: Report) -> b.Section | None:
     """The findings for a ticket: the first in full, a line for each of the next."""
     top, rest = report.findings[:BRIEF], report.findings[BRIEF:]
     if not top:
@@ -284,22 +269,21 @@ def ticket(report: Report) -> Section | None:
     left = len(rest) - TICKET_REST
     more = f"{words.counted(left, 'more finding')}: --details, or the page."
     items = items_of(report.findings[: BRIEF + TICKET_REST], len(report.devices))
-    return Section("findings", "Findings", [items, *([Paragraph(more)] if left > 0 else [])])
+    return b.Section("findings", "Findings", [items, *([b.Paragraph(more)] if left > 0 else [])])
 
 
-def items_of(findings: Sequence[Finding], all_of: int, noun: str = "GPUs") -> Items:
+def items_of(findings: Sequence[Finding], all_of: int, noun: str = "GPUs") -> b.Items:
     """Findings as a list: the first in full, a line for each of the next."""
     titles = [_title(each, where(each, all_of, noun)) for each in findings]
-    items: list[tuple[Words, Sequence[Words]]] = [
+    items: list[tuple[b.Words, Sequence[b.Words]]] = [
         (title, _lines(each)) if place < BRIEF else (f"{title}: {costs(each)}", [])
         for place, (title, each) in enumerate(zip(titles, findings, strict=True))
     ]
-    return Items(items)
+    return b.Items(items)
 
 
 def _title(finding: Finding, on: str) -> str:
-    icon = words.SEVERITY_ICONS.get(finding.severity, "○")
-    return f"{icon} {finding.severity}: {finding.title}{f' ({on})' if on else ''}"
+    return f"{severity(finding)}: {finding.title}{f' ({on})' if on else ''}"
 
 
 def _lines(finding: Finding) -> list[str]:
@@ -318,7 +302,7 @@ def costs(finding: Finding) -> str:
     return f"{said} ({finding.note})" if finding.note else said
 
 
-def blocks(report: Report) -> list[Block]:
+def blocks(report: Report) -> list[b.Block]:
     """All findings, the worst first; the terminal has only the worst, and no chain twice."""
     findings = in_order(report)
     top, rest = findings[:TOP], findings[TOP:]
@@ -326,44 +310,44 @@ def blocks(report: Report) -> list[Block]:
     note = words.overlap_note(report.findings)
     return [
         *(_entry(report, finding, namesake(finding, top)) for finding in top),
-        *(replace(_entry(report, finding, None), limit=TICKET) for finding in rest),
-        *([Paragraph(more, "quiet", TERMINAL)] if rest else []),
-        *([Paragraph(note, "quiet")] if note else []),
+        *(replace(_entry(report, finding, None), limit=b.TICKET) for finding in rest),
+        *([b.Paragraph(more, "quiet", b.TERMINAL)] if rest else []),
+        *([b.Paragraph(note, "quiet")] if note else []),
     ]
 
 
 def finding_markdown(report: Report, finding: Finding) -> str:
     """One finding as Markdown, to be pasted into a ticket."""
-    alone: list[Block] = [_entry(report, finding, None), Paragraph(source(report))]
+    alone: list[b.Block] = [_entry(report, finding, None), b.Paragraph(source(report))]
     return "\n\n".join(markdown_blocks(alone, TICKET_LEVEL))
 
 
-def _entry(report: Report, finding: Finding, earlier: Finding | None) -> Entry:
+def _entry(report: Report, finding: Finding, earlier: Finding | None) -> b.Entry:
     """What a finding costs, how sure it is, its chain, evidence and advice; `earlier` is the one on another device that
     has the same chain."""
     advice = finding.advice[:1] if earlier is None or earlier.advice[:1] != finding.advice[:1] else []
     device = device_label(report, finding.device)
-    path = named(f"On {device}, in ", words.path_label(finding.nvtx))
-    return Entry(
+    path = b.named(f"On {device}, in ", words.path_label(finding.nvtx))
+    return b.Entry(
         finding.title,
         [
-            Paragraph(_facts(finding)),
-            Paragraph([*path, "."] if path else f"On {device}.", limit=TICKET),
-            Chain(finding.chain, TICKET),
-            Chain(finding.chain[:-1], TERMINAL)
+            b.Paragraph(_facts(finding)),
+            b.Paragraph([*path, "."] if path else f"On {device}.", limit=b.TICKET),
+            b.Chain(finding.chain, b.TICKET),
+            b.Chain(finding.chain[:-1], b.TERMINAL)
             if earlier is None
-            else Paragraph(f"as on {earlier.device}, above", "quiet", TERMINAL),
-            *(Paragraph(f"Fix: {each}", "good", TERMINAL) for each in advice),
-            Lines(
+            else b.Paragraph(f"as on {earlier.device}, above", "quiet", b.TERMINAL),
+            *(b.Paragraph(f"Fix: {each}", "good", b.TERMINAL) for each in advice),
+            b.Lines(
                 [
                     *finding.evidence,
-                    *([Name(words.row_query(row))] for row in finding.rows),
+                    *([b.Name(words.row_query(row))] for row in finding.rows),
                     *(f"→ {each}" for each in finding.advice),
                 ],
-                TICKET,
+                b.TICKET,
             ),
         ],
-        mark=f"{words.SEVERITY_ICONS.get(finding.severity, '○')} {finding.severity}",
+        mark=severity(finding),
         note=where(finding, len(report.devices)),
         tone=TONES.get(finding.severity, "plain"),
     )

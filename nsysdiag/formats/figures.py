@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, count, cycle
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import plotly.graph_objects as go
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.groups import summed
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show import sections as of_comparison
 from nsysdiag.document import blocks as b
@@ -169,9 +169,7 @@ def ledger_chart(report: Report) -> go.Figure:
     title, causes = "Where the time of each device went", Causes(report.causes)
     if not report.devices:
         return empty(title, NO_GPU_WORK)
-    total = Counter[str]()
-    for device in report.devices:
-        total.update(device.ledger)
+    total = summed(device.ledger for device in report.devices)
     order = sorted(total, key=lambda cause: (-total[cause], cause))
     rows = []
     for device in report.devices:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
+from nsysdiag.arrays.groups import summed
 from nsysdiag.document.columns import part
 from nsysdiag.document.view import SEVERITIES
 from nsysdiag.fields import NS, SUM, NumberUnit, leaves_at, value_at
@@ -135,38 +136,38 @@ def _device_info(_report: Report, device: DeviceReport) -> list[Sample]:
     return [((("verdict", device.verdict.id), ("sm_count", sms)), 1)]
 
 
+def _labelled(label: str, values: Mapping[str, float | str | None]) -> list[Sample]:
+    """A sample for each value, with its name as a label."""
+    return [(((label, name),), value) for name, value in values.items()]
+
+
 def _utilization(_report: Report, device: DeviceReport) -> list[Sample]:
-    return [((("kind", kind),), getattr(device.utilization, name)) for kind, name in UTILIZATION.items()]
+    return _labelled("kind", {kind: getattr(device.utilization, name) for kind, name in UTILIZATION.items()})
 
 
 def _by_cause(field: str, help: str) -> Gauge:
     """A time of each cause. Names that differ in what does not print alone are one label."""
 
     def values(_report: Report, device: DeviceReport) -> list[Sample]:
-        causes: Counter[str] = Counter()
-        for cause, ns in getattr(device, field).items():
-            causes[clean(cause)] += ns
-        return [((("cause", cause),), seconds(ns)) for cause, ns in sorted(causes.items())]
+        causes = summed({clean(cause): ns} for cause, ns in getattr(device, field).items())
+        return _labelled("cause", {cause: seconds(ns) for cause, ns in sorted(causes.items())})
 
     return Gauge(f"{field}_seconds", help, "seconds", values)
 
 
 def _operations(_report: Report, device: DeviceReport) -> list[Sample]:
-    ops = device.ops
-    kinds = {"kernel": ops.kernel, "memcpy": ops.memcpy, "memset": ops.memset, "graph": ops.graph}
-    return [((("kind", kind),), count) for kind, count in kinds.items()]
+    return _labelled("kind", {kind: getattr(device.ops, kind) for kind in ("kernel", "memcpy", "memset", "graph")})
 
 
 def _findings(report: Report, device: DeviceReport) -> list[Sample]:
     """By severity, those without any as well: an alert must see them go. An unknown severity is `info`."""
     own = [finding.severity for finding in report.findings if finding.device == device.key]
     counts = Counter(each if each in SEVERITIES else "info" for each in own)
-    return [((("severity", severity),), counts[severity]) for severity in SEVERITIES]
+    return _labelled("severity", {severity: counts[severity] for severity in SEVERITIES})
 
 
 def _findings_lost(report: Report, device: DeviceReport) -> list[Sample]:
-    lost = [finding.lost_ns for finding in report.findings if finding.device == device.key]
-    return [((), seconds(sum(lost)))]
+    return [((), seconds(sum(each.lost_ns for each in report.findings if each.device == device.key)))]
 
 
 def _steady(percentile: str, help: str) -> Gauge:

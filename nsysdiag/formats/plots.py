@@ -17,7 +17,7 @@ from nsysdiag.arrays.intervals import equal_edges
 from nsysdiag.document import drawings as d
 from nsysdiag.document.axis import unit_of
 from nsysdiag.document.columns import BYTES, SHARE, TIME, CellKind
-from nsysdiag.document.drawings import FULL, legend_entry, safe_color, shown_levels
+from nsysdiag.document.drawings import FULL, legend_entry, placed, safe_color, shown_levels
 from nsysdiag.document.names import plain, visible
 from nsysdiag.document.svg import ink_on
 from nsysdiag.units import format_exact_ns, format_ns, format_share, format_signed_ns
@@ -169,14 +169,12 @@ def _columns(drawing: d.BarChart, first: float) -> Iterator[go.Bar]:
     scale, kind, legend = _scale(drawing.kind, drawing.top)[0], drawing.kind, drawing.legend
     pieces = []
     for at, bar in enumerate(drawing.bars):
-        base = 0
-        for part in bar.parts:
+        for part, base in placed(bar.parts):
             entry = legend_entry(part)
             color, x, y, length = fill(entry.part, entry.color), first + at, base / scale, part.ns / scale
             told = [part.ns, _exact(kind, part.ns), plain(bar.name), _exact(kind, bar.total)]
             piece = BarPiece(entry.label, color, x, y, length, told, faded=bar.faded)
             pieces.append((legend.index(entry), bar.faded, piece))
-            base += part.ns
     hover = "%{customdata[2]}<br>%{fullData.name}<br>%{customdata[1]} of %{customdata[3]}"
     ordered = sorted(pieces, key=lambda each: each[:2])
     return _bars((piece for _at, _faded, piece in ordered), hover, lying=False)
@@ -236,13 +234,11 @@ def stacks(drawing: d.Stacks, title: str, said: str) -> go.Figure:
     scale, axis = _time_axis(end, "Time in the trace" if over_time else "Time")
     pieces = []
     for at, (name, bar) in enumerate(drawing.rows):
-        before = bar.start_ns
-        for part in bar.segments:
+        for part, begin in placed(bar.segments, bar.start_ns):
             share, color = format_share(part.ns, bar.whole), fill(part.part, part.color)
             told = [part.ns, format_exact_ns(part.ns), plain(share), plain(name)]
-            text, x = "" if not large else part.label if over_time else share, before / scale
+            text, x = "" if not large else part.label if over_time else share, begin / scale
             pieces.append(BarPiece(part.label, color, at, x, part.ns / scale, told, text, part.faded))
-            before += part.ns
     made = _rows(title, said, [name for name, _bar in drawing.rows], LARGE_ROW if large else ROW, axis)
     hover = "%{customdata[3]}<br>%{fullData.name}<br>%{customdata[1]}<br>%{customdata[2]}"
     made.add_traces(list(_bars(pieces, hover, lying=True, textposition="inside", insidetextanchor="middle")))

@@ -18,7 +18,7 @@ from nsysdiag.document.blocks import Section, SectionScope
 from nsysdiag.document.words import window_sentence
 from nsysdiag.formats.html import section as drawn
 from nsysdiag.formats.html.timeline import timeline_section
-from nsysdiag.gap_groups import show as gap_lengths
+from nsysdiag.gap_groups import show as gaps
 from nsysdiag.host import show as host
 from nsysdiag.iterations import show as iterations
 from nsysdiag.kernels import show as kernels
@@ -37,78 +37,50 @@ if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport
 
 
-OPENING: tuple[Callable[[Context], Section | None], ...] = (
-    diagnosis.summary,
-    outlooks.section,
-    cost.section,
-    drawn.findings_section,
-    critical_path.section,
-    timeline_section,
-    ranks.devices,
-    diagnosis.overview,
+# Each with the query for `nsysdiag sql` that gives the numbers of the section, empty if there is none.
+OPENING: tuple[tuple[Callable[[Context], Section | None], str], ...] = (
+    (
+        diagnosis.summary,
+        "SELECT device, name AS bottleneck, ns, share_of_scope FROM time_sums "
+        "WHERE scope = 'judged' AND \"column\" = 'bottleneck' ORDER BY device, ns DESC",
+    ),
+    (outlooks.section, "SELECT title, saves_low_ns, saves_high_ns, saves_of_ns, saves_per FROM findings"),
+    (cost.section, "SELECT * FROM cost"),
+    (drawn.findings_section, "SELECT id, title, lost_ns, share, saves_low_ns, saves_high_ns FROM findings"),
+    (critical_path.section, "SELECT * FROM critical_path ORDER BY ns DESC"),
+    (timeline_section, "SELECT device, start_ns, end_ns, state, cause, call FROM time ORDER BY device, start_ns"),
+    (ranks.devices, "SELECT * FROM ranks"),
+    (diagnosis.overview, "SELECT * FROM devices"),
 )
-PER_DEVICE: tuple[Callable[[DeviceReport, Context], Section | None], ...] = (
-    drawn.ledger_section,
-    drawn.recurring,
-    iterations.section,
-    drawn.longest_section,
-    gap_lengths.lengths,
-    kernels.section,
-    memory.copy_section,
-    memory.unified_memory,
-    memory.device_memory,
-    kernels.communication_section,
-    kernels.bandwidth,
-    ranges.section,
-    ranges.flame_section,
-    launches.section,
-    launches.calls,
-    utilization.section,
-    counters.section,
+PER_DEVICE: tuple[tuple[Callable[[DeviceReport, Context], Section | None], str], ...] = (
+    (
+        drawn.ledger_section,
+        "SELECT cause, title, idle_ns, root_idle_ns, share_of_idle FROM ledger {} ORDER BY idle_ns DESC",
+    ),
+    (drawn.recurring, "SELECT * FROM signatures {} ORDER BY total_ns DESC"),
+    (iterations.section, "SELECT * FROM steps {} ORDER BY start_ns"),
+    (drawn.longest_section, "SELECT * FROM gaps {} ORDER BY length_ns DESC"),
+    (gaps.lengths, "SELECT ns, count(*) AS stretches FROM time {} AND state = 'idle' GROUP BY ns ORDER BY ns"),
+    (kernels.section, "SELECT * FROM kernels {} ORDER BY total_ns DESC"),
+    (memory.copy_section, "SELECT * FROM copies {} ORDER BY total_ns DESC"),
+    (memory.unified_memory, "SELECT * FROM migrations {}"),
+    (memory.device_memory, "SELECT * FROM device_memory {}"),
+    (kernels.communication_section, "SELECT * FROM communication {} ORDER BY total_ns DESC"),
+    (kernels.bandwidth, "SELECT * FROM bandwidth {}"),
+    (ranges.section, "SELECT * FROM ranges {} ORDER BY own_ns DESC"),
+    (ranges.flame_section, "SELECT stack, cause, ns FROM stacks {} ORDER BY ns DESC"),
+    (launches.section, "SELECT * FROM launches {}"),
+    (launches.calls, "SELECT * FROM api {} ORDER BY total_ns DESC"),
+    (utilization.section, "SELECT * FROM utilization {}"),
+    (counters.section, "SELECT * FROM gpu_metrics {}"),
 )
-CLOSING: tuple[Callable[[Context], Section | None], ...] = (
-    host.section,
-    ranges.host_section,
-    trace.health,
-    diagnosis.method,
+"""In these `{}` is the condition on the device."""
+CLOSING: tuple[tuple[Callable[[Context], Section | None], str], ...] = (
+    (host.section, "SELECT * FROM threads"),
+    (ranges.host_section, ""),
+    (trace.health, ""),
+    (diagnosis.method, ""),
 )
-
-
-_BY_BOTTLENECK = (
-    "SELECT device, name AS bottleneck, ns, share_of_scope FROM time_sums "
-    "WHERE scope = 'judged' AND \"column\" = 'bottleneck' ORDER BY device, ns DESC"
-)
-_OF_DEVICE = {
-    "ledger": "SELECT cause, title, idle_ns, root_idle_ns, share_of_idle FROM ledger {here} ORDER BY idle_ns DESC",
-    "signatures": "SELECT * FROM signatures {here} ORDER BY total_ns DESC",
-    "iterations": "SELECT * FROM steps {here} ORDER BY start_ns",
-    "gaps": "SELECT * FROM gaps {here} ORDER BY length_ns DESC",
-    "gap-lengths": "SELECT ns, count(*) AS stretches FROM time {here} AND state = 'idle' GROUP BY ns ORDER BY ns",
-    "kernels": "SELECT * FROM kernels {here} ORDER BY total_ns DESC",
-    "copies": "SELECT * FROM copies {here} ORDER BY total_ns DESC",
-    "unified-memory": "SELECT * FROM migrations {here}",
-    "device-memory": "SELECT * FROM device_memory {here}",
-    "communication": "SELECT * FROM communication {here} ORDER BY total_ns DESC",
-    "bandwidth": "SELECT * FROM bandwidth {here}",
-    "nvtx": "SELECT * FROM ranges {here} ORDER BY own_ns DESC",
-    "flames": "SELECT stack, cause, ns FROM stacks {here} ORDER BY ns DESC",
-    "launches": "SELECT * FROM launches {here}",
-    "api": "SELECT * FROM api {here} ORDER BY total_ns DESC",
-    "utilization": "SELECT * FROM utilization {here}",
-    "gpu-metrics": "SELECT * FROM gpu_metrics {here}",
-}
-_OF_REPORT = {
-    "diagnosis": _BY_BOTTLENECK,
-    "what-if": "SELECT title, saves_low_ns, saves_high_ns, saves_of_ns, saves_per FROM findings",
-    "cost": "SELECT * FROM cost",
-    "findings": "SELECT id, title, lost_ns, share, saves_low_ns, saves_high_ns FROM findings",
-    "critical-path": "SELECT * FROM critical_path ORDER BY ns DESC",
-    "timeline": "SELECT device, start_ns, end_ns, state, cause, call FROM time ORDER BY device, start_ns",
-    "ranks": "SELECT * FROM ranks",
-    "overview": "SELECT * FROM devices",
-    "host": "SELECT * FROM threads",
-}
-"""The query of each section for `nsysdiag sql`: of a device, and of the whole report."""
 
 
 class SectionGroup(Struct, frozen=True):
@@ -128,16 +100,13 @@ def groups(context: Context) -> list[SectionGroup]:
     return [SectionGroup(None, False, opening), *of_devices, SectionGroup(None, False, closing)]
 
 
-def _of_report(shows: Iterable[Callable[[Context], Section | None]], context: Context) -> list[Section]:
-    found = [section for show in shows if (section := show(context)) is not None]
-    return [replace(each, sql=_OF_REPORT.get(each.id, "")) for each in found]
+def _of_report(shows: Iterable[tuple[Callable[[Context], Section | None], str]], context: Context) -> list[Section]:
+    return [replace(section, sql=sql) for show, sql in shows if (section := show(context)) is not None]
 
 
 def _of_device(device: DeviceReport, context: Context) -> list[Section]:
-    """With the query that gives the numbers of each. Unless it says otherwise, it is about the window of the device."""
+    """Unless it says otherwise, a section is about the window of the device."""
     here = "WHERE device = '{}'".format(device.key.replace("'", "''"))
     window = SectionScope("window", window_sentence(device))
-    found = [section for show in PER_DEVICE if (section := show(device, context)) is not None]
-    return [
-        replace(each, sql=_OF_DEVICE.get(each.id, "").format(here=here), scope=each.scope or window) for each in found
-    ]
+    found = [(section, sql) for show, sql in PER_DEVICE if (section := show(device, context)) is not None]
+    return [replace(each, sql=sql.format(here), scope=each.scope or window) for each, sql in found]

@@ -155,6 +155,11 @@ def _operation(operation: Operation | None) -> Event | None:
 # The trace events in addition to gaps: verdict, iterations, findings, and the split of the time as counters.
 
 MOST_BUCKETS = 4096
+_OF_FINDING = (
+    *("severity", "cause", "lost_ns", "lost_share", "ceiling_ns", "confidence", "gaps", "nvtx"),
+    *("chain", "evidence", "advice", "id"),
+)
+"""The fields of a finding that its event has, in their order."""
 
 
 def _verdict(device: DeviceReport, track: Track) -> Event:
@@ -176,13 +181,9 @@ def _iterations(device: DeviceReport, causes: Causes, track: Track) -> list[Even
     rows = sorted(device.iterations.rows, key=lambda row: row.start_ns) if device.iterations else []
     events = []
     for row in rows:
-        split = {
-            "steady": row.steady,
-            "compute_ns": row.compute_ns,
-            "exposed_communication_ns": row.exposed_comm_ns,
-            "exposed_copies_ns": row.exposed_copy_ns,
-            "idle_ns": {causes.title(cause): ns for cause, ns in sorted(row.ledger.items())},
-        }
+        idle = {causes.title(cause): ns for cause, ns in sorted(row.ledger.items())}
+        work = {"exposed_communication_ns": row.exposed_comm_ns, "exposed_copies_ns": row.exposed_copy_ns}
+        split: Event = {"steady": row.steady, "compute_ns": row.compute_ns, **work, "idle_ns": idle}
         length = row.end_ns - row.start_ns
         events.append(span(track, "iteration", f"iteration {row.index}", row.start_ns, length, split))
     return events
@@ -213,21 +214,9 @@ def _representatives(device: DeviceReport) -> dict[str | None, tuple[int, int]]:
 
 
 def _arguments(finding: Finding, causes: Causes) -> Event:
-    return {
-        "severity": finding.severity,
-        "cause": causes.title(finding.cause),
-        "lost_ns": finding.lost_ns,
-        "lost_share": finding.lost_share,
-        "ceiling_ns": finding.ceiling_ns,
-        "confidence": finding.confidence,
-        "gaps": finding.gaps,
-        "nvtx": path_label(finding.nvtx),
-        "chain": finding.chain,
-        "evidence": finding.evidence,
-        "advice": finding.advice,
-        "id": finding.id,
-        **{fact.column.name: fact.column.cell(finding) for fact, _ in told(finding, "event")},
-    }
+    fields: Event = {name: getattr(finding, name) for name in _OF_FINDING}
+    said = {"cause": causes.title(finding.cause), "nvtx": path_label(finding.nvtx)}
+    return fields | said | {fact.column.name: fact.column.cell(finding) for fact, _ in told(finding, "event")}
 
 
 def _counters(report: Report, device: DeviceReport, process: int) -> list[Event]:

@@ -148,7 +148,10 @@ def signature_rows(context: GapContext, keys: GapGroupKeys, steady: Intervals | 
         return []
     length = gaps.end - gaps.start
     groups = group_durations(keys.code, length)
-    first = _longest(keys.code, length, len(groups.code))
+    most = np.zeros(len(groups.code), dtype=np.int64)
+    most[groups.code] = groups.longest
+    longest = np.flatnonzero(length == most[keys.code])
+    first = least_of_each(keys.code[longest], longest, len(most))  # of equally long gaps
     inside = np.zeros(len(groups.code), dtype=np.int64)
     if steady is not None:
         np.add.at(inside, keys.code, coverage(union(steady), Intervals(gaps.start, gaps.end)))
@@ -167,17 +170,6 @@ def kinds_of_gaps(gaps: Gaps, keys: GapGroupKeys, rows: list[SignatureRow]) -> K
     place = np.full(int(keys.code.max(initial=-1)) + 1, -1, dtype=np.int64)
     place[keys.code[[row.representative_index for row in rows]]] = np.arange(len(rows))
     return KindsOfGaps(Intervals(gaps.start, gaps.end), place[keys.code], len(rows))
-
-
-def _longest(code: IntArray, length: IntArray, count: int) -> IntArray:
-    """Of each group the longest gap, of equal ones the first; gaps are in order of time."""
-    most = np.zeros(count, dtype=np.int64)
-    np.maximum.at(most, code, length)
-    candidates = np.flatnonzero(length == most[code])[::-1]
-    first = np.zeros(count, dtype=np.int64)
-    # Written last to first, so that the first one stays.
-    first[code[candidates]] = candidates
-    return first
 
 
 def _row(

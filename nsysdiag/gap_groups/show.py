@@ -8,26 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
+from nsysdiag.document import blocks as b
 from nsysdiag.document import words
 from nsysdiag.document.axis import EDGES as FINE_EDGES
 from nsysdiag.document.axis import bound, edge_labels, panel
-from nsysdiag.document.blocks import (
-    NOT_PAGE,
-    PAGE,
-    TERMINAL,
-    Block,
-    Cell,
-    Chart,
-    Column,
-    Entry,
-    Limit,
-    Name,
-    Paragraph,
-    Part,
-    Section,
-    Table,
-    named,
-)
 from nsysdiag.document.columns import COUNT, MOMENT, NAME, SHARE, STACK, TEXT, TIME, CellKind, share_of
 from nsysdiag.document.drawings import Bar, Histogram, StackedBar, entry_of, stack
 from nsysdiag.document.names import brief, call_site_label, clip
@@ -49,20 +33,22 @@ if TYPE_CHECKING:
 TOP_SLICES, LEAST_SLICE, MOST_HOP = 3, 100, 400
 
 
-def group_entry(row: SignatureRow, causes: Causes) -> Entry:
+def group_entry(row: SignatureRow, causes: Causes) -> b.Entry:
     """Gaps that are the same place in the program: their time, what they waited for, between which operations."""
-    return Entry(
+    return b.Entry(
         words.signature_sentence(row),
         [
-            Paragraph([entry_of(row.cause, causes), ": ", Name(row.previous_op), " → ", Name(row.next_op)], line=True),
-            Paragraph(words.lengths_sentence(row), "quiet"),
-            *_lines(named("in ", words.path_label(row.nvtx))),
+            b.Paragraph(
+                [entry_of(row.cause, causes), ": ", b.Name(row.previous_op), " → ", b.Name(row.next_op)], line=True
+            ),
+            b.Paragraph(words.lengths_sentence(row), "quiet"),
+            *_lines(b.named("in ", words.path_label(row.nvtx))),
         ],
         mark=format_ns(row.total_ns),
     )
 
 
-def gap_entries(gaps: list[Gap], causes: Causes) -> list[Entry]:
+def gap_entries(gaps: list[Gap], causes: Causes) -> list[b.Entry]:
     """One that is like an earlier one in all but its times takes two lines."""
     first: dict[tuple[str, ...], Gap] = {}
     return [_gap_entry(gap, first.setdefault(_likeness(gap), gap), causes) for gap in gaps]
@@ -84,18 +70,18 @@ def _large(gap: Gap) -> list[Slice]:
     return [part for at, part in enumerate(slices[:TOP_SLICES]) if not at or part.ns >= least]
 
 
-def _gap_entry(gap: Gap, first: Gap, causes: Causes) -> Entry:
+def _gap_entry(gap: Gap, first: Gap, causes: Causes) -> b.Entry:
     length, large = gap.end_ns - gap.start_ns, _large(gap)
     lines = []
     for part in large:
         share, why = format_share(part.ns, length), evidence(part, causes)
-        lines.append(Paragraph([f"{share} ", entry_of(part.cause, causes), *named(": ", why)], line=True))
-    lines = lines or [Paragraph("no cause")]
+        lines.append(b.Paragraph([f"{share} ", entry_of(part.cause, causes), *b.named(": ", why)], line=True))
+    lines = lines or [b.Paragraph("no cause")]
     if rest := slices_by_time(gap)[len(large) :]:
         time = format_ns(sum(part.ns for part in rest))
-        lines.append(Paragraph(f"{words.counted(len(rest), 'other cause')}: {time}", "quiet"))
-    same = Paragraph(f"like the one at {words.instant(first.start_ns)}", "quiet")
-    return Entry(
+        lines.append(b.Paragraph(f"{words.counted(len(rest), 'other cause')}: {time}", "quiet"))
+    same = b.Paragraph(f"like the one at {words.instant(first.start_ns)}", "quiet")
+    return b.Entry(
         f"at {words.instant(gap.start_ns)}",
         [*lines, *_hops(gap), *_circumstances(gap)] if first is gap else [same],
         mark=format_ns(length),
@@ -103,31 +89,31 @@ def _gap_entry(gap: Gap, first: Gap, causes: Causes) -> Entry:
     )
 
 
-def _hops(gap: Gap) -> list[Paragraph]:
+def _hops(gap: Gap) -> list[b.Paragraph]:
     """Who ended the wait, a line a hop, and the root."""
     if gap.root is None or not gap.root.hops or len(gap.root.chain) < 2:
         return []
     *hops, root = gap.root.chain[1:]
     return [
-        *(Paragraph(f"← {clip(hop, MOST_HOP)}", "quiet") for hop in hops),
-        Paragraph([Name(root), f" ({words.root_sentence(gap)})"], "quiet", line=True),
+        *(b.Paragraph(f"← {clip(hop, MOST_HOP)}", "quiet") for hop in hops),
+        b.Paragraph([b.Name(root), f" ({words.root_sentence(gap)})"], "quiet", line=True),
     ]
 
 
-def _circumstances(gap: Gap) -> list[Paragraph]:
+def _circumstances(gap: Gap) -> list[b.Paragraph]:
     """The time of the gap, the thread that launched the operation that ended it, and the code."""
-    before, after = (Name(operation_name(operation) or "nothing") for operation in (gap.previous_op, gap.next_op))
+    before, after = (b.Name(operation_name(operation) or "nothing") for operation in (gap.previous_op, gap.next_op))
     facts = [f"launched by {words.short_thread_label(gap.thread)}"] if gap.thread else []
     return _lines(
         ["between ", before, " and ", after],
-        named("", "; ".join([*facts, *flags(gap)])),
-        named("code: ", call_site_label(gap.call_site)),
-        named("open on other threads: ", words.path_label(gap.nvtx_elsewhere)),
+        b.named("", "; ".join([*facts, *flags(gap)])),
+        b.named("code: ", call_site_label(gap.call_site)),
+        b.named("open on other threads: ", words.path_label(gap.nvtx_elsewhere)),
     )
 
 
-def _lines(*lines: list[Part]) -> list[Paragraph]:
-    return [Paragraph(line, "quiet", line=True) for line in lines if line]
+def _lines(*lines: list[b.Part]) -> list[b.Paragraph]:
+    return [b.Paragraph(line, "quiet", line=True) for line in lines if line]
 
 
 def operation_name(operation: Operation | None) -> str | None:
@@ -138,48 +124,54 @@ def operation_name(operation: Operation | None) -> str | None:
 TOP, TOP_OF_SEVERAL = 10, 5
 TERMINAL_GROUPS, TERMINAL_GAPS = 3, 5
 """So many of the only GPU; of one among several the terminal shows the first."""
-GAPS = (
-    Column("Length", TIME),
-    Column("Start", MOMENT),
-    Column("Cause", TEXT),
-    Column("Evidence", TEXT, length=600),
-    *(Column(title, NAME) for title in ("Before", "After", "NVTX", "NVTX of other threads")),
-    Column("Code", NAME, length=180),
-)
 
 
-def _limit(context: Context) -> Limit:
+def _gap_columns(causes: Causes) -> tuple[b.Column, ...]:
+    return (
+        b.Column("Length", TIME, lambda gap: gap.end_ns - gap.start_ns),
+        b.Column("Start", MOMENT, "start_ns"),
+        b.Column("Cause", TEXT, lambda gap: _main_cause(gap, causes)),
+        b.Column("Evidence", TEXT, lambda gap: _why(gap, causes), length=600),
+        b.Column("Before", NAME, lambda gap: operation_name(gap.previous_op)),
+        b.Column("After", NAME, lambda gap: operation_name(gap.next_op)),
+        b.Column("NVTX", NAME, lambda gap: words.path_label(gap.nvtx)),
+        b.Column("NVTX of other threads", NAME, lambda gap: words.path_label(gap.nvtx_elsewhere)),
+        b.Column("Code", NAME, lambda gap: call_site_label(gap.call_site), length=180),
+    )
+
+
+def _limit(context: Context) -> b.Limit:
     several = len(context.report.devices) > 1
-    return Limit(page=0, ticket=TOP_OF_SEVERAL if several else TOP, summary=0, brief=0)
+    return b.Limit(page=0, ticket=TOP_OF_SEVERAL if several else TOP, summary=0, brief=0)
 
 
-def _terminal(entries: list[Entry]) -> list[Entry]:
+def _terminal(entries: list[b.Entry]) -> list[b.Entry]:
     """The entries in the terminal: after the first one only of a GPU that is alone."""
-    later = Limit(page=0, ticket=0, brief=0)
-    return [replace(entry, limit=later if at else TERMINAL) for at, entry in enumerate(entries)]
+    later = b.Limit(page=0, ticket=0, brief=0)
+    return [replace(entry, limit=later if at else b.TERMINAL) for at, entry in enumerate(entries)]
 
 
-def groups(device: DeviceReport, context: Context) -> list[Block]:
+def groups(device: DeviceReport, context: Context) -> list[b.Block]:
     """The gap groups with most time; nothing if no gap repeats."""
     limit = _limit(context)
     rows = by_total(device.signatures)[: limit.ticket]
     if not any(row.count > 1 for row in rows):
         return []
-    table = Table.of(
+    table = b.Table.of(
         "Gap groups: gaps between the same operations",
         (
-            Column("Time", TIME, "total_ns"),
-            Column("Of idle", SHARE, "share_of_idle"),
-            Column("Gaps", COUNT, "count"),
-            Column("p50", TIME, "median_ns"),
-            Column("p95", TIME, "p95_ns"),
-            Column("Max", TIME, "max_ns"),
-            Column("Longest at", MOMENT, "representative_start_ns"),
-            Column("An iteration", TIME, lambda row: row.per_iteration_ns or None),
-            Column("Cause", TEXT, lambda row: context.causes.title(row.cause)),
-            Column("Before", NAME, "previous_op"),
-            Column("After", NAME, "next_op"),
-            Column("NVTX", NAME, lambda row: words.path_label(row.nvtx)),
+            b.Column("Time", TIME, "total_ns"),
+            b.Column("Of idle", SHARE, "share_of_idle"),
+            b.Column("Gaps", COUNT, "count"),
+            b.Column("p50", TIME, "median_ns"),
+            b.Column("p95", TIME, "p95_ns"),
+            b.Column("Max", TIME, "max_ns"),
+            b.Column("Longest at", MOMENT, "representative_start_ns"),
+            b.Column("An iteration", TIME, lambda row: row.per_iteration_ns or None),
+            b.Column("Cause", TEXT, lambda row: context.causes.title(row.cause)),
+            b.Column("Before", NAME, "previous_op"),
+            b.Column("After", NAME, "next_op"),
+            b.Column("NVTX", NAME, lambda row: words.path_label(row.nvtx)),
         ),
         rows,
         noun="kinds",
@@ -188,7 +180,7 @@ def groups(device: DeviceReport, context: Context) -> list[Block]:
         limit=limit,
     )
     entries = [group_entry(row, context.causes) for row in rows[:TERMINAL_GROUPS]]
-    return [Paragraph(f"{words.signatures_sentence(device)}.", limit=NOT_PAGE), table, *_terminal(entries)]
+    return [b.Paragraph(f"{words.signatures_sentence(device)}.", limit=b.NOT_PAGE), table, *_terminal(entries)]
 
 
 def groups_gist(device: DeviceReport) -> str:
@@ -203,42 +195,29 @@ def gaps_gist(device: DeviceReport) -> str:
     return f"{words.counted(device.gap_count, 'gap')}, the longest {format_ns(longest)}"
 
 
-def longest(device: DeviceReport, context: Context) -> list[Block]:
+def longest(device: DeviceReport, context: Context) -> list[b.Block]:
     """The longest gaps; columns that are empty for all of them are left out."""
     limit, gaps = _limit(context), by_length(device.gaps)
-    rows = [_gap(gap, context.causes) for gap in gaps[: limit.ticket]]
-    used = [at for at in range(len(GAPS)) if any(row[at] is not None for row in rows)]
+    rows = gaps[: limit.ticket]
+    used = [each for each in _gap_columns(context.causes) if any(each.of(gap) is not None for gap in rows)]
     return [
-        Table(
-            "One by one",
-            [GAPS[at] for at in used],
-            [[row[at] for at in used] for row in rows],
-            noun="gaps",
-            total=device.gap_count,
-            limit=limit,
-        ),
-        Paragraph(f"The longest of {words.counted(device.gap_count, 'gap')}.", limit=TERMINAL),
+        b.Table.of("One by one", used, rows, noun="gaps", total=device.gap_count, limit=limit),
+        b.Paragraph(f"The longest of {words.counted(device.gap_count, 'gap')}.", limit=b.TERMINAL),
         *_terminal(gap_entries(gaps[:TERMINAL_GAPS], context.causes)),
     ]
 
 
-def _gap(gap: Gap, causes: Causes) -> tuple[object, ...]:
-    length, slices = gap.end_ns - gap.start_ns, slices_by_time(gap)
-    first = slices[0] if slices else None
-    why = evidence(first, causes) if first else ""
+def _main_cause(gap: Gap, causes: Causes) -> b.Cell | None:
+    slices, length = slices_by_time(gap), gap.end_ns - gap.start_ns
+    return b.Cell(causes.title(slices[0].cause), tag=format_share(slices[0].ns, length)) if slices else None
+
+
+def _why(gap: Gap, causes: Causes) -> str:
+    """The evidence for it, and what ended the wait."""
+    why = "".join(evidence(each, causes) for each in slices_by_time(gap)[:1])
     if gap.root and gap.root.hops:
-        why = f"{why or '–'} ← {' ← '.join(gap.root.chain[1:])} ({words.root_sentence(gap)})"
-    return (
-        length,
-        gap.start_ns,
-        Cell(causes.title(first.cause), tag=format_share(first.ns, length)) if first else None,
-        why or None,
-        operation_name(gap.previous_op),
-        operation_name(gap.next_op),
-        words.path_label(gap.nvtx) or None,
-        words.path_label(gap.nvtx_elsewhere) or None,
-        call_site_label(gap.call_site) or None,
-    )
+        return f"{why or '–'} ← {' ← '.join(gap.root.chain[1:])} ({words.root_sentence(gap)})"
+    return why
 
 
 # All gaps by length: is it a thousand small waits or one long one?
@@ -246,25 +225,25 @@ def _gap(gap: Gap, causes: Causes) -> tuple[object, ...]:
 EDGES = tuple(NS_PER["us"] * 10**power for power in range(7))
 
 
-def lengths(device: DeviceReport, context: Context) -> Section | None:
+def lengths(device: DeviceReport, context: Context) -> b.Section | None:
     """The gaps of each decade of lengths, from the shortest decade that has one to the longest; None if all gaps are
     of one decade."""
     rows = _decades(device, context.causes) if device.gaps_packed.count else []
     if len(rows) < 2:
         return None
     columns = (
-        Column("Length", TEXT, head=True),
-        Column("Gaps", COUNT),
-        Column("Time", TIME),
-        Column("Of idle", share_of(device.idle_ns)),
-        Column("Causes", STACK),
+        b.Column("Length", TEXT, head=True),
+        b.Column("Gaps", COUNT),
+        b.Column("Time", TIME),
+        b.Column("Of idle", share_of(device.idle_ns)),
+        b.Column("Causes", STACK),
     )
     title = f"All {words.counted(device.gap_count, 'gap')}"
     note = "The bars divide the time by each gap’s largest cause."
-    table = Table(title, columns, rows, note=note, sortable=False, limit=PAGE)
+    table = b.Table(title, columns, rows, note=note, sortable=False, limit=b.PAGE)
     label, count, total, *_more = max(rows, key=lambda row: row[2])
     gist = f"{format_share(total, device.idle_ns)} of the idle time in {words.counted(count, 'gap')} of {label}"
-    return Section("gap-lengths", "Gaps by length", [gap_lengths([device], context.causes), table], gist)
+    return b.Section("gap-lengths", "Gaps by length", [gap_lengths([device], context.causes), table], gist)
 
 
 def _decades(device: DeviceReport, causes: Causes) -> list[tuple[str, int, int, int, StackedBar | None]]:
@@ -297,7 +276,7 @@ def _tallies(devices: Iterable[DeviceReport]) -> dict[str, npt.NDArray[np.int64]
     return dict(sorted(tallies.items(), key=lambda item: (-int(item[1][1].sum()), item[0])))
 
 
-def gap_lengths(devices: Iterable[DeviceReport], causes: Causes) -> Chart:
+def gap_lengths(devices: Iterable[DeviceReport], causes: Causes) -> b.Chart:
     """The number of gaps, of which there is at least one, and their time in finer bins. Raises InputError if a saved
     report is damaged."""
     tallies = _tallies(devices)
@@ -308,7 +287,7 @@ def gap_lengths(devices: Iterable[DeviceReport], causes: Causes) -> Chart:
         panel([_bar(tallies, row, at, kind, causes) for at in range(first, behind)], kind)
         for row, kind in enumerate((COUNT, TIME))
     )
-    return Chart(
+    return b.Chart(
         Histogram({"Number of gaps": counts, "Idle time in them": times}, edge_labels(edges), "Length of the gap"),
         "Number of gaps, and idle time in them, by length",
         captions=["Each bar holds the gaps of one range of lengths, divided by each gap’s largest cause."],

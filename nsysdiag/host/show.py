@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nsysdiag.document import blocks as b
-from nsysdiag.document.columns import COUNT, NAME, TEXT, TIME, CellKind, RecordColumn, RecordTable, columns, share_of
+from nsysdiag.document.columns import (
+    COUNT,
+    NAME,
+    TEXT,
+    TIME,
+    CellKind,
+    RecordColumn,
+    RecordTable,
+    columns,
+    part,
+    share_of,
+)
 from nsysdiag.document.drawings import Curve, CurveLayer, CurveStrip, CurveStrips, TimeSeries
 from nsysdiag.document.words import counted, instant
 from nsysdiag.host.facts import ChangePoint, Contention, CpuHolder, HostReport, HostThread, HostWindow, SyncLatency
@@ -102,16 +112,11 @@ def stall_label(row: HostThread) -> str:
     return f"{format_ns(stall.ns)} at {instant(stall.start_ns)} {what}{lost}"
 
 
-def share(ns: int | None, span: int) -> str:
-    """A share of the range, a dash if unknown."""
-    return "–" if ns is None else format_share(ns, span)
-
-
 def on_cpu(row: HostThread, span: int) -> str:
     """The share on a CPU; one that samples stand for is called an estimate."""
     if row.on_cpu_ns is None and row.on_cpu_estimate_ns is not None:
         return f"about {format_share(row.on_cpu_estimate_ns, span)} (samples)"
-    return share(row.on_cpu_ns, span)
+    return share_of(span).text(row.on_cpu_ns)
 
 
 def holder_name(holder: CpuHolder) -> str:
@@ -146,11 +151,9 @@ def _unseen(host: HostReport) -> list[str]:
 
 def _groups(changes: list[ChangePoint]) -> list[list[ChangePoint]]:
     """Changes that begin at about the same time."""
-    if not changes:
-        return []
-    groups = [[changes[0]]]
-    for before, each in pairwise(changes):
-        if each.window - before.window <= TOGETHER:
+    groups: list[list[ChangePoint]] = []
+    for each in changes:
+        if groups and each.window - groups[-1][-1].window <= TOGETHER:
             groups[-1].append(each)
         else:
             groups.append([each])
@@ -300,6 +303,15 @@ def _on_a_cpu(row: HostThread, span: int) -> b.Cell:
 # The tables about the host.
 
 
+_OF_THREAD = """
+    on_cpu_ns off_cpu_ns unknown_ns preempted_ns preemptions on_cpu_estimate_ns
+    switches voluntary involuntary cpus migrations
+    worst_stall_ns=worst_stall.ns worst_stall_start_ns=worst_stall.start_ns worst_stall_in=worst_stall.what
+    worst_stall_preempted=worst_stall.preempted
+    api_calls sync_calls api_ns sync_ns os_ns
+"""
+
+
 class _Thread(NamedTuple):
     """A thread, and the length of the time that the host is reported for."""
 
@@ -312,26 +324,14 @@ def _thread_rows(report: Report) -> list[_Thread]:
     return [_Thread(thread, host.end_ns - host.start_ns) for thread in host.threads] if host else []
 
 
-def _fields(names: str) -> tuple[RecordColumn[_Thread], ...]:
-    return columns(_Thread, " ".join(f"{name}=thread.{name}" for name in names.split()))
-
-
 _THREADS = (
-    *columns(_Thread, "process_id=thread.pid thread_id=thread.tid thread_name=thread.name process=thread.process"),
+    *columns(_Thread, "process_id=pid thread_id=tid thread_name=name process", at="thread"),
     RecordColumn[_Thread]("role", "text", lambda row: role(row.thread)),
     RecordColumn[_Thread](
         "launches", "text", lambda row: ";".join(f"{key}:{count}" for key, count in sorted(row.thread.launches.items()))
     ),
-    *_fields("on_cpu_ns off_cpu_ns unknown_ns preempted_ns preemptions on_cpu_estimate_ns"),
-    *_fields("switches voluntary involuntary cpus migrations"),
-    *columns(_Thread, "worst_stall_ns=thread.worst_stall.ns worst_stall_start_ns=thread.worst_stall.start_ns"),
-    *columns(_Thread, "worst_stall_in=thread.worst_stall.what worst_stall_preempted=thread.worst_stall.preempted"),
-    *_fields("api_calls sync_calls api_ns sync_ns os_ns"),
-    RecordColumn[_Thread](
-        "on_cpu_share",
-        "number",
-        lambda row: None if row.thread.on_cpu_ns is None else row.thread.on_cpu_ns / row.length_ns,
-    ),
+    *columns(_Thread, _OF_THREAD, at="thread"),
+    RecordColumn[_Thread]("on_cpu_share", "number", lambda row: part(row.thread.on_cpu_ns, row.length_ns)),
 )
 TABLES: tuple[RecordTable[Report, Any], ...] = (
     RecordTable("threads", _THREADS, _thread_rows),

@@ -17,9 +17,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
-from nsysdiag.events.rows import distinct
-from nsysdiag.iterations.happened import HOST, Happened, code_of
-from nsysdiag.iterations.loop import FEWEST, NVTX, Inner, Loop, median_of
+from nsysdiag.iterations.happened import Happened
+from nsysdiag.iterations.loop import FEWEST, NVTX, Loop, median_of
 from nsysdiag.iterations.outer import LEAST_HELD, RepeatCounts
 
 REGULAR = 0.9
@@ -43,8 +42,7 @@ class Sequence(Struct, frozen=True):
     @classmethod
     def of(cls, loop: Loop, happened: Happened) -> Sequence | None:
         """None if most repeats do not have the same operations, several."""
-        code = happened.code[: len(happened.end)]
-        borders = np.searchsorted(happened.time[: len(code)], loop.starts)
+        code, borders = happened.code, np.searchsorted(happened.start, loop.starts)
         size = np.diff(borders)
         period = median_of(size)
         same = borders[:-1][size == period]
@@ -54,16 +52,16 @@ class Sequence(Struct, frozen=True):
         alike = (code[same[:, None] + np.arange(period)] == usual).all(axis=1)
         if np.count_nonzero(alike) < REGULAR * len(size):
             return None
-        return cls(code, borders, usual, _layer(loop.inner, usual))
+        return cls(code, borders, usual, _layer(loop, usual, happened))
 
     @property
     def period(self) -> int:
         """The operations of a repeat."""
         return len(self.usual)
 
-    def attends(self, attention: frozenset[int]) -> IntArray:
+    def attends(self, happened: Happened) -> IntArray:
         """Where attention begins in the usual repeat, once for each layer: its operations in one follow each other."""
-        at = np.flatnonzero(np.isin(self.usual, list(attention)))
+        at = np.flatnonzero(happened.names.attention[self.usual])
         return at[np.diff(at, prepend=-2) > 1]
 
     def begins(self) -> IntArray | None:
@@ -100,10 +98,12 @@ class Sequence(Struct, frozen=True):
         return bool(not before.all() and (whole or other[-back - 1] or other[-back]))
 
 
-def _layer(inner: Inner | None, usual: IntArray) -> int:
+def _layer(loop: Loop, usual: IntArray, happened: Happened) -> int:
     """How many operations are from one repeat of a shorter loop to the next; 0 if it is not known."""
-    at = np.flatnonzero(usual == code_of(inner.called)) if inner is not None else usual[:0]
-    each = round(len(at) / inner.per_iteration) if inner is not None else 0
+    if loop.inner is None or loop.inner.called.anchor < 0:
+        return 0
+    at = np.flatnonzero(happened.names.anchor[usual] == loop.inner.called.anchor)
+    each = round(len(at) / loop.inner.per_iteration)
     return median_of(at[each:] - at[:-each]) if 0 < each < len(at) else 0
 
 
@@ -126,7 +126,7 @@ def from_the_first(loop: Loop, happened: Happened) -> Loop:
             np.append(left, False),
             np.append(ends, ends[-1:]),
         )
-    starts, behind = happened.time[first], int(first[-1]) + found.period
+    starts, behind = happened.start[first], int(first[-1]) + found.period
     until = np.append(starts[1:], _before(starts, int(first[-1]), behind, int(ends[-1]), happened))
     return replace(loop, starts=starts, ends=np.where(left, np.minimum(ends, until), until), open=left)
 
@@ -144,7 +144,7 @@ def with_the_first(loop: Loop, happened: Happened) -> Loop:
     first = int(found.borders[0]) - found.period + 1
     if (found.code[first : found.borders[0]] != found.usual[1:]).any():
         return loop
-    starts, ends = np.append(happened.time[first], loop.starts), np.append(loop.starts[0], loop.ends)
+    starts, ends = np.append(happened.start[first], loop.starts), np.append(loop.starts[0], loop.ends)
     return replace(loop, starts=starts, ends=ends, open=np.append(False, loop.open))
 
 
@@ -153,7 +153,7 @@ def _before(starts: IntArray, first: int, behind: int, end: int, happened: Happe
     or with what comes next, but with its own work at the earliest. With `end` if nothing comes next."""
     if behind >= len(happened.end):
         return end
-    next_one = min(int(starts[-1]) + median_of(np.diff(starts)), int(happened.time[behind]))
+    next_one = min(int(starts[-1]) + median_of(np.diff(starts)), int(happened.start[behind]))
     return max(int(happened.end[first:behind].max()), next_one)
 
 
@@ -166,15 +166,14 @@ def before_other_work(loop: Loop, happened: Happened) -> Loop:
     """
     if len(loop) < FEWEST:
         return loop
-    start = happened.time[: len(happened.end)]
-    first, behind = np.searchsorted(start, (loop.starts[-1], loop.ends[-1])).tolist()
+    first, behind = np.searchsorted(happened.start, (loop.starts[-1], loop.ends[-1])).tolist()
     found = RepeatCounts.of(happened, loop.starts, int(loop.ends[-1]))
-    most = {each: int(count[:-1].max()) for each, count in found.count.items()}
     code = happened.code[first:behind]
-    names, name = distinct(code)
-    number, usual = _number(code), np.array([most.get(each, len(code)) for each in names.tolist()], np.int64)[name]
+    most = np.full(len(happened.names), len(code))
+    most[found.names.code] = found.count[:, :-1].max(axis=1)
+    number, usual = _number(code), most[code]
     at, other = int(np.argmax(np.append(number >= usual, True))), number >= 2 * usual
-    whole = sum(count for each, count in found.usual.items() if each < HOST)
+    whole = found.usually(~found.names.host)
     if at in (0, len(code)) or at < LEAST_HELD * whole or other[at:].mean() <= MOSTLY:
         return loop
     end = _before(loop.starts, first, first + at, int(loop.ends[-1]), happened)

@@ -6,6 +6,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.groups import medians
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, contains, union
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
@@ -318,8 +319,8 @@ def _level(
     the usual ones of names without any."""
     begin = np.flatnonzero(np.append(True, code[1:] != code[:-1]))
     size = np.diff(np.append(begin, len(code)))
-    median = _medians(code, distance, begin, size)
     each = np.repeat(np.arange(len(begin)), size)
+    median = medians(each, distance, len(begin))
     typical = median[each]
     usual = (2 * distance >= typical) & (distance <= 2 * typical)
     low, high = _best_runs(rows, usual, begin, size)
@@ -338,14 +339,6 @@ def _level(
     place = np.arange(len(code))
     inside = good[each] & (place >= low[each]) & (place <= high[each])
     return found.take(good), inside | (usual & ~good[each])
-
-
-def _medians(code: IntArray, distance: IntArray, begin: IntArray, size: IntArray) -> IntArray:
-    """The lower median distance of each name, by one sort of name and distance in one number."""
-    bits = 62 - int(code[-1] + 1).bit_length()
-    key = (code << bits) | np.minimum(distance, (1 << bits) - 1)
-    key.sort()
-    return key[begin + (size - 1) // 2] & ((1 << bits) - 1)
 
 
 def _best_runs(rows: IntArray, usual: BoolArray, begin: IntArray, size: IntArray) -> tuple[IntArray, IntArray]:

@@ -15,9 +15,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.events.rows import RowsOf
-from nsysdiag.iterations.happened import Happened, anchor_of
+from nsysdiag.iterations.happened import Happened
 from nsysdiag.iterations.loop import FEWEST, Called, Inner, Loop, median_of
 from nsysdiag.iterations.outer import REGULAR, RepeatCounts
 
@@ -47,18 +47,18 @@ class _HostWaits(Struct, frozen=True):
     @classmethod
     def of(cls, happened: Happened, issued: IntArray) -> _HostWaits:
         """Those without a kernel between them are one, of the kind of the last."""
-        order = np.argsort(issued, kind="stable")
+        order, names = np.argsort(issued, kind="stable"), happened.names
         code = happened.code[order]
-        waits = np.flatnonzero(np.isin(happened.code, list(happened.waits)))
-        downloads = np.flatnonzero(np.isin(code, list(happened.downloads)))
+        waits = np.flatnonzero(names.wait[happened.host_code])
+        downloads = np.flatnonzero(names.download[code])
         size = happened.device.operations.size[happened.operations[order[downloads]]]
-        behind = np.append(np.searchsorted(issued[order], happened.time[waits]), downloads + 1)
-        kind = np.append(happened.code[waits], -1 - np.floor(np.log(np.maximum(size, 1)) / np.log(SIZES)))
+        behind = np.append(np.searchsorted(issued[order], happened.host_time[waits]), downloads + 1)
+        kind = np.append(happened.host_code[waits], -1 - np.floor(np.log(np.maximum(size, 1)) / np.log(SIZES)))
         by_time = np.lexsort((kind, behind))
         behind, kind = behind[by_time], kind[by_time].astype(np.int64)
-        kernels = np.append(0, np.cumsum(np.isin(code, list(happened.kernels))))[behind]
+        kernels = np.append(0, np.cumsum(names.kernel[code]))[behind]
         kept = np.append(np.diff(kernels) > 0, True)[: len(kernels)] & (behind < len(order)) & (kernels > 0)
-        starts, first = np.unique(happened.time[order[behind[kept]]], return_index=True)
+        starts, first = np.unique(happened.start[order[behind[kept]]], return_index=True)
         return cls(starts, kind[kept][first])
 
     def period(self) -> int:
@@ -83,36 +83,34 @@ def by_wait(happened: Happened) -> Loop | None:
     first = _first(waits, each, happened)
     starts = waits.starts[first::each]
     if first == each - 1:
-        starts = np.append(happened.time[int(np.argmin(issued))], starts)
+        starts = np.append(happened.start[int(np.argmin(issued))], starts)
     found = RepeatCounts.of(happened, starts)
-    if not _repeats(found, happened):
+    if not _repeats(found):
         return None
-    read = _in_most(happened.downloads, found)
+    read = _in_most(found, found.names.download)
     loop = happened.loop_from(Called(label=READ_BACK if read else HOST_WAIT), starts)
     if each > 1:
         return replace(loop, inner=Inner(loop.called, each, median_of(np.diff(waits.starts))))
-    return loop if read and _in_most(happened.uploads, found) else replace(loop, certain=False)
+    return loop if read and _in_most(found, found.names.upload) else replace(loop, certain=False)
 
 
 def _first(waits: _HostWaits, each: int, happened: Happened) -> int:
     """Behind which wait of a period a step begins: where the device is idle for longest."""
-    before = np.searchsorted(happened.time[: len(happened.end)], waits.starts)
+    before = np.searchsorted(happened.start, waits.starts)
     idle = waits.starts - np.maximum.accumulate(happened.end)[np.maximum(before - 1, 0)]
     return int(np.argmax([np.median(idle[at::each]) for at in range(each)]))
 
 
-def _repeats(found: RepeatCounts, happened: Happened) -> bool:
+def _repeats(found: RepeatCounts) -> bool:
     """Whether repeats have several kernels, mostly such as others have too."""
-    kernels = [count for code, count in found.count.items() if code in happened.kernels]
-    again = sum(int(count.sum()) for count in kernels if float((count > 0).mean()) >= OFTEN)
-    total = sum(kernels, start=np.zeros(found.size, np.int64))
-    return float(np.median(total)) >= FEWEST_KERNELS and again >= MOSTLY * int(total.sum())
+    kernels = found.count[found.names.kernel]
+    again = int(kernels[(kernels > 0).mean(axis=1) >= OFTEN].sum())
+    return float(np.median(kernels.sum(axis=0))) >= FEWEST_KERNELS and again >= MOSTLY * int(kernels.sum())
 
 
-def _in_most(codes: frozenset[int], found: RepeatCounts) -> bool:
+def _in_most(found: RepeatCounts, names: BoolArray) -> bool:
     """Whether some of these are in most repeats."""
-    held = sum((found.count[code] for code in codes if code in found.count), start=np.zeros(found.size, np.int64))
-    return float((held > 0).mean()) >= BOTH
+    return float(found.count[names].any(axis=0).mean()) >= BOTH
 
 
 # Steps of several kinds in one loop, as those of a server: most decode, now and then one prefills.
@@ -173,21 +171,18 @@ def take_turns(kinds: IntArray) -> bool:
 def by_exchange(happened: Happened) -> Loop | None:
     """The loop from one of a kernel to the next: each repeat takes input and gives output once, and several kinds take
     turns. None if the program updates weights: its steps may be several such."""
-    if happened.updates or not (happened.uploads and happened.downloads):
-        return None
-    count = len(happened.end)
-    time, code = happened.time[:count], happened.code[:count]
-    up, down = (time[np.isin(code, list(codes))] for codes in (happened.uploads, happened.downloads))
-    if min(len(up), len(down)) < FEWEST:
+    names, time, code = happened.names, happened.start, happened.code
+    up, down = time[names.upload[code]], time[names.download[code]]
+    if names.update.any() or min(len(up), len(down)) < FEWEST:
         return None
     rows = RowsOf(code)
-    often = [each for each in sorted(happened.kernels) if FEWEST < len(rows[each]) <= len(down) + 1]
+    often = [each for each in np.flatnonzero(names.kernel).tolist() if FEWEST < len(rows[each]) <= len(down) + 1]
     for kernel in sorted(often, key=lambda each: -len(rows[each]))[:MOST_TRIED]:
         starts = np.unique(time[rows[kernel]])
         if float(np.ptp(starts)) < REACH * happened.whole.total() or not (_alike(up, starts) and _alike(down, starts)):
             continue
         if take_turns(_kinds(starts, happened)):
-            return happened.loop_from(Called(anchor=anchor_of(kernel)), starts)
+            return happened.loop_from(happened.called(kernel), starts)
     return None
 
 
@@ -199,10 +194,9 @@ def _alike(copies: IntArray, starts: IntArray) -> bool:
 
 
 def _kinds(starts: IntArray, happened: Happened) -> IntArray:
-    count = len(happened.end)
-    codes, place = np.unique(happened.code[:count], return_inverse=True)
-    kernel = np.isin(codes, list(happened.kernels))
-    graph = kernel & (np.array([anchor_of(int(each)) for each in codes]) < 0)
-    kind = np.where(graph, int(graph.argmax()), np.arange(len(codes)))[place]
-    spans = Intervals(happened.time[:count], happened.end)[kernel[place]]
-    return longest_in(Intervals(starts[:-1], starts[1:]), spans, kind[kernel[place]])
+    """The kernel that takes most of the time of each repeat; all graphs are one."""
+    names, kernel = happened.names, happened.names.kernel[happened.code]
+    graph = names.kernel & (names.anchor < 0)
+    kind = np.where(graph, int(graph.argmax()), np.arange(len(graph)))[happened.code[kernel]]
+    spans = Intervals(happened.start, happened.end)[kernel]
+    return longest_in(Intervals(starts[:-1], starts[1:]), spans, kind)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, union
-from nsysdiag.arrays.nesting import levels
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline, of_processes
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
@@ -15,7 +16,7 @@ from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, distinct_values
 from nsysdiag.iterations.happened import Happened
 from nsysdiag.iterations.loop import FEWEST, LAYER, STEP, Called, Inner, Loop, loop_of, pauses, through
-from nsysdiag.iterations.named import Kinds, is_step, stem_of
+from nsysdiag.iterations.named import MOST_LEVELS, Kinds, ThreadRanges, is_step, stem_of
 
 LEAST_COVER = 0.6
 """Ranges that leave more of the time between them to others are not the loop, but something in it."""
@@ -25,7 +26,7 @@ LEAST_WORK = 0.5
 """Of the work that their thread launches from the first range to the last: ranges in which the host waits may cover its
 time, and launch little."""
 LEAST_PARTS, LEAST_INNER = 0.25, 0.25
-MOST_LEVELS, MOST_NAMES = 4, 256
+MOST_NAMES = 256
 FEWEST_ROUNDS, LONGEST_ROUND = 5, 64
 """So many times ranges count up to no more than that: a model rarely has more layers."""
 TIMES = 2
@@ -64,22 +65,25 @@ def named_loops(happened: Happened) -> list[Loop]:
     copies       [c]   [c]   [c]                           those of a stream that runs ahead begin no step
     ```
     """
-    device, calls, ranges, kinds = happened.device, happened.api.rows, happened.ranges, happened.kinds
+    kinds, rows = happened.kinds, happened.ranges.rows
+    chosen = ~kinds.operator[rows.name] & ~rows.communication & ~rows.mpi
+    threads = _threads(happened.device, happened.api.rows, rows, chosen, kinds, FEWEST)
+    return apart([loop for work, named in threads for loop in _of_thread(work, named, happened.whole)])
+
+
+def _threads(
+    device: DeviceTimeline, calls: CallRows, ranges: RangeRows, chosen: BoolArray, kinds: Kinds, fewest: int
+) -> Iterator[tuple[_Launched, ThreadRanges]]:
+    """What each thread launched, with the ranges of it that are chosen, if these are not too few."""
     launched = np.flatnonzero(device.running & (device.launch >= 0))
-    if len(launched) == 0 or len(ranges.rows) < FEWEST:
-        return []
-    thread_of = calls.thread[device.launch[launched]]
-    chosen = ~kinds.operator[ranges.rows.name] & ~ranges.rows.communication & ~ranges.rows.mpi
-    issued_by = RowsOf(thread_of)
-    of_thread = RowsOf(ranges.rows.thread, issued_by.values())
-    found: list[Loop] = []
+    issued_by = RowsOf(calls.thread[device.launch[launched]] if len(launched) else launched)
+    of_thread = RowsOf(ranges.thread, issued_by.values())
     for thread in issued_by.values():
         mine = of_thread[thread]
-        rows = ranges.rows.take(mine[chosen[mine]])
-        if len(rows) >= FEWEST:
+        mine = mine[chosen[mine]]
+        if len(mine) >= fewest:
             work = _Launched.of(device, calls, launched[issued_by[thread]])
-            found += _of_thread(work, _ThreadRanges.of(rows, kinds), happened.whole)
-    return apart(found)
+            yield work, ThreadRanges.of(ranges.take(mine), kinds)
 
 
 def loop_of_ranges(
@@ -95,15 +99,8 @@ def loop_of_ranges(
 def _loop_of_threads(
     device: DeviceTimeline, calls: CallRows, ranges: RangeRows, kinds: Kinds, name: str, whole: Intervals
 ) -> Loop | None:
-    launched = np.flatnonzero(device.running & (device.launch >= 0))
-    issued_by = RowsOf(calls.thread[device.launch[launched]] if len(launched) else launched)
-    loops = []
-    for thread in issued_by.values():
-        rows = ranges.take(ranges.thread == thread)
-        if len(rows):
-            named = _ThreadRanges.of(rows, kinds)
-            family = _Family(np.flatnonzero(named.level == 0), name)
-            loops.append(_loop(_Launched.of(device, calls, launched[issued_by[thread]]), named, family, whole, 2))
+    threads = _threads(device, calls, ranges, np.ones(len(ranges), np.bool_), kinds, 1)
+    loops = (_loop(work, named, _Family(named.at(0), name), whole, 2) for work, named in threads)
     return max(filter(None, loops), key=lambda loop: loop.total_ns, default=None)
 
 
@@ -117,24 +114,6 @@ def apart(loops: list[Loop]) -> list[Loop]:
     return kept
 
 
-class _ThreadRanges(Struct, frozen=True):
-    """The ranges of a thread, in order of time, with the level of each."""
-
-    spans: Intervals
-    level: IntArray
-    code: IntArray
-    part: IntArray
-    number: IntArray
-    kinds: Kinds
-
-    @classmethod
-    def of(cls, rows: RangeRows, kinds: Kinds) -> _ThreadRanges:
-        order = np.argsort(rows.start, kind="stable")
-        start, name = rows.start[order], rows.name[order]
-        spans = Intervals(start, np.minimum(rows.end[order], np.iinfo(np.int64).max // 2))
-        return cls(spans, levels(spans, MOST_LEVELS + 1), kinds.code[name], kinds.part[name], kinds.number[name], kinds)
-
-
 class _Family(Struct, frozen=True):
     """Ranges of one name on one level that form a loop: `name` is its name, and `kind` that of its repeats. `alone`:
     the loop is in these ranges, not from each to the next."""
@@ -146,12 +125,12 @@ class _Family(Struct, frozen=True):
     alone: bool = False
 
 
-def _of_thread(work: _Launched, named: _ThreadRanges, whole: Intervals) -> list[Loop]:
+def _of_thread(work: _Launched, named: ThreadRanges, whole: Intervals) -> list[Loop]:
     """The loops of each level in the time that those of outer levels leave."""
     found: list[Loop] = []
     taken = Intervals.empty()
     for level in range(MOST_LEVELS):
-        at = np.flatnonzero(named.level == level)
+        at = named.at(level)
         if len(taken):
             at = at[~contains(taken, named.spans.start[at])]
         for family in _families(named, at):
@@ -191,7 +170,7 @@ def _share_of_work(work: _Launched, spans: Intervals) -> float:
     return int(length[inside].sum()) / max(int(length[between].sum()), 1)
 
 
-def _families(named: _ThreadRanges, at: IntArray) -> list[_Family]:
+def _families(named: ThreadRanges, at: IntArray) -> list[_Family]:
     """The names that repeat among the ranges `at` of one level and cover their time. If none does alone, equally
     frequent names count together, under the first of them."""
     code = named.code[at]
@@ -208,7 +187,7 @@ def _families(named: _ThreadRanges, at: IntArray) -> list[_Family]:
     return _of_one_stem(named, at, max(covers.values(), default=0.0)) or found or _together(named, rows, covers)
 
 
-def _counted(named: _ThreadRanges, at: IntArray, rows: dict[int, IntArray], found: list[_Family]) -> list[_Family]:
+def _counted(named: ThreadRanges, at: IntArray, rows: dict[int, IntArray], found: list[_Family]) -> list[_Family]:
     """The steps that the program counts from the first to the last, next to longer ranges that come less often: these
     are not steps, however much of the time they cover.
 
@@ -230,7 +209,7 @@ def _counted(named: _ThreadRanges, at: IntArray, rows: dict[int, IntArray], foun
     ]
 
 
-def _of_one_stem(named: _ThreadRanges, at: IntArray, alone: float) -> list[_Family]:
+def _of_one_stem(named: ThreadRanges, at: IntArray, alone: float) -> list[_Family]:
     """The kinds of a step whose ranges have several names, as prefill and decode of an engine: those that cover more
     time together than any does `alone`. Equally many of each name are parts of a step.
 
@@ -263,7 +242,7 @@ def _left(spans: Intervals) -> BoolArray:
     return pauses(spans.start[1:] - spans.end[:-1], usual, int(spans.end.max() - spans.start[0]))
 
 
-def _family(named: _ThreadRanges, rows: IntArray, word: int, cover: float) -> _Family | None:
+def _family(named: ThreadRanges, rows: IntArray, word: int, cover: float) -> _Family | None:
     """The loop of one name. Names that number the parts of a model are not steps: the step is from one first part to
     the next. If that does not repeat, all of them are in one pass.
 
@@ -285,7 +264,7 @@ def _family(named: _ThreadRanges, rows: IntArray, word: int, cover: float) -> _F
     return _Family(first, named.kinds.parts[int(part[0])], STEP, inner)
 
 
-def _together(named: _ThreadRanges, rows: dict[int, IntArray], covers: dict[int, float]) -> list[_Family]:
+def _together(named: ThreadRanges, rows: dict[int, IntArray], covers: dict[int, float]) -> list[_Family]:
     """Phases of a step that has no range of its own: forward and backward, each as often as the other."""
     counts = {len(mine) for mine in rows.values()}
     found = []
@@ -297,13 +276,13 @@ def _together(named: _ThreadRanges, rows: dict[int, IntArray], covers: dict[int,
     return found
 
 
-def _inner(named: _ThreadRanges, rows: IntArray) -> Inner | None:
+def _inner(named: ThreadRanges, rows: IntArray) -> Inner | None:
     """The ranges that occur several times in each of `rows`, equally often, and fill a good part: the rarest of the
     outermost level that has any."""
     outer = named.spans[rows]
     whole = union(outer)
     for level in range(int(named.level[rows[0]]) + 1, MOST_LEVELS + 1):
-        at = np.flatnonzero(named.level == level)
+        at = named.at(level)
         at = at[contains(whole, named.spans.start[at])]
         of_word = RowsOf(named.code[at])
         repeated = sorted((len(of_word[word]), word) for word in of_word.values())
@@ -317,7 +296,7 @@ def _inner(named: _ThreadRanges, rows: IntArray) -> Inner | None:
     return None
 
 
-def _loop(work: _Launched, named: _ThreadRanges, family: _Family, whole: Intervals, fewest: int) -> Loop | None:
+def _loop(work: _Launched, named: ThreadRanges, family: _Family, whole: Intervals, fewest: int) -> Loop | None:
     """The start on the device of the work launched inside each range, in order, and its end; None for fewer than two.
 
     An iteration begins with work on the main stream, unless a range has none there: other streams may run ahead."""

@@ -112,26 +112,14 @@ def window_of(
         parts = intersect(parts, Intervals.of([(part.start, part.end)]))
         reason += ", as far as the memory limit allows"
     narrowed |= part is not None
-    passes = None if narrowed else _passes(device, calls, ranges, whole, settings, inside_run=inside_run)
+    named, passes = settings.step is not None, None
+    if settings.step is not None and not narrowed and (choice := parse_step(settings.step)).kind == "nvtx":
+        passes = _one_step(choice.name, device, calls, ranges, whole)
+    elif not named and not narrowed and inside_run:
+        passes = passes_of(device, calls, ranges, whole)
     passes = passes and replace(passes, layers=layers)
     before = _before(parts, wanted, whole)
-    named = settings.step is not None
     return AnalysisWindow(parts, whole, reason, narrowed, before, inside_run, known is not None, late, passes, named)
-
-
-def _passes(
-    device: DeviceTimeline,
-    calls: CallRows,
-    ranges: NvtxRanges,
-    whole: Intervals,
-    settings: Settings,
-    *,
-    inside_run: bool,
-) -> Passes | None:
-    if settings.step is None:
-        return passes_of(device, calls, ranges, whole) if inside_run else None
-    choice = parse_step(settings.step)
-    return _one_step(choice.name, device, calls, ranges, whole) if choice.kind == "nvtx" else None
 
 
 def _one_step(
@@ -325,7 +313,7 @@ def _from(starts: IntArray, called: Called, whole: Intervals) -> Loop | None:
 def _grouped(loop: Loop, each: int) -> Loop | None:
     """Steps of `each` repeats of a loop, in every run of it from the first one on. Repeats that are left over at the
     end of a run are in none, and so is a pause."""
-    grouped = [run[: (len(run) - 1) // each * each + 1 : each] for run in loop.runs]
+    grouped = [run.borders[: len(run) // each * each + 1 : each] for run in loop.runs]
     starts, ends = (np.concatenate([run[part] for run in grouped]) for part in (slice(-1), slice(1, None)))
     if len(starts) < FEWEST_CHOSEN:
         return None

@@ -16,14 +16,14 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, distinct, distinct_values
 from nsysdiag.iterations.begins import REGULAR, with_the_first
 from nsysdiag.iterations.begins import Sequence as Operations
-from nsysdiag.iterations.happened import HOST, Happened, anchor_of, category_of
+from nsysdiag.iterations.happened import Happened, Names
 from nsysdiag.iterations.loop import NVTX, REPEAT, STEP, Inner, Loop, loop_of, median_of
 from nsysdiag.iterations.outer import LONGEST_EVEN, MOST_TOKENS, RepeatCounts, Special, judged
 from nsysdiag.trace.enums import CopyKind
@@ -39,7 +39,7 @@ def perhaps_several(loop: Loop, happened: Happened) -> Loop:
     launches a graph, or reads something back: kernels in a row are not steps without either."""
     if loop.source == NVTX or not loop.certain or loop.inner is not None:
         return loop
-    time = happened.time[: len(happened.end)]
+    time, downloads = happened.start, np.flatnonzero(happened.names.download)
     borders = np.searchsorted(time, loop.starts)
     size = np.diff(borders)
     usual = int(np.median(size)) if len(size) else 0
@@ -50,7 +50,7 @@ def perhaps_several(loop: Loop, happened: Happened) -> Loop:
     kinds = _kinds(first[len(first) // 2] + np.arange(usual), happened)
     for parts in (parts for parts in range(2, MOST_PARTS + 1) if usual % parts == 0):
         each = kinds.reshape(parts, -1)
-        if (each != each[0]).any() or not np.isin(each[0], [_LAUNCH, *happened.downloads]).any():
+        if (each != each[0]).any() or not np.isin(each[0], [_LAUNCH, *downloads]).any():
             continue
         begins = time[first[:, None] + each.shape[1] * np.arange(parts)]
         length = np.median(np.diff(np.column_stack((begins, loop.starts[same + 1]))), axis=0)
@@ -61,10 +61,10 @@ def perhaps_several(loop: Loop, happened: Happened) -> Loop:
 
 def _kinds(rows: IntArray, happened: Happened) -> IntArray:
     """What operations are, whatever their names: kernels, launches of graphs, or copies by their direction."""
-    code, replays = happened.code[rows], happened.replays
-    begins = np.isin(happened.operations[rows], replays.rows[replays.first]) | (category_of(code) == Category.GRAPH)
-    kernel = np.isin(code, list(happened.kernels))
-    return np.where(begins, _LAUNCH, np.where(kernel, _KERNEL, code))
+    code, replays, operations = happened.code[rows], happened.replays, happened.operations[rows]
+    graph = happened.device.operations.category[operations] == Category.GRAPH
+    begins = np.isin(operations, replays.rows[replays.first]) | graph
+    return np.where(begins, _LAUNCH, np.where(happened.names.kernel[code], _KERNEL, code))
 
 
 # What the trace shows of the device alone: repeats do the same work, or what they do comes again by chance. What comes
@@ -91,24 +91,23 @@ def as_shown(loop: Loop, happened: Happened, *, evaluates: bool) -> Loop:
     if loop.source == NVTX or loop.called.label or loop.kind != STEP or not loop.certain or len(loop) < 2:
         return loop
     found = RepeatCounts.in_loop(loop, happened, int(loop.ends[-1]))
-    if not _shown(found, happened):
+    if not _shown(found):
         return replace(loop, certain=False)
-    if evaluates and any(found.usual.get(code) for code in happened.uploads | happened.updates):
+    if evaluates and found.usually(found.names.upload | found.names.update):
         return loop
     longer = _longer(loop, found, happened)
     return loop if longer is None else loop.in_doubt(longer)
 
 
-def _shown(found: RepeatCounts, happened: Happened) -> bool:
+def _shown(found: RepeatCounts) -> bool:
     """Whether repeats exchange data with the host, or update weights, or do the same, several operations: else they may
     be one by chance."""
     whole = slice(found.size - (found.size > FEWEST_OUTER))  # the last one may be cut
-    often = {
-        code for code, usual in found.usual.items() if usual and (found.count[code][whole] == usual).mean() >= IN_MOST
-    }
-    if often & (happened.uploads | happened.downloads | happened.updates):
+    alike = (found.count[:, whole] == found.usual[:, None]).mean(axis=1) >= IN_MOST
+    names, often = found.names, (found.usual > 0) & alike
+    if (often & (names.exchanged | names.update)).any():
         return True
-    if found.size >= FEW_REPEATS and len(often & happened.kernels) >= FEWEST_REGULAR:
+    if found.size >= FEW_REPEATS and np.count_nonzero(often & names.kernel) >= FEWEST_REGULAR:
         return True
     several = float(np.median(found.operations())) > 1
     return several and float(_same(found)[whole].mean()) >= IN_MOST
@@ -116,18 +115,14 @@ def _shown(found: RepeatCounts, happened: Happened) -> bool:
 
 def _same(found: RepeatCounts) -> BoolArray:
     """Which repeats have mostly the usual operations, as often."""
-    held, every = np.zeros(found.size), np.zeros(found.size)
-    for code, count in found.count.items():
-        if code < HOST:
-            held += np.minimum(count, found.usual[code])
-            every += np.maximum(count, found.usual[code])
-    return held >= SAME * every
+    pair = found.count[~found.names.host], found.usual[~found.names.host, None]
+    return np.minimum(*pair).sum(axis=0) >= SAME * np.maximum(*pair).sum(axis=0)
 
 
 def _longer(loop: Loop, found: RepeatCounts, happened: Happened) -> Loop | None:
     """The loop from behind one repeat with more work to the next such, if the trace does not show that these repeats
     are the steps."""
-    rarer = (special for special in _rarer(loop, happened) if judged(special, found, happened) != (False, True))
+    rarer = (special for special in _rarer(loop, found, happened) if judged(special, found) != (False, True))
     special = min(rarer, key=lambda each: (not each.exact, len(each.at)), default=None)
     if special is None:
         return None
@@ -135,11 +130,12 @@ def _longer(loop: Loop, found: RepeatCounts, happened: Happened) -> Loop | None:
     return loop_of(loop.called, starts, np.zeros(len(starts) - 1, np.bool_), None, int(loop.ends[-1]))
 
 
-def _rarer(loop: Loop, happened: Happened) -> list[Special]:
+def _rarer(loop: Loop, found: RepeatCounts, happened: Happened) -> list[Special]:
     """What comes more often than usual in some repeats, all over the time of the loop: operations of one name and one
-    size of the launch; and -1 if there are fewer operations."""
-    count, device = len(happened.end), happened.device
-    place = np.searchsorted(loop.starts, happened.time[:count], side="right") - 1
+    size of the launch; and any others if there are fewer operations."""
+    usual = np.zeros(len(happened.names), np.int64)
+    usual[found.names.code] = found.usual
+    device, place = happened.device, nearest_before(loop.starts, happened.start)
     rows = np.flatnonzero((place >= 0) & (place < len(loop) - 1) & ~loop.open[place])
     code, shape = happened.code[rows], device.operations.shape[happened.operations[rows]]
     of_key = RowsOf(joint(distinct(code)[1], distinct(shape)[1], len(rows) + 1))
@@ -147,12 +143,13 @@ def _rarer(loop: Loop, happened: Happened) -> list[Special]:
 
     def special(mine: IntArray, sign: int, code: int) -> Special | None:
         count = sign * np.bincount(place[rows[mine]], minlength=len(loop) - 1)
-        return _at_times(_more_than_usual(count, shifts=streams > 1), len(count), code)
+        names = happened.names.take(np.array([code]))
+        return _at_times(_more_than_usual(count, shifts=streams > 1), len(count), names, usual[[code]])
 
     most = min(MOST_TOKENS, MOST_CELLS // len(loop))
     longest = sorted(of_key.values(), key=lambda each: -len(of_key[each]))[:most]
-    found = [special(of_key[key], 1, int(code[of_key[key][0]])) for key in longest]
-    return [each for each in (special(np.arange(len(rows)), -1, -1), *found) if each is not None]
+    every = [special(of_key[key], 1, int(code[of_key[key][0]])) for key in longest]
+    return [each for each in (special(np.arange(len(rows)), -1, -1), *every) if each is not None]
 
 
 def _more_than_usual(count: IntArray, *, shifts: bool) -> IntArray:
@@ -164,7 +161,7 @@ def _more_than_usual(count: IntArray, *, shifts: bool) -> IntArray:
     return np.flatnonzero(extra & ~np.append(False, extra[:-1]))
 
 
-def _at_times(at: IntArray, size: int, code: int) -> Special | None:
+def _at_times(at: IntArray, size: int, names: Names, usually: IntArray) -> Special | None:
     """None if they are few, or often, or not all over the time."""
     if len(at) < FEWEST_OUTER or LEAST_EACH * len(at) > size:
         return None
@@ -173,7 +170,8 @@ def _at_times(at: IntArray, size: int, code: int) -> Special | None:
     longest = LONGEST_EVEN * each
     if max(int(at[0]), int(distance.max()), size - 1 - int(at[-1])) > longest:
         return None
-    return Special(at, each, float((distance == each).mean()) >= REGULAR, {code: 1})
+    regular = float((distance == each).mean()) >= REGULAR
+    return Special(at, each, regular, names, np.ones(1, np.int64), usually)
 
 
 # Repeats that are not steps: layers of one pass, and what comes again by chance.
@@ -223,8 +221,8 @@ def parts_of_one_pass(loop: Loop, happened: Happened) -> bool:
     sizes = len(np.unique(shape))
     if sizes < FEWEST_SIZES or np.count_nonzero(np.diff(shape)) >= sizes:
         return False
-    usual = RepeatCounts.of(happened, loop.starts).usual
-    return not any(usual.get(code) for code in happened.uploads | happened.downloads)
+    found = RepeatCounts.of(happened, loop.starts)
+    return not found.usually(found.names.exchanged)
 
 
 def by_chance(loop: Loop, happened: Happened) -> bool:
@@ -233,10 +231,11 @@ def by_chance(loop: Loop, happened: Happened) -> bool:
     if loop.called.range:
         return False
     found = RepeatCounts.of(happened, loop.starts)
-    kernels = [count[:-1] for code, count in found.count.items() if code in happened.kernels]
-    common = [float((count == max(int(np.median(count)), 1)).mean()) >= OFTEN for count in kernels]
-    others = [count for count, same in zip(kernels, common, strict=True) if not same]
-    return sum(common) < FEWEST_KERNELS and float(np.median(np.sum(others, axis=0))) >= FEWEST_OTHERS
+    kernels = found.count[found.names.kernel, :-1]
+    usual = np.maximum(np.median(kernels, axis=1).astype(np.int64), 1)
+    common = (kernels == usual[:, None]).mean(axis=1) >= OFTEN
+    others = kernels[~common].sum(axis=0)
+    return int(common.sum()) < FEWEST_KERNELS and float(np.median(others)) >= FEWEST_OTHERS
 
 
 def perhaps_layers(loop: Loop, happened: Happened) -> Loop:
@@ -246,18 +245,17 @@ def perhaps_layers(loop: Loop, happened: Happened) -> Loop:
     device = happened.device
     if np.count_nonzero(_with_host(device) & (_place(loop, device.operations.start) >= 0)) > MOST_EXCHANGES:
         return loop
-    usual = RepeatCounts.of(happened, loop.starts, int(loop.ends[-1])).usual
-    inside = {code: count for code, count in usual.items() if count}
-    kernels = {code: count for code, count in inside.items() if code in happened.kernels}
-    count = sum(kernels.values())
+    found = RepeatCounts.of(happened, loop.starts, int(loop.ends[-1]))
+    names, count = found.names, found.usually(found.names.kernel)
+    kernels = names.anchor[names.kernel & (found.usual > 0)].tolist()
     parts = 0 if loop.inner is None else loop.inner.per_iteration
     if parts >= FEWEST_LAYERS and count >= parts * FEWEST_KERNELS:
         return loop
-    if len(kernels) < FEWEST_KERNELS or inside.keys() & (happened.uploads | happened.downloads | happened.updates):
+    if len(kernels) < FEWEST_KERNELS or found.usually(names.exchanged | names.update):
         return loop
     if _clears(loop, device) or _replays(loop, device) or _calls(loop, happened) or _pauses(loop, happened):
         return loop
-    model = _of_a_model([happened.strings.text(anchor_of(code)) for code in kernels])
+    model = _of_a_model([happened.strings.text(each) for each in kernels])
     made = replace(with_the_first(loop, happened), kind=REPEAT, certain=False, kernels=count, model=model)
     return replace(made, layers=(1,) * layers) if (layers := _layers_in(loop, happened)) > 1 else made
 
@@ -269,8 +267,8 @@ def _layers_in(loop: Loop, happened: Happened) -> int:
     repeats     |a n m q A n m q|a n m q A n m q|      two kinds of attention in turn: two layers in each
     ```
     """
-    found = Operations.of(loop, happened) if happened.attention else None
-    return 0 if found is None else len(found.attends(happened.attention))
+    found = Operations.of(loop, happened) if happened.names.attention.any() else None
+    return 0 if found is None else len(found.attends(happened))
 
 
 def _of_a_model(kernels: list[str]) -> bool:
@@ -345,7 +343,7 @@ def _calls(loop: Loop, happened: Happened) -> bool:
 
 def _pauses(loop: Loop, happened: Happened) -> bool:
     """Whether a device is idle at one place of each repeat for long, and hardly at others."""
-    start, end = happened.time[: len(happened.end)], happened.end
+    start, end = happened.start, happened.end
     borders = np.searchsorted(start, loop.starts)
     size = np.diff(borders)
     usual = int(np.median(size))

@@ -9,12 +9,12 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
-from nsysdiag.events.calls import ApiCalls, CallRows
+from nsysdiag.events.calls import ApiCalls
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import distinct, distinct_values
+from nsysdiag.events.operations import Category, Operations
+from nsysdiag.events.rows import Rows, distinct, distinct_values
 from nsysdiag.iterations.loop import Called, Loop, loop_of, pauses
 from nsysdiag.iterations.named import Kinds
 from nsysdiag.ledger.untraced_graphs import RecordedNodes
@@ -40,27 +40,66 @@ NETWORKS = re.compile(
 WAITS = re.compile(r"Synchronize")
 """CUDA calls that wait for the device."""
 
-HOST = 1 << 40
-"""Codes from here on are of calls of the host, twice that of ranges."""
+
+class Names(Rows, frozen=True):
+    """What the names of a device and its host are; a row for each `code`. `anchor` is the string id of a kernel's name,
+    -1 for other names. Kernels include graphs that were recorded as a whole. Calls and ranges are of the `host`. The
+    last row stands for anything else, and is none of these."""
+
+    code: IntArray
+    anchor: IntArray
+    host: BoolArray
+    kernel: BoolArray
+    upload: BoolArray
+    download: BoolArray
+    update: BoolArray
+    network: BoolArray
+    attention: BoolArray
+    wait: BoolArray
+
+    @property
+    def exchanged(self) -> BoolArray:
+        """Copies from and to the host."""
+        return self.upload | self.download
+
+    @classmethod
+    def of(cls, rows: IntArray, operations: Operations, calls: list[str], ranges: int, strings: Strings) -> Names:
+        """Those of operations, of which `rows` has one for each name; then the `calls`, and so many names of ranges."""
+        columns, others = (operations.category, operations.copy_kind, operations.name), len(calls) + ranges + 1
+        category, copied, anchor = (np.append(each[rows], np.full(others, -1)) for each in columns)
+        host = (category < 0) & (np.arange(len(category)) < len(category) - 1)
+        anchor[category != Category.KERNEL] = -1
+        texts = [*strings.texts(anchor[: len(rows)]), *calls, *[""] * (ranges + 1)]
+
+        def matching(kind: re.Pattern[str], among: BoolArray) -> BoolArray:
+            return np.array([kind.search(text) is not None for text in texts], np.bool_) & among
+
+        return cls(
+            code=np.arange(len(anchor)),
+            anchor=anchor,
+            host=host,
+            kernel=np.isin(category, (Category.KERNEL, Category.GRAPH)),
+            upload=copied == CopyKind.HOST_TO_DEVICE,
+            download=copied == CopyKind.DEVICE_TO_HOST,
+            update=matching(UPDATES, anchor >= 0),
+            network=matching(NETWORKS, anchor >= 0),
+            attention=matching(ATTENTION, anchor >= 0),
+            wait=matching(WAITS, host),
+        )
 
 
 class Happened(Struct, frozen=True):
-    """What shows levels of a device, in order of time: its operations, and the calls and ranges of the threads that
-    launch them. `code` is that of the name. Operations have their time on the device, the others on the host. Nodes of
-    graphs that the trace lost are there, and take no time. Behind these columns is what they are made of: the span
-    `whole` of a device, its calls and ranges."""
+    """What shows levels of a device: its operations in order of time, and the calls and ranges of the threads that
+    launch them. Operations have their time on the device. Nodes of graphs that the trace lost are there, and take no
+    time. `code` and `host_code` are places in `names`. `operations` are the rows of the operations, `issued_at` is by
+    row. Behind these columns is what they are made of: the span `whole` of a device, its calls and ranges."""
 
-    time: IntArray
+    start: IntArray
     end: IntArray
     code: IntArray
-    on_host: BoolArray
-    uploads: frozenset[int]
-    downloads: frozenset[int]
-    updates: frozenset[int]
-    networks: frozenset[int]
-    attention: frozenset[int]
-    waits: frozenset[int]
-    kernels: frozenset[int]
+    host_time: IntArray
+    host_code: IntArray
+    names: Names
     issued_at: IntArray
     operations: IntArray
     device: DeviceTimeline
@@ -80,14 +119,17 @@ class Happened(Struct, frozen=True):
     def issued_early(self) -> IntArray:
         """The copies from the host whose calls are known. Another stream may run them long before the kernels that
         were launched after them: the order of the calls is that of the program."""
-        of_host = np.isin(self.code[: len(self.end)], list(self.uploads))
-        return np.flatnonzero(of_host & (self.issued_at[self.operations] >= 0))
+        return np.flatnonzero(self.names.upload[self.code] & (self.issued_at[self.operations] >= 0))
+
+    def called(self, code: int) -> Called:
+        """The repeating item, for a kernel."""
+        return Called(anchor=int(self.names.anchor[code]))
 
     def loop_from(self, called: Called, starts: IntArray) -> Loop:
         """The loop of repeats that take any time, from the first of `starts` to the end: it is left if the device is
         idle for far longer than a repeat takes."""
         until, length = np.maximum.accumulate(self.end), np.diff(starts)
-        own_end = until[np.searchsorted(self.time[: len(until)], np.append(starts[1:], self.last)) - 1]
+        own_end = until[np.searchsorted(self.start, np.append(starts[1:], self.last)) - 1]
         away = pauses(starts[1:] - own_end[:-1], float(np.median(length)), int(length.sum())) if len(length) else length
         return loop_of(called, starts, away > 0, own_end, self.last)
 
@@ -98,30 +140,16 @@ class Happened(Struct, frozen=True):
         """What happened on a device and on its threads."""
         operations, calls, kinds, replays = device.operations, api.rows, Kinds.of(ranges), Replays.of(device)
         rows, alike = with_lost(np.flatnonzero(device.running & ~operations.migration), replays)
-        codes = _codes(device)
-        names, code = distinct(codes[alike])
+        _, code = distinct(_keys(device)[alike])
         first = alike[np.unique(code, return_index=True)[1]]
-        category, copied = operations.category[first], operations.copy_kind[first]
-        kernel = np.isin(category, (Category.KERNEL, Category.GRAPH))
-        named = np.flatnonzero((category == Category.KERNEL) & (operations.name[first] >= 0))
-        texts = strings.texts(operations.name[first[named]])
-        matched = {
-            kind: frozenset(int(names[at]) for at, text in zip(named.tolist(), texts, strict=True) if kind.search(text))
-            for kind in (UPDATES, NETWORKS, ATTENTION)
-        }
-        host_time, host_code = _on_host(device, calls, ranges, kinds, rows)
+        host_time, host_code = _on_host(device, api, ranges, kinds, rows)
         return cls(
-            time=np.append(operations.start[rows], host_time),
+            start=operations.start[rows],
             end=np.where(alike == rows, operations.end[rows], operations.start[rows]),
-            code=np.append(codes[alike], host_code),
-            on_host=np.append(np.zeros(len(rows), np.bool_), np.ones(len(host_time), np.bool_)),
-            uploads=frozenset(names[copied == CopyKind.HOST_TO_DEVICE].tolist()),
-            downloads=frozenset(names[copied == CopyKind.DEVICE_TO_HOST].tolist()),
-            updates=matched[UPDATES],
-            networks=matched[NETWORKS],
-            attention=matched[ATTENTION],
-            waits=frozenset(HOST + at for at, name in enumerate(api.names) if WAITS.search(name)),
-            kernels=frozenset(names[kernel].tolist()),
+            code=code,
+            host_time=host_time,
+            host_code=len(first) + host_code,
+            names=Names.of(first, operations, api.names, len(kinds.words), strings),
             issued_at=np.where(device.launch >= 0, calls.start[device.launch], -1) if len(calls) else device.launch,
             operations=rows,
             device=device,
@@ -134,7 +162,7 @@ class Happened(Struct, frozen=True):
         )
 
 
-def _codes(device: DeviceTimeline) -> IntArray:
+def _keys(device: DeviceTimeline) -> IntArray:
     """What operations of one name have in common."""
     operations = device.operations
     category = operations.category.astype(np.int64)
@@ -145,10 +173,11 @@ def _codes(device: DeviceTimeline) -> IntArray:
 
 
 def _on_host(
-    device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, kinds: Kinds, rows: IntArray
+    device: DeviceTimeline, api: ApiCalls, ranges: NvtxRanges, kinds: Kinds, rows: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """The calls that launch nothing, and the ranges, of the threads that launch the operations."""
-    launch = device.launch[rows]
+    """The calls that launch nothing, and the ranges, of the threads that launch the operations: the time of each, and
+    the number of its name; names of ranges follow those of calls."""
+    calls, launch = api.rows, device.launch[rows]
     launch = launch[launch >= 0]
     threads = distinct_values(calls.thread[launch]) if len(launch) else np.empty(0, np.int64)
     others = np.flatnonzero(np.isin(calls.thread, threads))
@@ -159,23 +188,7 @@ def _on_host(
     called = np.bincount(calls.name[others], minlength=1)
     others = others[(called <= len(rows) // 2)[calls.name[others]]]
     time = np.append(calls.start[others], ranges.rows.start[named])
-    code = np.append(HOST + calls.name[others].astype(np.int64), 2 * HOST + kinds.code[ranges.rows.name[named]])
-    return time, code
-
-
-def category_of(code: IntArray) -> IntArray:
-    """The category of operations."""
-    return code >> 34
-
-
-def anchor_of(code: int) -> int:
-    """The string id of the name of a kernel; -1 for graphs."""
-    return (code & (1 << 34) - 1) - 1 if code >> 34 == Category.KERNEL else -1
-
-
-def code_of(called: Called) -> int:
-    """The code of a kernel that repeats; -1 for graphs and ranges."""
-    return (Category.KERNEL << 34) + called.anchor + 1 if called.anchor >= 0 else -1
+    return time, np.append(calls.name[others].astype(np.int64), len(api.names) + kinds.code[ranges.rows.name[named]])
 
 
 # Graphs that are launched again and again, node by node: which launches lack nodes that others have.

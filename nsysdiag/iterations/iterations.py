@@ -6,7 +6,6 @@ from collections import Counter
 from itertools import permutations
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
@@ -33,8 +32,8 @@ Kernels = tuple[int, ...]
 
 def with_layers(loop: Loop, happened: Happened) -> Loop:
     """The loop with the number of layers of each kind in a step, if there are several."""
-    found = Sequence.of(loop, happened) if loop.closed and happened.attention else None
-    return loop if found is None else replace(loop, layers=_by_kind(found.usual, found.attends(happened.attention)))
+    found = Sequence.of(loop, happened) if loop.closed and happened.names.attention.any() else None
+    return loop if found is None else replace(loop, layers=_by_kind(found.usual, found.attends(happened)))
 
 
 def _by_kind(usual: IntArray, first: IntArray) -> tuple[int, ...]:
@@ -71,48 +70,31 @@ WHOLE, PART = 0.8, 0.7
 SHORTEST_RUN, MOST_PARTS = 2, 0.5
 
 
-class _KernelSets(Struct, frozen=True):
-    """Which kernels are in which repeats: `present[name, repeat]`; `often`: those of the loop, `updates`: those that
-    update weights."""
-
-    present: BoolArray
-    often: BoolArray
-    updates: BoolArray
-
-    @classmethod
-    def of(cls, found: RepeatCounts, happened: Happened) -> _KernelSets:
-        codes = [code for code in found.count if code in happened.kernels]
-        present = np.array([found.count[code] > 0 for code in codes], np.bool_).reshape(len(codes), found.size)
-        updates = np.array([code in happened.updates for code in codes], np.bool_)
-        return cls(present, present.mean(axis=1) >= OFTEN_ENOUGH, updates)
-
-    def parts(self) -> BoolArray:
-        """Which repeats do only a part of what the others do; none if some are neither a part nor whole. The last
-        one is like the one before: it may be cut."""
-        share = self.present[self.often].sum(axis=0) / max(int(self.often.sum()), 1)
-        share[-1] = share[-2]
-        whole, part = share >= WHOLE, share <= PART
-        both = (self.present & whole).any(axis=1)
-        apart = bool((whole | part).all()) and np.count_nonzero(whole) >= FEWEST
-        few = self.present[~both][:, part].sum(axis=0)
-        return part if apart and (few <= LIGHT_KERNELS).all() else np.zeros_like(part)
-
-    def update_only(self, whole: BoolArray) -> bool:
-        """Whether all of these repeats update weights, and no other does."""
-        updated = (self.present & self.updates[:, None]).any(axis=0)
-        return bool((updated == whole)[:-1].all())
-
-
 def without_other_work(loop: Loop, happened: Happened) -> Loop:
     """The loop without repeats that are an evaluation between its steps: the step before them lasts until the next."""
     if len(loop) < FEWEST:
         return loop
-    names = _KernelSets.of(RepeatCounts.of(happened, loop.starts), happened)
-    part = names.parts()
-    if not part.any() or not (names.update_only(~part) or _in_regular_runs(part)):
+    found = RepeatCounts.of(happened, loop.starts)
+    part, updates = _parts(found), found.count[found.names.update].any(axis=0)
+    update_only = bool((updates != part)[:-1].all())  # all whole repeats update weights, and no others
+    if not part.any() or not (update_only or _in_regular_runs(part)):
         return loop
     starts = loop.starts[~part]
     return replace(through(loop.called, starts, happened.last), inner=loop.inner, certain=loop.certain, kind=loop.kind)
+
+
+def _parts(found: RepeatCounts) -> BoolArray:
+    """Which repeats do only a part of what the others do; none if some are neither a part nor whole. The last one is
+    like the one before: it may be cut."""
+    present = found.count[found.names.kernel] > 0
+    often = present.mean(axis=1) >= OFTEN_ENOUGH
+    share = present[often].sum(axis=0) / max(int(often.sum()), 1)
+    share[-1] = share[-2]
+    whole, part = share >= WHOLE, share <= PART
+    both = (present & whole).any(axis=1)
+    apart = bool((whole | part).all()) and np.count_nonzero(whole) >= FEWEST
+    few = present[~both][:, part].sum(axis=0)
+    return part if apart and (few <= LIGHT_KERNELS).all() else np.zeros_like(part)
 
 
 def _in_regular_runs(part: BoolArray) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -51,7 +53,7 @@ class Inner(Struct, frozen=True):
     inner: Inner | None = None
 
 
-class Loop(Struct, frozen=True):
+class Loop(Struct, frozen=True, eq=False, dict=True):
     """Repeats of a loop on the device: repeat i is [starts[i], ends[i]), int64 ns, in order and disjoint.
 
     `ends[i]` is `starts[i + 1]` unless the loop is left there: such a repeat is `open` and ends with its own work or,
@@ -61,7 +63,7 @@ class Loop(Struct, frozen=True):
 
     `certain` is False if the trace does not show which are the steps: these, those of `inner`, or those of `outer`,
     a longer period. `per_iteration` of that is the number of repeats in each, `median_ns` its length. `layers` is how
-    many of each kind are in a repeat, if a model has several kinds.
+    many of each kind are in a repeat, if a model has several kinds. `mixed`: repeats of several kinds take turns.
     """
 
     called: Called
@@ -75,6 +77,7 @@ class Loop(Struct, frozen=True):
     kernels: int = 0
     model: bool = False
     layers: tuple[int, ...] = ()
+    mixed: bool = False
 
     @property
     def source(self) -> str:
@@ -91,8 +94,22 @@ class Loop(Struct, frozen=True):
         """Whether the program's own loop surely closes in each repeat."""
         return self.kind == STEP
 
+    @property
+    def in_one_pass(self) -> bool:
+        """Whether the repeats are known to be parts of a step, such as layers of a model in a sliced trace."""
+        return self.kind == LAYER
+
     def __len__(self) -> int:
         return len(self.starts)
+
+    @cached_property
+    def borders(self) -> IntArray:
+        """The starts of the repeats, and the end of the last, of a loop that is not left before."""
+        return np.append(self.starts, self.ends[-1:])
+
+    def borders_in(self, start: int, end: int) -> IntArray:
+        """Those in [start, end]."""
+        return self.borders[(self.borders >= start) & (self.borders <= end)]
 
     @property
     def spans(self) -> Intervals:
@@ -100,11 +117,10 @@ class Loop(Struct, frozen=True):
         return Intervals(self.starts, self.ends)
 
     @property
-    def runs(self) -> list[IntArray]:
-        """The borders of the repeats of each run: their starts, and where the last one ends."""
+    def runs(self) -> list[Self]:
+        """The loop from each time that it is entered until it is left."""
         behind = (np.flatnonzero(self.open[:-1]) + 1).tolist()
-        parts = zip([0, *behind], [*behind, len(self)], strict=True)
-        return [np.append(self.starts[first:last], self.ends[last - 1]) for first, last in parts]
+        return [self.at(slice(*part)) for part in pairwise([0, *behind, len(self)])]
 
     @property
     def total_ns(self) -> int:
@@ -115,6 +131,15 @@ class Loop(Struct, frozen=True):
     def has_slow(self) -> bool:
         """Whether some repeats take far longer than usual."""
         return len(slow_ones(self.ends - self.starts, ~self.open).index) > 0
+
+    def at(self, chosen: slice | BoolArray) -> Self:
+        """Some of the repeats."""
+        return replace(self, starts=self.starts[chosen], ends=self.ends[chosen], open=self.open[chosen])
+
+    def within(self, lo: int, hi: int) -> Self:
+        """The repeats in [lo, hi), the outermost ones cut there."""
+        made = replace(self, starts=np.clip(self.starts, lo, hi), ends=np.clip(self.ends, lo, hi))
+        return made.at(made.ends > made.starts)
 
     def inside(self, parts: Intervals) -> Self:
         """The repeats that are whole inside a set of time; the loop is left if one is not."""

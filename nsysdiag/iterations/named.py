@@ -103,6 +103,32 @@ def _numbers(word: str) -> bool:
     return _MODULE.search(name) is not None and _STEP.search(name) is None
 
 
+MOST_LEVELS = 4
+
+
+class ThreadRanges(Struct, frozen=True):
+    """The ranges of a thread, in order of time, with the level of each."""
+
+    spans: Intervals
+    level: IntArray
+    code: IntArray
+    part: IntArray
+    number: IntArray
+    kinds: Kinds
+
+    @classmethod
+    def of(cls, rows: RangeRows, kinds: Kinds) -> ThreadRanges:
+        """Those in `rows`."""
+        order = np.argsort(rows.start, kind="stable")
+        start, name = rows.start[order], rows.name[order]
+        spans = Intervals(start, np.minimum(rows.end[order], np.iinfo(np.int64).max // 2))
+        return cls(spans, levels(spans, MOST_LEVELS + 1), kinds.code[name], kinds.part[name], kinds.number[name], kinds)
+
+    def at(self, level: int) -> IntArray:
+        """The places of those of a level."""
+        return np.flatnonzero(self.level == level)
+
+
 # NVTX ranges of a trace without GPU activity: what repeats on the host, and what takes its time.
 
 MOST_RANGES = 3
@@ -179,7 +205,6 @@ def _name(rows: IntArray, names: list[str], kinds: Kinds) -> str:
 
 LEAST_LAUNCHED = 0.8
 """Of the launches in the file: ranges that hold less are not the passes."""
-MOST_LEVELS = 4
 _CALLED_STEP = re.compile(r"profilerstep|execute_|step\[")
 """What PyTorch, vLLM and SGLang call their steps."""
 _LAYER = re.compile(r"nn\.Module: (\w*(?:Layer|Block))_(\d{1,6})")
@@ -259,19 +284,12 @@ def _families(ranges: NvtxRanges) -> list[_Ranges]:
     of_thread = RowsOf(rows.thread)
     found: list[_Ranges] = []
     for thread in of_thread.values():
-        its = of_thread[thread]
-        its = its[np.argsort(rows.start[its], kind="stable")]
-        found += _of_thread(Intervals(rows.start[its], rows.end[its]), kinds.code[rows.name[its]], kinds.words)
-    return found
-
-
-def _of_thread(spans: Intervals, code: IntArray, words: list[str]) -> list[_Ranges]:
-    level = levels(spans, MOST_LEVELS + 1)
-    found = []
-    for depth in range(MOST_LEVELS):
-        at = np.flatnonzero(level == depth)
-        of_word = RowsOf(code[at])
-        found += [_Ranges(spans[at[of_word[word]]], _is_step(words[word]), depth) for word in of_word.values()]
+        its = ThreadRanges.of(rows.take(of_thread[thread]), kinds)
+        for level in range(MOST_LEVELS):
+            at = its.at(level)
+            of_word = RowsOf(its.code[at])
+            words = ((_is_step(kinds.words[word]), at[of_word[word]]) for word in of_word.values())
+            found += [_Ranges(its.spans[mine], steps, level) for steps, mine in words]
     return found
 
 

@@ -17,9 +17,10 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before
+from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import RowsOf
-from nsysdiag.iterations.happened import HOST, Happened, anchor_of
+from nsysdiag.iterations.happened import Happened, Names
 from nsysdiag.iterations.loop import FEWEST, Called, Inner, Loop, loop_of, through
 from nsysdiag.iterations.named import is_step
 
@@ -34,11 +35,12 @@ LEAST_HELD = 0.75
 
 
 class RepeatCounts(Struct, frozen=True):
-    """How often each code happens in each repeat of a loop: `count[code]` by repeat, and what is usual."""
+    """How often names happen in each repeat of a loop: `count[at, repeat]` for the name `at` of `names`, the most
+    frequent first, and how often is `usual`."""
 
-    count: dict[int, IntArray]
-    usual: dict[int, int]
-    size: int
+    names: Names
+    count: IntArray
+    usual: IntArray
 
     @classmethod
     def of(
@@ -46,51 +48,57 @@ class RepeatCounts(Struct, frozen=True):
     ) -> RepeatCounts:
         """Up to `end`, in ns, or all. With the calls of the host if `issued` says when those that launch each repeat
         began."""
-        on_host = happened.on_host
-        place = np.full(len(happened.time), -1)
-        place[~on_host] = np.searchsorted(starts, happened.time[~on_host], side="right") - 1
+        place, called = nearest_before(starts, happened.start), np.full(len(happened.host_time), -1)
         if issued is not None:
-            place[on_host] = np.searchsorted(issued, happened.time[on_host], side="right") - 1
-            early = happened.issued_early
-            place[early] = np.searchsorted(issued, happened.issued_at[happened.operations[early]], side="right") - 1
-        inside = np.flatnonzero((place >= 0) & (happened.time < (happened.last if end is None else end)))
-        place, code = place[inside], happened.code[inside]
-        of_code = RowsOf(code)
-        codes = sorted(of_code.values(), key=lambda each: -len(of_code[each]))[:MOST_TOKENS]
-        count = {each: np.bincount(place[of_code[each]], minlength=len(starts)) for each in codes}
-        return cls(count, {each: _usual(counted[:-1]) for each, counted in count.items()}, len(starts))
+            called, early = nearest_before(issued, happened.host_time), happened.issued_early
+            place[early] = nearest_before(issued, happened.issued_at[happened.operations[early]])
+        place, time = np.append(place, called), np.append(happened.start, happened.host_time)
+        inside = np.flatnonzero((place >= 0) & (time < (happened.last if end is None else end)))
+        place, code = place[inside], np.append(happened.code, happened.host_code)[inside]
+        often = np.bincount(code, minlength=len(happened.names))
+        codes = np.argsort(-often, kind="stable")[: min(np.count_nonzero(often), MOST_TOKENS)]
+        row = np.full(len(often), -1)
+        row[codes] = np.arange(len(codes))
+        cell = joint(row[code], place, len(starts))[row[code] >= 0]
+        count = np.bincount(cell, minlength=len(codes) * len(starts)).reshape(len(codes), len(starts)).astype(np.int32)
+        usual = np.array([_usual(each[:-1]) for each in count], np.int64)
+        return cls(happened.names.take(codes), count, usual)
 
     @classmethod
     def in_loop(cls, loop: Loop, happened: Happened, end: int | None = None) -> RepeatCounts:
         """With the calls of the host if those that launch the repeats are known."""
-        first = np.searchsorted(happened.time[: len(happened.end)], loop.starts)
-        issued = happened.issued_at[happened.operations[np.minimum(first, len(happened.operations) - 1)]]
+        first = np.minimum(np.searchsorted(happened.start, loop.starts), len(happened.start) - 1)
+        issued = happened.issued_at[happened.operations[first]]
         return cls.of(happened, loop.starts, end, None if (issued < 0).any() else np.maximum.accumulate(issued))
+
+    @property
+    def size(self) -> int:
+        """The number of repeats."""
+        return self.count.shape[1]
+
+    def operations(self) -> IntArray:
+        """How many operations each repeat has."""
+        return self.count[~self.names.host].sum(axis=0)
+
+    def usually(self, names: BoolArray) -> int:
+        """How often some of the names usually happen in a repeat."""
+        return int(self.usual[names].sum())
 
     def lacks(self) -> BoolArray:
         """Which repeats lack a good part of the usual operations: there the first one of a repeat comes in what is
         between the inner loops."""
-        held = np.zeros(self.size, np.int64)
-        for code, count in self.count.items():
-            if code < HOST:
-                held += np.minimum(count, self.usual[code])
-        return held < LEAST_HELD * sum(usual for code, usual in self.usual.items() if code < HOST)
-
-    def operations(self) -> IntArray:
-        """How many operations each repeat has."""
-        return sum((count for code, count in self.count.items() if code < HOST), start=np.zeros(self.size, np.int64))
+        rows = ~self.names.host
+        held = np.minimum(self.count[rows], self.usual[rows, None]).sum(axis=0)
+        return held < LEAST_HELD * self.usually(rows)
 
     def alike(self) -> BoolArray:
         """Which repeats, without the last, have exactly as many of the usual operations, whatever else they have."""
-        same = np.ones(self.size - 1, np.bool_)
-        for code, count in self.count.items():
-            if code < HOST and self.usual[code]:
-                same &= count[:-1] == self.usual[code]
-        return same
+        rows = ~self.names.host & (self.usual > 0)
+        return (self.count[rows, :-1] == self.usual[rows, None]).all(axis=0)
 
     def are_alike(self) -> bool:
         """Whether most repeats have the same operations, and hardly others."""
-        held = sum(usual for code, usual in self.usual.items() if code < HOST)
+        held = self.usually(~self.names.host)
         return float(self.alike().mean()) >= ALIKE and held >= ALIKE * float(np.median(self.operations()))
 
 
@@ -119,35 +127,44 @@ distance is longer than so many times the usual one. What comes by chance has fa
 
 
 class Special(Struct, frozen=True):
-    """Repeats that have more than others: which, every n-th, and by code how many more each has."""
+    """Repeats that have more than others: which, every n-th; the names of which each has `more`, and how often these
+    happen `usually`."""
 
     at: IntArray
     each: int
     exact: bool
-    more: dict[int, int]
+    names: Names
+    more: IntArray
+    usually: IntArray
+
+    @property
+    def new(self) -> BoolArray:
+        """Which of the names are of kernels that no other repeat has."""
+        return self.names.kernel & (self.usually == 0)
+
+    @property
+    def kernels(self) -> int:
+        """How many more kernels each has."""
+        return int(self.more[self.names.kernel].sum())
 
 
-def specials(found: RepeatCounts, updates: frozenset[int]) -> list[Special]:
+def specials(found: RepeatCounts) -> list[Special]:
     """The groups of names that come more often than usual in the same repeats, those with the shortest distance
     first. At no regular distance a name shows something only if it comes in no other repeats: how often it comes may
-    vary for another reason. One name alone does if it is one of the `updates` of weights, or hardly comes by
-    chance."""
+    vary for another reason. One name alone does if it is one that updates weights, or hardly comes by chance."""
     groups: dict[bytes, tuple[IntArray, dict[int, int]]] = {}
-    for code, count in found.count.items():
-        if code >= HOST and found.usual[code]:
-            continue  # one range or query more shows nothing
-        more = count - found.usual[code]
+    # One range or query more shows nothing.
+    for name in np.flatnonzero(~found.names.host | (found.usual == 0)).tolist():
+        more = found.count[name] - found.usual[name]
         at = np.flatnonzero(more > 0)
         if 2 <= len(at) <= (found.size + 1) // 2:
-            groups.setdefault(at.tobytes(), (at, {}))[1][code] = int(np.median(more[at]))
+            groups.setdefault(at.tobytes(), (at, {}))[1][name] = int(np.median(more[at]))
     short = np.flatnonzero(found.lacks())
     if 2 <= len(short) <= (found.size + 1) // 2:
-        held = {code: int(np.median(count[short])) for code, count in found.count.items()}
-        groups.setdefault(short.tobytes(), (short, {}))[1].update({code: each for code, each in held.items() if each})
-    result = [
-        special for at, more in _merged(groups.values()) if (special := _special(at, more, found, updates)) is not None
-    ]
-    return sorted(result, key=lambda each: (not each.exact, -len(each.at), -len(each.more)))
+        held = enumerate(int(np.median(count[short])) for count in found.count)
+        groups.setdefault(short.tobytes(), (short, {}))[1].update({name: each for name, each in held if each})
+    every = (_special(at, more, found) for at, more in _merged(groups.values()))
+    return sorted(filter(None, every), key=lambda each: (not each.exact, -len(each.at), -len(each.more)))
 
 
 def _merged(groups: Iterable[tuple[IntArray, dict[int, int]]]) -> list[tuple[IntArray, dict[int, int]]]:
@@ -162,19 +179,20 @@ def _merged(groups: Iterable[tuple[IntArray, dict[int, int]]]) -> list[tuple[Int
     return merged
 
 
-def _special(at: IntArray, more: dict[int, int], found: RepeatCounts, updates: frozenset[int]) -> Special | None:
+def _special(at: IntArray, held: dict[int, int], found: RepeatCounts) -> Special | None:
     """None if they do not come all over the time of the loop."""
-    distance = np.diff(at)
+    distance, (rows, more) = np.diff(at), (np.array(list(each), np.int64) for each in (held, held.values()))
+    names, usually = found.names.take(rows), found.usual[rows]
     each = int(np.median(distance))
     exact = each > 1 and float((distance == each).mean()) >= REGULAR
     longest = each + 1 if exact else LONGEST_IRREGULAR * max(each, 1)
     covers = int(at[0]) <= longest and found.size - 1 - int(at[-1]) <= longest
     even = len(at) >= FEWEST_EVEN and each >= LEAST_EVEN and int(distance.max()) <= LONGEST_EVEN * each
     even &= found.are_alike()
-    shown = even or len(more) >= LEAST_TOGETHER or more.keys() <= updates
+    shown = even or len(rows) >= LEAST_TOGETHER or bool(names.update.all())
     together = len(at) >= FEWEST_IRREGULAR and shown and int(distance.max()) <= longest
-    together &= each > 1 and any(not found.usual[code] for code in more)
-    return Special(at, each, exact, more) if covers and (exact or together) else None
+    together &= each > 1 and bool((usually == 0).any())
+    return Special(at, each, exact, names, more, usually) if covers and (exact or together) else None
 
 
 # Which of two levels is the step, and whether the trace shows it.
@@ -191,7 +209,7 @@ ROUND = 10
 """Programs log every ten steps, or every hundred; layers and micro batches are rarely counted by tens."""
 
 
-def judged(special: Special, found: RepeatCounts, happened: Happened) -> tuple[bool, bool]:
+def judged(special: Special, found: RepeatCounts) -> tuple[bool, bool]:
     """Whether the outer repeats are the steps, and whether the trace shows it.
 
     ```
@@ -211,22 +229,22 @@ def judged(special: Special, found: RepeatCounts, happened: Happened) -> tuple[b
     neither                    a read-back, a wait           not certain: a log, or layers of a pass
     ```
     """
-    inner, extra = {code for code, usual in found.usual.items() if usual > 0}, set(special.more)
-    updated, added = inner & happened.updates, (extra & happened.kernels) - inner
-    if updated and len(inner & happened.kernels) > len(updated):
-        return False, not (special.exact and _outweighs(added, special, found, happened))
-    feeds, reads, waits = (bool(inner & each) for each in (happened.uploads, happened.downloads, happened.waits))
-    if extra & happened.updates or (extra & happened.uploads and not feeds):
+    names, inner, extra = found.names, found.usual > 0, special.names
+    updated, new = inner & names.update, int(special.new.sum())
+    if updated.any() and np.count_nonzero(inner & names.kernel) > np.count_nonzero(updated):
+        return False, not (special.exact and _outweighs(special, found))
+    feeds, reads, waits = (bool(inner[kind].any()) for kind in (names.upload, names.download, names.wait))
+    if extra.update.any() or (extra.upload.any() and not feeds):
         return True, True
     of_host = feeds or reads or waits
     if not special.exact:
-        closes = bool(extra & happened.downloads) and not of_host
-        return closes or (len(added) > LIGHT_KERNELS and not feeds), feeds and (reads or waits)
+        closes = bool(extra.download.any()) and not of_host
+        return closes or (new > LIGHT_KERNELS and not feeds), feeds and (reads or waits)
     if of_host:
-        logs = all(code >= HOST or code in happened.downloads for code in extra)
-        return bool(added) and special.each < MANY_INNER, not added and (feeds or (reads and logs))
-    if extra & happened.kernels and not _light(special, found, happened):
-        parts = bool(inner & happened.networks) or special.each <= FEW_PARTS
+        logs = bool((extra.host | extra.download).all())
+        return new > 0 and special.each < MANY_INNER, new == 0 and (feeds or (reads and logs))
+    if extra.kernel.any() and not _light(special, found):
+        parts = bool(inner[names.network].any()) or special.each <= FEW_PARTS
         return parts or special.each % ROUND > 0, parts
     return not _shifted(special, found) and special.each % ROUND > 0, False
 
@@ -237,45 +255,35 @@ def _shifted(special: Special, found: RepeatCounts) -> bool:
     return int(special.at[0]) + 1 < special.each or left not in (0, special.each)
 
 
-def _outweighs(added: set[int], special: Special, found: RepeatCounts, happened: Happened) -> bool:
+def _outweighs(special: Special, found: RepeatCounts) -> bool:
     """Whether the kernels that no other repeat has are many: an evaluation has those of the steps, and few others."""
-    count = sum(special.more[code] for code in added)
-    return count >= MANY_OTHERS * max(_kernels(found.usual, happened), _kernels(special.more, happened))
+    count = int(special.more[special.new].sum())
+    return count >= MANY_OTHERS * max(found.usually(found.names.kernel), special.kernels)
 
 
-def _light(special: Special, found: RepeatCounts, happened: Happened) -> bool:
+def _light(special: Special, found: RepeatCounts) -> bool:
     """Whether all that is added is a kernel or two and a read-back, or a wait."""
-    if not set(special.more) & happened.downloads:
-        return False
-    count = _kernels(special.more, happened)
-    return count <= LIGHT_KERNELS and count <= max(LIGHT_TIME * _kernels(found.usual, happened), 1)
+    most = min(LIGHT_KERNELS, max(LIGHT_TIME * found.usually(found.names.kernel), 1))
+    return bool(special.names.download.any()) and special.kernels <= most
 
 
-def _kernels(count: dict[int, int], happened: Happened) -> int:
-    return sum(each for code, each in count.items() if code in happened.kernels)
-
-
-def goes_on(special: Special, found: RepeatCounts, happened: Happened) -> bool:
+def goes_on(special: Special, found: RepeatCounts) -> bool:
     """Whether special repeats, at a regular distance, lack the copies from or to the host that the others have: they go
     on with what is there. Not if each repeat updates weights: it is a step."""
-    exchanged = {code for code in happened.uploads | happened.downloads if found.usual.get(code)}
-    lacks = any(not found.count[code][special.at[:-1]].any() for code in exchanged)
-    return special.exact and lacks and not any(found.usual.get(code) for code in happened.updates)
+    exchanged = found.count[found.names.exchanged & (found.usual > 0)]
+    lacks = bool((exchanged[:, special.at[:-1]] == 0).all(axis=1).any())
+    return special.exact and lacks and not found.usually(found.names.update)
 
 
-def takes_turns(special: Special, found: RepeatCounts, happened: Happened) -> bool:
+def takes_turns(special: Special, found: RepeatCounts) -> bool:
     """Whether special repeats, at a regular distance that is short, mostly have kernels that no other has, and lack
     some that all others have: two models in turn, of which each may be stepped, or both together. A few such kernels
     are another direction of a sweep."""
-    others_lack = {code for code in special.more if code in happened.kernels and not found.usual[code]}
-    kernels = sum(int(np.median(count[special.at])) for code, count in found.count.items() if code in happened.kernels)
-    own = sum(special.more[code] for code in others_lack) >= max(MANY_OTHERS * kernels, 1)
-    others = np.delete(np.arange(found.size - 1), special.at[special.at < found.size - 1])
-    lacks = any(
-        not count[special.at[:-1]].any() and count[others].all()
-        for code, count in found.count.items()
-        if code in happened.kernels
-    )
+    kernels = found.count[found.names.kernel]
+    whole = sum(int(np.median(count[special.at])) for count in kernels)
+    own = int(special.more[special.new].sum()) >= max(MANY_OTHERS * whole, 1)
+    others = np.delete(kernels[:, :-1], special.at[special.at < found.size - 1], axis=1)
+    lacks = bool(((kernels[:, special.at[:-1]] == 0).all(axis=1) & others.all(axis=1)).any())
     return special.exact and special.each < MANY_INNER and own and lacks
 
 
@@ -300,14 +308,13 @@ def around(loop: Loop, happened: Happened) -> Iterator[OuterLoop]:
     if len(loop) < 4:
         return
     found = RepeatCounts.in_loop(loop, happened)
-    for special in specials(found, happened.updates):
+    for special in specials(found):
         outer = _outer(loop, special, found, happened)
         if outer is not None:
-            steps, certain = judged(special, found, happened)
-            yield OuterLoop(outer, special.each, steps, certain)
+            yield OuterLoop(outer, special.each, *judged(special, found))
         elif (cycle := _cycle(loop, special, happened.last)) is not None:
-            steps = goes_on(special, found, happened)
-            if steps or takes_turns(special, found, happened):
+            steps = goes_on(special, found)
+            if steps or takes_turns(special, found):
                 yield OuterLoop(cycle, special.each, steps=steps, certain=False, more=False)
 
 
@@ -329,13 +336,13 @@ def by_sequence(happened: Happened, known: list[Loop]) -> Loop | None:
     """A loop by the order of the operations alone, for repeats that take any time: from one of a kernel to the next, or
     what is around such. None if what is between them differs, or is nothing, and if a `known` loop repeats in
     most of them."""
-    whole, of_code = happened.whole, RowsOf(happened.code[: len(happened.end)])
-    often = [code for code in sorted(happened.kernels) if len(of_code[code]) >= FEWEST]
-    reach = {code: int(np.ptp(happened.time[of_code[code]])) for code in often if len(of_code[code])}
+    whole, of_code, start = happened.whole, RowsOf(happened.code), happened.start
+    often = [code for code in np.flatnonzero(happened.names.kernel).tolist() if len(of_code[code]) >= FEWEST]
+    reach = {code: int(np.ptp(start[of_code[code]])) for code in often}
     often = [code for code in often if 2 * reach[code] >= whole.total()]
     often.sort(key=lambda code: (-reach[code] // (whole.total() // 10), -len(of_code[code])))
     for code in often[:MOST_TRIED]:
-        base = happened.loop_from(Called(anchor=anchor_of(code)), happened.time[of_code[code]])
+        base = happened.loop_from(happened.called(code), start[of_code[code]])
         loop = outermost(base, happened)
         if loop is base:
             starts = _with_same_operations(base, happened)
@@ -353,8 +360,7 @@ def _with_same_operations(loop: Loop, happened: Happened) -> IntArray:
     """The starts from the first to the last repeat that does what is usual, several operations; none if many in
     between do not."""
     found = RepeatCounts.of(happened, loop.starts)
-    several = sum(usual for code, usual in found.usual.items() if code < HOST) >= LEAST_TOGETHER
-    same = np.flatnonzero(found.alike())
+    several, same = found.usually(~found.names.host) >= LEAST_TOGETHER, np.flatnonzero(found.alike())
     if not several or not len(same) or len(same) < ALIKE * (same[-1] + 1 - same[0]):
         return loop.starts[:0]
     return loop.starts[same[0] : same[-1] + 2]
@@ -363,12 +369,12 @@ def _with_same_operations(loop: Loop, happened: Happened) -> IntArray:
 def _outer(loop: Loop, special: Special, found: RepeatCounts, happened: Happened) -> Loop | None:
     """The repeats around a loop, each from the longest idle time in a special repeat on; None if these only do other
     work than the rest."""
-    operations = happened.time[: len(happened.end)]
+    operations = happened.start
     borders = np.append(np.searchsorted(operations, loop.starts), np.searchsorted(operations, happened.last))
     size = found.operations()
     usual = float(np.median(np.delete(size, special.at)))
     lacks = bool(found.lacks()[special.at].all())
-    if any(code < HOST for code in special.more) and not lacks and float(np.median(size[special.at])) <= usual:
+    if not special.names.host.all() and not lacks and float(np.median(size[special.at])) <= usual:
         return None
     back = _from_idle(borders, special.at, operations, happened.end)
     starts = borders[special.at + 1] - back
@@ -398,10 +404,8 @@ def _cycle(loop: Loop, special: Special, end: int) -> Loop | None:
 
 def _called(loop: Loop, special: Special, happened: Happened) -> Called:
     """By the kernel that comes once in each outer repeat; by the inner loop if there is none."""
-    once = [code for code, more in special.more.items() if more == 1 and code in happened.kernels]
-    if not once or loop.called.range:
-        return loop.called
-    return Called(anchor=anchor_of(min(once)))
+    once = special.names.code[(special.more == 1) & special.names.kernel]
+    return happened.called(int(once.min())) if len(once) and not loop.called.range else loop.called
 
 
 def _from_idle(borders: IntArray, at: IntArray, start: IntArray, end: IntArray) -> int:

@@ -3,13 +3,14 @@ the step without the profiler."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from nsysdiag.arrays.groups import column_from, running_sums, to_planes, to_text
+from nsysdiag.arrays.groups import column_from, running_sums, sum_of_each, to_planes, to_text
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, place_in
 from nsysdiag.causes.ids import GRAPH_BUILD
 from nsysdiag.events.device import DeviceTimeline
@@ -104,6 +105,7 @@ def iteration_report(
     alike = steady if kind is None else steady & (kind == np.bincount(kind[steady]).argmax())
     slow = slow_ones(length, alike)
     usual = order[alike[order]]
+    levels = list(_levels(found.inner, strings))
     listed = np.sort(np.argsort(-length, kind="stable")[:MOST_ROWS]).tolist()  # the longest, in order
     return IterationReport(
         source=found.source,
@@ -122,9 +124,9 @@ def iteration_report(
         slow_period=slow.period,
         kind=found.kind,
         closed=found.closed,
-        inner=None if found.inner is None else _inner(found.inner, strings),
-        levels=_levels(found, strings),
-        outer=None if found.outer is None else _inner(found.outer, strings),
+        inner=next(iter(levels), None),
+        levels=levels,
+        outer=next(_levels(found.outer, strings), None),
         layers=list(found.layers),
         certain=found.certain,
         kinds=[] if kinds is None else _kinds(*kinds, length, steady),
@@ -142,22 +144,11 @@ def _kinds(kind: IntArray, names: list[str], length: IntArray, steady: BoolArray
     return sorted(found, key=lambda each: (-each.count, each.name))[:MOST_KINDS]
 
 
-def _levels(found: Loop, strings: Strings) -> list[InnerLoop]:
-    levels, inner = [], found.inner
+def _levels(inner: Inner | None, strings: Strings) -> Iterator[InnerLoop]:
+    """A shorter period, and those in it."""
     while inner is not None:
-        levels.append(_inner(inner, strings))
+        yield InnerLoop(inner.called.source, inner.called.text(strings), inner.per_iteration, inner.median_ns)
         inner = inner.inner
-    return levels
-
-
-def _inner(inner: Inner, strings: Strings) -> InnerLoop:
-    called = inner.called
-    return InnerLoop(
-        source=called.source,
-        name=called.text(strings),
-        per_iteration=inner.per_iteration,
-        median_ns=inner.median_ns,
-    )
 
 
 def _steady(length: IntArray, is_open: BoolArray, graph_build: IntArray) -> BoolArray:
@@ -278,9 +269,7 @@ def _copied(device: DeviceTimeline, place: IntArray, count: int) -> str:
     sized = (operations.category == Category.MEMCPY) & ~operations.migration & (operations.size > 0) & (place >= 0)
     if not sized.any():
         return ""
-    found = np.zeros(count, dtype=np.int64)
-    np.add.at(found, place[sized], operations.size[sized])
-    return to_text(to_planes(found), _EFFORT)
+    return to_text(to_planes(sum_of_each(place[sized], operations.size[sized], count)), _EFFORT)
 
 
 def _kernel_times(
@@ -303,9 +292,7 @@ def _kernel_times(
 def _added(row: IntArray, column: IntArray, ns: IntArray, shape: tuple[int, int]) -> IntArray:
     """A table of such a shape: the sum of the ns of each row and column."""
     # In one dimension numpy adds ten times as fast.
-    found = np.zeros(shape[0] * shape[1], dtype=np.int64)
-    np.add.at(found, joint(row, column, shape[1]), ns)
-    return found.reshape(shape)
+    return sum_of_each(joint(row, column, shape[1]), ns, shape[0] * shape[1]).reshape(shape)
 
 
 def _gap_times(kinds: KindsOfGaps, steady: Intervals, most: int) -> IntArray:

@@ -8,7 +8,7 @@ from nsysdiag.document import blocks as b
 from nsysdiag.document import words
 from nsysdiag.document.columns import COUNT, INDEX, MOMENT, PARTS, SHARE, TEXT, TIME, TIMES
 from nsysdiag.document.drawings import Bar, BarChart, LegendEntry, bottleneck_entry, legend_entry
-from nsysdiag.document.view import Causes, iteration_shares, more_shares
+from nsysdiag.document.view import Causes, by_time, iteration_shares, more_shares
 from nsysdiag.units import format_count, format_ns
 
 if TYPE_CHECKING:
@@ -87,8 +87,7 @@ def _serving(found: IterationReport) -> list[b.Block]:
 
 
 def _idle_parts(each: ServingPhase) -> list[tuple[LegendEntry, int]] | None:
-    longest = sorted(each.idle.items(), key=lambda item: (-item[1], item[0]))[:TOLD_PARTS]
-    return [(bottleneck_entry(name), ns) for name, ns in longest] or None
+    return [(bottleneck_entry(name), ns) for name, ns in by_time(each.idle)[:TOLD_PARTS]] or None
 
 
 def _slow(found: IterationReport, causes: Causes) -> b.Table:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nsysdiag.arrays.groups import group_durations
+from nsysdiag.arrays.groups import group_totals, sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, intersect, subtract, union
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.collectives import KINDS, MEETINGS, SEND_RECEIVE, Collectives, kind_of
@@ -20,6 +20,7 @@ from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.kernels.facts import CollectiveKind, MpiCall
 from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.peaks import link_of, switch_adds
+from nsysdiag.record import records
 from nsysdiag.units import format_bytes
 
 
@@ -172,16 +173,14 @@ def mpi_calls(mpi: NamedRows, gaps: Gaps, lane: IntArray, threads: IntArray, axi
     behind = np.flatnonzero(lane >= 0)
     waited = Intervals(*(axis.position(lane[behind], side[behind]) for side in (gaps.start, gaps.end)))
     idle = coverage(union(waited), spans)
-    groups = group_durations(name, spans.end - spans.start)
-    return [
-        MpiCall(
-            name=mpi.names[code],
-            count=int(groups.count[at]),
-            total_ns=int(groups.total[at]),
-            idle_ns=int(idle[name == code].sum()),
-        )
-        for at, code in enumerate(groups.code.tolist())
-    ]
+    groups = group_totals(name, spans.end - spans.start)
+    return records(
+        MpiCall,
+        name=[mpi.names[each] for each in groups.code.tolist()],
+        count=groups.count,
+        total_ns=groups.total,
+        idle_ns=sum_of_each(name, idle, len(mpi.names))[groups.code],
+    )
 
 
 # Sends that always last the same: a message takes that time, and no fix of something else makes it shorter.

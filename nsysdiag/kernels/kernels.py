@@ -32,6 +32,7 @@ from nsysdiag.kernels.kinds import (
 )
 from nsysdiag.kernels.limits import residency, shape_of
 from nsysdiag.kernels.names import named_kernels, normal_kernel, whole_names
+from nsysdiag.record import records
 from nsysdiag.typed import say
 
 if TYPE_CHECKING:
@@ -58,22 +59,14 @@ def kernel_rows(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> 
     short_of = np.zeros(len(names), dtype=np.int64)
     short_of[name] = operations.short_name[rows]
     groups = group_durations(name * 2 + device.communication[rows], operations.end[rows] - operations.start[rows])
-    mean = groups.mean
-    texts, short_texts = strings.whole(names), strings.texts(short_of)
-    return [
-        KernelRow(
-            name=texts[code // 2],
-            short_name=short_texts[code // 2],
-            count=int(groups.count[at]),
-            total_ns=int(groups.total[at]),
-            mean_ns=int(mean[at]),
-            median_ns=int(groups.median[at]),
-            min_ns=int(groups.shortest[at]),
-            max_ns=int(groups.longest[at]),
-            communication=bool(code % 2),
-        )
-        for at, code in enumerate(groups.code.tolist())
-    ]
+    named = groups.code // 2
+    return records(
+        KernelRow,
+        name=strings.whole(names[named]),
+        short_name=strings.texts(short_of[named]),
+        communication=groups.code % 2 == 1,
+        **groups.columns,
+    )
 
 
 def top_kernels(
@@ -238,9 +231,6 @@ def family_times(
     for code in np.unique(family).tolist():
         mine = np.flatnonzero(family == code)
         by_name, stepped = group_totals(name[mine], ns[mine]), mine[in_step[mine]]
-        longest = zip(
-            *(each[:MOST_KERNELS].tolist() for each in (by_name.code, by_name.count, by_name.total)), strict=True
-        )
         found.append(
             FamilyTime(
                 family=titles[code],
@@ -250,7 +240,12 @@ def family_times(
                 names=len(by_name.code),
                 step_count=round(len(stepped) / len(whole), 3) if len(whole) else None,
                 step_ns=int(ns[stepped].sum()) // len(whole) if len(whole) else None,
-                kernels=[FamilyKernel(name=names[at], count=count, total_ns=total) for at, count, total in longest],
+                kernels=records(
+                    FamilyKernel,
+                    name=[names[each] for each in by_name.code[:MOST_KERNELS].tolist()],
+                    count=by_name.count[:MOST_KERNELS],
+                    total_ns=by_name.total[:MOST_KERNELS],
+                ),
             )
         )
     return sorted(found, key=lambda each: (-each.total_ns, each.family))

@@ -36,6 +36,7 @@ from nsysdiag.events.rows import distinct, taken
 from nsysdiag.limits import KEPT_NAMES, mark_of, short_name
 from nsysdiag.names import CUT as COLLAPSED
 from nsysdiag.names import is_mangled, pseudonym, readable
+from nsysdiag.record import records
 from nsysdiag.report import Operation
 
 if TYPE_CHECKING:
@@ -280,15 +281,11 @@ def describe_operations(device: DeviceTimeline, rows: IntArray, strings: Strings
     """The operations at `rows` for the report."""
     code, names = operation_names(device, rows, strings)
     operations = device.operations.take(rows)
-    columns = zip(
-        code.tolist(),
-        operations.category.tolist(),
-        operations.start.tolist(),
-        operations.end.tolist(),
-        operations.stream.tolist(),
-        strict=True,
+    return records(
+        Operation,
+        name=[names[each] for each in code.tolist()],
+        category=[Category(each).name.lower() for each in operations.category.tolist()],
+        start_ns=operations.start,
+        end_ns=operations.end,
+        stream=operations.stream,
     )
-    return [
-        Operation(name=names[name], category=Category(kind).name.lower(), start_ns=start, end_ns=end, stream=stream)
-        for name, kind, start, end, stream in columns
-    ]

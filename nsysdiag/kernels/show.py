@@ -29,7 +29,6 @@ from nsysdiag.units import NS_PER, format_bytes, format_count, format_ns, format
 if TYPE_CHECKING:
     from nsysdiag.kernels.facts import CollectiveKind, KernelRow, MpiCall
     from nsysdiag.launches.facts import Distribution
-    from nsysdiag.memory.facts import CopyRate
     from nsysdiag.report import DeviceReport
 
 
@@ -258,48 +257,42 @@ class BandwidthRow(NamedTuple):
 def bandwidth_rows(device: DeviceReport) -> list[BandwidthRow]:
     """Copies by direction, then collectives by kind."""
     found = device.communication
-    copies = [_of_copies(row) for row in device.copies.rates]
-    return [*copies, *(_of_collectives(row, found.link_bytes_per_second) for row in found.kinds if row.sized)]
-
-
-def _of_copies(row: CopyRate) -> BandwidthRow:
-    share = None if row.refused else _share(row.best_bytes_per_second, row.peak_bytes_per_second)
-    return BandwidthRow(
-        WAYS.get(row.direction, row.direction),
-        row.count,
-        row.bytes / row.total_ns * NS_PER["s"] if row.total_ns else None,
-        row.best_bytes_per_second,
-        row.peak,
-        row.peak_bytes_per_second,
-        share,
-        None if row.slow_ns is None else part(row.slow_ns, row.total_ns),
-        row.refused,
-    )
-
-
-def _of_collectives(row: CollectiveKind, link: float | None) -> BandwidthRow:
-    sent = row.best_link_bytes_per_second or row.best_bus_bytes_per_second
-    return BandwidthRow(
-        row.kind,
-        row.sized,
-        row.bus_bytes_per_second,
-        row.best_bus_bytes_per_second,
-        "NVLink" if link else "",
-        link,
-        _share(sent, link),
-        None,
-        row.refused,
-    )
+    copies = [
+        BandwidthRow(
+            WAYS.get(row.direction, row.direction),
+            row.count,
+            row.bytes / row.total_ns * NS_PER["s"] if row.total_ns else None,
+            row.best_bytes_per_second,
+            row.peak,
+            row.peak_bytes_per_second,
+            None if row.refused else part(row.best_bytes_per_second, row.peak_bytes_per_second),
+            part(row.slow_ns, row.total_ns),
+            row.refused,
+        )
+        for row in device.copies.rates
+    ]
+    link, name = found.link_bytes_per_second, "NVLink" if found.link_bytes_per_second else ""
+    return copies + [
+        BandwidthRow(
+            row.kind,
+            row.sized,
+            row.bus_bytes_per_second,
+            row.best_bus_bytes_per_second,
+            name,
+            link,
+            part(row.best_link_bytes_per_second or row.best_bus_bytes_per_second, link),
+            None,
+            row.refused,
+        )
+        for row in found.kinds
+        if row.sized
+    ]
 
 
 def _in_switch(row: CollectiveKind, link: float | None) -> str:
     """Why the share of the peak is not that of the bus bandwidth."""
     fastest = max(row.bus_bytes_per_second or 0.0, row.best_bus_bytes_per_second or 0.0)
     return (FASTER if link and fastest > link else IN_SWITCH).format(row.kind, BY_SENT)
-
-
-def _share(rate: float | None, peak: float | None) -> float | None:
-    return None if rate is None or not peak else rate / peak
 
 
 BANDWIDTH = (

@@ -21,7 +21,7 @@ from nsysdiag.events.identity import joint, pid_of, process_of, tid_of
 from nsysdiag.events.operations import Category, Operations
 from nsysdiag.events.rows import ThreadAxis, combinations, distinct_values, picked
 from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.gaps.gaps import Gaps, LaunchCase, LaunchFrame, same_graph_launch
+from nsysdiag.gaps.gaps import Gaps, LaunchCase, same_graph_launch
 from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.kernels.names import operation_names
 from nsysdiag.launches.facts import (
@@ -34,10 +34,11 @@ from nsysdiag.launches.facts import (
     QueueDepth,
     StreamFunctions,
 )
-from nsysdiag.launches.queue_depth import find_drains, find_launch_bound, launch_bound_report, outstanding, queue_depth
+from nsysdiag.launches.queue_depth import find_drains, launch_bound_report, outstanding, queue_depth
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.ledger.ledger import Slices
 from nsysdiag.ledger.untraced_graphs import PartialReplays, untraced_count
+from nsysdiag.record import records
 
 if TYPE_CHECKING:
     from nsysdiag.trace.columns import Strings
@@ -158,59 +159,38 @@ def _rows(device: DeviceTimeline, found: _Launches, strings: Strings) -> list[Gr
     nodes, usual_api = (medians(found.graph, each, len(first)) for each in (found.nodes, found.api))
     top = np.lexsort((found.call[first], -work))[:MOST]
     name, names = operation_names(device, found.first[first[top]], strings)
-    executable = found.executable[first]
-    return [
-        GraphRow(
-            name=names[code],
-            executable=int(executable[graph]) if executable[graph] >= 0 else None,
-            launches=int(launches[graph]),
-            nodes=int(nodes[graph]) or None,
-            api_ns=int(api[graph]),
-            median_api_ns=int(usual_api[graph]),
-            work_ns=int(work[graph]),
-            between_ns=int(between[graph]),
-            between_gaps=int(gaps[graph]),
-        )
-        for graph, code in zip(top.tolist(), name.tolist(), strict=True)
-    ]
+    return records(
+        GraphRow,
+        name=[names[each] for each in name.tolist()],
+        executable=[each if each >= 0 else None for each in found.executable[first[top]].tolist()],
+        launches=launches[top],
+        nodes=[each or None for each in nodes[top].tolist()],
+        api_ns=api[top],
+        median_api_ns=usual_api[top],
+        work_ns=work[top],
+        between_ns=between[top],
+        between_gaps=gaps[top],
+    )
 
 
 PERCENTILES = (5, 25, 50, 75, 95, 99)
 EDGES = np.array([0, *(step * 10**power for power in range(2, 18) for step in (1, 2, 5))], dtype=np.int64)
 
 
-def launch_summary(
-    device: DeviceTimeline,
-    api_calls: ApiCalls,
-    every: Callable[[], Groups],
-    inside: BoolArray,
-    frame: LaunchFrame,
-    slices: Slices,
-    window: AnalysisWindow,
-) -> Launch:
-    """The launches of the operations inside the window; `every` are the durations of all calls by name. Migrations have
-    no launch and count as neither."""
-    calls, operations = api_calls.rows, device.operations
-    api = _api_rows(device, api_calls, every, window, _cause_by_name(api_calls, slices))
-    launched = inside & (device.launch >= 0)
-    kernel = inside & (operations.category == Category.KERNEL)
+def _times(device: DeviceTimeline, calls: CallRows, inside: BoolArray, launched: BoolArray) -> dict[str, Any]:
+    """How long kernels and launch calls took, and the times between them, of the operations that are `inside` and
+    `launched`."""
+    operations, kernel = device.operations, inside & (device.operations.category == Category.KERNEL)
     row, start = _pick(device.launch, launched), _pick(operations.start, launched)
     alone = _pick(kernel & (operations.graph_node <= 0), launched)
     call, alone_call = _distinct(row, len(calls)), _distinct(_pick(row, alone), len(calls))
-    found = {
+    return {
+        "calls": len(call),
         **_kernel_lengths(operations, kernel),
         **_intervals(calls.start[call]),
         **_delays(calls, row, start, alone),
         "call": distribution(_sorted(calls.end[alone_call] - calls.start[alone_call])),
     }
-    return Launch(
-        launched_ops=len(row),
-        unlaunched_ops=int(np.count_nonzero(inside & (device.launch < 0) & ~operations.migration)),
-        found_device_idle=int(np.isin(frame.case, (LaunchCase.LATE, LaunchCase.ISSUING)).sum()),
-        api=api,
-        calls=len(call),
-        **found,
-    )
 
 
 # Each of these releases its arrays before the next one allocates.
@@ -254,21 +234,16 @@ def distribution(ordered: IntArray) -> Distribution | None:
     Percentile p is the smallest value that p % do not exceed, so it occurs."""
     if len(ordered) == 0:
         return None
-    found = [int(ordered[-(-len(ordered) * percent // 100) - 1]) for percent in PERCENTILES]
+    at = {f"p{percent}_ns": -(-len(ordered) * percent // 100) - 1 for percent in PERCENTILES}
     first, behind = np.searchsorted(EDGES, ordered[[0, -1]], side="right") - (1, 0)
     edges = EDGES[first:behind]
     counts = np.diff(np.searchsorted(ordered, edges), append=len(ordered))
     return Distribution(
         count=len(ordered),
         total_ns=int(ordered.sum()),
-        p5_ns=found[0],
-        p25_ns=found[1],
-        p50_ns=found[2],
-        p75_ns=found[3],
-        p95_ns=found[4],
-        p99_ns=found[5],
         max_ns=int(ordered[-1]),
         bins=list(zip(edges.tolist(), counts.tolist(), strict=True)),
+        **{name: int(ordered[place]) for name, place in at.items()},
     )
 
 
@@ -328,24 +303,12 @@ def _api_rows(
     api_calls: ApiCalls,
     every: Callable[[], Groups],
     window: AnalysisWindow,
-    causes: dict[str, str],
+    slices: Slices,
 ) -> list[ApiRow]:
-    calls = _calls_of(device, api_calls.rows, window)
+    causes, calls = _cause_by_name(api_calls, slices), _calls_of(device, api_calls.rows, window)
     groups = every() if calls is api_calls.rows else durations_of(calls)
-    mean = groups.mean
-    return [
-        ApiRow(
-            name=api_calls.names[code],
-            cause=causes.get(api_calls.names[code]),
-            count=int(groups.count[at]),
-            total_ns=int(groups.total[at]),
-            mean_ns=int(mean[at]),
-            median_ns=int(groups.median[at]),
-            min_ns=int(groups.shortest[at]),
-            max_ns=int(groups.longest[at]),
-        )
-        for at, code in enumerate(groups.code.tolist())
-    ]
+    names = [api_calls.names[each] for each in groups.code.tolist()]
+    return records(ApiRow, name=names, cause=list(map(causes.get, names)), **groups.columns)
 
 
 # How work reached a device: calls and delays, queue depth and drains, launch-bound phases, graphs.
@@ -364,17 +327,21 @@ def launch_report(
     limits: Thresholds,
 ) -> Launch:
     """Everything about the launches of one device; `inside` marks its operations inside the window, `ahead` is how far
-    the host was, `every` are the durations of all calls by name."""
+    the host was, `every` are the durations of all calls by name. Migrations have no launch and count as neither."""
     device, frame, calls = context.device, context.frame, activity.api_calls.rows
-    phases = find_launch_bound(device, calls, frame, context.ledger, window.parts, limits)
+    launched = inside & (device.launch >= 0)
     unseen = untraced_count(device, activity, untraced, window.parts)
-    return msgspec.structs.replace(
-        launch_summary(device, activity.api_calls, every, inside, frame, context.slices, window),
+    return Launch(
+        launched_ops=int(np.count_nonzero(launched)),
+        unlaunched_ops=int(np.count_nonzero(inside & ~launched & ~device.operations.migration)),
+        found_device_idle=int(np.isin(frame.case, (LaunchCase.LATE, LaunchCase.ISSUING)).sum()),
+        launch_bound=launch_bound_report(context, calls, window.parts, limits),
+        api=_api_rows(device, activity.api_calls, every, window, context.slices),
         queue_full_ns=_queue_full_ns(device, activity, context.axis, layered, window.parts),
         queue_depth=ahead,
-        launch_bound=launch_bound_report(phases, context, calls),
         graphs=graph_launches(device, calls, inside, frame.gaps, context.strings, unseen, partial.calls),
         functions=_stream_functions(device, activity, window.parts),
+        **_times(device, calls, inside, launched),
     )
 
 
@@ -389,8 +356,7 @@ def _stream_functions(device: DeviceTimeline, activity: DeviceActivity, parts: I
     known = np.flatnonzero(mine.ran >= 0)
     threads, thread = np.unique(mine.thread[known], return_inverse=True)
     ran, count = np.bincount(thread, mine.ran[known], len(threads)), np.bincount(thread, minlength=len(threads))
-    columns = (each.astype(np.int64).tolist() for each in (pid_of(threads), tid_of(threads), count, ran))
-    found = [FunctionThread(pid, tid, times, ns) for pid, tid, times, ns in zip(*columns, strict=True)]
+    found = records(FunctionThread, pid=pid_of(threads), tid=tid_of(threads), count=count, ran_ns=ran.astype(np.int64))
     longest = sorted(found, key=lambda row: (-row.ran_ns, row.pid, row.tid))
     return StreamFunctions(count=len(mine), held_ns=int(held.sum()), threads=longest)
 

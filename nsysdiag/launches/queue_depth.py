@@ -5,6 +5,7 @@ In launch-bound phases the queue of a device drains repeatedly, because launches
 from __future__ import annotations
 
 from itertools import takewhile
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.buckets import open_in_buckets
-from nsysdiag.arrays.groups import group_durations, medians
+from nsysdiag.arrays.groups import group_totals, medians
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, rows_from
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, IN_LAUNCH_CALL, LAUNCH_LATENCY, PLACE, QUEUE_FULL, places
 from nsysdiag.causes.cause import Cause
@@ -28,6 +29,7 @@ from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.gaps.gaps import Gaps, LaunchCase, LaunchFrame
 from nsysdiag.launches.facts import LaunchBound, LaunchBoundPhase, QueueDepth, QueueDrains
 from nsysdiag.ledger.ledger import Ledger, Slices, packed
+from nsysdiag.record import records
 
 BUCKETS = 250
 PERCENTILES = (5, 25, 50, 75, 95)
@@ -75,16 +77,14 @@ def queue_depth(work: Outstanding, parts: Intervals, drains: list[QueueDrains]) 
     series, ns = open_in_buckets(work.issued, work.ended, parts, BUCKETS)
     reached = np.cumsum(ns)
     observed = int(reached[-1])
-    p5, p25, p50, p75, p95 = (int(np.searchsorted(100 * reached, rank * observed)) for rank in PERCENTILES)
+    at_ranks: dict[str, Any] = {
+        f"p{each}": int(np.searchsorted(100 * reached, each * observed)) for each in PERCENTILES
+    }
     return QueueDepth(
         observed_ns=observed,
         empty_ns=int(ns[0]),
         mean=round(float(ns @ np.arange(len(ns), dtype=np.float64)) / observed, 3),
-        p5=p5,
-        p25=p25,
-        p50=p50,
-        p75=p75,
-        p95=p95,
+        **at_ranks,
         max=len(ns) - 1,
         start_ns=low,
         end_ns=high,
@@ -135,15 +135,18 @@ def find_drains(
     )
     code[issuing] = names[calls.rows.name[frame.call[gap[issuing]]]]
     code[code < 0] = words.setdefault((FALLBACK, NO_EVIDENCE, False), len(words))
-    idle = group_durations(code, (gaps.end - gaps.start)[gap])
-    depths = group_durations(code, depth)
-    median = dict(zip(depths.code.tolist(), depths.median.tolist(), strict=True))
+    idle = group_totals(code, (gaps.end - gaps.start)[gap])
     known = list(words)
-    return [
-        QueueDrains(cause=cause, call=call, is_call=is_call, count=count, idle_ns=ns, median_depth=median[each])
-        for each, count, ns in zip(idle.code.tolist(), idle.count.tolist(), idle.total.tolist(), strict=True)
-        for cause, call, is_call in (known[each],)
-    ]
+    causes, called, are_calls = zip(*(known[each] for each in idle.code.tolist()), strict=True)
+    return records(
+        QueueDrains,
+        cause=causes,
+        call=called,
+        is_call=are_calls,
+        count=idle.count,
+        idle_ns=idle.total,
+        median_depth=medians(code, depth, len(known))[idle.code],
+    )
 
 
 def _dry(frame: LaunchFrame, work: Outstanding, least: int) -> tuple[IntArray, IntArray]:
@@ -197,14 +200,12 @@ class LaunchBoundPhases(Rows, frozen=True):
     work: IntArray
 
 
-def find_launch_bound(
-    device: DeviceTimeline, calls: CallRows, frame: LaunchFrame, ledger: Ledger, parts: Intervals, limits: Thresholds
-) -> LaunchBoundPhases:
+def find_launch_bound(context: GapContext, calls: CallRows, parts: Intervals, limits: Thresholds) -> LaunchBoundPhases:
     """The phases inside the window `parts`."""
-    found = _candidates(device, frame, ledger, parts, limits)
+    found = _candidates(context, parts, limits)
     if len(found) == 0:
         return found
-    owner, begin, work = _launches(device, calls, found)
+    owner, begin, work = _launches(context.device, calls, found)
     found = replace(found, work=medians(owner, work, len(found)))
     later, interval = _intervals(owner, begin)
     count = np.bincount(later, minlength=len(found))
@@ -213,13 +214,11 @@ def find_launch_bound(
     return found.take(count - slower <= (count - 1) // 2)
 
 
-def _candidates(
-    device: DeviceTimeline, frame: LaunchFrame, ledger: Ledger, parts: Intervals, limits: Thresholds
-) -> LaunchBoundPhases:
+def _candidates(context: GapContext, parts: Intervals, limits: Thresholds) -> LaunchBoundPhases:
     """Stretches with enough launches, whatever their medians."""
-    gaps = frame.gaps
+    frame, gaps, device = context.frame, context.frame.gaps, context.device
     there = np.isin(frame.case, (LaunchCase.DISPATCH, LaunchCase.INTRA_GRAPH))
-    short = _short_of_launches(frame, ledger, limits.launch_bound_gap_ns) & ~there
+    short = _short_of_launches(frame, context.ledger, limits.launch_bound_gap_ns) & ~there
     rows = np.flatnonzero(short)
     ends_stretch = np.cumsum(~short & ~there)[rows]
     part = np.searchsorted(parts.start, gaps.start[rows], side="right")
@@ -299,11 +298,13 @@ def causes_of(found: LaunchBoundPhases, gap_count: int, slices: Slices) -> dict[
     return {cause: int(ns[number]) for number, cause in enumerate(CAUSES) if ns[number]}
 
 
-def launch_bound_report(found: LaunchBoundPhases, context: GapContext, calls: CallRows) -> LaunchBound | None:
-    """All phases as one record; None without any."""
+def launch_bound_report(
+    context: GapContext, calls: CallRows, parts: Intervals, limits: Thresholds
+) -> LaunchBound | None:
+    """All phases inside the window `parts` as one record; None without any."""
+    gaps, found = context.frame.gaps, find_launch_bound(context, calls, parts, limits)
     if len(found) == 0:
         return None
-    gaps = context.frame.gaps
     idle = idle_of(found, gaps)
     span = gaps.end[found.last_gap] - gaps.start[found.first_gap]
     top = np.lexsort((gaps.start[found.first_gap], -idle))[:MOST]
@@ -318,19 +319,17 @@ def launch_bound_report(found: LaunchBoundPhases, context: GapContext, calls: Ca
         busy_ns=int((span - idle).sum()),
         idle_ns=int(idle.sum()),
         causes=causes_of(found, len(gaps), context.slices),
-        rows=[
-            LaunchBoundPhase(
-                start_ns=int(gaps.start[found.first_gap[row]]),
-                end_ns=int(gaps.end[found.last_gap[row]]),
-                launches=int(found.launches[row]),
-                busy_ns=int(span[row] - idle[row]),
-                idle_ns=int(idle[row]),
-                median_interval_ns=int(interval[at]),
-                median_work_ns=int(found.work[row]),
-                nvtx=paths[at],
-            )
-            for at, row in enumerate(top.tolist())
-        ],
+        rows=records(
+            LaunchBoundPhase,
+            start_ns=gaps.start[shown.first_gap],
+            end_ns=gaps.end[shown.last_gap],
+            launches=shown.launches,
+            busy_ns=(span - idle)[top],
+            idle_ns=idle[top],
+            median_interval_ns=interval,
+            median_work_ns=shown.work,
+            nvtx=paths,
+        ),
     )
 
 

@@ -15,7 +15,7 @@ from nsysdiag.units import format_count, format_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.document.view import Context
-    from nsysdiag.launches.facts import Distribution, Launch, LaunchBound, QueueDepth
+    from nsysdiag.launches.facts import Distribution, GraphLaunches, GraphRow, LaunchBound, QueueDepth
     from nsysdiag.report import DeviceReport
 
 
@@ -62,20 +62,33 @@ BUBBLES = (
     b.Column("Work of a launch", TIME, "median_work_ns"),
     b.Column("NVTX", NAME, lambda row: path_label(row.nvtx), head=True),
 )
+
+
+def _a_node(row: GraphRow, ns: int) -> int | None:
+    nodes = (row.nodes or 0) * row.launches
+    return ns // nodes if nodes else None
+
+
+def _graph(row: GraphRow) -> b.Cell:
+    return b.Cell(row.name, tag="" if row.executable is None else f"executable {row.executable}")
+
+
 GRAPHS = (
-    b.Column("Work", TIME, strong=True),
-    b.Column("Launches", COUNT),
-    b.Column("Nodes", COUNT),
-    b.Column("Median launch call", TIME),
-    b.Column("Call a node", TIME),
-    b.Column("Work a node", TIME),
-    b.Column("Idle between nodes", TIME),
-    b.Column("Graph", NAME, head=True, length=70),
+    b.Column("Work", TIME, "work_ns", strong=True),
+    b.Column("Launches", COUNT, "launches"),
+    b.Column("Nodes", COUNT, lambda row: row.nodes or None),
+    b.Column("Median launch call", TIME, "median_api_ns"),
+    b.Column("Call a node", TIME, lambda row: _a_node(row, row.api_ns)),
+    b.Column("Work a node", TIME, lambda row: _a_node(row, row.work_ns)),
+    b.Column("Idle between nodes", TIME, lambda row: row.between_ns if row.nodes and row.launches else None),
+    b.Column("Graph", NAME, _graph, head=True, length=70),
 )
 PERCENTILES = (
-    b.Column("Duration", TEXT, head=True),
-    b.Column("Number", COUNT),
-    *(b.Column(title, TIME) for title in ("Total", "p5", "p25", "p50", "p75", "p95", "p99", "Longest")),
+    b.Column("Duration", TEXT, lambda row: DISTRIBUTIONS[row.what], head=True),
+    b.Column("Number", COUNT, "times.count"),
+    b.Column("Total", TIME, "times.total_ns"),
+    *(b.Column(name, TIME, f"times.{name}_ns") for name in ("p5", "p25", "p50", "p75", "p95", "p99")),
+    b.Column("Longest", TIME, "times.max_ns"),
 )
 LENGTHS = (
     b.Column("From", TIME, head=True),
@@ -100,8 +113,8 @@ def section(device: DeviceReport, context: Context) -> b.Section | None:
             b.Paragraph(HEALTHY, tone="quiet", limit=b.PAGE),
             b.Lines(launch_sentences(device, context.causes), b.NOT_BRIEF),
             *(_depth(launch.queue_depth, context) if launch.queue_depth else []),
-            *(_launch_bound(launch.launch_bound) if launch.launch_bound else []),
-            *_graphs(launch),
+            *([_launch_bound(launch.launch_bound)] if launch.launch_bound else []),
+            *([_graphs(launch.graphs, launch.call)] if launch.graphs else []),
             b.Details("Durations of kernels, launch calls and waits", _distributions(device), b.PAGE),
         ],
         f"{counted(launch.launched_ops, 'operation')} launched, {format_count(launch.found_device_idle)} of them to an "
@@ -128,29 +141,25 @@ def _facts(device: DeviceReport) -> list[b.Fact]:
 def _depth(ahead: QueueDepth, context: Context) -> list[b.Block]:
     """The queue depth over time, and queue drains."""
     title = f"Operations outstanding (launched, not finished) from {instant(ahead.start_ns)} to {instant(ahead.end_ns)}"
-    levels = ", ".join(
-        f"{name} {format_count(depth)}"
-        for name, depth in (("median", ahead.p50), ("p5", ahead.p5), ("p95", ahead.p95), ("at most", ahead.max))
-    )
-    label = f"{title}: {levels}; none {format_share(ahead.empty_ns, ahead.observed_ns)} of the time"
+    levels = {"median": ahead.p50, "p5": ahead.p5, "p95": ahead.p95, "at most": ahead.max}
+    told = ", ".join(f"{name} {format_count(depth)}" for name, depth in levels.items())
+    label = f"{title}: {told}; none {format_share(ahead.empty_ns, ahead.observed_ns)} of the time"
     drawing = queue_depth(ahead, context.rows(MAX_HOVERS))
+    columns = (
+        b.Column("Idle after", TIME, "idle_ns", strong=True),
+        b.Column("Times", COUNT, "count"),
+        b.Column("Outstanding before", COUNT, "median_depth"),
+        b.Column("In", NAME, "call", head=True),
+        b.Column("Cause", KEY, lambda row: _cause(context, row.cause)),
+    )
+    note = (
+        "What the launching thread did when the queue drained after several operations had been outstanding. In all "
+        f"{counted(ahead.drain_count, 'time')}, with {format_ns(ahead.drain_idle_ns)} of idle time in the gaps that "
+        "followed."
+    )
     return [
         *([b.Chart(drawing, label, captions=[f"{title}, {DEPTH_HELP}"])] if drawing else []),
-        b.Table.of(
-            "Queue drains",
-            (
-                b.Column("Idle after", TIME, "idle_ns", strong=True),
-                b.Column("Times", COUNT, "count"),
-                b.Column("Outstanding before", COUNT, "median_depth"),
-                b.Column("In", NAME, "call", head=True),
-                b.Column("Cause", KEY, lambda row: _cause(context, row.cause)),
-            ),
-            ahead.drains,
-            note="What the launching thread did when the queue drained after several operations had been outstanding. "
-            f"In all {counted(ahead.drain_count, 'time')}, with {format_ns(ahead.drain_idle_ns)} "
-            "of idle time in the gaps that followed.",
-            limit=TOP,
-        ),
+        b.Table.of("Queue drains", columns, ahead.drains, note=note, limit=TOP),
     ]
 
 
@@ -158,66 +167,46 @@ def _cause(context: Context, cause: str | None) -> LegendEntry | None:
     return entry_of(cause, context.causes) if cause else None
 
 
-def _launch_bound(phases: LaunchBound) -> list[b.Block]:
-    return [
-        b.Table.of(
-            "Launch-bound phases",
-            BUBBLES,
-            phases.rows,
-            note="Periods in which kernels take less time than it takes to launch them.",
-            noun="phases",
-            order="with most idle time",
-            total=phases.count,
-            first=8,
-            limit=TOP,
-        )
-    ]
+def _launch_bound(phases: LaunchBound) -> b.Table:
+    return b.Table.of(
+        "Launch-bound phases",
+        BUBBLES,
+        phases.rows,
+        note="Periods in which kernels take less time than it takes to launch them.",
+        noun="phases",
+        order="with most idle time",
+        total=phases.count,
+        first=8,
+        limit=TOP,
+    )
 
 
-def _graphs(launch: Launch) -> list[b.Block]:
-    graphs = launch.graphs
-    rows = []
-    for row in graphs.rows if graphs else []:
-        nodes = (row.nodes or 0) * row.launches
-        name = b.Cell(row.name, tag="" if row.executable is None else f"executable {row.executable}")
-        each = (row.api_ns // nodes, row.work_ns // nodes, row.between_ns) if nodes else (None, None, None)
-        rows.append((row.work_ns, row.launches, row.nodes or None, row.median_api_ns, *each, name))
-    call = launch.call
+def _graphs(graphs: GraphLaunches, call: Distribution | None) -> b.Table:
     plain = f" A single kernel launch takes {format_ns(call.p50_ns)} in the median." if call else ""
-    return [
-        b.Table(
-            "CUDA graphs",
-            GRAPHS,
-            rows,
-            note=f"By the first operation that runs.{plain}",
-            noun="graphs",
-            order="with most work",
-            total=graphs.count if graphs else None,
-            limit=b.PAGE,
-        )
-    ]
+    return b.Table.of(
+        "CUDA graphs",
+        GRAPHS,
+        graphs.rows,
+        note=f"By the first operation that runs.{plain}",
+        noun="graphs",
+        order="with most work",
+        total=graphs.count,
+        limit=b.PAGE,
+    )
 
 
 def _distributions(device: DeviceReport) -> list[b.Block]:
     found = distributions(device)
     if not found:
         return []
-    rows = [
-        (
-            DISTRIBUTIONS[name],
-            *(each.count, each.total_ns, each.p5_ns, each.p25_ns, each.p50_ns),
-            *(each.p75_ns, each.p95_ns, each.p99_ns, each.max_ns),
-        )
-        for name, each in found
-    ]
-    note = "Each value occurs in the trace."
     side = (
         "Each bar is relative to the largest of its column. If launches are further apart than kernels are long, "
         "the GPU waits for launches."
     )
+    note, bins = "Each value occurs in the trace.", _histogram(dict(found))
     return [
-        b.Table("Percentiles", PERCENTILES, rows, note=note, sortable=False, limit=b.PAGE),
-        b.Table("By length", LENGTHS, _histogram(dict(found)), note=side, sortable=False, limit=b.PAGE),
+        b.Table.of("Percentiles", PERCENTILES, found, note=note, sortable=False, limit=b.PAGE),
+        b.Table("By length", LENGTHS, bins, note=side, sortable=False, limit=b.PAGE),
     ]
 
 

@@ -10,17 +10,7 @@ from nsysdiag.document.columns import RecordColumn, columns, of_devices
 from nsysdiag.document.packed import unpack_series
 from nsysdiag.document.words import counted, path_label
 from nsysdiag.fields import Sentence
-from nsysdiag.launches.facts import (
-    ApiRow,
-    Distribution,
-    GraphLaunches,
-    GraphRow,
-    Launch,
-    LaunchBound,
-    LaunchBoundPhase,
-    QueueDepth,
-    QueueDrains,
-)
+from nsysdiag.launches import facts
 from nsysdiag.typed import listed, say
 from nsysdiag.units import NS_PER, format_count, format_ns, format_share
 
@@ -63,7 +53,7 @@ def usual_rate(device: DeviceReport) -> str:
     return f"{found} (without pauses of {format_ns(pauses)})" if pauses else found
 
 
-def drain_label(row: QueueDrains, causes: Causes) -> str:
+def drain_label(row: facts.QueueDrains, causes: Causes) -> str:
     """Where the thread was: in a call, in code of a kind, or unknown."""
     cause = causes[row.cause]
     if cause.unresolved:
@@ -75,17 +65,17 @@ def _rate(device: DeviceReport) -> list[str]:
     launch = device.launch
     if not launch.calls:
         return []
-    facts = [
+    times = [
         f"a kernel takes {format_ns(launch.kernel.p50_ns)}" if launch.kernel else "",
         f"its launch call {format_ns(launch.call.p50_ns)}" if launch.call else "",
         f"{format_ns(launch.interval.p50_ns)} pass from one launch to the next" if launch.interval else "",
     ]
-    medians = ", ".join(fact for fact in facts if fact)
+    medians = ", ".join(filter(None, times))
     more = f"; in the median {medians}" if medians else ""
     return [f"{counted(launch.calls, 'launch', 'launches')}, {usual_rate(device)} a second{more}."]
 
 
-def _lead(launch: Launch) -> list[str]:
+def _lead(launch: facts.Launch) -> list[str]:
     ahead = launch.queue_depth
     if ahead is None:
         return []
@@ -101,7 +91,7 @@ def _lead(launch: Launch) -> list[str]:
     return [f"The host does not run ahead: {empty}, and hardly ever more than one operation."]
 
 
-def _drains(ahead: QueueDepth | None, causes: Causes) -> list[str]:
+def _drains(ahead: facts.QueueDepth | None, causes: Causes) -> list[str]:
     if ahead is None or not ahead.drains:
         return []
     first = ahead.drains[0]
@@ -114,7 +104,7 @@ def _drains(ahead: QueueDepth | None, causes: Causes) -> list[str]:
     return [f"{lead}; most of it with the launching thread {drain_label(first, causes)} ({share})."]
 
 
-def launch_bound_sentence(phases: LaunchBound, window_ns: int) -> str:
+def launch_bound_sentence(phases: facts.LaunchBound, window_ns: int) -> str:
     """What all phases of a device cost together."""
     share = format_share(phases.idle_ns, window_ns)
     return (
@@ -124,7 +114,7 @@ def launch_bound_sentence(phases: LaunchBound, window_ns: int) -> str:
     )
 
 
-def _graphs(launch: Launch) -> list[Sentence]:
+def _graphs(launch: facts.Launch) -> list[Sentence]:
     graphs = launch.graphs
     if graphs is None:
         return []
@@ -154,7 +144,7 @@ def _graphs(launch: Launch) -> list[Sentence]:
     return lines
 
 
-def _functions(launch: Launch) -> list[str]:
+def _functions(launch: facts.Launch) -> list[str]:
     """How long streams wait for host functions, and what runs these."""
     functions = launch.functions
     if functions is None:
@@ -167,7 +157,7 @@ def _functions(launch: Launch) -> list[str]:
     return [f"{said}; {by} of the driver ran them, for {format_ns(ran)}."]
 
 
-def _outside(graphs: GraphLaunches) -> Sentence:
+def _outside(graphs: facts.GraphLaunches) -> Sentence:
     """How much of the work graphs cover, and what runs outside of them."""
     covered = format_share(graphs.work_ns, graphs.work_ns + graphs.outside_ns)
     run = counted(graphs.outside, "kernel runs", "kernels run")
@@ -191,11 +181,11 @@ DISTRIBUTIONS = {
 """What the distributions of a device are of, by the name of the field."""
 
 
-class _Distribution(NamedTuple):
-    """A distribution, by the name of its field."""
+class NamedDistribution(NamedTuple):
+    """A distribution of a device, and the name of its field."""
 
     what: str
-    times: Distribution
+    times: facts.Distribution
 
 
 class _DepthBucket(NamedTuple):
@@ -208,10 +198,10 @@ class _DepthBucket(NamedTuple):
     highest_depth: int
 
 
-def distributions(device: DeviceReport) -> list[tuple[str, Distribution]]:
-    """Those that the device has, by the name of the field."""
+def distributions(device: DeviceReport) -> list[NamedDistribution]:
+    """Those that the device has."""
     found = [(name, getattr(device.launch, name)) for name in DISTRIBUTIONS]
-    return [(name, each) for name, each in found if each is not None]
+    return [NamedDistribution(name, each) for name, each in found if each is not None]
 
 
 def _depths(device: DeviceReport) -> Iterator[_DepthBucket]:
@@ -222,28 +212,23 @@ def _depths(device: DeviceReport) -> Iterator[_DepthBucket]:
 
 
 _PERCENTILES = "count total_ns p5_ns p25_ns p50_ns p75_ns p95_ns p99_ns max_ns"
+_LAUNCHES = (*columns(NamedDistribution, "what"), *columns(NamedDistribution, _PERCENTILES, at="times"))
 TABLES = (
-    of_devices("api", columns(ApiRow), lambda device: device.launch.api),
-    of_devices(
-        "launches",
-        columns(_Distribution, "what " + " ".join(f"{name}=times.{name}" for name in _PERCENTILES.split())),
-        lambda device: map(_Distribution._make, distributions(device)),
-    ),
+    of_devices("api", columns(facts.ApiRow), "launch.api"),
+    of_devices("launches", _LAUNCHES, distributions),
     of_devices("queue_depth", columns(_DepthBucket), _depths),
     of_devices(
-        "queue_drains",
-        columns(QueueDrains, "call cause count idle_ns median_depth"),
-        lambda device: device.launch.queue_depth.drains if device.launch.queue_depth else (),
+        "queue_drains", columns(facts.QueueDrains, "call cause count idle_ns median_depth"), "launch.queue_depth.drains"
     ),
     of_devices(
         "launch_bound",
         (
-            *columns(LaunchBoundPhase, "start_ns end_ns"),
-            RecordColumn[LaunchBoundPhase]("length_ns", "integer", lambda row: row.end_ns - row.start_ns),
-            *columns(LaunchBoundPhase, "launches busy_ns idle_ns median_interval_ns median_work_ns"),
-            RecordColumn[LaunchBoundPhase]("nvtx", "text", lambda row: path_label(row.nvtx)),
+            *columns(facts.LaunchBoundPhase, "start_ns end_ns"),
+            RecordColumn[facts.LaunchBoundPhase]("length_ns", "integer", lambda row: row.end_ns - row.start_ns),
+            *columns(facts.LaunchBoundPhase, "launches busy_ns idle_ns median_interval_ns median_work_ns"),
+            RecordColumn[facts.LaunchBoundPhase]("nvtx", "text", lambda row: path_label(row.nvtx)),
         ),
-        lambda device: device.launch.launch_bound.rows if device.launch.launch_bound else (),
+        "launch.launch_bound.rows",
     ),
-    of_devices("graphs", columns(GraphRow), lambda device: device.launch.graphs.rows if device.launch.graphs else ()),
+    of_devices("graphs", columns(facts.GraphRow), "launch.graphs.rows"),
 )

@@ -82,8 +82,8 @@ class _Splitter:
         self.layered = layered
         self.partial = subtract(partial, untraced)
         self.untraced = union(untraced, partial)
-        self.disabled = disabled
-        self.collector = SliceCollector(list(CAUSES))
+        self.collector = SliceCollector(disabled)
+        self.give = self.collector.add
         self.axis: ThreadAxis = layered.host.axis
         calls = side.activity.api_calls
         thread = taken(calls.rows.thread, self.frame.call) if len(calls.rows) else self.frame.call
@@ -97,23 +97,23 @@ class _Splitter:
         gaps = self.frame.gaps
         spans, owner = self.frame.region(gaps.opened, gaps.closed, self.subject)
         dropped, left, _ = claim(Owned.of(spans, owner), self.partial)
-        label = self.collector.labels.code(launching.NODES_MISSING)
-        self._give(UNTRACED_GRAPH, dropped, label=label, text="graph launched, some of its nodes not recorded")
+        text = "graph launched, some of its nodes not recorded"
+        self.give(UNTRACED_GRAPH, dropped, label=launching.NODES_MISSING, text=text)
         claimed, _ = within(left, self.untraced)
-        self._give(UNTRACED_GRAPH, claimed, text="graph launched, nothing recorded")
+        self.give(UNTRACED_GRAPH, claimed, text="graph launched, nothing recorded")
 
     def whole_gaps(self) -> None:
         """Gaps whose case alone says it all."""
         gaps = self.frame.gaps
         for cause in CAUSES.values():
             if cause.case is not None:
-                self._give(cause.id, self._region(gaps.opened, gaps.closed, self.frame.case == cause.case))
+                self.give(cause.id, self._region(gaps.opened, gaps.closed, self.frame.case == cause.case))
 
     def before_calls(self) -> None:
         """From the opening of the gap to the launch call, by what the launching thread did."""
         left = self._region(self.frame.gaps.opened, self.frame.call_start, self.frame.case == LaunchCase.LATE)
         left = self._by_layers(self._placed(left), self.layered.before)
-        self._give(FALLBACK, self._timed(left))
+        self.give(FALLBACK, self._timed(left))
 
     def inside_calls(self) -> dict[str, BoolArray]:
         """The call's own part; for each cause that goes on after the call, the gaps with evidence of it in the call."""
@@ -128,13 +128,13 @@ class _Splitter:
             label = own.labels_of(self.frame.call[theirs.owner])
             said = self.collector.texts([each.words for each in own.labels])
             text = said[label] if own.described else self._call_names(theirs)
-            self._give(cause, theirs, text=text, label=self.collector.labels.codes(own.labels)[label])
+            self.give(cause, theirs, text=text, label=self.collector.labels.codes(own.labels)[label])
             if cause in going_on:
                 going_on[cause][theirs.owner] = True
         first, left = _divide(left, self._flagged(self.layered.facts.first_use))
         if len(first):
-            self._give(IN_LAUNCH_CALL, first, text=self._call_names(first), label=self.collector.labels.code(FIRST_USE))
-        self._give(IN_LAUNCH_CALL, left, text=self._call_names(left))
+            self.give(IN_LAUNCH_CALL, first, text=self._call_names(first), label=FIRST_USE)
+        self.give(IN_LAUNCH_CALL, left, text=self._call_names(left))
         return going_on
 
     def _flagged(self, flags: BoolArray) -> BoolArray:
@@ -159,11 +159,11 @@ class _Splitter:
         known = frame.host_known
         waits = frame.event_wait & self.side.waits.known
         on_its_way = self._region(frame.call_end, frame.settled, known & ~waits)
-        self._give(LAUNCH_LATENCY, on_its_way, text="launch on its way")
+        self.give(LAUNCH_LATENCY, on_its_way, text="launch on its way")
         held = self._region(frame.call_end, frame.settled, known & waits)
         label = self.collector.labels.codes(LABELS)[self.side.waits.label[held.owner]]
         call = self.collector.texts([typed.api("cudaStreamWaitEvent")], are_calls=True)
-        self._give(EVENT_WAIT, held, label=label, text=call)
+        self.give(EVENT_WAIT, held, label=label, text=call)
 
     def device_side(self, going_on: dict[str, BoolArray]) -> None:
         """After the latency: what goes on after the call, then the device-side rules in order."""
@@ -173,10 +173,10 @@ class _Splitter:
         for name, gaps in going_on.items():
             arriving, left = _divide(left, gaps & ~frame.event_wait)
             label = CAUSES[name].after_call
-            self._give(name, arriving, label=self.collector.labels.code(label), text=label.words if label else None)
+            self.give(name, arriving, label=label, text=label.words if label else None)
         for cause in CAUSES.values():
             left = self._explained(cause, left)
-        self._give(FALLBACK, left)
+        self.give(FALLBACK, left)
 
     def _explained(self, cause: Cause, left: Owned) -> Owned:
         """Let the device-side rule of a cause, if it has one, claim; returns what is left."""
@@ -185,12 +185,12 @@ class _Splitter:
         answer = cause.device(self.side)
         codes = self.collector.labels.codes(answer.labels)
         theirs, left = _divide(left, answer.whole)
-        self._give(cause.id, theirs, label=codes[answer.label[theirs.owner]])
+        self.give(cause.id, theirs, label=codes[answer.label[theirs.owner]])
         operations = self.side.device.operations
         for process, slices in answer.slices:
             owned, other = _divide(left, operations.process[self.frame.gaps.next] == process)
             claimed, rest, _ = claim(owned, slices)
-            self._give(cause.id, claimed, text="time slice of another process")
+            self.give(cause.id, claimed, text="time slice of another process")
             left = _merged(other, rest)
         return left
 
@@ -242,23 +242,9 @@ class _Splitter:
                 claimed, left, source = claim(left, layer.spans)
                 texts = self.collector.texts(layer.names, are_calls=layer.are_calls)
                 elsewhere = layer.device not in (None, self.side.device.number)
-                label = self.collector.labels.code(OTHER_DEVICE if elsewhere else layer.label)
-                self._give(cause, self._timed(claimed), label=label, text=texts[layer.name[source]])
+                label = OTHER_DEVICE if elsewhere else layer.label
+                self.give(cause, self._timed(claimed), label=label, text=texts[layer.name[source]])
         return left
-
-    def _give(
-        self, cause: str, pieces: Owned, *, label: int | IntArray = -1, text: str | IntArray | None = None
-    ) -> None:
-        code: int | IntArray = -1
-        if isinstance(text, str):
-            code = int(self.collector.texts([text])[0])
-        elif text is not None:
-            code = text
-        # A disabled cause still takes its time, so that no other is blamed for it, and leaves it unexplained.
-        if cause in self.disabled:
-            self.collector.add(FALLBACK, pieces)
-        else:
-            self.collector.add(cause, pieces, label=label, text=code)
 
 
 def _divide(pieces: Owned, flags: BoolArray) -> tuple[Owned, Owned]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
 from nsysdiag.arrays.claim import CodeTable, EvidenceLabel, Owned
-from nsysdiag.arrays.groups import to_text
+from nsysdiag.arrays.groups import sum_of_each, to_text
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect, nearest_before, subtract, union
-from nsysdiag.causes import CAUSES, blocking_copy, sync
+from nsysdiag.causes import CAUSES, FALLBACK, blocking_copy, sync
 from nsysdiag.causes.evidence import LEAD_NS, EvidenceLayer, HostEvidence
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
@@ -55,11 +56,18 @@ class Slices(Struct, frozen=True):
         return self.rows.end[index] - self.rows.start[index]
 
 
-class SliceCollector:
-    """Gathers slices part by part; labels and texts are kept once."""
+Label: TypeAlias = EvidenceLabel | IntArray
+Text: TypeAlias = Sentence | IntArray
+"""What is said of slices: the same of all, or the code of each."""
 
-    def __init__(self, causes: list[str]) -> None:
-        self._cause = {cause: number for number, cause in enumerate(causes)}
+
+class SliceCollector:
+    """Gathers slices part by part; labels and texts are kept once. A disabled cause still takes its time, so that no
+    other is blamed for it, and leaves it unexplained."""
+
+    def __init__(self, disabled: Collection[str] = ()) -> None:
+        self._cause = {cause: number for number, cause in enumerate(CAUSES)}
+        self._disabled = disabled
         self._parts: list[SliceRows] = []
         self.labels: CodeTable[EvidenceLabel] = CodeTable()
         self._texts = CodeTable[Sentence]()
@@ -70,8 +78,12 @@ class SliceCollector:
         self._calls.update(texts if are_calls else ())
         return self._texts.codes(texts)[:-1].astype(np.int32)
 
-    def add(self, cause: str, pieces: Owned, *, label: int | IntArray = -1, text: int | IntArray = -1) -> None:
-        """Give `pieces` (times, not positions) to a cause."""
+    def add(self, cause: str, pieces: Owned, *, label: Label | None = None, text: Text | None = None) -> None:
+        """Give `pieces` (times, not positions) to a cause, with a label and a text, or with their codes."""
+        labels = label if isinstance(label, np.ndarray) else self.labels.code(label)
+        texts = text if isinstance(text, np.ndarray) else -1 if text is None else self.texts([text])
+        if cause in self._disabled:
+            cause, labels, texts = FALLBACK, -1, -1
         count = len(pieces)
         if count == 0:
             return
@@ -81,8 +93,8 @@ class SliceCollector:
                 cause=np.full(count, self._cause[cause], dtype=np.int8),
                 start=pieces.spans.start,
                 end=pieces.spans.end,
-                label=np.broadcast_to(np.asarray(label, dtype=np.int32), (count,)),
-                text=np.broadcast_to(np.asarray(text, dtype=np.int32), (count,)),
+                label=np.broadcast_to(np.asarray(labels, dtype=np.int32), (count,)),
+                text=np.broadcast_to(np.asarray(texts, dtype=np.int32), (count,)),
             )
         )
 
@@ -134,15 +146,13 @@ def add_up(slices: Slices) -> CauseTotals:
 def ledger_of(slices: Slices, gap_count: int) -> Ledger:
     """Totals over all gaps, and each gap's dominant cause."""
     totals = add_up(slices)
-    best = np.zeros(gap_count, dtype=np.int64)
+    best, unresolved = np.zeros((2, gap_count), dtype=np.int64)
     dominant = np.zeros(gap_count, dtype=np.int32)
-    unresolved = np.zeros(gap_count, dtype=np.int64)
     for number, cause in enumerate(CAUSES):
         if cause not in totals.total:
             continue
         mine = np.flatnonzero(slices.rows.cause == number)
-        by_gap = np.zeros(gap_count, dtype=np.int64)
-        np.add.at(by_gap, slices.rows.gap[mine], slices.lengths(mine))
+        by_gap = sum_of_each(slices.rows.gap[mine], slices.lengths(mine), gap_count)
         dominant[by_gap > best] = number
         np.maximum(best, by_gap, out=best)
         if cause in UNRESOLVED:
@@ -244,6 +254,26 @@ def _beside(whole: Intervals, part: Intervals) -> Intervals:
 # Gaps that a synchronization opened: the call emptied the queue, and what follows is its price.
 
 
+class LayerRows(Struct, frozen=True):
+    """The evidence of several layers by start: the name of each row, an index into `names`, and its layer."""
+
+    spans: Intervals
+    name: IntArray
+    names: list[Sentence]
+    layer: IntArray
+
+    @classmethod
+    def of(cls, layers: list[EvidenceLayer]) -> LayerRows:
+        """All rows of these."""
+        words = CodeTable[Sentence]()
+        spans = Intervals.concatenate(each.spans for each in layers)
+        none = np.empty(0, dtype=np.int32)
+        name = np.concatenate([none, *(words.codes(each.names).astype(np.int32)[each.name] for each in layers)])
+        order = np.argsort(spans.start, kind="stable")
+        layer = np.repeat(np.arange(len(layers)), [len(each) for each in layers])
+        return cls(spans[order], name[order], list(words.known), layer[order])
+
+
 class Drained(Struct, frozen=True):
     """For each gap: was it opened by a synchronization, and by a call of which name (an index into `names`)."""
 
@@ -266,23 +296,14 @@ def sync_drained(frame: LaunchFrame, layers: list[EvidenceLayer], axis: ThreadAx
     thread   [cudaStreamSync]..[launch]
     ```
     """
-    words: dict[Sentence, int] = {}
-    spans = Intervals.concatenate(layer.spans for layer in layers)
-    name = np.concatenate(
-        [
-            np.array([words.setdefault(text, len(words)) for text in layer.names], dtype=np.int32)[layer.name]
-            for layer in layers
-        ]
-    )
-    order = np.argsort(spans.start, kind="stable")
-    spans, name = spans[order], name[order]
-    if len(spans) == 0:
+    calls = LayerRows.of(layers)
+    if len(calls.spans) == 0:
         return Drained(np.zeros(len(lane), dtype=np.bool_), np.full(len(lane), -1, dtype=np.int32), [])
     safe = np.maximum(lane, 0)
     opened = axis.position(safe, frame.gaps.opened)
     # The call itself may begin after the gap: what ends a gap may be a migration that is in front of the launched work.
     launched = axis.position(safe, frame.whole_call.start)
-    at = nearest_before(spans.start, axis.position(safe, frame.gaps.opened - LEAD_NS))
-    end = spans.end[np.maximum(at, 0)]
+    at = nearest_before(calls.spans.start, axis.position(safe, frame.gaps.opened - LEAD_NS))
+    end = calls.spans.end[at]
     flag = (frame.case == LaunchCase.LATE) & (at >= 0) & (end > opened) & (end <= launched)
-    return Drained(flag, np.where(flag, name[np.maximum(at, 0)], np.int32(-1)), list(words))
+    return Drained(flag, np.where(flag, calls.name[at], np.int32(-1)), calls.names)

@@ -75,15 +75,10 @@ def _quiet(title: str, ns: int) -> tuple[object, ...]:
 def _roots(device: DeviceReport, causes: Causes) -> Table:
     """The same idle time by root cause; empty if no time changed its cause."""
     columns = (
-        Column("Cause", TEXT, head=True),
-        Column("Time", TIME),
-        Column("Of idle", share_of(device.idle_ns)),
-        Column("Before, and of which", TEXT, length=300),
+        Column("Cause", TEXT, "cause.title", head=True),
+        Column("Time", TIME, lambda row: row.ns or None),
+        Column("Of idle", share_of(device.idle_ns), lambda row: row.ns or None),
+        Column("Before, and of which", TEXT, lambda row: Cell(words.root_change(row), tone="quiet"), length=300),
     )
-    rows = [
-        (row.cause.title, row.ns or None, row.ns or None, Cell(words.root_change(row), tone="quiet"))
-        for row in moved(device, causes)
-    ]
-    return Table(
-        "By root cause: each wait is charged to what the thread that ended it did", columns, rows, limit=NOT_PAGE
-    )
+    title = "By root cause: each wait is charged to what the thread that ended it did"
+    return Table.of(title, columns, moved(device, causes), limit=NOT_PAGE)

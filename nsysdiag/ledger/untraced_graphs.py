@@ -9,14 +9,14 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, nearest_after, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, union
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import blocking_copy, sync
 from nsysdiag.causes.evidence import CallFacts
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import joint, process_of
-from nsysdiag.events.rows import RowsOf, distinct, distinct_values
+from nsysdiag.events.rows import RowsOf, distinct, distinct_values, last_before
 from nsysdiag.gaps.gaps import FLOOR_HIGHEST_NS
 
 _LAUNCH = re.compile(r"(cuda|cu)GraphLaunch")
@@ -49,16 +49,17 @@ def untraced_graphs(activity: DeviceActivity, facts: CallFacts) -> dict[int, Int
 
 def _horizons(activity: DeviceActivity, facts: CallFacts, launches: IntArray) -> IntArray:
     """Until when the graphs of these launches may run, as far as the trace shows what they ran."""
-    calls = activity.api_calls.rows
+    calls, operations, launch = activity.api_calls.rows, activity.operations, activity.launch
+    asked, begin = process_of(calls.thread[launches]), calls.start[launches]
+    # The nodes of one graph share a launch: the first of them to run counts. Of nested calls the outer one.
+    work = np.flatnonzero(launch >= 0)
+    work = work[np.argsort(-operations.start[work], kind="stable")]
     blocking = np.flatnonzero(_blocks(activity, facts))
-    work = np.flatnonzero(activity.launch >= 0)
-    of_process = RowsOf(process_of(calls.thread[launches]))
-    blocking_of, work_of = RowsOf(process_of(calls.thread[blocking])), RowsOf(activity.operations.process[work])
-    until = np.zeros(len(launches), dtype=np.int64)
-    for owner in of_process.values():
-        mine, horizon = of_process[owner], _Horizon.of(activity, work[work_of[owner]], blocking[blocking_of[owner]])
-        until[mine] = horizon.until(calls.start[launches[mine]])
-    return until
+    blocking = blocking[np.argsort(calls.end[blocking], kind="stable")]
+    issued = last_before(operations.process[work], -calls.start[launch[work]], asked, -1 - begin)
+    waited = last_before(process_of(calls.thread[blocking]), -calls.start[blocking], asked, -begin)
+    until = np.append(operations.start[work], _FOREVER)[issued], np.append(calls.end[blocking], _FOREVER)[waited]
+    return np.minimum(*until)
 
 
 class PartialReplays(Struct, frozen=True):
@@ -239,7 +240,7 @@ def untraced_count(
     device: DeviceTimeline, activity: DeviceActivity, spans: dict[int, Intervals], time: Intervals
 ) -> int:
     """How many untraced graph launches that concern `device` begin in the set `time`."""
-    threads = _feeding(device, activity, list(spans)) if spans else []
+    threads = _feeding(device, activity, list(spans))
     if not threads:
         return 0
     launches = activity.api_calls.rows.take(untraced_launches(activity))
@@ -247,6 +248,8 @@ def untraced_count(
 
 
 def _feeding(device: DeviceTimeline, activity: DeviceActivity, threads: list[int]) -> list[int]:
+    if not threads:
+        return []
     calls = activity.api_calls.rows
     processes = set(distinct_values(device.operations.process).tolist())
     here, anywhere = (
@@ -296,28 +299,3 @@ def _blocks(activity: DeviceActivity, facts: CallFacts) -> BoolArray:
     copies, asynchronous = named_like(names, blocking_copy.COPIES), named_like(names, _ASYNC)
     waits = named_like(names, sync.CALLS) | (copies & ~asynchronous)
     return waits[calls.name] | (copies[calls.name] & facts.pageable)
-
-
-class _Horizon(Struct, frozen=True):
-    """The ends of untraced time of a process: issue and start times of its operations, in order of issue, and start and
-    end times of its blocking calls, in order of start."""
-
-    issued: IntArray
-    started: IntArray
-    block: IntArray
-    unblocked: IntArray
-
-    @classmethod
-    def of(cls, activity: DeviceActivity, work: IntArray, blocking: IntArray) -> _Horizon:
-        """From the operations `work` and the calls `blocking` of one process."""
-        calls, operations, launch = activity.api_calls.rows, activity.operations, activity.launch
-        # The nodes of one graph share a launch: the first of them to run counts. Of nested calls the outer one.
-        work = work[np.lexsort((operations.start[work], calls.start[launch[work]]))]
-        blocking = blocking[np.lexsort((-calls.end[blocking], calls.start[blocking]))]
-        until = np.append(operations.start[work], _FOREVER), np.append(calls.end[blocking], _FOREVER)
-        return cls(calls.start[launch[work]], until[0], calls.start[blocking], until[1])
-
-    def until(self, begin: IntArray) -> IntArray:
-        """Until when graphs may run whose launches begin at these times."""
-        until_op = self.started[nearest_after(self.issued, begin + 1)]
-        return np.minimum(until_op, self.unblocked[nearest_after(self.block, begin)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.arrays.groups import group_durations, group_totals, sum_of_each
+from nsysdiag.arrays.groups import group_totals, sum_of_each
 from nsysdiag.arrays.intervals import (
     BoolArray,
     IntArray,
@@ -26,6 +26,7 @@ from nsysdiag.events.rows import Streams, combinations
 from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.memory.facts import Copies, CopyRate, CopyRow, ExposedCopies, Pinning, PinningClass, TinyCopies, TopCopy
 from nsysdiag.peaks import PCIE_BYTES_PER_SECOND, Peak, host_link_of, memory_of, peer_link_of
+from nsysdiag.record import records
 from nsysdiag.trace.enums import CopyKind, MemoryKind
 from nsysdiag.units import format_bytes
 
@@ -357,22 +358,28 @@ def copy_rows(device: DeviceTimeline, inside: BoolArray) -> list[CopyRow]:
     chosen = (operations.category == Category.MEMCPY) | (operations.category == Category.MEMSET)
     rows = np.flatnonzero(chosen & inside)
     length, (code, keys) = (operations.end - operations.start)[rows], _sorts(device, rows)
-    groups = group_durations(code, length)
-    size = sum_of_each(code, np.maximum(operations.size[rows], 0), len(keys[0]))
-    batched = np.bincount(code, operations.copies[rows], len(keys[0]))
-    return [
-        CopyRow(
-            operation=_operation(int(keys[0][number])),
-            src=memory_name(int(keys[1][number])),
-            dst=memory_name(int(keys[2][number])),
-            count=int(groups.count[at]),
-            total_ns=int(groups.total[at]),
-            bytes=int(size[number]),
-            bytes_per_second=int(size[number]) / int(groups.total[at]) * 1e9 if groups.total[at] else None,
-            copies=int(batched[number]),
-        )
-        for at, number in enumerate(groups.code.tolist())
-    ]
+    groups = group_totals(code, length)
+    size, copies = (
+        sum_of_each(code, each, len(keys[0]))[groups.code]
+        for each in (np.maximum(operations.size[rows], 0), operations.copies[rows])
+    )
+    kind, source, destination = (key[groups.code].tolist() for key in keys)
+    return records(
+        CopyRow,
+        operation=list(map(_operation, kind)),
+        src=list(map(memory_name, source)),
+        dst=list(map(memory_name, destination)),
+        count=groups.count,
+        total_ns=groups.total,
+        bytes=size,
+        bytes_per_second=rates_of(size, groups.total),
+        copies=copies,
+    )
+
+
+def rates_of(size: IntArray, ns: IntArray) -> list[float | None]:
+    """Bytes a second; None for what took no time."""
+    return [each / time * 1e9 if time else None for each, time in zip(size.tolist(), ns.tolist(), strict=True)]
 
 
 def longest_kind(device: DeviceTimeline, rows: IntArray, time: Intervals) -> IntArray:

@@ -20,8 +20,9 @@ from nsysdiag.events.operations import copy_name
 from nsysdiag.events.rows import Rows, combinations, distinct
 from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.ledger.ledger import packed
-from nsysdiag.memory.copies import a_turn
+from nsysdiag.memory.copies import a_turn, rates_of
 from nsysdiag.memory.facts import DeviceMemory, MemoryChurn, MemoryPool, MigrationRow, Thrashing, UnifiedMemory
+from nsysdiag.record import records
 from nsysdiag.trace.enums import FaultAccess, MemoryKind, MemoryOperation, MigrationCause
 
 # Allocations and frees matched by process and address: how a device's memory rises and falls.
@@ -254,12 +255,9 @@ def _pools(usage: Usage, ids: list[tuple[int, int]]) -> tuple[list[MemoryPool], 
     most = np.zeros((3, len(processes)), dtype=np.int64)
     for place, values in enumerate((rows.reserved, rows.used, np.maximum(rows.reserved - rows.used, 0))):
         np.maximum.at(most[place], code, values)
-    pools = [
-        MemoryPool(pid=pid, reserved_bytes=reserved, used_bytes=used, events=events)
-        for pid, reserved, used, events in zip(
-            pid_of(processes).tolist(), *most[:2].tolist(), np.bincount(code).tolist(), strict=True
-        )
-    ]
+    pools = records(
+        MemoryPool, pid=pid_of(processes), reserved_bytes=most[0], used_bytes=most[1], events=np.bincount(code)
+    )
     return sorted(pools, key=lambda each: (-each.reserved_bytes, each.pid)), int(most[2].sum())
 
 
@@ -327,20 +325,16 @@ def _moved(memory: Memory, ids: list[tuple[int, int]], window: AnalysisWindow, d
 def _rows(moved: Migrations) -> list[MigrationRow]:
     """One row for each direction and cause, most bytes first."""
     code, (kinds, causes) = combinations(moved.kind, np.clip(moved.cause, 0, _CAUSES - 1))
-    sums = [
-        sum_of_each(code, values, len(kinds)) for values in (np.ones_like(code), moved.size, moved.end - moved.start)
-    ]
-    rows = [
-        MigrationRow(
-            direction=copy_name(kind).removeprefix("unified memory "),
-            cause=_label(MigrationCause, cause),
-            count=count,
-            bytes=size,
-            total_ns=ns,
-            bytes_per_second=size / ns * 1e9 if ns else None,
-        )
-        for kind, cause, count, size, ns in zip(*(each.tolist() for each in (kinds, causes, *sums)), strict=True)
-    ]
+    size, ns = (sum_of_each(code, values, len(kinds)) for values in (moved.size, moved.end - moved.start))
+    rows = records(
+        MigrationRow,
+        direction=[copy_name(each).removeprefix("unified memory ") for each in kinds.tolist()],
+        cause=[_label(MigrationCause, each) for each in causes.tolist()],
+        count=np.bincount(code, minlength=len(kinds)),
+        bytes=size,
+        total_ns=ns,
+        bytes_per_second=rates_of(size, ns),
+    )
     return sorted(rows, key=lambda row: (-row.bytes, row.direction, row.cause))
 
 

@@ -16,7 +16,6 @@ from nsysdiag.units import format_bytes, format_count, format_ns
 
 if TYPE_CHECKING:
     from nsysdiag.document.view import Context
-    from nsysdiag.memory.facts import Copies
     from nsysdiag.report import DeviceReport
 
 
@@ -154,24 +153,12 @@ _DEVICE_MEMORY = """
     calls=churn.calls call_ns=churn.call_ns idle_ns=churn.idle_ns
 """
 TABLES = (
-    of_devices("copies", columns(CopyRow, _COPIES), lambda device: device.copies.rows),
-    of_devices("copy_rates", columns(CopyRate, _COPY_RATES), lambda device: device.copies.rates),
-    of_devices(
-        "pinning",
-        columns(PinningClass),
-        lambda device: device.copies.pinning.rows if device.copies.pinning else (),
-    ),
-    of_devices("exposed_copies", columns(ExposedCopies), lambda device: device.copies.exposed),
-    of_devices(
-        "migrations",
-        columns(MigrationRow),
-        lambda device: device.unified_memory.rows if device.unified_memory else (),
-    ),
-    of_devices(
-        "device_memory",
-        columns(DeviceMemory, _DEVICE_MEMORY),
-        lambda device: [device.memory] if device.memory else [],
-    ),
+    of_devices("copies", columns(CopyRow, _COPIES), "copies.rows"),
+    of_devices("copy_rates", columns(CopyRate, _COPY_RATES), "copies.rates"),
+    of_devices("pinning", columns(PinningClass), "copies.pinning.rows"),
+    of_devices("exposed_copies", columns(ExposedCopies), "copies.exposed"),
+    of_devices("migrations", columns(MigrationRow), "unified_memory.rows"),
+    of_devices("device_memory", columns(DeviceMemory, _DEVICE_MEMORY), "memory"),
     of_devices("memory_level", columns(_MemoryBucket), _levels),
 )
 
@@ -208,6 +195,11 @@ def copy_section(device: DeviceReport, _context: Context) -> b.Section | None:
         return None
     top = b.Limit(ticket=TOP_ROWS, summary=0, brief=0)
     exposed = f"{format_ns(device.exposed_copy_ns)} of it ran with no compute or communication at the same time."
+    note = "By direction and size: the most that pinning can save. A dash: no comparable pinned copies."
+    classes = copies.pinning.rows if copies.pinning else ()
+    pinned = b.Table.of(
+        "Pageable copies compared with pinned ones", PINNING, classes, note=note, sortable=False, limit=b.PAGE
+    )
     return b.Section(
         "copies",
         "Copies and sets",
@@ -224,7 +216,7 @@ def copy_section(device: DeviceReport, _context: Context) -> b.Section | None:
                 noun="kinds",
                 limit=top,
             ),
-            b.Details("Pageable against pinned memory", _pinning(copies), b.PAGE),
+            b.Details("Pageable against pinned memory", [pinned], b.PAGE),
         ],
         f"{counted(sum(row.count for row in copies.rows), 'operation')}, "
         f"{format_bytes(sum(row.bytes for row in copies.rows))}; {format_ns(device.exposed_copy_ns)} exposed",
@@ -250,16 +242,3 @@ def order_label(ordered: bool | None) -> str | None:
     if ordered is None:
         return None
     return "that of the neighbouring kernels" if ordered else "a separate one"
-
-
-def _pinning(copies: Copies) -> list[b.Table]:
-    return [
-        b.Table.of(
-            "Pageable copies compared with pinned ones",
-            PINNING,
-            copies.pinning.rows if copies.pinning else (),
-            note="By direction and size: the most that pinning can save. A dash: no comparable pinned copies.",
-            sortable=False,
-            limit=b.PAGE,
-        ),
-    ]

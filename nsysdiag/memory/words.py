@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsysdiag.arrays.groups import summed
+from nsysdiag.document.columns import RATE
+from nsysdiag.document.view import by_time
 from nsysdiag.document.words import counted, instant
 from nsysdiag.units import NS_PER, format_bytes, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.memory.facts import (
-        CopyRate,
-        DeviceMemory,
-        ExposedCopies,
-        MemoryChurn,
-        Pinning,
-        TinyCopies,
-        UnifiedMemory,
-    )
+    from nsysdiag.memory import facts
     from nsysdiag.report import DeviceReport
 
 NOTABLE = 0.01
@@ -30,11 +25,8 @@ DRIVER_NOTE = (
     "Memory allocated from the driver. The trace does not show how much of it a framework's caching allocator uses, "
     "nor what the driver itself uses."
 )
-
-
-def rate(bytes_per_second: float | None) -> str:
-    """A rate: `24.0 GiB/s`."""
-    return "–" if bytes_per_second is None else f"{format_bytes(bytes_per_second)}/s"
+rate = RATE.text
+"""A rate: `24.0 GiB/s`, a dash if it is not known."""
 
 
 # ---- copies ----------------------------------------------------------------------------------------------------
@@ -62,7 +54,7 @@ def _least(device: DeviceReport) -> int:
     return max(round(NOTABLE * device.window_ns), 1)
 
 
-def rate_sentence(row: CopyRate) -> str:
+def rate_sentence(row: facts.CopyRate) -> str:
     """A direction against its limit, or against what its large copies have shown; empty if there is neither."""
     mean = rate(row.bytes / row.total_ns * NS_PER["s"]) if row.total_ns else "–"
     if row.limit_bytes_per_second:
@@ -85,7 +77,7 @@ def rate_sentence(row: CopyRate) -> str:
     )
 
 
-def pinning_sentence(found: Pinning) -> str:
+def pinning_sentence(found: facts.Pinning) -> str:
     """What pageable memory costs, as far as the trace can tell."""
     lead = (
         f"{_copies(found.pageable_count, 'pageable ')} ({format_bytes(found.pageable_bytes)}, "
@@ -106,7 +98,7 @@ def _copies(count: int, kind: str) -> str:
     return counted(count, f"{kind}copy", f"{kind}copies")
 
 
-def exposed_sentence(device: DeviceReport, rows: list[ExposedCopies]) -> str:
+def exposed_sentence(device: DeviceReport, rows: list[facts.ExposedCopies]) -> str:
     """Exposed copies by what forbade to overlap them, with what helps."""
     whole, first = device.copies.exposed_ns, rows[0]
     bound = sum(row.exposed_ns for row in device.copies.exposed if row.ordered)
@@ -127,12 +119,12 @@ def _part(ns: int, whole: int) -> str:
     return "all" if ns == whole else format_ns(ns)
 
 
-def exposed_label(row: ExposedCopies) -> str:
+def exposed_label(row: facts.ExposedCopies) -> str:
     """`memcpy HtoD, pinned, async`."""
     return ", ".join(word for word in (row.operation, row.host_memory, row.call) if word)
 
 
-def exposed_advice(row: ExposedCopies) -> str:
+def exposed_advice(row: facts.ExposedCopies) -> str:
     """What may hide such a copy, if nothing near it needs what it copies: that no trace says."""
     if row.operation.startswith("unified memory"):
         return "Prefetch what kernels need (cudaMemPrefetchAsync), while other kernels run."
@@ -145,7 +137,7 @@ def exposed_advice(row: ExposedCopies) -> str:
     return "It has a separate stream: start it earlier, while kernels run (prefetch, double buffering)."
 
 
-def tiny_sentence(tiny: TinyCopies) -> str:
+def tiny_sentence(tiny: facts.TinyCopies) -> str:
     """How many tiny copies there are, and what one costs on both sides."""
     often = f", {tiny.per_iteration:,.1f} an iteration" if tiny.per_iteration is not None else ""
     share = format_share(tiny.called + tiny.blocking, tiny.launches)
@@ -189,14 +181,9 @@ def unified_sentences(device: DeviceReport) -> list[str]:
     return [*lines, f"{' and '.join(faults)}."] if faults else lines
 
 
-def _moved(found: UnifiedMemory) -> str:
-    by_cause: dict[str, int] = {}
-    for row in found.rows:
-        by_cause[row.cause] = by_cause.get(row.cause, 0) + row.bytes
-    causes = ", ".join(
-        f"{cause} {format_bytes(size)}"
-        for cause, size in sorted(by_cause.items(), key=lambda item: (-item[1], item[0]))
-    )
+def _moved(found: facts.UnifiedMemory) -> str:
+    by_cause = by_time(summed({row.cause: row.bytes} for row in found.rows))
+    causes = ", ".join(f"{cause} {format_bytes(size)}" for cause, size in by_cause)
     return (
         f"Unified memory moved {format_bytes(found.bytes)} in {counted(found.count, 'migration')} "
         f"({format_ns(found.total_ns)}, {format_bytes(found.bytes / found.count)} each on average): {causes}."
@@ -217,7 +204,7 @@ def level_sentences(device: DeviceReport) -> list[str]:
     return lines
 
 
-def peak_sentence(memory: DeviceMemory) -> str:
+def peak_sentence(memory: facts.DeviceMemory) -> str:
     """The peak against the limit, and what is left."""
     least = "at least " if memory.at_least else ""
     limit = memory.limit_bytes
@@ -232,7 +219,7 @@ def peak_sentence(memory: DeviceMemory) -> str:
     return f"{lead}; at most {format_bytes(memory.headroom_bytes)} were never used."
 
 
-def churn_sentence(churn: MemoryChurn, window_ns: int) -> str:
+def churn_sentence(churn: facts.MemoryChurn, window_ns: int) -> str:
     """How often memory is allocated and freed, what it costs, and what helps."""
     events = churn.allocations + churn.frees
     often = format_count(events)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -11,17 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray, union
+from nsysdiag.iterations.loop import Loop
 from nsysdiag.phases.facts import FEWEST_REPEATS
-from nsysdiag.phases.signal import (
-    IRREGULAR,
-    WINDOWS,
-    DeviceSignal,
-    JobWork,
-    Signal,
-    StepLoop,
-    step_borders,
-    whole_steps,
-)
+from nsysdiag.phases.signal import IRREGULAR, WINDOWS, DeviceSignal, JobWork, Signal, step_borders
 from nsysdiag.phases.steady import (
     ALIKE,
     ALIKE_BUSY,
@@ -115,7 +107,7 @@ class CutCandidates(Struct, frozen=True):
     work: list[IntArray]
 
     @classmethod
-    def of(cls, signals: list[DeviceSignal], work: JobWork, loops: list[StepLoop]) -> CutCandidates:
+    def of(cls, signals: list[DeviceSignal], work: JobWork, loops: list[Loop]) -> CutCandidates:
         """Of all devices and loops. Idle time begins where no device works any more."""
         idle = union(*(signal.split.busy for signal in signals)).end
         return cls(step_borders(loops), [idle, *(device.spans.start for device in work.devices)])
@@ -187,66 +179,59 @@ ALIKE_LENGTHS = 3
 """Times the shorter: parts of steps differ by less."""
 
 
-def merged(borders: IntArray, loops: list[StepLoop], signals: list[DeviceSignal], work: JobWork) -> JobParts:
+def merged(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal], work: JobWork) -> JobParts:
     """The parts between `borders` after merging: steady neighbours with the same work, and alternating parts of a step.
     Steady parts end with their last step."""
 
     def parts(borders: IntArray) -> JobParts:
         return segments_of(borders, loops, signals, work)
 
-    def measured(kept: Iterable[int]) -> JobParts:
-        return parts(found.borders[sorted(kept)])
+    def without(found: JobParts, inside: Iterable[int]) -> JobParts:
+        """The parts without the borders at these places."""
+        left = np.delete(found.borders, list(inside))
+        return parts(left) if len(left) <= len(found) else found
 
     found = parts(borders)
-    found = _in_turns(found, loops, measured)
-    found = _neighbours(found, loops, measured)
-    while joined := _joined_run(found, loops, measured):
+    found = without(found, _in_turns(found))
+    found = without(found, _alike(found))
+    while joined := _joined_run(found, without):
         found = joined
-    found = _neighbours(found, loops, measured)
-    return _trimmed(parts(_with_last_steps(found, loops)), loops, parts)
+    found = without(found, _alike(found))
+    return _trimmed(parts(_with_last_steps(found)), parts)
 
 
-Measure = Callable[[Iterable[int]], JobParts]
-"""The parts between those borders of the parts so far that are kept, by their places."""
+def _in_turns(found: JobParts) -> Iterator[int]:
+    """The borders inside each loop whose steps of several kinds take turns, without a start before them. Not across a
+    part without work: that is a pause."""
+    for loop in (each for each in found.loops if each.mixed):
+        works = (found.borders[1:] > loop.starts[0]) & (found.borders[:-1] < loop.ends[-1])
+        works &= found.busy >= LEAST_BUSY
+        starts = works & ~found.steady & (found.account[:, 3] > MOST_STARTUP)
+        for run in np.split(np.arange(len(found)), np.flatnonzero(~works)):
+            part = run[works[run] & ~starts[run]]
+            yield from range(int(part[0]) + 1, int(part[-1]) + 1) if found.steady[part].any() else ()
 
 
-def _in_turns(found: JobParts, loops: list[StepLoop], measured: Measure) -> JobParts:
-    """With the parts of each loop whose steps of several kinds take turns as one, without a start before them. Not
-    across one without work: that is a pause."""
-    same: set[int] = set()
-    for loop in loops:
-        if loop.mixed:
-            works = (found.borders[1:] > loop.starts[0]) & (found.borders[:-1] < loop.starts[-1])
-            works &= found.busy >= LEAST_BUSY
-            starts = works & ~found.steady & (found.account[:, 3] > MOST_STARTUP)
-            for run in np.split(np.arange(len(found)), np.flatnonzero(~works)):
-                part = run[works[run] & ~starts[run]]
-                same.update(range(int(part[0]) + 1, int(part[-1]) + 1) if found.steady[part].any() else ())
-    return measured(set(range(len(found.borders))) - same) if same else found
-
-
-def _neighbours(found: JobParts, loops: list[StepLoop], measured: Measure) -> JobParts:
-    """With steady neighbours that are alike as one. Each is compared with the next one, so that a slow drift is one.
-    What is between two of them, and shorter than any phase, is a slow step."""
-    same: set[int] = set()
+def _alike(found: JobParts) -> Iterator[int]:
+    """The borders between steady neighbours that are alike. Each is compared with the next one, so that a slow drift is
+    one. What is between two of them, and shorter than any phase, is a slow step."""
     shortest = LEAST_LENGTH * float(found.borders[-1] - found.borders[0])
     for at, after in pairwise(np.flatnonzero(found.steady).tolist()):
         between = int(found.borders[after] - found.borders[at + 1])
         if between and (between >= shortest or not found.like(at, after)):
             continue
         short = min(int(found.lengths[at]), int(found.lengths[after])) < shortest
-        if between or found.like(at, after) or _same_work(found, at, after, loops, short=short):
-            same.update(range(at + 1, after + 1))
-    return measured(set(range(len(found.borders))) - same) if same else found
+        if between or found.like(at, after) or _same_work(found, at, after, short=short):
+            yield from range(at + 1, after + 1)
 
 
-def _same_work(found: JobParts, one: int, other: int, loops: list[StepLoop], *, short: bool) -> bool:
+def _same_work(found: JobParts, one: int, other: int, *, short: bool) -> bool:
     """Whether two neighbours that are not equally busy do the same work: one of them is too short for a separate phase,
     or both are the same typical steps of one loop, one with more slow steps. With fewer than five steps, one of the
     usual length is enough."""
     if cosine(found.mix[one], found.mix[other]) <= ALIKE:
         return False
-    first, second = (whole_steps(loops, int(found.borders[at]), int(found.borders[at + 1])) for at in (one, other))
+    first, second = found.steps(one), found.steps(other)
     if first is None or second is None or first[0] is not second[0]:
         return short
     few, many = sorted((np.diff(first[1]), np.diff(second[1])), key=len)
@@ -256,7 +241,7 @@ def _same_work(found: JobParts, one: int, other: int, loops: list[StepLoop], *, 
     return float(np.abs(ratio).min()) <= math.log(WARM_UP_SLOWER)
 
 
-def _joined_run(found: JobParts, loops: list[StepLoop], measured: Measure) -> JobParts | None:
+def _joined_run(found: JobParts, without: Callable[[JobParts, Iterable[int]], JobParts]) -> JobParts | None:
     """The parts with the longest alternating run merged, if that is steady as a whole; None without such a run. Pauses
     between rounds of many steps each are not parts of a step.
 
@@ -266,30 +251,25 @@ def _joined_run(found: JobParts, loops: list[StepLoop], measured: Measure) -> Jo
     ```
     """
     runs = [_run(found, first, period) for period in range(2, LONGEST_PERIOD + 1) for first in range(len(found))]
-    pause = np.array([_is_pause(found, at, loops) for at in range(len(found))], np.bool_)
+    pause = np.array([_is_pause(found, at) for at in range(len(found))], np.bool_)
     for first, behind in sorted(filter(None, runs), key=lambda run: run[0] - run[1]):
         if pause[first:behind].any():
             continue
-        joined = measured(at for at in range(len(found.borders)) if not first < at < behind)
+        joined = without(found, range(first + 1, behind))
         if joined.steady[first]:
             return joined
     return None
 
 
-def _is_pause(found: JobParts, at: int, loops: list[StepLoop]) -> bool:
+def _is_pause(found: JobParts, at: int) -> bool:
     """Whether a part without work is between two runs of a loop that are full of steps, not of layers of a pass. If
     the trace does not show that these are steps, they are many."""
     if found.busy[at] >= LEAST_BUSY or not 0 < at < len(found) - 1:
         return False
-    before, behind = (
-        whole_steps(loops, int(found.borders[each]), int(found.borders[each + 1])) for each in (at - 1, at + 1)
-    )
-    return (
-        before is not None
-        and behind is not None
-        and before[0] is not behind[0]
-        and all(loop.closed and (loop.certain or len(steps) > FEWEST_REPEATS) for loop, steps in (before, behind))
-    )
+    before, behind = found.steps(at - 1), found.steps(at + 1)
+    if before is None or behind is None or before[0] is behind[0] or before[0].in_one_pass or behind[0].in_one_pass:
+        return False
+    return all(loop.certain or len(steps) > FEWEST_REPEATS for loop, steps in (before, behind))
 
 
 def _run(found: JobParts, first: int, period: int) -> tuple[int, int] | None:
@@ -304,25 +284,24 @@ def _run(found: JobParts, first: int, period: int) -> tuple[int, int] | None:
     return (first, behind) if behind >= first + 2 * period else None
 
 
-def _with_last_steps(found: JobParts, loops: list[StepLoop]) -> IntArray:
+def _with_last_steps(found: JobParts) -> IntArray:
     """The borders; those after a steady part are moved to the end of its loop, if fewer than five steps of it remain. A
     slow step before the idle end of a program looks like a part of that end. Time before the first step of a part is
     unchanged: it may be a warm-up."""
     borders = found.borders
     steady = np.flatnonzero(found.steady).tolist()
     for at, after in pairwise([*steady, len(found)]):
-        start, end = (int(each) for each in found.borders[at : at + 2])
-        inside = whole_steps(loops, start, end)
+        end, inside = int(found.borders[at + 1]), found.steps(at)
         if inside is None:
             continue
-        left = inside[0].starts[inside[0].starts >= inside[1][-1]]
+        left = inside[0].borders_in(int(inside[1][-1]), int(inside[0].ends[-1]))
         few = 1 < len(left) <= FEWEST_REPEATS and end < left[-1] <= found.borders[after]
         if few and np.diff(left).max() <= IRREGULAR * np.median(np.diff(inside[1])):
             borders = np.union1d(borders[(borders < end) | (borders > left[-1])], left[-1:])
     return borders
 
 
-def _trimmed(found: JobParts, loops: list[StepLoop], measured: Callable[[IntArray], JobParts]) -> JobParts:
+def _trimmed(found: JobParts, measured: Callable[[IntArray], JobParts]) -> JobParts:
     """The parts, with separate ones for time outside the steps of a steady part with other work: a short start before
     the first step, which the least length hides.
 
@@ -332,7 +311,7 @@ def _trimmed(found: JobParts, loops: list[StepLoop], measured: Callable[[IntArra
     parts    |  1  |             2               |3|
     ```
     """
-    ends = {at: _ends_of_steps(found, at, loops) for at in np.flatnonzero(found.steady).tolist()}
+    ends = {at: _ends_of_steps(found, at) for at in np.flatnonzero(found.steady).tolist()}
     every = {time for pair in ends.values() for time in pair} - set(found.borders.tolist())
     if not every:
         return found
@@ -340,9 +319,9 @@ def _trimmed(found: JobParts, loops: list[StepLoop], measured: Callable[[IntArra
     alike = set()
     for first, last in ends.values():
         before, behind = (int(np.searchsorted(parts.borders, time)) for time in (first, last))
-        if first in every and not _other_work(parts, before - 1, before, loops):
+        if first in every and not _other_work(parts, before - 1, before):
             alike.add(first)
-        if last in every and not _other_work(parts, behind, behind - 1, loops):
+        if last in every and not _other_work(parts, behind, behind - 1):
             alike.add(last)
     if alike == every:
         return found
@@ -350,10 +329,10 @@ def _trimmed(found: JobParts, loops: list[StepLoop], measured: Callable[[IntArra
     return _marked(parts, found, ends)
 
 
-def _other_work(parts: JobParts, outside: int, steps: int, loops: list[StepLoop]) -> bool:
+def _other_work(parts: JobParts, outside: int, steps: int) -> bool:
     """Whether the part `outside` is unlike the neighbouring part `steps`. One shorter than a step may be a part of a
     step, which differs from the whole: then only names that the steps do not have count."""
-    inside = whole_steps(loops, int(parts.borders[steps]), int(parts.borders[steps + 1]))
+    inside = parts.steps(steps)
     if inside is None or parts.lengths[outside] >= np.median(np.diff(inside[1])):
         return not parts.like(outside, steps)
     mix = parts.mix[outside]
@@ -369,11 +348,10 @@ def _marked(parts: JobParts, found: JobParts, ends: dict[int, tuple[int, int]]) 
     return replace(parts, steady=steady, strong=strong)
 
 
-def _ends_of_steps(found: JobParts, at: int, loops: list[StepLoop]) -> tuple[int, int]:
+def _ends_of_steps(found: JobParts, at: int) -> tuple[int, int]:
     """Where the whole steps of a steady part begin and end; its own ends if no step, and no window, is outside of
     them."""
-    start, end = (int(each) for each in found.borders[at : at + 2])
-    inside = whole_steps(loops, start, end, STEPS_SHARE)
+    (start, end), inside = found.span(at), found.steps(at, STEPS_SHARE)
     if inside is None:
         return start, end
     first, last = int(inside[1][0]), int(inside[1][-1])

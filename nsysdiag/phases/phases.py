@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import Intervals, coverage, intersect, subtract, union
+from nsysdiag.iterations.loop import Loop
 from nsysdiag.phases.facts import FEWEST_REPEATS, Basis, PhaseName
 from nsysdiag.phases.merging import LEAST_LENGTH, CutCandidates, job_cuts, merged
 from nsysdiag.phases.signal import (
     WINDOWS,
     DeviceSignal,
-    StepLoop,
     job_window,
     job_work,
     loops_of,
@@ -20,15 +22,7 @@ from nsysdiag.phases.signal import (
     window_edges,
     working,
 )
-from nsysdiag.phases.steady import (
-    ALIKE,
-    REPEATED,
-    TWO_STEPS,
-    WARM_UP_SLOWER,
-    JobParts,
-    cosine,
-    segments_of,
-)
+from nsysdiag.phases.steady import ALIKE, REPEATED, TWO_STEPS, WARM_UP_SLOWER, JobParts, cosine, segments_of
 from nsysdiag.phases.steps import (
     SAME_WORK,
     FoundPhase,
@@ -121,18 +115,14 @@ def find_phases(signals: list[DeviceSignal], first_call_ns: int | None, *, narro
     return replace(_inside_run(judged) if inside_run else judged, held=held)
 
 
-def _only_named(found: JobPhases, loops: list[StepLoop], signals: list[DeviceSignal]) -> JobPhases:
+def _only_named(found: JobPhases, loops: list[Loop], signals: list[DeviceSignal]) -> JobPhases:
     """The phases with the steps that the user named, and what is next to these."""
     known = {(each.start, each.end): each for each in found.phases if each.name == "steady"}
     spans = named_spans(list(known) if found.basis in ("steady", "phase") else [], loops)
     if spans == list(known):
         return replace(found, phases=_with_outside(found.phases, spans, found.start, signals))
     steps = [known.get(each) or with_steps(FoundPhase("steady", *each), loops, signals)[0] for each in spans]
-    first = found.phases[0].start
-    borders = [first, *(time for each in spans for time in each), found.end]
-    around = [FoundPhase("pause", *each) for each in zip(borders[::2], borders[1::2], strict=True)]
-    around[0], around[-1] = replace(around[0], name="start-up"), replace(around[-1], name="teardown")
-    phases = sorted([*steps, *(each for each in around if each.start < each.end)], key=lambda each: each.start)
+    phases = _with_rest(steps, found.phases[0].start, found.end)
     phases = _with_outside(phases, spans, found.start, signals)
     enough = any(each.repeats >= FEWEST_REPEATS for each in steps)
     return JobPhases(found.start, found.end, phases, "steady" if enough else "phase", NAMED, _judged_places(phases))
@@ -158,14 +148,10 @@ def _of_passes(
     passes: JobPasses, lo: int, hi: int, first: int, signals: list[DeviceSignal], *, inside_run: bool
 ) -> JobPhases:
     """The passes as one phase, and what is before and after them."""
-    begin, end = passes.within(lo, hi)
-    count = passes.steps.count
-    judged = FoundPhase("steady", begin, end, repeats=count, steps=passes.steps)
-    before = FoundPhase("head" if inside_run else "start-up", first, begin)
-    behind = FoundPhase("tail" if inside_run else "teardown", end, hi)
-    phases = [each for each in (before, judged, behind) if each.start < each.end]
-    phases = phases if inside_run else _with_outside(phases, [(begin, end)], lo, signals)
-    basis: Basis = "window" if count == 1 else "phase"
+    judged = FoundPhase("steady", *passes.within(lo, hi), repeats=passes.steps.count, steps=passes.steps)
+    phases = _with_rest([judged], first, hi, ("head", "tail") if inside_run else ("start-up", "teardown"))
+    phases = phases if inside_run else _with_outside(phases, [(judged.start, judged.end)], lo, signals)
+    basis: Basis = "window" if judged.repeats == 1 else "phase"
     return JobPhases(lo, hi, phases, basis, ONE_PASS, [phases.index(judged)])
 
 
@@ -188,7 +174,7 @@ def _chosen(lo: int, hi: int, signals: list[DeviceSignal], first: int) -> JobPha
     return replace(chosen, phases=[replace(phase, start=first)], basis=basis)
 
 
-def _parts(signals: list[DeviceSignal], loops: list[StepLoop], lo: int, hi: int) -> JobParts:
+def _parts(signals: list[DeviceSignal], loops: list[Loop], lo: int, hi: int) -> JobParts:
     """The parts of the job. If none is steady, the search is repeated with longer windows, and with the devices' work
     scaled up. If that finds no steady part either, the first result is used."""
     work = job_work([signal.device for signal in signals], lo, hi)
@@ -205,13 +191,11 @@ def _parts(signals: list[DeviceSignal], loops: list[StepLoop], lo: int, hi: int)
     return looks[0]
 
 
-def _judged(
-    found: JobParts, signals: list[DeviceSignal], loops: list[StepLoop], first_call_ns: int | None
-) -> JobPhases:
+def _judged(found: JobParts, signals: list[DeviceSignal], loops: list[Loop], first_call_ns: int | None) -> JobPhases:
     lo, hi = int(found.borders[0]), int(found.borders[-1])
     first = min(lo if first_call_ns is None else first_call_ns, lo)
     phases = _named(found, loops, signals, first)
-    open_loop = any(phase.loop is not None and not phase.loop.closed for phase in phases if phase.name == "steady")
+    open_loop = any(phase.loop is not None and phase.loop.in_one_pass for phase in phases if phase.name == "steady")
     if open_loop:
         return _whole(lo, hi, loops, signals, INSIDE_STEP)
     once = _runs_once(found, phases, signals)
@@ -242,9 +226,9 @@ def _repeating_ns(found: JobParts, phases: list[FoundPhase], signals: list[Devic
     return sum(intersect(repeating, signal.split.busy).total() for signal in signals)
 
 
-def _whole(lo: int, hi: int, loops: list[StepLoop], signals: list[DeviceSignal], reason: str) -> JobPhases:
+def _whole(lo: int, hi: int, loops: list[Loop], signals: list[DeviceSignal], reason: str) -> JobPhases:
     """The window as the one phase."""
-    phase, _ = with_steps(FoundPhase("steady", lo, hi), [loop for loop in loops if loop.closed], signals)
+    phase, _ = with_steps(FoundPhase("steady", lo, hi), [loop for loop in loops if not loop.in_one_pass], signals)
     return JobPhases(lo, hi, [phase], "window", reason, [0])
 
 
@@ -312,7 +296,7 @@ def _with_unjudged_work(phases: list[FoundPhase], signals: list[DeviceSignal]) -
 
 
 def _with_work_of_one(
-    phases: list[FoundPhase], lo: int, loops: list[StepLoop], signals: list[DeviceSignal]
+    phases: list[FoundPhase], lo: int, loops: list[Loop], signals: list[DeviceSignal]
 ) -> list[FoundPhase]:
     """The phases; if one of several devices goes on with its work, or begins earlier than the others, the job does
     not start, pause or end. What is as short as a step may be a slow one.
@@ -341,32 +325,37 @@ def _with_work_of_one(
     return named
 
 
-def _named(found: JobParts, loops: list[StepLoop], signals: list[DeviceSignal], first: int) -> list[FoundPhase]:
+def _named(found: JobParts, loops: list[Loop], signals: list[DeviceSignal], first: int) -> list[FoundPhase]:
     """The phases: steady ones, and all that is between two of them, before the first or after the last as one.
 
     A start-up begins at `first`, the first CUDA call. If the window begins with a steady phase, the time before it
     is a start-up of its own, unless it is shorter than any phase."""
     lo, hi = int(found.borders[0]), int(found.borders[-1])
-    phases: list[FoundPhase] = []
-    until = first
+    steady: list[FoundPhase] = []
     for at in np.flatnonzero(found.steady).tolist():
-        start, end = (int(each) for each in found.borders[at : at + 2])
-        phase = FoundPhase("steady", start, end, bool(found.strong[at]), int(found.repeats[at]))
+        phase = FoundPhase("steady", *found.span(at), bool(found.strong[at]), int(found.repeats[at]))
         phase = without_cut_steps(*with_steps(phase, loops, signals))
         if phase.steps is None and phase.repeats < FEWEST_REPEATS:
-            phase = with_few_repeats(phase, phases[-1].end if phases else lo, signals)
-        if not phases and phase.start == lo and lo - first < LEAST_LENGTH * (hi - lo):
-            until = lo
-        if phase.start > until:
-            phases.append(FoundPhase("pause" if phases else "start-up", until, phase.start))
-        phases.append(phase)
-        until = phase.end
-    if until < hi and _goes_on(found):
+            phase = with_few_repeats(phase, steady[-1].end if steady else lo, signals)
+        steady.append(phase)
+    if steady and steady[0].start == lo and lo - first < LEAST_LENGTH * (hi - lo):
+        first = lo
+    phases = _with_rest(steady, first, hi)
+    if phases[-1].name == "teardown" and _goes_on(found):
         at = int(np.flatnonzero(found.steady)[-1])
-        phases.append(FoundPhase("steady", until, hi, repeats=int(found.repeats[at + 1 :].max())))
-    elif until < hi:
-        phases.append(FoundPhase("teardown" if phases else "start-up", until, hi))
+        phases[-1] = FoundPhase("steady", phases[-1].start, hi, repeats=int(found.repeats[at + 1 :].max()))
     return phases
+
+
+def _with_rest(
+    steady: list[FoundPhase], first: int, hi: int, ends: tuple[PhaseName, PhaseName] = ("start-up", "teardown")
+) -> list[FoundPhase]:
+    """The steady phases, and what is before the first, between two and behind the last of them in [first, hi)."""
+    names: list[PhaseName] = ["pause"] * (len(steady) + 1)
+    names[-1], names[0] = ends[1], ends[0]
+    borders = pairwise([(first, first), *((each.start, each.end) for each in steady), (hi, hi)])
+    rest = [FoundPhase(name, end, start) for name, ((_, end), (start, _)) in zip(names, borders, strict=True)]
+    return sorted([*steady, *(each for each in rest if each.start < each.end)], key=lambda each: each.start)
 
 
 def _goes_on(found: JobParts) -> bool:

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, place_in
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, place_in
 from nsysdiag.bottlenecks import BOTTLENECK_IDS
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import RowsOf
+from nsysdiag.events.rows import last_before
 from nsysdiag.iterations.by_host import take_turns
 from nsysdiag.iterations.facts import ServingBatch, ServingPhase
 from nsysdiag.iterations.happened import Replays
@@ -195,34 +195,28 @@ def _by_ranges(
     named = ranges.rows.take(told[ranges.rows.name])
     launched = device.launch[rows] >= 0
     rows, step = rows[launched], step[launched]
-    length = device.operations.end[rows] - device.operations.start[rows]
-    launch = device.launch[rows]
-    inside = _ranges_around(calls.thread[launch], calls.start[launch], named.thread, named.start, named.end)
-    whole = np.bincount(step, length, len(found.phase))
-    held = inside >= 0
-    pair, at = np.unique(joint(step[held], inside[held], len(named)), return_inverse=True)
-    time = np.bincount(at, length[held], len(pair))
-    order = np.lexsort((time, pair // max(len(named), 1)))
-    of_step = (pair // max(len(named), 1))[order]
-    last = np.append(of_step[1:] != of_step[:-1], True)[: len(order)]
-    for place in order[last].tolist():
-        at_step, work = int(pair[place]) // len(named), works[int(named.name[int(pair[place]) % len(named)])]
-        if work is not None and time[place] >= NAMED * whole[at_step]:
-            found.phase[at_step], found.source[at_step] = work.phase, BY_NVTX
-            found.requests[at_step], found.tokens[at_step] = work.requests, work.tokens
+    launch, moment = device.launch[rows], calls.start[device.launch[rows]]
+    inside = last_before(named.thread, named.start, calls.thread[launch], moment)
+    inside = np.where(np.append(named.end, 0)[inside] > moment, inside, -1)
+    length, count = device.operations.end[rows] - device.operations.start[rows], len(found.phase)
+    most, longest = _most_of_each(step, inside, length, count)
+    for at in np.flatnonzero((most >= 0) & (longest >= NAMED * np.bincount(step, length, count))).tolist():
+        if (work := works[named.name[most[at]]]) is not None:
+            found.phase[at], found.source[at] = work.phase, BY_NVTX
+            found.requests[at], found.tokens[at] = work.requests, work.tokens
 
 
-def _ranges_around(thread: IntArray, moment: IntArray, threads: IntArray, start: IntArray, end: IntArray) -> IntArray:
-    """For each moment of a thread the range that began last and is open, -1 for none."""
-    result = np.full(len(moment), -1)
-    of_thread, mine = RowsOf(threads), RowsOf(thread)
-    for each in of_thread.values():
-        ranges, moments = of_thread[each], mine[each]
-        ranges = ranges[np.argsort(start[ranges], kind="stable")]
-        at = nearest_before(start[ranges], moment[moments])
-        inside = (at >= 0) & (end[ranges][at] > moment[moments])
-        result[moments[inside]] = ranges[at[inside]]
-    return result
+def _most_of_each(step: IntArray, value: IntArray, ns: IntArray, count: int) -> tuple[IntArray, FloatArray]:
+    """For each of so many steps the value with most of its time, of equal ones the largest, -1 for none; and that time.
+    Values below 0 do not count."""
+    held, wide = value >= 0, int(value.max(initial=0)) + 1
+    pair, at = np.unique(joint(step[held], value[held], wide), return_inverse=True)
+    time, most = np.bincount(at, ns[held], len(pair)), np.full(count, -1)
+    order = np.argsort(time, kind="stable")
+    most[(pair // wide)[order]] = (pair % wide)[order]
+    longest = np.zeros(count)
+    longest[(pair // wide)[order]] = time[order]
+    return most, longest
 
 
 def _graphs(rows: IntArray, step: IntArray, count: int, device: DeviceTimeline) -> tuple[IntArray, BoolArray]:
@@ -236,12 +230,7 @@ def _graphs(rows: IntArray, step: IntArray, count: int, device: DeviceTimeline) 
     length, graph = operations.end[rows] - operations.start[rows], number[rows]
     held = graph >= 0
     inside = np.bincount(step[held], length[held], count) >= IN_GRAPHS * np.maximum(np.bincount(step, length, count), 1)
-    wide = int(graph.max(initial=0)) + 1
-    pair, at = np.unique(joint(step[held], graph[held], wide), return_inverse=True)
-    order = np.argsort(np.bincount(at, length[held], len(pair)), kind="stable")
-    most = np.full(count, -1)
-    most[(pair // wide)[order]] = (pair % wide)[order]
-    return most, inside
+    return _most_of_each(step, graph, length, count)[0], inside
 
 
 def _by_kernels(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, equal_edges, union
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct, picked
 from nsysdiag.iterations.chosen import AnalysisWindow
+from nsysdiag.iterations.loop import Loop
 from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.phases.facts import LEAST_WORK
 
@@ -110,37 +110,6 @@ IRREGULAR = 4
 """Times the median step: a longer step, longer than a window too, holds a pause or a warm-up."""
 
 
-class StepLoop(Struct, frozen=True, eq=False):
-    """Steps that repeat on a device: step i is [starts[i], starts[i + 1]) in ns; `starts` ascend.
-
-    `source` and `name` are those of the iterations. `closed` is False if the repeats are known to be parts of a step,
-    such as layers of a model in a sliced trace. `parts` is how many repeats of a shorter loop each holds; `group` is
-    how many steps a longer one holds that may be the step; 0 for none. `certain`: the trace shows which it is.
-    `kernels` is how many are in each repeat if these may be layers of one pass, else 0; `model`: they look like
-    such. `mixed`: steps of several kinds take turns. `layers` is how many of each kind are in a step, if there are
-    several kinds."""
-
-    starts: IntArray
-    source: str
-    name: str
-    closed: bool = True
-    parts: int = 0
-    group: int = 0
-    certain: bool = True
-    kernels: int = 0
-    model: bool = False
-    mixed: bool = False
-    layers: tuple[int, ...] = ()
-
-    def __len__(self) -> int:
-        return max(len(self.starts) - 1, 0)
-
-    @property
-    def length(self) -> int:
-        """From the start of the first step to the end of the last, in ns."""
-        return int(self.starts[-1] - self.starts[0]) if len(self) else 0
-
-
 class DeviceSignal(Struct, frozen=True):
     """The input of one device for the phases of the job: its operations, its window, how that was spent, and all loops
     found on it. Sets of idle time by root causes of the families `startup`, `memory` and `unknown`."""
@@ -151,7 +120,7 @@ class DeviceSignal(Struct, frozen=True):
     startup: Intervals
     memory: Intervals
     unknown: Intervals
-    loops: tuple[StepLoop, ...] = ()
+    loops: tuple[Loop, ...] = ()
     first_call_ns: int | None = None
 
 
@@ -196,31 +165,31 @@ def working(signals: list[DeviceSignal]) -> list[DeviceSignal]:
     return [signal for signal in signals if signal.split.busy_ns > 0 and signal.split.busy_ns >= LEAST_WORK * most]
 
 
-def loops_of(signals: list[DeviceSignal], lo: int, hi: int) -> list[StepLoop]:
+def loops_of(signals: list[DeviceSignal], lo: int, hi: int) -> list[Loop]:
     """Disjoint loops inside [lo, hi), by time. Of overlapping ones: the one that covers most time, then the one with
     fewer steps (the larger period), then that of the device with the lowest number."""
     ordered = sorted(signals, key=lambda each: each.device.number)
-    every = [_within(loop, lo, hi) for signal in ordered for loop in signal.loops]
-    found: list[StepLoop] = []
-    for loop in sorted(every, key=lambda each: (-each.length, len(each))):
-        if len(loop) and all(loop.starts[0] >= one.starts[-1] or loop.starts[-1] <= one.starts[0] for one in found):
+    every = [loop.within(lo, hi) for signal in ordered for loop in signal.loops]
+    found: list[Loop] = []
+    for loop in sorted(every, key=lambda each: (-each.total_ns, len(each))):
+        if len(loop) and all(loop.starts[0] >= one.ends[-1] or loop.ends[-1] <= one.starts[0] for one in found):
             found.append(loop)
     return sorted(found, key=lambda each: int(each.starts[0]))
 
 
-def whole_steps(loops: list[StepLoop], start: int, end: int, share: float = 0.5) -> tuple[StepLoop, IntArray] | None:
+def whole_steps(loops: list[Loop], start: int, end: int, share: float = 0.5) -> tuple[Loop, IntArray] | None:
     """The loop with most time in whole steps inside [start, end], and the borders of these; None if steps take less
     than that share of the time."""
-    found = [(loop, loop.starts[(loop.starts >= start) & (loop.starts <= end)]) for loop in loops]
+    found = [(loop, loop.borders_in(start, end)) for loop in loops]
     longest = max(found, key=lambda pair: int(pair[1][-1] - pair[1][0]) if len(pair[1]) > 1 else 0, default=None)
     if longest is None or len(longest[1]) < 2:
         return None
     return longest if longest[1][-1] - longest[1][0] >= share * (end - start) else None
 
 
-def step_borders(loops: list[StepLoop]) -> IntArray:
+def step_borders(loops: list[Loop]) -> IntArray:
     """The borders of the steps of loops that follow each other."""
-    return np.concatenate([np.empty(0, np.int64), *(loop.starts for loop in loops)])
+    return np.concatenate([np.empty(0, np.int64), *(loop.borders for loop in loops)])
 
 
 def signal_of(signals: list[DeviceSignal], work: JobWork, edges: IntArray) -> Signal:
@@ -245,7 +214,7 @@ def _until(sets: list[list[Intervals]], lo: int, times: IntArray) -> FloatArray:
     return mean.T
 
 
-def window_edges(lo: int, hi: int, loops: list[StepLoop], windows: int = WINDOWS) -> IntArray:
+def window_edges(lo: int, hi: int, loops: list[Loop], windows: int = WINDOWS) -> IntArray:
     """The borders of about so many windows of [lo, hi): equal ones, but whole steps, two at least, inside loops.
 
     ```
@@ -261,16 +230,16 @@ def window_edges(lo: int, hi: int, loops: list[StepLoop], windows: int = WINDOWS
     return np.unique(np.concatenate([grid, [lo, hi]]))
 
 
-def _snapped(grid: IntArray, loop: StepLoop, width: int) -> IntArray:
+def _snapped(grid: IntArray, loop: Loop, width: int) -> IntArray:
     """Times inside regular steps of the loop move to the nearest border of every second step; the ends of the loop are
     borders too."""
-    step = np.diff(loop.starts)
-    borders = loop.starts[::STEPS_OF_A_WINDOW]
-    at = np.searchsorted(loop.starts, grid, side="right") - 1
+    step = loop.ends - loop.starts
+    borders = loop.borders[::STEPS_OF_A_WINDOW]
+    at = np.searchsorted(loop.borders, grid, side="right") - 1
     inside = (at >= 0) & (at < len(step))
     at = np.clip(at, 0, len(step) - 1)
     regular = inside & (step[at] <= max(IRREGULAR * float(np.median(step)), width))
-    return np.concatenate([np.where(regular, nearest_of(borders, grid), grid), loop.starts[[0, -1]]])
+    return np.concatenate([np.where(regular, nearest_of(borders, grid), grid), loop.starts[:1], loop.ends[-1:]])
 
 
 def nearest_of(borders: IntArray, times: IntArray) -> IntArray:
@@ -278,13 +247,6 @@ def nearest_of(borders: IntArray, times: IntArray) -> IntArray:
     behind = np.clip(np.searchsorted(borders, times), 1, max(len(borders) - 1, 1))
     before, after = borders[behind - 1], borders[np.minimum(behind, len(borders) - 1)]
     return np.where(times - before <= after - times, before, after)
-
-
-def _within(loop: StepLoop, lo: int, hi: int) -> StepLoop:
-    """The steps of a loop inside [lo, hi), the outermost ones cut there: after its last operation a step is idle."""
-    starts = np.clip(loop.starts, lo, hi)
-    starts = starts[np.append(True, starts[1:] > starts[:-1])] if len(starts) else starts
-    return replace(loop, starts=starts)
 
 
 # Steps that an end of the trace cuts: the first of a loop may lack work, the last work or the idle time after it.
@@ -302,7 +264,7 @@ MISSING = 0.05
 """Of the time of all steps: a last step that ends with its work may be so much shorter than the others and count."""
 
 
-def with_all_work(borders: IntArray, loop: StepLoop, signals: list[DeviceSignal]) -> IntArray:
+def with_all_work(borders: IntArray, loop: Loop, signals: list[DeviceSignal]) -> IntArray:
     """The borders of the steps that have all of their work; `borders` are those of steps of `loop`."""
     first, last = _outermost(borders, loop)
     lacks = np.ones(len(borders) - 1, np.bool_)
@@ -311,7 +273,7 @@ def with_all_work(borders: IntArray, loop: StepLoop, signals: list[DeviceSignal]
     return borders[int(first and lacks[0]) : len(borders) - int(last and lacks[-1])]
 
 
-def with_their_end(borders: IntArray, loop: StepLoop) -> IntArray:
+def with_their_end(borders: IntArray, loop: Loop) -> IntArray:
     """The borders of the steps without the last one if the window of the devices ends long before that step does."""
     first, last = _outermost(borders, loop)
     length = np.diff(borders)
@@ -319,11 +281,11 @@ def with_their_end(borders: IntArray, loop: StepLoop) -> IntArray:
     return borders[: len(borders) - int(last and missing > MISSING * int(length.sum()))]
 
 
-def _outermost(borders: IntArray, loop: StepLoop) -> tuple[bool, bool]:
+def _outermost(borders: IntArray, loop: Loop) -> tuple[bool, bool]:
     """Whether the first and the last step are those of the loop. Inside it each ends where the next one begins, and a
     single step has no others to be compared with."""
     several = len(borders) > 2
-    return several and bool(borders[0] == loop.starts[0]), several and bool(borders[-1] == loop.starts[-1])
+    return several and bool(borders[0] == loop.starts[0]), several and bool(borders[-1] == loop.ends[-1])
 
 
 def _of_the_others(values: IntArray, *, first: bool, last: bool) -> float:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, pieces
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, nearest_before, pieces
 from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.iterations.loop import Loop
 from nsysdiag.phases.facts import FEWEST_REPEATS
 from nsysdiag.phases.signal import (
     DeviceSignal,
     JobWork,
     NamedWork,
-    StepLoop,
     launched_in,
     nearest_of,
     operation_keys,
     step_borders,
+    whole_steps,
 )
 
 REPEATED = 3
@@ -48,7 +49,8 @@ class JobParts(Struct, frozen=True):
     `mix` is the work by device and name in ns: the kernels, or all if copies count as kernels. `account` is the
     share of the devices' time by what they did: compute, communication, copies, and idle by start-up, memory and the
     rest. `kernel_ns` and `busy_ns` are sums over devices. `repeats` is how often the names occur that carry 60% of the
-    kernel time; `operations` is the count on the busiest device; `steady` and `strong` are what follows."""
+    kernel time; `operations` is the count on the busiest device; `steady` and `strong` are what follows. `loops` are
+    those of the job."""
 
     borders: IntArray
     mix: FloatArray
@@ -59,9 +61,18 @@ class JobParts(Struct, frozen=True):
     operations: IntArray
     steady: BoolArray
     strong: BoolArray
+    loops: list[Loop]
 
     def __len__(self) -> int:
         return len(self.borders) - 1
+
+    def span(self, at: int) -> tuple[int, int]:
+        """From and to, of one part."""
+        return int(self.borders[at]), int(self.borders[at + 1])
+
+    def steps(self, at: int, share: float = 0.5) -> tuple[Loop, IntArray] | None:
+        """The whole steps in one part, as `whole_steps`."""
+        return whole_steps(self.loops, *self.span(at), share)
 
     @property
     def lengths(self) -> IntArray:
@@ -91,7 +102,7 @@ def cosine(one: FloatArray, other: FloatArray) -> float:
     return float(one @ other) / norm if norm else 0.0
 
 
-def segments_of(borders: IntArray, loops: list[StepLoop], signals: list[DeviceSignal], work: JobWork) -> JobParts:
+def segments_of(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal], work: JobWork) -> JobParts:
     """The parts between `borders`. Halves meet between steps of `loops` if there are any; `work` is that of the
     devices of `signals`."""
     halves = _halves(borders, step_borders(loops))
@@ -124,7 +135,7 @@ def segments_of(borders: IntArray, loops: list[StepLoop], signals: list[DeviceSi
     # Copies alone repeat too if a large upload is made of many: a phase only if no kernel repeats.
     steady = computes if computes.any() else steady
     steady &= ~_warm_ups(borders, mix, repeats, steady)
-    return JobParts(borders, mix, account, kernel_ns, busy_ns, repeats, operations, steady, steady & many)
+    return JobParts(borders, mix, account, kernel_ns, busy_ns, repeats, operations, steady, steady & many, loops)
 
 
 def _halves(borders: IntArray, steps: IntArray) -> IntArray:
@@ -136,27 +147,26 @@ def _halves(borders: IntArray, steps: IntArray) -> IntArray:
     return np.append(np.stack([borders[:-1], middle], axis=1).ravel(), borders[-1])
 
 
-def _within_steps(borders: IntArray, loops: list[StepLoop]) -> BoolArray:
+def _within_steps(borders: IntArray, loops: list[Loop]) -> BoolArray:
     """Whether at least half of each part is in a loop of which the part has fewer than two whole steps: then nothing
     repeats in it."""
     start, end = borders[:-1], borders[1:]
     within = np.zeros(len(start), np.bool_)
     for loop in loops:
-        inside = np.searchsorted(loop.starts, end, side="right") - np.searchsorted(loop.starts, start)
-        shared = np.minimum(end, loop.starts[-1]) - np.maximum(start, loop.starts[0])
+        inside = np.searchsorted(loop.borders, end, side="right") - np.searchsorted(loop.borders, start)
+        shared = np.minimum(end, loop.ends[-1]) - np.maximum(start, loop.starts[0])
         within |= (2 * shared >= end - start) & (inside <= TWO_STEPS)
     return within
 
 
-def _full_of_steps(borders: IntArray, loops: list[StepLoop]) -> BoolArray:
+def _full_of_steps(borders: IntArray, loops: list[Loop]) -> BoolArray:
     """Whether whole steps of a loop, five or more, fill each part: the devices of a job that hardly works wait in each
     of its steps."""
     found = np.zeros(len(borders) - 1, np.bool_)
-    for loop in loops:
-        first = np.searchsorted(loop.starts, borders[:-1])
-        last = np.searchsorted(loop.starts, borders[1:], side="right") - 1
-        whole = np.maximum(loop.starts[last] - loop.starts[np.minimum(first, len(loop))], 0)
-        found |= loop.closed & (last - first >= FEWEST_REPEATS) & (whole >= LOOP_SHARE * np.diff(borders))
+    for loop in (each for each in loops if not each.in_one_pass):
+        first, last = np.searchsorted(loop.borders, borders[:-1]), nearest_before(loop.borders, borders[1:])
+        whole = np.maximum(loop.borders[last] - loop.borders[np.minimum(first, len(loop))], 0)
+        found |= (last - first >= FEWEST_REPEATS) & (whole >= LOOP_SHARE * np.diff(borders))
     return found
 
 

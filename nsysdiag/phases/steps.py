@@ -8,17 +8,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import to_planes, to_text
-from nsysdiag.arrays.intervals import IntArray, Intervals, coverage
+from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, place_in
 from nsysdiag.bottlenecks import IN_GRAPHS, noun_of
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.iterations.by_host import longest_in, take_turns
-from nsysdiag.iterations.loop import NVTX
+from nsysdiag.iterations.loop import NVTX, Called, Loop
 from nsysdiag.phases.facts import FEWEST_REPEATS, PASS, REPEAT, STEP, PhaseName, PhaseSteps
 from nsysdiag.phases.signal import (
     DeviceSignal,
     JobWork,
-    StepLoop,
     job_work,
     launched_in,
     operation_keys,
@@ -101,16 +100,16 @@ def is_like(part: Span, steps: list[Span], signals: list[DeviceSignal]) -> bool:
     return any(kernels and same >= REPEATED_SHARE * total for kernels, same, total, _, _ in found)
 
 
-def named_spans(steady: list[Span], loops: list[StepLoop]) -> list[Span]:
+def named_spans(steady: list[Span], loops: list[Loop]) -> list[Span]:
     """The time of the steps that the user named in each steady phase, or of all of them if none holds any: the
     phase itself if they are nearly all of it."""
     found: list[Span] = []
     for start, end in steady:
-        inside = [loop.starts[(loop.starts >= start) & (loop.starts <= end)] for loop in loops]
+        inside = [loop.borders_in(start, end) for loop in loops]
         spans = [(int(borders[0]), int(borders[-1])) for borders in inside if len(borders) > 1]
         nearly = sum(behind - begin for begin, behind in spans) >= NEARLY_ALL * (end - start)
         found += [(start, end)] if nearly else spans
-    return found or [(int(loop.starts[0]), int(loop.starts[-1])) for loop in loops if len(loop)]
+    return found or [(int(loop.starts[0]), int(loop.ends[-1])) for loop in loops if len(loop)]
 
 
 # Loops whose steps of several kinds take turns: each is one phase. Cut by their work, the steps would be as many
@@ -119,9 +118,9 @@ def named_spans(steady: list[Span], loops: list[StepLoop]) -> list[Span]:
 GRAPHS, OTHERS = noun_of(IN_GRAPHS), "no kernel"
 
 
-def with_kinds(loops: list[StepLoop], work: JobWork) -> list[StepLoop]:
+def with_kinds(loops: list[Loop], work: JobWork) -> list[Loop]:
     """The loops, each with whether its steps are of several kinds that take turns."""
-    return [replace(loop, mixed=loop.closed and take_turns(kinds_of(loop.starts, work))) for loop in loops]
+    return [replace(loop, mixed=not loop.in_one_pass and take_turns(kinds_of(loop.borders, work))) for loop in loops]
 
 
 def kinds_of(starts: IntArray, work: JobWork) -> IntArray:
@@ -171,7 +170,7 @@ class JobPasses(Struct, frozen=True):
         return lo if begin - lo <= sliver else begin, hi if hi - end <= sliver else end
 
 
-def passes_of_job(signals: list[DeviceSignal], loops: list[StepLoop]) -> JobPasses | None:
+def passes_of_job(signals: list[DeviceSignal], loops: list[Loop]) -> JobPasses | None:
     """The passes, where all devices have equally many and no loop of steps takes most of them. In a range that is
     called a step only ranges can be such a loop. Other ranges need layers in them: a loop of steps may be inside."""
     every = [each.window.passes for each in signals if each.window.passes is not None]
@@ -182,24 +181,25 @@ def passes_of_job(signals: list[DeviceSignal], loops: list[StepLoop]) -> JobPass
     )
     if (spans.start[1:] < spans.end[:-1]).any():
         return None
-    inside = [loop for loop in loops if loop.starts[0] < spans.end[-1] and loop.starts[-1] > spans.start[0]]
-    layers = [loop for loop in inside if loop.kernels or not loop.closed]
+    inside = [loop for loop in loops if loop.starts[0] < spans.end[-1] and loop.ends[-1] > spans.start[0]]
+    layers = [loop for loop in inside if loop.kernels or loop.in_one_pass]
     least = LEAST_SHARE * spans.total()
     steps = all(each.steps for each in every)
     others = (loop for loop in inside if loop not in layers and (loop.source == NVTX or not steps))
-    if sum(loop.length for loop in others) >= least:
+    if sum(loop.total_ns for loop in others) >= least:
         return None
-    if not steps and sum(loop.length for loop in layers if loop.model or not loop.closed) < least:
+    if not steps and sum(loop.total_ns for loop in layers if loop.model or loop.in_one_pass) < least:
         return None
     return JobPasses(spans, _steps_of(spans, layers, max(each.layers for each in every)))
 
 
-def _steps_of(spans: Intervals, layers: list[StepLoop], named: int) -> PhaseSteps:
+def _steps_of(spans: Intervals, layers: list[Loop], named: int) -> PhaseSteps:
     """What is known of the passes: their lengths, and the layers in each: so many as are `named`, if any are."""
-    starts: IntArray = np.concatenate([np.empty(0, np.int64), *(_own_starts(loop, spans) for loop in layers)])
+    starts: IntArray = np.concatenate([np.empty(0, np.int64), *(loop.starts for loop in layers)])
+    starts = starts[place_in(spans, starts) >= 0]
     parts = round(len(starts) / len(spans))
     length = np.diff(np.append(spans.start, spans.end[-1])) if len(spans) > 1 else spans.end - spans.start
-    certain = all(not loop.closed for loop in layers)
+    certain = all(loop.in_one_pass for loop in layers)
     parts = named if named and layers and certain else parts
     return PhaseSteps(
         count=len(spans),
@@ -213,13 +213,6 @@ def _steps_of(spans: Intervals, layers: list[StepLoop], named: int) -> PhaseStep
         model=any(loop.model for loop in layers),
         layers=next((list(loop.layers) for loop in layers if loop.kernels), []),
     )
-
-
-def _own_starts(loop: StepLoop, spans: Intervals) -> IntArray:
-    """Where the layers of a loop begin that are in the passes."""
-    starts = loop.starts[:-1]
-    at = np.searchsorted(spans.start, starts, side="right") - 1
-    return starts[(at >= 0) & (starts < spans.end[at])]
 
 
 # The steps in a phase, and phases without a step that is cut.
@@ -247,10 +240,10 @@ class FoundPhase(Struct, frozen=True):
     strong: bool = False
     repeats: int = 0
     steps: PhaseSteps | None = None
-    loop: StepLoop | None = None
+    loop: Loop | None = None
 
 
-def with_steps(phase: FoundPhase, loops: list[StepLoop], signals: list[DeviceSignal]) -> tuple[FoundPhase, Cut]:
+def with_steps(phase: FoundPhase, loops: list[Loop], signals: list[DeviceSignal]) -> tuple[FoundPhase, Cut]:
     """The phase with the steps of the loop with most whole steps in it; and its time with cut steps, before and after
     the complete ones."""
     found = whole_steps(loops, phase.start, phase.end)
@@ -261,8 +254,8 @@ def with_steps(phase: FoundPhase, loops: list[StepLoop], signals: list[DeviceSig
     length = np.diff(with_their_end(kept, loop))
     steps = replace(
         _measured(length, loop.source),
-        parts=None if loop.kernels else loop.parts or None,
-        group=loop.group or None,
+        parts=None if loop.kernels or loop.inner is None else loop.inner.per_iteration or None,
+        group=None if loop.outer is None else loop.outer.per_iteration or None,
         certain=loop.certain,
         kind=REPEAT if loop.kernels else STEP,
         kernels=loop.kernels or None,
@@ -290,7 +283,8 @@ def with_few_repeats(phase: FoundPhase, since: int, signals: list[DeviceSignal])
     length = np.diff(judged)
     even = bool(length.max() <= AS_EVEN * length.min())
     steps = replace(_measured(length, SEQUENCE, warm_up), certain=even)
-    return replace(phase, start=start, repeats=len(length), steps=steps, loop=StepLoop(judged, SEQUENCE, ""))
+    loop = Loop(Called(), judged[:-1], judged[1:], np.zeros(len(length), np.bool_))
+    return replace(phase, start=start, repeats=len(length), steps=steps, loop=loop)
 
 
 def _measured(length: IntArray, source: str, warm_up_ns: int | None = None) -> PhaseSteps:

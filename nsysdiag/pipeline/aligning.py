@@ -295,14 +295,13 @@ def phase_named(report: Report, wanted: str) -> Phase:
     )
     if (name := wanted.strip()) in shown:
         return report.phases[shown.index(name)]
-    held: dict[str, int] = {}
+    held: dict[str, list[Phase]] = {}
     for phase in report.phases:
-        held[phase.name] = held.get(phase.name, 0) + 1
+        held.setdefault(phase.name, []).append(phase)
     match = _PHASE.fullmatch(wanted)
-    found = [each for each in report.phases if match is not None and each.name == match.group(1)]
-    number = int(match.group(2) or 1) if match is not None else 1
+    found, number = (held.get(match[1], []), int(match[2] or 1)) if match else ([], 1)
     if number > len(found):
-        known = ", ".join(f"{name} (1 to {count})" if count > 1 else name for name, count in held.items())
+        known = ", ".join(f"{name} (1 to {len(its)})" if len(its) > 1 else name for name, its in held.items())
         raise UsageError(
             f"the trace has no phase '{printable(wanted)}'",
             hint=f"its phases: {known}" if known else "it has no phases",

@@ -3,7 +3,7 @@
 ```
 read             -> Reading              what is read of the trace, and the window of each device
 look_at_host     -> HostReading          what threads and CPUs did, and what that is evidence of
-look_at_devices  -> list[DeviceResult]   every device: its table of time, its figures, its findings
+look_at_devices  -> Devices              every device: its table of time, its figures, its findings
 judge_job        -> Job                  what holds the job up, and what to do about it
 write_report     -> Report
 ```
@@ -114,8 +114,7 @@ def analysis_of(
     told = progress or silent
     with Background() as background:
         host = look_at_host(read(trace, settings, background, told, steps), told)
-        results = look_at_devices(host, background, keep_time=keep_time)
-        job = judge_job(results, host, background, told)
+        job = judge_job(look_at_devices(host, background, keep_time=keep_time), host, told)
         return Analysis(write_report(job, host), job)
 
 

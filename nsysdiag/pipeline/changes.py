@@ -44,9 +44,8 @@ def compare(before: Side, after: Side, *, across_gpus: bool = False) -> Comparis
     cut = cut_alike(left, right, settings, lambda path, its, steps: analyze(path, its, steps=steps))
     reports = cut.reports[: len(left)], cut.reports[len(left) :]
     made = compare_sides(*reports, across_gpus=across_gpus, same_work=cut.same_work)
-    files = [[each.file for each in side] for side in (left, right)]
-    shown_before, shown_after = read_from(made.before, files[0]), read_from(made.after, files[1])
-    return replace(made, notes=[*cut.notes, *made.notes], before=shown_before, after=shown_after)
+    made = read_from(made, *([each.file for each in side] for side in (left, right)))
+    return replace(made, notes=[*cut.notes, *made.notes])
 
 
 def _given(side: Side) -> list[Given]:

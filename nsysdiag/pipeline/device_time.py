@@ -12,7 +12,6 @@ Each record has all that the ones before it have.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
 
 import numpy as np
 from msgspec import Struct
@@ -20,7 +19,7 @@ from msgspec.structs import asdict, replace
 
 from nsysdiag.account.bottlenecks import DeviceWaitCalls, Made, busy_pieces, compiling, idle_pieces, in_order
 from nsysdiag.account.filling import foreign_time, hollow_time, waited_for
-from nsysdiag.arrays.background import Background
+from nsysdiag.arrays.background import Background, Task
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, union
 from nsysdiag.arrays.spill import evict, laid, trim
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
@@ -101,13 +100,13 @@ class DeviceGaps(Struct, frozen=True):
     slices: Slices
     ledger: Ledger
     inside: BoolArray
-    loops: Future[list[Loop]]
-    repeating: Future[Loop | None]
-    without_work: Future[EmptyIterations | None]
-    hollow: Future[Intervals | None]
-    missing: Future[Missing]
-    kernels: Future[list[KernelRow]]
-    overview: Future[TimelineLevels | None]
+    loops: Task[list[Loop]]
+    repeating: Task[Loop | None]
+    without_work: Task[EmptyIterations | None]
+    hollow: Task[Intervals | None]
+    missing: Task[Missing]
+    kernels: Task[list[KernelRow]]
+    overview: Task[TimelineLevels | None]
 
     @property
     def reading(self) -> Reading:
@@ -315,9 +314,9 @@ class DeviceTime(DeviceRoots, frozen=True):
     device_waits: DeviceWaitCalls
     made: Made
     time: TimeTable
-    launch: Future[Launch]
-    packed_gaps: Future[GapsPacked]
-    flames: Future[FlameGraph]
+    launch: Task[Launch]
+    packed_gaps: Task[GapsPacked]
+    flames: Task[FlameGraph]
 
 
 def time_of(found: DeviceRoots, background: Background) -> DeviceTime:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from msgspec import Struct, structs
 from msgspec.structs import asdict, replace
 
@@ -16,11 +19,13 @@ from nsysdiag.account.outside import (
     rows_before,
     start_of,
 )
-from nsysdiag.arrays.background import Background
-from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.arrays.background import Background, Task
+from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.arrays.spill import evict, laid, trim
 from nsysdiag.diagnosis.focus import Focus, focus_of
+from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES
 from nsysdiag.diagnosis.missing import DOUBTED
+from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.findings.attribution import Attribution, Shares, shares_of
 from nsysdiag.findings.before_work import before_findings
 from nsysdiag.findings.evidence_rows import Sightings
@@ -31,23 +36,27 @@ from nsysdiag.findings.phase_work import JudgedTime, work_of_phase
 from nsysdiag.findings.pointers import pointers_of
 from nsysdiag.findings.spot_facts import FindingContext
 from nsysdiag.gap_groups.groups import slices_in_words
-from nsysdiag.iterations.loop import LAYER, Loop
 from nsysdiag.ledger.ledger import only_graphs
 from nsysdiag.phases.facts import BehindWait, PhaseDevice
 from nsysdiag.phases.phases import JobPhases, find_phases
 from nsysdiag.phases.signal import DeviceSignal
-from nsysdiag.phases.signal import StepLoop as PhaseLoop
 from nsysdiag.pipeline.device_time import DeviceTime, gaps_of, roots_of, time_of
 from nsysdiag.pipeline.figures import begin_figures, figures_of
 from nsysdiag.pipeline.reading import HostReading
+from nsysdiag.pipeline.replaying import Builder, MetDevices, builder_of, predictions_of
 from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.programs.names import ids_of
+from nsysdiag.ranks.clocks import RankTimeline, meet_by_mpi
+from nsysdiag.replay.predict import Predictions
 from nsysdiag.report import DeviceReport
 from nsysdiag.time.facts import TimeColumns
 from nsysdiag.time.table import time_columns
 from nsysdiag.timeline.timeline import DeviceLanes, with_lanes
 from nsysdiag.wakeups.batches import Batches, batches_of
+from nsysdiag.wakeups.wakers import WakeFinder
 
+Of = TypeVar("Of")
+Made = TypeVar("Made")
 MOST_STARTED = 2_000
 """Rows of what the host did in a start-up that the timeline holds."""
 
@@ -68,17 +77,40 @@ class MetDevice(DeviceTime, frozen=True):
         return self.before if self.job_phases.judges_before else None
 
 
-def look_at_devices(host: HostReading, background: Background, *, keep_time: bool = False) -> list[DeviceResult]:
+class Devices(Struct, frozen=True):
+    """The results of all devices. `builder` makes the model of what they did, `predictions` are those of savings, made
+    by the second thread, or a sentence why there are none."""
+
+    results: list[DeviceResult]
+    builder: Builder
+    predictions: Task[Predictions | str]
+
+
+def look_at_devices(host: HostReading, background: Background, *, keep_time: bool = False) -> Devices:
     """The results of all devices. With `keep_time` each has its table of time."""
     finder = host.finder()  # let go with this function
-    alone = [time_of(roots_of(gaps_of(each, host, finder, background)), background) for each in host.reading.devices]
-    met = _meet(alone)
-    alone.clear()
-    results = []
-    while met:
-        results.append(_result(met.pop(0), background, keep_time=keep_time))
-        trim()
-    return results
+    met = _meet(_each(lambda device: _alone(device, host, finder, background), [*host.reading.devices], background))
+    builder = builder_of(_replayed(met, host.reading.trace.file), host)
+    predictions = background.begin(predictions_of, builder, host.reading)
+    results = _each(lambda device: _result(device, background, keep_time=keep_time), met, background)
+    return Devices(results, builder, predictions)
+
+
+def _each(work: Callable[[Of], Made], devices: list[Of], background: Background) -> list[Made]:
+    """The work on all devices, which are let go: the second thread does the first ones, this one the last ones. The
+    very last is never left to that thread, which would then do all that it begins itself."""
+    if not devices:
+        return []
+    tasks = [background.begin(work, each) for each in devices[:-1]]
+    del devices[:-1]
+    made = [work(devices.pop())]
+    return [*made, *(each.result() for each in reversed(tasks))][::-1]
+
+
+def _alone(
+    device: DeviceTimeline, host: HostReading, finder: Callable[[], WakeFinder], background: Background
+) -> DeviceTime:
+    return time_of(roots_of(gaps_of(device, host, finder, background)), background)
 
 
 # Where devices meet.
@@ -126,24 +158,8 @@ def _signal(found: DeviceTime, outside: Outside | None) -> DeviceSignal:
         startup=time.set_of("startup"),
         memory=time.set_of("memory"),
         unknown=time.set_of("unknown"),
-        loops=tuple(_of_phases(loop, run) for loop in found.loops.result() for run in loop.runs),
+        loops=tuple(run for loop in found.loops.result() for run in loop.runs),
         first_call_ns=None if outside is None else outside.begin if outside.since is None else outside.since,
-    )
-
-
-def _of_phases(loop: Loop, starts: IntArray) -> PhaseLoop:
-    parts, group = (0 if each is None else each.per_iteration for each in (loop.inner, loop.outer))
-    return PhaseLoop(
-        starts,
-        loop.source,
-        loop.name,
-        loop.kind != LAYER,
-        parts,
-        group,
-        loop.certain,
-        loop.kernels,
-        loop.model,
-        layers=loop.layers,
     )
 
 
@@ -153,7 +169,7 @@ def _before(found: DeviceTime, outside: Outside | None, job: JobPhases) -> Start
     host, reading = found.host, found.reading
     begin = job.phases[0].start if outside.since is None else outside.since
     since = replace(outside, since=begin)
-    evidence = evidence_of_start([since], host.tables, reading.activity, host.facts)
+    evidence = evidence_of_start(since, host.tables, reading.activity, host.facts)
     return start_of(evidence, since, reading.ranges, host.call_chains).between(begin, outside.end)
 
 
@@ -164,6 +180,21 @@ def _phases(found: DeviceTime, before: Start | None, job: JobPhases) -> list[Pha
     made = device_phases(job, found.device.key, found.time, before, keys, graphs)
     trim()
     return made
+
+
+def _replayed(met: list[MetDevice], file: str) -> MetDevices:
+    """What a replay needs of the devices."""
+    if not met:
+        return MetDevices([], by_mpi=False, all_call=False, job_phases=NO_PHASES, focus=NO_FOCUS)
+    by_mpi = meet_by_mpi(each.collectives for each in met)
+    ranks, all_call = [_rank(each, file, by_mpi=by_mpi) for each in met], all(len(each.meetings) for each in met)
+    return MetDevices(ranks, by_mpi, all_call, met[0].job_phases, met[0].focus)
+
+
+def _rank(met: MetDevice, file: str, *, by_mpi: bool) -> RankTimeline:
+    """A device as a rank that meets others, without what it did alone."""
+    key, name, meetings = met.device.key, met.device.gpu.name, met.meetings if by_mpi else met.collectives
+    return RankTimeline(key, file, key, name, 0, None, meetings, met.window.parts, {}, None)
 
 
 # What the steps after the devices need of one.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
-
 import numpy as np
 from msgspec import Struct, structs
 
-from nsysdiag.arrays.background import Background
+from nsysdiag.arrays.background import Background, Task
 from nsysdiag.arrays.intervals import Intervals, intersect, union
 from nsysdiag.arrays.spill import evict, trim
 from nsysdiag.causes import ALLOCATION
@@ -45,10 +43,10 @@ class BegunFigures(Struct, frozen=True):
 
     iterations: DeviceIterations
     signatures: list[SignatureRow]
-    metrics: Future[GpuMetrics | None]
-    used: Future[Utilization]
-    ranges: Future[RangeTree | None]
-    packed_iterations: Future[IterationReport | None]
+    metrics: Task[GpuMetrics | None]
+    used: Task[Utilization]
+    ranges: Task[RangeTree | None]
+    packed_iterations: Task[IterationReport | None]
 
 
 def begin_figures(of: DeviceTime, job_phases: JobPhases, background: Background) -> BegunFigures:
@@ -170,7 +168,7 @@ def _metrics(of: DeviceTime, iterations: IterationReport | None) -> GpuMetrics |
     )
 
 
-def _utilization(of: DeviceTime, metrics: Future[GpuMetrics | None]) -> Utilization:
+def _utilization(of: DeviceTime, metrics: Task[GpuMetrics | None]) -> Utilization:
     """How well the GPU was used, by its counters or by what was launched."""
     reading = of.reading
     return utilization(
@@ -206,7 +204,7 @@ def _packed_iterations(
     return structs.replace(iterations.report, packed=packed)
 
 
-def _notes(of: DeviceTime, metrics: Future[GpuMetrics | None]) -> list[Sentence]:
+def _notes(of: DeviceTime, metrics: Task[GpuMetrics | None]) -> list[Sentence]:
     """What a reader must know before trusting the numbers."""
     device, window, reading = of.device, of.window, of.reading
     made = device_notes(

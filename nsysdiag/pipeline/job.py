@@ -6,7 +6,6 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.account.outside import Outside, evidence_of_start
-from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.arrays.spill import laid, trim
 from nsysdiag.diagnosis.behind import followed, lateness, with_late, with_shortage
@@ -38,8 +37,9 @@ from nsysdiag.kernels.communication import idle_in_steady_sends
 from nsysdiag.kernels.limits import InOrder
 from nsysdiag.phases.facts import LEAST_WORK, told
 from nsysdiag.phases.phases import JobPhases
+from nsysdiag.pipeline.devices import Devices
 from nsysdiag.pipeline.reading import HostReading, Progress
-from nsysdiag.pipeline.replaying import Builder, builder_of, predictions_of
+from nsysdiag.pipeline.replaying import Builder
 from nsysdiag.pipeline.result import DeviceResult, TraceResult
 from nsysdiag.programs.names import ids_of
 from nsysdiag.ranges.facts import FlameStack
@@ -72,33 +72,31 @@ class Job(Struct, frozen=True):
     host_stacks: list[FlameStack]
 
 
-def judge_job(results: list[DeviceResult], host: HostReading, background: Background, progress: Progress) -> Job:
+def judge_job(devices: Devices, host: HostReading, progress: Progress) -> Job:
     """What holds the job up, and what to do about it."""
-    reading = host.reading
+    reading, results = host.reading, devices.results
     reported = [each for each in results if each.report.key in reading.shown]
-    builder = builder_of(results, host)
-    predicted = background.begin(predictions_of, builder, reading)
     warnings = _row_warnings(host)
     progress("looking at threads and CPUs", 0.9)
     threads = _threads(reported, host)
     progress("writing the report", 0.95)
     ranks = _ranks(results, reading.trace)
     alone = _alone(host)
-    predictions = predicted.result()
+    predictions = devices.predictions.result()
     judgment = _judgment(results, reported, ranks, threads, predictions, alone, host)
-    return Job(results, reported, warnings, threads, ranks, builder, predictions, judgment, alone.stacks)
+    return Job(results, reported, warnings, threads, ranks, devices.builder, predictions, judgment, alone.stacks)
 
 
-def devices_for_ranks(results: list[DeviceResult], host: HostReading) -> TraceResult:
+def devices_for_ranks(devices: Devices, host: HostReading) -> TraceResult:
     """The devices of a trace, for a comparison of ranks."""
     reading = host.reading
     return TraceResult(
-        [each for each in results if each.report.key in reading.shown],
+        [each for each in devices.results if each.report.key in reading.shown],
         _row_warnings(host),
         ids_of(host.frameworks),
         gpus_present(reading.trace),
         reading.activity.duration_ns,
-        predictions_of(builder_of(results, host), reading),
+        devices.predictions.result(),
         scheduled=host.scheduled,
         ranks=mpi_ranks(reading.trace),
         host_unseen=reading.host_unseen,
@@ -131,7 +129,7 @@ def _ranks(results: list[DeviceResult], trace: Trace) -> RankComparison | None:
     """The devices as ranks, if they ran collectives together or are in step by their iterations."""
     if len(results) < 2:
         return None
-    by_mpi = meet_by_mpi(results)
+    by_mpi = meet_by_mpi(each.collectives for each in results)
     timelines = [rank_timeline(each.report.key, trace.file, 0, None, each, by_mpi=by_mpi) for each in results]
     compared = compare_ranks(timelines)
     return compared if compared.groups or compared.basis == ITERATIONS else None
@@ -248,5 +246,5 @@ def _lived(thread: int, host: HostReading) -> tuple[int, int]:
 def _did(thread: int, span: tuple[int, int], least: float, host: HostReading) -> Sentence:
     if span[1] - span[0] < least:
         return ""
-    evidence = evidence_of_start([Outside(thread, *span)], host.tables, host.reading.activity, host.facts)
+    evidence = evidence_of_start(Outside(thread, *span), host.tables, host.reading.activity, host.facts)
     return told(work_outside(evidence, thread, span, host.call_chains))

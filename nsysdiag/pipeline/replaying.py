@@ -6,24 +6,25 @@ from collections.abc import Callable, Iterator
 from functools import cache
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.causes.evidence import HostEvidence
+from nsysdiag.diagnosis.focus import Focus
 from nsysdiag.events.collectives import KINDS, MEETINGS, SEND_RECEIVE, read_messages
 from nsysdiag.events.host import HostActivity
 from nsysdiag.iterations.loop import NVTX
 from nsysdiag.ledger.classify import layer_evidence
+from nsysdiag.phases.phases import JobPhases
 from nsysdiag.pipeline.reading import HostReading, Reading
-from nsysdiag.pipeline.result import DeviceResult
-from nsysdiag.ranks.clocks import MatchedCollectives, bring_together, meet_by_mpi, rank_timeline
+from nsysdiag.ranks.clocks import MatchedCollectives, RankTimeline, bring_together
 from nsysdiag.ranks.matching import candidates, confirmed
 from nsysdiag.replay.build import ReplayInputs, model_of
 from nsysdiag.replay.meetings import Met, MpiCalls, Transfers, all_of, exchanges, mpi_calls, peers, waits_for_messages
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.predict import Predictions
 from nsysdiag.replay.work import MOST_OPERATIONS, TIMES_APART, Repeating, are_apart, stretch_of
-from nsysdiag.trace.trace import Trace
 
 NO_WORK = "no GPU work was recorded"
 NOT_ASKED = "no replay was asked for"
@@ -41,26 +42,37 @@ Meetings = tuple[Met, MpiCalls]
 """Where the ranks of a trace meet: the communication kernels that are parts of one collective, or calls of MPI."""
 
 
-def _meetings(results: list[DeviceResult], host: HostReading) -> Meetings:
+class MetDevices(Struct, frozen=True):
+    """What a replay needs of all devices: `ranks` are the devices with their communication kernels, or with their calls
+    of MPI if they meet `by_mpi`; `all_call` is whether each has such calls. Also the phases of the job, and the judged
+    ones."""
+
+    ranks: list[RankTimeline]
+    by_mpi: bool
+    all_call: bool
+    job_phases: JobPhases
+    focus: Focus
+
+
+def _meetings(devices: MetDevices, host: HostReading) -> Meetings:
     """In calls of MPI the ranks of this trace meet if they do not in communication kernels."""
-    met, calls = [Met.empty()], [MpiCalls.empty()]
-    trace, by_mpi = host.reading.trace, meet_by_mpi(results)
+    met, calls, ranks = [Met.empty()], [MpiCalls.empty()], devices.ranks
     numbers = np.array([each.number for each in host.reading.devices])
-    groups = _groups(trace, results, by_mpi=by_mpi)
-    if by_mpi:
-        calls += [_calls(group, results, host.host) for group in groups]
+    groups = _groups(devices)
+    if devices.by_mpi:
+        calls += [_calls(group, ranks, host.host) for group in groups]
     else:
         met += [_kernels(group, numbers) for group in groups]
-        sent = [_transfers(number, result) for number, result in zip(numbers, results, strict=True)]
+        sent = [_transfers(number, rank) for number, rank in zip(numbers, ranks, strict=True)]
         met += [peers(Transfers.concatenate(sent).without(all_of(met)))]
-    return all_of(met), all_of([*calls, waits_for_messages(read_messages(trace))])
+    return all_of(met), all_of([*calls, waits_for_messages(read_messages(host.reading.trace))])
 
 
-def _calls(group: MatchedCollectives, results: list[DeviceResult], host: HostActivity) -> MpiCalls:
+def _calls(group: MatchedCollectives, ranks: list[RankTimeline], host: HostActivity) -> MpiCalls:
     """The calls of a group of collectives."""
     thread = []
     for row, member in enumerate(group.members):
-        own = results[member].meetings
+        own = ranks[member].collectives
         thread.append(host.axis.threads[own.stream[np.searchsorted(own.start, group.start[row])]])
     number = np.tile(np.arange(len(group)), len(group.members))
     return mpi_calls(np.concatenate(thread), group.start.reshape(-1), group.end.reshape(-1), number)
@@ -75,50 +87,51 @@ def _kernels(group: MatchedCollectives, numbers: IntArray) -> Met:
     return Met.collectives(meeting, np.repeat(device, len(group)), group.start.reshape(-1))
 
 
-def _transfers(number: int, result: DeviceResult) -> Transfers:
+def _transfers(number: int, rank: RankTimeline) -> Transfers:
     """The sends and receives of the device with this number."""
-    found = result.collectives.take(result.collectives.kind == KINDS.index(SEND_RECEIVE))
+    found = rank.collectives.take(rank.collectives.kind == KINDS.index(SEND_RECEIVE))
     return Transfers(np.full(len(found), number), found.stream, found.start, found.end)
 
 
-def _groups(trace: Trace, results: list[DeviceResult], *, by_mpi: bool) -> Iterator[MatchedCollectives]:
+def _groups(devices: MetDevices) -> Iterator[MatchedCollectives]:
     """The collectives that no rank leaves before all have come, a group of like ones each; and sends and receives on
     more than two devices, which may be groups."""
-    ranks = [rank_timeline(each.report.key, trace.file, 0, None, each, by_mpi=by_mpi) for each in results]
+    ranks = devices.ranks
     if len(ranks) < 2:
         return
     proposed, _ = candidates(ranks)
-    yield from (each for each in proposed if KINDS[each.kind] == SEND_RECEIVE and len(each.members) > 2 and not by_mpi)
+    if not devices.by_mpi:
+        yield from (each for each in proposed if KINDS[each.kind] == SEND_RECEIVE and len(each.members) > 2)
     for group in confirmed(ranks, proposed, bring_together(ranks, proposed))[0]:
         if KINDS[group.kind] in MEETINGS:
             yield group
 
 
-def _repeating_time(results: list[DeviceResult], meetings: Callable[[], Meetings], parts: Intervals) -> Repeating | str:
+def _repeating_time(devices: MetDevices, meetings: Callable[[], Meetings], parts: Intervals) -> Repeating | str:
     """The judged time with the borders of its steps, or why nothing in it can be predicted. `parts` is the time under
     analysis. A start that is judged begins with the first CUDA call."""
-    if not results:
+    if not devices.ranks:
         return NO_WORK
-    if len(results) > 1 and all(len(each.meetings) for each in results) and not any(map(len, meetings())):
+    if len(devices.ranks) > 1 and devices.all_call and not any(map(len, meetings())):
         return MEET_BY_MPI
-    focus, found = results[0].focus, results[0].job_phases
+    focus, found = devices.focus, devices.job_phases
     if are_apart(parts):
         return TIMES_APART
     if focus.phase is None:
         begin = min((each.start for each in found.phases), default=found.start)
         return Repeating(Intervals.of([(begin, found.end)] if found.phases else []), None)
     loop = found.phases[focus.phase].loop
-    steps = None if loop is None or loop.kernels else loop.starts
+    steps = None if loop is None or loop.kernels else loop.borders
     return Repeating(focus.parts, steps, loop is not None and loop.source == NVTX)
 
 
-def builder_of(results: list[DeviceResult], host: HostReading) -> Builder:
+def builder_of(met: MetDevices, host: HostReading) -> Builder:
     """Builds the model of so many operations of that time, and of so many at most if it needs more; or says why
     there is none."""
     reading, devices = host.reading, host.reading.devices
     windows = [reading.windows[each.key] for each in devices]
-    meetings = cache(lambda: _meetings(results, host))
-    repeating_time = cache(lambda: _repeating_time(results, meetings, union(*(each.parts for each in windows))))
+    meetings = cache(lambda: _meetings(met, host))
+    repeating_time = cache(lambda: _repeating_time(met, meetings, union(*(each.parts for each in windows))))
     # That of the devices holds much: it is freed before, and few replays need one.
     finder = host.finder()
 

@@ -26,6 +26,8 @@ from nsysdiag.time.facts import WORK
 from nsysdiag.units import format_ns
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from nsysdiag.pipeline.result import DeviceResult
 
 
@@ -81,9 +83,9 @@ def _with_mpi(parts: dict[str, Intervals], mpi: Intervals) -> dict[str, Interval
     return left | {"exposed_comm": union(parts["exposed_comm"], intersect(idle, mpi))}
 
 
-def meet_by_mpi(results: list[DeviceResult]) -> bool:
+def meet_by_mpi(collectives: Iterable[Collectives]) -> bool:
     """Whether the ranks meet in MPI calls only: if any runs communication kernels, these tell more."""
-    return not any(len(result.collectives) for result in results)
+    return not any(map(len, collectives))
 
 
 class MatchedCollectives(Struct, frozen=True, eq=False):

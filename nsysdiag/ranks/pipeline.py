@@ -217,7 +217,7 @@ def _names(files: list[File]) -> list[list[str]]:
 
 def _ranks(files: list[File], names: list[list[str]]) -> list[RankTimeline]:
     """The devices of all files in the order of the files."""
-    by_mpi = meet_by_mpi([device for _trace, result in files for device in result.devices])
+    by_mpi = meet_by_mpi(device.collectives for _trace, result in files for device in result.devices)
     return [
         rank_timeline(name, trace.file, number, trace.start_utc_ns, device, by_mpi=by_mpi)
         for number, ((trace, result), its) in enumerate(zip(files, names, strict=True))

@@ -35,22 +35,29 @@ ANSWER_NS = 100_000
 each. Neither is part of its work."""
 
 
+class Follower(Struct, frozen=True):
+    """A `thread` (globalTid) that follows the steps, how long in a step, or in the window, it works and is on its way
+    to it (`works_ns`), and how long it works from wait to wait (`turns_ns`), empty if that is not known."""
+
+    thread: int
+    works_ns: int
+    turns_ns: IntArray = np.empty(0, dtype=np.int64)
+
+
 class Beside(Struct, frozen=True):
     """`threads` (globalTids, ascending) with calls or ranges, but for those of nsys; `messages` is how many calls
     that send something they begin in the replayed time. One of them that is of the program sleeps `naps` times then, or
     waits for something outside of it.
 
     `followers` are threads of the program that wait for another one in nearly each step, or time and again in a window,
-    and launch nothing; a replay may hold them. `follower_ns` is how long in a step, or in the window, each works and is
-    on its way to it. Others have a range in each step, and no thread is known to wait for them. They may hand over what
-    they made in memory, while who needs it asks again and again. Of these it is the time in their ranges."""
+    and launch nothing; a replay may hold them. Others have a range in each step, and no thread is known to wait for
+    them. They may hand over what they made in memory, while who needs it asks again and again. Of these it is the time
+    in their ranges."""
 
     threads: IntArray = np.empty(0, dtype=np.int64)
     messages: int = 0
     naps: int = 0
-    followers: IntArray = np.empty(0, dtype=np.int64)
-    follower_ns: IntArray = np.empty(0, dtype=np.int64)
-    each_ns: tuple[IntArray, ...] = ()
+    followers: tuple[Follower, ...] = ()
 
     @classmethod
     def of(
@@ -58,22 +65,22 @@ class Beside(Struct, frozen=True):
     ) -> Beside:
         """All threads but those that a replay holds; the followers do not include those that are `launching`, nor those
         with ranges the `wakers`, of which it is known who waits for them."""
-        calls = host_trace.tables.os_calls
-        every = np.union1d(distinct_values(calls.thread), distinct_values(host_trace.ranges.rows.thread))
+        calls, ranges = host_trace.tables.os_calls, host_trace.ranges.rows
+        every = np.union1d(distinct_values(calls.thread), distinct_values(ranges.thread))
         threads = np.setdiff1d(every, np.union1d(held, host_trace.nsys_threads))
         sends = np.append(named_like(calls.names, WRITES), False)
         inside = (calls.start >= stretch.begin) & (calls.start < stretch.end) & np.isin(calls.thread, threads)
         others = np.setdiff1d(every, np.union1d(launching, host_trace.nsys_threads))
         kin = others[np.isin(process_of(others), process_of(held))]
         naps = _naps(calls, np.flatnonzero(inside & np.isin(calls.thread, kin)))
-        followers, works, each = _followers(calls, kin, stretch)
-        busy = _always_busy(calls, np.setdiff1d(kin, np.union1d(followers, wakers)), launching, stretch)
-        followers = np.append(followers, busy)
-        works = np.append(works, np.full(len(busy), (stretch.end - stretch.begin) // stretch.count))
-        makers, makes = _makers(host_trace.ranges.rows, np.setdiff1d(kin, np.union1d(followers, wakers)), stretch)
-        found = np.concatenate((followers, makers)), np.concatenate((works, makes))
-        unknown = (np.empty(0, dtype=np.int64),) * (len(found[0]) - len(each))
-        return cls(threads, int((sends[calls.name] & inside).sum()), naps, *found, (*each, *unknown))
+        found = _followers(calls, kin, stretch)
+        found += _always_busy(calls, np.setdiff1d(_without(kin, found), wakers), launching, stretch)
+        found += _makers(ranges, np.setdiff1d(_without(kin, found), wakers), stretch)
+        return cls(threads, int((sends[calls.name] & inside).sum()), naps, tuple(found))
+
+
+def _without(threads: IntArray, followers: list[Follower]) -> IntArray:
+    return threads[~np.isin(threads, [each.thread for each in followers])]
 
 
 def _naps(calls: CallTable, rows: IntArray) -> int:
@@ -84,17 +91,12 @@ def _naps(calls: CallTable, rows: IntArray) -> int:
     return int(np.bincount(distinct(calls.thread[rows[long]])[1]).max(initial=0))
 
 
-def _followers(
-    calls: CallTable, threads: IntArray, stretch: Stretch
-) -> tuple[IntArray, IntArray, tuple[IntArray, ...]]:
-    """Those of the threads that follow the steps, and how long in one each works, in ns; and between its waits."""
+def _followers(calls: CallTable, threads: IntArray, stretch: Stretch) -> list[Follower]:
+    """Those of the threads that follow the steps."""
     begin, end = (np.clip(each, stretch.begin, stretch.end) for each in (calls.start, calls.end))
     inside = (calls.start < stretch.end) & (calls.end > stretch.begin)
     every = np.flatnonzero(_answered(calls) & inside & np.isin(calls.thread, threads))
-    long = end[every] - begin[every] >= WAITED_NS
-    rows = every[long]
-    if len(rows) == 0:
-        return rows, rows, ()
+    rows = every[end[every] - begin[every] >= WAITED_NS]
     found, thread = distinct(calls.thread[rows])
     if stretch.stepwise:
         follows = _in_each_step(thread, begin[rows], len(found), stretch)
@@ -105,10 +107,13 @@ def _followers(
         follows |= _in_each_step(of_asks, begin[asks], len(found), stretch) & mostly
     else:
         follows = np.bincount(thread) >= FEWEST_ANSWERED
-    rows_of = [rows[thread == each] for each in np.flatnonzero(follows).tolist()]
-    asks_of = [every[calls.thread[every] == each] for each in found[follows].tolist()]
-    works = [_works_ns(begin[mine], end[mine], stretch) for mine in rows_of]
-    return found[follows], np.array(works, dtype=np.int64), tuple(_between(begin[each], end[each]) for each in asks_of)
+    its = [
+        (each, rows[calls.thread[rows] == each], every[calls.thread[every] == each]) for each in found[follows].tolist()
+    ]
+    return [
+        Follower(each, _works_ns(begin[waits], end[waits], stretch), _between(begin[asks], end[asks]))
+        for each, waits, asks in its
+    ]
 
 
 def _between(begin: IntArray, end: IntArray) -> IntArray:
@@ -127,7 +132,7 @@ def answered(names: list[str]) -> BoolArray:
     return np.isin(ends_of(names), (Ends.SIGNAL, Ends.RELEASE)) & (is_timed(names) == 0) & ~named_like(names, LOCKS)
 
 
-def _always_busy(calls: CallTable, threads: IntArray, launching: IntArray, stretch: Stretch) -> IntArray:
+def _always_busy(calls: CallTable, threads: IntArray, launching: IntArray, stretch: Stretch) -> list[Follower]:
     """Those of the threads that take what others hand over, and hardly ever wait for more: with shorter steps these may
     have to wait for them, as soon as no more fits between them.
 
@@ -140,12 +145,12 @@ def _always_busy(calls: CallTable, threads: IntArray, launching: IntArray, stret
     rows = np.flatnonzero(_answered(calls) & (calls.start >= stretch.begin) & (calls.start < stretch.end))
     of_steps = np.count_nonzero(np.isin(calls.thread[rows], launching))
     rows = rows[np.isin(calls.thread[rows], threads)]
-    if not stretch.stepwise or of_steps < FEWEST_ANSWERED or not len(rows):
-        return rows[:0]
+    if not stretch.stepwise or of_steps < FEWEST_ANSWERED:
+        return []
     found, thread = distinct(calls.thread[rows])
     waited = np.bincount(thread, (end - begin)[rows])
-    often = np.bincount(thread) >= FEWEST_ANSWERED
-    return found[often & (waited < MOST_WAITING * (stretch.end - stretch.begin))]
+    busy = (np.bincount(thread) >= FEWEST_ANSWERED) & (waited < MOST_WAITING * (stretch.end - stretch.begin))
+    return [Follower(each, (stretch.end - stretch.begin) // stretch.count) for each in found[busy].tolist()]
 
 
 def _works_ns(begin: IntArray, end: IntArray, stretch: Stretch) -> int:
@@ -160,18 +165,16 @@ def _works_ns(begin: IntArray, end: IntArray, stretch: Stretch) -> int:
     return int(last - first - waits + answers) // (stretch.count if whole else int(steps[1] - steps[0]))
 
 
-def _makers(ranges: RangeRows, threads: IntArray, stretch: Stretch) -> tuple[IntArray, IntArray]:
+def _makers(ranges: RangeRows, threads: IntArray, stretch: Stretch) -> list[Follower]:
     """Those of the threads that have as many ranges in each step, and how long in one these take, in ns."""
     inside = (ranges.start >= stretch.begin) & (ranges.start < stretch.end) & (ranges.end > ranges.start)
-    rows = np.flatnonzero(np.isin(ranges.thread, threads) & inside)
-    if len(rows) == 0 or not stretch.stepwise:
-        return rows[:0], rows[:0]
+    rows = np.flatnonzero(np.isin(ranges.thread, threads) & inside) if stretch.stepwise else np.empty(0, dtype=np.int64)
     found, thread = distinct(ranges.thread[rows])
-    makes = _in_each_step(thread, ranges.start[rows], len(found), stretch)
-    its = [ranges.take(rows[thread == each]) for each in range(len(found))]
+    makes = np.flatnonzero(_in_each_step(thread, ranges.start[rows], len(found), stretch))
+    its = [ranges.take(rows[thread == each]) for each in makes.tolist()]
     spans = [union(Intervals(each.start, each.end)) for each in its]
     works = [max(round(len(each) / stretch.count), 1) * each.total() // len(each) for each in spans]
-    return found[makes], np.array(works)[makes]
+    return [Follower(*each) for each in zip(found[makes].tolist(), works, strict=True)]
 
 
 def _in_each_step(thread: IntArray, begin: IntArray, count: int, stretch: Stretch) -> BoolArray:

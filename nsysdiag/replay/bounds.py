@@ -15,7 +15,7 @@ from nsysdiag.causes.thread_states import untraced_code
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.replay import device_rules as device
-from nsysdiag.replay.beside import ANSWER_NS, REGULAR, StepWork
+from nsysdiag.replay.beside import ANSWER_NS, REGULAR, Follower, StepWork
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.entangled import BoundCase, followed, turns
 from nsysdiag.replay.fixes import reads_ns
@@ -114,7 +114,7 @@ def _other_ways(case: BoundCase) -> Sequence[int]:
 
 def _uncertain(case: BoundCase) -> Sequence[int]:
     """Uncertain waits for threads are as long as recorded."""
-    return [] if case.changes.certain else [run_of(case.changes, proven=True).ns]
+    return [] if case.changes.certain else [case.ns(proven=True)]
 
 
 def _called_before(case: BoundCase) -> Sequence[int]:
@@ -163,7 +163,7 @@ def _possible(case: BoundCase) -> Sequence[int]:
     ]
     more = changes.more.copy()
     more[mine] += (ns[0] - ns[1])[edges.row[mine]] + ANSWER_NS
-    return [min(max(run_of(replace(changes, more=more), possible=True).ns, case.run.ns), case.now.ns)]
+    return [min(max(case.ns(more=more, possible=True), case.run.ns), case.now.ns)]
 
 
 def _timed(case: BoundCase) -> Sequence[int]:
@@ -175,7 +175,7 @@ def _timed(case: BoundCase) -> Sequence[int]:
     gone |= bool((model.graph.edges.kind == EdgeKind.HIDDEN).any())
     if not gone and not (changes.doubtful_times & np.isin(timed.sure, (0, JOINED))).any():
         return []
-    pinned = run_of(changes, proven=True, pinned=True).ns
+    pinned = case.ns(proven=True, pinned=True)
     # Also in steps that did not wait the time may have come but then.
     return [case.now.ns if not gone and 2 * pinned > case.now.ns + case.run.ns else pinned]
 
@@ -221,7 +221,7 @@ def _shared_cpus(case: BoundCase) -> Sequence[int]:
 
 def _outlasting(case: BoundCase) -> Sequence[int]:
     """Synchronizations end with what they are known to wait for."""
-    return [min(case.run.ns, run_of(case.changes, brief=True).ns)] if case.model.outlived.share > 0 else []
+    return [min(case.run.ns, case.ns(brief=True))] if case.model.outlived.share > 0 else []
 
 
 def _source(case: BoundCase) -> Sequence[int]:
@@ -234,23 +234,22 @@ def _followers(case: BoundCase) -> Sequence[int]:
     changes take out of its work is gone."""
     changes, now, run = case.changes, case.now, case.run
     beside, pieces, axis = changes.model.beside, changes.model.pieces, changes.model.host.host.axis
-    if not case.saves or not len(beside.followers):
+    if not case.saves or not beside.followers:
         return []
     gone = pieces.length * (1 - changes.time)
     taken = np.append(np.bincount(pieces.start // axis.stride, gone, len(axis.threads)), 0.0)  # 0 if not replayed
-    left = beside.follower_ns - taken[axis.lane(beside.followers)] / changes.model.stretch.count
-    longest = round(
-        max(map(_with_uneven, left.tolist(), beside.follower_ns.tolist(), beside.each_ns, [run.ns] * len(left)))
-    )
+    gone_ns = taken[axis.lane(np.array([each.thread for each in beside.followers]))] / changes.model.stretch.count
+    left = (each.works_ns - ns for each, ns in zip(beside.followers, gone_ns.tolist(), strict=True))
+    longest = round(max(_with_uneven(*each, run.ns) for each in zip(left, beside.followers, strict=True)))
     return [min(longest, now.ns)] if longest > run.ns else []
 
 
-def _with_uneven(left: float, works_ns: int, each: IntArray, step_ns: int) -> float:
+def _with_uneven(left: float, follower: Follower, step_ns: int) -> float:
     """How long a step is with a thread of which `left` ns of its work in each are left. If it works for any time
     from wait to wait, each of its longer turns may be waited for: few results fit between it and the steps."""
-    if not len(each):
+    if not len(follower.turns_ns):
         return left
-    turns = each * (left / max(works_ns, 1))
+    turns = follower.turns_ns * (left / max(follower.works_ns, 1))
     per_step = left / max(float(turns.mean()), 1.0)
     return max(left, float(np.maximum(turns, step_ns / max(per_step, 1.0)).mean()) * per_step)
 

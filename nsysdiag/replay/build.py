@@ -65,7 +65,7 @@ from nsysdiag.replay.orders import (
     paging_ns,
 )
 from nsysdiag.replay.pacing import Outlived, Timed, outlived, owned, timed_waits
-from nsysdiag.replay.wakes import Wakes, wakes
+from nsysdiag.replay.wakes import WaitSearch, Wakes, wakes
 from nsysdiag.replay.work import HostNames, HostTime, Stretch, Work, host_time, on_axis
 from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.enums import CopyKind
@@ -247,7 +247,7 @@ def _threads(given: ReplayInputs, work: Work, functions: HostFunctions) -> Threa
     lo = min(int(begun.min(initial=begin)), begin)
     hi = int(begun.max(initial=begin)) + 1
     own = distinct_values(calls.thread[launches])
-    woken = wakes(given.launching, own, host_trace, given.finder, lo, hi, given.floor)
+    woken = wakes(given.launching, own, WaitSearch(host_trace, given.finder, lo, hi, given.floor))
     evidence = with_waiting(HostEvidence.of(given.layered.host, given.layered.facts), own, woken.waker, host_trace)
     waited = device_waits(evidence, asked_in(evidence, lo, hi), work, given.activity)
     return ThreadActions(

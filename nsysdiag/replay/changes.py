@@ -9,23 +9,12 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.moments import NEVER_NS, EdgeKind
+from nsysdiag.replay.moments import ENDS, NEVER_NS, EdgeKind
 from nsysdiag.replay.orders import GAP_NS
 from nsysdiag.replay.pacing import OUTLIVED
 
 SURE = 0.8
 """A wake-up that is less sure is none in the bound that promises least."""
-OF_OPERATIONS = (
-    EdgeKind.STREAM,
-    EdgeKind.CLASS,
-    EdgeKind.FINISHED,
-    EdgeKind.AHEAD,
-    EdgeKind.EVENT,
-    EdgeKind.BARRIER,
-    EdgeKind.OBSERVED,
-    EdgeKind.HIDDEN,
-)
-"""Edges that hold the length of the operation at their row."""
 
 
 class View(IntEnum):
@@ -46,7 +35,13 @@ class Changes(Struct, frozen=True):
     pieces of host time that it may have to keep. `eager` marks the operations that start as early as possible, `prompt`
     those without a residual. `more` is added to the length of each edge, in ns. `counted`: the place of the first
     border that counts, -1 for the usual one, and how many steps are one. `elsewhere` (one value): threads that the
-    graph does not hold may change, too. With `loose`, waits for threads have no time of their own."""
+    graph does not hold may change, too.
+
+    What is assumed besides: with `loose`, waits for threads have no time of their own. With `proven`, doubted edges
+    stay, and an uncertain wait for a thread takes as long as recorded, as does the return from any. If not `observed`,
+    no operation waits for work that it only followed, and waits for unknown threads take no time. With `pinned`, waits
+    that may end at a time of their own do, and what streams may wait for is kept. With `brief`, no wait outlasts what
+    it is known to be for. With `possible`, threads wait for what they may have to wait for."""
 
     model: Model
     time: FloatArray
@@ -68,6 +63,11 @@ class Changes(Struct, frozen=True):
     elsewhere: BoolArray
     view: View = View.LIKELY
     loose: bool = False
+    proven: bool = False
+    observed: bool = True
+    pinned: bool = False
+    brief: bool = False
+    possible: bool = False
 
     @classmethod
     def none(cls, model: Model, view: View = View.LIKELY) -> Changes:
@@ -100,61 +100,59 @@ class Changes(Struct, frozen=True):
         graph = self.model.graph
         return self.more + np.isin(graph.edges.kind, kinds) * graph.at(moments, ns)[graph.edges.target]
 
-    def edges(
-        self,
-        *,
-        proven: bool = False,
-        observed: bool = True,
-        pinned: bool = False,
-        brief: bool = False,
-        possible: bool = False,
-    ) -> tuple[IntArray, IntArray]:
-        """The lengths of the edges and the residuals of the moments, in ns. With `proven`, doubted edges stay, and an
-        uncertain wait for a thread takes as long as recorded, as does the return from any. Without `observed`, an
-        operation does not wait for work that it only followed, and waits for unknown threads take no time. With
-        `pinned`, waits that may end at a time of their own do, and what streams may wait for is kept. With `brief`, no
-        wait outlasts what it is known to be for. With `possible`, threads wait for what they may have to wait for."""
-        model, edges = self.model, self.model.graph.edges
-        seen = edges.kind == EdgeKind.OBSERVED
-        gone = self._gone() | (seen & (not observed)) | ((edges.kind == EdgeKind.POSSIBLE) & (not possible))
-        if pinned:
-            gone &= edges.kind != EdgeKind.HIDDEN
-        if proven:
-            gone &= ~self.doubted
-            gone |= model.graph.of_rows(EdgeKind.WAKE, self._unsure)
+    def return_at_once(self, moments: IntArray) -> None:
+        """The waits that end at these moments have no cost at their end."""
+        row = self.model.program_into[moments]
+        self.lag[row[row >= 0]] = 0
+
+    def edges(self) -> tuple[IntArray, IntArray]:
+        """The lengths of the edges and the residuals of the moments, in ns."""
+        model, edges, gone = self.model, self.model.graph.edges, self._gone()
         residual = model.graph.residual.copy()
         residual[model.places.operation[self.eager | self.prompt]] = 0
-        if not observed:
-            residual[edges.target[seen]] = 0
-        left = np.bincount(edges.target[~gone], minlength=len(model.graph.time))
+        if not self.observed:
+            residual[edges.target[edges.kind == EdgeKind.OBSERVED]] = 0
         # A moment that would lose all of its edges keeps them.
+        left = np.bincount(edges.target[~gone], minlength=len(model.graph.time))
         gone &= left[edges.target] > 0
-        lengths = self._lengths(proven=proven, observed=observed, pinned=pinned) + self.more
-        lengths -= self._outlived() if brief else 0
+        lengths = self._lengths() + self.more - (self._outlived() if self.brief else 0)
         return np.where(gone, NEVER_NS, lengths), residual
 
-    def _lengths(self, *, proven: bool, observed: bool, pinned: bool) -> IntArray:
+    def _gone(self) -> BoolArray:
+        """The edges that hold nothing back."""
+        graph, kind = self.model.graph, self.model.graph.edges.kind
+        waits = {
+            EdgeKind.DEVICE_WAIT: self.held,
+            EdgeKind.FUNCTION: np.append(self.held, True),
+            EdgeKind.RELEASED: self.others,
+            EdgeKind.WAKE: self.woken,
+            EdgeKind.SLOT: self.full,
+        }
+        gone = self.dropped.copy()
+        for each, there in waits.items():
+            gone |= graph.of_rows(each, ~there)
+        kept = graph.at(self.model.places.held, self.others, True)[graph.edges.target]
+        gone |= (kind == EdgeKind.FINISHED) & ~kept
+        gone = gone & (kind != EdgeKind.HIDDEN) if self.pinned else gone | (kind == EdgeKind.HIDDEN)
+        gone |= (kind == EdgeKind.OBSERVED) & (not self.observed)
+        gone |= (kind == EdgeKind.POSSIBLE) & (not self.possible)
+        return (gone & ~self.doubted) | graph.of_rows(EdgeKind.WAKE, self._unsure) if self.proven else gone
+
+    def _lengths(self) -> IntArray:
         model, edges = self.model, self.model.graph.edges
         ns, kind, row = edges.ns.copy(), edges.kind, edges.row
-        ns[kind == EdgeKind.PROGRAM] = self._host_ns(proven=proven, observed=observed)[row[kind == EdgeKind.PROGRAM]]
+        ns[kind == EdgeKind.PROGRAM] = self._host_ns()[row[kind == EdgeKind.PROGRAM]]
         paced, time = np.flatnonzero(kind == EdgeKind.PACED), model.graph.time
-        kept = (self.doubtful_times if pinned else self.paced)[row[paced]]
+        kept = (self.doubtful_times if self.pinned else self.paced)[row[paced]]
         ns[paced] = np.where(kept, time[edges.target[paced]] - time[edges.source[paced]], 0)
-        shorter = np.append(model.length - self.length, 0)
-        of_operation, waits, launches = (
-            np.isin(kind, each) for each in (OF_OPERATIONS, EdgeKind.DEVICE_WAIT, EdgeKind.LAUNCH)
-        )
-        ns[of_operation] -= shorter[row[of_operation]]
-        ns[waits] -= shorter[model.threads.held.target[row[waits]]]
-        functions, ended = kind == EdgeKind.FUNCTION, model.graph.at(model.places.end, np.arange(len(model.work)), -1)
-        ns[functions] -= shorter[ended[edges.source[functions]]]
-        ends = np.flatnonzero(np.isin(kind, (EdgeKind.DEVICE_WAIT, EdgeKind.RELEASED, EdgeKind.FINISHED)))
+        ns -= np.append(model.length - self.length, 0)[model.operation_in]
+        ends = np.flatnonzero(np.isin(kind, ENDS))
         into = model.program_into[edges.target[ends]]
         sooner = np.append(model.program.lag * (1 - self.lag), 0)
         ns[ends] -= np.round(sooner[into]).astype(np.int64)
+        launches, woken = kind == EdgeKind.LAUNCH, kind == EdgeKind.WAKE
         ns[launches] = np.maximum(ns[launches] - (model.cost - self.costs())[row[launches]], 0)
-        woken = kind == EdgeKind.WAKE
-        lag = np.append(self._lags(proven=proven), 1.0)
+        lag = np.append(self._lags(), 1.0)
         ns[woken] = np.round(ns[woken] * lag[model.program_into[edges.target[woken]]])
         soon = model.graph.at(model.places.operation[self.eager], True, False)[edges.target]
         ns[soon] = np.minimum(ns[soon], model.graph.asked[soon])
@@ -169,28 +167,11 @@ class Changes(Struct, frozen=True):
         unknown = np.append(model.threads.timed.sure == OUTLIVED, False)[model.timed_of_piece]
         kept = model.pieces.length * self.time * unknown
         alone = np.bincount(model.pieces.owner, kept, len(model.program)).astype(np.int64)
-        of_waits = np.isin(edges.kind, (EdgeKind.DEVICE_WAIT, EdgeKind.FINISHED, EdgeKind.RELEASED))
         program = edges.kind == EdgeKind.PROGRAM
-        less = np.where(of_waits, after[edges.target], 0)
+        less = np.where(np.isin(edges.kind, ENDS), after[edges.target], 0)
         lag = np.minimum(after[edges.target[program]], self.model.program.lag[edges.row[program]])
         less[program] = lag * (self.lag[edges.row[program]] > 0) + alone[edges.row[program]]
         return less
-
-    def _gone(self) -> BoolArray:
-        """The edges that the changes take away."""
-        graph = self.model.graph
-        waits = {
-            EdgeKind.DEVICE_WAIT: self.held,
-            EdgeKind.FUNCTION: np.append(self.held, True),
-            EdgeKind.RELEASED: self.others,
-            EdgeKind.WAKE: self.woken,
-            EdgeKind.SLOT: self.full,
-        }
-        gone = self.dropped | (graph.edges.kind == EdgeKind.HIDDEN)
-        for kind, there in waits.items():
-            gone |= graph.of_rows(kind, ~there)
-        kept = graph.at(self.model.places.held, self.others, True)[graph.edges.target]
-        return gone | ((graph.edges.kind == EdgeKind.FINISHED) & ~kept)
 
     @property
     def certain(self) -> bool:
@@ -251,25 +232,25 @@ class Changes(Struct, frozen=True):
         row = self.model.program_into[self.model.places.woken[self.woken]]
         return row[row >= 0]
 
-    def _lags(self, *, proven: bool) -> FloatArray:
+    def _lags(self) -> FloatArray:
         """The factor of the cost of each wait. A thread that is woken may take as long as ever to run."""
         lag = self.lag.copy()
-        if proven:
+        if self.proven:
             lag[self._returns] = 1.0
         return lag
 
-    def _host_ns(self, *, proven: bool, observed: bool) -> IntArray:
+    def _host_ns(self) -> IntArray:
         """The length of each PROGRAM edge. A wait that has lost its end, as it is not sure, takes as long as it did."""
         model = self.model
         pieces, program = model.pieces, model.program
-        kept = pieces.length * np.where(self.unknown & proven, 1.0, self.time)
-        if not observed:
+        kept = pieces.length * np.where(self.unknown & self.proven, 1.0, self.time)
+        if not self.observed:
             kept = np.where(self.model.unresolved, 0, kept)
         # A wait until a time is as short as what comes before leaves it.
         kept = np.where(np.append(self.paced, False)[model.timed_of_piece], 0, kept)
         ns = np.bincount(pieces.owner, kept, len(program)) + model.unseen * self.unseen
-        ns += program.lag * self._lags(proven=proven)
-        if proven:
+        ns += program.lag * self._lags()
+        if self.proven:
             unsure = np.flatnonzero(self._unsure & self.woken)
             row = model.program_into[model.places.woken[unsure]]
             known, woken = row >= 0, model.threads.woken

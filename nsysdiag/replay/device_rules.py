@@ -16,7 +16,7 @@ from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.entangled import BoundCase
 from nsysdiag.replay.model import Model, once
-from nsysdiag.replay.moments import EdgeKind
+from nsysdiag.replay.moments import ENDS, EdgeKind
 from nsysdiag.replay.orders import LATENCY_NS, LONGEST_GAP_NS, SHORTEST_GAP_NS
 from nsysdiag.replay.pacing import NOISE_NS
 from nsysdiag.replay.run import Run, run_of
@@ -24,7 +24,6 @@ from nsysdiag.replay.work import LEAST_ERROR
 
 MOSTLY = 0.9
 """Of the uploads that are seen to be staged: so many take no longer, next to their copy."""
-ENDS = (EdgeKind.DEVICE_WAIT, EdgeKind.FINISHED, EdgeKind.RELEASED)
 MOST_TURNS = 4
 """So often it is tried again which operations a synchronization is for."""
 
@@ -194,9 +193,7 @@ def _across_threads(model: Model) -> tuple[IntArray, IntArray, IntArray]:
     edge = np.flatnonzero(np.isin(edges.kind, (EdgeKind.DEVICE_WAIT, EdgeKind.FINISHED)))
     known = np.flatnonzero(places.finished >= 0)
     of = model.graph.at(np.append(places.finished[known], places.held), np.append(known, np.arange(len(held))), -1)
-    wait = of[edges.target[edge]]
-    direct = edges.kind[edge] == EdgeKind.DEVICE_WAIT
-    operation = np.where(direct, held.target[wait], edges.row[edge])
+    wait, operation = of[edges.target[edge]], model.operation_in[edge]
     thread = model.launched_by[operation]
     others = (thread >= 0) & (thread != held.thread[wait])
     return edge[others], operation[others], wait[others]

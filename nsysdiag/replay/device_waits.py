@@ -17,7 +17,7 @@ from nsysdiag.events.calls import CallRows, named_like
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.event_waits import SLACK_NS, HostFunctions
 from nsysdiag.events.identity import joint, process_of
-from nsysdiag.events.rows import Rows, distinct, distinct_values, last_before, previous_on_stream
+from nsysdiag.events.rows import Rows, distinct, last_before, previous_on_stream
 from nsysdiag.replay.orders import (
     LATENCY_NS,
     NONE,
@@ -26,10 +26,11 @@ from nsysdiag.replay.orders import (
     awaited_events,
     following,
     last_of_each_kind,
+    last_to_end,
     producers,
     targets,
 )
-from nsysdiag.replay.work import Class, Work, keyed, row_of
+from nsysdiag.replay.work import Class, Work, first_since, keyed, row_of
 from nsysdiag.wakeups.loaders import HostTrace
 
 FREES = re.compile(r"cuda(Free|FreeHost|HostUnregister)|cuMem(Free|FreeHost|HostUnregister)")
@@ -85,15 +86,12 @@ class DeviceWaitTable(Struct, frozen=True):
         nothing."""
         ended = np.full(len(self.held), NEVER)
         np.maximum.at(ended, self.finished.wait, work.end[self.finished.operation])
-        order, (moments, rank) = self.in_order, distinct(ended)
-        latest = np.maximum.accumulate(joint(self.group[order], rank[order], max(len(moments), 1)))
-        ended[order] = moments[latest % max(len(moments), 1)]
+        ended[self.in_order] = ended[last_to_end(self.group, ended, self.in_order)]
         return ended
 
 
 def device_waits(evidence: HostEvidence, asked: DeviceWaits, work: Work, activity: DeviceActivity) -> DeviceWaitTable:
     """Those that have a target, of the waits that threads `asked` for."""
-    groups = _Groups.of(work, activity)
     streams = activity.synchronized_streams
     stream, until, device = (
         np.where(asked.call >= 0, each[asked.call] if len(asked) else asked.call, -1)
@@ -103,9 +101,9 @@ def device_waits(evidence: HostEvidence, asked: DeviceWaits, work: Work, activit
         device = np.zeros(len(asked), dtype=np.int64)
     own = _own_stream(work, asked)
     stream = np.where(own >= 0, own, stream)
-    group = groups.of_wait(process_of(asked.thread), stream, device)
-    mine = np.flatnonzero(np.isin(groups.issued.group, group))
-    issued, operation = groups.issued.take(mine), groups.operation[mine]
+    issued, operation, group = _groups(work, activity, process_of(asked.thread), stream, device)
+    mine = np.flatnonzero(np.isin(issued.group, group))
+    issued, operation = issued.take(mine), operation[mine]
     waits = HostWaits(group, np.where(until >= 0, until, asked.begin), asked.end)
     target = np.append(operation, -1)[targets(issued, waits)]
     kept = target >= 0
@@ -180,26 +178,27 @@ def asked_in(evidence: HostEvidence, lo: int, hi: int) -> DeviceWaits:
         (ALLOCATION, evidence.calls(FREES)),
     )
     spins, polls = sync.query_waits(evidence)
-    parts = [_placed(evidence, lane.spans, lane.row, PLACE[cause]) for cause, lane in lanes]
+    parts = [_begun_in(lo, hi, evidence, lane.spans, lane.row, PLACE[cause]) for cause, lane in lanes]
     for asked, cause in ((spins[~polls], SYNCHRONIZATION), (spins[polls], SLEEP.id)):
-        parts.append(_placed(evidence, asked, np.full(len(asked), -1), PLACE[cause]))
-    every = DeviceWaits.concatenate(parts)
-    return every.take((every.begin >= lo) & (every.begin < hi))
+        parts.append(_begun_in(lo, hi, evidence, asked, np.full(len(asked), -1), PLACE[cause]))
+    return DeviceWaits.concatenate(parts)
 
 
 def asked_at_once(evidence: HostEvidence, lo: int, hi: int) -> DeviceWaits:
     """Queries that begin in [lo, hi) and found at once that their target was done, as waits."""
     spans = sync.queries_at_once(evidence)
-    every = _placed(evidence, spans, np.full(len(spans), -1), PLACE[SYNCHRONIZATION])
-    return every.take((every.begin >= lo) & (every.begin < hi))
+    return _begun_in(lo, hi, evidence, spans, np.full(len(spans), -1), PLACE[SYNCHRONIZATION])
 
 
-def _placed(evidence: HostEvidence, spans: Intervals, call: IntArray, cause: int) -> DeviceWaits:
+def _begun_in(lo: int, hi: int, evidence: HostEvidence, spans: Intervals, call: IntArray, cause: int) -> DeviceWaits:
+    """Those of the spans that begin in [lo, hi), as waits."""
     axis = evidence.host.axis
-    thread = axis.threads[spans.start // axis.stride] if len(axis.threads) else spans.start
     begin = axis.time(spans.start)
+    rows = np.flatnonzero((begin >= lo) & (begin < hi))
+    spans, begin = spans[rows], begin[rows]
+    thread = axis.threads[spans.start // axis.stride] if len(axis.threads) else spans.start
     end, target = begin + spans.end - spans.start, np.full(len(spans), NONE)
-    return DeviceWaits(thread, begin, end, np.full(len(spans), cause), call.astype(np.int64), target)
+    return DeviceWaits(thread, begin, end, np.full(len(spans), cause), call[rows].astype(np.int64), target)
 
 
 def _own_stream(work: Work, asked: DeviceWaits) -> IntArray:
@@ -211,43 +210,26 @@ def _own_stream(work: Work, asked: DeviceWaits) -> IntArray:
     return found
 
 
-class _Groups(Struct, frozen=True):
-    """What a wait may ask for as groups of operations: a stream, a device of a process, all of a process. `issued`
-    holds every operation once for each of these; `operation` is its place in `Work`. What a stream waits for by an
-    event is of its group, too."""
-
-    issued: Issued
-    operation: IntArray
-    streams: int
-    devices: int
-    processes: IntArray
-
-    @classmethod
-    def of(cls, work: Work, activity: DeviceActivity) -> _Groups:
-        processes, process = distinct(activity.operations.process[work.row])
-        streams = int(max(work.stream.max(initial=-1), activity.waits.stream.max(initial=-1))) + 1
-        devices = len(activity.devices)
-        group = np.concatenate(
-            (work.stream, streams + process * devices + work.device, streams + len(processes) * devices + process)
-        )
-        # A copy that blocks is issued when its call begins, which is when the wait for it does.
-        issued, operation = np.tile(work.issued - 1, 3), np.tile(np.arange(len(work)), 3)
-        event = producers(work, activity.waits, len(activity.operations))
-        waiting = np.flatnonzero(event >= 0)
-        group = np.concatenate((group, activity.waits.stream[waiting].astype(np.int64)))
-        issued = np.concatenate((issued, activity.waits.issued[waiting]))
-        operation = np.concatenate((operation, event[waiting]))
-        return cls(Issued(group, issued, work.end[operation]), operation, streams, devices, processes)
-
-    def of_wait(self, process: IntArray, stream: IntArray, device: IntArray) -> IntArray:
-        """The group of each wait: its stream if that is known, else its device, else all of its process. A process
-        without operations has a group of its own, which is empty."""
-        count = max(len(self.processes), 1)
-        place = np.searchsorted(self.processes, process)
-        known = self.processes[np.minimum(place, count - 1)] == process if len(self.processes) else place < 0
-        of_device = self.streams + place * self.devices + device
-        of_process = self.streams + count * self.devices + np.where(known, place, count)
-        return np.where(stream >= 0, stream, np.where((device >= 0) & known, of_device, of_process))
+def _groups(
+    work: Work, activity: DeviceActivity, process: IntArray, stream: IntArray, device: IntArray
+) -> tuple[Issued, IntArray, IntArray]:
+    """What waits may be for, as groups of operations: a stream, a device of a process, all of a process. Every
+    operation once for each of these, its place in `Work`, and the group of each wait: its stream if that is known, else
+    its device, else all of its process. What a stream waits for by an event is of its group, too."""
+    processes, code = distinct(np.concatenate((activity.operations.process[work.row], process)))
+    of_work, of_waits = np.split(code, [len(work)])
+    streams = int(max(work.stream.max(initial=-1), activity.waits.stream.max(initial=-1))) + 1
+    devices = len(activity.devices)
+    behind = streams + len(processes) * devices
+    event = producers(work, activity.waits, len(activity.operations))
+    waiting = np.flatnonzero(event >= 0)
+    parts = (work.stream, streams + of_work * devices + work.device, behind + of_work, activity.waits.stream[waiting])
+    operation = np.append(np.tile(np.arange(len(work)), 3), event[waiting])
+    # A copy that blocks is issued when its call begins, which is when the wait for it does.
+    issued = np.append(np.tile(work.issued - 1, 3), activity.waits.issued[waiting])
+    of_device = np.where(device >= 0, streams + of_waits * devices + device, behind + of_waits)
+    group = np.where(stream >= 0, stream, of_device)
+    return Issued(np.concatenate(parts).astype(np.int64), issued, work.end[operation]), operation, group
 
 
 def full_queues(work: Work, calls: CallRows) -> DeviceWaits:
@@ -258,28 +240,23 @@ def full_queues(work: Work, calls: CallRows) -> DeviceWaits:
     thread    [launch of Z .)[launch of ..  returns when B starts
     ```
     """
-    parts = [DeviceWaits.empty()]
     launched = np.flatnonzero(work.launch >= 0)
     call, first = np.unique(work.launch[launched], return_index=True)
     if len(call) == 0:
-        return parts[0]
-    device = work.device[launched[first]]
-    begin, end = calls.start[call], calls.end[call]
+        return DeviceWaits.empty()
+    device, begin, end = work.device[launched[first]], calls.start[call], calls.end[call]
     usual = int(np.median(end - begin))
-    for each in distinct_values(device).tolist():
-        mine = np.flatnonzero((device == each) & (end - begin > max(HELD_NS, HELD_FACTOR * usual)))
-        ops = np.flatnonzero(work.device == each)
-        at = np.searchsorted(work.start[ops], end[mine], side="right") - 1
-        target = ops[np.maximum(at, 0)]
-        queued = np.searchsorted(np.sort(work.issued[ops]), begin[mine]) - (at + 1)
-        held: BoolArray = (at >= 0) & (queued >= FEWEST_QUEUED) & (end[mine] - work.start[target] <= RELEASED_NS)
-        held &= work.start[target] > begin[mine] + usual
-        rows = mine[held]
-        cause = np.full(len(rows), PLACE[QUEUE_FULL])
-        parts.append(
-            DeviceWaits(calls.thread[call[rows]], begin[rows] + usual, end[rows], cause, call[rows], target[held])
-        )
-    return DeviceWaits.concatenate(parts)
+    rows = np.flatnonzero(end - begin > max(HELD_NS, HELD_FACTOR * usual))
+    rows = rows[np.argsort(device[rows], kind="stable")]
+    target = last_before(work.device, work.start, device[rows], end[rows])
+    issued, asked = keyed((work.device, work.issued), (device[rows], begin[rows]))
+    # Operations are in order of device and start: the place of the target is how many had started.
+    queued = np.searchsorted(np.sort(issued), asked) - (target + 1)
+    since = work.start[target]
+    held: BoolArray = (target >= 0) & (queued >= FEWEST_QUEUED) & (end[rows] - since <= RELEASED_NS)
+    held &= since > begin[rows] + usual
+    rows, cause = rows[held], np.full(np.count_nonzero(held), PLACE[QUEUE_FULL])
+    return DeviceWaits(calls.thread[call[rows]], begin[rows] + usual, end[rows], cause, call[rows], target[held])
 
 
 # Host functions in streams: what operations and waits of threads are behind them in a replay.
@@ -311,15 +288,12 @@ class Behind(Rows, frozen=True):
         cls, functions: HostFunctions, stream: IntArray, before: IntArray, since: IntArray, until: IntArray
     ) -> Behind:
         """For each row of a stream the functions between `since` and `until` in it."""
-        order = np.lexsort((functions.start, functions.stream))
-        sorted_ = functions.take(order)
-        place, since, behind = keyed((sorted_.stream, sorted_.start), (stream, since - SLACK_NS), (stream, until))
-        first, last = np.searchsorted(place, since), np.searchsorted(place, behind) - 1
-        kept = last >= first
-        kept[kept] &= sorted_.end[last[kept]] <= until[kept] + SLACK_NS
-        row = np.flatnonzero(kept)
-        one, other = first[row], last[row]
-        return cls(row, before[row], sorted_.issued[one], sorted_.start[one], sorted_.end[other])
+        first = first_since(functions.stream, functions.start, stream, since - SLACK_NS)
+        row = np.flatnonzero((first >= 0) & (np.append(functions.start, 0)[first] < until))
+        last = last_before(functions.stream, functions.start, stream[row], until[row] - 1)
+        start, end = functions.start[first[row]], functions.end[last]
+        found = cls(row, before[row], functions.issued[first[row]], start, end)
+        return found.take(end <= until[row] + SLACK_NS)
 
     def begins_after(self, work: Work) -> tuple[IntArray, IntArray]:
         """How long after the end of the operation before, and after its issue, the first function begins, in ns."""

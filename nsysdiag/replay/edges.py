@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, nearest_before
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
 from nsysdiag.events.calls import CallRows, named_like
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import Rows, ThreadAxis, distinct, last_before, previous_on_stream
@@ -14,7 +14,7 @@ from nsysdiag.replay.meetings import Meetings
 from nsysdiag.replay.moments import DEVICE, ORIGIN, EdgeKind, Edges, MomentPlaces, Moments, ThreadActions
 from nsysdiag.replay.orders import LATENCY_NS, Before, Pace, class_order, following, overlapped_order, stream_order
 from nsysdiag.replay.wakes import BLOCKED_NS, LOCKS, Births, CallsOf, Wakes, births, waits_of
-from nsysdiag.replay.work import HostTime, Stretch, Work, keyed, on_axis, row_of
+from nsysdiag.replay.work import HostTime, Stretch, Work, first_since, keyed, on_axis, row_of
 from nsysdiag.wakeups.loaders import Finder, HostTrace
 from nsysdiag.wakeups.waits import Ends
 
@@ -114,8 +114,7 @@ class KnownOrder(Struct, frozen=True):
             self._launches(),
             *self.on_devices(),
             *self._meetings(),
-            *self._operations_behind(),
-            *self._waits_behind(),
+            *self._behind_functions(),
         ]
         every = Edges.concatenate(found)
         return every.take(every.source < every.target)
@@ -173,17 +172,16 @@ class KnownOrder(Struct, frozen=True):
         ns = np.where(self.threads.timed.sure[row] > 0, time[end] - time[ORIGIN], 0)
         return Edges.of(ORIGIN, end, ns, EdgeKind.PACED, row)
 
-    def _launched_at(self) -> IntArray:
-        """The moment of the call that launched each operation, -1 for none."""
-        at = np.searchsorted(self.threads.launches, self.work.launch)
-        return np.where(self.work.launch >= 0, np.append(self.places.launch, -1)[at], -1)
+    def _call(self) -> IntArray:
+        """The place among the launches of the call that launched each operation, -1 for none."""
+        return np.where(self.work.launch >= 0, np.searchsorted(self.threads.launches, self.work.launch), -1)
 
     def _launches(self) -> Edges:
         """Operations and the calls that launched them."""
-        call, work = self._launched_at(), self.work
+        call, work = self._call(), self.work
         rows = np.flatnonzero(call >= 0)
         ns = (self.cost + self.pace.latency[work.device, work.kind])[rows]
-        return Edges.of(call[rows], self.places.operation[rows], ns, EdgeKind.LAUNCH, rows)
+        return Edges.of(self.places.launch[call[rows]], self.places.operation[rows], ns, EdgeKind.LAUNCH, rows)
 
     def on_devices(self) -> list[Edges]:
         """Operations and what they wait for on their device."""
@@ -220,36 +218,34 @@ class KnownOrder(Struct, frozen=True):
             Edges.of(met[mpi.leaves], at.mpi_return, self.moments.lag(at.mpi_return), EdgeKind.MEETING),
         ]
 
-    def _operations_behind(self) -> list[Edges]:
-        """Operations that are behind host functions in their streams."""
-        at, work, behind = self.places, self.work, self.behind
+    def _behind_functions(self) -> list[Edges]:
+        """Operations that are behind host functions in their streams, and waits of threads that such functions hold."""
+        at, work, calls, launches = self.places, self.work, self.calls, self.threads.launches
+        behind, waits = self.behind, self.threads.functions
         row, ran = behind.row, behind.end - behind.start
-        waited = work.issued[row] < behind.end
         gap = self.pace.gap[work.device[row], work.kind[row]]
+        waited = work.issued[row] < behind.end
         ran = ran + np.where(waited, np.maximum(work.start[row] - behind.end, 0), gap)
-        after_end, after_issue = behind.begins_after(work)
-        call = self._launched_at()[row]
-        follows = np.flatnonzero(behind.before >= 0)
-        known = np.flatnonzero((call >= 0) & (behind.issued > 0))
-        before, ns = behind.before[follows], (after_end + ran)[follows]
-        since = (behind.issued - work.issued[row] + after_issue + ran)[known]
+        held, returned = waits.row, waits.end - waits.start + self.moments.lag(at.held)[waits.row]
+        last = last_before(calls.thread[launches], calls.start[launches], self.threads.held.thread[held], waits.issued)
         return [
-            Edges.of(at.end[before], at.operation[row[follows]], self.length[before] + ns, EdgeKind.FUNCTION),
-            Edges.of(call[known], at.operation[row[known]], since, EdgeKind.FUNCTION),
+            *self._after_functions(behind, at.operation[row], ran, self._call()[row], -1),
+            *self._after_functions(waits, at.held[held], returned, last, held),
         ]
 
-    def _waits_behind(self) -> list[Edges]:
-        """Waits of threads that host functions in streams hold."""
-        at, behind, calls, launches = self.places, self.threads.functions, self.calls, self.threads.launches
-        row, ran = behind.row, behind.end - behind.start + self.moments.lag(at.held)[behind.row]
+    def _after_functions(
+        self, behind: Behind, moment: IntArray, ran: IntArray, call: IntArray, row: IntArray | int
+    ) -> list[Edges]:
+        """That each moment is `ran` ns after the begin of a function: after the end of the operation before that, and
+        after the `call`, a place among the launches, which its thread made before it issued the function."""
+        at, begun = self.places, np.append(self.calls.start[self.threads.launches], 0)[call]
         after_end, after_issue = behind.begins_after(self.work)
-        last = last_before(calls.thread[launches], calls.start[launches], self.threads.held.thread[row], behind.issued)
-        known = np.flatnonzero((last >= 0) & (behind.issued > 0))
-        since = behind.issued[known] - calls.start[launches[last[known]]] + (after_issue + ran)[known]
-        ns = self.length[behind.before] + after_end + ran
+        after_end = after_end + np.append(self.length, 0)[behind.before] + ran
+        since = behind.issued - begun + after_issue + ran
+        source, launch = np.append(at.end, 0)[behind.before], np.append(at.launch, 0)[call]
         return [
-            Edges.of(at.end[behind.before], at.held[row], ns, EdgeKind.FUNCTION, row),
-            Edges.of(at.launch[last[known]], at.held[row[known]], since, EdgeKind.FUNCTION, row[known]),
+            Edges.of(source, moment, after_end, EdgeKind.FUNCTION, row).take(behind.before >= 0),
+            Edges.of(launch, moment, since, EdgeKind.FUNCTION, row).take((call >= 0) & (behind.issued > 0)),
         ]
 
 
@@ -361,7 +357,10 @@ class PlacedWaits(Struct, frozen=True):
         thread                      since [works ] target       as long as all that is worked
         ```
         """
-        before, behind = _place(moments, waits.waker, waits.at)[0], _place(moments, waits.thread, waits.since)[1]
+        mine = np.flatnonzero(moments.thread != DEVICE)
+        rows, owner, time = np.append(mine, -1), moments.thread[mine], moments.time[mine]
+        before = rows[last_before(owner, time, waits.waker, waits.at)]
+        behind = rows[first_since(owner, time, waits.thread, waits.since)]
         source = np.where(waits.operation >= 0, np.append(ends, 0)[waits.operation], before + 1)
         kept = (source > 0) & (behind >= 0)
         waits, source, behind = waits.take(kept), source[kept], behind[kept]
@@ -385,15 +384,3 @@ class PlacedWaits(Struct, frozen=True):
         ns = self.lengths(pieces, np.ones(len(pieces)), length)
         found = Edges.of(self.source, self.target, ns, EdgeKind.POSSIBLE, np.arange(len(ns)))
         return found.take(found.source < found.target)
-
-
-def _place(moments: Moments, thread: IntArray, time: IntArray) -> tuple[IntArray, IntArray]:
-    """The rows of the last moment of each thread up to a time, and of the first one since then; -1 for none."""
-    mine = np.flatnonzero(moments.thread != DEVICE)
-    key, asked = keyed((moments.thread[mine], moments.time[mine]), (thread, time))
-    order = np.argsort(key, kind="stable")
-    before, behind = nearest_before(key[order], asked), np.searchsorted(key[order], asked)
-    rows = np.append(mine[order], -1)
-    owner = np.append(moments.thread, -1)
-    before, behind = rows[before], rows[np.minimum(behind, len(rows) - 1)]
-    return np.where(owner[before] == thread, before, -1), np.where(owner[behind] == thread, behind, -1)

@@ -23,9 +23,9 @@ from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import distinct, distinct_values
 from nsysdiag.replay.beside import StepWork, as_often, counts_in_steps
-from nsysdiag.replay.changes import OF_OPERATIONS, SURE, Changes
+from nsysdiag.replay.changes import SURE, Changes
 from nsysdiag.replay.model import Model, once
-from nsysdiag.replay.moments import EdgeKind
+from nsysdiag.replay.moments import OF_OPERATIONS, EdgeKind
 from nsysdiag.replay.pacing import WAITED_NS
 from nsysdiag.replay.run import Run, as_run, run_of
 from nsysdiag.replay.sources import answers
@@ -272,8 +272,8 @@ def followed(case: BoundCase) -> Sequence[int]:
 
 def _unobserved_ns(changes: Changes) -> int:
     """The length of a step, if no operation waits for work that it only followed, and no thread for unknown ones."""
-    found = replace(changes, time=np.where(changes.model.asks_again, 0.0, changes.time))
-    return run_of(found, observed=False).ns
+    time = np.where(changes.model.asks_again, 0.0, changes.time)
+    return run_of(replace(changes, time=time, observed=False)).ns
 
 
 @once

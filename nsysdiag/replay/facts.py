@@ -141,12 +141,12 @@ class WhatIf(Result, frozen=True):
 
 # Changes of a prediction as options of the command line, both ways: `--kernel 'gemm*0.5'`, `--without sync`.
 
-KERNEL, HOST, OVERLAP, RANK_LIKE = "kernel", "host", "overlap", "rank-like"
 NUMBERED = ("workers", "ahead", "batch")
 """Options of a number."""
-SCALED = (KERNEL, HOST)
+SCALED = ("kernel", "host")
 """Options that make what matches a pattern longer or shorter."""
-CHOICES: dict[str, tuple[str, ...]] = {OVERLAP: ("copies", "communication"), RANK_LIKE: ("median",)}
+CHOICES: dict[str, tuple[str, ...]] = {"overlap": ("copies", "communication"), "rank-like": ("median",)}
+OPTIONS = ("without", "finding", "graphs", "merge", "stream", *SCALED, *CHOICES, *NUMBERED, "async-copies")
 MOST_FACTOR = 1000
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 
@@ -156,7 +156,7 @@ def scaled(option: str, text: str) -> Transform:
     a factor below 0 or above 1,000."""
     pattern, star, number = text.rpartition("*")
     pattern, number = pattern.strip(), number.strip()
-    hint = f"write --{option} '{'gemm' if option == KERNEL else 'load*'}*0.5' for half the time, *0 for none"
+    hint = f"write --{option} '{'gemm' if option == 'kernel' else 'load*'}*0.5' for half the time, *0 for none"
     if not star or not pattern:
         what = "name" if star else "factor"
         raise UsageError(f"--{option} '{text}' has no {what}: it is PATTERN*FACTOR", hint=hint)
@@ -196,27 +196,27 @@ def _number(factor: float) -> str:
     return repr(float(factor)).removesuffix(".0")
 
 
-_OF_NAMES = ("without", "finding", "graphs", "merge", "stream")
-"""Options of a name or a pattern."""
-_ALONE = "async-copies"
-_EVERY = (*_OF_NAMES, *SCALED, *CHOICES, *NUMBERED, _ALONE)
+def change_of(option: str, value: str) -> Transform | None:
+    """The change of an option with its value; None if there is no such option, or no such value of it. Raises what
+    `scaled` and `chosen` do."""
+    if option in SCALED:
+        return scaled(option, value)
+    if option in CHOICES:
+        return chosen(option, value)
+    if option in NUMBERED:
+        return Transform(option=option, factor=float(value)) if _NUMBER.fullmatch(value) else None
+    fits = option in OPTIONS and bool(value) == (option != "async-copies")
+    return Transform(option=option, of=value) if fits else None
 
 
 def read(text: str) -> Transform:
     """The change for `without sync`, `kernel gemm*0.5` or `async-copies`: as on the command line, the dashes are left
     out or not. Raises UsageError for another text."""
     option, _, value = text.strip().removeprefix("--").partition(" ")
-    value = value.strip().strip("'\"")
-    if option in SCALED:
-        return scaled(option, value)
-    if option in CHOICES:
-        return chosen(option, value)
-    if option in NUMBERED and _NUMBER.fullmatch(value):
-        return Transform(option=option, factor=float(value))
-    if (option in _OF_NAMES and value) or (option == _ALONE and not value):
-        return Transform(option=option, of=value)
-    near = get_close_matches(option, _EVERY, n=1)
+    if (found := change_of(option, value.strip().strip("'\""))) is not None:
+        return found
+    near = get_close_matches(option, OPTIONS, n=1)
     suggestion = f"; did you mean '{near[0]}'?" if near and near[0] != option else ""
     raise UsageError(
-        f"'{text}' is not a change{suggestion}", hint=f"write 'without sync'; changes: {', '.join(_EVERY)}"
+        f"'{text}' is not a change{suggestion}", hint=f"write 'without sync'; changes: {', '.join(OPTIONS)}"
     )

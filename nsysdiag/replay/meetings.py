@@ -244,18 +244,9 @@ CLEARLY = 2
 """Times as long: receives that fit other sends so much better are not known."""
 
 
-class _Pairs(Rows, frozen=True):
-    """Rows of messages: the one that `sends` and the one that `receives`, and the number of their `link`: two ranks, a
-    direction and a tag."""
-
-    sends: IntArray
-    receives: IntArray
-    link: IntArray
-
-
 class _Ends(Rows, frozen=True):
-    """That the wait for the message `waits` ends once the call of the message `comes` has begun, by rows; of what
-    `link`; a `sure` one needs no proof."""
+    """That the wait for the message `waits` ends once the call of the message `comes` has begun, by rows. `link` is the
+    number of their link: two ranks, a direction and a tag. A `sure` one needs no proof."""
 
     waits: IntArray
     comes: IntArray
@@ -265,62 +256,50 @@ class _Ends(Rows, frozen=True):
 
 def waits_for_messages(messages: Messages) -> MpiCalls:
     """The waits for messages, each a meeting that one rank leaves and to which others come."""
-    pairs, count = _pairs(messages)
-    both = messages.does == Does.SEND | Does.RECEIVE
-    twofold = np.zeros(len(messages), dtype=np.bool_)
-    twofold[both] = _exchanged_with_several(messages.take(both))
-    none = np.zeros(len(pairs), dtype=np.bool_)
-    received = _Ends(pairs.receives, pairs.sends, pairs.link, ~twofold[pairs.receives])
-    sent = _Ends(pairs.sends, pairs.receives, pairs.link, none)
-    found = [_proven(messages, each, count) for each in (received, sent)]
-    return _calls(messages, _Ends.concatenate(found))
+    received, count = _received(messages)
+    sent = _Ends(received.comes, received.waits, received.link, np.zeros(len(received), dtype=np.bool_))
+    return _calls(messages, _Ends.concatenate([_proven(messages, each, count) for each in (received, sent)]))
 
 
-def _exchanged_with_several(calls: Messages) -> BoolArray:
-    """Which of calls that send and receive do so with two ranks: of which they receive is not known."""
+def _with_several(messages: Messages) -> BoolArray:
+    """Which of them are of a call that sends and receives with two ranks: which it receives is not known."""
+    found, both = np.zeros(len(messages), dtype=np.bool_), messages.does == Does.SEND | Does.RECEIVE
+    calls = messages.take(both)
     call, of = distinct(*keyed((calls.thread, calls.begin)))
     several = least_of_each(of, calls.remote, len(call)) < -least_of_each(of, -calls.remote, len(call))
-    return several[of]
+    found[both] = several[of]
+    return found
 
 
-def _pairs(messages: Messages) -> tuple[_Pairs, int]:
-    """Sends and the receives of what they send, by their order on each link; and how many links there are."""
-    sends, receives = (np.flatnonzero(messages.does & each) for each in (Does.SEND, Does.RECEIVE))
+def _received(messages: Messages) -> tuple[_Ends, int]:
+    """Receives and the sends of what they receive, by their order on each link; and how many links there are."""
+    rows = [np.flatnonzero(messages.does & each) for each in (Does.SEND, Does.RECEIVE)]
+    sends, receives = rows
     source = np.concatenate((messages.rank[sends], messages.remote[receives]))
     target = np.concatenate((messages.remote[sends], messages.rank[receives]))
-    tags, tag = distinct(messages.tag[np.concatenate((sends, receives))])
+    tags, tag = distinct(messages.tag[np.concatenate(rows)])
     most = int(max(source.max(initial=0), target.max(initial=0))) + 1
     links, link = distinct(joint(joint(source, target, most), tag, max(len(tags), 1)))
-    of_send, of_receive = np.split(link, [len(sends)])
-    counts = [np.bincount(each, minlength=len(links)) for each in (of_send, of_receive)]
-    sent, received = _numbered(messages, sends, of_send), _numbered(messages, receives, of_receive)
-    by_shift = [_shifted(messages, sent, received, shift) for shift in SHIFTS]
-    return _Pairs.concatenate(_best(messages, by_shift, counts)), len(links)
+    link_of = np.split(link, [len(sends)])
+    order = [np.lexsort((messages.posted[row], of)) for row, of in zip(rows, link_of, strict=True)]
+    (sends, receives), (sent, received) = (
+        [each[at] for each, at in zip(of, order, strict=True)] for of in (rows, link_of)
+    )
+    # The place of the receive that has the number of each send on its link, or the number after that, or before.
+    place = np.searchsorted(received, sent) + np.arange(len(sent)) - np.searchsorted(sent, sent)
+    sure, by_shift = ~_with_several(messages), []
+    for shift in SHIFTS:
+        there = np.flatnonzero(np.append(received, -1)[np.clip(place + shift, -1, len(received))] == sent)
+        waits = receives[place[there] + shift]
+        by_shift.append(_Ends(waits, sends[there], sent[there], sure[waits]))
+    counts = [np.bincount(each, minlength=len(links)) for each in (sent, received)]
+    return _best(messages, by_shift, counts[0] - counts[1]), len(links)
 
 
-def _numbered(messages: Messages, row: IntArray, link: IntArray) -> tuple[IntArray, IntArray]:
-    """The rows by their links, in order, and a number for each link and place, ascending; those of the places beyond
-    both ends of a link are free."""
-    order = np.lexsort((messages.posted[row], link))
-    row, link = row[order], link[order]
-    count = np.bincount(link)
-    place = np.arange(len(row)) - (np.cumsum(count) - count)[link]
-    return row, joint(link, place + 1, len(messages) + 2)
-
-
-def _shifted(
-    messages: Messages, sent: tuple[IntArray, IntArray], received: tuple[IntArray, IntArray], shift: int
-) -> _Pairs:
-    """Each send and the receive of the same number, or so many later, of its link."""
-    at = np.searchsorted(received[1], sent[1] + shift)
-    there = np.append(received[1], -1)[at] == sent[1] + shift
-    return _Pairs(sent[0][there], received[0][at[there]], sent[1][there] // (len(messages) + 2))
-
-
-def _best(messages: Messages, by_shift: list[_Pairs], counts: list[IntArray]) -> list[_Pairs]:
-    """Of each link the pairs in which no message is received before it is sent. At the borders of a trace a call may
-    be missing: if pairs with one more or less fit far better, or as well, none is known."""
-    apart = counts[0] - counts[1]
+def _best(messages: Messages, by_shift: list[_Ends], apart: IntArray) -> _Ends:
+    """Of each link the pairs in which no message is received before it is sent; it has so many more sends than receives
+    (`apart`). At the borders of a trace a call may be missing: if pairs with one more or less fit far better, or as
+    well, none is known."""
     late = [
         np.where((np.abs(apart) <= 1) & (apart * shift <= 0), _late(messages, pairs, len(apart)), np.inf)
         for pairs, shift in zip(by_shift, SHIFTS, strict=True)
@@ -334,13 +313,13 @@ def _best(messages: Messages, by_shift: list[_Pairs], counts: list[IntArray]) ->
         else:
             chosen &= (apart != 0) & (CLEARLY * late[at] < others)
         found.append(pairs.take(chosen[pairs.link]))
-    return found
+    return _Ends.concatenate(found)
 
 
-def _late(messages: Messages, pairs: _Pairs, links: int) -> FloatArray:
+def _late(messages: Messages, pairs: _Ends, links: int) -> FloatArray:
     """How long waits for messages go on in the mean once these are sent, by links, in ns; infinite if one is
     received before it is sent."""
-    posted, begin, end = messages.posted[pairs.sends], messages.begin[pairs.receives], messages.end[pairs.receives]
+    posted, begin, end = messages.posted[pairs.comes], messages.begin[pairs.waits], messages.end[pairs.waits]
     count = np.bincount(pairs.link, minlength=links)
     ns = np.bincount(pairs.link, np.where(begin >= 0, end - np.maximum(begin, posted), 0), links)
     early = np.bincount(pairs.link, (begin >= 0) & (end < posted), links) > 0

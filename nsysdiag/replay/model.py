@@ -32,7 +32,7 @@ from nsysdiag.replay.beside import Beside, at_own_pace, step_work
 from nsysdiag.replay.device_waits import DeviceWaits
 from nsysdiag.replay.edges import PlacedWaits, Program
 from nsysdiag.replay.meetings import MpiCalls
-from nsysdiag.replay.moments import EdgeKind, Graph, MomentPlaces, ThreadActions
+from nsysdiag.replay.moments import OF_OPERATIONS, EdgeKind, Graph, MomentPlaces, ThreadActions
 from nsysdiag.replay.orders import Pace
 from nsysdiag.replay.pacing import Outlived, Timed
 from nsysdiag.replay.wakes import Wakes
@@ -219,7 +219,7 @@ class Model(Struct, frozen=True, dict=True):
         """Which pieces are sleeps of launching threads, while a thread follows the steps of which no wait is known:
         they may look again and again whether it has made something."""
         pieces = self.pieces
-        unknown = len(np.setdiff1d(self.beside.followers, self.threads.woken.awaited)) > 0
+        unknown = not {each.thread for each in self.beside.followers} <= {*self.threads.woken.awaited.tolist()}
         mine = np.isin(self.program.thread[pieces.owner], self.launching)
         return (pieces.cause == PLACE[SLEEP.id]) & mine & unknown
 
@@ -323,6 +323,17 @@ class Model(Struct, frozen=True, dict=True):
         edges = self.graph.edges
         mine = edges.kind == EdgeKind.PROGRAM
         return self.graph.at(edges.target[mine], edges.row[mine], -1)
+
+    @cached_property
+    def operation_in(self) -> IntArray:
+        """The operation whose length is a part of each edge, -1 for none."""
+        edges = self.graph.edges
+        ended = self.graph.at(self.places.end, np.arange(len(self.work)), -1)
+        found = np.where(np.isin(edges.kind, OF_OPERATIONS), edges.row, -1)
+        found = np.where(edges.kind == EdgeKind.FUNCTION, ended[edges.source], found)
+        waits = edges.kind == EdgeKind.DEVICE_WAIT
+        found[waits] = self.threads.held.target[edges.row[waits]]
+        return found
 
     @cached_property
     def operation_at(self) -> IntArray:

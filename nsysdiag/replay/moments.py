@@ -212,6 +212,14 @@ class EdgeKind(IntEnum):
     POSSIBLE = 19  # what a thread may have to wait for, though it had come before
 
 
+OF_OPERATIONS = (
+    *(EdgeKind.STREAM, EdgeKind.CLASS, EdgeKind.FINISHED, EdgeKind.AHEAD),
+    *(EdgeKind.EVENT, EdgeKind.BARRIER, EdgeKind.OBSERVED, EdgeKind.HIDDEN),
+)
+"""Edges that hold the length of the operation at their row."""
+ENDS = (EdgeKind.DEVICE_WAIT, EdgeKind.FINISHED, EdgeKind.RELEASED)
+"""Edges into the end of a wait for a device."""
+
 ORIGIN = 0
 """The moment at which the replayed time begins: it never moves."""
 

@@ -13,7 +13,7 @@ from nsysdiag.events.gpus import slices_of_others
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import Rows, distinct, distinct_values, last_before, previous_on_stream
 from nsysdiag.gaps.gaps import LATENCY_HIGHEST_NS
-from nsysdiag.replay.work import Class, Stretch, Work, keyed
+from nsysdiag.replay.work import Class, Stretch, Work, first_since, keyed
 
 LATENCY_NS, GAP_NS = 5_000, 1_500
 """The launch latency and the shortest gap in a stream if the trace has too few cases to learn them from. Medians of
@@ -43,15 +43,20 @@ def overlapped_order(work: Work) -> Before:
                [= B =)      [= C =)      C is behind A too
     ```
     """
-    order, by_end = np.argsort(work.stream, kind="stable"), np.argsort(work.end, kind="stable")
-    place = np.empty(len(work), dtype=np.int64)
-    place[by_end] = np.arange(len(work))
-    latest = np.maximum.accumulate(joint(distinct(work.stream)[1][order], place[order], max(len(work), 1)))
-    last = np.full(len(work), NONE)
-    last[order] = by_end[latest % max(len(work), 1)]
+    order, last = np.argsort(work.stream, kind="stable"), np.full(len(work), NONE)
+    last[order] = last_to_end(distinct(work.stream)[1], work.end, order)
     before = previous_on_stream(work.stream)
     longest = np.append(last, NONE)[before]
     return _ended(work, _pairs(np.where(longest == before, NONE, longest)))
+
+
+def last_to_end(group: IntArray, end: IntArray, order: IntArray) -> IntArray:
+    """For each row of `order`, in which groups ascend, the last to end of its group's rows so far."""
+    by_end = np.argsort(end, kind="stable")
+    place = np.empty(len(end), dtype=np.int64)
+    place[by_end] = np.arange(len(end))
+    count = max(len(end), 1)
+    return by_end[np.maximum.accumulate(joint(group[order], place[order], count)) % count]
 
 
 def class_order(work: Work) -> Before:
@@ -79,15 +84,8 @@ def awaited_events(work: Work, waits: StreamWaits, all_operations: int) -> Befor
     stream after the wait."""
     producer = producers(work, waits, all_operations)
     known = np.flatnonzero(producer >= 0)
-    producer = producer[known]
-    if len(known) == 0 or len(work) == 0:
-        return Before.empty()
-    theirs, asked = keyed((work.stream, work.issued), (waits.stream[known], waits.issued[known]))
-    order = np.argsort(theirs, kind="stable")
-    at = np.searchsorted(theirs[order], asked)
-    after = order[np.minimum(at, len(order) - 1)]
-    fits = (at < len(order)) & (work.stream[after] == waits.stream[known]) & (after != producer)
-    return _ended(work, Before(producer[fits], after[fits]))
+    after = first_since(work.stream, work.issued, waits.stream[known], waits.issued[known])
+    return _ended(work, Before(producer[known], after).take((after >= 0) & (after != producer[known])))
 
 
 def barriers(work: Work, activity: DeviceActivity) -> Before:
@@ -112,15 +110,9 @@ def barriers(work: Work, activity: DeviceActivity) -> Before:
 def observed_order(work: Work, late: BoolArray) -> Before:
     """For operations that started `late`, without a known reason: the operation of the device that was the last to end
     before."""
-    parts = [Before.empty()]
-    for device in distinct_values(work.device).tolist():
-        mine = np.flatnonzero(work.device == device)
-        asked = mine[late[mine]]
-        by_end = mine[np.argsort(work.end[mine], kind="stable")]
-        at = np.searchsorted(work.end[by_end], work.start[asked], side="right") - 1
-        parts.append(Before(by_end[at[at >= 0]], asked[at >= 0]))
-    pairs = Before.concatenate(parts)
-    return pairs.take(pairs.before != pairs.after)
+    asked = np.flatnonzero(late)
+    before = last_before(work.device, work.end, work.device[asked], work.start[asked])
+    return Before(before, asked).take((before >= 0) & (before != asked))
 
 
 def hidden_order(work: Work, activity: DeviceActivity, stretch: Stretch) -> Before:
@@ -174,26 +166,21 @@ class Pace(Struct, frozen=True):
 
 def paged_until(work: Work, activity: DeviceActivity) -> IntArray:
     """When the last pages of unified memory had moved on its device before each operation started, -1 for none."""
-    found, operations = np.full(len(work), -1), activity.operations
-    moved = np.flatnonzero(operations.migration)
-    for device in distinct_values(activity.device[moved]).tolist():
-        until = np.sort(operations.end[moved[activity.device[moved] == device]])
-        mine = np.flatnonzero(work.device == device)
-        found[mine] = np.append(until, -1)[nearest_before(until, work.start[mine])]
-    return found
+    moved = np.flatnonzero(activity.operations.migration)
+    if not len(moved):
+        return np.full(len(work), -1)
+    until = activity.operations.end[moved]
+    return np.append(until, -1)[last_before(activity.device[moved], until, work.device, work.start)]
 
 
 def paging_ns(work: Work, activity: DeviceActivity, late: BoolArray) -> IntArray:
     """For how long before each operation that is `late` pages moved on its device, in ns: since the first did so after
     the end of the operation before it in its stream; 0 if none did."""
-    found, operations = np.zeros(len(work), dtype=np.int64), activity.operations
-    before, moved = previous_on_stream(work.stream), np.flatnonzero(operations.migration)
-    ended = np.append(work.end, 0)[before]
-    for device in distinct_values(activity.device[moved]).tolist():
-        begun = np.append(np.sort(operations.start[moved[activity.device[moved] == device]]), np.iinfo(np.int64).max)
-        mine = np.flatnonzero(late & (work.device == device))
-        first = begun[np.searchsorted(begun[:-1], ended[mine])]
-        found[mine] = np.maximum(work.start[mine] - first, 0)
+    moved, mine = np.flatnonzero(activity.operations.migration), np.flatnonzero(late)
+    found, begun = np.zeros(len(work), dtype=np.int64), activity.operations.start[moved]
+    ended = np.append(work.end, 0)[previous_on_stream(work.stream)]
+    first = first_since(activity.device[moved], begun, work.device[mine], ended[mine])
+    found[mine] = np.maximum(work.start[mine] - np.append(begun, np.iinfo(np.int64).max)[first], 0)
     return found
 
 
@@ -335,12 +322,6 @@ def _last_to_end(operations: Issued, waits: HostWaits) -> IntArray:
         return np.full(len(waits), NONE, dtype=np.int64)
     theirs, asked = keyed((operations.group, operations.issued), (waits.group, waits.begin))
     order = np.argsort(theirs, kind="stable")
-    # The place of each end among all, made larger in each group than in the ones before: its running maximum in the
-    # order of issue is that of the group.
-    place = np.empty(len(operations), dtype=np.int64)
-    by_end = np.argsort(operations.end, kind="stable")
-    place[by_end] = np.arange(len(operations))
-    latest = np.maximum.accumulate(joint(operations.group[order], place[order], len(operations)))
     at = nearest_before(theirs[order], asked - 1)
-    row = by_end[latest[np.maximum(at, 0)] % len(operations)]
+    row = last_to_end(operations.group, operations.end, order)[np.maximum(at, 0)]
     return np.where((at >= 0) & (operations.group[row] == waits.group), row, NONE)

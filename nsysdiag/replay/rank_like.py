@@ -10,7 +10,7 @@ from nsysdiag.replay.beside import REGULAR
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.pacing import NORMAL
-from nsysdiag.replay.work import Class, row_of
+from nsysdiag.replay.work import Class, keyed, row_of
 
 LATE = 1.02
 """Times the median of all ranks: one that takes longer over all steps is late."""
@@ -129,11 +129,9 @@ def _kernels_before(model: Model, device: IntArray, step: IntArray) -> IntArray:
     mine = np.flatnonzero(device >= 0)
     if not _as_many(model, device, step):
         return distinct(model.names.short)[1]
-    order = mine[np.lexsort((mine, model.work.issued[mine], step[mine], device[mine]))]
-    new = np.append(True, (np.diff(device[order]) != 0) | (np.diff(step[order]) != 0))
-    first = np.maximum.accumulate(np.where(new, np.arange(len(order)), 0)) if len(order) else order
-    place = np.zeros(len(device), dtype=np.int64)
-    place[order] = np.arange(len(order)) - first
+    order, place = mine[np.lexsort((model.work.issued[mine], step[mine], device[mine]))], np.zeros_like(device)
+    (of,) = keyed((device[order], step[order]))
+    place[order] = np.arange(len(of)) - np.searchsorted(of, of)
     return place
 
 
@@ -218,9 +216,8 @@ def _to_nearest(times: IntArray, borders: IntArray) -> IntArray:
 
 def _device_of_thread(model: Model, thread: IntArray) -> IntArray:
     """The device that a thread launches most on, -1 for one that launches nothing."""
-    calls, rows = model.host.host.api_calls.rows, np.flatnonzero(model.work.launch >= 0)
-    launching = calls.thread[model.work.launch[rows]]
-    threads, place = distinct(launching)
+    rows = np.flatnonzero(model.launched_by >= 0)
+    threads, place = distinct(model.launched_by[rows])
     count = np.zeros((len(threads), len(model.names.keys)), dtype=np.int64)
     np.add.at(count, (place, model.work.device[rows]), 1)
     return np.append(count.argmax(axis=1), -1)[row_of(thread, threads)]

@@ -12,14 +12,14 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.causes import BLOCKING_COPY, PLACE, SYNCHRONIZATION, input_output
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import distinct, previous_on_stream
+from nsysdiag.events.rows import distinct, last_before, previous_on_stream
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.entangled import dependent
 from nsysdiag.replay.model import WAITS, Model
 from nsysdiag.replay.moments import EdgeKind, Edges
 from nsysdiag.replay.sources import of_unknown_sources
 from nsysdiag.replay.wakes import loaders
-from nsysdiag.replay.work import Class, first_border, keyed
+from nsysdiag.replay.work import Class, first_border, first_since
 
 ON_DEMAND = 0.05
 """Of the time of workers: if they wait for others for longer, they load what is asked for, and more of them may have
@@ -66,14 +66,10 @@ def merge(changes: Changes, chosen: BoolArray) -> bool:
 
 def _apart(model: Model, one: IntArray, other: IntArray) -> BoolArray:
     """Whether two launches are of two threads or steps, or the thread waited for a device between them."""
-    work, calls = model.work, model.host.host.api_calls.rows
-    thread = calls.thread[work.launch[one]]
-    apart = thread != calls.thread[work.launch[other]]
-    apart |= step_of(model)[one] != step_of(model)[other]
-    held = model.threads.held
-    waits, first, last = keyed((held.thread, held.begin), (thread, work.issued[one]), (thread, work.issued[other]))
-    waits = np.sort(waits)
-    return apart | (np.searchsorted(waits, first) < np.searchsorted(waits, last))
+    work, held, thread = model.work, model.threads.held, model.launched_by
+    apart = (thread[one] != thread[other]) | (step_of(model)[one] != step_of(model)[other])
+    wait = first_since(held.thread, held.begin, thread[one], work.issued[one])
+    return apart | ((wait >= 0) & (np.append(held.begin, 0)[wait] < work.issued[other]))
 
 
 def _at_once(changes: Changes, mine: IntArray) -> None:
@@ -155,25 +151,17 @@ def _host_once(changes: Changes, skipped: int, steps: int, count: int) -> None:
     waits = folded(held.thread, held.begin)
     changes.held[waits] = changes.others[waits] = False
     changes.full[folded(full.thread, full.begin)] = False
-    row = model.program_into[model.places.held[waits]]
-    changes.lag[row[row >= 0]] = 0
+    changes.return_at_once(model.places.held[waits])
 
 
 def _host_step(model: Model, thread: IntArray, time: IntArray) -> IntArray:
     """The step in which a launching thread is at a time: that of the last operation that it had launched; -1 for other
     threads."""
-    calls, work = model.host.host.api_calls.rows, model.work
-    found, place = np.full(len(thread), -1), step_of(model)
-    rows = np.flatnonzero(work.launch >= 0)
-    launching = calls.thread[work.launch[rows]]
-    for each in np.unique(launching).tolist():
-        own = rows[launching == each]
-        own = own[np.argsort(work.issued[own], kind="stable")]
-        begun = np.maximum.accumulate(place[own])
-        mine = np.flatnonzero(thread == each)
-        at = np.searchsorted(work.issued[own], time[mine], side="right") - 1
-        found[mine] = np.where(at >= 0, begun[np.maximum(at, 0)], -1)
-    return found
+    issued, rows, count = model.work.issued, np.flatnonzero(model.launched_by >= 0), len(model.stretch.borders) + 1
+    rows = rows[np.lexsort((issued[rows], model.launched_by[rows]))]
+    launching = model.launched_by[rows]
+    latest = np.maximum.accumulate(joint(distinct(launching)[1], step_of(model)[rows] + 1, count)) % count - 1
+    return np.append(latest, -1)[last_before(launching, issued[rows], thread, time)]
 
 
 def workers(changes: Changes, count: int) -> bool:
@@ -257,15 +245,8 @@ def _lag(model: Model, waits: IntArray) -> IntArray:
 def _last_of_the_other(stream: IntArray, chosen: BoolArray) -> IntArray:
     """For each operation the last one before it in its stream that is chosen if it is not, or the other way round;
     -1 for none."""
-    order = np.argsort(stream, kind="stable")
-    place = np.arange(len(order))
-    first = np.maximum.accumulate(np.where(np.append(True, np.diff(stream[order]) != 0)[: len(order)], place, 0))
-    found = np.full(len(order), -1)
-    for side in (False, True):
-        last = np.maximum.accumulate(np.where(chosen[order] == side, place, -1))
-        mine = (chosen[order] != side) & (last >= first)
-        found[order[mine]] = order[last[mine]]
-    return found
+    row, side = np.arange(len(stream)), 2 * stream + chosen
+    return last_before(side, row, 2 * stream + ~chosen, row)
 
 
 def leave_order(changes: Changes, chosen: BoolArray) -> bool:

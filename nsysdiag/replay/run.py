@@ -58,17 +58,9 @@ class Run(Struct, frozen=True):
         return round(float(self.steps.mean()) / self.each) + self.longer
 
 
-def run_of(
-    changes: Changes,
-    *,
-    proven: bool = False,
-    observed: bool = True,
-    pinned: bool = False,
-    brief: bool = False,
-    possible: bool = False,
-) -> Run:
-    """Replay a model with changes, and with what is assumed of edges: see `Changes.edges`."""
-    ns, residual = changes.edges(proven=proven, observed=observed, pinned=pinned, brief=brief, possible=possible)
+def run_of(changes: Changes) -> Run:
+    """Replay a model with changes."""
+    ns, residual = changes.edges()
     first, each = changes.counted.tolist()
     return as_run(changes.model, replay(changes.model.graph, ns, residual), changes.length, first, each)
 
@@ -150,10 +142,8 @@ def idle_by_cause(changes: Changes, run: Run, device: int) -> dict[str, int]:
     decided = np.append(model.graph.edges.kind, EdgeKind.START)[edge]
     thread, until = late_threads(changes, times, closing, decided)
     late = Intervals(gaps.start, np.clip(until, gaps.start, gaps.end))
-    row, cause, told = causes_in(changes, times, thread, late)
-    total, by_gap = sum_of_each(cause, told, len(CAUSES)), sum_of_each(row, told, len(gaps))
-    rest = gaps.end - gaps.start - by_gap
-    total += sum_of_each(BEHIND[decided], rest, len(CAUSES))
+    total, by_gap = causes_in(changes, times, thread, late)
+    total += sum_of_each(BEHIND[decided], gaps.end - gaps.start - by_gap, len(CAUSES))
     return {each: int(total[at]) for at, each in enumerate(CAUSES) if total[at]}
 
 
@@ -182,12 +172,10 @@ def late_threads(changes: Changes, times: IntArray, closing: IntArray, decided: 
     return thread, np.where(held, times[model.places.operation[closing]], np.where(known, launched, 0))
 
 
-def causes_in(
-    changes: Changes, times: IntArray, thread: IntArray, time: Intervals
-) -> tuple[IntArray, IntArray, IntArray]:
-    """What threads did in some `time` of a replay, in pieces: the row of each, its cause, and its ns. Other threads,
-    and 0, have none. Between two moments a thread has its host time in order, then the wait. Replayed times may leave
-    the recorded ones, so lanes are apart by the whole length of the replay."""
+def causes_in(changes: Changes, times: IntArray, thread: IntArray, time: Intervals) -> tuple[IntArray, IntArray]:
+    """What threads did in some `time` of a replay: the ns of each cause, and how much of each row that is, in ns. Other
+    threads, and 0, did nothing. Between two moments a thread has its host time in order, then the wait. Replayed times
+    may leave the recorded ones, so lanes are apart by the whole length of the replay."""
     model = changes.model
     program, pieces, edges = model.program, model.pieces, model.graph.edges
     mine = edges.kind == EdgeKind.PROGRAM
@@ -215,7 +203,8 @@ def causes_in(
     place = lane[row] * stride - origin
     asked = Owned.of(Intervals(place + time.start[row], place + time.end[row]), row)
     told, source = within(asked, _apart(spans[some]))
-    return told.owner, cause[some][source], told.spans.end - told.spans.start
+    ns = told.spans.end - told.spans.start
+    return sum_of_each(cause[some][source], ns, len(CAUSES)), sum_of_each(told.owner, ns, len(time))
 
 
 def _apart(spans: Intervals) -> Intervals:

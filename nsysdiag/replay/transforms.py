@@ -130,12 +130,8 @@ def take_out(changes: Changes, cause: str, part: FixScope) -> None:
     changes.others[held] = False
     _call_nothing(changes, held)
     places = model.places
-    _return_at_once(changes, np.concatenate((places.held[part.held], places.full[part.full], places.woken[part.woken])))
-
-
-def _return_at_once(changes: Changes, places: IntArray) -> None:
-    row = changes.model.program_into[places]
-    changes.lag[row[row >= 0]] = 0
+    for at, waits in ((places.held, part.held), (places.full, part.full), (places.woken, part.woken)):
+        changes.return_at_once(at[waits])
 
 
 def _call_nothing(changes: Changes, held: BoolArray) -> None:
@@ -234,7 +230,7 @@ def overlap(changes: Changes, kind: Class) -> bool:
         _call_nothing(changes, blocking)
         up = blocking & np.isin(held.call, launch[model.uploads])
         changes.others[up] = False
-        _return_at_once(changes, model.places.held[up])
+        changes.return_at_once(model.places.held[up])
     return bool(mine.any())
 
 

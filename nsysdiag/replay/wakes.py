@@ -24,9 +24,9 @@ from nsysdiag.causes.thread_waits import SWITCH_INTERVAL_NS, TIMED_WAIT
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.host import place_api_calls
 from nsysdiag.events.identity import pid_of, process_of, tid_of
-from nsysdiag.events.rows import CallTable, Rows, ThreadAxis, distinct, distinct_values, place_calls
+from nsysdiag.events.rows import CallTable, Rows, ThreadAxis, distinct, distinct_values, last_before, place_calls
 from nsysdiag.replay.pacing import WAITED_NS
-from nsysdiag.replay.work import keyed
+from nsysdiag.replay.work import first_since, keyed
 from nsysdiag.wakeups.levels import MOST_HOPS
 from nsysdiag.wakeups.loaders import Finder, HostTrace, Loaders, WaitingThreads
 from nsysdiag.wakeups.waits import Ends, Waits, wakes_another
@@ -151,16 +151,25 @@ class Wakes(Rows, frozen=True):
         return distinct_values(self.waker[self.end - self.begin >= WAITED_NS])
 
 
-def wakes(
-    launching: WaitingThreads, threads: IntArray, host_trace: HostTrace, finder: Finder, lo: int, hi: int, floor: float
-) -> Wakes:
-    """Those that begin in [lo, hi), of the launching `threads` and of the threads that woke them, up to MOST_HOPS
-    away. What is less sure than `floor` is left out."""
-    loaders, known, born = Loaders(host_trace), threads, births(host_trace, lo, hi)
+class WaitSearch(Struct, frozen=True):
+    """Which waits of a trace are looked for: those that begin in [lo, hi), in ns. Their wakers are those of the finder,
+    without what is less sure than `floor`."""
+
+    host_trace: HostTrace
+    finder: Finder
+    lo: int
+    hi: int
+    floor: float
+
+
+def wakes(launching: WaitingThreads, threads: IntArray, search: WaitSearch) -> Wakes:
+    """Those of the launching `threads` and of the threads that woke them, up to MOST_HOPS away."""
+    host_trace = search.host_trace
+    loaders, known, born = Loaders(host_trace), threads, births(host_trace, search.lo, search.hi)
     parts: list[Wakes] = []
     view = launching
     while len(threads) and len(parts) <= MOST_HOPS:
-        waited = _of_threads(view, threads, loaders, finder, host_trace, lo, hi, floor)
+        waited = _of_threads(view, threads, loaders, search)
         begun = born.take(np.isin(born.thread, threads))
         none, sure = np.zeros(len(begun), dtype=np.int64), np.full(len(begun), STARTED)
         starts = Wakes(begun.thread, begun.at, begun.begun, begun.creator, begun.at, sure, none, none, none, none + 1)
@@ -210,31 +219,19 @@ def _told_apart(woken: Wakes) -> Wakes:
 def _rest(posted: Wakes, waiting: IntArray, waking: IntArray) -> IntArray:
     """For each wait, how long its waker goes on in ns after it woke the thread, until it waits in turn: 0 if it
     waits already. `waiting` and `waking` are numbers of the threads."""
-    begin, at = keyed((waiting, posted.begin), (waking, posted.at))
-    order = np.argsort(begin, kind="stable")
-    last = nearest_before(begin[order], at)
-    row = order[np.maximum(last, 0)]
-    inside = (last >= 0) & (waiting[row] == waking) & (posted.end[row] > posted.at)
-    following = order[np.minimum(last + 1, len(order) - 1)]
-    known = (last + 1 < len(order)) & (waiting[following] == waking) & ~inside
-    return np.where(known, posted.begin[following] - posted.at, 0)
+    last = last_before(waiting, posted.begin, waking, posted.at)
+    following = first_since(waiting, posted.begin, waking, posted.at + 1)
+    rests = (following >= 0) & ~((last >= 0) & (posted.end[last] > posted.at))
+    return np.where(rests, posted.begin[following] - posted.at, 0)
 
 
-def _of_threads(
-    view: WaitingThreads,
-    threads: IntArray,
-    loaders: Loaders,
-    finder: Finder,
-    host_trace: HostTrace,
-    lo: int,
-    hi: int,
-    floor: float,
-) -> Wakes:
-    waits, interpreter = waits_of(view, threads, lo, hi)
+def _of_threads(view: WaitingThreads, threads: IntArray, loaders: Loaders, search: WaitSearch) -> Wakes:
+    host_trace = search.host_trace
+    waits, interpreter = waits_of(view, threads, search.lo, search.hi)
     if len(waits) == 0:
         return Wakes.empty()
-    found = finder().find(waits)
-    sure = (found.thread > 0) & (found.confidence >= floor) & (found.at > waits.start) & (found.at <= waits.end)
+    found = search.finder().find(waits)
+    sure = (found.thread > 0) & (found.confidence >= search.floor) & (found.at > waits.start) & (found.at <= waits.end)
     calls = CallsOf.of(host_trace, found.thread[sure])
     stayed = np.flatnonzero(sure & _on_its_cpu(view, waits))
     sure[stayed] = ~calls.hold(found.thread[stayed], found.at[stayed])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,7 +13,10 @@ from nsysdiag.events.callchains import file_name
 from nsysdiag.share.nvtx import CALLS, PROCESS_MASK, copy_calls, copy_nvtx, copy_operations, python_names
 from nsysdiag.share.target import (
     ALL,
+    NONE,
+    ROLES,
     Rename,
+    Role,
     SliceSpan,
     SliceTarget,
     beginning,
@@ -21,23 +25,27 @@ from nsysdiag.share.target import (
     decoded_sql,
     source,
     target_of,
+    text_sql,
     touching,
     whole_sql,
 )
-from nsysdiag.trace.catalog import decode
+from nsysdiag.trace.catalog import FoundTable, decode, quoted
 from nsysdiag.trace.enums import Severity
 from nsysdiag.trace.formats import INPUT_FORMATS
-from nsysdiag.trace.tables import TABLES, table_spec
+from nsysdiag.trace.tables import ColumnSpec, ColumnType, TableSpec, table_spec
 from nsysdiag.trace.trace import SLICE, Trace
 
 # Whose rows they are: the processes of the captured program, and the threads of it that occur.
 
 _OWNERS = ("globalTid", "globalPid")
+_FILES = {"OSRT_FILE_ACCESS_DESCRIPTORS": ("fileAccessId", "OSRT_FILE_ACCESS_EVENTS", "fileAccessId", "IS NOT NULL")}
 _CHAINS = {
-    "OSRT_CALLCHAINS": ("OSRT_API", "callchainId"),
-    "CUDA_CALLCHAINS": (CALLS, "callchainId"),
-    "SAMPLING_CALLCHAINS": ("COMPOSITE_EVENTS", "id"),
+    "OSRT_CALLCHAINS": ("id", "OSRT_API", "callchainId", "> 0"),
+    "CUDA_CALLCHAINS": ("id", CALLS, "callchainId", "> 0"),
+    "SAMPLING_CALLCHAINS": ("id", "COMPOSITE_EVENTS", "id", "> 0"),
 }
+"""Tables of which the rows are copied that copied rows refer to: by which key, from which table and column, and if what
+holds for that."""
 
 
 def find_own_processes(target: SliceTarget, owners: Sequence[str]) -> None:
@@ -76,24 +84,24 @@ def _process_names(target: SliceTarget) -> dict[int, str]:
 
 def copy_samples(target: SliceTarget, host: SliceSpan | None, *, lean: bool) -> None:
     """CPU samples of the program's own processes; if the slice is `lean`, of threads that made CUDA calls."""
-    found = target.trace.table("COMPOSITE_EVENTS")
-    if found is None:
-        return
-    owner = column(found, "globalTid")
-    mine = f"t.{owner} & {PROCESS_MASK} IN (SELECT process FROM own)" if owner else "0"
-    calls = target.made.get(CALLS)
-    if lean and owner and calls is not None:
-        mine = f"t.{owner} IN (SELECT DISTINCT globalTid FROM {copied(calls)})"
-    target.fill(table_spec("COMPOSITE_EVENTS"), f"{touching(found, host)} AND {mine}")
+
+    def mine(found: FoundTable) -> str:
+        owner, calls = column(found, "globalTid"), target.made.get(CALLS)
+        if not owner:
+            return NONE
+        if lean and calls is not None:
+            return f"{touching(found, host)} AND t.{owner} IN (SELECT DISTINCT globalTid FROM {copied(calls)})"
+        return f"{touching(found, host)} AND t.{owner} & {PROCESS_MASK} IN (SELECT process FROM own)"
+
+    target.fill("COMPOSITE_EVENTS", mine)
 
 
-def copy_call_chains(target: SliceTarget) -> None:
-    """The call chains of the calls and samples that were copied."""
-    for name, (owner, number) in _CHAINS.items():
-        found, rows = target.trace.table(name), target.made.get(owner)
-        key = column(rows, number) if rows else None
-        if found is not None and rows is not None and key is not None:
-            target.fill(table_spec(name), f"id IN (SELECT {key} FROM {copied(rows)} WHERE {key} > 0)")
+def copy_referred(target: SliceTarget, names: Mapping[str, tuple[str, str, str, str]]) -> None:
+    """The rows that copied rows of another table refer to: see _CHAINS."""
+    for name, (key, owner, number, where) in names.items():
+        rows = target.made.get(owner)
+        if rows is not None and (refers := column(rows, number)):
+            target.fill(name, f"{key} IN (SELECT {refers} FROM {copied(rows)} WHERE {refers} {where})")
 
 
 def copy_people(target: SliceTarget) -> None:
@@ -107,15 +115,22 @@ def copy_people(target: SliceTarget) -> None:
         f" WHERE thread & {PROCESS_MASK} IN (SELECT process FROM own)"
     )
     target.fill(
-        table_spec("ThreadNames"),
+        "ThreadNames",
         f"globalTid IN (SELECT thread FROM occurring) AND globalTid & {PROCESS_MASK} IN (SELECT process FROM people)",
     )
-    target.fill(table_spec("PROCESSES"), "globalPid IN (SELECT process FROM people)")
+    target.fill("PROCESSES", "globalPid IN (SELECT process FROM people)")
 
 
 # Tables without a rule elsewhere: events that hold until the next one, other events, the session and the names.
 
-STRINGS = ("nameId", "shortName", "demangledName", "mangledName", "textId", "symbol", "module", "srcFile")
+STRINGS = sorted(
+    {
+        name
+        for table, uses in ROLES.items()
+        for name in uses
+        if table_spec(table).column(name).type is ColumnType.INTEGER
+    }
+)
 """Columns that hold ids of StringIds."""
 _WHOLE = (
     "TARGET_INFO_GPU",
@@ -147,59 +162,56 @@ _OF_EACH = {"SCHED_EVENTS": ("globalTid", "cpu"), "GPU_CONTEXT_SWITCH_EVENTS": (
 
 def copy_switches(target: SliceTarget, span: SliceSpan | None) -> None:
     """The events inside the span, and their neighbours on both sides."""
-    for name, groups in _OF_EACH.items():
-        found = target.trace.table(name)
-        if found is None:
-            continue
-        time = beginning(found)
-        where = touching(found, span)
-        if span is not None:
-            for group in filter(None, (column(found, group) for group in groups)):
-                number = whole_sql(group)
-                bounds = (
-                    f"SELECT {number} AS one, max(CASE WHEN {time} < {span.low} THEN {time} END) AS before,"
-                    f" min(CASE WHEN {time} >= {span.high} THEN {time} END) AS behind FROM {source(found)} GROUP BY 1"
-                )
-                index = f"bounds_{name}_{group.strip(chr(34))}"
-                target.execute(f"CREATE TEMP TABLE {index} (one INTEGER PRIMARY KEY, before INTEGER, behind INTEGER)")
-                target.execute(f"INSERT INTO {index} SELECT * FROM ({bounds}) WHERE one IS NOT NULL")
-                where += f" OR EXISTS (SELECT 1 FROM {index} WHERE one = {number} AND t.{time} IN (before, behind))"
-        target.fill(table_spec(name), where)
+    for name in _OF_EACH:
+        target.fill(name, partial(_with_neighbours, target, name, span))
+
+
+def _with_neighbours(target: SliceTarget, name: str, span: SliceSpan | None, found: FoundTable) -> str:
+    time, where = beginning(found), touching(found, span)
+    if span is None:
+        return where
+    for group in filter(None, (column(found, each) for each in _OF_EACH[name])):
+        index, number = f"bounds_{name}_{group.strip(chr(34))}", whole_sql(group)
+        target.execute(
+            f"CREATE TEMP TABLE {index} AS SELECT {number} AS one,"
+            f" max(CASE WHEN {time} < {span.low} THEN {time} END) AS before,"
+            f" min(CASE WHEN {time} >= {span.high} THEN {time} END) AS behind FROM {source(found)} GROUP BY 1"
+        )
+        where += f" OR ({number}, t.{time}) IN (SELECT one, before FROM {index} UNION SELECT one, behind FROM {index})"
+    return where
 
 
 def copy_other_events(target: SliceTarget, device: SliceSpan | None, host: SliceSpan | None) -> None:
     """All declared tables of events that no other rule has copied: rows that touch the span."""
-    for spec in (*TABLES.values(), *target.trace.other_work):
-        found = target.trace.table(spec.name)
-        if found is None or spec.name in target.made or beginning(found) is None or spec.name in _ELSEWHERE:
-            continue
-        where = touching(found, device if column(found, "metricId") else host)
-        if spec.name in _FROM_THE_BEGINNING and host is not None:
-            where = f"{beginning(found)} < {host.high}"
-        target.fill(spec, where)
 
+    def near(name: str, found: FoundTable) -> str:
+        if name in _FROM_THE_BEGINNING and host is not None:
+            return f"{beginning(found)} < {host.high}"
+        return touching(found, device if column(found, "metricId") else host)
 
-def copy_files(target: SliceTarget) -> None:
-    """The files that copied accesses name."""
-    accesses = target.made.get("OSRT_FILE_ACCESS_EVENTS")
-    if accesses is not None:
-        used = f"SELECT fileAccessId FROM {copied(accesses)}"
-        target.fill(table_spec("OSRT_FILE_ACCESS_DESCRIPTORS"), f"fileAccessId IN ({used})")
+    for name in target.specs:
+        found = target.trace.table(name)
+        if found and name not in target.made and beginning(found) and name not in _ELSEWHERE:
+            target.fill(name, partial(near, name))
 
 
 def copy_session(target: SliceTarget, *, slice_of: bool) -> None:
     """Devices, versions, the length of the capture, its problems, and the meaning of numbers. Also the mark of a slice,
     whose borders separate launches from their operations."""
     for name in _WHOLE:
-        target.fill(table_spec(name), ALL)
-    target.fill(table_spec("ANALYSIS_DETAILS"), ALL, {"startTime": "0", "stopTime": "0"})
-    facts = target.fill(table_spec("META_DATA_EXPORT"), f"name IN ({_MARKS})")
+        target.fill(name)
+    target.fill("ANALYSIS_DETAILS", ALL, {"startTime": "0", "stopTime": "0"})
+    facts = target.fill("META_DATA_EXPORT", f"name IN ({_MARKS})")
     if facts is not None and slice_of:
         target.execute(f"INSERT INTO {copied(facts)} (name, value) VALUES (?, ?)", (SLICE, "1"))
-    target.fill(table_spec("DIAGNOSTIC_EVENT"), f"severity IN ({int(Severity.WARNING)}, {int(Severity.ERROR)})")
+    target.fill("DIAGNOSTIC_EVENT", f"severity IN ({int(Severity.WARNING)}, {int(Severity.ERROR)})")
+    texts = {name: text_sql(Role.ENUMERATION, quoted(name)) for name in ("name", "label")}
+    columns = (ColumnSpec("id"), *(ColumnSpec(name, ColumnType.TEXT) for name in texts))
     for table in target.trace.ordinary_tables():
-        if _ENUMERATION.fullmatch(table.name):
-            target.copy_enumeration(table)
+        # With new names one whose own name would be replaced stays away.
+        shown = _ENUMERATION.fullmatch(table.name) and target.shown(Role.ENUMERATION, table.name)
+        if shown == table.name and table.column("id"):
+            target.copy(TableSpec(table.name, columns), table, changes=texts)
 
 
 def copy_strings(target: SliceTarget) -> None:
@@ -208,15 +220,13 @@ def copy_strings(target: SliceTarget) -> None:
     for table in target.made.values():
         for name in filter(None, (column(table, each) for each in STRINGS)):
             target.execute(f"INSERT OR IGNORE INTO named SELECT {name} FROM {copied(table)} WHERE {name} IS NOT NULL")
-    for number in python_names(target):
-        target.execute("INSERT OR IGNORE INTO named VALUES (?)", (number,))
-    if not target.renames:
+    target.executemany("INSERT OR IGNORE INTO named VALUES (?)", [(number,) for number in python_names(target)])
+    found = target.trace.table("StringIds")
+    if found is None or not target.renames:
         # As the reader finds them: digits as text are not an id, though SQLite takes them for one in a comparison.
-        target.fill(table_spec("StringIds"), "typeof(id) <> 'text' AND id IN (SELECT id FROM named)")
+        target.fill("StringIds", "typeof(id) <> 'text' AND id IN (SELECT id FROM named)")
         return
-    strings = target.create(table_spec("StringIds"))
-    if strings is None:
-        return
+    strings = target.create(table_spec("StringIds"), found)
     original, role = decoded_sql("n.id")  # each string once for each of its roles
     key, value = column(strings, "id"), column(strings, "value")
     target.execute(
@@ -278,11 +288,11 @@ def write_cut(trace: Trace, path: Path, cut: SliceCut) -> None:
         copy_nvtx(target, host)
         copy_switches(target, host)
         copy_other_events(target, device, host)
-        copy_files(target)
+        copy_referred(target, _FILES)
         find_own_processes(target, cut.owners)
         copy_samples(target, host, lean=cut.lean)
         if not cut.lean:
-            copy_call_chains(target)
+            copy_referred(target, _CHAINS)
         copy_people(target)
         copy_session(target, slice_of=cut.start_ns is not None)
         copy_strings(target)  # last, for only those in use are copied

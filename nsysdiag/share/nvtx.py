@@ -25,9 +25,10 @@ from nsysdiag.share.target import (
     whole_sql,
 )
 from nsysdiag.trace.enums import NvtxEvent
-from nsysdiag.trace.tables import table_spec
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from nsysdiag.share.target import SliceTarget
     from nsysdiag.trace.catalog import FoundTable
 
@@ -51,30 +52,43 @@ def copy_operations(target: SliceTarget, span: SliceSpan | None) -> None:
     """The operations that touch the span, whole. TEMP launched: the processes and correlation ids of them; `later`
     if the operation began inside the span."""
     for name in OPERATIONS:
-        found = target.trace.table(name)
-        target.fill(table_spec(name), touching(found, span) if found else NONE)
+        target.fill(name, partial(touching, span=span))
+    _gather(target, "launched", OPERATIONS, copied, "> 0", f"start >= {span.low if span else 0}")
+
+
+def _gather(
+    target: SliceTarget,
+    index: str,
+    names: Iterable[str],
+    of: Callable[[FoundTable], str],
+    where: str,
+    later: str = "0",
+) -> None:
+    """TEMP table `index`: the processes and correlation ids in these tables `of` the source or the copy. The SQL
+    `where` is about ids, and `later` is 1 if that SQL is true for any row."""
     target.execute(
-        "CREATE TEMP TABLE launched (process INTEGER, correlation INTEGER, later INTEGER,"
-        " PRIMARY KEY (process, correlation)) WITHOUT ROWID"
+        f"CREATE TEMP TABLE {index} (process INTEGER, correlation INTEGER, later INTEGER,"
+        " PRIMARY KEY (correlation, process)) WITHOUT ROWID"
     )
-    low = span.low if span else 0
-    for table in filter(None, map(target.made.get, OPERATIONS)):
+    for table in filter(None, map(target.made.get, names)):
         if number := column(table, "correlationId"):
             target.execute(
-                f"INSERT INTO launched SELECT {_process(table)}, {number}, max(start >= {low}) FROM {copied(table)}"
-                f" WHERE {number} > 0 GROUP BY 1, 2"
-                " ON CONFLICT DO UPDATE SET later = max(later, excluded.later)"
+                f"INSERT INTO {index} SELECT {_process(table)}, {number}, max({later}) FROM {of(table)}"
+                f" WHERE {number} {where} GROUP BY 1, 2 ON CONFLICT DO UPDATE SET later = max(later, excluded.later)"
             )
 
 
 def _process(table: FoundTable) -> str:
     """The process of a row in SQL; -1 in exports of 2020, which do not say."""
+    if thread := column(table, "globalTid"):
+        return f"(coalesce({thread}, -1) & {PROCESS_MASK})"
     owner = column(table, "globalPid")
     return f"coalesce({owner}, -1)" if owner else "-1"
 
 
 def copy_calls(target: SliceTarget, host: SliceSpan | None) -> None:
-    """CUDA calls that touch the span, or launched what was copied; with what CUPTI says about such calls.
+    """CUDA calls that touch the span, or launched what was copied; with what CUPTI says about such calls. TEMP
+    kept_calls: their processes and correlation ids.
 
     ```
     span                         [lo ................... hi)
@@ -82,39 +96,24 @@ def copy_calls(target: SliceTarget, host: SliceSpan | None) -> None:
     thread   [first] ... [launch A][wait][launch B]              all of them, and what is between A's launch and lo
     ```
     """
-    calls = target.trace.table(CALLS)
-    if calls is not None:
-        target.fill(table_spec(CALLS), ALL if host is None else _about(target, calls, host))
-    # TEMP kept_calls: processes and correlation ids of the calls that were copied.
-    target.execute(
-        "CREATE TEMP TABLE kept_calls (process INTEGER, correlation INTEGER, PRIMARY KEY (process, correlation))"
-        " WITHOUT ROWID"
-    )
-    kept = target.made.get(CALLS)
-    number = column(kept, "correlationId") if kept else None
-    if kept and number:
-        target.execute(
-            f"INSERT OR IGNORE INTO kept_calls SELECT {_caller(kept)}, {number} FROM {copied(kept)} WHERE {number} > 0"
-        )
+    target.fill(CALLS, ALL if host is None else partial(_about, target, host))
+    _gather(target, "kept_calls", (CALLS,), copied, "> 0")
     for name in _TIED:
-        found = target.trace.table(name)
-        if found is not None:
-            timed = touching(found, host) if column(found, "end") else NONE
-            target.fill(table_spec(name), f"{timed} OR {_tied(target, found, 'kept_calls', _process(found))}")
+        target.fill(name, partial(_with_calls, target, host))
 
 
-def _about(target: SliceTarget, calls: FoundTable, host: SliceSpan) -> str:
+def _about(target: SliceTarget, host: SliceSpan, calls: FoundTable) -> str:
     """The calls that say something about the span or its operations."""
-    launched, later = (_tied(target, calls, "launched", _caller(calls), also) for also in ("", "later"))
+    launched, later = (_tied(target, calls, "launched", also) for also in ("", "later"))
     (first,) = target.execute(f"SELECT min({whole_sql('start')}) FROM {source(calls)} AS t WHERE {later}").fetchone()
     near = touching(calls, host.wider(host.low if first is None else first, host.high))
     return f"({near} OR {launched} OR {_first(target, calls)}) AND NOT {_graphs_elsewhere(target, calls)}"
 
 
-def _caller(calls: FoundTable) -> str:
-    """The process of a call in SQL; -1 if the export does not say."""
-    owner = column(calls, "globalTid")
-    return f"(coalesce({owner}, -1) & {PROCESS_MASK})" if owner else "-1"
+def _with_calls(target: SliceTarget, host: SliceSpan | None, found: FoundTable) -> str:
+    """Rows with an end that touch the span, and those of copied calls."""
+    timed = touching(found, host) if column(found, "end") else NONE
+    return f"{timed} OR {_tied(target, found, 'kept_calls')}"
 
 
 def _first(target: SliceTarget, calls: FoundTable) -> str:
@@ -126,9 +125,8 @@ def _first(target: SliceTarget, calls: FoundTable) -> str:
     chosen = []
     for (owner,) in target.execute("SELECT DISTINCT process FROM launched").fetchall():
         mine = np.flatnonzero((start >= 0) & ((process == owner) | (owner < 0)))
-        numbered = mine[number[mine] > 0]
-        chosen += [int(mine[np.argmin(start[mine])])] if len(mine) else []
-        chosen += [int(numbered[np.argmin(number[numbered])])] if len(numbered) else []
+        for values, these in ((start, mine), (number, mine[number[mine] > 0])):
+            chosen += [int(these[np.argmin(values[these])])] if len(these) else []
     if not chosen:
         return NONE
     # By their values, since rows of the file may have any numbers: a call too many does no harm.
@@ -139,7 +137,7 @@ def _first(target: SliceTarget, calls: FoundTable) -> str:
 
 def _graphs_elsewhere(target: SliceTarget, calls: FoundTable) -> str:
     """Graph launches whose operations are all outside the span: without those they would pass for launches that left
-    no operations at all. TEMP elsewhere: their processes and correlation ids."""
+    no operations at all. TEMP elsewhere: processes and correlation ids of the operations of all graph launches."""
     number, name, strings = column(calls, "correlationId"), column(calls, "nameId"), target.trace.table("StringIds")
     if not (number and name and strings):
         return NONE
@@ -148,27 +146,16 @@ def _graphs_elsewhere(target: SliceTarget, calls: FoundTable) -> str:
     names = ", ".join(str(string) for (string,) in rows if string is not None)
     if not names:
         return NONE
-    caller = _caller(calls)
-    target.execute(
-        f"CREATE TEMP TABLE alone AS SELECT {caller} AS process, {number} AS correlation FROM {source(calls)}"
-        f" WHERE {name} IN ({names}) AND {number} > 0 EXCEPT SELECT process, correlation FROM launched"
-    )
-    target.execute("CREATE INDEX temp.alone_by_id ON alone (correlation)")
-    target.execute("CREATE TEMP TABLE elsewhere (process INTEGER, correlation INTEGER)")
-    for table in filter(None, map(target.made.get, OPERATIONS)):
-        if number := column(table, "correlationId"):
-            target.execute(
-                f"INSERT INTO elsewhere SELECT DISTINCT {_process(table)}, {number} FROM {source(table)}"
-                f" WHERE {number} IN (SELECT correlation FROM alone)"
-            )
-    target.execute("CREATE INDEX temp.elsewhere_by_id ON elsewhere (correlation)")
-    kept = _tied(target, calls, "launched", caller)
-    return f"({name} IN ({names}) AND {_tied(target, calls, 'elsewhere', caller)} AND NOT {kept})"
+    graphs = f"{name} IN ({names})"
+    launches = f"SELECT {number} FROM {source(calls)} WHERE {graphs} AND {number} > 0"
+    _gather(target, "elsewhere", OPERATIONS, source, f"IN ({launches})")
+    elsewhere, kept = (_tied(target, calls, index) for index in ("elsewhere", "launched"))
+    return f"({graphs} AND {elsewhere} AND NOT {kept})"
 
 
-def _tied(target: SliceTarget, table: FoundTable, index: str, process: str, also: str = "") -> str:
+def _tied(target: SliceTarget, table: FoundTable, index: str, also: str = "") -> str:
     """Rows whose process and correlation id are in a TEMP table; if either does not know its process, whose id."""
-    number = column(table, "correlationId")
+    number, process = column(table, "correlationId"), _process(table)
     low, high = target.execute(f"SELECT min(correlation), max(correlation) FROM {index}").fetchone()
     if number is None or low is None:
         return NONE
@@ -203,12 +190,12 @@ def copy_nvtx(target: SliceTarget, host: SliceSpan | None) -> None:
         changes |= dict.fromkeys(_VALUES, "NULL")
     ranges = f"({kind} IN ({_RANGES}) AND {touching(found, host, still_open=True)})"
     marks = f"({kind} = {NvtxEvent.MARK} AND {touching(found, host)})"
-    target.fill(table_spec(NVTX), f"{ranges} OR {marks}", changes)
+    target.fill(NVTX, f"{ranges} OR {marks}", changes)
     target.execute("CREATE TEMP TABLE used_domains (process INTEGER, domain INTEGER, PRIMARY KEY (process, domain))")
     target.execute(f"INSERT OR IGNORE INTO used_domains SELECT {_columns(found)} FROM {copied(found)} AS t")
-    target.fill(table_spec(NVTX), f"{_named(found)} AND {place} IN (SELECT * FROM used_domains)", changes)
-    target.fill(table_spec("NVTX_PAYLOAD_SCHEMA_ENTRIES"), f"name IN {tuple(FORMATS)}")
-    target.fill(table_spec("NVTX_EXPORT_TRANSLATION"), f"originalName IN {tuple(FORMATS)}")
+    target.fill(NVTX, f"{_named(found)} AND {place} IN (SELECT * FROM used_domains)", changes)
+    target.fill("NVTX_PAYLOAD_SCHEMA_ENTRIES", f"name IN {tuple(FORMATS)}")
+    target.fill("NVTX_EXPORT_TRANSLATION", f"originalName IN {tuple(FORMATS)}")
 
 
 def _payloads(target: SliceTarget, place: str) -> dict[str, str]:

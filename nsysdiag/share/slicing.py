@@ -201,44 +201,36 @@ class TraceSlice(Struct, frozen=True):
         return all(pair.alike for pair in self.pairs)
 
 
-class _Attempt(Struct, frozen=True):
-    span: Candidate | None
-    whole: bool = False
-    lean: bool = False
-
-
 def slice_of(
     trace: Trace, report: Report, settings: Settings, folder: Path, rename: Rename | None = None
 ) -> TraceSlice:
     """The smallest slice, written into `folder`, whose analysis gives the verdicts of `report`; if none does, all
     events, and the pairs say where they differ. With `rename` that is so of the slice with other names."""
-    attempts = [_Attempt(candidate) for candidate in candidates(report)]
-    if whole := whole_of(report):
-        attempts += [_Attempt(whole, whole=True, lean=True), _Attempt(whole, whole=True)]
+    whole = whole_of(report)
+    attempts: list[tuple[Candidate | None, bool]] = [(span, False) for span in candidates(report)]
+    attempts += [(whole, True), (whole, False)] if whole else []
     # Damaged traces have rows whose times SQL compares otherwise than the reader does: no span holds them.
-    attempts.append(_Attempt(None, whole=True))
-    for number, attempt in enumerate(attempts):
+    attempts += [(None, False)]
+    for number, (span, lean) in enumerate(attempts):
         path = folder / f"slice-{number}.sqlite"
-        found = _try(trace, report, settings, path, attempt, rename)
-        if found.alike or attempt is attempts[-1]:
+        # An operation that starts where an iteration ends closes its last gap.
+        start, end = (span.start_ns, span.end_ns + 1) if span else (None, None)
+        write_cut(trace, path, SliceCut(start, end, lean=lean, rename=rename))
+        found = TraceSlice(path, span, span in (whole, None), lean, _compared(path, report, settings))
+        if found.alike or span is None:
             break
         path.unlink()
     return found
 
 
-def _try(
-    trace: Trace, report: Report, settings: Settings, path: Path, attempt: _Attempt, rename: Rename | None
-) -> TraceSlice:
-    span = attempt.span
-    # An operation that starts where an iteration ends closes its last gap.
-    start, end = (span.start_ns, span.end_ns + 1) if span else (None, None)
-    write_cut(trace, path, SliceCut(start, end, lean=attempt.lean, rename=rename))
+def _compared(path: Path, report: Report, settings: Settings) -> list[SlicePair]:
+    """The devices of the report next to those of a slice, which is analyzed alike."""
     plain = Settings(same_gpu=settings.same_gpu, timeline=False, replay=False, reader=settings.reader)
     pairs = _pairs(report, pipeline.analyze(path, plain))
     if settings.device is not None and len(pairs) == 1 and pairs[0].part is not None:
         # A verdict depends on the devices that it waits for: the report is of this one alone, so the slice's is, too.
         pairs = _pairs(report, pipeline.analyze(path, replace(plain, device=pairs[0].part.key)))
-    return TraceSlice(path, span, attempt.whole, attempt.lean, pairs)
+    return pairs
 
 
 def _pairs(report: Report, again: Report) -> list[SlicePair]:

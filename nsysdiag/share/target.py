@@ -21,7 +21,7 @@ from nsysdiag.messages import InputError, OutputError, printable
 from nsysdiag.trace.capabilities import without_private_parts
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, quoted
 from nsysdiag.trace.reader import to_integer
-from nsysdiag.trace.tables import OPENACC_TABLES, OPENMP_TABLES, ColumnSpec, ColumnType, TableSpec
+from nsysdiag.trace.tables import OPENACC_TABLES, OPENMP_TABLES, TABLES, ColumnSpec, ColumnType, TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -70,52 +70,38 @@ Rename = Callable[[Role, str], str]
 
 _BITS = 5
 _HIGHEST = (1 << 63 - _BITS) - 1
-_CALLCHAIN = {"symbol": Role.SYMBOL, "module": Role.MODULE}
-_NAMED = {
-    Role.API: """
-        CUPTI_ACTIVITY_KIND_RUNTIME CUPTI_ACTIVITY_KIND_OVERHEAD CUBLAS_EVENTS CUDNN_EVENTS PROFILER_OVERHEAD OSRT_API
-        PROFILER_WAITS CUPTI_ACTIVITY_KIND_JIT
-    """,
-    Role.CALL: "CUDA_GRAPH_EVENTS CUDA_GRAPH_NODE_EVENTS",
-    Role.SYMBOL: "PROFILER_FUNCTIONS CUDA_HOST_CALLBACK",
-    Role.THREAD: "ThreadNames",
+_USES = {
+    "StringIds": "value STRING",
+    "CUPTI_ACTIVITY_KIND_KERNEL": "shortName SHORT_KERNEL, demangledName KERNEL, mangledName NONE",
+    "CUPTI_ACTIVITY_KIND_RUNTIME CUPTI_ACTIVITY_KIND_OVERHEAD CUPTI_ACTIVITY_KIND_JIT OSRT_API": "nameId API",
+    "CUBLAS_EVENTS CUDNN_EVENTS PROFILER_OVERHEAD PROFILER_WAITS": "nameId API",
+    "CUDA_GRAPH_EVENTS CUDA_GRAPH_NODE_EVENTS": "nameId CALL",
+    "MPI_COLLECTIVES_EVENTS MPI_P2P_EVENTS MPI_START_WAIT_EVENTS MPI_OTHER_EVENTS": "textId CALL",
+    " ".join(OPENACC_TABLES): "nameId CALL, srcFile FILE",
+    " ".join(OPENMP_TABLES): "nameId CALL",
+    "PROFILER_FUNCTIONS CUDA_HOST_CALLBACK": "nameId SYMBOL",
+    "OSRT_CALLCHAINS CUDA_CALLCHAINS SAMPLING_CALLCHAINS": "symbol SYMBOL, module MODULE",
+    "CUDA_UM_CPU_PAGE_FAULT_EVENTS": "module MODULE",
+    "NVTX_EVENTS": "text RANGE, textId RANGE, jsonText NONE, jsonTextId NONE",
+    "NVTX_PAYLOAD_SCHEMA_ENTRIES": "name OWN",
+    "NVTX_EXPORT_TRANSLATION": "originalName OWN, sanitizedName OWN",
+    "ThreadNames": "nameId THREAD",
+    "PROCESSES": "name PROCESS",
+    "OSRT_FILE_ACCESS_DESCRIPTORS": "filePath FILE",
+    "CUDA_GPU_MEMORY_USAGE_EVENTS": "name MEMORY",
+    "DIAGNOSTIC_EVENT": "text MESSAGE",
+    "META_DATA_EXPORT": "name OWN, value VERSION",
+    "TARGET_INFO_GPU_METRICS": "typeName METRICS, metricName METRIC",
+    "TARGET_INFO_GPU": "name GPU, chipName CHIP, busLocation ADDRESS, uuid NONE",
+    "TARGET_INFO_CUDA_GPU": "name GPU, pciBusId ADDRESS",
+    "TARGET_INFO_CUDA_DEVICE": "uuid NONE",
 }
-_MPI = "MPI_COLLECTIVES_EVENTS MPI_P2P_EVENTS MPI_START_WAIT_EVENTS MPI_OTHER_EVENTS"
-
-REFERENCES: dict[str, dict[str, Role]] = {
-    "CUPTI_ACTIVITY_KIND_KERNEL": {
-        "shortName": Role.SHORT_KERNEL,
-        "demangledName": Role.KERNEL,
-        "mangledName": Role.NONE,
-    },
-    "NVTX_EVENTS": {"textId": Role.RANGE, "jsonTextId": Role.NONE},
-    "OSRT_CALLCHAINS": _CALLCHAIN,
-    "CUDA_CALLCHAINS": _CALLCHAIN,
-    "SAMPLING_CALLCHAINS": _CALLCHAIN,
-    "CUDA_UM_CPU_PAGE_FAULT_EVENTS": {"module": Role.MODULE},
-    **{table: {"nameId": role} for role, tables in _NAMED.items() for table in tables.split()},
-    **{table: {"textId": Role.CALL} for table in _MPI.split()},
-    **{table: {"nameId": Role.CALL, "srcFile": Role.FILE} for table in OPENACC_TABLES},
-    **{table: {"nameId": Role.CALL} for table in OPENMP_TABLES},
+ROLES: dict[str, dict[str, Role]] = {
+    table: {column: Role[role] for column, role in (use.split() for use in uses.split(", "))}
+    for tables, uses in _USES.items()
+    for table in tables.split()
 }
-"""Columns that hold ids of StringIds, by table."""
-
-TEXTS: dict[str, dict[str, Role]] = {
-    "StringIds": {"value": Role.STRING},
-    "NVTX_EVENTS": {"text": Role.RANGE, "jsonText": Role.NONE},
-    "NVTX_PAYLOAD_SCHEMA_ENTRIES": {"name": Role.OWN},
-    "NVTX_EXPORT_TRANSLATION": {"originalName": Role.OWN, "sanitizedName": Role.OWN},
-    "PROCESSES": {"name": Role.PROCESS},
-    "OSRT_FILE_ACCESS_DESCRIPTORS": {"filePath": Role.FILE},
-    "CUDA_GPU_MEMORY_USAGE_EVENTS": {"name": Role.MEMORY},
-    "DIAGNOSTIC_EVENT": {"text": Role.MESSAGE},
-    "META_DATA_EXPORT": {"name": Role.OWN, "value": Role.VERSION},
-    "TARGET_INFO_GPU_METRICS": {"typeName": Role.METRICS, "metricName": Role.METRIC},
-    "TARGET_INFO_GPU": {"name": Role.GPU, "chipName": Role.CHIP, "busLocation": Role.ADDRESS, "uuid": Role.NONE},
-    "TARGET_INFO_CUDA_GPU": {"name": Role.GPU, "pciBusId": Role.ADDRESS},
-    "TARGET_INFO_CUDA_DEVICE": {"uuid": Role.NONE},
-}
-"""Columns that hold texts, by table."""
+"""Columns that hold texts, or ids of StringIds, by table."""
 
 
 def coded(role: Role, number: int) -> int:
@@ -217,6 +203,10 @@ def touching(table: FoundTable, span: SliceSpan | None, *, still_open: bool = Fa
     return f"({begin} < {span.high} AND ({begin} >= {span.low} OR {end} > {span.low}{never}))"
 
 
+Where = str | Callable[[FoundTable], str]
+"""A condition on rows of the source in SQL, or what makes one for its table."""
+
+
 def keys_of(table: FoundTable) -> list[FoundColumn]:
     """The columns of the primary key, in its order."""
     return sorted((there for there in table.columns.values() if there.key), key=lambda there: there.key)
@@ -312,6 +302,7 @@ class SliceTarget:
 
         connection.create_function("named", 2, named, deterministic=True)
         connection.create_function("whole", 1, whole, deterministic=True)
+        self.specs: dict[str, TableSpec] = TABLES | {spec.name: spec for spec in trace.other_work}
         self.made: dict[str, FoundTable] = {}
         """The tables that were made, by their canonical names: their names and columns are those of the source."""
 
@@ -331,32 +322,24 @@ class SliceTarget:
 
         self._connection.create_function(name, 1, changed, deterministic=True)
 
-    def create(self, spec: TableSpec) -> FoundTable | None:
-        """Make a table like that of the source; None if that has none. Columns that are neither declared nor plain
-        stay away."""
-        there_is = self.trace.table(spec.name)
-        if there_is is None:
-            return None
-        found = self._keyed(there_is)
+    def create(self, spec: TableSpec, found: FoundTable) -> FoundTable:
+        """Make a table like one of the source. Columns that are neither declared nor plain stay away."""
+        # The source may be a copy of files that tell no keys.
+        info = self.execute("SELECT lower(name), pk FROM pragma_table_info(?, ?)", (found.name, SOURCE))
+        keys: dict[str, int] = dict(info.fetchall())
         types = {there.name: ColumnType.INTEGER for there in found.columns.values() if there.name in PLAIN}
         for column in spec.columns:
             if there := found.column(column.name, *column.older):
                 types[there.name] = column.type
-        kept = {key: there for key, there in found.columns.items() if there.name in types}
-        partial = any(there.key for key, there in found.columns.items() if key not in kept)  # a part of a key is none
-        if partial or not self._whole_keys(found):
-            kept = {key: replace(there, key=0) for key, there in kept.items()}
+        key = {name: keys.get(there.name.lower(), 0) for name, there in found.columns.items()}
+        kept = {name: replace(there, key=key[name]) for name, there in found.columns.items() if there.name in types}
+        partial = any(key[name] for name in found.columns.keys() - kept.keys())  # a part of a key is none
+        if partial or not self._whole_keys(FoundTable(found.name, kept, found.rowid)):
+            kept = {name: replace(there, key=0) for name, there in kept.items()}
         table = FoundTable(found.name, kept, found.rowid)
         self._create(table, types)
         self.made[spec.name] = table
         return table
-
-    def _keyed(self, table: FoundTable) -> FoundTable:
-        """The table with its keys in the source, which may be a copy of files that tell none."""
-        info = self.execute("SELECT lower(name), pk FROM pragma_table_info(?, ?)", (table.name, SOURCE))
-        keys: dict[str, int] = dict(info.fetchall())
-        columns = {key: replace(there, key=keys.get(there.name.lower(), 0)) for key, there in table.columns.items()}
-        return replace(table, columns=columns)
 
     def _whole_keys(self, table: FoundTable) -> bool:
         """Whether all keys are integers. Others may be equal once they are, and a rowid takes no text or fraction."""
@@ -371,15 +354,20 @@ class SliceTarget:
         ending = " WITHOUT ROWID" if keys and table.rowid is None else ""
         self.execute(f"CREATE TABLE main.{quoted(table.name)} ({', '.join(lines)}){ending}")
 
-    def fill(self, spec: TableSpec, where: str, changes: Mapping[str, str] | None = None) -> FoundTable | None:
-        """Create the table if needed and copy the rows for which the SQL condition `where` is true, in order.
+    def fill(self, name: str, where: Where = ALL, changes: Mapping[str, str] | None = None) -> FoundTable | None:
+        """Create a declared table if needed, and copy the rows for which the condition is true, in order.
 
         `changes` maps a column's canonical name to the SQL of its new value; names are always changed. Returns None if
         the source has no such table.
         """
-        table = self.made.get(spec.name) or self.create(spec)
-        if table is None:
-            return None
+        found = self.trace.table(name)
+        return None if found is None else self.copy(self.specs[name], found, where, changes)
+
+    def copy(
+        self, spec: TableSpec, found: FoundTable, where: Where = ALL, changes: Mapping[str, str] | None = None
+    ) -> FoundTable:
+        """The same of a table of the source that `spec` describes."""
+        table = self.made.get(spec.name) or self.create(spec, found)
         values = {quoted(there.name): whole_sql(quoted(there.name)) for there in table.columns.values()}
         for declared in spec.columns:
             if there := table.column(declared.name, *declared.older):
@@ -387,21 +375,22 @@ class SliceTarget:
                 values[name] = (changes or {}).get(declared.name) or self._value(spec, declared, name)
         names, sources = (", ".join(part) for part in (values, values.values()))
         order = table.rowid or ", ".join(quoted(there.name) for there in keys_of(table)) or "1"
+        condition = where(found) if callable(where) else where
         self.execute(
             f"INSERT INTO main.{quoted(table.name)} ({names}) SELECT {sources} FROM {source(table)} AS t"
-            f" WHERE {where} ORDER BY {order}"
+            f" WHERE {condition} ORDER BY {order}"
         )
         return table
 
     def _value(self, spec: TableSpec, declared: ColumnSpec, name: str) -> str:
         """What is copied into a column, in SQL."""
+        role = ROLES.get(spec.name, {}).get(declared.name)
         if declared.type is ColumnType.TEXT:
-            return text_sql(TEXTS[spec.name][declared.name], name)
+            return text_sql(ROLES[spec.name][declared.name], name)
         if declared.type is ColumnType.BLOB:
             return "NULL"
         if declared.type is ColumnType.REAL:
             return f"CASE WHEN typeof({name}) NOT IN ('text', 'blob') THEN {name} END"
-        role = REFERENCES.get(spec.name, {}).get(declared.name) if self.renames else None
         return whole_sql(name) if role is None else self.reference(role, name)
 
     def reference(self, role: Role, name: str) -> str:
@@ -410,21 +399,3 @@ class SliceTarget:
         if not self.renames:
             return number
         return "NULL" if role is Role.NONE else coded_sql(role, number)
-
-    def copy_enumeration(self, table: FoundTable) -> None:
-        """Copy a table of numbers and their meanings: columns id, name and label. With `rename` one that it would
-        rename stays away."""
-        table = self._keyed(table)
-        types = {"id": ColumnType.INTEGER, "name": ColumnType.TEXT, "label": ColumnType.TEXT}
-        kept = {key: there for key, there in table.columns.items() if there.name in types}
-        if "id" not in kept or self.shown(Role.ENUMERATION, table.name) != table.name:
-            return
-        if not self._whole_keys(table):
-            kept = {key: replace(there, key=0) for key, there in kept.items()}
-        self._create(FoundTable(table.name, kept, table.rowid), types)
-        names = {key: quoted(there.name) for key, there in kept.items()}
-        values = (whole_sql(name) if key == "id" else text_sql(Role.ENUMERATION, name) for key, name in names.items())
-        self.execute(
-            f"INSERT INTO main.{quoted(table.name)} ({', '.join(names.values())})"
-            f" SELECT {', '.join(values)} FROM {source(table)} ORDER BY id"
-        )

@@ -43,21 +43,19 @@ class TimeTable(Struct, frozen=True):
 
     def states(self, spans: Intervals) -> dict[str, IntArray]:
         """The ns of each of `spans` by state."""
-        return self._by_name(self.state, STATES, spans)
+        return dict(zip(STATES, sums(self.spans, self.state, len(STATES), spans), strict=True))
 
     def bottlenecks(self, spans: Intervals) -> dict[str, IntArray]:
         """The ns of each of `spans` by bottleneck, of those that occur in the window."""
-        found = self._by_name(self.bottleneck, BOTTLENECK_IDS, spans)
-        present = np.flatnonzero(np.bincount(self.bottleneck)).tolist()
-        return {BOTTLENECK_IDS[code]: found[BOTTLENECK_IDS[code]] for code in present}
+        return self._by_name(self.bottleneck, self.bottleneck, BOTTLENECK_IDS, spans)
 
     def own_causes(self, spans: Intervals) -> dict[str, IntArray]:
         """The idle ns of each of `spans` by what the launching thread itself did, of the causes that occur."""
-        return self._by_cause(self.own, spans)
+        return self._by_name(self.own, np.append(self.own, len(CAUSES))[self.slice], list(CAUSES), spans)
 
     def root_causes(self, spans: Intervals) -> dict[str, IntArray]:
         """The idle ns of each of `spans` by root cause, of the causes that occur."""
-        return self._by_cause(self.root, spans)
+        return self._by_name(self.root, np.append(self.root, len(CAUSES))[self.slice], list(CAUSES), spans)
 
     def waited(self, spans: Intervals) -> dict[tuple[int, str], IntArray]:
         """The ns of each of `spans` in which another device was waited for, by its number and by bottleneck."""
@@ -76,13 +74,10 @@ class TimeTable(Struct, frozen=True):
         """The part of it in which the device worked, as a set."""
         return union(self.spans[(self.bottleneck == BOTTLENECK_NUMBER[name]) & (self.slice < 0)])
 
-    def _by_cause(self, cause: IntArray, spans: Intervals) -> dict[str, IntArray]:
-        found = self._by_name(np.append(cause, len(CAUSES))[self.slice], [*CAUSES, ""], spans)
-        present = set(np.flatnonzero(np.bincount(cause, minlength=len(CAUSES))).tolist())
-        return {name: found[name] for at, name in enumerate(CAUSES) if at in present}
-
-    def _by_name(self, code: IntArray, names: Sequence[str], spans: Intervals) -> dict[str, IntArray]:
-        return dict(zip(names, sums(self.spans, code, len(names), spans), strict=True))
+    def _by_name(self, occurs: IntArray, code: IntArray, names: Sequence[str], spans: Intervals) -> dict[str, IntArray]:
+        """The ns of each of `spans` by the names that occur; `code` is by row, with one more for those of none."""
+        found = sums(self.spans, code, len(names) + 1, spans)
+        return {names[at]: found[at] for at in np.flatnonzero(np.bincount(occurs)).tolist()}
 
 
 def sums(rows: Intervals, code: IntArray, count: int, spans: Intervals) -> IntArray:

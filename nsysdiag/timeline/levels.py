@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import cached_property
 
 import numpy as np
-from msgspec import Struct, structs
+from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
@@ -31,50 +31,32 @@ Named = Callable[[IntArray], tuple[IntArray, Sequence[Sentence]]]
 """For rows of a source, the code of each one's name, and the names that the codes stand for."""
 
 
-class LaneSource(Struct, frozen=True):
-    """Rows [start, end) in ns, sorted by start, none of them empty. `reach` is the largest end so far. `kinds` is None
-    if all rows are of one kind; `shares` says whether their share of the time means anything. `call` is the row of
-    the CUDA call that each operation was launched by, -1 for none, or that each row is; `shape` their amounts and
-    threads per block."""
+class LaneSource(Struct, frozen=True, dict=True):
+    """Rows [start, end) in ns, sorted by start, none of them empty. `kinds` is None if all rows are of one kind;
+    `shares` says whether their share of the time means anything. `call` is the row of the CUDA call that each operation
+    was launched by, -1 for none, or that each row is; `shape` their amounts and threads per block."""
 
     kind: str
-    label: str
-    thread: int | None
-    depth: int
     start: IntArray
     end: IntArray
-    reach: IntArray
     named: Named | None
+    label: str = ""
+    thread: int | None = None
+    depth: int = 0
     kinds: IntArray | None = None
     shares: bool = True
     call: IntArray | None = None
     shape: tuple[IntArray, IntArray] | None = None
 
-    @classmethod
-    def of(
-        cls,
-        kind: str,
-        start: IntArray,
-        end: IntArray,
-        named: Named | None,
-        *,
-        label: str = "",
-        thread: int | None = None,
-        depth: int = 0,
-        **more: Any,
-    ) -> LaneSource:
-        """A lane of these rows."""
-        return cls(kind, label, thread, depth, start, end, reach_of(end), named, **more)
+    @cached_property
+    def reach(self) -> IntArray:
+        """The largest end so far."""
+        return self.end if ascending(self.end) else np.maximum.accumulate(self.end)
 
-    @property
-    def spans(self) -> Intervals:
-        """The rows as intervals."""
-        return Intervals(self.start, self.end)
-
-
-def reach_of(end: IntArray) -> IntArray:
-    """The largest end so far."""
-    return end if ascending(end) else np.maximum.accumulate(end)
+    def among(self, parts: Intervals) -> tuple[IntArray, IntArray]:
+        """For each part the first row and the number of rows among which are all that touch it."""
+        first = np.searchsorted(self.reach, parts.start, side="right")
+        return first, np.maximum(np.searchsorted(self.start, parts.end, side="left") - first, 0)
 
 
 def rows_in(source: LaneSource, parts: Intervals) -> IntArray:
@@ -86,11 +68,9 @@ def rows_in(source: LaneSource, parts: Intervals) -> IntArray:
                 0 no, 1 yes, 2 no, 3 yes, once
     ```
     """
-    first = np.searchsorted(source.reach, parts.start, side="right")
-    count = np.maximum(np.searchsorted(source.start, parts.end, side="left") - first, 0)
-    part = np.repeat(np.arange(len(parts)), count)
+    first, count = source.among(parts)
     row = rows_from(first, count)
-    return np.unique(row[source.end[row] > parts.start[part]])
+    return np.unique(row[source.end[row] > np.repeat(parts.start, count)])
 
 
 def codes_of(code: IntArray, names: Sequence[Sentence]) -> Named:
@@ -135,47 +115,29 @@ class NameTable:
     def numbers(self, code: IntArray, names: Sequence[Sentence]) -> IntArray:
         """The number of each row's name. New names get theirs by the alphabet: codes depend on the order in which the
         trace holds its rows, which means nothing."""
-        texts: list[str] = np.array(names, dtype=object).tolist()
-        if set(map(type, texts)) == {str} and self._took(texts):  # the steps of a long run: no loop over them
-            return np.fromiter(map(self._known.__getitem__, texts), np.int64, len(texts))[code]
-        shown = [typed.plain(name) for name in names]
-        for name, text in zip(names, shown, strict=True):
+        texts = [*map(typed.plain, names)]
+        for name, text in zip(names, texts, strict=True):
             if name is not text:
                 self.sentences.setdefault(text[:LONGEST], typed.cut(name, LONGEST))
-        own = {name: self._number(name[:LONGEST]) for name in sorted(set(shown))}
-        return np.array([own[name] for name in shown], dtype=np.int64)[code] if len(code) else code
-
-    def _took(self, names: list[str]) -> bool:
-        """Whether there is room for all of these names, which are numbered then."""
-        new = sorted(set(names) - self._known.keys())
-        lengths = [*map(len, new)]
-        if sum(lengths) > self._room or max(lengths, default=0) > LONGEST:
-            return False
-        self._room -= sum(lengths)
-        self._known.update(zip(new, range(len(self._known), len(self._known) + len(new)), strict=True))
-        return True
-
-    def _number(self, name: str) -> int:
-        known = self._known.get(name)
-        if known is None and len(name) <= self._room:
-            self._room -= len(name)
-            known = self._known[name] = len(self._known)
-        return known or 0
+        shown = [text[:LONGEST] for text in texts]
+        for name in sorted(set(shown) - self._known.keys()):
+            if len(name) <= self._room:
+                self._room -= len(name)
+                self._known[name] = len(self._known)
+        return np.array([self._known.get(name, 0) for name in shown], dtype=np.int64)[code]
 
 
-class Packing(Struct, frozen=True):
-    """The parameters for packing lanes of one timeline: its names, its time [low, high), and the edges of the finest
-    buckets, which are added up in pairs."""
+class Packing(Struct, frozen=True, dict=True):
+    """The parameters for packing lanes of one timeline: its names, and its time [low, high)."""
 
     names: NameTable
     low: int
     high: int
-    edges: IntArray
 
-    @classmethod
-    def over(cls, names: NameTable, low: int, high: int) -> Packing:
-        """For lanes over [low, high)."""
-        return cls(names, low, high, equal_edges(low, high, 1 << FINEST_PACKED))
+    @cached_property
+    def edges(self) -> IntArray:
+        """Those of the finest buckets, which are added up in pairs."""
+        return equal_edges(self.low, self.high, 1 << FINEST_PACKED)
 
     def fork(self) -> Packing:
         """The same with names of its own."""
@@ -183,7 +145,7 @@ class Packing(Struct, frozen=True):
 
     def lane(self, source: LaneSource, rows: IntArray) -> TimelineLane:
         """The lane with the exact `rows`, and the shares of all."""
-        return structs.replace(self.slices(source, rows), levels=self.shares(source))
+        return replace(self.slices(source, rows), levels=self.shares(source))
 
     def slices(self, source: LaneSource, rows: IntArray) -> TimelineLane:
         """The lane with the exact `rows`; what began before the timeline begins with it."""
@@ -209,7 +171,7 @@ class Packing(Struct, frozen=True):
         """How much of each bucket all rows cover, if that says anything."""
         if not source.shares:
             return []
-        covered = coarser(bucket_coverage(union(source.spans), self.edges), COARSEST_PACKED)
+        covered = coarser(bucket_coverage(union(Intervals(source.start, source.end)), self.edges), COARSEST_PACKED)
         sizes = coarser(np.diff(self.edges), COARSEST_PACKED)
         return [share_bytes(part, size) for part, size in zip(covered, sizes, strict=True)]
 
@@ -300,11 +262,7 @@ def _windows(sources: list[LaneSource], gaps: Intervals, most: int) -> Intervals
 
 def _rows(sources: list[LaneSource], parts: Intervals) -> int:
     """How many rows touch the parts; one that touches several counts for each."""
-    total = 0
-    for source in sources:
-        first = np.searchsorted(source.reach, parts.start, side="right")
-        total += int(np.maximum(np.searchsorted(source.start, parts.end, side="left") - first, 0).sum())
-    return total
+    return sum(int(source.among(parts)[1].sum()) for source in sources)
 
 
 CAUTION, FEWEST_ROWS = 0.9, 300
@@ -355,7 +313,7 @@ def fitted(
             break
         held = min(sum(lane.count for lane in lanes), rows)
         rows = max(int(held * max(room.size, 0) / size * CAUTION), FEWEST_ROWS)
-    lanes = [structs.replace(lane, levels=packing.shares(source)) for lane, source in zip(lanes, sources, strict=True)]
+    lanes = [replace(lane, levels=packing.shares(source)) for lane, source in zip(lanes, sources, strict=True)]
     calls = [each[:0] if source.call is None else source.call[each] for source, each in zip(sources, kept, strict=True)]
     return Fitted(lanes, list(zip(parts.start.tolist(), parts.end.tolist(), strict=True)), trial.names, calls)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nsysdiag.arrays.groups import longest
+from nsysdiag.arrays.groups import least_of_each, longest
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, places_among
 from nsysdiag.arrays.nesting import levels
 from nsysdiag.events.device import DeviceTimeline
@@ -29,80 +29,65 @@ if TYPE_CHECKING:
     from nsysdiag.trace.columns import Strings
 
 
-def cause_source(slices: Slices, gaps: IntArray, count: int, most: int) -> LaneSource | None:
-    """The slices of the chosen `gaps` out of `count`, the longest `most` of them; None if there are none."""
-    wanted = np.zeros(count, dtype=np.bool_)
-    wanted[gaps] = True
+def cause_source(slices: Slices, wanted: BoolArray, most: int) -> LaneSource:
+    """The slices of the `wanted` gaps, the longest `most` of them."""
     rows = np.flatnonzero(wanted[slices.rows.gap] & (slices.ns > 0))
     rows = rows[np.sort(longest(slices.lengths(rows), rows, most))]
     rows = rows[np.argsort(slices.rows.start[rows], kind="stable")]
-    if len(rows) == 0:
-        return None
     named = codes_of(slices.rows.text[rows] + 1, [NO_WORDS, *slices.texts])
-    kinds = slices.rows.cause[rows]
-    return LaneSource.of("causes", slices.rows.start[rows], slices.rows.end[rows], named, kinds=kinds, shares=False)
-
-
-def step_source(steps: Steps | None, low: int, high: int) -> list[LaneSource]:
-    """The steady steps that touch [low, high), by their numbers; none if the report does not hold the time of
-    each."""
-    if steps is None:
-        return []
-    steps = steps.take(np.flatnonzero(_inside(steps.spans, low, high)))
-    if len(steps.number) == 0:
-        return []
-    named = codes_of(np.arange(len(steps.number)), [*map("step {}".format, steps.number.tolist())])
-    return [LaneSource.of("steps", steps.spans.start, steps.spans.end, named, shares=False)]
+    start, end, kinds = slices.rows.start[rows], slices.rows.end[rows], slices.rows.cause[rows]
+    return LaneSource("causes", start, end, named, kinds=kinds, shares=False)
 
 
 NamedSpans = Sequence[tuple[Sentence, int, int]]
 """Names, starts and ends in ns, in order of time."""
 
 
-def row_source(kind: str, given: NamedSpans, low: int, high: int) -> list[LaneSource]:
-    """Those that touch [low, high), in a lane of the first thread; none of nothing."""
+def row_source(kind: str, given: NamedSpans, low: int, high: int) -> LaneSource:
+    """Those that touch [low, high), in a lane of the first thread."""
     rows = [(name, max(start, low), min(end, high)) for name, start, end in given if start < high and end > low]
-    if not rows:
-        return []
     start, end = (np.array([row[at] for row in rows], dtype=np.int64) for at in (1, 2))
-    named = codes_of(np.arange(len(rows)), [row[0] for row in rows])
-    return [LaneSource.of(kind, start, end, named, thread=0, shares=False)]
+    named = codes_of(np.arange(len(rows)), [name for name, _start, _end in rows])
+    return LaneSource(kind, start, end, named, thread=0, shares=False)
 
 
-def graph_source(device: DeviceTimeline, most: int) -> list[LaneSource]:
+def step_source(steps: Steps, low: int, high: int) -> LaneSource:
+    """The steady steps that touch [low, high), by their numbers."""
+    steps = steps.take(np.flatnonzero(_inside(steps.spans, low, high)))
+    return _of_device("steps", steps.spans, steps.number, "step {}".format, len(steps.number))
+
+
+def graph_source(device: DeviceTimeline, most: int) -> LaneSource:
     """The launches of CUDA graphs whose nodes were recorded, each from its first node to its last one, by how many run
     in it; the `most` longest. A launch is the call that the nodes share."""
     operations = device.operations
     rows = np.flatnonzero((operations.graph_node > 0) & device.running & (device.launch >= 0))
     calls, call = distinct(device.launch[rows])
-    start, end = np.full(len(calls), np.iinfo(np.int64).max), np.zeros(len(calls), dtype=np.int64)
-    np.minimum.at(start, call, operations.start[rows])
-    np.maximum.at(end, call, operations.end[rows])
+    start = least_of_each(call, operations.start[rows], len(calls))
+    end = -least_of_each(call, -operations.end[rows], len(calls))
     nodes = np.bincount(call, minlength=len(calls))
-    return _of_device("graphs", start, end, nodes, lambda count: f"graph of {format_count(count)} nodes", most)
+    return _of_device(
+        "graphs", Intervals(start, end), nodes, lambda count: f"graph of {format_count(count)} nodes", most
+    )
 
 
-def function_source(device: DeviceTimeline, functions: HostFunctions, most: int) -> list[LaneSource]:
+def function_source(device: DeviceTimeline, functions: HostFunctions, most: int) -> LaneSource:
     """The host functions that streams of the device wait for; the `most` longest."""
     codes, first = np.unique(device.stream_code, return_index=True)
     place = places_among(codes, functions.stream)
     mine = np.flatnonzero(place >= 0)
+    spans = Intervals(functions.start[mine], functions.end[mine])
     stream = device.operations.stream[first[place[mine]]].astype(np.int64)
-    text = "host function in stream {}".format
-    return _of_device("host_functions", functions.start[mine], functions.end[mine], stream, text, most)
+    return _of_device("host_functions", spans, stream, "host function in stream {}".format, most)
 
 
-def _of_device(
-    kind: str, start: IntArray, end: IntArray, value: IntArray, text: Callable[[int], str], most: int
-) -> list[LaneSource]:
-    """A lane of such rows, named by a value of each; none without rows."""
-    rows = np.sort(longest(end - start, np.arange(len(start)), most))
-    rows = rows[np.lexsort((end[rows], start[rows]))]
-    if len(rows) == 0:
-        return []
+def _of_device(kind: str, spans: Intervals, value: IntArray, text: Callable[[int], str], most: int) -> LaneSource:
+    """The `most` longest of such rows, named by a value of each."""
+    rows = np.sort(longest(spans.end - spans.start, np.arange(len(spans)), most))
+    rows = rows[np.lexsort((spans.end[rows], spans.start[rows]))]
     values, code = np.unique(value[rows], return_inverse=True)
     named = codes_of(code, [*map(text, values.tolist())])
-    return [LaneSource.of(kind, start[rows], end[rows], named, shares=False)]
+    return LaneSource(kind, spans.start[rows], spans.end[rows], named, shares=False)
 
 
 MOST_STREAMS = 8
@@ -122,8 +107,6 @@ def stream_sources(
     """A lane for each of the busiest streams, and one for all the others together."""
     operations = device.operations
     rows = np.flatnonzero(device.running & (operations.end > low) & (operations.start < high))
-    if len(rows) == 0:
-        return []
     code = device.stream_code[rows]
     busy = np.bincount(code, (operations.end - operations.start)[rows])
     ranked = np.argsort(-busy, kind="stable")
@@ -132,7 +115,7 @@ def stream_sources(
     kinds, shape = work_kinds(device), shape_columns(device, shapes)
 
     def source(mine: IntArray, label: str) -> LaneSource:
-        return LaneSource.of(
+        return LaneSource(
             "stream",
             operations.start[mine],
             operations.end[mine],
@@ -213,7 +196,7 @@ class _ThreadLanes(NamedTuple):
         named = codes_of(lane.shown[mine][kept], lane.shown_names)
         call = lane.row[mine][kept] if kind == "api" else None
         start, end = spans.start[kept] + self._shift, spans.end[kept] + self._shift
-        return LaneSource.of(kind, start, end, named, thread=self.place, call=call)
+        return LaneSource(kind, start, end, named, thread=self.place, call=call)
 
     def nested(self, lane: NamedRows, kind: str) -> list[LaneSource]:
         """A lane for each depth of the thread's events."""
@@ -224,7 +207,7 @@ class _ThreadLanes(NamedTuple):
         rows = [np.flatnonzero(depth == level) for level in range(MOST_DIRECTIVES)]
         named = [codes_of(mine.shown[its], mine.shown_names) for its in rows]
         return [
-            LaneSource.of(kind, start[its], end[its], named[at], thread=self.place, depth=at, shares=not at)
+            LaneSource(kind, start[its], end[its], named[at], thread=self.place, depth=at, shares=not at)
             for at, its in enumerate(rows)
         ]
 
@@ -235,7 +218,7 @@ class _ThreadLanes(NamedTuple):
         if not ascending(start):
             order = np.argsort(start, kind="stable")
             start, end = start[order], end[order]
-        return LaneSource.of(OFF_CPU, start, end, None, thread=self.place)
+        return LaneSource(OFF_CPU, start, end, None, thread=self.place)
 
 
 def _nvtx(ranges: NvtxRanges, thread: int, place: int, low: int, high: int) -> list[LaneSource]:
@@ -249,7 +232,7 @@ def _nvtx(ranges: NvtxRanges, thread: int, place: int, low: int, high: int) -> l
     for level in range(min(int(depth.max(initial=-1)), MOST_DEPTH - 1) + 1):
         mine = rows.take(depth == level)
         end, named = np.minimum(mine.end, high), codes_of(mine.name, ranges.names)
-        result.append(LaneSource.of("nvtx", mine.start, end, named, thread=place, depth=level, shares=False))
+        result.append(LaneSource("nvtx", mine.start, end, named, thread=place, depth=level, shares=False))
     return result
 
 

@@ -20,7 +20,17 @@ from nsysdiag.iterations.report import Steps, steady_steps
 from nsysdiag.report import DeviceReport, Gap
 from nsysdiag.timeline import sources
 from nsysdiag.timeline.facts import TimelineLevels, TimelineThread
-from nsysdiag.timeline.levels import LaneSource, NameTable, Packing, Room, exact_size, fitted, launch_column, rows_in
+from nsysdiag.timeline.levels import (
+    Fitted,
+    LaneSource,
+    NameTable,
+    Packing,
+    Room,
+    exact_size,
+    fitted,
+    launch_column,
+    rows_in,
+)
 from nsysdiag.timeline.sources import NamedSpans
 from nsysdiag.wakeups.loaders import HostTrace
 
@@ -74,19 +84,18 @@ def with_lanes(
     size = (BYTES_NARROWED if narrowed else BYTES) // devices
     low, high = levels.start_ns, levels.end_ns
     wanted = _wanted(report, findings)
-    packing = Packing.over(NameTable(NAME_ROOM // devices), low, high)
+    packing = Packing(NameTable(NAME_ROOM // devices), low, high)
     # Causes are drawn in the gaps that the report describes or that stand for a group.
     starts = [gap.start_ns for gap in report.gaps] + [row.representative_start_ns for row in report.signatures]
-    gaps = np.flatnonzero(np.isin(context.frame.gaps.start, np.array(starts, dtype=np.int64)))
+    described = np.isin(context.frame.gaps.start, np.array(starts, dtype=np.int64))
     most = rows // CAUSE_SLICES
-    causes = sources.cause_source(context.slices, gaps, len(context.frame.gaps), most)
     steps = steady_steps(report.iterations) if report.iterations is not None else None
-    own = [
-        *([] if causes is None else [causes]),
-        *sources.step_source(steps, low, high),
-        *sources.graph_source(context.device, most),
-        *sources.function_source(context.device, activity.host_functions, most),
-    ]
+    own = _with_rows(
+        sources.cause_source(context.slices, described, most),
+        *([] if steps is None else [sources.step_source(steps, low, high)]),
+        sources.graph_source(context.device, most),
+        sources.function_source(context.device, activity.host_functions, most),
+    )
     slices = [packing.lane(each, np.arange(len(each.start))) for each in own]
     before = [] if narrowed else [start for name, start, _end in phases if name == STARTUP]
     room = Room(rows, int(size * FOR_OPERATIONS) - exact_size(slices))
@@ -105,6 +114,10 @@ def with_lanes(
         phases=phases if len(phases) > 1 else [],
         started=[] if narrowed else started,
     )
+
+
+def _with_rows(*found: LaneSource) -> list[LaneSource]:
+    return [source for source in found if len(source.start)]
 
 
 def _step(steps: Steps | None) -> Intervals | None:
@@ -183,9 +196,14 @@ def with_threads(devices: list[DeviceLanes], host: HostActivity, host_trace: Hos
         for thread in device.threads.all:
             home.setdefault(thread, device.key)
     whole = {device.key: _whole(device, devices, home, host, host_trace) for device in devices}
-    calls = {thread: rows for each in whole.values() for thread, rows in each.calls.items()}
-    levels = {device.key: with_launches(whole[device.key].levels, device, calls) for device in devices}
-    return Timelines(levels, [text for each in whole.values() for text in each.names.sentences.values()])
+    calls = {
+        device.threads.all[lane.thread]: rows
+        for device in devices
+        for lane, rows in zip(whole[device.key][1].lanes, whole[device.key][1].calls, strict=True)
+        if lane.kind == "api" and lane.thread is not None
+    }
+    levels = {device.key: with_launches(whole[device.key][0], device, calls) for device in devices}
+    return Timelines(levels, [text for _levels, found in whole.values() for text in found.names.sentences.values()])
 
 
 def with_launches(levels: TimelineLevels, device: DeviceLanes, calls: dict[int, IntArray]) -> TimelineLevels:
@@ -199,17 +217,10 @@ def with_launches(levels: TimelineLevels, device: DeviceLanes, calls: dict[int, 
     return structs.replace(levels, lanes=[*lanes, *levels.lanes[len(device.calls) :]])
 
 
-class _Whole(NamedTuple):
-    """The timeline of one device, its names, and the calls that the lane of each thread shows."""
-
-    levels: TimelineLevels
-    names: NameTable
-    calls: dict[int, IntArray]
-
-
 def _whole(
     device: DeviceLanes, devices: list[DeviceLanes], home: dict[int, str], host: HostActivity, host_trace: HostTrace
-) -> _Whole:
+) -> tuple[TimelineLevels, Fitted]:
+    """The timeline of a device with the lanes of the threads whose home it is, and these by themselves."""
     served = [
         each for each in devices if each is device or any(home[thread] == device.key for thread in each.threads.all)
     ]
@@ -219,9 +230,9 @@ def _whole(
     lanes = _sources(device.threads, mine, host, host_trace, low, high)
     if mine.intersection(device.threads.all[:1]):
         job = {"phases": device.phases, "start": device.started}
-        lanes = [*(each for kind, rows in job.items() for each in sources.row_source(kind, rows, low, high)), *lanes]
-    packing = Packing.over(device.names, low, high)
-    found = fitted(packing, lanes, _in_turn([each.wanted for each in served]), room, _chosen)
+        lanes = [*_with_rows(*(sources.row_source(kind, rows, low, high) for kind, rows in job.items())), *lanes]
+    wanted = _in_turn([each.wanted for each in served])
+    found = fitted(Packing(device.names, low, high), lanes, wanted, room, _chosen)
     own = (low, high) == (device.levels.start_ns, device.levels.end_ns)
     levels = structs.replace(
         device.levels,
@@ -241,12 +252,7 @@ def _whole(
         exact_host=found.exact,
         host_span=None if own else (low, high),
     )
-    calls = {
-        device.threads.all[source.thread]: rows
-        for source, rows in zip(lanes, found.calls, strict=True)
-        if source.kind == "api" and source.thread is not None
-    }
-    return _Whole(levels, found.names, calls)
+    return levels, found
 
 
 def _in_turn(wanted: list[Intervals]) -> Intervals:

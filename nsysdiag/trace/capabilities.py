@@ -198,7 +198,7 @@ def capture_warnings(events: Columns) -> list[Sentence]:
     one counts the rest.
     """
     alike: dict[tuple[int, str], list[str]] = {}
-    for severity, text in zip(events.integers("severity").tolist(), events.text("text").texts(), strict=True):
+    for severity, text in events.tuples("severity", "text"):
         if text is not None and tells_of_loss(text):
             message = without_private_parts(text)[:LENGTH]
             alike.setdefault((-severity, _NUMBERS.sub("#", message)), []).append(message)
@@ -328,7 +328,7 @@ def _gpus(trace: Trace) -> list[GpuFacts]:
     table, sm_count, memory = "TARGET_INFO_GPU", "smCount", "totalMemory"
     if not trace.has(table):
         table, sm_count, memory = "TARGET_INFO_CUDA_GPU", "numMultiprocessors", "globalMemorySize"
-    rows = trace.read(table, "name", sm_count, memory)
-    names = [rows["name"].values[code] if code >= 0 else "unknown GPU" for code in rows["name"].codes.tolist()]
-    counts, sizes = rows[sm_count].tolist(), rows[memory].tolist()
-    return [GpuFacts(name, sms or None, size or None) for name, sms, size in zip(names, counts, sizes, strict=True)]
+    return [
+        GpuFacts("unknown GPU" if name is None else name, sms or None, size or None)
+        for name, sms, size in trace.read(table, "name", sm_count, memory).tuples()
+    ]

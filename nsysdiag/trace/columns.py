@@ -96,6 +96,12 @@ class Columns:
         values: TextColumn = self._values[name]  # type: ignore[assignment]
         return values
 
+    def tuples(self, *names: str) -> list[tuple[Any, ...]]:
+        """The rows as plain values, of these columns or of all; None for NULL of a text column."""
+        columns = [self._values[name] for name in names or self._values]
+        lists = (each.texts() if isinstance(each, TextColumn) else each.tolist() for each in columns)
+        return list(zip(*lists, strict=True))
+
     def where(self, index: Any) -> Columns:
         """The same columns of some of the rows: a mask, a slice or indices."""
         values: dict[str, Values] = {name: column[index] for name, column in self._values.items()}

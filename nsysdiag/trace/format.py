@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from nsysdiag.messages import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -18,6 +20,11 @@ OF_ROCM = "2"
 RECORDER = "NSYSDIAG_RECORDER"
 """The row that says who wrote the trace."""
 EXPORT_HINT = "export it from the report: nsys export --type sqlite --output trace.sqlite trace.nsys-rep"
+
+
+def refused(path: Path | str, what: str, hint: str | None = EXPORT_HINT) -> InputError:
+    """The error that a file is not read, because of what it is or has."""
+    return InputError(f"'{path}' {what}", hint=hint)
 
 
 class Conversion(NamedTuple):

@@ -10,9 +10,9 @@ import struct
 import zlib
 from typing import TYPE_CHECKING
 
-from nsysdiag.messages import InputError, printable
+from nsysdiag.messages import InputError
 from nsysdiag.plugins import READERS, plugins
-from nsysdiag.trace.format import EXPORT_HINT, GZIP_MAGIC, MARK, InputFormat
+from nsysdiag.trace.format import EXPORT_HINT, GZIP_MAGIC, MARK, InputFormat, refused
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -36,17 +36,15 @@ def _is_sqlite(path: Path, head: bytes) -> bool:
 def _check_complete(path: Path, head: bytes) -> None:
     """The header of a database holds its length in pages, unless a very old program wrote it last."""
     if len(head) < 100:
-        raise InputError(f"'{printable(path)}' is a truncated SQLite file ({len(head)} bytes)", hint=EXPORT_HINT)
+        raise refused(path, f"is a truncated SQLite file ({len(head)} bytes)")
     (page_size,) = struct.unpack(">H", head[16:18])
     changes, pages = struct.unpack(">II", head[24:32])
     (valid_for,) = struct.unpack(">I", head[92:96])
     expected = (65536 if page_size == 1 else page_size) * pages
     size = path.stat().st_size
     if changes == valid_for and size < expected:
-        raise InputError(
-            f"'{printable(path)}' is a truncated SQLite file: {size:,} of {expected:,} bytes",
-            hint="copy it again, or " + EXPORT_HINT,
-        )
+        what = f"is a truncated SQLite file: {size:,} of {expected:,} bytes"
+        raise refused(path, what, f"copy it again, or {EXPORT_HINT}")
 
 
 def _is_report(path: Path, head: bytes) -> bool:
@@ -192,9 +190,7 @@ def format_of(path: Path) -> InputFormat:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
     except OSError as error:
-        raise InputError(
-            f"'{printable(path)}' cannot be read: {error.strerror}", hint=_permission_hint(error)
-        ) from error
+        raise refused(path, f"cannot be read: {error.strerror}", _permission_hint(error)) from error
     found = begun(path, head)
     if found is None:
         raise _not_a_trace(path, head)
@@ -257,17 +253,15 @@ def check_regular_file(path: Path) -> os.stat_result:
     try:
         status = path.stat()
     except FileNotFoundError as error:
-        raise InputError(f"'{printable(path)}' does not exist", hint="check the path") from error
+        raise refused(path, "does not exist", "check the path") from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"'{printable(path)}' cannot be read: {reason}", hint=_permission_hint(error)) from error
+        raise refused(path, f"cannot be read: {reason}", _permission_hint(error)) from error
     if stat.S_ISDIR(status.st_mode):
-        raise InputError(
-            f"'{printable(path)}' is a folder",
-            hint="name a .sqlite file in it, or a folder that nsys export --type parquetdir wrote",
-        )
+        hint = "name a .sqlite file in it, or a folder that nsys export --type parquetdir wrote"
+        raise refused(path, "is a folder", hint)
     if not stat.S_ISREG(status.st_mode):
-        raise InputError(f"'{printable(path)}' is not an ordinary file", hint="save the export to a file and name that")
+        raise refused(path, "is not an ordinary file", "save the export to a file and name that")
     return status
 
 
@@ -298,15 +292,14 @@ _SUFFIXES = {
 
 def _not_a_trace(path: Path, head: bytes) -> InputError:
     if not head:
-        return InputError(f"'{printable(path)}' is empty", hint=EXPORT_HINT)
+        return refused(path, "is empty")
     if path.suffix.lower() in _SUFFIXES:
         what, hint = _SUFFIXES[path.suffix.lower()]
-        return InputError(f"'{printable(path)}' is {what}, not an exported trace", hint=hint)
+        return refused(path, f"is {what}, not an exported trace", hint)
     if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in {b"{", b"["} or (head.startswith(GZIP_MAGIC) and json_of(path, 64)):
         hint = "for a saved report use `nsysdiag render`; otherwise " + EXPORT_HINT
-        message = f"'{printable(path)}' is JSON, but no trace of the PyTorch profiler: it has no `traceEvents`"
-        return InputError(message, hint=hint)
+        return refused(path, "is JSON, but no trace of the PyTorch profiler: it has no `traceEvents`", hint)
     for magic, what, hint in _MAGICS:
         if head.startswith(magic):
-            return InputError(f"'{printable(path)}' is {what}, not an exported trace", hint=hint)
-    return InputError(f"'{printable(path)}' is not an SQLite file", hint=EXPORT_HINT)
+            return refused(path, f"is {what}, not an exported trace", hint)
+    return refused(path, "is not an SQLite file")

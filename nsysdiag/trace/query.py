@@ -38,13 +38,6 @@ class Chosen(Struct, frozen=True):
         return (self.column,)
 
 
-class ChosenPairs(Struct, frozen=True):
-    """A restriction: only rows whose two `columns` are one of `pairs`."""
-
-    columns: tuple[str, str]
-    pairs: Sequence[tuple[int, int]]
-
-
 class ChosenRows(Struct, frozen=True):
     """A restriction: only the rows with these rowids."""
 
@@ -67,10 +60,10 @@ class TimeLimit(Struct, frozen=True):
         return (self.start,) if self.start == self.end else (self.start, self.end)
 
 
-Choice = Chosen | ChosenPairs | ChosenRows | TimeLimit
+Choice = Chosen | ChosenRows | TimeLimit
 
 
-def select_sql(table: FoundTable, columns: Sequence[ColumnSpec], *choices: Choice | None) -> str:
+def select_sql(table: FoundTable, columns: Sequence[ColumnSpec], *choices: Choice) -> str:
     """The SQL that reads these columns, which the table must have, in the order of the rows in the file.
 
     The order is explicit because columns are read by several statements, and SQLite may read one of them from an index,
@@ -87,9 +80,9 @@ def _selected(table: str, columns: tuple[tuple[ColumnSpec, tuple[FoundColumn, ..
     return _sql(sa.select(*[_expression(source, spec, found) for spec, found in columns]).select_from(source.table))
 
 
-def _where(table: FoundTable, choices: Sequence[Choice | None]) -> str:
+def _where(table: FoundTable, choices: Sequence[Choice]) -> str:
     source = _Source(table.name)
-    chosen = [_restriction(source, table, choice) for choice in choices if choice is not None]
+    chosen = [_restriction(source, table, choice) for choice in choices]
     return f" WHERE {_sql(sa.and_(*chosen))}" if chosen else ""
 
 
@@ -113,19 +106,9 @@ def _restriction(source: _Source, table: FoundTable, chosen: Choice) -> sa.Colum
         if chosen.start == chosen.end:
             return sa.and_(start >= low, start < high)
         return sa.and_(start < high, sa.or_(end > low, end.is_(None)))
-    if isinstance(chosen, ChosenRows):
-        assert table.rowid is not None
-        return sa.literal_column(table.rowid).op("IN", is_comparison=True)(_listed(chosen.ids))
-    if isinstance(chosen, ChosenPairs):
-        # One list for each column: quicker than pairs, and who reads sorts the rows by pair anyhow.
-        sides = zip(chosen.columns, zip(*chosen.pairs, strict=True), strict=True)
-        return sa.and_(*(_restriction(source, table, Chosen(name, sorted(set(ids)))) for name, ids in sides))
-    return source[chosen.column].op("IN", is_comparison=True)(_listed(chosen.ids))
-
-
-def _listed(ids: Sequence[int]) -> sa.ColumnElement[Any]:
-    """As one literal: to build an expression for each of thousands of ids takes longer than to find the rows."""
-    return sa.literal_column(f"({', '.join(map(str, ids))})")
+    column = source[chosen.column] if isinstance(chosen, Chosen) else sa.literal_column(str(table.rowid))
+    # One literal: to build an expression for each of thousands of ids takes longer than to find the rows.
+    return column.op("IN", is_comparison=True)(sa.literal_column(f"({', '.join(map(str, chosen.ids))})"))
 
 
 def _expression(source: _Source, spec: ColumnSpec, found: tuple[FoundColumn, ...]) -> sa.ColumnElement[Any]:
@@ -159,12 +142,12 @@ def single_sql(table: FoundTable, column: ColumnSpec) -> str:
     return f"{_selected(table.name, ((column, table.sources(column)),))} WHERE {table.rowid} = ?"
 
 
-def row_ids_sql(table: FoundTable, *choices: Choice | None) -> str:
+def row_ids_sql(table: FoundTable, *choices: Choice) -> str:
     """The SQL that gives the rowids of the rows that `select_sql` reads, in the same order; for a table with rowids."""
     return f"SELECT {table.rowid} FROM {quoted(table.name)}{_where(table, choices)}{_row_order(table)}"
 
 
-def count_sql(table: FoundTable, *choices: Choice | None) -> str:
+def count_sql(table: FoundTable, *choices: Choice) -> str:
     """The SQL that counts the rows, exactly."""
     return f"SELECT count(*) FROM {quoted(table.name)}{_where(table, choices)}"
 
@@ -177,10 +160,10 @@ def any_text_sql(table: FoundTable, column: ColumnSpec) -> str:
 
 
 def row_bound_sql(table: FoundTable) -> str:
-    """The SQL for the largest rowid, NULL for an empty table. In an export it is about the number of rows, without
-    counting."""
-    assert table.rowid is not None
-    return f"SELECT max({table.rowid}) FROM {quoted(table.name)}"
+    """The SQL for the largest rowid, which in an export is about the number of rows, without counting; for the number
+    of rows if the table has no rowids. NULL for an empty table."""
+    bound = "nullif(count(*), 0)" if table.rowid is None else f"max({table.rowid})"
+    return f"SELECT {bound} FROM {quoted(table.name)}"
 
 
 def _sql(statement: sa.Select[Any] | sa.ColumnElement[bool]) -> str:
@@ -225,12 +208,12 @@ class LongTexts:
         return None
 
     def cells(
-        self, connection: sqlite3.Connection, table: FoundTable, column: ColumnSpec, chosen: Choice | None
+        self, connection: sqlite3.Connection, table: FoundTable, column: ColumnSpec, chosen: Sequence[Choice]
     ) -> Iterator[str | None]:
         """A column of texts or blobs, row by row: for tables with cells that SQLite refuses to load. The rows are in
         the order of `select_sql`. Raises sqlite3.DataError for a table without rowids."""
         sql = single_sql(table, column)
-        for (row,) in connection.execute(row_ids_sql(table, chosen)).fetchall():
+        for (row,) in connection.execute(row_ids_sql(table, *chosen)).fetchall():
             try:
                 (value,) = connection.execute(sql, (row,)).fetchone()
             except sqlite3.DataError:

@@ -10,27 +10,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from nsysdiag.limits import CELL_BYTES, TEXT_BYTES, short_name
-from nsysdiag.messages import InputError, printable
+from nsysdiag.messages import printable
 from nsysdiag.shortage import is_shortage, memory_short
 from nsysdiag.trace.catalog import FoundTable, Schema, decode, read_schema
 from nsysdiag.trace.columns import Buffers, Columns, Pair, Sink, SplitBuffers, TextColumn, Values, completed
-from nsysdiag.trace.format import EXPORT_HINT
-from nsysdiag.trace.query import (
-    Choice,
-    Chosen,
-    ChosenPairs,
-    TimeLimit,
-    any_text_sql,
-    count_sql,
-    row_bound_sql,
-    select_sql,
-)
+from nsysdiag.trace.format import EXPORT_HINT, refused
+from nsysdiag.trace.query import Choice, Chosen, any_text_sql, count_sql, row_bound_sql, select_sql
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType, table_spec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from nsysdiag.arrays.intervals import IntArray
     from nsysdiag.trace.catalog import Connections
     from nsysdiag.trace.query import LongTexts
 
@@ -78,46 +70,46 @@ def to_integer(cell: object, default: int) -> int:
     return number if number in _INT64 else number - _WRAP
 
 
-class _Codes(dict[Any, int]):
-    """Cell to code, numbering new texts as they come. `text_of` makes the text of a cell, or None."""
+class Codes(dict[Any, int]):
+    """The code of each cell of a column of texts or blobs, numbering new texts as they come; -1 for NULL and for a blob
+    that is too long. Texts are as they are mentioned (limits.short_name); a blob is not cut."""
 
-    def __init__(self, text_of: Callable[[Any], str | None]) -> None:
+    def __init__(self, column: ColumnSpec, long: LongTexts) -> None:
         super().__init__({None: -1})
-        self.texts: dict[str, int] = {}
-        self._text_of = text_of
+        self._texts: dict[str, int] = {}
+        self._text_of = long.digits if column.type is ColumnType.BLOB else lambda cell: short_name(long.decode(cell))
 
     def __missing__(self, cell: object) -> int:
         text = self._text_of(cell)
-        code = -1 if text is None else self.texts.setdefault(text, len(self.texts))
+        code = -1 if text is None else self._texts.setdefault(text, len(self._texts))
         if not isinstance(cell, bytes) or len(cell) <= TEXT_BYTES:
             self[cell] = code
         return code
 
+    def column(self, parts: Sequence[IntArray]) -> TextColumn:
+        """The column of these codes."""
+        if not self._texts:
+            return TextColumn(np.broadcast_to(np.int64(-1), sum(map(len, parts))), [])
+        return TextColumn(np.concatenate(parts), list(self._texts))
+
 
 def read_text(
-    connection: sqlite3.Connection, table: FoundTable, column: ColumnSpec, chosen: Choice | None, long: LongTexts
+    connection: sqlite3.Connection, table: FoundTable, column: ColumnSpec, chosen: Sequence[Choice], long: LongTexts
 ) -> TextColumn:
-    """Read a column of texts or blobs, each as it is mentioned (limits.short_name); a blob is not cut."""
-    blob = column.type is ColumnType.BLOB
+    """Read a column of texts or blobs."""
+    codes = Codes(column, long)
+    parts: list[IntArray] = []
     try:
-        cells = _row_batches(connection.execute(select_sql(table, [column], chosen)))
-        return _coded(cells, long.digits if blob else lambda cell: short_name(long.decode(cell)))
+        cursor = connection.execute(select_sql(table, [column], *chosen))
+        while rows := cursor.fetchmany(TEXT_BATCH_ROWS):
+            (cells,) = zip(*rows, strict=True)
+            parts.append(np.fromiter(map(codes.__getitem__, cells), np.int64, len(cells)))
     except sqlite3.DataError:
         if table.rowid is None:
             raise
-        return _coded([long.cells(connection, table, column, chosen)], str if blob else short_name)
-
-
-def _row_batches(cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
-    while rows := cursor.fetchmany(TEXT_BATCH_ROWS):
-        (cells,) = zip(*rows, strict=True)
-        yield cells
-
-
-def _coded(batches: Iterable[Iterable[Any]], text_of: Callable[[Any], str | None]) -> TextColumn:
-    codes = _Codes(text_of)
-    parts = [np.fromiter(map(codes.__getitem__, cells), np.int64) for cells in batches]
-    return TextColumn(np.concatenate(parts) if parts else np.empty(0, np.int64), list(codes.texts))
+        codes = Codes(column, long)
+        parts = [np.fromiter(map(codes.__getitem__, long.cells(connection, table, column, chosen)), np.int64)]
+    return codes.column(parts)
 
 
 # The fast reader: columns through the ADBC driver of SQLite, as Arrow batches without pyarrow.
@@ -229,53 +221,49 @@ class SqliteDatabase:
 
     def row_bounds(self, tables: Mapping[str, FoundTable]) -> dict[str, int]:
         """The largest rowid of every table that holds rows; their number if it has no rowids."""
-        bounds = {}
         with self._reading() as connection:
-            for name, table in tables.items():
-                sql = count_sql(table) if table.rowid is None else row_bound_sql(table)
-                (bound,) = connection.execute(sql).fetchone()
-                if bound is not None and (table.rowid is not None or bound > 0):
-                    bounds[name] = bound
-        return bounds
+            bounds = {name: connection.execute(row_bound_sql(table)).fetchone()[0] for name, table in tables.items()}
+        return {name: bound for name, bound in bounds.items() if bound is not None}
 
-    def read(
-        self, table: FoundTable, columns: Sequence[ColumnSpec], capacity: int, chosen: Choice | None = None
-    ) -> Columns:
+    def read(self, table: FoundTable, columns: Sequence[ColumnSpec], capacity: int, *chosen: Choice) -> Columns:
         """The columns, of all rows or of the chosen ones. `capacity` is a guess at the number of rows."""
         found = [column for column in columns if table.sources(column)]
         numbers = [column for column in found if column.type not in TEXTS]
         values: dict[str, Values] = {}
-        with self._input_errors():
+        with self._reading() as connection:
             if numbers:
-                sql = select_sql(table, numbers, chosen)
-                buffers = self._filled(lambda: Buffers(numbers, capacity), table, sql, numbers)
+                sql = select_sql(table, numbers, *chosen)
+                buffers = self._filled(connection, lambda: Buffers(numbers, capacity), table, sql, numbers)
                 values.update(zip((column.name for column in numbers), buffers.finish(), strict=True))
             for column in found:
                 if column.type in TEXTS:
-                    values[column.name] = self._text(table, column, chosen, rows=_rows(values))
-        rows = _rows(values)
-        if rows is None:
-            with self._reading() as connection:
-                (rows,) = connection.execute(count_sql(table, chosen)).fetchone()
-            assert rows is not None
-        return completed(columns, values, rows)
+                    # Texts come row by row, which takes long; whether there is any at all SQLite finds out by itself.
+                    known = not chosen and len(values) > 0
+                    if known and connection.execute(any_text_sql(table, column)).fetchone() is None:
+                        none = np.broadcast_to(np.int64(-1), len(next(iter(values.values()))))
+                        values[column.name] = TextColumn(none, [])
+                    else:
+                        values[column.name] = read_text(connection, table, column, chosen, self._long)
+            if values:
+                return completed(columns, values, len(next(iter(values.values()))))
+            return completed(columns, values, connection.execute(count_sql(table, *chosen)).fetchone()[0])
 
     def read_split(
-        self, table: FoundTable, columns: Sequence[ColumnSpec], chosen: ChosenPairs, within: TimeLimit | None
+        self, table: FoundTable, columns: Sequence[ColumnSpec], pairs: Sequence[Pair], *chosen: Choice
     ) -> dict[Pair, Columns]:
-        """The rows of each chosen pair of ids; `columns` are the two ids and then numbers, all in the table."""
-        sql = select_sql(table, columns, chosen, within)
-        with self._input_errors():
-            return self._filled(lambda: SplitBuffers(columns[2:], chosen.pairs), table, sql, columns).finish()
+        """The rows of each of the pairs of ids; `columns` are the two ids and then numbers, all in the table."""
+        sql = select_sql(table, columns, *chosen)
+        with self._reading() as connection:
+            return self._filled(connection, lambda: SplitBuffers(columns[2:], pairs), table, sql, columns).finish()
 
     def strings(self, table: FoundTable, ids: list[int]) -> Iterator[tuple[int, str]]:
         """The ids and texts of a table of strings that are among `ids`; some may come twice."""
         wanted = frozenset(ids)
         if len(ids) >= FULL_READ_FROM or (len(ids) > IDS_PER_QUERY and not table.is_keyed_by("id")):
-            queries: list[Chosen | None] = [None]  # the whole table: quicker for many ids, or without a key
+            queries: list[tuple[Choice, ...]] = [()]  # the whole table: quicker for many ids, or without a key
         else:
             starts = range(0, len(ids), IDS_PER_QUERY)
-            queries = [Chosen("id", ids[start : start + IDS_PER_QUERY]) for start in starts]
+            queries = [(Chosen("id", ids[start : start + IDS_PER_QUERY]),) for start in starts]
         with self._reading() as connection:
             for chosen in queries:
                 for string_id, value in _strings(connection, table, chosen, self._long):
@@ -283,7 +271,12 @@ class SqliteDatabase:
                         yield string_id, self._long.decode(value)
 
     def _filled(
-        self, make: Callable[[], AnySink], table: FoundTable, sql: str, columns: Sequence[ColumnSpec]
+        self,
+        connection: sqlite3.Connection,
+        make: Callable[[], AnySink],
+        table: FoundTable,
+        sql: str,
+        columns: Sequence[ColumnSpec],
     ) -> AnySink:
         """Buffers with what `sql` reads, numbers only: by the columnar driver where it can, else row by row."""
         buffers = make()
@@ -293,61 +286,35 @@ class SqliteDatabase:
                 return buffers
             except NotColumnarError:
                 buffers = make()
-        with self._connections.stdlib() as connection:
-            converted = read_rows(connection, sql, columns, buffers)
-        for name, cells in converted.items():
+        for name, cells in read_rows(connection, sql, columns, buffers).items():
             self._warn(f"column '{name}' of {table.name}: {cells:,} values are not integers and were converted")
         return buffers
 
-    def _text(self, table: FoundTable, column: ColumnSpec, chosen: Choice | None, rows: int | None) -> TextColumn:
-        """Texts come row by row, which takes long; whether there is any at all SQLite finds out by itself."""
-        with self._connections.stdlib() as connection:
-            if (
-                rows is not None
-                and chosen is None
-                and connection.execute(any_text_sql(table, column)).fetchone() is None
-            ):
-                return TextColumn(np.broadcast_to(np.int64(-1), rows), [])
-            return read_text(connection, table, column, chosen, self._long)
-
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._input_errors(), self._connections.stdlib() as connection:
-            yield connection
-
-    @contextmanager
-    def _input_errors(self) -> Iterator[None]:
+        """A connection of the standard library; errors of the file as errors for the user."""
         try:
-            yield
+            with self._connections.stdlib() as connection:
+                yield connection
         except sqlite3.DataError as error:  # SQLITE_TOOBIG
-            raise InputError(
-                f"'{printable(self._path)}' is not read: it has a text or an SQL statement of more than {CELL_BYTES:,}"
-                " bytes, which no export has",
-                hint=EXPORT_HINT,
-            ) from error
+            large = f"it has a text or an SQL statement of more than {CELL_BYTES:,} bytes, which no export has"
+            raise refused(self._path, f"is not read: {large}") from error
         except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter for a message that quotes broken text
             if is_shortage(error):
                 raise memory_short(error, f"read '{printable(self._path)}'") from error
-            raise InputError(
-                f"'{printable(self._path)}' cannot be read, it may be corrupt: {printable(error)}",
-                hint="copy it again, or " + EXPORT_HINT,
-            ) from error
-
-
-def _rows(values: dict[str, Values]) -> int | None:
-    """The number of rows, once a column of them was read."""
-    return len(next(iter(values.values()))) if values else None
+            what = f"cannot be read, it may be corrupt: {printable(error)}"
+            raise refused(self._path, what, f"copy it again, or {EXPORT_HINT}") from error
 
 
 def _strings(
-    connection: sqlite3.Connection, table: FoundTable, chosen: Chosen | None, long: LongTexts
+    connection: sqlite3.Connection, table: FoundTable, chosen: Sequence[Choice], long: LongTexts
 ) -> Iterator[tuple[int, object]]:
     """Ids and cells; some may come twice."""
     number, text = table_spec("StringIds").columns
     try:
-        yield from connection.execute(select_sql(table, (number, text), chosen))
+        yield from connection.execute(select_sql(table, (number, text), *chosen))
     except sqlite3.DataError:
         if table.rowid is None:
             raise
-        ids = connection.execute(select_sql(table, (number,), chosen)).fetchall()
+        ids = connection.execute(select_sql(table, (number,), *chosen)).fetchall()
         yield from zip((each for (each,) in ids), long.cells(connection, table, text, chosen), strict=True)

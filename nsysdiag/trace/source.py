@@ -7,7 +7,7 @@ import os
 import shutil
 import sqlite3
 import struct
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from nsysdiag.messages import InputError, OutputError, printable
 from nsysdiag.process import private_folder
 from nsysdiag.trace.capabilities import add_ends, has_changed, sha256_of
 from nsysdiag.trace.catalog import Connections, immutable_uri
-from nsysdiag.trace.format import EXPORT_HINT, Conversion
+from nsysdiag.trace.format import EXPORT_HINT, Conversion, refused
 from nsysdiag.trace.formats import check_regular_file, format_of
 from nsysdiag.trace.parquet.folder import ParquetFolder
 from nsysdiag.trace.parquet.reader import ParquetDatabase
@@ -106,11 +106,9 @@ class TraceSource:
                 connection.execute("SELECT count(*) FROM sqlite_master").fetchall()  # rolls a hot journal back
                 connection.execute("PRAGMA journal_mode=DELETE").fetchall()  # moves a write-ahead log over
         except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
-            raise InputError(
-                f"'{printable(self.path)}' has unfinished changes in {typed.plain(names)}, "
-                f"which could not be applied to a copy: {printable(error)}",
-                hint="close the program that has it open, or " + EXPORT_HINT,
-            ) from error
+            failed = f"which could not be applied to a copy: {printable(error)}"
+            what = f"has unfinished changes in {typed.plain(names)}, {failed}"
+            raise refused(self.path, what, f"close the program that has it open, or {EXPORT_HINT}") from error
         self.warnings.append(
             say("unfinished changes in {}: read from a private copy with those changes applied", names)
         )
@@ -150,7 +148,7 @@ class TraceSource:
 
 
 def _unreadable(path: Path, error: OSError) -> InputError:
-    return InputError(f"'{printable(path)}' cannot be read: {error.strerror}", hint="check the disk")
+    return refused(path, f"cannot be read: {error.strerror}", "check the disk")
 
 
 # The journals of an SQLite database: a rollback journal or a write-ahead log, and their valid part.
@@ -164,6 +162,7 @@ def _unreadable(path: Path, error: OSError) -> InputError:
 # ```
 
 JOURNAL, LOG = "-journal", "-wal"
+DELETE_HINT = f"delete the journal if you do not know it, or {EXPORT_HINT}"
 _MAGIC = bytes.fromhex("d9d505f920a163d7")
 _HEADER, _RECORD_BYTES = struct.Struct(">8sIIIII"), 8
 """Of a rollback journal; of each record its page number and checksum."""
@@ -187,8 +186,14 @@ class Journal(Struct, frozen=True):
 def journals_of(database: Path) -> list[Journal]:
     """The journals of a database that hold something to apply. Raises InputError for one that cannot belong to it, or
     that names another file."""
-    found = [_log(Path(f"{database}{LOG}")), _rollback(Path(f"{database}{JOURNAL}"), database)]
-    return [each for each in found if each is not None]
+    found = []
+    for suffix, used_bytes in ((LOG, _end_of_commits), (JOURNAL, _end_of_rollback)):
+        path = Path(f"{database}{suffix}")
+        if path.is_file() and path.stat().st_size:
+            with path.open("rb", buffering=0) as file:
+                if used := used_bytes(file, database):
+                    found.append(Journal(path, suffix, used))
+    return found
 
 
 def copied(database: Path, journals: list[Journal], target: Path) -> None:
@@ -236,21 +241,14 @@ def _stretches(path: Path, size: int) -> Iterator[tuple[int, int]]:
                 yield start, end
 
 
-def _log(path: Path) -> Journal | None:
-    """The committed frames of a write-ahead log."""
-    with _opened(path) as file:
-        if file is None:
-            return None
-        head = file.read(_LOG_HEADER.size)
-        if len(head) < _LOG_HEADER.size:
-            return None
-        magic, version, page, _, salts, _ = _LOG_HEADER.unpack(head)
-        if magic not in _LOG_MAGICS or version != _LOG_VERSION or not _is_page_size(page):
-            return None
-        return _journal(path, LOG, _end_of_commits(file, page, salts))
-
-
-def _end_of_commits(file: FileIO, page: int, salts: bytes) -> int:
+def _end_of_commits(file: FileIO, _: Path) -> int:
+    """Where the committed frames of a write-ahead log end; 0 without any."""
+    head = file.read(_LOG_HEADER.size)
+    if len(head) < _LOG_HEADER.size:
+        return 0
+    magic, version, page, _, salts, _ = _LOG_HEADER.unpack(head)
+    if magic not in _LOG_MAGICS or version != _LOG_VERSION or not _is_power(page, _SMALLEST_PAGE):
+        return 0
     at, committed = _LOG_HEADER.size, 0
     while len(frame := _read_at(file, at, _FRAME.size)) == _FRAME.size:
         number, pages_after, of_frame, _ = _FRAME.unpack(frame)
@@ -261,15 +259,14 @@ def _end_of_commits(file: FileIO, page: int, salts: bytes) -> int:
     return committed
 
 
-def _rollback(path: Path, database: Path) -> Journal | None:
-    """The records of a rollback journal. One whose header is not valid, as after a commit with PRAGMA
-    journal_mode=PERSIST, holds nothing to roll back."""
-    with _opened(path) as file:
-        if file is None or (head := _header_at(file, 0)) is None:
-            return None
-        used = _end_of_records(file, head, database)
-        _refuse_other_files(path, file, used)
-        return _journal(path, JOURNAL, used)
+def _end_of_rollback(file: FileIO, database: Path) -> int:
+    """Where the records of a rollback journal end. One whose header is not valid, as after a commit with PRAGMA
+    journal_mode=PERSIST, holds nothing to roll back: 0."""
+    if (head := _header_at(file, 0)) is None:
+        return 0
+    used = _end_of_records(file, head, database)
+    _refuse_other_files(f"{database.name}{JOURNAL}", file, used)
+    return used
 
 
 def _end_of_records(file: FileIO, head: tuple[int, int, int] | None, database: Path) -> int:
@@ -285,20 +282,14 @@ def _end_of_records(file: FileIO, head: tuple[int, int, int] | None, database: P
             if (number := _read_at(file, end, 4)) == bytes(4) or len(number) < 4:
                 return end
             if not left:
-                raise _foreign(database)
+                size = format_bytes(database.stat().st_size)
+                what = f"cannot belong to the file: it holds more pages than a file of {size} can have had"
+                raise refused(f"{database.name}{JOURNAL}", what, DELETE_HINT)
             left -= 1
             end += page + _RECORD_BYTES
         at = -(-end // sector) * sector
         head = _header_at(file, at)
     return end
-
-
-def _foreign(database: Path) -> InputError:
-    return InputError(
-        f"'{printable(database.name)}{JOURNAL}' cannot belong to the file: it holds more pages than a file of "
-        f"{format_bytes(database.stat().st_size)} can have had",
-        hint=f"delete the journal if you do not know it, or {EXPORT_HINT}",
-    )
 
 
 def _header_at(file: FileIO, at: int) -> tuple[int, int, int] | None:
@@ -307,45 +298,24 @@ def _header_at(file: FileIO, at: int) -> tuple[int, int, int] | None:
     if len(head) < _HEADER.size:
         return None
     magic, count, _, _, sector, page = _HEADER.unpack(head)
-    if magic != _MAGIC or not _is_page_size(page) or not _is_power(sector, _SMALLEST_SECTOR):
+    if magic != _MAGIC or not _is_power(page, _SMALLEST_PAGE) or not _is_power(sector, _SMALLEST_SECTOR):
         return None
     return (1 << 62 if count == _UNKNOWN_COUNT else count), sector, page
 
 
-def _refuse_other_files(path: Path, file: FileIO, used: int) -> None:
+def _refuse_other_files(name: str, file: FileIO, used: int) -> None:
     """Raise InputError if the journal names another file, which SQLite would delete after a rollback.
 
     Such a journal belongs to a transaction over several databases, which no export has. The name is at the end of the
     file, so the end of the copied part is checked too: the content of a page may imitate a name."""
     ends = (os.fstat(file.fileno()).st_size, used)
     if any(_read_at(file, max(end - len(_MAGIC), 1), len(_MAGIC)) == _MAGIC for end in ends):
-        raise InputError(
-            f"'{printable(path.name)}' names another file to be deleted: it is not read",
-            hint=f"delete the journal if you do not know it, or {EXPORT_HINT}",
-        )
-
-
-def _journal(path: Path, suffix: str, used: int) -> Journal | None:
-    return Journal(path, suffix, used) if used else None
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[FileIO | None]:
-    """The file; None if it is empty, missing or not an ordinary file."""
-    if not path.is_file() or not path.stat().st_size:
-        yield None
-        return
-    with path.open("rb", buffering=0) as file:
-        yield file
+        raise refused(name, "names another file to be deleted: it is not read", DELETE_HINT)
 
 
 def _read_at(file: FileIO, at: int, size: int) -> bytes:
     file.seek(at)
     return file.read(size)
-
-
-def _is_page_size(size: int) -> bool:
-    return _is_power(size, _SMALLEST_PAGE)
 
 
 def _is_power(size: int, smallest: int) -> bool:

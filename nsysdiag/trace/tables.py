@@ -20,6 +20,7 @@ Rows are meaningless without `required` columns: a table that lacks one counts a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import StrEnum
 
@@ -109,278 +110,151 @@ class TableSpec(Struct, frozen=True):
         raise KeyError(f"column {name!r} of table {self.name} is not declared")
 
 
-def _columns(
-    required: str = "",
-    identifiers: str = "",
-    quantities: str = "",
-    reals: str = "",
-    texts: str = "",
-    required_texts: str = "",
-) -> tuple[ColumnSpec, ...]:
-    """Columns by their role, names with blanks between: `required` times, ids and kinds; `identifiers`, ordinals and
-    optional times, -1 if unknown; `quantities`, sizes and flags, 0 if unknown."""
-    return (
-        *(ColumnSpec(name, required=True) for name in required.split()),
-        *(ColumnSpec(name) for name in identifiers.split()),
-        *(ColumnSpec(name, default=0) for name in quantities.split()),
-        *(ColumnSpec(name, ColumnType.REAL) for name in reals.split()),
-        *(ColumnSpec(name, ColumnType.TEXT) for name in texts.split()),
-        *(ColumnSpec(name, ColumnType.TEXT, required=True) for name in required_texts.split()),
+# The declarations, a table each: its name, its `|older` names, `?column` for `identified_by`; then its columns.
+#
+# ```
+# name        an identifier or a time, -1 if unknown       name!              required
+# name=0      a quantity, 0 if unknown                     name|older         with an older name
+# name:text   likewise :real and :blob                     name=one*other     made of parts, 0 if unknown
+# ```
+
+_OPERATION = "start! end! deviceId! contextId greenContextId streamId globalPid correlationId=0"
+_CALL = "start! end! globalTid nameId eventClass"
+_CHAIN = "id! symbol! stackDepth! module originalIP unwindMethod kernelMode=0 unresolved=0 specialEntry=0"
+_MPI = "start! end globalTid textId"
+_DECLARED = f"""
+CUPTI_ACTIVITY_KIND_KERNEL {_OPERATION}
+    shortName demangledName mangledName launchType graphNodeId graphId gridId
+    gridX=0 gridY=0 gridZ=0 blockX=0 blockY=0 blockZ=0 registersPerThread=0 staticSharedMemory=0 dynamicSharedMemory=0
+    sharedMemoryExecuted=0 localMemoryPerThread=0 localMemoryTotal=0 clusterX=0 clusterY=0 clusterZ=0
+    blocks=gridX*gridY*gridZ threadsPerBlock=blockX*blockY*blockZ sharedMemory=staticSharedMemory+dynamicSharedMemory
+CUPTI_ACTIVITY_KIND_MEMCPY {_OPERATION}
+    copyKind srcKind dstKind migrationCause graphNodeId virtualAddress srcDeviceId srcContextId dstDeviceId dstContextId
+    bytes=0 copyCount=0
+CUPTI_ACTIVITY_KIND_MEMSET {_OPERATION} graphNodeId memKind bytes=0 value=0
+CUPTI_ACTIVITY_KIND_GRAPH_TRACE {_OPERATION} graphId graphExecId
+CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE_AND_HOST_LAUNCH {_OPERATION} graphNodeId graphId
+CUPTI_ACTIVITY_KIND_RUNTIME {_CALL} callchainId correlationId=0 returnValue=0
+CUPTI_ACTIVITY_KIND_SYNCHRONIZATION start! end! deviceId contextId greenContextId streamId globalPid
+    syncType eventId eventSyncId correlationId=0
+CUPTI_ACTIVITY_KIND_CUDA_EVENT eventId! deviceId contextId greenContextId streamId globalPid
+    eventSyncId timestamp correlationId=0
+CUPTI_ACTIVITY_KIND_OVERHEAD {_CALL} overheadType correlationId=0
+CUPTI_ACTIVITY_KIND_JIT {_CALL} overheadType correlationId=0
+CUDA_HOST_CALLBACK {_CALL} correlationId=0
+CUBLAS_EVENTS {_CALL}
+CUDNN_EVENTS {_CALL}
+CUDA_GRAPH_EVENTS ?graphId {_CALL} graphId originalGraphId graphExecId
+CUDA_GRAPH_NODE_EVENTS|CUDA_GRAPH_EVENTS ?graphNodeId {_CALL} graphNodeId originalGraphNodeId
+CUDA_GPU_MEMORY_USAGE_EVENTS start! globalPid deviceId contextId address memKind memoryOperationType
+    localMemoryPoolAddress bytes=0 correlationId=0 localMemoryPoolSize=0 localMemoryPoolUtilizedSize=0 name:text
+CUDA_UM_CPU_PAGE_FAULT_EVENTS start! globalPid address CpuInstruction module
+CUDA_UM_GPU_PAGE_FAULT_EVENTS start! end! globalPid deviceId address faultAccessType numberOfPageFaults=0
+PROFILER_OVERHEAD {_CALL} overheadType returnValue=0
+OSRT_API {_CALL} callchainId argumentsId returnValue=0 nestingLevel=0 correlationId=0
+PROFILER_FUNCTIONS start! end! globalTid nameId returnValue=0
+PROFILER_WAITS start! end! globalTid nameId returnValue=0
+CUPTI_ACTIVITY_KIND_OPENACC_DATA start! end! globalTid nameId srcFile lineNo=0
+CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH start! end! globalTid nameId srcFile lineNo=0
+CUPTI_ACTIVITY_KIND_OPENACC_OTHER start! end! globalTid nameId srcFile lineNo=0
+OPENMP_EVENT_KIND_PARALLEL {_CALL}
+OPENMP_EVENT_KIND_WORKSHARE {_CALL}
+OPENMP_EVENT_KIND_TASK {_CALL}
+OPENMP_EVENT_KIND_MASTER {_CALL}
+OPENMP_EVENT_KIND_CRITICAL_SECTION {_CALL}
+OPENMP_EVENT_KIND_REDUCTION {_CALL}
+OPENMP_EVENT_KIND_SYNC_REGION {_CALL}
+OPENMP_EVENT_KIND_SYNC_REGION_WAIT {_CALL}
+OPENMP_EVENT_KIND_MUTEX_WAIT {_CALL}
+OSRT_CALLCHAINS {_CHAIN}
+CUDA_CALLCHAINS {_CHAIN}
+SAMPLING_CALLCHAINS {_CHAIN}
+COMPOSITE_EVENTS id! start! cpu threadState globalTid cpuCycles=0
+SCHED_EVENTS start! cpu globalTid threadState threadBlock isSchedIn=0!
+OSRT_FILE_ACCESS_EVENTS fileAccessId! startedAt! endedAt! threadId eventType apiCallId bytesProcessed=0
+OSRT_FILE_ACCESS_DESCRIPTORS fileAccessId! processId openedAt closedAt filePath:text
+NVTX_EVENTS start! eventType! end globalTid endGlobalTid rangeId category textId domainId jsonTextId color eventId
+    uint64Value=0 int64Value=0 uint32Value=0 int32Value=0 doubleValue:real floatValue:real
+    text:text jsonText:text binaryData:blob
+NVTX_PAYLOAD_SCHEMA_ENTRIES domainId! schemaId! offset=0 name:text!
+NVTX_EXPORT_TRANSLATION originalName:text sanitizedName:text
+MPI_COLLECTIVES_EVENTS {_MPI} commHandle rootRank requestHandle size=0 recvSize=0
+MPI_P2P_EVENTS {_MPI} commHandle tag remoteRank requestHandle size=0
+MPI_START_WAIT_EVENTS {_MPI} requestHandle
+MPI_OTHER_EVENTS {_MPI}
+MPI_RANKS globalTid! rank!
+MPI_COMMUNICATORS size|localSize=0
+GPU_CONTEXT_SWITCH_EVENTS|FECS_EVENTS timestamp! tag! vmId seqNo contextId globalPid gpuId
+GPU_METRICS timestamp! metricId! typeId value:real
+TARGET_INFO_GPU_METRICS metricId! typeId sourceId typeName:text metricName:text
+TARGET_INFO_GPU vmId pwGpuId cuDevice isDiscrete=0 smCount=0 totalMemory=0 memoryBandwidth=0 clockRate=0 l2CacheSize=0
+    maxWarpsPerSm=0 maxBlocksPerSm=0 maxThreadsPerBlock=0 maxRegistersPerSm=0 maxShmemPerSm=0 threadsPerWarp=0
+    asyncEngines=0 computeMajor=0 computeMinor=0 name:text busLocation:text uuid:text chipName:text id|deviceId!
+TARGET_INFO_CUDA_DEVICE cudaId! pid! gpuId numMultiprocessors=0 uuid:text
+TARGET_INFO_CUDA_GPU deviceId! vmId pid numMultiprocessors=0 maxWarpsPerMultiprocessor=0 coreClockRate=0
+    maxBlocksPerMultiprocessor=0 maxRegistersPerMultiprocessor=0 maxSharedMemoryPerMultiprocessor=0 numThreadsPerWarp=0
+    globalMemoryBandwidth=0 globalMemorySize=0 computeCapabilityMajor=0 computeCapabilityMinor=0
+    name:text pciBusId:text
+TARGET_INFO_CUDA_STREAM streamId! hwId vmId processId contextId flag priority=0
+TARGET_INFO_CUDA_NULL_STREAM streamId! hwId vmId processId deviceId contextId
+TARGET_INFO_CUDA_CONTEXT_INFO contextId! nullStreamId hwId vmId processId deviceId parentContextId
+    isGreenContext=0 numMultiprocessors=0
+TARGET_INFO_WDDM_CONTEXTS context engineType nodeOrdinal
+StringIds id! value:text!
+ThreadNames nameId! globalTid! priority=0
+PROCESSES globalPid! pid name:text
+ANALYSIS_DETAILS duration! globalVid startTime stopTime
+TARGET_INFO_SESSION_START_TIME utcEpochNs!
+META_DATA_EXPORT|EXPORT_META_DATA name:text! value:text!
+DIAGNOSTIC_EVENT severity! timestamp timestampType source globalPid text:text!
+"""
+"""PROFILER_FUNCTIONS and PROFILER_WAITS are made of a trace of the PyTorch profiler: what threads were in, and Python
+functions that wait."""
+_COLUMN = re.compile(r"(?P<names>[\w|]+)(:(?P<type>\w+))?(=(?P<made>[\w*+]+))?(?P<required>!?)")
+
+
+def _column(word: str) -> ColumnSpec:
+    found = _COLUMN.fullmatch(word)
+    assert found is not None, word
+    name, *older = found["names"].split("|")
+    parts = re.split(r"[*+]", found["made"] or "")
+    return ColumnSpec(
+        name,
+        ColumnType((found["type"] or "integer").upper()),
+        default=-1 if found["made"] is None else 0,
+        required=bool(found["required"]),
+        older=tuple(older),
+        parts=tuple(parts) if len(parts) > 1 else (),
+        operator="+" if "+" in word else "*",
     )
 
 
-def _table(
-    name: str,
-    common: tuple[ColumnSpec, ...] = (),
-    more: tuple[ColumnSpec, ...] = (),
-    older: tuple[str, ...] = (),
-    identified_by: str | None = None,
-    **roles: str,
-) -> TableSpec:
-    """A table with `common` columns of several tables, and columns of its own by their roles."""
-    return TableSpec(name, (*common, *_columns(**roles), *more), older, identified_by)
+def _table(declared: str) -> TableSpec:
+    names, *words = declared.split()
+    name, *older = names.split("|")
+    identified = words.pop(0)[1:] if words[0].startswith("?") else None
+    return TableSpec(name, tuple(map(_column, words)), tuple(older), identified)
 
 
-OPENACC_TABLES = tuple(f"CUPTI_ACTIVITY_KIND_OPENACC_{kind}" for kind in ("DATA", "LAUNCH", "OTHER"))
-_OPENMP = "PARALLEL WORKSHARE TASK MASTER CRITICAL_SECTION REDUCTION SYNC_REGION SYNC_REGION_WAIT MUTEX_WAIT"
-OPENMP_TABLES = tuple(f"OPENMP_EVENT_KIND_{kind}" for kind in _OPENMP.split())
-_DEVICE_OPERATION = _columns(
-    "start end deviceId", "contextId greenContextId streamId globalPid", quantities="correlationId"
+TABLES: dict[str, TableSpec] = {each.name: each for each in map(_table, re.split(r"\n(?! )", _DECLARED.strip()))}
+"""Every declared table by its canonical name."""
+OPENACC_TABLES = tuple(name for name in TABLES if name.startswith("CUPTI_ACTIVITY_KIND_OPENACC_"))
+OPENMP_TABLES = tuple(name for name in TABLES if name.startswith("OPENMP_EVENT_KIND_"))
+CAPTURE_OPTIONS, SYSTEM = map(
+    _table, ("META_DATA_CAPTURE name:text value:text", "TARGET_INFO_SYSTEM_ENV name:text value:text")
 )
-_HOST_CALL = _columns("start end", "globalTid nameId eventClass")
-_CALLCHAIN = _columns("id symbol stackDepth", "module originalIP unwindMethod", "kernelMode unresolved specialEntry")
-_MPI_CALL = _columns("start", "end globalTid textId")
-
-_CUDA = (
-    _table(
-        "CUPTI_ACTIVITY_KIND_KERNEL",
-        _DEVICE_OPERATION,
-        identifiers="shortName demangledName mangledName launchType graphNodeId graphId gridId",
-        quantities=(
-            "gridX gridY gridZ blockX blockY blockZ registersPerThread staticSharedMemory dynamicSharedMemory "
-            "sharedMemoryExecuted localMemoryPerThread localMemoryTotal clusterX clusterY clusterZ"
-        ),
-        more=(
-            ColumnSpec("blocks", default=0, parts=("gridX", "gridY", "gridZ")),
-            ColumnSpec("threadsPerBlock", default=0, parts=("blockX", "blockY", "blockZ")),
-            ColumnSpec("sharedMemory", default=0, parts=("staticSharedMemory", "dynamicSharedMemory"), operator="+"),
-        ),
-    ),
-    _table(
-        "CUPTI_ACTIVITY_KIND_MEMCPY",
-        _DEVICE_OPERATION,
-        identifiers=(
-            "copyKind srcKind dstKind migrationCause graphNodeId virtualAddress srcDeviceId srcContextId dstDeviceId "
-            "dstContextId"
-        ),
-        quantities="bytes copyCount",
-    ),
-    _table(
-        "CUPTI_ACTIVITY_KIND_MEMSET",
-        _DEVICE_OPERATION,
-        identifiers="graphNodeId memKind",
-        quantities="bytes value",
-    ),
-    _table("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", _DEVICE_OPERATION, identifiers="graphId graphExecId"),
-    _table("CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE_AND_HOST_LAUNCH", _DEVICE_OPERATION, identifiers="graphNodeId graphId"),
-    _table(
-        "CUPTI_ACTIVITY_KIND_RUNTIME",
-        _HOST_CALL,
-        identifiers="callchainId",
-        quantities="correlationId returnValue",
-    ),
-    _table(
-        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-        required="start end",
-        identifiers="deviceId contextId greenContextId streamId globalPid syncType eventId eventSyncId",
-        quantities="correlationId",
-    ),
-    _table(
-        "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
-        required="eventId",
-        identifiers="deviceId contextId greenContextId streamId globalPid eventSyncId timestamp",
-        quantities="correlationId",
-    ),
-    _table("CUPTI_ACTIVITY_KIND_OVERHEAD", _HOST_CALL, identifiers="overheadType", quantities="correlationId"),
-    _table("CUPTI_ACTIVITY_KIND_JIT", _HOST_CALL, identifiers="overheadType", quantities="correlationId"),
-    _table("CUDA_HOST_CALLBACK", _HOST_CALL, quantities="correlationId"),
-    _table("CUBLAS_EVENTS", _HOST_CALL),
-    _table("CUDNN_EVENTS", _HOST_CALL),
-    _table("CUDA_GRAPH_EVENTS", _HOST_CALL, identifiers="graphId originalGraphId graphExecId", identified_by="graphId"),
-    _table(
-        "CUDA_GRAPH_NODE_EVENTS",
-        _HOST_CALL,
-        identifiers="graphNodeId originalGraphNodeId",
-        older=("CUDA_GRAPH_EVENTS",),
-        identified_by="graphNodeId",
-    ),
-    _table(
-        "CUDA_GPU_MEMORY_USAGE_EVENTS",
-        required="start",
-        identifiers="globalPid deviceId contextId address memKind memoryOperationType localMemoryPoolAddress",
-        quantities="bytes correlationId localMemoryPoolSize localMemoryPoolUtilizedSize",
-        texts="name",
-    ),
-    _table("CUDA_UM_CPU_PAGE_FAULT_EVENTS", required="start", identifiers="globalPid address CpuInstruction module"),
-    _table(
-        "CUDA_UM_GPU_PAGE_FAULT_EVENTS",
-        required="start end",
-        identifiers="globalPid deviceId address faultAccessType",
-        quantities="numberOfPageFaults",
-    ),
-)
-
-_HOST = (
-    _table("PROFILER_OVERHEAD", _HOST_CALL, identifiers="overheadType", quantities="returnValue"),
-    _table(
-        "OSRT_API",
-        _HOST_CALL,
-        identifiers="callchainId argumentsId",
-        quantities="returnValue nestingLevel correlationId",
-    ),
-    # Made of a trace of the PyTorch profiler: what threads were in, and functions of Python that wait.
-    _table("PROFILER_FUNCTIONS", required="start end", identifiers="globalTid nameId", quantities="returnValue"),
-    _table("PROFILER_WAITS", required="start end", identifiers="globalTid nameId", quantities="returnValue"),
-    *(
-        _table(name, required="start end", identifiers="globalTid nameId srcFile", quantities="lineNo")
-        for name in OPENACC_TABLES
-    ),
-    *(_table(name, _HOST_CALL) for name in OPENMP_TABLES),
-    _table("OSRT_CALLCHAINS", _CALLCHAIN),
-    _table("CUDA_CALLCHAINS", _CALLCHAIN),
-    _table("SAMPLING_CALLCHAINS", _CALLCHAIN),
-    _table("COMPOSITE_EVENTS", required="id start", identifiers="cpu threadState globalTid", quantities="cpuCycles"),
-    _table(
-        "SCHED_EVENTS",
-        required="start",
-        identifiers="cpu globalTid threadState threadBlock",
-        more=(ColumnSpec("isSchedIn", default=0, required=True),),
-    ),
-    _table(
-        "OSRT_FILE_ACCESS_EVENTS",
-        required="fileAccessId startedAt endedAt",
-        identifiers="threadId eventType apiCallId",
-        quantities="bytesProcessed",
-    ),
-    _table(
-        "OSRT_FILE_ACCESS_DESCRIPTORS",
-        required="fileAccessId",
-        identifiers="processId openedAt closedAt",
-        texts="filePath",
-    ),
-    _table(
-        "NVTX_EVENTS",
-        required="start eventType",
-        identifiers="end globalTid endGlobalTid rangeId category textId domainId jsonTextId color eventId",
-        quantities="uint64Value int64Value uint32Value int32Value",
-        reals="doubleValue floatValue",
-        texts="text jsonText",
-        more=(ColumnSpec("binaryData", ColumnType.BLOB),),
-    ),
-    _table("NVTX_PAYLOAD_SCHEMA_ENTRIES", required="domainId schemaId", quantities="offset", required_texts="name"),
-    _table("NVTX_EXPORT_TRANSLATION", texts="originalName sanitizedName"),
-    _table(
-        "MPI_COLLECTIVES_EVENTS",
-        _MPI_CALL,
-        identifiers="commHandle rootRank requestHandle",
-        quantities="size recvSize",
-    ),
-    _table("MPI_P2P_EVENTS", _MPI_CALL, identifiers="commHandle tag remoteRank requestHandle", quantities="size"),
-    _table("MPI_START_WAIT_EVENTS", _MPI_CALL, identifiers="requestHandle"),
-    _table("MPI_OTHER_EVENTS", _MPI_CALL),
-    _table("MPI_RANKS", required="globalTid rank"),
-    _table("MPI_COMMUNICATORS", more=(ColumnSpec("size", default=0, older=("localSize",)),)),
-)
-
-_DEVICE = (
-    _table(
-        "GPU_CONTEXT_SWITCH_EVENTS",
-        required="timestamp tag",
-        identifiers="vmId seqNo contextId globalPid gpuId",
-        older=("FECS_EVENTS",),
-    ),
-    _table("GPU_METRICS", required="timestamp metricId", identifiers="typeId", reals="value"),
-    _table("TARGET_INFO_GPU_METRICS", required="metricId", identifiers="typeId sourceId", texts="typeName metricName"),
-    _table(
-        "TARGET_INFO_GPU",
-        identifiers="vmId pwGpuId cuDevice",
-        quantities=(
-            "isDiscrete smCount totalMemory memoryBandwidth clockRate l2CacheSize maxWarpsPerSm maxBlocksPerSm "
-            "maxThreadsPerBlock maxRegistersPerSm maxShmemPerSm threadsPerWarp asyncEngines computeMajor computeMinor"
-        ),
-        texts="name busLocation uuid chipName",
-        more=(ColumnSpec("id", required=True, older=("deviceId",)),),
-    ),
-    _table(
-        "TARGET_INFO_CUDA_DEVICE",
-        required="cudaId pid",
-        identifiers="gpuId",
-        quantities="numMultiprocessors",
-        texts="uuid",
-    ),
-    _table(
-        "TARGET_INFO_CUDA_GPU",
-        required="deviceId",
-        identifiers="vmId pid",
-        quantities=(
-            "numMultiprocessors maxWarpsPerMultiprocessor coreClockRate maxBlocksPerMultiprocessor "
-            "maxRegistersPerMultiprocessor maxSharedMemoryPerMultiprocessor numThreadsPerWarp globalMemoryBandwidth "
-            "globalMemorySize computeCapabilityMajor computeCapabilityMinor"
-        ),
-        texts="name pciBusId",
-    ),
-    _table(
-        "TARGET_INFO_CUDA_STREAM",
-        required="streamId",
-        identifiers="hwId vmId processId contextId flag",
-        quantities="priority",
-    ),
-    _table("TARGET_INFO_CUDA_NULL_STREAM", required="streamId", identifiers="hwId vmId processId deviceId contextId"),
-    _table(
-        "TARGET_INFO_CUDA_CONTEXT_INFO",
-        required="contextId",
-        identifiers="nullStreamId hwId vmId processId deviceId parentContextId",
-        quantities="isGreenContext numMultiprocessors",
-    ),
-    _table("TARGET_INFO_WDDM_CONTEXTS", identifiers="context engineType nodeOrdinal"),
-)
-
-_SESSION = (
-    _table("StringIds", required="id", required_texts="value"),
-    _table("ThreadNames", required="nameId globalTid", quantities="priority"),
-    _table("PROCESSES", required="globalPid", identifiers="pid", texts="name"),
-    _table("ANALYSIS_DETAILS", required="duration", identifiers="globalVid startTime stopTime"),
-    _table("TARGET_INFO_SESSION_START_TIME", required="utcEpochNs"),
-    _table("META_DATA_EXPORT", required_texts="name value", older=("EXPORT_META_DATA",)),
-    _table(
-        "DIAGNOSTIC_EVENT",
-        required="severity",
-        identifiers="timestamp timestampType source globalPid",
-        required_texts="text",
-    ),
-)
+"""What nsys was asked to record, and on what. Not among TABLES: they hold environment variables and names of hosts."""
 
 
 def work_spec(name: str) -> TableSpec:
     """A table of device work that is not declared: what every operation has, its bytes, and how many it stands for."""
-    more = (
-        ColumnSpec("bytes", default=0, older=("sourceBytes",)),
-        ColumnSpec("copyCount", default=0, older=("NumberOfOperations",)),
-    )
-    return TableSpec(name, (*_DEVICE_OPERATION, *more))
+    declared = f"{_OPERATION} bytes|sourceBytes=0 copyCount|NumberOfOperations=0"
+    return TableSpec(name, tuple(map(_column, declared.split())))
 
 
 def payload_spec(name: str, fields: Sequence[str]) -> TableSpec:
     """A table with the payloads of one schema of NVTX, and those of its fields that are read."""
-    return TableSpec(name, _columns("eventId", quantities=" ".join(fields)))
-
-
-CAPTURE_OPTIONS = TableSpec("META_DATA_CAPTURE", _columns(texts="name value"))
-SYSTEM = TableSpec("TARGET_INFO_SYSTEM_ENV", _columns(texts="name value"))
-"""What nsys was asked to record, and on what. Not among TABLES: they hold environment variables and names of hosts."""
-
-TABLES: dict[str, TableSpec] = {table.name: table for table in (*_CUDA, *_HOST, *_DEVICE, *_SESSION)}
-"""Every declared table by its canonical name."""
+    return TableSpec(name, (ColumnSpec("eventId", required=True), *(ColumnSpec(each, default=0) for each in fields)))
 
 
 def table_spec(name: str) -> TableSpec:

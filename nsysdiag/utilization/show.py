@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from nsysdiag.document import blocks as b
-from nsysdiag.document.blocks import PAGE, Column, Fact, Lines, Section
 from nsysdiag.document.columns import BYTES, COUNT, NAME, RATIO, SHARE, TEXT, TIME, columns, of_devices
 from nsysdiag.document.drawings import Curve, CurveLayer, TimeSeries
 from nsysdiag.document.view import Context, mostly_graphs
 from nsysdiag.document.words import instant
-from nsysdiag.units import capitalized, format_count, format_ns, format_share
+from nsysdiag.units import capitalized, format_count, format_ns
 from nsysdiag.utilization.facts import KernelShape, Utilization, UtilizationSeries
 
 if TYPE_CHECKING:
@@ -85,9 +84,9 @@ _SHAPES = """
     resident_share limit
 """
 TABLES = (
-    of_devices("utilization", columns(Utilization, _UTILIZATION), lambda device: [device.utilization]),
+    of_devices("utilization", columns(Utilization, _UTILIZATION), "utilization"),
     of_devices("utilization_series", columns(_Step), _steps),
-    of_devices("kernel_shapes", columns(KernelShape, _SHAPES), lambda device: device.utilization.kernels),
+    of_devices("kernel_shapes", columns(KernelShape, _SHAPES), "utilization.kernels"),
 )
 
 
@@ -115,18 +114,13 @@ def utilization_sentences(device: DeviceReport) -> list[str]:
     lines = [found.sentence] if found.sentence else []
     by_time, by_period = found.by_time, found.by_period
     if by_time is not None and by_period is not None:
-        spread = f"{percent_of(by_time.lowest)} to {percent_of(by_time.highest)}"
+        spread = f"{SHARE.text(by_time.lowest)} to {SHARE.text(by_time.highest)}"
         samples = f" (samples of {format_ns(by_time.period_ns)}: {spread})" if by_time.lowest < by_time.highest else ""
-        polled = f"by polling every {format_ns(by_period.period_ns)} {percent_of(found.util_period_share)}"
+        polled = f"by polling every {format_ns(by_period.period_ns)} {SHARE.text(found.util_period_share)}"
         computing = IN_GRAPHS if mostly_graphs(device) else "computing {}"
-        rest = f"busy {percent_of(found.busy_share)}, {computing.format(percent_of(found.compute_share))}"
-        lines.append(f"Utilization by time {percent_of(found.util_time_share)}{samples}, {polled}; {rest}.")
+        rest = f"busy {SHARE.text(found.busy_share)}, {computing.format(SHARE.text(found.compute_share))}"
+        lines.append(f"Utilization by time {SHARE.text(found.util_time_share)}{samples}, {polled}; {rest}.")
     return lines + sm_sentences(found)
-
-
-def percent_of(share: float | None) -> str:
-    """A share as text, a dash if it is not known."""
-    return "–" if share is None else format_share(share, 1)
 
 
 def sm_sentences(found: Utilization) -> list[str]:
@@ -135,22 +129,22 @@ def sm_sentences(found: Utilization) -> list[str]:
         return []
     estimate = found.estimate
     if found.sm_source is None:
-        covered = f" It is known of {percent_of(estimate.covered_share)} of the kernels' time." * bool(
+        covered = f" It is known of {SHARE.text(estimate.covered_share)} of the kernels' time." * bool(
             estimate.covered_share
         )
         return [f"SM activity is unknown: {estimate.missing}.{covered}"] if estimate.missing else []
     if found.sm_source != ESTIMATE:
-        beside = f"; launch shapes allow {percent_of(estimate.sm_active_share)}" if estimate.sm_active_share else ""
-        return [f"SM activity {percent_of(found.sm_active_share)}, from GPU metrics{beside}."]
+        beside = f"; launch shapes allow {SHARE.text(estimate.sm_active_share)}" if estimate.sm_active_share else ""
+        return [f"SM activity {SHARE.text(found.sm_active_share)}, from GPU metrics{beside}."]
     least, most = estimate.sm_active_share, estimate.sm_active_at_most
-    bounds = percent_of(least) if least == most else f"{percent_of(least)} to {percent_of(most)}"
+    bounds = SHARE.text(least) if least == most else f"{SHARE.text(least)} to {SHARE.text(most)}"
     text = (
         f"SM activity {bounds}, an estimate from launch shapes: while a kernel runs, "
-        f"{percent_of(estimate.sm_active_running)} of the SMs have work"
+        f"{SHARE.text(estimate.sm_active_running)} of the SMs have work"
     )
-    filled = f"the blocks fill {percent_of(estimate.resident_running)} of the capacity of all SMs"
+    filled = f"the blocks fill {SHARE.text(estimate.resident_running)} of the capacity of all SMs"
     text += "." if estimate.resident_running is None else f", and {filled}."
-    covered = f"It covers {percent_of(estimate.covered_share)} of the kernels' time: {estimate.missing}."
+    covered = f"It covers {SHARE.text(estimate.covered_share)} of the kernels' time: {estimate.missing}."
     return [text, covered] if estimate.missing else [text]
 
 
@@ -158,8 +152,8 @@ def real_note(found: Utilization) -> str:
     """The line below the figure of a dashboard: SM activity if known, else the figure of a poll."""
     if found.sm_active_share is not None and found.util_time_share:
         source = "estimated" if found.sm_source == ESTIMATE else "measured"
-        return f"{percent_of(found.sm_active_share)} of SMs, {source}"
-    return "" if found.util_period_share is None else f"{percent_of(found.util_period_share)} by polling"
+        return f"{SHARE.text(found.sm_active_share)} of SMs, {source}"
+    return "" if found.util_period_share is None else f"{SHARE.text(found.util_period_share)} by polling"
 
 
 MAX_ROWS, TOP_ROWS, FIRST_ROWS, MAX_HOVERS = 50, 5, 10, 125
@@ -167,36 +161,36 @@ SOURCES = {"estimate": "SM activity, estimated", "gpu-metrics": "SM activity, me
 SHAPE = "those of the shape with most time"
 
 
-def section(device: DeviceReport, context: Context) -> Section | None:
+def section(device: DeviceReport, context: Context) -> b.Section | None:
     """None without a window."""
     found = device.utilization
     if found.util_time_share is None:
         return None
     notes = [*sm_sentences(found), *(f"{capitalized(note)}." for note in found.notes)]
-    return Section(
+    return b.Section(
         "utilization",
         "Utilization",
         [
-            *([b.Paragraph(found.sentence, tone="strong", limit=PAGE)] if found.sentence else []),
-            Lines(utilization_sentences(device), b.Limit(page=0, brief=1)),
-            b.FigureRow(_facts(found), PAGE),
-            Lines(notes, PAGE),
+            *([b.Paragraph(found.sentence, tone="strong", limit=b.PAGE)] if found.sentence else []),
+            b.Lines(utilization_sentences(device), b.Limit(page=0, brief=1)),
+            b.FigureRow(_facts(found), b.PAGE),
+            b.Lines(notes, b.PAGE),
             *_over_time(device, context),
-            b.Paragraph(METHOD, tone="quiet", limit=PAGE),
+            b.Paragraph(METHOD, tone="quiet", limit=b.PAGE),
             *_shapes(found, context),
         ],
-        f"{percent_of(found.util_time_share)} on a dashboard" + (f"; {note}" if (note := real_note(found)) else ""),
+        f"{SHARE.text(found.util_time_share)} on a dashboard" + (f"; {note}" if (note := real_note(found)) else ""),
     )
 
 
-def _facts(found: Utilization) -> list[Fact]:
+def _facts(found: Utilization) -> list[b.Fact]:
     return [
-        Fact("Utilization by time", found.util_time_share, SHARE),
-        Fact("By polling", found.util_period_share, SHARE),
-        Fact(SOURCES.get(found.sm_source or "", "SM activity"), found.sm_active_share, SHARE),
-        Fact("SM capacity filled, estimated", found.estimate.resident_share, SHARE),
-        Fact("SM activity / utilization", found.efficiency, RATIO),
-        *([Fact("Of the peak of arithmetic", found.flops.share, SHARE)] if found.flops else []),
+        b.Fact("Utilization by time", found.util_time_share, SHARE),
+        b.Fact("By polling", found.util_period_share, SHARE),
+        b.Fact(SOURCES.get(found.sm_source or "", "SM activity"), found.sm_active_share, SHARE),
+        b.Fact("SM capacity filled, estimated", found.estimate.resident_share, SHARE),
+        b.Fact("SM activity / utilization", found.efficiency, RATIO),
+        *([b.Fact("Of the peak of arithmetic", found.flops.share, SHARE)] if found.flops else []),
     ]
 
 
@@ -206,10 +200,10 @@ def _over_time(device: DeviceReport, context: Context) -> list[b.Block]:
     if drawing is None or found.by_time is None:
         return []
     by_time = found.by_time
-    spread = f"in samples from {percent_of(by_time.lowest)} to {percent_of(by_time.highest)}"
+    spread = f"in samples from {SHARE.text(by_time.lowest)} to {SHARE.text(by_time.highest)}"
     label = (
-        f"Utilization from {instant(by_time.start_ns)} to {instant(end)}: {percent_of(found.util_time_share)} by time, "
-        f"{spread}; {percent_of(found.util_period_share)} by polling"
+        f"Utilization from {instant(by_time.start_ns)} to {instant(end)}: {SHARE.text(found.util_time_share)} by time, "
+        f"{spread}; {SHARE.text(found.util_period_share)} by polling"
     )
     return [b.Chart(drawing, label)]
 
@@ -222,7 +216,7 @@ def _shapes(found: Utilization, context: Context) -> list[b.Block]:
     sized = any(row.blocks_per_sm is not None or row.resident_share is not None for row in rows)
     told = any(row.sm_share is not None for row in rows) and found.estimate.sm_active_share is not None
     ticket, covered = TOP_ROWS if told else 0, found.estimate.covered_share
-    few = f" These kernels take {percent_of(covered)} of the kernels' time." if covered and not told else ""
+    few = f" These kernels take {SHARE.text(covered)} of the kernels' time." if covered and not told else ""
     return [
         b.Table.of(
             "How much of the chip kernels fill, by launch shape",
@@ -235,27 +229,27 @@ def _shapes(found: Utilization, context: Context) -> list[b.Block]:
             first=FIRST_ROWS,
             limit=b.Limit(ticket=ticket, summary=0, brief=0),
         ),
-        Lines([ESTIMATED], PAGE),
+        b.Lines([ESTIMATED], b.PAGE),
     ]
 
 
-def _columns(sized: bool) -> list[Column]:
+def _columns(sized: bool) -> list[b.Column]:
     chip = [
-        Column("An SM holds", COUNT, "blocks_per_sm", limit=PAGE),
-        Column("Waves", RATIO, "waves"),
-        Column("Capacity filled", SHARE, "resident_share"),
-        Column("Limited by", TEXT, "limit", length=40),
+        b.Column("An SM holds", COUNT, "blocks_per_sm", limit=b.PAGE),
+        b.Column("Waves", RATIO, "waves"),
+        b.Column("Capacity filled", SHARE, "resident_share"),
+        b.Column("Limited by", TEXT, "limit", length=40),
     ]
     return [
-        Column("Total", TIME, "total_ns", strong=True),
-        Column("Runs", COUNT, "count"),
-        Column("Blocks", COUNT, "blocks"),
-        Column("Threads", COUNT, "threads"),
-        Column("Registers", COUNT, "registers", limit=PAGE),
-        Column("Shared", BYTES, "shared_bytes", limit=PAGE),
-        Column("SMs with work (estimated)", SHARE, "sm_share"),
+        b.Column("Total", TIME, "total_ns", strong=True),
+        b.Column("Runs", COUNT, "count"),
+        b.Column("Blocks", COUNT, "blocks"),
+        b.Column("Threads", COUNT, "threads"),
+        b.Column("Registers", COUNT, "registers", limit=b.PAGE),
+        b.Column("Shared", BYTES, "shared_bytes", limit=b.PAGE),
+        b.Column("SMs with work (estimated)", SHARE, "sm_share"),
         *(chip if sized else []),
-        Column("Kernel", NAME, _kernel, head=True, length=60),
+        b.Column("Kernel", NAME, _kernel, head=True, length=60),
     ]
 
 

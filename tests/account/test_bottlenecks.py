@@ -113,7 +113,7 @@ def divided_with_waits(device: Device) -> tuple[TimeTable, IdlePieces]:
 
 
 def _slices(device: Device) -> Slices:
-    collector = SliceCollector([FALLBACK])
+    collector = SliceCollector()
     spans = Intervals.of([(each.start, each.end) for each in device.slices])
     collector.add(FALLBACK, Owned(spans, np.arange(len(spans))))
     return collector.finish()

@@ -14,7 +14,7 @@ from nsysdiag.account.filling import followed, waited_for
 from nsysdiag.arrays.claim import Owned
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECK_NUMBER, BottleneckId
-from nsysdiag.causes import CAUSES, EVENT_WAIT, SYNCHRONIZATION
+from nsysdiag.causes import EVENT_WAIT, SYNCHRONIZATION
 from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.gaps.gaps import OTHER_DEVICE
@@ -154,17 +154,16 @@ def layer(start: int, end: int, lane: int, number: int | None) -> EvidenceLayer:
 
 def test_which_device_a_slice_waited_for() -> None:
     """By the call around it on its own thread, or by the event that held it; other slices wait for nobody."""
-    collector = SliceCollector(list(CAUSES))
-    other = collector.labels.code(OTHER_DEVICE)
+    collector = SliceCollector()
     spans = Intervals.of([(10, 20), (30, 40), (50, 60), (70, 80), (85, 90)])
     gaps = np.arange(5)
     for row, (cause, label) in enumerate(
         [
-            (SYNCHRONIZATION, other),
-            (SYNCHRONIZATION, other),
-            (SYNCHRONIZATION, -1),
-            (EVENT_WAIT, other),
-            (SYNCHRONIZATION, other),
+            (SYNCHRONIZATION, OTHER_DEVICE),
+            (SYNCHRONIZATION, OTHER_DEVICE),
+            (SYNCHRONIZATION, None),
+            (EVENT_WAIT, OTHER_DEVICE),
+            (SYNCHRONIZATION, OTHER_DEVICE),
         ]
     ):
         collector.add(cause, Owned(spans[row : row + 1], gaps[row : row + 1]), label=label)

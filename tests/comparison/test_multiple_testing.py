@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from nsysdiag.comparison.facts import Change, PartChange, Unit
+from nsysdiag.comparison.facts import Change, Unit
 from nsysdiag.comparison.headline import device_sentence, interval_text
 from nsysdiag.comparison.waterfall import DeviceChanges, corrected
 
@@ -19,8 +19,8 @@ def changed(low: int, high: int, verdict: str = "") -> Change:
     return Change(before_ns=1000, after_ns=1000 + ns, change_ns=ns, low_ns=low, high_ns=high, least_ns=20, verdict=told)
 
 
-def device(length: Change, *parts: PartChange, freedom: float | None = WIDE) -> DeviceChanges:
-    return DeviceChanges(length, list(parts), {"ledger": [], "root": []}, {}, 0.0, freedom)
+def device(length: Change, *, freedom: float | None = WIDE, **parts: Change) -> DeviceChanges:
+    return DeviceChanges({"length": length, **parts}, {}, 0.0, freedom)
 
 
 def judged(*lengths: Change) -> list[str]:
@@ -63,10 +63,9 @@ def test_what_cannot_be_told_stands_beside() -> None:
 
 
 def test_parts_are_judged_beside_those_of_their_name() -> None:
-    rows = [[PartChange(id="idle", change=EDGE), PartChange(id=f"own {at}", change=EDGE)] for at in range(2)]
-    rows[1][0] = PartChange(id="idle", change=NOTHING)
-    found = corrected([device(NOTHING, *mine) for mine in rows])
-    assert [[row.change.verdict for row in each.parts] for each in found] == [["same", "regressed"]] * 2
+    found = corrected([device(NOTHING, idle=EDGE, own_0=EDGE), device(NOTHING, idle=NOTHING, own_1=EDGE)])
+    verdicts = [[change.verdict for name, change in each.times.items() if name != "length"] for each in found]
+    assert verdicts == [["same", "regressed"]] * 2
 
 
 def test_intervals_stay_and_the_sentence_says_why() -> None:

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.comparison.compare import compare_reports
-from nsysdiag.comparison.rows import finding_changes, kernel_changes, workload
+from nsysdiag.comparison.rows import finding_changes, kernel_changes, kernels_of, workload
 from nsysdiag.comparison.show import tables
 from nsysdiag.comparison.show.views import changed_gap_groups, changed_kernels, lone_findings
 from nsysdiag.comparison.sides import Capture
@@ -90,7 +90,7 @@ def test_a_kernel_that_runs_as_often_outside_of_graphs_is_judged(tmp_path: Path)
         return [Capture(one, replace(one.devices[0], kernels=kernels), {}, 10.0, 10)]
 
     for after, expected in ((100, "improved"), (50, "unknown")):
-        (row,) = kernel_changes(side(100), side(after), {}, lambda was, now: change(was, now, "improved"))
+        (row,) = kernel_changes(kernels_of(side(100), side(after)), {}, lambda was, now: change(was, now, "improved"))
         assert (row.status, row.change.verdict) == ("both", expected)
 
 

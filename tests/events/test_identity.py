@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nsysdiag.events.calls import clean_api_name
 from nsysdiag.events.identity import pid_of, process_of, tid_of
-from nsysdiag.events.rows import distinct, distinct_values, previous_on_stream, stream_codes
+from nsysdiag.events.rows import coded_tuples, distinct, distinct_values, previous_on_stream
 
 HARDWARE, VM, PID, TID = 3, 7, 0x123456, 0xABCDEF
 THREAD = HARDWARE << 56 | VM << 48 | PID << 24 | TID
@@ -64,7 +64,7 @@ def test_codes_lead_back_to_their_values(values: list[int]) -> None:
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(-1, 2**40)), max_size=20))
 def test_a_stream_is_its_process_context_and_number(rows: list[tuple[int, int, int]]) -> None:
     parts = [int64([row[at] for row in rows]) for at in range(3)]
-    code, keys = stream_codes(*parts)
+    code, keys = coded_tuples(*parts)
     assert [keys[number] for number in code.tolist()] == rows
     assert len(keys) == len(set(keys)) == len(set(rows))
 

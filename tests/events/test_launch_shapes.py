@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.events import operations as tested
 from nsysdiag.events.operations import SHAPE_COLUMNS, launch_shapes
 from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.trace import open_trace
@@ -70,9 +68,7 @@ def test_any_rows(rows: list[Shape]) -> None:
         blocks, threads, registers, shared = row
         return blocks > 0 and 1 <= threads < 2048 and 0 <= registers < 256 and 0 <= shared < 1 << 18
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tested, "SAMPLE", 8)  # so that a few rows are many
-        assert shapes_of(rows) == [row if known(row) else None for row in rows]
+    assert shapes_of(rows) == [row if known(row) else None for row in rows]
 
 
 def test_rare_shapes_among_very_many_kernels() -> None:

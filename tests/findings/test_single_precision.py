@@ -56,7 +56,7 @@ def found(report: Report) -> list[Finding]:
         ("NVIDIA H100 80GB HBM3", (9, 0), 989.4 / 67, True),
         ("NVIDIA GH200 120GB", (9, 0), 989.4 / 67, True),
         ("NVIDIA B200", (10, 0), 30, True),
-        ("NVIDIA L4", (8, 9), 362 / 91.6, True),
+        ("NVIDIA L4", (8, 9), 121 / 30.3, True),
         ("NVIDIA RTX 6000 Ada Generation", (8, 9), 362 / 91.6, True),
         ("NVIDIA RTX A6000", (8, 6), 149.7 / 37.4, True),
         ("NVIDIA GeForce RTX 3080", (8, 6), 71 / 35.6, False),

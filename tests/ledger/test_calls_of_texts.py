@@ -7,7 +7,7 @@ from nsysdiag.wakeups.levels import TextTable
 
 
 def test_names_of_calls_and_descriptions() -> None:
-    collector = SliceCollector(["sync"])
+    collector = SliceCollector()
     collector.texts(["stream capture", "read"])
     collector.texts(["read"], are_calls=True)
     slices = collector.finish()

@@ -87,7 +87,7 @@ def toy(device: DeviceReport, _context: Context) -> Section:
 
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sections, "PER_DEVICE", (*sections.PER_DEVICE, toy))
+    monkeypatch.setattr(sections, "PER_DEVICE", (*sections.PER_DEVICE, (toy, "")))
 
 
 def written(name: str, sample: str = "one_device") -> str:
@@ -187,7 +187,7 @@ def test_what_the_page_alone_draws_is_made_for_it_alone_and_once(monkeypatch: py
     def drawn(device: DeviceReport, context: Context) -> Section:
         return drawn_section("drawn", "Drawn", partial(view, context, device), [Paragraph("Told.")])
 
-    monkeypatch.setattr(sections, "PER_DEVICE", (drawn,))
+    monkeypatch.setattr(sections, "PER_DEVICE", ((drawn, ""),))
     monkeypatch.setattr("nsysdiag.formats.html.page.environment", lambda: environment().overlay(loader=WITH_DRAWN))
     assert "Told." in written("md")
     assert "Told." in written("txt")
@@ -213,7 +213,7 @@ def test_a_column_with_colours_can_be_filtered_by_every_cell(monkeypatch: pytest
     """A cell without a value to filter by would be chosen by an address without one."""
     keyed = Table("Keyed", [Column("Cause", KEY)], [(LegendEntry("sync", "", "#123456"),), (None,)], limit=PAGE)
     made = Section("keys", "Keys", [keyed])
-    monkeypatch.setattr(sections, "PER_DEVICE", (lambda _device, _context: made,))
+    monkeypatch.setattr(sections, "PER_DEVICE", ((lambda _device, _context: made, ""),))
     found = section(anchor="keys").all("td")
     assert [cell.attributes["data-f"] for cell in found] == ["sync", "–"]
 
@@ -255,7 +255,7 @@ MARKED = Section(
 
 @pytest.fixture
 def marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sections, "PER_DEVICE", (lambda _device, _context: MARKED,))
+    monkeypatch.setattr(sections, "PER_DEVICE", ((lambda _device, _context: MARKED, ""),))
 
 
 @pytest.mark.usefixtures("marked")

@@ -11,9 +11,10 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.gpus import Gpu
 from nsysdiag.events.operations import Category, Operations
 from nsysdiag.iterations.chosen import AnalysisWindow
+from nsysdiag.iterations.loop import LAYER, STEP, Called, Loop
 from nsysdiag.ledger.ledger import split_window
 from nsysdiag.phases.phases import JobPhases, find_phases
-from nsysdiag.phases.signal import DeviceSignal, StepLoop
+from nsysdiag.phases.signal import DeviceSignal
 from nsysdiag.trace.enums import CopyKind
 
 MS = 1_000_000
@@ -32,7 +33,7 @@ class Job:
     startup: list[Span] = field(default_factory=list)
     memory: list[Span] = field(default_factory=list)
     unknown: list[Span] = field(default_factory=list)
-    loops: list[StepLoop] = field(default_factory=list)
+    loops: list[Loop] = field(default_factory=list)
 
     def kernel(self, name: int, ns: int) -> Job:
         """A kernel, from now on."""
@@ -61,7 +62,7 @@ class Job:
                 _ = self.idle(ns) if name == 0 else self.kernel(name, ns)
             starts.append(self.now)
         if loop:
-            self.loops.append(StepLoop(np.array(starts, np.int64), "anchor", "step", closed))
+            self.loops.append(steps_between(starts, closed=closed))
         return self
 
     def signal(self, number: int = 0, window: Span | None = None) -> DeviceSignal:
@@ -128,6 +129,13 @@ def _timeline(number: int, start: Column, end: Column, category: Column, name: C
         stream_code=np.zeros(len(start), np.int32),
         malformed=0,
     )
+
+
+def steps_between(borders: Column | list[int], *, named: bool = False, closed: bool = True) -> Loop:
+    """Steps that follow each other."""
+    times = np.array(borders, np.int64)
+    left = np.zeros(len(times) - 1, np.bool_)
+    return Loop(Called("step" if named else ""), times[:-1], times[1:], left, STEP if closed else LAYER)
 
 
 def named(phases: JobPhases) -> list[str]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nsysdiag.phases.signal import StepLoop
-from tests.phases.jobs import DOWNLOAD, MS, UPLOAD, Job, assert_exact, named
+from tests.phases.jobs import DOWNLOAD, MS, UPLOAD, Job, assert_exact, named, steps_between
 
 STEP_NS = 250 * MS
 
@@ -19,7 +17,7 @@ def exchange(job: Job) -> None:
 
 
 def with_loop(job: Job, starts: list[int]) -> Job:
-    job.loops.append(StepLoop(np.array([*starts, job.now], np.int64), "anchor", "step"))
+    job.loops.append(steps_between([*starts, job.now]))
     return job
 
 
@@ -62,7 +60,7 @@ def test_a_last_step_that_lacks_a_short_operation_is_whole() -> None:
         job.kernel(1, 20 * MS).copy(DOWNLOAD, MS // 100).copy(UPLOAD, MS // 100)
     job = with_loop(job, starts)
     job.rows.pop()
-    job.loops[0].starts[-1] -= MS // 100
+    job.loops[0].ends[-1] -= MS // 100
     found = job.phases()
     assert named(found) == ["steady"]
     assert found.phases[0].steps is not None

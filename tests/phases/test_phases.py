@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from nsysdiag.phases.phases import find_phases
-from nsysdiag.phases.signal import StepLoop
-from tests.phases.jobs import DOWNLOAD, MIGRATION, MS, UPLOAD, Job, assert_exact, borders, named
+from tests.phases.jobs import DOWNLOAD, MIGRATION, MS, UPLOAD, Job, assert_exact, borders, named, steps_between
 
 STEP = ((1, 4 * MS), (2, 3 * MS), (0, 3 * MS))
 """10 ms, of which the device is busy 7."""
@@ -47,7 +46,7 @@ def test_warm_up_steps_are_part_of_the_start(*, known: bool) -> None:
     job.steps(300, *STEP)
     if known:
         starts = np.append(100 * MS + np.arange(10) * 100 * MS, begin + np.arange(301) * 10 * MS)
-        job.loops.append(StepLoop(starts, "nvtx", "step"))
+        job.loops.append(steps_between(starts, named=True))
     found = job.phases()
     assert named(found) == ["start-up", "steady"]
     assert near(borders(found)[1], begin)
@@ -95,7 +94,7 @@ def test_periodic_slow_steps_are_no_phases(every: int, *, known: bool) -> None:
             job.idle(25 * MS)
         starts.append(job.now)
     if known:
-        job.loops.append(StepLoop(np.array(starts, np.int64), "nvtx", "step"))
+        job.loops.append(steps_between(starts, named=True))
     found = job.phases()
     assert named(found) == ["steady"]
     assert found.judged == [0]
@@ -233,7 +232,7 @@ def test_copies_that_repeat_alone_are_a_steady_phase() -> None:
 def without_first(job: Job, steps: int) -> Job:
     """The loop of a job, of which the first steps were not found."""
     (loop,) = job.loops
-    job.loops = [StepLoop(loop.starts[steps:], loop.source, loop.name)]
+    job.loops = [loop.at(slice(steps, None))]
     return job
 
 
@@ -254,7 +253,7 @@ def test_a_part_of_a_step_is_no_start_up() -> None:
         job.kernel(1, 100 * MS).kernel(2, 200 * MS).idle(150 * MS)
         starts.append(job.now)
         job.kernel(3, 50 * MS)
-    job.loops.append(StepLoop(np.array(starts, np.int64), "anchor", "step"))
+    job.loops.append(steps_between(starts))
     assert named(job.phases()) == ["steady"]
 
 
@@ -278,7 +277,7 @@ def test_a_slow_step_among_the_last_is_no_teardown(slow: int) -> None:
     for at in range(1, 26):
         job.kernel(1, 20 * MS).kernel(2, 20 * MS).idle((80 + 60) * MS if at == slow else 20 * MS)
         starts.append(job.now)
-    job.loops.append(StepLoop(np.array(starts, np.int64), "nvtx", "step"))
+    job.loops.append(steps_between(starts, named=True))
     end = job.now
     job.idle(900 * MS).copy(DOWNLOAD, MS)
     found = job.phases()
@@ -295,7 +294,7 @@ def test_a_pause_shorter_than_any_phase_is_a_slow_step(length_ms: int, *, known:
         job.steps(1, *STEP).idle(length_ms * MS if at == 150 else 0)
         starts.append(job.now)
     if known:
-        job.loops.append(StepLoop(np.array(starts, np.int64), "nvtx", "step"))
+        job.loops.append(steps_between(starts, named=True))
     assert named(job.phases()) == ["steady"]
 
 

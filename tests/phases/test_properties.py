@@ -13,7 +13,6 @@ from nsysdiag.phases.phases import JobPhases, find_phases
 from nsysdiag.phases.signal import (
     MOST_NAMES,
     DeviceSignal,
-    StepLoop,
     job_window,
     job_work,
     loops_of,
@@ -22,7 +21,7 @@ from nsysdiag.phases.signal import (
     working,
 )
 from nsysdiag.phases.steady import segments_of
-from tests.phases.jobs import MIGRATION, UPLOAD, Job, assert_exact
+from tests.phases.jobs import MIGRATION, UPLOAD, Job, assert_exact, steps_between
 
 
 @st.composite
@@ -39,7 +38,7 @@ def jobs(draw: st.DrawFn) -> Job:
     count = draw(st.integers(0, 8))
     times = sorted(draw(st.sets(st.integers(-100, job.now + 100), min_size=count, max_size=count)))
     if times:
-        job.loops.append(StepLoop(np.array(times, np.int64), "anchor", "", draw(st.booleans())))
+        job.loops.append(steps_between(times, closed=draw(st.booleans())))
     return job
 
 
@@ -82,9 +81,9 @@ def test_phases_are_exact(made: list[Job], first_call: int | None, narrowed: boo
 def test_loops_that_are_equally_long_are_chosen_in_any_order_of_devices() -> None:
     made = [Job(0).steps(5, (1, 1)), Job(0).kernel(1, 1).idle(6).kernel(1, 1)]
     for job, starts in zip(made, ([0, 1, 3, 7], [0, 1, 2, 7]), strict=True):
-        job.loops.append(StepLoop(np.array(starts, np.int64), "anchor", "", closed=False))
+        job.loops.append(steps_between(starts, closed=False))
     signals = [job.signal(number) for number, job in enumerate(made)]
-    chosen = [[loop.starts.tolist() for loop in loops_of(each, 0, 7)] for each in (signals, signals[::-1])]
+    chosen = [[loop.borders.tolist() for loop in loops_of(each, 0, 7)] for each in (signals, signals[::-1])]
     assert chosen[0] == chosen[1]
     assert _same(find_phases(signals[::-1], None, narrowed=False)) == _same(find_phases(signals, None, narrowed=False))
 

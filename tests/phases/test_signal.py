@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.phases.signal import WINDOWS, StepLoop, loops_of, window_edges, working
-from tests.phases.jobs import MS, Job
+from nsysdiag.phases.signal import WINDOWS, loops_of, window_edges, working
+from tests.phases.jobs import MS, Job, steps_between
 
 
 def test_without_steps_windows_are_equal() -> None:
@@ -17,25 +17,25 @@ def test_without_steps_windows_are_equal() -> None:
 
 def test_inside_a_loop_windows_hold_whole_steps() -> None:
     """Windows of 2,000 ns, and steps of 700: about three in each, and never one alone."""
-    loop = StepLoop(np.arange(100_300, 300_000, 700, dtype=np.int64), "nvtx", "")
+    loop = steps_between(np.arange(100_300, 300_000, 700, dtype=np.int64), named=True)
     edges = window_edges(0, 400_000, [loop])
-    inside = edges[(edges >= loop.starts[0]) & (edges <= loop.starts[-1])]
-    assert (inside[0], inside[-1]) == (loop.starts[0], loop.starts[-1])
-    assert np.isin(inside, loop.starts).all()
+    inside = edges[(edges >= loop.starts[0]) & (edges <= loop.ends[-1])]
+    assert (inside[0], inside[-1]) == (loop.starts[0], loop.ends[-1])
+    assert np.isin(inside, loop.borders).all()
     assert set((np.diff(inside)[:-1] // 700).tolist()) == {2, 4}
     assert edges[edges < 100_000].tolist() == list(range(0, 100_000, 2_000))
 
 
 def test_long_steps_are_two_in_a_window() -> None:
     """Steps of 10,000 ns in windows of 2,000."""
-    loop = StepLoop(np.arange(0, 400_001, 10_000, dtype=np.int64), "nvtx", "")
+    loop = steps_between(np.arange(0, 400_001, 10_000, dtype=np.int64), named=True)
     assert window_edges(0, 400_000, [loop]).tolist() == list(range(0, 400_001, 20_000))
 
 
 def test_a_pause_within_a_loop_has_windows_of_its_own() -> None:
     """One step of 50,000 ns among those of 1,000."""
     starts = np.concatenate([np.arange(0, 100_001, 1_000), np.arange(150_000, 400_001, 1_000)]).astype(np.int64)
-    edges = window_edges(0, 400_000, [StepLoop(starts, "anchor", "")])
+    edges = window_edges(0, 400_000, [steps_between(starts)])
     assert np.sum((edges > 100_000) & (edges < 150_000)) == 24
 
 
@@ -44,9 +44,9 @@ def test_of_loops_that_overlap_the_longest_counts() -> None:
     outer, inner = np.arange(0, 1_001, 100, dtype=np.int64), np.arange(0, 1_001, 10, dtype=np.int64)
     beside = np.arange(1_000, 1_500, 50, dtype=np.int64)
     job = Job(now=0).kernel(1, 2_000)
-    job.loops += [StepLoop(each, "anchor", name) for name, each in (("in", inner), ("out", outer), ("beside", beside))]
-    assert [loop.name for loop in loops_of([job.signal()], 0, 2_000)] == ["out", "beside"]
-    assert [loop.starts[[0, -1]].tolist() for loop in loops_of([job.signal()], 150, 1_200)] == [
+    job.loops += [steps_between(each) for each in (inner, outer, beside)]
+    assert [loop.borders.tolist() for loop in loops_of([job.signal()], 0, 2_000)] == [outer.tolist(), beside.tolist()]
+    assert [loop.borders[[0, -1]].tolist() for loop in loops_of([job.signal()], 150, 1_200)] == [
         [150, 1_000],
         [1_000, 1_200],
     ]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.phases.signal import StepLoop, job_work
+from nsysdiag.iterations.loop import Loop
+from nsysdiag.phases.signal import job_work
 from nsysdiag.phases.steady import JobParts, segments_of
-from tests.phases.jobs import MS, Job
+from tests.phases.jobs import MS, Job, steps_between
 
 
-def parts_of(job: Job, borders: list[int], loops: list[StepLoop]) -> JobParts:
+def parts_of(job: Job, borders: list[int], loops: list[Loop]) -> JobParts:
     """The parts of a job of one device."""
     signal = job.signal()
     return segments_of(np.array(borders, np.int64), loops, [signal], job_work([signal.device], borders[0], borders[-1]))
@@ -19,7 +20,7 @@ def test_one_step_of_a_loop_is_no_repeat() -> None:
     """Its kernel runs three times a step, which would do without the steps; two steps are a repeat."""
     step = ((1, 20 * MS), (0, 5 * MS)) * 3
     job = Job().steps(5, *step, loop=True)
-    starts = job.loops[0].starts.tolist()
+    starts = job.loops[0].borders.tolist()
     assert parts_of(job, [starts[0], starts[1], starts[5]], []).steady.tolist() == [True, True]
     assert parts_of(job, [starts[0], starts[1], starts[5]], job.loops).steady.tolist() == [False, True]
     assert parts_of(job, [starts[0], starts[2], starts[5]], job.loops).steady.tolist() == [True, True]
@@ -28,7 +29,7 @@ def test_one_step_of_a_loop_is_no_repeat() -> None:
 def test_part_of_a_step_may_be_steady_if_it_is_strong() -> None:
     """Two epochs with 100 alike steps each, where the epochs are the loop that was found."""
     job = Job().steps(400, (1, 2 * MS), (2, 2 * MS), (0, MS))
-    job.loops.append(StepLoop(np.array([100 * MS, 1_100 * MS, 2_100 * MS], np.int64), "nvtx", "epoch"))
+    job.loops.append(steps_between([100 * MS, 1_100 * MS, 2_100 * MS], named=True))
     found = parts_of(job, [100 * MS, 900 * MS, 2_100 * MS], job.loops)
     assert found.steady.tolist() == found.strong.tolist() == [True, True]
 
@@ -39,7 +40,7 @@ def test_halves_meet_between_steps() -> None:
     job = Job().steps(1, *parts)
     middle = job.now
     job.steps(1, *parts[:3], (0, 600 * MS), *parts[3:])
-    steps = StepLoop(np.array([100 * MS, middle, job.now], np.int64), "nvtx", "step")
+    steps = steps_between([100 * MS, middle, job.now], named=True)
     assert not parts_of(job, [100 * MS, job.now], []).steady[0]
     assert parts_of(job, [100 * MS, job.now], [steps]).steady[0]
 
@@ -68,8 +69,8 @@ def test_a_loop_that_waits_in_each_step_is_steady() -> None:
     looped = Job().steps(20, *step, loop=True)
     assert parts_of(looped, [100 * MS, looped.now], looped.loops).steady.tolist() == [True]
     assert parts_of(looped, [100 * MS, looped.now], []).steady.tolist() == [False]
-    first = looped.loops[0].starts
-    few, half = (StepLoop(starts, "nvtx", "step") for starts in (first[:5], first[:11]))
+    first = looped.loops[0].borders
+    few, half = (steps_between(starts, named=True) for starts in (first[:5], first[:11]))
     assert parts_of(looped, [100 * MS, looped.now], [few]).steady.tolist() == [False]
     assert parts_of(looped, [100 * MS, looped.now], [half]).steady.tolist() == [False]
 
@@ -86,5 +87,5 @@ def test_rare_copies_are_no_steady_part() -> None:
     for _ in range(20):
         job.copy(1, MS).idle(99 * MS)
         starts.append(job.now)
-    loops = [StepLoop(np.array(starts, np.int64), "nvtx", "step")]
+    loops = [steps_between(starts, named=True)]
     assert parts_of(job, [100 * MS, job.now], loops).steady.tolist() == [False]

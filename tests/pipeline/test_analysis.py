@@ -50,7 +50,7 @@ class BrokenError(Exception):
         "device_time.launch_report",
         "device_time.flame_graph",
         "device_time.pack_gaps",
-        "job.predictions_of",
+        "devices.predictions_of",
     ],
 )
 def test_errors_of_the_second_thread_reach_the_caller(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nsysdiag.causes import ALLOCATION, PLACE, SYNCHRONIZATION
 from nsysdiag.events.calls import CallRows
-from nsysdiag.replay.device_waits import FEWEST_QUEUED, HELD_NS, RELEASED_NS, _Groups, full_queues
+from nsysdiag.replay.device_waits import FEWEST_QUEUED, HELD_NS, RELEASED_NS, _groups, full_queues
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.work import Class, Work
 from tests.diagnosis.programs.registry import US, Marks, solver
@@ -119,10 +119,9 @@ def test_the_group_of_a_wait(work: Work, waits: list[tuple[int, int, int]]) -> N
     """Process 0 has all operations; the others have none. Its stream is said only of a wait of process 0."""
     process, stream, device = np.array(waits, dtype=np.int64).reshape(-1, 3).T
     stream = np.where((process == 0) & (stream <= work.stream.max(initial=-1)), stream, -1)
-    groups = _Groups.of(work, activity_of(work))  # type: ignore[arg-type]
-    of_wait = groups.of_wait(process, stream, device)
+    issued, operation, of_wait = _groups(work, activity_of(work), process, stream, device)  # type: ignore[arg-type]
     for at, group in enumerate(of_wait.tolist()):
-        rows = sorted(set(groups.operation[groups.issued.group == group].tolist()))
+        rows = sorted(set(operation[issued.group == group].tolist()))
         mine = np.full(len(work), process[at] == 0)
         if stream[at] >= 0:
             mine = work.stream == stream[at]

@@ -47,7 +47,7 @@ def test_time_outside_the_window_is_kept_as_it_was(tmp_path_factory: pytest.Temp
     middle = (whole.begin + whole.end) // 2
     model = modelled(replay_of(trace, Settings(timeline=False, start_ns=middle)))
     assert_tiled(model)
-    ns, residual = Changes.none(model).edges(proven=False)
+    ns, residual = Changes.none(model).edges()
     assert np.array_equal(replay(model.graph, ns, residual), model.graph.time)
 
 
@@ -59,7 +59,7 @@ def test_time_before_the_first_work_is_kept(shared: Shared) -> None:
     model = modelled(replay_of(shared.file(f"{program.name}.sqlite", program.run()[0].write)))
     assert_tiled(model)
     edges, none = model.graph.edges, Changes.none(model)
-    ns, _ = none.edges(proven=False)
+    ns, _ = none.edges()
     program_edges = edges.kind == 0
     assert (ns[program_edges] == edges.ns[program_edges]).all()
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.arrays.intervals import Intervals, union
-from nsysdiag.timeline.levels import LEAST_PAD_NS, LaneSource, exact_parts, reach_of, rows_in
+from nsysdiag.timeline.levels import LEAST_PAD_NS, LaneSource, exact_parts, rows_in
 from tests.arrays.oracle import Pairs, forward_pairs, pairs
 
 MS = 1_000_000
@@ -23,7 +23,7 @@ def source(rows: Pairs) -> LaneSource:
             np.empty(0, dtype=np.int64),
         )
     )
-    return LaneSource("stream", "", None, 0, start, end, reach_of(end), None)
+    return LaneSource("stream", start, end, None)
 
 
 def every(step: int, low: int, high: int, length: int = 1_000) -> Pairs:
@@ -35,7 +35,7 @@ def test_a_window_holds_every_row_that_touches_it_once(rows: Pairs, windows: Pai
     lane, parts = source([row for row in rows if row[1] > row[0]]), union(Intervals.of(windows))
     expected = [
         at
-        for at, (start, end) in enumerate(pairs(lane.spans))
+        for at, (start, end) in enumerate(pairs(Intervals(lane.start, lane.end)))
         if any(start < last and end > first for first, last in pairs(parts))
     ]
     assert rows_in(lane, parts).tolist() == expected

@@ -19,7 +19,6 @@ from nsysdiag.timeline.levels import (
     exact_size,
     fitted,
     launch_column,
-    reach_of,
     rows_in,
 )
 from tests.output.timeline.samples import lane
@@ -36,11 +35,11 @@ def source(count: int, names: list[str]) -> LaneSource:
     start = np.sort(chance.integers(0, HIGH, count))
     end = start + chance.integers(1, 1 << 14, count)
     named = codes_of(chance.integers(0, len(names), count), names)
-    return LaneSource("api", "", 0, 0, start, end, reach_of(end), named)
+    return LaneSource("api", start, end, named, thread=0)
 
 
 def packed(rows: LaneSource, room: Room) -> Fitted:
-    packing = Packing.over(NameTable(1_000_000), 0, HIGH)
+    packing = Packing(NameTable(1_000_000), 0, HIGH)
     return fitted(packing, [rows], GAPS, room, lambda each, parts, _rows: rows_in(each, parts))
 
 

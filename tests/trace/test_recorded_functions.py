@@ -25,7 +25,7 @@ STEP_US, KERNEL_US, LAUNCH_US, STEPS = 1_000, 300, 10, 40
 
 
 def found(*recorded: tuple[int, int, str, bool]) -> list[tuple[int, int, str, bool]]:
-    return [tuple(each) for each in stretches(Recorded(*each) for each in recorded)]
+    return [tuple(each) for each in stretches([Recorded(*each) for each in recorded])]
 
 
 def test_the_innermost_function_counts() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from nsysdiag.bottlenecks import OF_WORK
 from nsysdiag.comparison import facts
 from nsysdiag.comparison.show import words
@@ -69,12 +67,6 @@ OVERVIEW = (
     b.Column("Before", FIGURE),
     b.Column("After", FIGURE),
     b.Column("Change", FIGURE),
-    b.Column("Verdict", MARK),
-)
-ACCOUNT = (
-    b.Column("Bottleneck", TEXT, head=True, length=40),
-    *TIMES,
-    b.Column("Of the step", FIGURE, spare=True),
     b.Column("Verdict", MARK),
 )
 STEPS = {"median": "Step time (median)", "mean": "Step time (mean)"}
@@ -154,19 +146,23 @@ def _account(job: facts.JobComparison, caption: str, most: int) -> list[b.Block]
     """The parts of the mean step, the largest ones. Less time is a gain, if whole steps of the same work are compared.
     Whether it is chance is not known of a part."""
     step = max(job.mean.before_ns, job.mean.after_ns, 1)
-    rows = []
-    for row in job.account[:most]:
-        mark = words.account_mark(row.change_ns, decided=job.verdict in DECIDED)
-        if abs(row.change_ns) < max(LEAST * step, LEAST_OF_PART * max(row.before_ns, row.after_ns)):
-            mark = words.change_mark("same")
-        if job.verdict == UNKNOWN:
-            mark = words.change_mark(UNKNOWN)
-        share = words.change_of_whole(row.change_ns, step)
-        change = b.Cell(row.change_ns, tone=words.tone(mark))
-        rows.append((label(row.bottleneck), row.before_ns, row.after_ns, change, share, marked(mark)))
+
+    def mark(row: facts.AccountChange) -> StatusMark:
+        small = abs(row.change_ns) < max(LEAST * step, LEAST_OF_PART * max(row.before_ns, row.after_ns))
+        if job.verdict == UNKNOWN or small:
+            return words.change_mark(UNKNOWN if job.verdict == UNKNOWN else "same")
+        return words.account_mark(row.change_ns, decided=job.verdict in DECIDED)
+
     whole = "Of the step" if words.unit_name(job.unit) == "step" else "Of the whole"
-    columns = [replace(column, title=whole) if column.spare else column for column in ACCOUNT]
-    return [b.Table(caption, columns, rows, sortable=False, limit=b.EVERYWHERE)] if rows else []
+    columns = (
+        b.Column("Bottleneck", TEXT, lambda row: label(row.bottleneck), head=True, length=40),
+        *TIMES[:2],
+        b.Column("Change", SIGNED, lambda row: b.Cell(row.change_ns, tone=words.tone(mark(row)))),
+        b.Column(whole, FIGURE, lambda row: words.change_of_whole(row.change_ns, step), spare=True),
+        b.Column("Verdict", MARK, lambda row: marked(mark(row))),
+    )
+    rows = job.account[:most]
+    return [b.Table.of(caption, columns, rows, sortable=False, limit=b.EVERYWHERE)] if rows else []
 
 
 def _devices(comparison: facts.Comparison, caption: str) -> list[b.Block]:

@@ -4,7 +4,7 @@ the names, suffixes and markers of those of a report."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 
@@ -42,8 +42,8 @@ class DrawnDevice(Struct, frozen=True):
 
 def render(comparison: facts.Comparison, options: RenderOptions) -> bytes:
     """The whole page as UTF-8. Raises InputError if a saved comparison is damaged."""
-    causes, several = Causes(comparison.causes), len(comparison.devices) > 1
-    card, base = job.card(comparison, causes), sections.baseline(comparison)
+    card, base = job.card(comparison, Causes(comparison.causes)), sections.baseline(comparison)
+    several = len(comparison.devices) > 1
     packed = steps_script() if any(device.steps for device in comparison.devices) else None
     return framed(
         "compare.html",
@@ -55,7 +55,7 @@ def render(comparison: facts.Comparison, options: RenderOptions) -> bytes:
         comparison=comparison,
         options=options,
         mark=words.outcome_mark(comparison),
-        devices=[_device(f"gpu-{at}", device, causes, several) for at, device in enumerate(comparison.devices)],
+        devices=[_drawn(f"gpu-{at}", *each, several=several) for at, each in enumerate(_by_device(comparison))],
         job=PlacedSection("job", card) if card is not None else None,
         baseline=PlacedSection("baseline", base) if base is not None else None,
         traces=PlacedSection("traces", sections.traces(comparison)),
@@ -67,9 +67,14 @@ def render(comparison: facts.Comparison, options: RenderOptions) -> bytes:
     )
 
 
-def _device(anchor: str, device: facts.DeviceComparison, causes: Causes, several: bool) -> DrawnDevice:
+def _by_device(comparison: facts.Comparison) -> Iterator[tuple[facts.DeviceComparison, list[Section]]]:
+    """Each device with all about it."""
+    causes, several = Causes(comparison.causes), len(comparison.devices) > 1
+    return ((device, sections.of_device(device, causes, several=several)) for device in comparison.devices)
+
+
+def _drawn(anchor: str, device: facts.DeviceComparison, found: list[Section], *, several: bool) -> DrawnDevice:
     """Anchors are numbered if there are several devices; their keys come from the trace and stay out of them."""
-    found = sections.of_device(device, causes, several=several)
     drawn = [
         PlacedSection(f"{anchor}-{section.id}" if several else section.id, section)
         for section in found
@@ -81,10 +86,10 @@ def _device(anchor: str, device: facts.DeviceComparison, causes: Causes, several
 def render_text(comparison: facts.Comparison, options: RenderOptions) -> bytes:
     """The comparison as plain text of `options.width` columns, with colours only if requested: its first screen, or
     with `options.details` all of it."""
-    width, causes = wide_enough(options.width), Causes(comparison.causes)
+    width = wide_enough(options.width)
     brief = bool(comparison.headline) and not options.details
     first = text_of(sections.first_screen(comparison), Detail.SUMMARY, width)
-    blocks = first if brief else _in_full(comparison, causes, width)
+    blocks = first if brief else _in_full(comparison, width)
     before, after = (
         f"{words.files_label(traces)} ({format_bytes(sum(trace.size_bytes for trace in traces))})"
         for traces in (comparison.before, comparison.after)
@@ -93,15 +98,14 @@ def render_text(comparison: facts.Comparison, options: RenderOptions) -> bytes:
     return text_page(head, blocks, width, options.command, color=options.color)
 
 
-def _in_full(comparison: facts.Comparison, causes: Causes, width: int) -> list[RenderableType]:
-    several = len(comparison.devices) > 1
-    detail = Detail.BRIEF if several else Detail.SUMMARY
+def _in_full(comparison: facts.Comparison, width: int) -> list[RenderableType]:
+    detail = Detail.BRIEF if len(comparison.devices) > 1 else Detail.SUMMARY
     blocks = text_of(sections.verdict(comparison), Detail.SUMMARY, width)
-    blocks += text_of(job.card(comparison, causes), Detail.SUMMARY, width)
+    blocks += text_of(job.card(comparison, Causes(comparison.causes)), Detail.SUMMARY, width)
     blocks += text_of(sections.baseline(comparison), Detail.SUMMARY, width)
-    for device in comparison.devices:
+    for device, found in _by_device(comparison):
         blocks.append(heading(device.name_after, device.key))
-        for section in sections.of_device(device, causes, several=several):
+        for section in found:
             blocks += text_of(section, detail, width)
     if more := words.elsewhere(comparison):
         blocks.append(heading("", more))
@@ -112,13 +116,12 @@ def render_markdown(comparison: facts.Comparison, options: RenderOptions) -> byt
     """The comparison as Markdown, with the marker by which a later run finds its own file again."""
     if options.comment:
         return _comment(comparison, options.comment, options)
-    causes, several = Causes(comparison.causes), len(comparison.devices) > 1
     blocks = markdown_of(sections.verdict(comparison), 2)
     blocks += markdown_blocks(job.brief(comparison, job.TICKET_BOTTLENECKS), 3)
     blocks += markdown_of(sections.baseline(comparison), 2)
-    for device in comparison.devices:
+    for device, found in _by_device(comparison):
         blocks.append(f"## {text(device.name_after)} ({text(device.key)})")
-        for section in sections.of_device(device, causes, several=several):
+        for section in found:
             blocks += markdown_of(section, 3)
     blocks += [text(more)] if (more := words.elsewhere(comparison)) else []
     blocks += markdown_of(sections.traces(comparison), 2)
@@ -127,7 +130,6 @@ def render_markdown(comparison: facts.Comparison, options: RenderOptions) -> byt
 
 def _comment(comparison: facts.Comparison, key: str, options: RenderOptions) -> bytes:
     """The verdict, budgets and the job, and folded below them all about each device."""
-    causes, several = Causes(comparison.causes), len(comparison.devices) > 1
     mark = words.outcome_mark(comparison)
     said = Paragraph(f"{mark.icon} {mark.word}. {comparison.headline or comparison.sentence}", "strong")
     pieces = [
@@ -137,11 +139,10 @@ def _comment(comparison: facts.Comparison, key: str, options: RenderOptions) -> 
         Piece(Section("notes", "Notes", [Lines(comparison.notes)]), 3, folded=True),
         Piece(Section("job", "The job", job.brief(comparison, job.TICKET_BOTTLENECKS)), 2),
     ]
-    for device in comparison.devices:
-        found_of = sections.of_device(device, causes, several=several)
-        where = f"{device.key}: " if several else ""
+    for device, of_device in _by_device(comparison):
+        where = f"{device.key}: " if len(comparison.devices) > 1 else ""
         pieces += [
-            Piece(section, 4 + at, folded=True, title=f"{where}{section.title}") for at, section in enumerate(found_of)
+            Piece(section, 4 + at, folded=True, title=f"{where}{section.title}") for at, section in enumerate(of_device)
         ]
     pieces.append(Piece(sections.traces(comparison), 99, folded=True))
     origin = [*_origin(comparison), *named(" · ", options.command)]
@@ -180,13 +181,6 @@ RENDERERS: dict[str, Render] = {
 # The tables of a comparison as plain values, for data frames: times are ns for a unit of work, before and after.
 
 
-class _TraceRow(NamedTuple):
-    """A capture with its side."""
-
-    side: str
-    trace: facts.SideTrace
-
-
 def _of(
     name: str, shown: tuple[RecordColumn[Any], ...], rows: Callable[[facts.DeviceComparison], Iterable[Any]]
 ) -> RecordTable[facts.Comparison, Any]:
@@ -198,11 +192,6 @@ def _change(field: str, prefix: str = "") -> str:
     """The columns of a change in this field."""
     names = ["before_ns", "after_ns", "change_ns", "low_ns", "high_ns", "least_ns", "verdict"]
     return " ".join(f"{prefix}{name}={field}.{name}" for name in names)
-
-
-def _traces(comparison: facts.Comparison) -> Iterator[_TraceRow]:
-    for side, traces in (("before", comparison.before), ("after", comparison.after)):
-        yield from (_TraceRow(side, trace) for trace in traces)
 
 
 _DEVICES = """
@@ -254,13 +243,13 @@ _TABLES: tuple[RecordTable[facts.Comparison, Any], ...] = (
     RecordTable(
         "traces",
         columns(
-            _TraceRow,
+            words.TraceRow,
             """
             side file=trace.file given=trace.given prediction=trace.prediction size_bytes=trace.size_bytes
             fingerprint=trace.fingerprint nsys_version=trace.nsys_version
             """,
         ),
-        _traces,
+        words.traces_of,
     ),
 )
 BY_NAME = {table.name: table for table in _TABLES}

@@ -25,9 +25,7 @@ from nsysdiag.messages import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import numpy.typing as npt
-
-    from nsysdiag.comparison.facts import Comparison, DeviceComparison
+    from nsysdiag.comparison.facts import Comparison, DeviceComparison, SideTrace
 
 
 # Steps of both sides together.
@@ -110,11 +108,11 @@ def steps_data(steps: step_facts.AlignedSteps, causes: Causes) -> dict[str, obje
         "matched": _list(blob, steps.matched),
         "idleMatched": _list(blob, steps.idle_matched),
         "places": {
-            "before": _places(blob, steps.places_before, steps.matched, counts[0]),
-            "after": _places(blob, steps.places_after, steps.matched, counts[1]),
+            "before": _column(blob, steps.places_before, steps.matched, within=counts[0]),
+            "after": _column(blob, steps.places_after, steps.matched, within=counts[1]),
             "front": _column(blob, steps.front, steps.matched, 2),
-            "idleBefore": _places(blob, steps.idle_before, steps.idle_matched, steps.before.idle),
-            "idleAfter": _places(blob, steps.idle_after, steps.idle_matched, steps.after.idle),
+            "idleBefore": _column(blob, steps.idle_before, steps.idle_matched, within=steps.before.idle),
+            "idleAfter": _column(blob, steps.idle_after, steps.idle_matched, within=steps.after.idle),
         },
         "steps": len(steps.matched),
         "names": blob.add(
@@ -163,30 +161,24 @@ def _list(blob: Blob, values: Sequence[int]) -> Place:
     return blob.add(to_planes(np.array(values, dtype=np.int64)))
 
 
-def _column(blob: Blob, text: str, counts: Sequence[int], limit: int | None = None) -> Place:
-    """The place of a column, each number of which is below the limit."""
-    values = _values(text, sum(counts))
-    if limit is not None and len(values) and int(values.max()) >= limit:
-        raise InputError(DAMAGED)
-    return blob.add_packed(text, WIDEST * sum(counts))
-
-
-def _places(blob: Blob, text: str, counts: Sequence[int], limits: Sequence[int]) -> Place:
-    """The place of a column of places, each below the limit of its step."""
-    values = _values(text, sum(counts))
-    steps = np.where(values % 2, -(values + 1) // 2, values // 2)
-    for part, limit in zip(np.split(steps, np.cumsum(counts)[:-1]), limits, strict=False):
-        places = np.cumsum(part)
-        if len(places) and not 0 <= int(places.min()) <= int(places.max()) < limit:
-            raise InputError(DAMAGED)
-    return blob.add_packed(text, WIDEST * sum(counts))
-
-
-def _values(text: str, count: int) -> npt.NDArray[np.int64]:
+def _column(
+    blob: Blob, text: str, counts: Sequence[int], limit: int | None = None, within: Sequence[int] = ()
+) -> Place:
+    """The place of a column of so many numbers for each step, each below the limit. Of places, those up to each add up
+    to one `within` the number of its step."""
+    data = unpacked(text, WIDEST * sum(counts))
     try:
-        return from_planes(unpacked(text, WIDEST * count), count) if text else np.zeros(count, dtype=np.int64)
+        values = from_planes(data, sum(counts)) if text else np.zeros(sum(counts), dtype=np.int64)
     except ValueError as error:
         raise InputError(DAMAGED) from error
+    wrong = limit is not None and int(values.max(initial=-1)) >= limit
+    apart = np.where(values % 2, -(values + 1) // 2, values // 2)
+    for part, behind in zip(np.split(apart, np.cumsum(counts)[:-1]), within, strict=False):
+        places = np.cumsum(part)
+        wrong |= bool(len(places)) and not 0 <= int(places.min()) <= int(places.max()) < behind
+    if wrong:
+        raise InputError(DAMAGED)
+    return blob.add(data)
 
 
 # The baseline that a comparison is with: how many runs it has, and the regressions that it accepts.
@@ -229,12 +221,12 @@ BY_BOTTLENECK = (
     "what the threads of this process did at that time."
 )
 TRACES = (
-    b.Column("Side", TEXT, strong=True),
-    b.Column("File", NAME, head=True, length=120),
-    b.Column("Size", BYTES),
-    b.Column("Captured with", TEXT, length=40),
-    b.Column("Window", TEXT, length=200),
-    b.Column("Fingerprint", CODE, length=80),
+    b.Column("Side", TEXT, lambda row: row.side.capitalize(), strong=True),
+    b.Column("File", NAME, lambda row: b.Cell(row.trace.file, note=_origin(row.trace)), head=True, length=120),
+    b.Column("Size", BYTES, "trace.size_bytes"),
+    b.Column("Captured with", TEXT, lambda row: _version(row.trace), length=40),
+    b.Column("Window", TEXT, lambda row: "; ".join(row.trace.window), length=200),
+    b.Column("Fingerprint", CODE, "trace.fingerprint", length=80),
 )
 
 
@@ -282,18 +274,21 @@ def of_device(device: DeviceComparison, causes: Causes, *, several: bool) -> lis
 
 def traces(comparison: Comparison) -> b.Section:
     """The captures of both sides, and what is wrong with them."""
-    rows = []
-    for side, held in (("Before", comparison.before), ("After", comparison.after)):
-        for trace in held:
-            origin = [f"predicted with {trace.prediction}"] if trace.prediction else []
-            origin += [f"read from {trace.given}"] if trace.given else []
-            note = "; ".join([*origin, *(f"▲ {each}" for each in trace.warnings)])
-            version = f"nsys {trace.nsys_version}" if trace.nsys_version else "unknown version"
-            window = "; ".join(trace.window)
-            rows.append((side, b.Cell(trace.file, note=note), trace.size_bytes, version, window, trace.fingerprint))
     warnings = b.Lines(words.warnings(comparison), b.Limit(page=0, ticket=TOP_WARNINGS, summary=TOP_WARNINGS), "note")
-    table = b.Table("The captures of both sides", TRACES, rows, sortable=False, limit=b.PAGE)
+    rows = words.traces_of(comparison)
+    table = b.Table.of("The captures of both sides", TRACES, rows, sortable=False, limit=b.PAGE)
     return b.Section("traces", "Trace health", [warnings, table])
+
+
+def _version(trace: SideTrace) -> str:
+    return f"nsys {trace.nsys_version}" if trace.nsys_version else "unknown version"
+
+
+def _origin(trace: SideTrace) -> str:
+    """Where a capture comes from, and what is wrong with it."""
+    origin = [f"predicted with {trace.prediction}"] if trace.prediction else []
+    origin += [f"read from {trace.given}"] if trace.given else []
+    return "; ".join([*origin, *(f"▲ {each}" for each in trace.warnings)])
 
 
 def _outcome(mark: StatusMark, sentence: str) -> list[b.Block]:

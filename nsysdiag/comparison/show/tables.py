@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -16,7 +16,7 @@ from nsysdiag.document.words import SEVERITY_ICONS, path_label
 from nsysdiag.units import format_signed_ns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from nsysdiag.document.drawings import LegendEntry
 
@@ -144,24 +144,37 @@ def _folded(
 
 RUNS = CellKind("runs", words.count_label)
 FIRST = 15
+NO_CHANGE = (facts.NOT_COMPARED, *facts.UNSEEN)
 UNKNOWN = "It is unknown whether a change is chance if a report lacks the gap group, or its time per iteration."
 UNRECORDED = "Kernels in CUDA graphs were recorded as wholes: what a side lacks by name may run in its graphs."
-SIGNATURES = (
-    b.Column("Side", TEXT, pick=True),
-    *job.TIMES,
-    b.Column("Verdict", MARK),
-    *(b.Column(each, RUNS) for each in ("Gaps before", "Gaps after")),
-    b.Column("Cause", KEYS),
-    *(b.Column(each, NAME) for each in ("Previous operation", "Next operation", "NVTX")),
+
+
+def _of_change(read: Callable[[facts.Change], object]) -> Callable[[Any], object]:
+    """What is read of the change of a row; None of one that a side has not recorded."""
+    return lambda row: None if row.status in facts.UNSEEN else read(row.change)
+
+
+HAS = b.Column("Side", TEXT, lambda row: words.status_word(row.status), pick=True)
+TIMED = (
+    *job.times("change.")[:2],
+    b.Column("Change", SIGNED, _of_change(lambda change: job.timed(change)[2])),
 )
+JUDGED = b.Column("Verdict", MARK, _of_change(job.judged))
 KERNELS = (
-    b.Column("Kernel", NAME, head=True),
-    b.Column("Side", TEXT, pick=True),
-    *(b.Column(each, RUNS, limit=b.TICKET) for each in ("Runs before", "Runs after")),
-    *(b.Column(each, SIDE, limit=b.TICKET) for each in ("Mean before", "Mean after")),
-    *job.TIMES,
-    b.Column("Of before", FIGURE, limit=b.TICKET),
-    b.Column("Verdict", MARK),
+    b.Column(
+        "Kernel",
+        NAME,
+        lambda row: b.Cell(b.Name(row.short_name, row.name), tag="communication" if row.communication else ""),
+        head=True,
+    ),
+    HAS,
+    b.Column("Runs before", RUNS, "count_before", limit=b.TICKET),
+    b.Column("Runs after", RUNS, "count_after", limit=b.TICKET),
+    b.Column("Mean before", SIDE, "mean_before_ns", limit=b.TICKET),
+    b.Column("Mean after", SIDE, "mean_after_ns", limit=b.TICKET),
+    *TIMED,
+    b.Column("Of before", FIGURE, _of_change(job.share_of_before), limit=b.TICKET),
+    JUDGED,
 )
 COUNTS = (b.Column("Count before", RUNS, "count_before"), b.Column("Count after", RUNS, "count_after"))
 OF_BOTH = (
@@ -191,12 +204,6 @@ METRICS = (
     b.Column("After", FIGURE, lambda row: words.metric_label(row, row.after)),
     b.Column("Difference", FIGURE, words.metric_change),
 )
-FINDINGS = (
-    b.Column("Finding", KEY, head=True),
-    b.Column("Side", TEXT, pick=True),
-    b.Column("Severity", TEXT, limit=b.PAGE),
-    *job.TIMES,
-)
 
 
 def gap_groups(device: facts.DeviceComparison, causes: Causes, *, several: bool) -> b.Section | None:
@@ -220,27 +227,19 @@ def gap_groups(device: facts.DeviceComparison, causes: Causes, *, several: bool)
 
 
 def _gap_groups(caption: str, found: Sequence[facts.SignatureChange], causes: Causes, limit: b.Limit) -> b.Table:
-    rows = [
-        (
-            words.status_word(row.status),
-            *_times(row),
-            row.count_before,
-            row.count_after,
-            _causes(row, causes) or None,
-            brief(row.previous_op),
-            brief(row.next_op),
-            path_label(row.nvtx) or None,
-        )
-        for row in found
-    ]
+    columns = (
+        HAS,
+        *TIMED,
+        JUDGED,
+        b.Column("Gaps before", RUNS, "count_before"),
+        b.Column("Gaps after", RUNS, "count_after"),
+        b.Column("Cause", KEYS, lambda row: _causes(row, causes) or None),
+        b.Column("Previous operation", NAME, lambda row: brief(row.previous_op)),
+        b.Column("Next operation", NAME, lambda row: brief(row.next_op)),
+        b.Column("NVTX", NAME, lambda row: path_label(row.nvtx)),
+    )
     note = "# in an operation's name and N in a range's name stand for a counter; … stands for text that varies."
-    return b.Table(caption, SIGNATURES, rows, note=note, noun="kinds", first=FIRST, limit=limit)
-
-
-def _times(row: facts.SignatureChange | facts.KernelChange, *share: object) -> tuple[object, ...]:
-    """Both times, the change, its `share` and the verdict; of what a side has not recorded its time alone."""
-    cells = (*job.timed(row.change), *share, job.judged(row.change))
-    return (*cells[:2], *(None for _each in cells[2:])) if row.status in facts.UNSEEN else cells
+    return b.Table.of(caption, columns, found, note=note, noun="kinds", first=FIRST, limit=limit)
 
 
 def _causes(row: facts.SignatureChange, causes: Causes) -> list[LegendEntry]:
@@ -267,28 +266,15 @@ def kernels(device: facts.DeviceComparison, *, several: bool) -> b.Section | Non
         return None
     changed = views.changed_kernels(device)
     hidden = any(row.status in facts.UNSEEN for row in device.kernels)
+    caption = "Kernels by name, for a unit of work"
     blocks: list[b.Block] = [
         *([b.Paragraph(UNRECORDED, "quiet")] if hidden else []),
-        _kernels("Kernels by name, for a unit of work", device.kernels, job.ALL),
-        _kernels("Those that changed", changed, job.short(several=several)),
+        b.Table.of(caption, KERNELS, device.kernels, noun="kernels", first=FIRST, limit=job.ALL),
+        b.Table.of(
+            "Those that changed", KERNELS, changed, noun="kernels", first=FIRST, limit=job.short(several=several)
+        ),
     ]
     return b.Section("kernels", "Kernels", blocks)
-
-
-def _kernels(caption: str, found: Sequence[facts.KernelChange], limit: b.Limit) -> b.Table:
-    rows = [
-        (
-            b.Cell(b.Name(row.short_name, row.name), tag="communication" if row.communication else ""),
-            words.status_word(row.status),
-            row.count_before,
-            row.count_after,
-            row.mean_before_ns,
-            row.mean_after_ns,
-            *_times(row, job.share_of_before(row.change)),
-        )
-        for row in found
-    ]
-    return b.Table(caption, KERNELS, rows, noun="kernels", first=FIRST, limit=limit)
 
 
 def copies(device: facts.DeviceComparison) -> b.Section | None:
@@ -320,37 +306,26 @@ def findings(device: facts.DeviceComparison, causes: Causes, *, several: bool) -
     """Findings of both sides; formats other than the page have those of one side alone."""
     if not device.findings:
         return None
-    hidden = any(row.status == "not_compared" for row in device.findings)
+    hidden = any(row.status == facts.NOT_COMPARED for row in device.findings)
     note = "Findings of a cause are not compared if some captures lack its evidence." if hidden else ""
     caption = "Findings of both sides by their cost for a unit of work"
+    limit = job.short(several=several)
+    columns = (  # titles in the colour of their cause
+        b.Column("Finding", KEY, lambda row: replace(views.entry(row.cause, causes), label=row.title), head=True),
+        HAS,
+        b.Column("Severity", TEXT, _severity, limit=b.PAGE),
+        *OF_BOTH[:2],
+        b.Column("Change", SIGNED, lambda row: None if row.status in NO_CHANGE else row.after_ns - row.before_ns),
+    )
     blocks = [
-        b.Table(caption, FINDINGS, _findings(device.findings, causes), note, "findings", first=FIRST, limit=job.ALL),
-        b.Table(
-            "Those of one side only",
-            FINDINGS,
-            _findings(views.lone_findings(device), causes),
-            noun="findings",
-            limit=job.short(several=several),
-        ),
+        b.Table.of(caption, columns, device.findings, note=note, noun="findings", first=FIRST, limit=job.ALL),
+        b.Table.of("Those of one side only", columns, views.lone_findings(device), noun="findings", limit=limit),
     ]
     return b.Section("findings", "Findings", blocks)
 
 
-def _findings(found: Sequence[facts.FindingChange], causes: Causes) -> list[tuple[object, ...]]:
-    """Titles in the colour of their cause. Both severities with their signs, one if they are the same; in the order
-    of the worse one."""
-    rows: list[tuple[object, ...]] = []
-    for row in found:
-        severities = dict.fromkeys(each for each in (row.severity_before, row.severity_after) if each)
-        shown = " → ".join(f"{SEVERITY_ICONS.get(each, '')} {each}".strip() for each in severities)
-        rows.append(
-            (
-                replace(views.entry(row.cause, causes), label=row.title),
-                words.status_word(row.status),
-                b.Cell(shown or None, order=min(map(severity_rank, severities), default=9)),
-                row.before_ns,
-                row.after_ns,
-                None if row.status in ("not_compared", *facts.UNSEEN) else row.after_ns - row.before_ns,
-            )
-        )
-    return rows
+def _severity(row: facts.FindingChange) -> b.Cell:
+    """Both with their signs, one if they are the same; in the order of the worse one."""
+    found = dict.fromkeys(each for each in (row.severity_before, row.severity_after) if each)
+    shown = " → ".join(f"{SEVERITY_ICONS.get(each, '')} {each}".strip() for each in found)
+    return b.Cell(shown or None, order=min(map(severity_rank, found), default=9))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from nsysdiag.comparison import facts
 from nsysdiag.document.blocks import Tone
@@ -218,7 +219,17 @@ def files_label(traces: Sequence[facts.SideTrace]) -> str:
 
 def warnings(comparison: facts.Comparison) -> list[str]:
     """What is wrong with the traces, each with its side and file."""
+    return [f"{side}, {trace.file}: {warning}" for side, trace in traces_of(comparison) for warning in trace.warnings]
+
+
+class TraceRow(NamedTuple):
+    """A capture with its side."""
+
+    side: str
+    trace: facts.SideTrace
+
+
+def traces_of(comparison: facts.Comparison) -> list[TraceRow]:
+    """The captures of both sides."""
     sides = (("before", comparison.before), ("after", comparison.after))
-    return [
-        f"{side}, {trace.file}: {warning}" for side, traces in sides for trace in traces for warning in trace.warnings
-    ]
+    return [TraceRow(side, trace) for side, traces in sides for trace in traces]

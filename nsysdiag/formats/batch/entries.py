@@ -10,16 +10,6 @@ import msgspec
 from msgspec import Struct
 
 from nsysdiag.ci import facts
-from nsysdiag.ci.facts import (
-    FAIL,
-    IDLE,
-    BatchDevice,
-    BatchEntry,
-    BatchFinding,
-    BatchSummary,
-    BudgetResult,
-    UnjudgedBudget,
-)
 from nsysdiag.document.blocks import Cell, Column, Limit, Name, Paragraph, Section, Table, Tone
 from nsysdiag.document.columns import CODE, FIGURE, MARK, NAME, SHARE, StatusMark, part
 from nsysdiag.document.names import visible
@@ -54,7 +44,7 @@ _FAILED, _BROKEN, _UNJUDGED, _WARNED, _UNEXPLAINED, _IDLE, _BARELY_USED, _KEPT, 
 MARKS = (_FAILED, _BROKEN, _UNJUDGED, _WARNED, _UNEXPLAINED, _IDLE, _BARELY_USED, _KEPT, _PLAIN, _UNUSED)
 """The states of a GPU in a batch, the worst first. One on which nothing is to be judged keeps no budget; those of the
 machine that a trace has no work of come last, for another trace may have it."""
-_OF_STATE = {facts.UNEXPLAINED: _UNEXPLAINED, IDLE: _IDLE, facts.BARELY_USED: _BARELY_USED}
+_OF_STATE = {facts.UNEXPLAINED: _UNEXPLAINED, facts.IDLE: _IDLE, facts.BARELY_USED: _BARELY_USED}
 
 
 class BatchRow(Struct, frozen=True):
@@ -62,16 +52,16 @@ class BatchRow(Struct, frozen=True):
     `unused` GPUs of its machine together. `broken` are the budgets that this device breaks, or the whole trace;
     `unjudged` are those that cannot be judged on it and are not ignored; `top` is its first finding."""
 
-    entry: BatchEntry
-    device: BatchDevice | None
+    entry: facts.BatchEntry
+    device: facts.BatchDevice | None
     mark: StatusMark
-    broken: list[BudgetResult]
-    unjudged: list[UnjudgedBudget]
-    top: BatchFinding | None
+    broken: list[facts.BudgetResult]
+    unjudged: list[facts.UnjudgedBudget]
+    top: facts.BatchFinding | None
     unused: int = 0
 
 
-def rows(summary: BatchSummary) -> list[BatchRow]:
+def rows(summary: facts.BatchSummary) -> list[BatchRow]:
     """In the order of `MARKS`, and within each state by the idle share."""
     found: list[BatchRow] = []
     for entry in summary.entries:
@@ -89,7 +79,7 @@ def rows(summary: BatchSummary) -> list[BatchRow]:
     return sorted(found, key=badness)
 
 
-def _row(entry: BatchEntry, device: BatchDevice | None) -> BatchRow:
+def _row(entry: facts.BatchEntry, device: facts.BatchDevice | None) -> BatchRow:
     key = device.key if device else ""
     broken = failing_first(each for each in entry.budgets if each.broken_on(key))
     unjudged = [each for each in shown_unjudged(entry.unjudged) if each.concerns(key)]
@@ -98,30 +88,30 @@ def _row(entry: BatchEntry, device: BatchDevice | None) -> BatchRow:
     return BatchRow(entry, device, _mark(entry, device, [*broken, *unjudged]), broken, unjudged, top)
 
 
-Budget = BudgetResult | UnjudgedBudget
+Budget = facts.BudgetResult | facts.UnjudgedBudget
 
 
-def shown_unjudged(budgets: Iterable[UnjudgedBudget]) -> list[UnjudgedBudget]:
+def shown_unjudged(budgets: Iterable[facts.UnjudgedBudget]) -> list[facts.UnjudgedBudget]:
     """The budgets that a trace cannot tell, without those that are ignored."""
     return [each for each in budgets if each.outcome != facts.IGNORE]
 
 
-def failing_first(broken: Iterable[BudgetResult]) -> list[BudgetResult]:
+def failing_first(broken: Iterable[facts.BudgetResult]) -> list[facts.BudgetResult]:
     """Broken budgets, those that fail before those that only warn."""
     return sorted(broken, key=lambda each: not fails(each))
 
 
 def fails(budget: Budget) -> bool:
     """Whether a broken budget, or one that cannot be judged, fails the run."""
-    return (budget.outcome if isinstance(budget, UnjudgedBudget) else budget.level) == FAIL
+    return (budget.outcome if isinstance(budget, facts.UnjudgedBudget) else budget.level) == facts.FAIL
 
 
 def told(budget: Budget) -> str:
     """What is broken, or why it cannot be judged."""
-    return budget.why if isinstance(budget, UnjudgedBudget) else budget.sentence
+    return budget.why if isinstance(budget, facts.UnjudgedBudget) else budget.sentence
 
 
-def not_judged(budget: UnjudgedBudget) -> str:
+def not_judged(budget: facts.UnjudgedBudget) -> str:
     """The sentence about a budget that cannot be judged."""
     return f"It cannot be judged: {budget.why}"
 
@@ -131,18 +121,18 @@ def budget_mark(budget: Budget) -> StatusMark:
     return StatusMark("▲", "fails", "worse") if fails(budget) else StatusMark("◆", "warns", "mixed")
 
 
-def _mark(entry: BatchEntry, device: BatchDevice | None, budgets: Sequence[Budget]) -> StatusMark:
+def _mark(entry: facts.BatchEntry, device: facts.BatchDevice | None, budgets: Sequence[Budget]) -> StatusMark:
     """The state of a device by its `budgets` that are broken, or that cannot be judged; broken ones count more."""
     failing = next(filter(fails, budgets), None)
     if budgets:
-        return _WARNED if failing is None else _UNJUDGED if isinstance(failing, UnjudgedBudget) else _BROKEN
+        return _WARNED if failing is None else _UNJUDGED if isinstance(failing, facts.UnjudgedBudget) else _BROKEN
     if device is None:
         return _IDLE
     kept = any(each.judges(device.key) for each in entry.budgets)
     return _OF_STATE.get(device.state, _KEPT if kept else _PLAIN)
 
 
-def by_weight(findings: list[BatchFinding]) -> list[BatchFinding]:
+def by_weight(findings: list[facts.BatchFinding]) -> list[facts.BatchFinding]:
     """Findings by severity, then by lost time."""
     return sorted(findings, key=lambda each: (severity_rank(each.severity), -each.lost_ns, each.id))
 
@@ -152,12 +142,12 @@ def shown_name(name: str) -> str:
     return visible(name).strip() or "(no name)"
 
 
-def idle_share(device: BatchDevice | None) -> float:
+def idle_share(device: facts.BatchDevice | None) -> float:
     """Idle time as a part of the window, 0..1; 0 without a device."""
     return device.idle_ns / device.window_ns if device and device.window_ns else 0.0
 
 
-def result(summary: BatchSummary) -> StatusMark:
+def result(summary: facts.BatchSummary) -> StatusMark:
     """The worst that became of any trace."""
     if summary.failed:
         return StatusMark(
@@ -175,28 +165,28 @@ def result(summary: BatchSummary) -> StatusMark:
     return _KEPT if any(entry.budgets for entry in summary.entries) else _PLAIN
 
 
-def headline(summary: BatchSummary) -> str:
+def headline(summary: facts.BatchSummary) -> str:
     """What became of all, counted."""
     entries = summary.entries
     devices = sum(len(entry.devices) for entry in entries)
     resumed = sum(entry.status == "resumed" for entry in entries)
     size = counted(len(entries), "trace") + (f" with {counted(devices, 'GPU')}" if devices else "")
-    facts = [f"{summary.failed:,} not analyzed"]
+    said = [f"{summary.failed:,} not analyzed"]
     unjudged = sum(len(shown_unjudged(entry.unjudged)) for entry in entries)
     if unjudged:
-        facts += [counted(unjudged, "budget") + " not judged"]
+        said += [counted(unjudged, "budget") + " not judged"]
     if any(entry.budgets for entry in entries):
-        facts += [counted(summary.broken, "budget") + " broken", counted(summary.warned, "warning")]
+        said += [counted(summary.broken, "budget") + " broken", counted(summary.warned, "warning")]
     elif not unjudged:
-        facts += ["no budgets"]
-    idle = [device for entry in entries for device in entry.devices if device.state == IDLE]
-    facts += [f"{len(idle):,} without GPU work"] if idle else []
+        said += ["no budgets"]
+    idle = [device for entry in entries for device in entry.devices if device.state == facts.IDLE]
+    said += [f"{len(idle):,} without GPU work"] if idle else []
     unchanged = f"; {resumed:,} unchanged since the last run" if resumed else ""
-    return f"{size}: {', '.join(facts)}{unchanged}."
+    return f"{size}: {', '.join(said)}{unchanged}."
 
 
 ANALYZED, RESUMED = "analysed", "resumed"
-KEPT = [
+KEPT = (
     "key",
     "name",
     "window_ns",
@@ -206,12 +196,12 @@ KEPT = [
     "exposed_comm_ns",
     "exposed_copy_ns",
     "coverage",
-]
+)
 """The fields of a device that its batch has too."""
 THIS = Tool(name="nsysdiag", version=__version__)
 
 
-def batch_of_one(report: Report, options: RenderOptions) -> BatchSummary:
+def batch_of_one(report: Report, options: RenderOptions) -> facts.BatchSummary:
     """The report as the only entry, with the budgets of `options` as judged there."""
     file = report.trace.file
     entry = entry_of(report, file, PurePath(file).stem, ANALYZED, "", options.budgets, options.unjudged)
@@ -219,23 +209,23 @@ def batch_of_one(report: Report, options: RenderOptions) -> BatchSummary:
 
 
 def summary_of(
-    entries: list[BatchEntry], settings: dict[str, SettingValue] | None = None, tool: Tool = THIS
-) -> BatchSummary:
+    entries: list[facts.BatchEntry], settings: dict[str, SettingValue] | None = None, tool: Tool = THIS
+) -> facts.BatchSummary:
     """The summary of a batch; `settings` are those that its traces were analyzed with, if they differ from the
     defaults."""
     broken = [budget.level for entry in entries for budget in entry.budgets if budget.broken]
     unjudged = [budget.outcome for entry in entries for budget in entry.unjudged]
-    return BatchSummary(
+    return facts.BatchSummary(
         schema_version=facts.BATCH_SCHEMA_VERSION,
         kind=facts.KIND,
         tool=tool,
         entries=entries,
         failed=sum(entry.status == FAILED for entry in entries),
-        broken=broken.count(FAIL),
-        warned=len(broken) - broken.count(FAIL),
+        broken=broken.count(facts.FAIL),
+        warned=len(broken) - broken.count(facts.FAIL),
         unjudged=len(unjudged),
         settings=settings or {},
-        unjudged_failing=unjudged.count(FAIL),
+        unjudged_failing=unjudged.count(facts.FAIL),
     )
 
 
@@ -245,12 +235,12 @@ def entry_of(
     name: str,
     status: str,
     page: str,
-    budgets: Sequence[BudgetResult],
-    unjudged: Sequence[UnjudgedBudget],
-) -> BatchEntry:
+    budgets: Sequence[facts.BudgetResult],
+    unjudged: Sequence[facts.UnjudgedBudget],
+) -> facts.BatchEntry:
     """The entry of an input that has a report; `page` is the path of the report within the folder of the batch."""
     report = as_read(report)
-    return BatchEntry(
+    return facts.BatchEntry(
         input=input,
         name=name,
         status=status,
@@ -258,7 +248,7 @@ def entry_of(
         size_bytes=report.trace.size_bytes,
         report=page,
         devices=_devices(report),
-        findings=msgspec.convert(report.findings, list[BatchFinding], from_attributes=True),
+        findings=msgspec.convert(report.findings, list[facts.BatchFinding], from_attributes=True),
         budgets=list(budgets),
         unjudged=list(unjudged),
         warnings=report.trace.warnings,
@@ -266,10 +256,10 @@ def entry_of(
     )
 
 
-def _devices(report: Report) -> list[BatchDevice]:
+def _devices(report: Report) -> list[facts.BatchDevice]:
     state = facts.states(report)
     return [
-        BatchDevice(
+        facts.BatchDevice(
             **{name: getattr(device, name) for name in KEPT},
             verdict=device.verdict.id,
             sentence=device.verdict.sentence,
@@ -290,7 +280,7 @@ TONES: dict[str, Tone] = {"worse": "bad", "mixed": "note", "better": "good"}
 """How the state of a row stands out, by the tone of its mark."""
 
 
-def render(summary: BatchSummary, options: RenderOptions) -> bytes:
+def render(summary: facts.BatchSummary, options: RenderOptions) -> bytes:
     """The table in `options.width` columns, and what became of all in one line. The first MOST_ROWS rows are shown;
     the files of the batch hold all."""
     folder = _shared_folder(summary)
@@ -311,7 +301,7 @@ def render(summary: BatchSummary, options: RenderOptions) -> bytes:
     return text_document(head, [section], options.width, None, color=options.color)
 
 
-def _shared_folder(summary: BatchSummary) -> str:
+def _shared_folder(summary: facts.BatchSummary) -> str:
     """The folders that all names begin with, which stand in the first line instead; with `/` behind them."""
     folders = [entry.name.split("/")[:-1] for entry in summary.entries]
     shared = takewhile(lambda names: len(set(names)) == 1, zip(*folders, strict=False)) if len(folders) > 1 else ()

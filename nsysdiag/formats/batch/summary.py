@@ -3,19 +3,18 @@ GPU, worst first. And the page of its history, run by run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from msgspec import Struct
 
-from nsysdiag.ci.facts import BatchDevice, BatchFinding, BatchSummary, BudgetResult, HistoryLine
+from nsysdiag.ci.facts import BatchDevice, BatchSummary, BudgetResult, HistoryLine
 from nsysdiag.document import blocks as b
 from nsysdiag.document import columns as c
 from nsysdiag.document import drawings as d
 from nsysdiag.document.axis import MOST_TICKS, time_levels
-from nsysdiag.document.blocks import PAGE, Cell, Chart, Column, Name, Paragraph, Section, Table
 from nsysdiag.document.columns import CODE, COUNT, MARK, NAME, SHARE, TEXT, TIME, StatusMark, part
 from nsysdiag.document.markup import Piece, comment, markdown_document
 from nsysdiag.document.names import clip, visible
@@ -35,35 +34,18 @@ if TYPE_CHECKING:
 SENTENCE, TITLE, NAME_LENGTH, MOST_WARNINGS = 400, 160, 120, 200
 MARKDOWN = b.Limit(page=0, summary=0, brief=0)
 """Markdown alone: on the page the rows say it."""
-SPARKS = Column("Idle over runs", c.SPARK, limit=PAGE)
-ROWS = (
-    Column("Trace", NAME, head=True, length=80),
-    Column("GPU", CODE, length=24),
-    Column("State", MARK, pick=True),
-    Column("Verdict", TEXT, length=SENTENCE),
-    Column("Window", TIME, limit=PAGE),
-    Column("Idle", SHARE, strong=True),
-    SPARKS,
-    Column("Busy", SHARE, limit=PAGE),
-    *(Column(title, SHARE) for title in ("Compute", "Communication", "Copies")),
-    Column("Iteration", TIME),
-    Column("Coverage", SHARE, limit=PAGE),
-    Column("Top finding", TEXT, length=TITLE),
-)
-TIMES = len(ROWS) - 5
-"""The columns from the window to the coverage."""
 CAPTION = "Compute, exposed communication, exposed copies and idle time add up to the window."
 FAILURES = (
-    Column("Trace", NAME, lambda entry: shown_name(entry.input), head=True, length=NAME_LENGTH),
-    Column("Why", TEXT, lambda entry: clip(entry.error, SENTENCE), length=SENTENCE),
-    Column("What to do", TEXT, lambda entry: clip(entry.hint, SENTENCE), length=SENTENCE),
+    b.Column("Trace", NAME, lambda entry: shown_name(entry.input), head=True, length=NAME_LENGTH),
+    b.Column("Why", TEXT, lambda entry: clip(entry.error, SENTENCE), length=SENTENCE),
+    b.Column("What to do", TEXT, lambda entry: clip(entry.hint, SENTENCE), length=SENTENCE),
 )
 BUDGETS = (
-    Column("Trace", NAME, lambda pair: shown_name(pair[0].input), head=True, length=NAME_LENGTH),
-    Column("State", MARK, lambda pair: budget_mark(pair[1])),
-    Column("GPU", CODE, lambda pair: _breaking(pair[1])),
-    Column("Budget", CODE, lambda pair: pair[1].budget, length=NAME_LENGTH),
-    Column("Why", TEXT, lambda pair: f"{clip(told(pair[1]), SENTENCE)} ({clip(pair[1].source, NAME_LENGTH)})"),
+    b.Column("Trace", NAME, lambda pair: shown_name(pair[0].input), head=True, length=NAME_LENGTH),
+    b.Column("State", MARK, lambda pair: budget_mark(pair[1])),
+    b.Column("GPU", CODE, lambda pair: _breaking(pair[1])),
+    b.Column("Budget", CODE, lambda pair: pair[1].budget, length=NAME_LENGTH),
+    b.Column("Why", TEXT, lambda pair: f"{clip(told(pair[1]), SENTENCE)} ({clip(pair[1].source, NAME_LENGTH)})"),
 )
 """The columns of pairs of an entry and a budget."""
 UNJUDGED = [column for column in BUDGETS if column.title != "GPU"]
@@ -114,14 +96,14 @@ def document(summary: BatchSummary, history: Sequence[HistoryLine] = ()) -> b.Do
     broken.sort(key=lambda pair: not fails(pair[1]))
     unjudged = [(entry, each) for entry in summary.entries for each in shown_unjudged(entry.unjudged)]
     sections = [
-        Section("overview", "Summary", [Paragraph([mark, f". {entries.headline(summary)}"], "verdict")]),
-        Section("failed", "Not analyzed", [Table.of("", FAILURES, failed, limit=MARKDOWN)]),
-        Section("broken", "Broken budgets", [Table.of("", BUDGETS, broken, limit=MARKDOWN)]),
-        Section("unjudged", "Budgets that cannot be judged", [Table.of("", UNJUDGED, unjudged, limit=MARKDOWN)]),
-        Section("traces", "All traces, worst first", _traces(summary, history)),
-        Section("health", "Health of the traces", _warnings(summary)),
+        b.Section("overview", "Summary", [b.Paragraph([mark, f". {entries.headline(summary)}"], "verdict")]),
+        b.Section("failed", "Not analyzed", [b.Table.of("", FAILURES, failed, limit=MARKDOWN)]),
+        b.Section("broken", "Broken budgets", [b.Table.of("", BUDGETS, broken, limit=MARKDOWN)]),
+        b.Section("unjudged", "Budgets that cannot be judged", [b.Table.of("", UNJUDGED, unjudged, limit=MARKDOWN)]),
+        b.Section("traces", "All traces, worst first", _traces(summary, history)),
+        b.Section("health", "Health of the traces", _warnings(summary)),
     ]
-    facts: b.Words = [Name("Over time", href=link("trend.html"))] if history else ""
+    facts: b.Words = [b.Name("Over time", href=link("trend.html"))] if history else ""
     return b.Document("Traces", sections, facts, f"{mark.word}: traces", contents=False)
 
 
@@ -143,92 +125,110 @@ def _warnings(summary: BatchSummary) -> list[b.Block]:
         for warning in entry.warnings
     ]
     more = len(lines) - MOST_WARNINGS
-    rest = [Paragraph(f"{more:,} more are in the reports.", "quiet", PAGE)] if more > 0 else []
-    return [b.Lines(lines[:MOST_WARNINGS], PAGE, "note"), *rest]
+    rest = [b.Paragraph(f"{more:,} more are in the reports.", "quiet", b.PAGE)] if more > 0 else []
+    return [b.Lines(lines[:MOST_WARNINGS], b.PAGE, "note"), *rest]
 
 
 def _traces(summary: BatchSummary, history: Sequence[HistoryLine]) -> list[b.Block]:
     found, runs = rows(summary), series(history)
     if not found:
-        return [Paragraph("There are no traces.")]
-    sparks = [spark(runs.get((row.entry.input, row.device.key), [])) if row.device else None for row in found]
-    columns = [column for column in ROWS if column is not SPARKS or any(sparks)]
-    places = [at for at, column in enumerate(ROWS) if column in columns]
-    cells = [_row(row, line) for row, line in zip(found, sparks, strict=True)]
+        return [b.Paragraph("There are no traces.")]
+    keys = [(row.entry.input, row.device.key) for row in found if row.device]
+    lines = {key: line for key in keys if (line := spark(runs.get(key, [])))}
+    legend = [d.LegendEntry(label, part, "") for part, label in PARTS.values()]
+    return [b.Table.of("One row a trace and GPU", _columns(lines), found, note=CAPTION, first=50, legend=legend)]
+
+
+def _columns(lines: Mapping[tuple[str, str], d.Spark]) -> list[b.Column]:
+    """Those of BatchRow. `lines` are the idle share over the runs, by trace and GPU."""
+
+    def over_runs(row: BatchRow) -> b.Cell | None:
+        line = lines.get((row.entry.input, row.device.key)) if row.device and row.device.window_ns else None
+        return b.Cell(line, order=line.change) if line else None
+
     return [
-        Table(
-            "One row a trace and GPU",
-            columns,
-            [[row[at] for at in places] for row in cells],
-            note=CAPTION,
-            first=50,
-            legend=[d.LegendEntry(label, part, "") for part, label in PARTS.values()],
-        )
+        b.Column(
+            "Trace",
+            NAME,
+            lambda row: b.Name(shown_name(row.entry.input), href=link(row.entry.report)),
+            head=True,
+            length=80,
+        ),
+        b.Column("GPU", CODE, _gpu, length=24),
+        b.Column("State", MARK, _state, pick=True),
+        b.Column("Verdict", TEXT, _verdict, length=SENTENCE),
+        b.Column("Window", TIME, _worked(_window), limit=b.PAGE),
+        _share("Idle", "idle_ns", strong=True),
+        *([b.Column("Idle over runs", c.SPARK, over_runs, limit=b.PAGE)] if lines else []),
+        _share("Busy", "busy_ns", limit=b.PAGE),
+        _share("Compute", "compute_ns"),
+        _share("Communication", "exposed_comm_ns"),
+        _share("Copies", "exposed_copy_ns"),
+        b.Column("Iteration", TIME, _worked(lambda device: time_cell(device.iteration_ns))),
+        b.Column("Coverage", SHARE, _worked(lambda device: device.coverage), limit=b.PAGE),
+        b.Column("Top finding", TEXT, _finding, length=TITLE),
     ]
 
 
-def _row(row: BatchRow, line: d.Spark | None) -> list[object]:
-    """The cells of all columns. Below the state stand the budgets that are broken, or that the trace cannot tell."""
-    entry, device = row.entry, row.device
-    budgets = [
-        b.Remark(told(each), "bad" if fails(each) else "plain", f"{each.budget}, {each.source}") for each in row.broken
-    ]
-    budgets += [
-        b.Remark(f"{each.budget}: {each.why}", "bad" if fails(each) else "plain", each.source) for each in row.unjudged
-    ]
-    return [
-        Name(shown_name(entry.input), href=link(entry.report)),
-        _gpu(row),
-        Cell(row.mark, note=budgets),
-        _verdict(row),
-        *(_times(device, line) if device and device.window_ns else [None] * TIMES),
-        _finding(row.top) if row.top else None,
-    ]
+def _worked(cell: Callable[[BatchDevice], object]) -> Callable[[BatchRow], object]:
+    """A cell about the device, None of one that has no window."""
+    return lambda row: cell(row.device) if row.device and row.device.window_ns else None
 
 
-def _gpu(row: BatchRow) -> object:
+def _share(title: str, field: str, **more: Any) -> b.Column:
+    """A time as its share of the window."""
+
+    def cell(device: BatchDevice) -> b.Cell:
+        ns = getattr(device, field)
+        return b.Cell(part(ns, device.window_ns), hint=format_exact_ns(ns))
+
+    return b.Column(title, SHARE, _worked(cell), **more)
+
+
+def _window(device: BatchDevice) -> b.Cell:
+    """The window with what it consists of."""
+    parts = (device.compute_ns, device.exposed_comm_ns, device.exposed_copy_ns, device.idle_ns)
+    ns = device.window_ns
+    whole = d.StackedBar("How the window divides", d.window_stack(parts), ns, said=format_ns(ns))
+    return b.Cell(whole, c.STACK, hint=format_exact_ns(ns), order=ns)
+
+
+def _gpu(row: BatchRow) -> b.Cell | None:
     if row.unused:
-        return Cell(f"{row.unused:,} more", TEXT)
-    return Cell(row.device.key, hint=row.device.name) if row.device else None
+        return b.Cell(f"{row.unused:,} more", TEXT)
+    return b.Cell(row.device.key, hint=row.device.name) if row.device else None
 
 
-def _verdict(row: BatchRow) -> object:
-    entry, device = row.entry, row.device
-    if row.unused:
-        return f"The machine has {counted(row.unused, 'more GPU')}, without work in this trace."
-    if entry.status == FAILED:
-        why = clip(entry.error, SENTENCE) or "No reason is known."
-        return Cell(why, note=[b.Remark(entry.hint)] if entry.hint else ())
-    return clip(device.sentence, SENTENCE) if device else f"{NO_GPU_WORK}."
-
-
-def _times(device: BatchDevice, line: d.Spark | None) -> list[object]:
-    """The window, what of it was idle and busy, and with what; the line of runs, the iteration, the coverage."""
-    work = (device.compute_ns, device.exposed_comm_ns, device.exposed_copy_ns)
-    split, window = d.window_stack((*work, device.idle_ns)), device.window_ns
-    whole = d.StackedBar("How the window divides", split, window, said=format_ns(window))
-    idle, *shares = (
-        Cell(part(ns, device.window_ns), hint=format_exact_ns(ns)) for ns in (device.idle_ns, device.busy_ns, *work)
-    )
-    return [
-        Cell(whole, c.STACK, hint=format_exact_ns(device.window_ns), order=device.window_ns),
-        idle,
-        Cell(line, order=line.change) if line else None,
-        *shares,
-        time_cell(device.iteration_ns),
-        device.coverage,
+def _state(row: BatchRow) -> b.Cell:
+    """Below it stand the budgets that are broken, or that the trace cannot tell."""
+    said: list[tuple[entries.Budget, str, str]] = [
+        (each, told(each), f"{each.budget}, {each.source}") for each in row.broken
     ]
+    said += [(each, f"{each.budget}: {each.why}", each.source) for each in row.unjudged]
+    return b.Cell(row.mark, note=[b.Remark(text, "bad" if fails(each) else "plain", hint) for each, text, hint in said])
 
 
-def time_cell(ns: int | None) -> Cell | None:
+def _verdict(row: BatchRow) -> b.Cell:
+    if row.unused:
+        return b.Cell(f"The machine has {counted(row.unused, 'more GPU')}, without work in this trace.")
+    if row.entry.status == FAILED:
+        why = clip(row.entry.error, SENTENCE) or "No reason is known."
+        return b.Cell(why, note=[b.Remark(row.entry.hint)] if row.entry.hint else ())
+    return b.Cell(clip(row.device.sentence, SENTENCE) if row.device else f"{NO_GPU_WORK}.")
+
+
+def time_cell(ns: int | None) -> b.Cell | None:
     """A time with its exact length for the pointer."""
-    return None if ns is None else Cell(ns, hint=format_exact_ns(ns))
+    return None if ns is None else b.Cell(ns, hint=format_exact_ns(ns))
 
 
-def _finding(top: BatchFinding) -> Cell:
+def _finding(row: BatchRow) -> b.Cell | None:
+    top = row.top
+    if top is None:
+        return None
     mark = StatusMark(SEVERITY_ICONS.get(top.severity, "○"), clip(top.severity, 20), TONES.get(top.severity, "same"))
     lost = f"{format_ns(top.lost_ns)}, {format_share(top.lost_share, 1)} of the window"
-    return Cell((mark, f": {clip(top.title, TITLE)}"), note=lost)
+    return b.Cell((mark, f": {clip(top.title, TITLE)}"), note=lost)
 
 
 # The history of traces by input and device, one series each, the newest run last.
@@ -334,10 +334,10 @@ def trends(summary: BatchSummary, history: Sequence[HistoryLine], causes: Causes
     points = max(FEWEST_POINTS, min(MOST_POINTS, MOST_OF_ALL // max(min(len(order), MOST_SERIES), 1)))
     found = [Trend(f"t-{at}", *key, runs[key], points) for at, key in enumerate(order[:MOST_SERIES])]
     sections = [
-        Section("latest", "Latest run and the one before", _overview(found, len(order))),
+        b.Section("latest", "Latest run and the one before", _overview(found, len(order))),
         *(_section(trend, causes, unfolded=at < UNFOLDED) for at, trend in enumerate(found)),
     ]
-    return b.Document("Traces over time", sections, [Name("All traces", href=link("index.html"))], contents=False)
+    return b.Document("Traces over time", sections, [b.Name("All traces", href=link("index.html"))], contents=False)
 
 
 def _overview(trends: Sequence[Trend], total: int) -> list[b.Block]:
@@ -347,22 +347,24 @@ def _overview(trends: Sequence[Trend], total: int) -> list[b.Block]:
         said.append(f"Charts show the latest {trends[0].points:,} runs of each.")
     if any(len(trend.every) > MOST_ROWS for trend in trends):
         said.append(f"Tables show the latest {MOST_ROWS} runs of each.")
-    left_out = [Paragraph(f"{total - len(trends):,} more are left out.", "note")] if total > len(trends) else []
+    left_out = [b.Paragraph(f"{total - len(trends):,} more are left out.", "note")] if total > len(trends) else []
     return [
-        Paragraph(" ".join(said)),
+        b.Paragraph(" ".join(said)),
         *left_out,
-        Table.of(
+        b.Table.of(
             "The latest run of each trace and GPU, and the one before",
             (
-                Column("Trace", NAME, lambda trend: Name(trend.name, href=f"#{trend.anchor}"), head=True, length=80),
-                Column("GPU", CODE, "device", length=30),
-                Column("Runs", COUNT, lambda trend: len(trend.every)),
-                Column("Latest", TEXT, lambda trend: _name(trend.last), length=40),
-                Column("Iteration", TIME, lambda trend: time_cell(trend.last.iteration_ns)),
-                Column("Before", TIME, lambda trend: time_cell(trend.before.iteration_ns) if trend.before else None),
-                Column("Idle", SHARE, lambda trend: _idle(trend.last)),
-                Column("Before", SHARE, lambda trend: _idle(trend.before) if trend.before else None),
-                Column("Budgets broken", COUNT, "last.broken"),
+                b.Column(
+                    "Trace", NAME, lambda trend: b.Name(trend.name, href=f"#{trend.anchor}"), head=True, length=80
+                ),
+                b.Column("GPU", CODE, "device", length=30),
+                b.Column("Runs", COUNT, lambda trend: len(trend.every)),
+                b.Column("Latest", TEXT, lambda trend: _name(trend.last), length=40),
+                b.Column("Iteration", TIME, lambda trend: time_cell(trend.last.iteration_ns)),
+                b.Column("Before", TIME, lambda trend: time_cell(trend.before.iteration_ns) if trend.before else None),
+                b.Column("Idle", SHARE, lambda trend: _idle(trend.last)),
+                b.Column("Before", SHARE, lambda trend: _idle(trend.before) if trend.before else None),
+                b.Column("Budgets broken", COUNT, "last.broken"),
             ),
             trends,
             first=50,
@@ -370,19 +372,19 @@ def _overview(trends: Sequence[Trend], total: int) -> list[b.Block]:
     ]
 
 
-def _section(trend: Trend, causes: Causes, *, unfolded: bool) -> Section:
+def _section(trend: Trend, causes: Causes, *, unfolded: bool) -> b.Section:
     """The charts and runs of one trace and GPU, folded under the sentence that says where it stands."""
     sentence, names = _sentence(trend.every), [_name(line) for line in trend.drawn]
-    runs = Table.of(
+    runs = b.Table.of(
         "Runs, the newest first",
         (
-            Column("Run", NAME, _name, head=True, length=60),
-            Column("When (UTC)", c.FIGURE, moment),
-            Column("Window", TIME, lambda line: time_cell(line.window_ns)),
-            Column("Iteration", TIME, lambda line: time_cell(line.iteration_ns)),
-            Column("Idle", SHARE, _idle, strong=True),
-            Column("Chief causes, of the window", TEXT, lambda line: _chief(line, causes), length=300),
-            Column("Budgets broken", COUNT, "broken"),
+            b.Column("Run", NAME, _name, head=True, length=60),
+            b.Column("When (UTC)", c.FIGURE, moment),
+            b.Column("Window", TIME, lambda line: time_cell(line.window_ns)),
+            b.Column("Iteration", TIME, lambda line: time_cell(line.iteration_ns)),
+            b.Column("Idle", SHARE, _idle, strong=True),
+            b.Column("Chief causes, of the window", TEXT, lambda line: _chief(line, causes), length=300),
+            b.Column("Budgets broken", COUNT, "broken"),
         ),
         reversed(trend.listed),
         first=10,
@@ -396,9 +398,9 @@ def _section(trend: Trend, causes: Causes, *, unfolded: bool) -> Section:
     for title, label, drawing in charts:
         if drawing:
             legend = drawing.legend if isinstance(drawing, d.BarChart) else ()
-            found += [b.Heading(title), Chart(drawing, f"{label}. {sentence}", legend=legend)]
+            found += [b.Heading(title), b.Chart(drawing, f"{label}. {sentence}", legend=legend)]
     title = clip(f"{trend.name}, {trend.device}", MOST_TITLE)
-    return Section(trend.anchor, title, [b.Details(sentence, [*found, runs], open=unfolded)])
+    return b.Section(trend.anchor, title, [b.Details(sentence, [*found, runs], open=unfolded)])
 
 
 def _chief(line: HistoryLine, causes: Causes) -> str:

@@ -84,22 +84,8 @@ TABLE_SCRIPTS = ("cells", "order", "choose", "export", "rows", "tools", "sheet",
 TIMELINE_SCRIPTS = (
     *("decode", "rows", "device", "scale", "layout", "selection"),
     *("theme", "brush", "gaps", "lanes", "overlay", "arrows", "minimap", "canvas", "stage"),
-    *(
-        "pick",
-        "facts",
-        "sums",
-        "gapwords",
-        "slicewords",
-        "card",
-        "tip",
-        "words",
-        "search",
-        "link",
-        "pointer",
-        "input",
-        "actions",
-        "main",
-    ),
+    *("pick", "facts", "sums", "gapwords", "slicewords", "card", "tip"),
+    *("words", "search", "link", "pointer", "input", "actions", "main"),
 )
 """The scripts of the timeline, each after those that it uses."""
 STEPS_SCRIPTS = (

@@ -21,11 +21,12 @@ from markupsafe import Markup, escape
 from msgspec import Struct
 
 from nsysdiag import units
-from nsysdiag.document import words
+from nsysdiag.document import names, view, words
 from nsysdiag.document.blocks import Detail, Document, Section, shown
+from nsysdiag.document.drawings import safe_color
 from nsysdiag.document.markup import breakable, html_of, width_of
-from nsysdiag.document.names import brief, clip, visible
-from nsysdiag.document.svg import FILTERS
+from nsysdiag.document.names import visible
+from nsysdiag.document.svg import FILTERS, percent
 from nsysdiag.document.view import Context
 from nsysdiag.formats import RenderOptions, sections
 from nsysdiag.formats.html import assets
@@ -293,12 +294,18 @@ def environment() -> Environment:
         "count": units.format_count,
         "size": units.format_bytes,
         "instant": words.instant,
-        "clip": clip,
-        "brief": brief,
+        "clip": names.clip,
+        "brief": names.brief,
         "breakable": breakable,
         "width": width_of,
+        "percent": percent,
+        "color": safe_color,
+        "slices_by_time": view.slices_by_time,
+        "evidence": view.evidence,
+        "flags": view.flags,
         **FILTERS,
     }
+    made.globals |= {"words": words, "names": names}
     return made
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
+from nsysdiag.arrays.groups import summed
 from nsysdiag.document import drawings as d
 from nsysdiag.document import words
 from nsysdiag.document.blocks import Chart, Section, SectionScope
@@ -25,24 +26,6 @@ if TYPE_CHECKING:
 MANY_DEVICES, MOST_STILLS, MOST_KEYS = 8, 24, 6
 LABELS = {"compute": "Compute", "communication": "Communication", "copies": "Copies", "idle": "Idle"}
 LABEL = "What each GPU did over time; idle time has the colour of its leading cause"
-
-SHORTCUTS = (
-    ("W S + − ↑ ↓", "zoom; also the wheel with Ctrl or the focus, and two fingers"),
-    ("A D ← →", "move; also drag, and the wheel with Shift"),
-    ("0 Home", "the whole run"),
-    ("/", "search; Enter and Shift+Enter go to the next match and the one before, Escape back to the lanes"),
-    ("N Shift+N", "the next match and the one before; without a search N is the next gap"),
-    ("P", "the gap before"),
-    ("J K", "the next, or the one before, of the fewest gaps that hold half of the idle time"),
-    ("I Shift+I", "the longest gap of the analyzed time, then the next longest, and back"),
-    ("R", "sums of what is selected, else of what is visible; also drag with Shift"),
-    ("Shift+← Shift+→", "move the end of the range"),
-    ("Enter", "zoom to what is selected; also double-click"),
-    ("Escape", "deselect, then end the search"),
-    ("[ ]", "the device before and the next; a click on its name folds its lanes"),
-    ("?", "this help"),
-    ("Click or tap", "select a gap, an operation, a range or a call, and describe it"),
-)
 
 
 def still_lanes(levels: TimelineLevels, causes: Causes, devices: int) -> list[d.DrawnLane]:
@@ -88,17 +71,13 @@ def timeline_view(context: Context) -> View:
         "charts": [Chart(d.DrawnLanes(stills), LABEL, legend=_legend(context, stills))],
         "more": len(drawn) - MOST_STILLS,
         "exact": _exact(drawn),
-        "shortcuts": SHORTCUTS,
         "data": partial(timeline_data, context.report, context.causes),
     }
 
 
 def _legend(context: Context, stills: list[d.LaneGroup]) -> list[d.LegendEntry]:
     """What the colours mean: work, then the causes with most time over all devices."""
-    total: dict[str, int] = {}
-    for device in context.report.devices:
-        for cause, ns in device.ledger.items():
-            total[cause] = total.get(cause, 0) + ns
+    total = summed(device.ledger for device in context.report.devices)
     present = {lane.label for still in stills for lane in still.lanes}
     work = [replace(d.entry_of(id, context.causes), label=LABELS[part]) for id, (part, _) in WORK.items()]
     causes = sorted((each for each in total if total[each]), key=lambda each: (-total[each], each))

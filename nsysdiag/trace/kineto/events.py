@@ -17,7 +17,7 @@ from msgspec.json import Decoder
 
 from nsysdiag.limits import KINETO_BYTES, KINETO_RATIO
 from nsysdiag.messages import InputError, printable
-from nsysdiag.trace.format import GZIP_MAGIC
+from nsysdiag.trace.format import GZIP_MAGIC, refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -133,14 +133,14 @@ def read_trace(path: Path) -> KinetoTrace:
         with gzip.open(path) if packed else path.open("rb") as file:
             data = file.read(most + 1)
         if len(data) > most:
-            message = f"'{printable(path)}' has more than {most:,} bytes of JSON, the most that is read of such a file"
-            raise InputError(message, hint="profile fewer steps, without record_shapes and with_stack")
+            what = f"has more than {most:,} bytes of JSON, the most that is read of such a file"
+            raise refused(path, what, "profile fewer steps, without record_shapes and with_stack")
         if BYTES_OF_AN_EVENT * data.count(b"{") > len(data) + _MIB:
-            raise InputError(f"'{printable(path)}' is not a trace of the PyTorch profiler: its events are empty")
+            raise refused(path, "is not a trace of the PyTorch profiler: its events are empty", None)
         found = Decoder(KinetoTrace | list[Event]).decode(_closed(data))
     except (DecodeError, UnicodeDecodeError, EOFError, zlib.error, OSError) as error:
-        message = f"'{printable(path)}' is a damaged trace of the PyTorch profiler: {printable(error)}"
-        raise InputError(message, hint="copy it again, or export it again") from error
+        what = f"is a damaged trace of the PyTorch profiler: {printable(error)}"
+        raise refused(path, what, "copy it again, or export it again") from error
     trace = KinetoTrace(found) if isinstance(found, list) else found
     _check_kind(trace, path)
     return trace
@@ -154,13 +154,12 @@ def _closed(data: bytes) -> bytes:
 
 def _check_kind(trace: KinetoTrace, path: Path) -> None:
     """Raises InputError for what is in the same format but not of the profiler."""
-    shown = f"'{printable(path)}'"
     if isinstance(trace.other, dict) and trace.other.get("generator") == "nsysdiag":
-        raise InputError(f"{shown} is a timeline that nsysdiag wrote", hint="name the trace that it was made of")
+        raise refused(path, "is a timeline that nsysdiag wrote", "name the trace that it was made of")
     kinds = {category_of(event) for event in trace.events if event.ph in _DONE}
     if kinds and kinds.isdisjoint((*_READ, "trace")):
-        message = f"{shown} has events for a trace viewer, but none as the PyTorch profiler writes them"
-        raise InputError(message, hint='an event of a kernel has "cat": "kernel"; JAX and TensorFlow: use nsys')
+        what = "has events for a trace viewer, but none as the PyTorch profiler writes them"
+        raise refused(path, what, 'an event of a kernel has "cat": "kernel"; JAX and TensorFlow: use nsys')
 
 
 def number(value: Any, default: int = -1) -> int:

@@ -15,11 +15,11 @@ functions that wait have names of their own.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import NamedTuple
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
 
-from nsysdiag.limits import STACK_FRAMES
 from nsysdiag.names import is_mangled, readable
 
 FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d{1,9})\): (?P<function>.+)", re.DOTALL)
@@ -58,41 +58,42 @@ class _Open(NamedTuple):
     operator: bool
 
 
-def stretches(recorded: Iterable[Recorded]) -> Iterator[FunctionTime]:
-    """The time of one thread in named functions, disjoint and in order."""
-    last: FunctionTime | None = None
-    for each in _pieces(recorded):
-        if last is not None and last.end == each.start and last[2:] == each[2:]:
-            last = last._replace(end=each.end)
-            continue
-        if last is not None:
-            yield last
-        last = each
-    if last is not None:
-        yield last
+Open = TypeVar("Open", Recorded, _Open)
 
 
-def _pieces(recorded: Iterable[Recorded]) -> Iterator[FunctionTime]:
-    """The same, cut wherever a function begins or ends. Of two that overlap without nesting the later one counts."""
-    stack: list[_Open] = []
-    now = 0
-    for each in sorted(recorded, key=lambda each: (each.start, -each.end)):
-        yield from _until(stack, now, each.start)
-        now = each.start
-        stack.append(_opened(each, stack[-1] if stack else None))
-    yield from _until(stack, now, max((each.end for each in stack), default=now))
+def open_at(
+    recorded: Iterable[Recorded], times: Iterable[int], opened: Callable[[Recorded, Open | None], Open]
+) -> Iterator[list[Open]]:
+    """What runs at each of the sorted times, innermost last: a list that changes from one time to the next. `opened`
+    makes an entry of what begins and of what it begins in. Of two that overlap without nesting the later one counts."""
+    stack: list[Open] = []
+    ordered = sorted(recorded, key=lambda each: (each.start, -each.end))
+    begun = 0
+    for time in times:
+        while begun < len(ordered) and ordered[begun].start <= time:
+            _close(stack, ordered[begun].start)
+            stack.append(opened(ordered[begun], stack[-1] if stack else None))
+            begun += 1
+        _close(stack, time)
+        yield stack
 
 
-def _until(stack: list[_Open], now: int, time: int) -> Iterator[FunctionTime]:
-    """What is on the stack from now to then; what has ended by then is taken off."""
-    while stack and (now < time or stack[-1].end <= time):
-        top = stack[-1]
-        if top.name and min(top.end, time) > now:
-            yield FunctionTime(now, min(top.end, time), top.name, top.waits)
-        now = max(now, min(top.end, time))
-        if top.end > time:
-            break
+def _close(stack: list[Open], time: int) -> None:
+    while stack and stack[-1].end <= time:
         stack.pop()
+
+
+def stretches(recorded: Sequence[Recorded]) -> list[FunctionTime]:
+    """The time of one thread in named functions, disjoint and in order."""
+    times = sorted({time for each in recorded for time in (each.start, each.end)})
+    found: list[FunctionTime] = []
+    for (start, end), stack in zip(pairwise(times), open_at(recorded, times, _opened), strict=False):
+        if not stack or not stack[-1].name:
+            continue
+        _, name, waits, _ = stack[-1]
+        goes_on = bool(found) and found[-1][1:] == (start, name, waits)
+        found.append(FunctionTime(found.pop().start if goes_on else start, end, name, waits))
+    return found
 
 
 def _opened(each: Recorded, inside: _Open | None) -> _Open:
@@ -120,8 +121,6 @@ def _readable(function: str) -> tuple[str, bool]:
     return call[1] if call else name, True
 
 
-# What a profiler's names hold: the function of a kernel, and the Python functions that run at a time.
-
 _SPECIFIERS = re.compile(r"^(?:void|static|inline|auto|__global__|int|bool|float|double) +")
 
 
@@ -140,21 +139,3 @@ def base_name(kernel: str) -> str:
         if depth == 0 and letter not in "<>":
             kept.append(letter)
     return "".join(kept).rpartition("::")[2].strip() or kernel
-
-
-def functions_at(functions: list[tuple[int, int, str]], times: Iterable[int]) -> Iterator[tuple[int, list[str]]]:
-    """For each of the sorted times the names of the functions that run, innermost first, where any does."""
-    functions.sort(key=lambda each: (each[0], -each[1]))
-    stack: list[tuple[int, str]] = []
-    at = 0
-    for time in times:
-        while at < len(functions) and functions[at][0] <= time:
-            start, end, name = functions[at]
-            while stack and stack[-1][0] <= start:
-                stack.pop()
-            stack.append((end, name))
-            at += 1
-        while stack and stack[-1][0] <= time:
-            stack.pop()
-        if stack:
-            yield time, [name for _, name in reversed(stack[-STACK_FRAMES:])]

@@ -21,13 +21,14 @@ from bisect import bisect
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from nsysdiag.limits import STACK_FRAMES
 from nsysdiag.trace.format import MARK, OF_ROCM, RECORDER
 from nsysdiag.trace.kineto.events import (
     CALLS,
     NO_ARGS,
     OVERHEAD,
     RANGES,
-    WORK,
+    Args,
     Event,
     KinetoTrace,
     Owners,
@@ -41,7 +42,7 @@ from nsysdiag.trace.kineto.events import (
     process_of,
     read_trace,
 )
-from nsysdiag.trace.kineto.functions import FRAME, Recorded, base_name, functions_at, stretches
+from nsysdiag.trace.kineto.functions import FRAME, Recorded, base_name, open_at, stretches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -117,7 +118,7 @@ _TABLES = {
 _TYPES = {"name": "TEXT", "value": "TEXT", "text": "TEXT", "binaryData": "BLOB"}
 _CORRELATION, _PROCESS, _NODE = 5, 6, 7
 """Places of columns in a row of an operation."""
-_OPERATIONS = dict(zip(WORK, (f"CUPTI_ACTIVITY_KIND_{each}" for each in ("KERNEL", "MEMCPY", "MEMSET")), strict=True))
+_OPERATIONS = tuple(f"CUPTI_ACTIVITY_KIND_{each}" for each in ("KERNEL", "MEMCPY", "MEMSET"))
 Row = tuple[Any, ...]
 
 
@@ -143,9 +144,9 @@ class ExportRows:
         self._add_all(document)
 
     def _add_all(self, document: KinetoTrace) -> None:
-        for category, add in self._writers().items():
+        for category, (table, others) in self._writers().items():
             for event, start, end in self._events.get(category, ()):
-                add(event, start - self._origin, end - self._origin)
+                self._add(table, start - self._origin, end - self._origin, *others(event, event.args or NO_ARGS))
         self._close_roundings()
         self._number_nodes()
         self._overhead()
@@ -153,14 +154,15 @@ class ExportRows:
         self._functions()
         self._session(document)
 
-    def _writers(self) -> dict[str, Callable[[Event, int, int], None]]:
+    def _writers(self) -> dict[str, tuple[str, Callable[[Event, Args], Row]]]:
+        """The table of each category of events, and the columns of a row behind its start and end."""
         return {
-            "kernel": self._kernel,
-            "gpu_memcpy": self._copy,
-            "gpu_memset": self._set,
-            "cuda_sync": self._sync,
-            **dict.fromkeys(CALLS, self._call),
-            **dict.fromkeys(RANGES, self._range),
+            "kernel": ("CUPTI_ACTIVITY_KIND_KERNEL", self._kernel),
+            "gpu_memcpy": ("CUPTI_ACTIVITY_KIND_MEMCPY", self._copy),
+            "gpu_memset": ("CUPTI_ACTIVITY_KIND_MEMSET", self._set),
+            "cuda_sync": ("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", self._sync),
+            **dict.fromkeys(CALLS, ("CUPTI_ACTIVITY_KIND_RUNTIME", self._call)),
+            **dict.fromkeys(RANGES, ("NVTX_EVENTS", self._range)),
         }
 
     def _add(self, table: str, *row: Any) -> None:
@@ -180,92 +182,63 @@ class ExportRows:
             self._taken.add(self._threads[key])
         return self._threads[key]
 
-    def _place(self, event: Event, start: int, end: int) -> Row:
-        """What every operation has."""
-        args = event.args or NO_ARGS
-        device = number(args.device, number(event.pid, 0))
-        stream = number(args.stream, number(event.tid, 0))
-        node = number(args.node, 0)
-        place = (
-            start,
-            end,
-            device,
-            number(args.context, 1),
-            stream,
-            correlation_of(event),
-            self._owners.of(event) << 24,
-        )
+    def _place(self, event: Event, args: Args) -> Row:
+        """What every operation has behind its start and end."""
+        device, stream = number(args.device, number(event.pid, 0)), number(args.stream, number(event.tid, 0))
+        node, process = number(args.node, 0), self._owners.of(event) << 24
+        place = (device, number(args.context, 1), stream, correlation_of(event), process)
         return (*place, node if node > 0 else None)
 
-    def _kernel(self, event: Event, start: int, end: int) -> None:
-        args, name = event.args or NO_ARGS, str(event.name or "")
-        self._add(
-            "CUPTI_ACTIVITY_KIND_KERNEL",
-            *self._place(event, start, end),
-            self._text(name),
-            self._text(base_name(name)),
-            *self._grid(event),
-            *_three(args.block),
-            number(args.registers, 0),
-            number(args.shared, 0),
-            0,
-        )
+    def _kernel(self, event: Event, args: Args) -> Row:
+        name, block = str(event.name or ""), _three(args.block)
+        texts = self._text(name), self._text(base_name(name))
+        others = (number(args.registers, 0), number(args.shared, 0), 0)
+        return (*self._place(event, args), *texts, *self._grid(event, _three(args.grid), block), *block, *others)
 
-    def _grid(self, event: Event) -> tuple[int, int, int]:
+    def _grid(self, event: Event, grid: Row, block: Row) -> Row:
         """The blocks of a kernel."""
-        args, launch = event.args or NO_ARGS, self._owners.call(event)
-        grid, block = _three(args.grid), _three(args.block)
+        launch = self._owners.call(event)
         if launch is None or launch.name not in _GRID_OF_WORK_ITEMS or 0 in block:
             return grid
-        x, y, z = (-(-items // own) for items, own in zip(grid, block, strict=True))
-        return x, y, z
+        return tuple(-(-items // own) for items, own in zip(grid, block, strict=True))
 
-    def _copy(self, event: Event, start: int, end: int) -> None:
-        args, found = event.args or NO_ARGS, _COPY.match(str(event.name))
-        call = self._owners.call(event) or event
+    def _copy(self, event: Event, args: Args) -> Row:
+        found, call = _COPY.match(str(event.name)), self._owners.call(event) or event
         sides = found[1] + found[2] if found else "??"
         asked = _HIP_KINDS.get(number((call.args or NO_ARGS).copy), sides)
         names = (found[3], found[4]) if found and asked == sides else (_SIDES.get(each) for each in asked)
-        place = self._place(event, start, end)
         memory = [_MEMORY.get(each or "", -1) for each in names]
-        self._add("CUPTI_ACTIVITY_KIND_MEMCPY", *place, number(args.bytes, 0), _KINDS.get(asked, 0), *memory)
+        return (*self._place(event, args), number(args.bytes, 0), _KINDS.get(asked, 0), *memory)
 
-    def _set(self, event: Event, start: int, end: int) -> None:
-        args = event.args or NO_ARGS
+    def _set(self, event: Event, args: Args) -> Row:
         memory = re.search(r"\((\w+)\)", str(event.name))
-        kind = _MEMORY.get(memory[1] if memory else "", -1)
-        place = self._place(event, start, end)
-        self._add("CUPTI_ACTIVITY_KIND_MEMSET", *place, number(args.bytes, 0), kind)
+        return (*self._place(event, args), number(args.bytes, 0), _MEMORY.get(memory[1] if memory else "", -1))
 
-    def _call(self, event: Event, start: int, end: int) -> None:
+    def _call(self, event: Event, _: Args) -> Row:
         driver = int(str(event.cat).lower() == "cuda_driver")
-        thread, correlation = self._thread(event), correlation_of(event)
-        self._add("CUPTI_ACTIVITY_KIND_RUNTIME", start, end, thread, correlation, self._text(event.name), driver, 0)
+        return (self._thread(event), correlation_of(event), self._text(event.name), driver, 0)
 
-    def _sync(self, event: Event, start: int, end: int) -> None:
-        args = event.args or NO_ARGS
+    def _sync(self, event: Event, args: Args) -> Row:
         kind = _SYNCHRONIZATIONS.get(str(args.kind or event.name).lower().replace("cuda ", ""), 0)
-        place = self._place(event, start, end)[:_NODE]
-        self._add("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", *place, kind, number(args.event))
+        return (*self._place(event, args)[:-1], kind, number(args.event))
 
-    def _range(self, event: Event, start: int, end: int) -> None:
+    def _range(self, event: Event, _: Args) -> Row:
         domain = _OPERATORS if category_of(event) == "cpu_op" else 0
-        thread = self._thread(event)
-        self._add("NVTX_EVENTS", start, end, _PUSH_POP, thread, domain, self._text(event.name), None, None, None)
+        return (_PUSH_POP, self._thread(event), domain, self._text(event.name), None, None, None)
+
+    def _operations(self) -> Iterator[tuple[str, int, Row]]:
+        """The rows of all operations, with their tables and places in these."""
+        return ((name, at, row) for name in _OPERATIONS for at, row in enumerate(self.tables[name]))
 
     def _close_roundings(self) -> None:
         """What is in order on a stream, and apart by what rounding adds, follows at once."""
-        reach: dict[tuple[int, int, int], int] = {}
-        tables = [self.tables[name] for name in _OPERATIONS.values()]
-        for start, which, at in sorted(
-            (row[0], which, at) for which, rows in enumerate(tables) for at, row in enumerate(rows)
-        ):
-            row = tables[which][at]
+        reach: dict[Row, int] = {}
+        for name, at, row in sorted(self._operations(), key=lambda each: each[2][0]):
             stream = (row[_PROCESS], row[2], row[4])
-            ended = reach.get(stream, -1)
-            if 0 < start - ended <= ROUNDING_NS and ended > 0:
-                tables[which][at] = (ended, *row[1:])
-            reach[stream] = max(ended, row[1])
+            ended = reach.get(stream)
+            if ended is not None and 0 < row[0] - ended <= ROUNDING_NS:
+                self.tables[name][at] = (ended, *row[1:])
+            reach[stream] = max(ended or 0, row[1])
 
     def _overhead(self) -> None:
         """What the profiler and the driver did besides, on the thread whose call it was in; else on the only one."""
@@ -283,30 +256,38 @@ class ExportRows:
 
     def _number_nodes(self) -> None:
         """Operations of a graph launch are its nodes, where the profiler does not number them."""
-        tables = [self.tables[name] for name in _OPERATIONS.values()]
         nodes = (
-            ((row[_PROCESS], row[_CORRELATION]), row[0], (which, row[_NODE + 1 :]), (which, at))
-            for which, rows in enumerate(tables)
-            for at, row in enumerate(rows)
+            ((row[_PROCESS], row[_CORRELATION]), row[0], (_OPERATIONS.index(name), row[_NODE + 1 :]), (name, at))
+            for name, at, row in self._operations()
             if (row[_PROCESS], row[_CORRELATION]) in self._graphs and row[_NODE] is None
         )
-        for (which, at), node in list(numbered(nodes)):
-            row = tables[which][at]
-            tables[which][at] = (*row[:_NODE], node, *row[_NODE + 1 :])
+        for (name, at), node in list(numbered(nodes)):
+            row = self.tables[name][at]
+            self.tables[name][at] = (*row[:_NODE], node, *row[_NODE + 1 :])
+
+    def _recorded(self, *categories: str) -> dict[int, list[Recorded]]:
+        """Operators and Python functions by thread."""
+        found: dict[int, list[Recorded]] = {}
+        for category in categories:
+            for event, start, end in self._events.get(category, ()):
+                times = (start - self._origin, end - self._origin)
+                found.setdefault(self._thread(event), []).append(
+                    Recorded(*times, str(event.name), category == "cpu_op")
+                )
+        return found
 
     def _stacks(self) -> None:
         """The Python functions that were running at each CUDA call, as the marks that nsys writes."""
         called: dict[int, list[int]] = {}
         for start, _end, thread, *_ in self.tables["CUPTI_ACTIVITY_KIND_RUNTIME"]:
             called.setdefault(thread, []).append(start)
-        functions: dict[int, list[tuple[int, int, str]]] = {}
-        for event, start, end in self._events.get("python_function", ()):
-            functions.setdefault(self._thread(event), []).append(
-                (start - self._origin, end - self._origin, str(event.name))
-            )
+        functions = self._recorded("python_function")
         for thread, own in functions.items():
-            for time, stack in functions_at(own, sorted(called.get(thread, []))):
-                self._add("NVTX_EVENTS", time, None, _MOMENT, thread, _STACKS, None, None, 1, self._packed(stack))
+            times = sorted(called.get(thread, []))
+            for time, stack in zip(times, open_at(own, times, lambda each, _: each), strict=True):
+                if stack:
+                    packed = self._packed([each.name for each in reversed(stack[-STACK_FRAMES:])])
+                    self._add("NVTX_EVENTS", time, None, _MOMENT, thread, _STACKS, None, None, 1, packed)
         for process in sorted({thread >> 24 for thread in functions}.intersection(self._owners.processes)):
             main = process << 24 | process
             self._add("NVTX_EVENTS", 0, None, _DOMAIN_NAME, main, _STACKS, None, "Python Backtrace", None, None)
@@ -314,14 +295,8 @@ class ExportRows:
     def _functions(self) -> None:
         """What the threads that make CUDA calls were in, by operators and Python functions."""
         calling = {row[2] for row in self.tables["CUPTI_ACTIVITY_KIND_RUNTIME"]}
-        recorded: dict[int, list[Recorded]] = {}
-        for category in ("cpu_op", "python_function"):
-            for event, start, end in self._events.get(category, ()):
-                if (thread := self._thread(event)) in calling:
-                    times = (start - self._origin, end - self._origin)
-                    recorded.setdefault(thread, []).append(Recorded(*times, str(event.name), category == "cpu_op"))
-        for thread, functions in recorded.items():
-            for each in stretches(functions):
+        for thread, functions in self._recorded("cpu_op", "python_function").items():
+            for each in stretches(functions) if thread in calling else ():
                 table = "PROFILER_WAITS" if each.waits else "PROFILER_FUNCTIONS"
                 self._add(table, each.start, each.end, thread, self._text(each.name))
 
@@ -346,7 +321,7 @@ class ExportRows:
         for event in document.events:
             if event.ph == "M" and event.args is not None and isinstance(event.args.name, str):
                 self._named(event, event.args.name)
-        used = sorted({row[2] for name in WORK for row in self.tables[_OPERATIONS[name]]})
+        used = sorted({row[2] for _, _, row in self._operations()})
         for properties in devices(document, used, (str(each.name) for each, _, _ in self._events.get("kernel", ()))):
             self._gpu(properties)
 
@@ -365,7 +340,7 @@ class ExportRows:
         threads = number(properties.get("maxThreadsPerMultiprocessor"), 0) // warp
         limits = [number(properties.get(f"{each}PerMultiprocessor"), 0) for each in ("regs", "sharedMem")]
         self._add("TARGET_INFO_GPU", device, str(properties.get("name", "")), *values, threads, *limits)
-        users = {row[_PROCESS] >> 24 for name in WORK for row in self.tables[_OPERATIONS[name]] if row[2] == device}
+        users = {row[_PROCESS] >> 24 for _, _, row in self._operations() if row[2] == device}
         if len(users) == 1:  # a number that several processes use may be another GPU in each
             self._add("TARGET_INFO_CUDA_DEVICE", device, device, *users)
 
@@ -374,9 +349,8 @@ class ExportRows:
         return ((at, text) for text, at in self._strings.items())
 
 
-def _three(value: Any) -> tuple[int, int, int]:
-    numbers = [number(each, 0) for each in value] if isinstance(value, list) and len(value) == 3 else [0, 0, 0]
-    return (numbers[0], numbers[1], numbers[2])
+def _three(value: Any) -> Row:
+    return tuple(number(each, 0) for each in value) if isinstance(value, list) and len(value) == 3 else (0, 0, 0)
 
 
 def convert(path: Path, target: Path) -> list[str]:

@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nsysdiag.arrays.intervals import places_among
-from nsysdiag.limits import short_name
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, Schema, looked_at
-from nsysdiag.trace.columns import Buffers, Columns, Pair, SplitBuffers, TextColumn, Values, completed
-from nsysdiag.trace.parquet.values import cells, combined, integers, nulls, reals
-from nsysdiag.trace.query import Choice, Chosen, ChosenRows, TimeLimit
+from nsysdiag.trace.columns import Buffers, Columns, Pair, SplitBuffers, Values, completed
+from nsysdiag.trace.query import Choice, ChosenRows, TimeLimit
+from nsysdiag.trace.reader import Codes, to_integer
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType, table_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from nsysdiag.arrays.intervals import BoolArray, IntArray
+    import numpy.typing as npt
+
+    from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
     from nsysdiag.trace.parquet.folder import TableFile
-    from nsysdiag.trace.query import ChosenPairs, LongTexts
+    from nsysdiag.trace.query import LongTexts
 
 
 # The primary keys that tables have in SQLite exports: Parquet files tell none.
@@ -71,31 +72,32 @@ class ParquetDatabase:
         """As `SqliteDatabase.row_bounds`: numbers of rows, or the largest id where SQLite has ids as row numbers."""
         return {name: _bound(name, self._files[name]) for name in tables if self._files[name].rows}
 
-    def read(
-        self, table: FoundTable, columns: Sequence[ColumnSpec], capacity: int, chosen: Choice | None = None
-    ) -> Columns:
+    def read(self, table: FoundTable, columns: Sequence[ColumnSpec], capacity: int, *chosen: Choice) -> Columns:
         """As `SqliteDatabase.read`."""
         found = [column for column in columns if table.sources(column)]
         numbers = [column for column in found if column.type not in TEXTS]
-        texts = {column.name: _Texts(column, self._long) for column in found if column.type in TEXTS}
+        texts = [(column, Codes(column, self._long)) for column in found if column.type in TEXTS]
+        parts: list[list[IntArray]] = [[] for _ in texts]
         buffers, rows, odd = Buffers(numbers, min(capacity, MOST_EXPECTED)), 0, _Odd()
-        for part, count in self._parts(table, found, [] if chosen is None else [chosen]):
+        for part, count in self._parts(table, found, chosen):
             if numbers:
                 buffers.append([_numbers(table, column, part, odd) for column in numbers])
-            for text in texts.values():
-                text.append(part[table.sources(text.column)[0].name])
+            for (column, codes), own in zip(texts, parts, strict=True):
+                place, different = cells(part[table.sources(column)[0].name], blob=column.type is ColumnType.BLOB)
+                # One place more than there are texts: code -1, NULL, picks the last.
+                own.append(np.array([*map(codes.__getitem__, different), -1], np.int64)[place])
             rows += count
         self._note(table, odd)
         values: dict[str, Values] = dict(zip((column.name for column in numbers), buffers.finish(), strict=True))
-        values |= {name: text.finish(rows) for name, text in texts.items()}
+        values |= {column.name: codes.column(own) for (column, codes), own in zip(texts, parts, strict=True)}
         return completed(columns, values, rows)
 
     def read_split(
-        self, table: FoundTable, columns: Sequence[ColumnSpec], chosen: ChosenPairs, within: TimeLimit | None
+        self, table: FoundTable, columns: Sequence[ColumnSpec], pairs: Sequence[Pair], *chosen: Choice
     ) -> dict[Pair, Columns]:
         """As `SqliteDatabase.read_split`."""
-        buffers, odd = SplitBuffers(columns[2:], chosen.pairs), _Odd()
-        for part, count in self._parts(table, columns, [chosen, *([] if within is None else [within])]):
+        buffers, odd = SplitBuffers(columns[2:], pairs), _Odd()
+        for part, count in self._parts(table, columns, chosen):
             if count:
                 buffers.append([_numbers(table, column, part, odd) for column in columns])
         self._note(table, odd)
@@ -138,36 +140,6 @@ class ParquetDatabase:
     def _note(self, table: FoundTable, odd: _Odd) -> None:
         for name, count in odd.items():
             self._warn(f"column '{name}' of {table.name}: {count:,} values are not integers and were converted")
-
-
-class _Texts:
-    """A column of texts, part by part."""
-
-    def __init__(self, column: ColumnSpec, long: LongTexts) -> None:
-        self.column = column
-        self._long = long
-        self._codes: dict[str, int] = {}
-        self._parts: list[IntArray] = []
-
-    def append(self, column: Any) -> None:
-        """Take the cells of some rows."""
-        blob = self.column.type is ColumnType.BLOB
-        codes, found = cells(column, blob=blob)
-        texts = [self._text(cell, blob=blob) for cell in found]
-        new = [-1 if text is None else self._codes.setdefault(text, len(self._codes)) for text in texts]
-        # One place more than there are texts: code -1, NULL, picks the last.
-        self._parts.append(np.array([*new, -1], np.int64)[codes])
-
-    def _text(self, cell: object, *, blob: bool) -> str | None:
-        if cell is None:
-            return None
-        return self._long.digits(cell) if blob else short_name(self._long.decode(cell))
-
-    def finish(self, rows: int) -> TextColumn:
-        """The whole column."""
-        if not self._codes:
-            return TextColumn(np.broadcast_to(np.int64(-1), rows), [])
-        return TextColumn(np.concatenate(self._parts), list(self._codes))
 
 
 def _numbers(table: FoundTable, column: ColumnSpec, part: Mapping[str, Any], odd: _Odd) -> Any:
@@ -217,6 +189,139 @@ def _chosen(choice: Choice, columns: Mapping[str, Any], first: int, rows: int) -
         begun: BoolArray = known[0] & (start < choice.high)
         # A row whose end is unknown may last.
         return begun & ((start >= choice.low) if len(values) == 1 else (end > choice.low) | ~known[-1])
-    ids = [choice.ids] if isinstance(choice, Chosen) else list(zip(*choice.pairs, strict=True))
-    sides = [np.isin(value, np.asarray(each)) & there for value, each, there in zip(values, ids, known, strict=True)]
-    return np.logical_and.reduce(sides)
+    return known[0] & np.isin(values[0], np.asarray(choice.ids))
+
+
+# Arrow columns as numpy arrays, with the values that the SQLite export of the same capture has.
+#
+# pyarrow's own way to numpy imports pandas where that is installed, which takes 70 MiB.
+
+
+def _array(column: Any, dtype: type[np.generic]) -> npt.NDArray[Any]:
+    """A column of numbers as wide as these; NULL cells hold any value."""
+    width = np.dtype(dtype).itemsize
+    chunks = getattr(column, "chunks", [column])
+    parts = [np.frombuffer(each.buffers()[1], dtype, len(each), each.offset * width) for each in chunks if len(each)]
+    return np.concatenate(parts) if parts else np.empty(0, dtype)
+
+
+def nulls(column: Any) -> BoolArray:
+    """Which cells of a column are NULL."""
+    import pyarrow as pa
+
+    return _array(column.is_null().cast(pa.uint8()), np.uint8) != 0
+
+
+def filtered(columns: dict[str, Any], chosen: BoolArray) -> dict[str, Any]:
+    """The chosen rows of each column."""
+    import pyarrow as pa
+
+    bits = pa.py_buffer(np.packbits(chosen, bitorder="little"))
+    mask = pa.Array.from_buffers(pa.bool_(), len(chosen), [None, bits])
+    return {name: column.filter(mask) for name, column in columns.items()}
+
+
+LARGEST = np.iinfo(np.int64).max
+
+
+def integers(column: Any, default: int) -> tuple[IntArray, int]:
+    """A column of whole numbers, `default` where it is NULL, and how many cells were none and had to be converted.
+
+    An unsigned number of 64 bits beyond those of int64 wraps, as it does in SQLite."""
+    import pyarrow as pa
+
+    column = plain(column)
+    kind = column.type
+    if pa.types.is_null(kind):
+        return np.full(len(column), default, np.int64), 0
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+        return _filled(column, pa.int64(), np.int64, default), 0
+    cells = column.to_pylist()
+    if pa.types.is_decimal(kind):
+        cells = [None if cell is None else int(cell) for cell in cells]
+    found = np.fromiter(
+        (default if cell is None else to_integer(cell, default) for cell in cells), np.int64, len(cells)
+    )
+    return found, len(cells) - column.null_count
+
+
+def _filled(column: Any, kind: Any, dtype: type[np.generic], default: float) -> npt.NDArray[Any]:
+    """A column of numbers as those of another type, `default` where it is NULL."""
+    values = _array(column.cast(kind, safe=False), dtype)
+    return np.where(nulls(column), default, values) if column.null_count else values
+
+
+def reals(column: Any) -> FloatArray:
+    """A column of numbers, NaN if it is NULL or no number."""
+    import pyarrow as pa
+
+    column = plain(column)
+    if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
+        return _filled(column, pa.float64(), np.float64, np.nan)
+    return np.array([_real(cell) for cell in column.to_pylist()], np.float64)
+
+
+def _real(cell: object) -> float:
+    try:
+        return float(cell)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return float("nan")
+
+
+def combined(parts: list[IntArray], spec: ColumnSpec) -> IntArray:
+    """The product, or the sum, of columns. What does not fit into 64 bits is the largest or the least number."""
+    with np.errstate(over="ignore"):
+        exact, about = parts[0].copy(), parts[0].astype(np.float64)
+        for part in parts[1:]:
+            exact, about = (exact + part, about + part) if spec.operator == "+" else (exact * part, about * part)
+    limit = np.where(about > 0, LARGEST, -LARGEST - 1)
+    return np.where(np.abs(about) >= float(LARGEST), limit, exact)
+
+
+def cells(column: Any, *, blob: bool) -> tuple[IntArray, list[object]]:
+    """A column of texts, or of bytes as hexadecimal digits: the code of each cell, -1 for NULL, and the texts of the
+    codes, in order of appearance. Text is bytes, as it may be broken; empty bytes are NULL, as in a blob of SQLite."""
+    import pyarrow as pa
+
+    column = plain(column)
+    if not is_bytes(column.type):
+        column = pa.chunked_array([pa.array([_digits(cell) for cell in column.to_pylist()], pa.binary())])
+    coded = column.combine_chunks().dictionary_encode()
+    if isinstance(coded, pa.ChunkedArray):
+        coded = coded.combine_chunks()
+    codes, _ = integers(coded.indices, -1)
+    found: list[object] = coded.dictionary.to_pylist()
+    return codes, [each.hex().upper().encode() or None for each in found] if blob else found  # type: ignore[attr-defined]
+
+
+def _digits(cell: object) -> bytes | None:
+    """A number as text; SQLite has 1 and 0 for truths."""
+    return None if cell is None else str(int(cell) if isinstance(cell, bool) else cell).encode()
+
+
+def plain(column: Any) -> Any:
+    """The column without a dictionary, and texts as bytes: pyarrow makes nothing of broken ones."""
+    import pyarrow as pa
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_large_string(kind):
+        kind = pa.large_binary()
+    elif kind in (pa.string(), pa.string_view(), pa.binary_view()) or pa.types.is_fixed_size_binary(kind):
+        kind = pa.binary()
+    return column if kind == column.type else column.cast(kind)
+
+
+def is_bytes(kind: Any) -> bool:
+    """Whether it is the type of bytes, which texts are too once they are plain."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def is_foreign(kind: Any) -> bool:
+    """Whether no export has columns of this type: lists, structures, times with a zone."""
+    import pyarrow as pa
+
+    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+    found = pa.types.is_nested(inner) or pa.types.is_temporal(inner) or isinstance(inner, pa.BaseExtensionType)
+    return bool(found)

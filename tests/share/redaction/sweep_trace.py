@@ -14,7 +14,8 @@ import string
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from nsysdiag.share.target import REFERENCES, TEXTS
+from nsysdiag.share.target import ROLES
+from nsysdiag.trace.tables import TEXTS, table_spec
 from tests.hostile.every_table import write_every_table
 
 if TYPE_CHECKING:
@@ -117,12 +118,16 @@ def write_sweep(folder: Path, first: int = 0) -> tuple[Path, int]:
     path = write_every_table(folder / f"train_{token(26**4 - 2)}.sqlite")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA journal_mode = OFF")
-        for table, columns in REFERENCES.items():
-            for column in columns:
+        named = {
+            table: [each for each in columns if table_spec(table).column(each).type in TEXTS]
+            for table, columns in ROLES.items()
+        }
+        for table, columns in ROLES.items():
+            for column in columns.keys() - named[table]:
                 _name_rows(connection, canaries, table, column)
-        for table, columns in TEXTS.items():
-            if table not in _KEPT:
-                _write_texts(connection, canaries, table, list(columns))
+        for table, texts in named.items():
+            if texts and table not in _KEPT:
+                _write_texts(connection, canaries, table, texts)
         _add_rows(connection, canaries)
         _add_tables(connection, canaries)
     return path, canaries.count - first

@@ -7,27 +7,22 @@ from contextlib import closing
 
 import pytest
 
-from nsysdiag.share.cut import STRINGS
-from nsysdiag.share.target import REFERENCES, TEXTS, Role, coded, coded_sql, decoded_sql
+from nsysdiag.share.target import ROLES, Role, coded, coded_sql, decoded_sql
 from nsysdiag.trace.tables import TABLES, ColumnType
 
-IDS = {*STRINGS, "jsonTextId"}
+IDS = {"nameId", "shortName", "demangledName", "mangledName", "textId", "jsonTextId", "symbol", "module", "srcFile"}
+"""Columns that hold ids of StringIds."""
 
 
 def declared(kind: ColumnType) -> set[tuple[str, str]]:
     return {(table.name, column.name) for table in TABLES.values() for column in table.columns if column.type is kind}
 
 
-def listed(columns: dict[str, dict[str, Role]]) -> set[tuple[str, str]]:
-    return {(table, column) for table, roles in columns.items() for column in roles}
-
-
-def test_every_text_is_classified() -> None:
-    assert listed(TEXTS) == declared(ColumnType.TEXT), "say in slice/roles.py what these columns hold"
-
-
-def test_every_id_of_a_string_is_classified() -> None:
-    assert listed(REFERENCES) == {place for place in declared(ColumnType.INTEGER) if place[1] in IDS}
+def test_every_name_is_classified() -> None:
+    """Texts, and ids of strings."""
+    ids = {place for place in declared(ColumnType.INTEGER) if place[1] in IDS}
+    listed = {(table, column) for table, roles in ROLES.items() for column in roles}
+    assert listed == declared(ColumnType.TEXT) | ids, "say in share/target.py what these columns hold"
 
 
 def test_bytes_have_a_rule_of_their_own() -> None:
