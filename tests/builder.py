@@ -688,6 +688,7 @@ class TraceBuilder:
         target = Path(path)
         with closing(sqlite3.connect(target)) as connection, connection:
             connection.execute("PRAGMA journal_mode = OFF")
+            connection.execute("PRAGMA synchronous = OFF")
             for table, rows in self._contents().items():
                 if table not in self._dropped:
                     self._write_table(connection, table, rows, shuffle_seed)

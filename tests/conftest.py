@@ -17,7 +17,7 @@ import pytest
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy is imported: its threads spin beside the other worker
 
 from tests import levels
-from tests.shared import shared  # noqa: F401, a fixture of every test
+from tests.shared import analyzed_once, shared  # noqa: F401, fixtures of every test
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -40,7 +40,7 @@ def _marked(case: object, marks: Sequence[pytest.MarkDecorator]) -> ParameterSet
     return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=marks)
 
 
-SLOW = 4
+SLOW = 6
 """Every so many slow cases of a test run in the normal level."""
 
 
@@ -59,6 +59,6 @@ def sampled(at: int, quick: int = 0, normal: int = 1) -> Sequence[pytest.MarkDec
     return (pytest.mark.slow,) if at % normal == 0 else (pytest.mark.thorough,)
 
 
-def examples(count: int) -> int:
-    """How many examples a property is tried on: a tenth of `count`, at least five, or all of them."""
-    return count if THOROUGH else max(count // 10, 5)
+def examples(count: int, part: int = 10) -> int:
+    """How many examples a property is tried on: one in `part` of `count`, at least five, or all of them."""
+    return count if THOROUGH else max(count // part, 5)

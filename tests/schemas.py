@@ -7,6 +7,11 @@ or `@since-until` where only some schema versions have it (`until` is the first 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SCHEMAS = {
     "2020": None,
@@ -133,8 +138,9 @@ class Column:
         return "" if self.text else 0
 
 
-def tables(schema: str) -> dict[str, tuple[Column, ...]]:
-    """Every table of a schema version with its columns in order."""
+@cache
+def tables(schema: str) -> Mapping[str, tuple[Column, ...]]:
+    """Every table of a schema version with its columns in order. The same for all who ask: nobody changes it."""
     version = _version(schema)
     found = {}
     for line in _TABLES.strip().splitlines():

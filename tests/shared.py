@@ -11,13 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import structs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nsysdiag.config.settings import Settings
+    from nsysdiag.pipeline.analysis import Analysis
     from nsysdiag.pipeline.changes import Replayed
+    from nsysdiag.pipeline.reading import Progress
     from nsysdiag.report import Report
+    from nsysdiag.trace.trace import Trace
     from tests.simulator import Capture
 
 
@@ -84,6 +88,31 @@ class Shared:
                 os.link(draft, path)
             draft.unlink()
         return path
+
+
+MOST_KEPT = 32
+_kept: dict[str, Analysis] = {}
+
+
+@pytest.fixture
+def analyzed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of traces with the same name, bytes and settings one is analyzed, for tests of what becomes of reports."""
+    from nsysdiag.pipeline import analysis
+
+    def once(trace: Trace, settings: Settings, progress: Progress | None = None, **options: object) -> Analysis:
+        if not trace.path.is_file():
+            return analyze(trace, settings, progress, **options)
+        content = hashlib.sha256(trace.path.read_bytes()).hexdigest()
+        key = repr((trace.path.name, content, settings, options))
+        if key not in _kept:
+            if len(_kept) >= MOST_KEPT:
+                del _kept[next(iter(_kept))]
+            _kept[key] = analyze(trace, settings, progress, **options)
+        found = _kept[key]
+        return structs.replace(found, report=structs.replace(found.report))  # which keeps where it comes from
+
+    analyze: Callable[..., Analysis] = analysis.analysis_of
+    monkeypatch.setattr(analysis, "analysis_of", once)
 
 
 def _key(what: object) -> str:

@@ -67,7 +67,7 @@ def all_decided(report: Report) -> dict[str, Any]:
     }
 
 
-@pytest.mark.sampled(normal=12)
+@pytest.mark.sampled(normal=22)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_nothing_depends_on_words(name: str, shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
     path: Path = shared.trace(name)

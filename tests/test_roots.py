@@ -150,7 +150,7 @@ def test_what_a_loader_did_is_told(name: str, shared: Shared) -> None:
             assert common(found, labels) >= least, f"{cause}: found {found}, true {labels}"
 
 
-@pytest.mark.sampled(normal=2)
+@pytest.mark.sampled(normal=5)
 @pytest.mark.parametrize("name", sorted(set(SCENARIOS) - {UNSEEN_WAIT}))
 def test_no_cause_has_more_than_leads_to_it(name: str, shared: Shared) -> None:
     """A wait may keep its own cause, or that of a thread on the way to its root; of another thread's it may not."""

@@ -41,6 +41,9 @@ CALL = {"launch_call": 10_000, "launch_latency": 10_000}
 """What the launch of B in `late` costs."""
 
 
+LEDGER_ALONE = Settings(replay=False, timeline=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Ledgered:
     """A trace with the whole ledger of its device `key` (None: its only one), and labels and evidence of some causes.
@@ -53,7 +56,7 @@ class Ledgered:
     ledger: dict[str, int]
     labels: dict[str, dict[str, int] | None] = field(default_factory=dict)
     evidence: dict[str, str] = field(default_factory=dict)
-    settings: Settings = field(default_factory=Settings)
+    settings: Settings = LEDGER_ALONE
     key: str | None = None
 
 

@@ -82,7 +82,13 @@ LINES: dict[str, list[str]] = {
     "compared with itself": ["compare", "plain.json", "plain.json", "-o", "-", "--format", "md"],
     "compared": ["compare", "without.json", "plain.json", "-o", "-", "--format", "json"],
 }
-WITHOUT = ("-p", "no:xdist", "-p", "no:cacheprovider")
+TESTS = """
+import sys, pytest
+
+given = ["-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider", "tests/causes"]
+sys.exit(pytest.main([*given, "-m", "not slow"]) or pytest.main([*given, "--thorough", "-k", "read_ahead"]))
+"""
+"""Runs the quick tests of causes, then all that are about this one."""
 CODES = {"plain": 1, "without": 2}
 """Of the budgets; the other commands exit with 0."""
 
@@ -224,7 +230,7 @@ def test_the_steps_of_contributing_pass_the_tests_of_causes(added: Added) -> Non
     with (checkout / "tests" / "causes" / "host_examples.py").open("a", encoding="utf-8") as examples:
         examples.write("\n\n" + found[1])
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "pytest", "-q", "-x", *WITHOUT, "tests/causes"],
+        [sys.executable, "-P", "-c", TESTS],
         env={**os.environ, "PYTHONPATH": str(checkout), "PYTHONUTF8": "1"},
         cwd=checkout,
         capture_output=True,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Cli = Callable[..., Result]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("analyzed_once")]
 
 ROOT = Path(__file__).parent.parent.parent
 MANY = 10

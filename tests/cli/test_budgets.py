@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     Cli = Callable[..., Result]
 
+pytestmark = pytest.mark.usefixtures("analyzed_once")
+
 BROKEN, KEPT = "idle_share > 20%", "idle_share > 50%"
 UNKNOWN = "cost.lost.hour > 1"
 SAID = "idle_share on gpu0 is 40%, which is > 20%"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Cli = Callable[..., Result]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("analyzed_once")]
 
 
 @pytest.fixture

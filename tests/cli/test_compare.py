@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Cli = Callable[..., Result]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("analyzed_once")]
 
 SLOW = Program(steps=12, sync=True, tail=500 * US)
 FAST = Program(steps=12, seed=1)

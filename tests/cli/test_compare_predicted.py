@@ -28,7 +28,7 @@ SLOW, FAST = Program(steps=12, sync=True, tail=500 * US), Program(steps=12, seed
 
 
 @pytest.fixture
-def saved(folder: Path) -> None:
+def saved(folder: Path, analyzed_once: None) -> None:
     """A capture, its report and a prediction for it, and the capture after the fix."""
     SLOW.write(folder / "before.sqlite")
     FAST.write(folder / "after.sqlite")

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import FakeAnalysis, Result
 
+pytestmark = pytest.mark.usefixtures("analyzed_once")
+
 
 @pytest.fixture
 def _bundled(monkeypatch: pytest.MonkeyPatch) -> None:

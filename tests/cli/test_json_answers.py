@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Result
     from tests.shared import Shared
 
+pytestmark = pytest.mark.usefixtures("analyzed_once")
+
 
 def test_on_the_command_line(cli: Callable[..., Result], shared: Shared, folder: Path) -> None:
     trace = shared.trace("counted_training")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Cli = Callable[..., Result]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("analyzed_once")]
 
 
 def write(path: Path, gap: int = 700) -> Path:

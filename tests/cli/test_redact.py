@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Result
 
+pytestmark = pytest.mark.usefixtures("analyzed_once")
+
 KERNEL = "ampere_sgemm_128x64_tn"
 
 

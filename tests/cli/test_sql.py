@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Result
 
+pytestmark = pytest.mark.usefixtures("analyzed_once")
+
 BY_STATE = "SELECT state, sum(ns) AS ns FROM time WHERE judged GROUP BY 1 ORDER BY 1"
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +15,6 @@ from tests.simulator.actions import Node
 from tests.simulator.engine import MS, US
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.simulator.actions import Channel, Thread
     from tests.simulator.capture import Capture
     from tests.simulator.host import Body
@@ -83,8 +84,15 @@ class Program:
         return sim.run()
 
     def write(self, path: Path, capture: Capture | None = None) -> Path:
-        """Its trace."""
-        return self.simulated().write(path, capture)
+        """Its trace, simulated once: many tests compare the same few programs."""
+        path.write_bytes(_trace(self, capture))
+        return path
+
+
+@lru_cache(maxsize=64)
+def _trace(program: Program, capture: Capture | None) -> bytes:
+    with TemporaryDirectory() as folder:
+        return program.simulated().write(Path(folder) / "trace.sqlite", capture).read_bytes()
 
 
 class _Run:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tests.simulator.actions import Thread
     from tests.simulator.host import Body
 
+pytestmark = pytest.mark.usefixtures("analyzed_once")
 BARE = Program(named=False, inputs=False)
 SYNC = replace(BARE, sync=True, tail=500 * US)
 NAMED = replace(BARE, named=True)
@@ -91,7 +92,7 @@ def compared(before: Program, after: Program, folder: Path) -> Comparison:
     return nsysdiag.compare(*sides)
 
 
-@pytest.mark.sampled(normal=4)
+@pytest.mark.sampled(normal=6)
 @pytest.mark.parametrize("form", ["", "renamed", "all renamed", "fused", "split"])
 @pytest.mark.parametrize(
     ("before", "after"),

@@ -55,8 +55,7 @@ def by_chance(number: int) -> tuple[Program, Program]:
     "numbers",
     [
         pytest.param(range(2), id="few"),
-        pytest.param(range(2, 7), id="more", marks=pytest.mark.slow),
-        pytest.param(range(7, 226), id="many", marks=pytest.mark.thorough),
+        pytest.param(range(2, 226), id="many", marks=pytest.mark.thorough),
     ],
 )
 def test_programs_by_chance_do_not_change(numbers: range, tmp_path: Path) -> None:

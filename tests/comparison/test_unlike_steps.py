@@ -12,7 +12,7 @@ from tests.comparison.programs import LAYERS, Program
 from tests.comparison.samples import only, report_of
 from tests.simulator.engine import US
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("analyzed_once")]
 
 UNNAMED = Program(named=False)
 SYNC = replace(UNNAMED, sync=True, tail=500 * US)
@@ -24,7 +24,7 @@ def compared(before: Program, after: Program) -> Comparison:
     return compare_reports([report_of(before)], [report_of(replace(after, seed=before.seed + 1))])
 
 
-@pytest.mark.sampled(normal=4)
+@pytest.mark.sampled(normal=7)
 @pytest.mark.parametrize("layers", [4, 9, 12])
 @pytest.mark.parametrize(
     ("before", "after"),

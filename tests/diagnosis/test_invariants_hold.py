@@ -22,7 +22,7 @@ CAPTURED = sorted(
 )
 
 
-@pytest.mark.sampled(quick=105, normal=3)
+@pytest.mark.sampled(quick=105, normal=5)
 @pytest.mark.parametrize("name", list(SCENARIOS))
 def test_of_scenarios(name: str, shared: Shared) -> None:
     assert broken(as_json(shared.report(shared.trace(name)))) == []

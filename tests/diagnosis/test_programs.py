@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from nsysdiag.report import DeviceReport
     from tests.shared import Shared
+    from tests.simulator import Simulation
 
 HELD_TO = [name for name in CHECKS if name != "shares"]  # those are in the truth of each program
 
@@ -39,9 +40,14 @@ def cases(*, exact: bool = False) -> list[ParameterSet]:
 every_program = pytest.mark.parametrize("program", cases())
 
 
+@lru_cache(maxsize=1)
+def _ran(name: str) -> tuple[Simulation, Reading]:
+    return PROGRAMS[name].run()
+
+
 @cache
 def _reading(name: str) -> Reading:
-    return PROGRAMS[name].run()[1]
+    return _ran(name)[1]
 
 
 def _trace(program: Program, shared: Shared) -> Path:
@@ -49,8 +55,7 @@ def _trace(program: Program, shared: Shared) -> Path:
 
 
 def _write(program: Program, path: Path) -> Path:
-    simulation, _ = program.run()
-    return simulation.write(path)
+    return _ran(program.name)[0].write(path)
 
 
 def _share(device: DeviceReport, name: str) -> float:
@@ -58,7 +63,7 @@ def _share(device: DeviceReport, name: str) -> float:
     return (device.root_ledger.get(name, 0) if part is None else part) / device.window_ns
 
 
-@pytest.mark.sampled(normal=3)
+@pytest.mark.sampled(normal=6)
 @every_program
 def test_the_trace_shows_what_the_program_did(program: Program, shared: Shared) -> None:
     reading = _reading(program.name)
@@ -71,15 +76,14 @@ def test_the_trace_shows_what_the_program_did(program: Program, shared: Shared) 
         assert not wrong, f"{key}: {wrong}; {devices[key].root_ledger}"
 
 
-@pytest.mark.sampled(normal=3)
+@pytest.mark.sampled(normal=6)
 @pytest.mark.parametrize("program", cases(exact=True))
 def test_the_ledger_is_true(program: Program, shared: Shared) -> None:
-    simulation, _ = program.run()
     report = shared.report(_trace(program, shared))
-    compare(report, simulation, program.capture, tolerated=program.tolerated, slack=0.001)
+    compare(report, _ran(program.name)[0], program.capture, tolerated=program.tolerated, slack=0.001)
 
 
-@pytest.mark.sampled(quick=64)
+@pytest.mark.sampled(quick=64, normal=2)
 @every_program
 def test_the_diagnosis_is_true(program: Program, shared: Shared) -> None:
     reading = _reading(program.name)

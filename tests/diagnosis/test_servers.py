@@ -126,7 +126,7 @@ def analyzed(simulation: Simulation, folder: Path, graphs: str, schema: str = "3
     return nsysdiag.analyze(path)
 
 
-@pytest.mark.sampled(normal=4)
+@pytest.mark.sampled(normal=7)
 @pytest.mark.parametrize("graphs", ["node", "graph"])
 @pytest.mark.parametrize("name", SERVERS)
 def test_what_is_wrong_is_named(name: str, graphs: str, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def share(name: str, report: Report) -> float:
     return max(part.get(each, 0.0) for part in (ledger(report), findings(report)) for each in names)
 
 
-@pytest.mark.sampled(quick=9)
+@pytest.mark.sampled(quick=9, normal=3)
 @pytest.mark.parametrize("name", SHOWN)
 def test_an_example_shows_its_cause(name: str, tmp_path: Path) -> None:
     found = EXAMPLES[name]

@@ -88,7 +88,7 @@ def test_numbers_are_seen() -> None:
     assert NUMBER.findall(said) == ["3 GB/s", "14.4 ms", "53 to 54%", "2.5 s", "2.55×", "60 × 20.0 ms"]
 
 
-@pytest.mark.sampled(normal=3)
+@pytest.mark.sampled(normal=5)
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 def test_sentences_say_what_the_report_says(entry: Entry, made: Made) -> None:
     said = sentences(entry)

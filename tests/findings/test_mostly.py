@@ -67,7 +67,7 @@ def program(
         functions = [name for name, count in (samples or {}).items() for _ in range(count)]
         for number, name in enumerate(functions):
             trace.sample(at - 7_700 * US + number * 1_000 * US, symbols=(name, "main"))
-    return analyze(trace.write(folder / "trace.sqlite"), Settings(replay=False))
+    return analyze(trace.write(folder / "trace.sqlite"), Settings(replay=False, timeline=False))
 
 
 def loop(folder: Path, ranges: dict[str, tuple[int, int]]) -> list[Finding]:

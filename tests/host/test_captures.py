@@ -48,7 +48,7 @@ def test_neighbours_on_one_core(shared: Shared) -> None:
 LITTLE = ("gil", "pipe_processes", "pipe_untraced_child", "queue_feed", "queue_feed_2022", "slow_read", "join")
 
 
-@pytest.mark.sampled(quick=7)
+@pytest.mark.sampled(quick=7, normal=3)
 @pytest.mark.parametrize("name", LITTLE)
 def test_a_thread_that_waits_in_calls_is_not_preempted(shared: Shared, name: str) -> None:
     """It is off its CPU most of the time, and another thread has that CPU for a part of it."""

@@ -94,7 +94,7 @@ def by_chance(t: Thread, loops: Loops) -> Body:
 class TestChance:
     """Programs without a loop."""
 
-    @pytest.mark.sampled(quick=40, normal=10)
+    @pytest.mark.sampled(quick=40, normal=20)
     @pytest.mark.parametrize("seed", range(200))
     def test_no_steps_are_sure(self, seed: int, tmp_path: Path) -> None:
         steps = [phase.steps for phase in report_of(by_chance, tmp_path, seed).phases if phase.steps is not None]

@@ -13,11 +13,16 @@ if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport, Report
     from tests.builder import TraceBuilder
 
+PLAIN = Settings(replay=False, timeline=False)
+DRAWN = Settings(replay=False)
+"""With a timeline."""
+
 
 def report_of(trace: TraceBuilder, folder: Path, settings: Settings | None = None) -> Report:
-    """The report of a trace that is written to `trace.sqlite` in `folder`; a second call reads the same file."""
+    """The report of a trace that is written to `trace.sqlite` in `folder`; a second call reads the same file. Without
+    settings it has neither a timeline nor predictions."""
     path = folder / "trace.sqlite"
-    return analyze(path if path.exists() else trace.write(path), settings or Settings(replay=False))
+    return analyze(path if path.exists() else trace.write(path), settings or PLAIN)
 
 
 def only_device(trace: TraceBuilder, folder: Path, settings: Settings | None = None) -> DeviceReport:

@@ -87,7 +87,7 @@ def of_trace(path: Path) -> Report:
     return analyze_trace(path, Settings(), quiet=True)
 
 
-@pytest.mark.sampled(normal=3)
+@pytest.mark.sampled(normal=6)
 @pytest.mark.real
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
 def test_real_traces_fit(path: Path) -> None:

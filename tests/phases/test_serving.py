@@ -100,7 +100,7 @@ def agrees(iterations: IterationReport, steps: list[Step], left_out: int = 6) ->
     return set(shown) == set(true) and min(less) >= 0 and sum(less) <= left_out
 
 
-@pytest.mark.sampled(normal=2)
+@pytest.mark.sampled(normal=4)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("decode", "prefill"),

@@ -46,7 +46,7 @@ def steps_on(gpu: int, chance: random.Random) -> Script:
     return script
 
 
-@pytest.mark.sampled(quick=20, normal=5)
+@pytest.mark.sampled(quick=20, normal=10)
 @pytest.mark.parametrize("seed", range(100, 140))
 def test_one_gpu_of_several_that_works_makes_no_pause(seed: int, tmp_path: Path) -> None:
     """The others end earlier, or begin later."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from tests.shared import Shared
 
+pytestmark = pytest.mark.usefixtures("analyzed_once")
 TRACE = "trace.sqlite"
 BYTES_OF_A_TOKEN = 3.5
 LEADING = """

@@ -22,6 +22,7 @@ from tests.shared import Shared
 if TYPE_CHECKING:
     from nsysdiag.report import Report
 
+pytestmark = pytest.mark.usefixtures("analyzed_once")
 COOKBOOK = Path(__file__).parents[2] / "docs" / "sql.md"
 QUESTIONS = dict(re.findall(r"### ([^\n]+)\n\n```sql\n(.+?)```", COOKBOOK.read_text(encoding="utf-8"), re.DOTALL))
 TWO_GPUS = "starved_data_parallel"

@@ -15,7 +15,7 @@ from tests.replay.pairs.chance_prefetch import HANDOVERS, made, pairs
 from tests.replay.pairs.pair import Pair
 from tests.replay.test_chance import MOST_ERROR, outcomes
 
-SEEDS = range(examples(140))
+SEEDS = range(examples(140, part=20))
 SLOW_WAKES = ("129: kernel",)
 """Of 426 fixes of 140 programs this one is further than 1% of a step outside of its bounds. The helper is two steps
 ahead at most, and wake-ups of 13 to 70 µs are part of each turn. With short wake-ups the same fix is inside. Which

@@ -16,7 +16,7 @@ from tests.replay.pairs.chance import FIXES, KERNELS, KINDS, actions, of_helper,
 from tests.replay.pairs.pair import Pair
 from tests.replay.pairs.prediction import Outcome, predictions
 
-SEEDS = range(examples(150))
+SEEDS = range(examples(150, part=20))
 MOST_ERROR = 0.01
 """Of a step. Of 2,773 fixes of the first 1,000 programs none was refused, no truth was further outside of the bounds,
 and no prediction was further off than 1.2%."""
@@ -47,12 +47,13 @@ def of_threads(seeds: Iterable[int]) -> list[Outcome]:
     return made
 
 
-@pytest.mark.slow
-def test_fixes_of_programs_of_several_threads() -> None:
+@pytest.mark.sampled(normal=3)
+@pytest.mark.parametrize("seed", [0, 1, 2, 14, 37, 228, 1024, 1034])
+def test_fixes_of_programs_of_several_threads(seed: int) -> None:
     """Among them are threads that return late, that come to a wait once it is over, that launch just when a step or a
     synchronization begins, and that hold one semaphore and post another."""
-    found = of_threads([0, 1, 2, 14, 37, 228, 1024, 1034])
-    assert len(found) > 10
+    found = of_threads([seed])
+    assert found
     assert [each for each in found if not each.inside(MOST_ERROR)] == []
 
 

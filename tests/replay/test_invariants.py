@@ -126,7 +126,7 @@ def test_of_arbitrary_programs(seed: int, capture: Capture, tmp_path: Path) -> N
     assert broken(replay_of(arbitrary(seed).write(tmp_path / "trace.sqlite", capture, shuffle_seed=seed))) == []
 
 
-@pytest.mark.sampled(normal=3)
+@pytest.mark.sampled(normal=6)
 @pytest.mark.real
 @pytest.mark.parametrize("trace", TRACES or [Path("none")], ids=lambda path: path.stem)
 def test_of_real_traces(trace: Path, shared: Shared) -> None:

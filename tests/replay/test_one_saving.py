@@ -90,12 +90,12 @@ def test_of_the_commands(shared: Shared) -> None:
     alone = {each.finding: each for each in listed.savings}
     predicted = [each for each in report.findings if each.saves and each.saves.method == REPLAY]
     assert predicted
-    for each in predicted:
+    for each in predicted[:2]:
         assert_one_saving(report, each, alone[each.id], listed.now_ns)
         assert_one_saving(report, each, whatif(trace, [Transform("finding", each.id)], SETTINGS), listed.now_ns)
 
 
-@pytest.mark.sampled(normal=3)
+@pytest.mark.sampled(normal=6)
 @pytest.mark.real
 @pytest.mark.parametrize("trace", TRACES or [Path("none")], ids=lambda path: path.stem)
 def test_of_real_traces(trace: Path, shared: Shared) -> None:

@@ -37,7 +37,7 @@ def loop(trace: TraceBuilder, folder: Path, steps: int, period: int) -> Report:
     for step in range(1, steps + 1):
         at = step * period * MS
         trace.kernel(at, at + MS // 2, name="step", launch=(at - MS // 5, at - MS // 10))
-    return analyze(trace.write(folder / "trace.sqlite"), Settings(replay=False))
+    return analyze(trace.write(folder / "trace.sqlite"), Settings(replay=False, timeline=False))
 
 
 @pytest.mark.slow

@@ -14,8 +14,10 @@ from tests.simulator.scenarios import SCENARIOS
 from tests.test_real_traces import every_trace
 from tests.time.adds_up import assert_adds_up, by
 
+pytestmark = pytest.mark.usefixtures("analyzed_once")
 
-@pytest.mark.sampled(quick=21, normal=5)
+
+@pytest.mark.sampled(quick=21, normal=11)
 @pytest.mark.parametrize("name", list(SCENARIOS))
 def test_simulated_programs_add_up(name: str, shared: Shared) -> None:
     assert_adds_up(nsysdiag.analyze(shared.trace(name)))

@@ -8,7 +8,7 @@ import pytest
 
 from nsysdiag.timeline.facts import TimelineLevels
 from tests.builder import TraceBuilder
-from tests.ledger.traces import report_of
+from tests.ledger.traces import DRAWN, report_of
 from tests.timeline.decode import lanes, rows
 
 US = 1_000
@@ -37,7 +37,7 @@ def two_devices() -> TraceBuilder:
 
 @pytest.fixture
 def timelines(tmp_path: Path) -> dict[str, TimelineLevels]:
-    found = report_of(two_devices(), tmp_path).timeline
+    found = report_of(two_devices(), tmp_path, DRAWN).timeline
     assert isinstance(found, dict)
     return found
 

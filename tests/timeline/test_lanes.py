@@ -16,7 +16,7 @@ from nsysdiag.iterations.report import steady_steps
 from nsysdiag.report import Report
 from nsysdiag.timeline.facts import TimelineLevels
 from tests.builder import TraceBuilder, global_tid
-from tests.ledger.traces import report_of
+from tests.ledger.traces import DRAWN, report_of
 from tests.shared import Shared
 from tests.simulator.large import write_large
 from tests.timeline.decode import lanes, launches, numbers, rows, unpack
@@ -211,7 +211,7 @@ def nested(streams: int = 2) -> TraceBuilder:
 
 class TestSmall:
     def test_what_outlasts_the_timeline_ends_with_it(self, tmp_path: Path) -> None:
-        levels = timeline_of(report_of(nested(), tmp_path))
+        levels = timeline_of(report_of(nested(), tmp_path, DRAWN))
         outer, inner = (rows(levels, lane) for lane in lanes(levels, "nvtx"))
         assert outer == [(255 * US, 500 * US, "outer", 0)]
         assert inner == [(300 * US, 396 * US, "inner", 0)]
@@ -221,18 +221,18 @@ class TestSmall:
         call = {"start": 200 * US, "end": 300 * US, "globalTid": global_tid((4242, 4242))}
         trace.row("MPI_OTHER_EVENTS", {**call, "textId": trace.string("MPI_Allreduce")})
         trace.row("MPI_OTHER_EVENTS", {**call, "start": 220 * US, "end": 230 * US, "textId": trace.string("MPI_Wait")})
-        levels = timeline_of(report_of(trace, tmp_path))
+        levels = timeline_of(report_of(trace, tmp_path, DRAWN))
         (lane,) = lanes(levels, "mpi")
         assert rows(levels, lane) == [(200 * US, 300 * US, "MPI_Allreduce", 0)]  # the outermost
 
     def test_ranges_of_mpi_are_calls_of_mpi(self, tmp_path: Path) -> None:
         trace = nested().nvtx("MPI_Barrier", 300 * US, 350 * US)
-        levels = timeline_of(report_of(trace, tmp_path))
+        levels = timeline_of(report_of(trace, tmp_path, DRAWN))
         assert [row[2] for lane in lanes(levels, "nvtx") for row in rows(levels, lane)] == ["outer", "inner"]
         assert [row[2] for lane in lanes(levels, "mpi") for row in rows(levels, lane)] == ["MPI_Barrier"]
 
     def test_of_many_streams_the_busiest_have_lanes(self, tmp_path: Path) -> None:
-        levels = timeline_of(report_of(nested(streams=10), tmp_path))
+        levels = timeline_of(report_of(nested(streams=10), tmp_path, DRAWN))
         labels = [lane.label for lane in lanes(levels, "stream")]
         assert labels == ["stream 7", *(f"stream {number}" for number in range(11, 17)), "3 other streams"]
         assert [lane.count for lane in lanes(levels, "stream")] == [2, 1, 1, 1, 1, 1, 1, 3]
@@ -269,7 +269,7 @@ class TestSmall:
                 name="gemm",
                 launch=(number * US + 1, number * US + 9),
             )
-        levels = timeline_of(report_of(trace, tmp_path))
+        levels = timeline_of(report_of(trace, tmp_path, DRAWN))
         assert unpack(levels.names).count(b"gemm") == 1
         (lane,) = lanes(levels, "stream")
         assert len(set(numbers(lane.names, lane.count))) == 1

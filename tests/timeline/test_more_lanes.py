@@ -9,7 +9,7 @@ import pytest
 from nsysdiag.share.redaction import redacted
 from nsysdiag.timeline.facts import TimelineLevels
 from tests.builder import TraceBuilder, global_tid
-from tests.ledger.traces import report_of
+from tests.ledger.traces import DRAWN, report_of
 from tests.timeline.decode import lanes, rows
 
 US = 1_000
@@ -17,7 +17,7 @@ MAIN = (4242, 4242)
 
 
 def timeline(trace: TraceBuilder, folder: Path) -> TimelineLevels:
-    found = report_of(trace, folder).timeline
+    found = report_of(trace, folder, DRAWN).timeline
     assert isinstance(found, dict)
     return found["gpu0"]
 
@@ -56,7 +56,7 @@ def test_openacc_by_depth_with_source_lines(tmp_path: Path) -> None:
 
 
 def test_redaction_hides_the_source_file(tmp_path: Path) -> None:
-    report = redacted(report_of(offloading(), tmp_path))
+    report = redacted(report_of(offloading(), tmp_path, DRAWN))
     assert isinstance(report.timeline, dict)
     (outer, _) = lanes(report.timeline["gpu0"], "openacc")
     name = rows(report.timeline["gpu0"], outer)[0][2]
@@ -114,7 +114,7 @@ def test_phases_and_what_the_host_did_in_a_start_up(tmp_path: Path) -> None:
     for at in range(120):
         start = (400_000 + 100 * at + 60_000 * (at >= 60)) * US
         trace.kernel(start, start + 80 * US, launch=(start - 30 * US, start - 20 * US))
-    report = report_of(trace, tmp_path)
+    report = report_of(trace, tmp_path, DRAWN)
     assert isinstance(report.timeline, dict)
     levels = report.timeline["gpu0"]
     held = [each for lane in lanes(levels, "phases") for each in rows(levels, lane)]

@@ -120,16 +120,18 @@ def _about(fix: Fix, report: Report) -> Sequence[Finding]:
     return found if len(found) == 1 and found[0].nvtx[-1:] == [place] * bool(place) else []
 
 
-every_program = pytest.mark.parametrize(("name", "seed"), [(name, seed) for seed in SEEDS for name in CLASSES])
+every_class = pytest.mark.sampled(quick=2 * len(SEEDS), normal=len(SEEDS))
+"""One program of each class runs in the normal level, and of every other class in the quick one."""
+every_program = pytest.mark.parametrize(("name", "seed"), [(name, seed) for name in CLASSES for seed in SEEDS])
 
 
-@pytest.mark.sampled(quick=9, normal=2)
+@every_class
 @every_program
 def test_what_is_promised_holds(name: str, seed: int) -> None:
     assert [each for each in seen(name, seed).promises if not each.holds] == []
 
 
-@pytest.mark.sampled(quick=9, normal=2)
+@every_class
 @every_program
 def test_steps_are_those_of_the_program(name: str, seed: int) -> None:
     """Or it is said that others may be the steps."""
@@ -137,7 +139,7 @@ def test_steps_are_those_of_the_program(name: str, seed: int) -> None:
     assert not (found.verdict.confidently_wrong and found.certain)
 
 
-@pytest.mark.sampled(quick=9, normal=2)
+@every_class
 @every_program
 def test_what_leads_takes_most_time(name: str, seed: int) -> None:
     """Host code may be charged to a wait before it in part: a lead of another kind is compared with half of it."""
@@ -149,7 +151,7 @@ def test_what_leads_takes_most_time(name: str, seed: int) -> None:
     assert found.lead in CLASSES[name].leads or said >= largest - APART, (found.lead, account, of_host)
 
 
-@pytest.mark.sampled(quick=9, normal=2)
+@every_class
 @every_program
 def test_nothing_contradicts_the_rest(name: str, seed: int) -> None:
     told = seen(name, seed).broken

@@ -10,7 +10,7 @@ import pytest
 from nsysdiag.iterations.report import steady_steps
 from nsysdiag.report import Report
 from tests.builder import TraceBuilder
-from tests.ledger.traces import report_of
+from tests.ledger.traces import DRAWN, report_of
 from tests.output.browser import Browser
 from tests.output.timeline.driven import PRESS, Timeline, written
 from tests.timeline.test_more_lanes import offloading
@@ -50,7 +50,7 @@ def training() -> TraceBuilder:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    return report_of(training(), tmp_path_factory.mktemp("training"))
+    return report_of(training(), tmp_path_factory.mktemp("training"), DRAWN)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_a_name_of_the_headline_finds_its_kernel(browser: Browser, address: str)
 
 def test_which_source_line_offloads(browser: Browser, tmp_path: Path) -> None:
     """The line of a directive is on the page, is found, and says what it launched and where."""
-    shown = Timeline(browser, written(report_of(offloading(), tmp_path), tmp_path))
+    shown = Timeline(browser, written(report_of(offloading(), tmp_path, DRAWN), tmp_path))
     shown.search("test.f90:55")
     assert shown.found == "2"
     browser.key("Enter")

@@ -69,7 +69,7 @@ def is_foreign(name: str) -> bool:
 
 
 @pytest.mark.real
-@pytest.mark.sampled(normal=5)
+@pytest.mark.sampled(normal=11)
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.name)
 def test_no_name_comes_through(path: Path, shared: Shared) -> None:
     report = shared.report(path)
