@@ -22,7 +22,7 @@ from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, combinations, distinct_values
 from nsysdiag.iterations.begins import REGULAR, with_the_first
 from nsysdiag.iterations.begins import Sequence as Operations
-from nsysdiag.iterations.happened import Happened, Names
+from nsysdiag.iterations.happened import Happened, NameKinds
 from nsysdiag.iterations.loop import NVTX, REPEAT, STEP, Inner, Loop, loop_of, median_of
 from nsysdiag.iterations.outer import LONGEST_EVEN, MOST_TOKENS, RepeatCounts, Special, judged
 from nsysdiag.trace.enums import CopyKind
@@ -160,7 +160,7 @@ def _more_than_usual(count: IntArray, *, shifts: bool) -> IntArray:
     return np.flatnonzero(extra & ~np.append(False, extra[:-1]))
 
 
-def _at_times(at: IntArray, size: int, names: Names, usually: IntArray) -> Special | None:
+def _at_times(at: IntArray, size: int, names: NameKinds, usually: IntArray) -> Special | None:
     """None if they are few, or often, or not all over the time."""
     if len(at) < FEWEST_OUTER or LEAST_EACH * len(at) > size:
         return None

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import RowsOf
-from nsysdiag.iterations.happened import Happened, Names
+from nsysdiag.iterations.happened import Happened, NameKinds
 from nsysdiag.iterations.loop import FEWEST, Called, Inner, Loop, loop_of, through
 from nsysdiag.iterations.named import is_step
 
@@ -38,7 +38,7 @@ class RepeatCounts(Struct, frozen=True):
     """How often names happen in each repeat of a loop: `count[at, repeat]` for the name `at` of `names`, the most
     frequent first, and how often is `usual`."""
 
-    names: Names
+    names: NameKinds
     count: IntArray
     usual: IntArray
 
@@ -135,7 +135,7 @@ class Special(Struct, frozen=True):
     at: IntArray
     each: int
     exact: bool
-    names: Names
+    names: NameKinds
     more: IntArray
     usually: IntArray
 
