@@ -218,7 +218,7 @@ def _groups(
     its device, else all of its process. What a stream waits for by an event is of its group, too."""
     processes, code = distinct(np.concatenate((activity.operations.process[work.row], process)))
     of_work, of_waits = np.split(code, [len(work)])
-    streams = int(max(work.stream.max(initial=-1), activity.waits.stream.max(initial=-1))) + 1
+    streams = int(max(each.max(initial=-1) for each in (work.stream, activity.waits.stream, stream))) + 1
     devices = len(activity.devices)
     behind = streams + len(processes) * devices
     event = producers(work, activity.waits, len(activity.operations))
