@@ -16,7 +16,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Task(Generic[T]):
+class Deferred(Generic[T]):
     """Work that is done once, by the thread that comes first: the second one, or one that asks for the result."""
 
     def __init__(self, work: Callable[[], T]) -> None:
@@ -45,7 +45,7 @@ class Task(Generic[T]):
 
 
 class Background:
-    """Runs tasks one after the other on a second thread. NumPy releases the GIL in its loops over large arrays.
+    """Does deferred work on a second thread, in order. NumPy releases the GIL in its loops over large arrays.
 
     ```
     caller  [classify][roots       ][signatures][launches]...
@@ -56,10 +56,10 @@ class Background:
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="nsysdiag-beside")
 
-    def begin(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> Task[T]:
-        """Begin this once what was begun before is done, or when its result is asked for. A task may ask for the
-        results of those begun before it."""
-        task = Task(partial(work, *args, **named))
+    def begin(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> Deferred[T]:
+        """Begin this once what was begun before is done, or when its result is asked for. It may ask for the
+        results of what was begun before it."""
+        task = Deferred(partial(work, *args, **named))
         self._pool.submit(task.do)
         return task
 

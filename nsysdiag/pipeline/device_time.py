@@ -19,7 +19,7 @@ from msgspec.structs import asdict, replace
 
 from nsysdiag.account.bottlenecks import DeviceWaitCalls, Made, busy_pieces, compiling, idle_pieces, in_order
 from nsysdiag.account.filling import foreign_time, hollow_time, waited_for
-from nsysdiag.arrays.background import Background, Task
+from nsysdiag.arrays.background import Background, Deferred
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, union
 from nsysdiag.arrays.spill import evict, laid, trim
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
@@ -100,13 +100,13 @@ class DeviceGaps(Struct, frozen=True):
     slices: Slices
     ledger: Ledger
     inside: BoolArray
-    loops: Task[list[Loop]]
-    repeating: Task[Loop | None]
-    without_work: Task[EmptyIterations | None]
-    hollow: Task[Intervals | None]
-    missing: Task[Missing]
-    kernels: Task[list[KernelRow]]
-    overview: Task[TimelineLevels | None]
+    loops: Deferred[list[Loop]]
+    repeating: Deferred[Loop | None]
+    without_work: Deferred[EmptyIterations | None]
+    hollow: Deferred[Intervals | None]
+    missing: Deferred[Missing]
+    kernels: Deferred[list[KernelRow]]
+    overview: Deferred[TimelineLevels | None]
 
     @property
     def reading(self) -> Reading:
@@ -314,9 +314,9 @@ class DeviceTime(DeviceRoots, frozen=True):
     device_waits: DeviceWaitCalls
     made: Made
     time: TimeTable
-    launch: Task[Launch]
-    packed_gaps: Task[GapsPacked]
-    flames: Task[FlameGraph]
+    launch: Deferred[Launch]
+    packed_gaps: Deferred[GapsPacked]
+    flames: Deferred[FlameGraph]
 
 
 def time_of(found: DeviceRoots, background: Background) -> DeviceTime:

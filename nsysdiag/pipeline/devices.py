@@ -19,7 +19,7 @@ from nsysdiag.account.outside import (
     rows_before,
     start_of,
 )
-from nsysdiag.arrays.background import Background, Task
+from nsysdiag.arrays.background import Background, Deferred
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.arrays.spill import evict, laid, trim
 from nsysdiag.diagnosis.focus import Focus, focus_of
@@ -83,7 +83,7 @@ class Devices(Struct, frozen=True):
 
     results: list[DeviceResult]
     builder: Builder
-    predictions: Task[Predictions | str]
+    predictions: Deferred[Predictions | str]
 
 
 def look_at_devices(host: HostReading, background: Background, *, keep_time: bool = False) -> Devices:
@@ -248,7 +248,7 @@ def _idle_shares(met: MetDevice, judged: JudgedTime) -> _IdleShares:
 
 
 def _findings(
-    met: MetDevice, judged: JudgedTime, shares: _IdleShares, work: Task[KernelWork], report: DeviceReport
+    met: MetDevice, judged: JudgedTime, shares: _IdleShares, work: Deferred[KernelWork], report: DeviceReport
 ) -> tuple[list[Finding], list[BehindWait]]:
     """The findings of a device, less sure if rows are missing; and what threads did behind waits."""
     reading, host, before = met.reading, met.host, met.judged_before

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct, structs
 
-from nsysdiag.arrays.background import Background, Task
+from nsysdiag.arrays.background import Background, Deferred
 from nsysdiag.arrays.intervals import Intervals, intersect, union
 from nsysdiag.arrays.spill import evict, trim
 from nsysdiag.causes import ALLOCATION
@@ -44,12 +44,12 @@ class BegunFigures(Struct, frozen=True):
 
     iterations: DeviceIterations
     signatures: list[SignatureRow]
-    metrics: Task[GpuMetrics | None]
-    used: Task[Utilization]
-    ranges: Task[RangeTree | None]
-    packed_iterations: Task[IterationReport | None]
-    families: Task[list[FamilyTime]]
-    work: Task[KernelWork]
+    metrics: Deferred[GpuMetrics | None]
+    used: Deferred[Utilization]
+    ranges: Deferred[RangeTree | None]
+    packed_iterations: Deferred[IterationReport | None]
+    families: Deferred[list[FamilyTime]]
+    work: Deferred[KernelWork]
 
 
 def begin_figures(of: DeviceTime, job_phases: JobPhases, judged: JudgedTime, background: Background) -> BegunFigures:
@@ -173,7 +173,7 @@ def _metrics(of: DeviceTime, iterations: IterationReport | None) -> GpuMetrics |
     )
 
 
-def _utilization(of: DeviceTime, metrics: Task[GpuMetrics | None]) -> Utilization:
+def _utilization(of: DeviceTime, metrics: Deferred[GpuMetrics | None]) -> Utilization:
     """How well the GPU was used, by its counters or by what was launched."""
     reading = of.reading
     return utilization(
@@ -209,7 +209,7 @@ def _packed_iterations(
     return structs.replace(iterations.report, packed=packed)
 
 
-def _notes(of: DeviceTime, metrics: Task[GpuMetrics | None]) -> list[Sentence]:
+def _notes(of: DeviceTime, metrics: Deferred[GpuMetrics | None]) -> list[Sentence]:
     """What a reader must know before trusting the numbers."""
     device, window, reading = of.device, of.window, of.reading
     made = device_notes(
@@ -256,7 +256,7 @@ def _families(of: DeviceTime, judged: JudgedTime) -> list[FamilyTime]:
     return with_limits(found, of.device, judged.parts, strings, of.measured)
 
 
-def _work(of: DeviceTime, judged: JudgedTime, metrics: Task[GpuMetrics | None]) -> KernelWork:
+def _work(of: DeviceTime, judged: JudgedTime, metrics: Deferred[GpuMetrics | None]) -> KernelWork:
     """What findings on kernels look at."""
     reading = of.reading
     return KernelWork.of(of.device, judged, of.time, reading.activity.shapes, reading.strings, metrics.result())

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
-from nsysdiag.arrays.background import Background, Task
+from nsysdiag.arrays.background import Background, Deferred
 from nsysdiag.arrays.groups import Groups
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.arrays.spill import keep_little, laid, trim
@@ -85,8 +85,8 @@ class Reading(Struct, frozen=True):
     shown: frozenset[str]
     chosen: dict[str, list[Loop]]
     windows: dict[str, AnalysisWindow]
-    counters: Task[Counters]
-    unseen: Task[UnseenLaunches]
+    counters: Deferred[Counters]
+    unseen: Deferred[UnseenLaunches]
 
     @property
     def devices(self) -> list[DeviceTimeline]:
@@ -278,7 +278,7 @@ class HostReading(Struct, frozen=True):
     def finder(self) -> Callable[[], WakeFinder]:
         """Finds who ended a wait, made at its first call. It holds much: who asks for one lets it go."""
         traced, runs = self.traced, self.runs
-        return Task(lambda: WakeFinder(traced.tables, runs(), traced.nsys_threads, traced.low, traced.high)).result
+        return Deferred(lambda: WakeFinder(traced.tables, runs(), traced.nsys_threads, traced.low, traced.high)).result
 
 
 def look_at_host(reading: Reading, progress: Progress) -> HostReading:
@@ -304,17 +304,17 @@ def look_at_host(reading: Reading, progress: Progress) -> HostReading:
         loop=None if activity.devices else host_loop(ranges),
         host=host,
         placed=placed,
-        range_sets=Task(partial(RangeSets.of, placed)).result,
+        range_sets=Deferred(partial(RangeSets.of, placed)).result,
         facts=facts,
         layered=layered,
         draining=draining_calls(evidence),
-        call_durations=Task(partial(durations_of, activity.api_calls.rows)).result,
+        call_durations=Deferred(partial(durations_of, activity.api_calls.rows)).result,
         untraced=untraced_graphs(activity, facts),
         partial_graphs=partial_replays(activity, facts),
         sharing=sharing_of(activity),
         traced=traced,
         launching=WaitingThreads(host, facts),
-        runs=Task(partial(_runs, traced)).result,
+        runs=Deferred(partial(_runs, traced)).result,
         names=ThreadNames(traced),
         files=Files(trace),
         leaf_symbols=partial(leaf_symbols, trace),
