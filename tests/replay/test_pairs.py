@@ -106,6 +106,17 @@ def outcome(pair: Pair, shared: Shared) -> Outcome:
 @pytest.mark.sampled(quick=290, normal=6)
 @pytest.mark.parametrize("pair", cases())
 def test_what_is_predicted(pair: Pair, shared: Shared) -> None:
+    is_predicted(pair, shared)
+
+
+@pytest.mark.sampled()
+@pytest.mark.parametrize("option", sorted(OPTIONS - {"finding"}))
+def test_every_option_is_predicted(option: str, shared: Shared) -> None:
+    """The first pair with each."""
+    is_predicted(next(each for each in PAIRS.values() if option in {of.option for of in each.transforms}), shared)
+
+
+def is_predicted(pair: Pair, shared: Shared) -> None:
     found = outcome(pair, shared)
     assert pair.refusable or not found.refused
     if not found.refused:
