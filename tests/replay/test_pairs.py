@@ -109,7 +109,7 @@ def test_what_is_predicted(pair: Pair, shared: Shared) -> None:
     is_predicted(pair, shared)
 
 
-@pytest.mark.sampled()
+@pytest.mark.sampled
 @pytest.mark.parametrize("option", sorted(OPTIONS - {"finding"}))
 def test_every_option_is_predicted(option: str, shared: Shared) -> None:
     """The first pair with each."""
