@@ -97,6 +97,7 @@ ALLOWED = (
     "NVIDIA GeForce Tesla",  # lists of names that redaction keeps
     "cublas cublasLt",
     " = each.",  # columns of tables
+    "StringIds id! value",  # declarations of tables
 )
 
 

@@ -58,8 +58,17 @@ def claim(left: Owned, evidence: Intervals) -> tuple[Owned, Owned, IntArray]:
 
 def within(left: Owned, evidence: Intervals) -> tuple[Owned, IntArray]:
     """As `claim`, without the rest: what `evidence` covers of `left`, and the index of the evidence of each piece."""
+    near = _near(evidence, left.spans)
+    if _is_inside(left.spans, evidence[near]):
+        return left, np.full(len(left), near.start)
     claimed, _, source = _claimed(left, evidence)
     return claimed, source
+
+
+def _is_inside(spans: Intervals, evidence: Intervals) -> bool:
+    """Whether all of the sorted spans are inside one interval, the only one near them: then nothing is cut."""
+    one = len(evidence) == 1 and len(spans) > 0
+    return one and bool(evidence.start[0] <= spans.start[0] and spans.end[-1] <= evidence.end[0])
 
 
 def _claimed(left: Owned, evidence: Intervals) -> tuple[Owned, IntArray, IntArray]:

@@ -6,7 +6,7 @@ their arguments, and cost at most one sort, none for sorted input.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -132,11 +132,19 @@ def intersect(a: Intervals, b: Intervals) -> Intervals:
     intersect     [--)   [---)
     ```
     """
+    found = list(_stretches_of_both(a, b))
+    return found[0] if len(found) == 1 else Intervals.concatenate(found)
+
+
+def common_ns(a: Intervals, b: Intervals) -> int:
+    """How many ns both sets cover, without the intervals that these are in all at once."""
+    return sum(stretch.total() for stretch in _stretches_of_both(a, b))
+
+
+def _stretches_of_both(a: Intervals, b: Intervals) -> Iterator[Intervals]:
     few, many = (a, b) if len(a) <= len(b) else (b, a)
-    if len(few) <= AT_ONCE:
-        return pieces(many, few)[1]
-    stretches = (slice(at, at + AT_ONCE) for at in range(0, len(few), AT_ONCE))
-    return Intervals.concatenate(pieces(many, few[stretch])[1] for stretch in stretches)
+    for at in range(0, max(len(few), 1), AT_ONCE):
+        yield pieces(many, few[at : at + AT_ONCE])[1]
 
 
 def subtract(a: Intervals, b: Intervals) -> Intervals:

@@ -94,16 +94,16 @@ def _with_names(report: Report) -> Report:
     return structs.replace(report, findings=unfinished(report.findings, report.phrases))
 
 
-def _measured(pair: sides.DevicePair, run: OneRun | None, pooled: Sequence[str]) -> job.Measured:
+def _measured(pair: sides.DevicePair, run: OneRun | None, pooled: Sequence[str]) -> job.ComparedDevice:
     """A device in units of work, with its changes as if no other were compared."""
     both = in_units(pair.before, pair.after, run)
     kernels = rows.kernels_of(both.before, both.after)
     gaps = rows.gaps_of(both.before, both.after, pooled)
     found = waterfall.changes(both.before, both.after, pooled, kernels.times() | gaps.times())
-    return job.Measured(pair, both, kernels, gaps, found)
+    return job.ComparedDevice(pair, both, kernels, gaps, found)
 
 
-def _judge_together(devices: Sequence[job.Measured]) -> None:
+def _judge_together(devices: Sequence[job.ComparedDevice]) -> None:
     """Correct the changes of all devices, and of their median steps, for multiple testing."""
     for each, found in zip(devices, waterfall.corrected([each.changes for each in devices]), strict=True):
         each.changes = replace(
@@ -119,7 +119,9 @@ def _judge_together(devices: Sequence[job.Measured]) -> None:
         each.step = replace(step, change=waterfall.change_of_run(change, each.sides.chance))
 
 
-def _device(of: job.Measured, pooled: Sequence[str], titles: Mapping[str, str], devices: int) -> facts.DeviceComparison:
+def _device(
+    of: job.ComparedDevice, pooled: Sequence[str], titles: Mapping[str, str], devices: int
+) -> facts.DeviceComparison:
     both, found, step = of.sides, of.changes, of.step
     before, after = both.before, both.after
     parts = found.cut()

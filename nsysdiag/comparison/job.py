@@ -222,7 +222,7 @@ DIFFER = 0.02
 """Devices whose steps are no further apart keep one step: they wait for each other."""
 
 
-class Measured(Struct):
+class ComparedDevice(Struct):
     """A device with its captures, in units of work; its rows in pairs; its changes and, in steps, that of the median
     step."""
 
@@ -237,7 +237,7 @@ class Measured(Struct):
 class Compared(Struct, frozen=True):
     """A device, and what is written of it."""
 
-    of: Measured
+    of: ComparedDevice
     made: facts.DeviceComparison
 
 

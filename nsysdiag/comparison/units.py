@@ -292,9 +292,9 @@ def _counts(device: DeviceReport) -> Counts:
 
 
 def _by_kernels(reports: Sequence[On], many: int, why: Sentence = "", *, whole: bool = False) -> DeviceSides:
-    """The judged steady phases of all captures, of which so `many` are before, or else their whole windows, in units of
-    as many runs of the kernels that they share. `why` says why no iterations are compared, if it is not that there are
-    none. `whole`: windows, even if there are phases. Raises NotComparableError if less than half of the time is in
+    """The judged steady phases of all captures, or else their whole windows, in units of as many runs of the kernels
+    that they share. So `many` captures are before. `why` says why no iterations are compared, if it is not that there
+    are none. `whole`: windows, even if there are phases. Raises NotComparableError if less than half of the time is in
     shared kernels."""
     first, *others = (by_window(*each, 1.0) for each in reports)
     units = [1.0]

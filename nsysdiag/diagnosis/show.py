@@ -40,7 +40,6 @@ MANY = 2
 GPUS_JUDGED = "GPUs in the judged time"
 DIVIDES = "How the window divides into compute, exposed communication, exposed copies and idle"
 HEADLINE = "; the headline is about it"
-IN_TICKET = b.Limit(page=0, summary=0, brief=0)
 PHASES = (
     b.Column("Phase", TEXT, head=True),
     b.Column("Time", TIME),
@@ -75,7 +74,7 @@ def opening(context: Context) -> list[b.Block]:
         *_phase_lines(report, found),
         *_serving_lines(report),
         *entries.phase_strip(report.phases, found.basis, found.phase)[0 if several else 1 :],
-        b.Table("", PHASES, _phase_rows(report, found) if several else [], limit=IN_TICKET),
+        b.Table("", PHASES, _phase_rows(report, found) if several else [], limit=b.MARKDOWN),
         b.Paragraph(f"{title}: {format_ns(_judged_ns(report, found))}", "quiet", b.PAGE),
         replace(entries.account_chart(account, title, host_unseen=host_unseen(report)), limit=b.NOT_TERMINAL),
         replace(entries.account_chart(account, "", host_unseen=host_unseen(report)), limit=b.TERMINAL),
@@ -204,7 +203,7 @@ def each_gpu(context: Context) -> list[b.Block]:
         table,
         *notes,
         *entries.joined(entries.account_table(judged, GPUS_JUDGED, b.TERMINAL, host_unseen=unseen)),
-        *entries.joined(entries.account_table(judged, "", IN_TICKET, host_unseen=unseen)),
+        *entries.joined(entries.account_table(judged, "", b.MARKDOWN, host_unseen=unseen)),
     ]
 
 

@@ -49,6 +49,7 @@ EVERYWHERE = Limit()
 NOT_BRIEF = Limit(brief=0)
 TICKET = Limit(summary=0, brief=0)
 """Markdown and the page."""
+MARKDOWN = Limit(page=0, summary=0, brief=0)
 PAGE = Limit(ticket=0, summary=0, brief=0)
 """The page alone."""
 NOT_PAGE = Limit(page=0)

@@ -115,6 +115,10 @@ BAR = CellKind("bar", lambda _share: "", right=False)
 """float, 1 for a full bar"""
 
 
+OF_RUNS = {"Mean": "mean_ns", "Median": "median_ns", "Shortest": "min_ns", "Longest": "max_ns"}
+"""Titles of columns, and the fields of a record about many runs, or calls, that they show."""
+
+
 def part(some: float | None, whole: float | None) -> float | None:
     """A share; None of nothing, and of what is not known."""
     return some / whole if some is not None and whole else None

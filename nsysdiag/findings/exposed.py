@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.groups import longest
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, intersect, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, common_ns, contains, intersect, union
 from nsysdiag.causes.cause import Advice
 from nsysdiag.diagnosis.facts import FULL_LINK
 from nsysdiag.events.collectives import KINDS, kind_of
@@ -100,7 +100,7 @@ def _of(device: DeviceTimeline, judged: Intervals, name: str) -> FullLink | None
     operations = device.operations
     mine = np.flatnonzero(np.isin(operations.copy_kind, DIRECTIONS[name]) & device.running)
     spans = Intervals(operations.start[mine], operations.end[mine])
-    busy, judged_ns = intersect(union(spans), judged).total(), judged.total()
+    busy, judged_ns = common_ns(union(spans), judged), judged.total()
     inside = (spans.end > judged.start[0]) & (spans.start < judged.end[-1]) if len(judged) else spans.start < 0
     if not judged_ns or busy < FULL * judged_ns or not inside.any():
         return None
@@ -197,7 +197,7 @@ class _Exposed(Struct, frozen=True):
 
 def _ran(device: DeviceTimeline, rows: IntArray, time: Intervals) -> int:
     operations = device.operations
-    return intersect(union(Intervals(operations.start[rows], operations.end[rows])), time).total()
+    return common_ns(union(Intervals(operations.start[rows], operations.end[rows])), time)
 
 
 def _flags(device: DeviceTimeline, rows: IntArray) -> BoolArray:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from nsysdiag import typed
 from nsysdiag.account.filling import HALF, LEAST_ACTIVE
 from nsysdiag.arrays.groups import group_totals
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, intersect, subtract, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, common_ns, contains, intersect, subtract, union
 from nsysdiag.bottlenecks import FEW_KERNELS
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.events.device import DeviceTimeline
@@ -341,7 +341,7 @@ def _alone(context: FindingContext, mine: BoolArray, least: float) -> int:
     judged, timeline = context.judged, context.gaps.device
     spans = Intervals(timeline.operations.start, timeline.operations.end)
     compute = (timeline.operations.category == Category.KERNEL) & timeline.running
-    alone = intersect(subtract(union(spans[mine]), union(spans[compute & ~mine])), judged.parts).total()
+    alone = common_ns(subtract(union(spans[mine]), union(spans[compute & ~mine])), judged.parts)
     return alone if alone >= max(least * judged.compute_ns, context.thresholds.smallest * judged.ns) else 0
 
 

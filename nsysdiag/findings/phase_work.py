@@ -14,7 +14,7 @@ from nsysdiag import typed
 from nsysdiag.account.outside import HOST, UNEXPLAINED, Start, activity_of, done_by
 from nsysdiag.arrays.claim import Owned, within
 from nsysdiag.arrays.groups import group_totals, summed
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, common_ns, intersect, union
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import CAUSES, HOST_CODE, input_output
 from nsysdiag.events.callchains import CallChains
@@ -126,7 +126,7 @@ def _operations(context: GapContext, found: TimeTable, phase: Intervals) -> Iter
         for each in groups.code[:MOST].tolist():
             same = chosen[code == each]
             ran = union(Intervals(rows.start[same], rows.end[same]))
-            yield typed.kernel(readable(names[each]), LONGEST), intersect(intersect(ran, phase), alone).total()
+            yield typed.kernel(readable(names[each]), LONGEST), common_ns(intersect(ran, phase), alone)
 
 
 # The time of one device that findings are about.
@@ -154,7 +154,7 @@ class JudgedTime(Struct, frozen=True):
 
     def inside(self, time: Intervals) -> int:
         """How much of a set of time is in it."""
-        return intersect(self.parts, time).total()
+        return common_ns(self.parts, time)
 
     def share(self, ns: int) -> float:
         """Part of the judged time, 0 if there is none."""

@@ -11,7 +11,7 @@ from nsysdiag import typed
 from nsysdiag.account.bottlenecks import DeviceWaitCalls
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.groups import GroupTotals, group_totals
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, common_ns
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, INPUT_WAIT, variant_of
 from nsysdiag.causes.cause import Hint, Variant
 from nsysdiag.causes.input_output import WORKER_COMPUTES
@@ -157,7 +157,7 @@ def _is_most(context: FindingContext, shares: Shares, spot: Hotspot, path: list[
     if 2 * inside <= spot.counted_ns or spot.mostly_made or spot.lost_ns <= spot.counted_ns:
         return 2 * inside > spot.counted_ns
     time = host_time(context.gaps, context.time, context.judged, shares.slice[shares.slice >= 0], None)
-    return 2 * intersect(time, context.ranges.inside(path)).total() > spot.lost_ns
+    return 2 * common_ns(time, context.ranges.inside(path)) > spot.lost_ns
 
 
 def counted_time(context: FindingContext, shares: Shares, bottleneck: str) -> Intervals:
@@ -171,7 +171,7 @@ def inside_place(context: FindingContext, shares: Shares, path: list[str], time:
     caused is where the wait is."""
     if not path:
         return int(shares.counted[shares.slice < 0].sum())
-    inside = intersect(time, context.ranges.inside(path)).total()
+    inside = common_ns(time, context.ranges.inside(path))
     there = np.array([each[: len(path)] == path for each in context.paths], dtype=np.bool_)[shares.path]
     return inside + int(shares.counted[(shares.slice < 0) & there].sum())
 

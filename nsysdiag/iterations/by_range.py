@@ -301,18 +301,20 @@ def _loop(work: _Launched, named: ThreadRanges, family: _Family, whole: Interval
 
     An iteration begins with work on the main stream, unless a range has none there: other streams may run ahead."""
     spans = named.spans[family.rows]
-    spans = spans[_holds(work.issued, spans)]
-    issued, start = work.issued, work.start
-    if _holds(work.main[0], spans).all():
-        issued, start = work.main
+    first, behind = np.searchsorted(work.issued, spans.start), np.searchsorted(work.issued, spans.end)
+    held = np.flatnonzero(behind > first)
+    spans, first, behind = spans[held], first[held], behind[held]
     if len(spans) < fewest:
         return None
-    begins = start[np.searchsorted(issued, spans.start, side="left")]
-    starts, at = np.unique(begins, return_inverse=True)
+    issued, start = work.main
+    on_main = np.searchsorted(issued, spans.start)
+    all_on_main = bool((np.searchsorted(issued, spans.end) > on_main).all())
+    starts, at = np.unique(start[on_main] if all_on_main else work.start[first], return_inverse=True)
     if len(starts) < fewest:
         return None
     own_end = np.zeros(len(starts), dtype=np.int64)
-    np.maximum.at(own_end, at, _last_ends(work, spans))
+    last_ends = np.maximum.reduceat(np.append(work.end, 0), np.column_stack((first, behind)).ravel())[::2]
+    np.maximum.at(own_end, at, last_ends)
     left = np.zeros(len(starts), dtype=np.bool_)
     left[at[:-1][_left(spans)]] = True
     # A host that ran ahead waits between two ranges while the device still works.
@@ -320,17 +322,3 @@ def _loop(work: _Launched, named: ThreadRanges, family: _Family, whole: Interval
     left[:-1] &= pauses(starts[1:] - own_end[:-1], float(np.median(length)), int(length.sum()))
     loop = loop_of(Called(family.name), starts, left[:-1], own_end, int(whole.end[-1]))
     return loop.of_kind(family.kind)
-
-
-def _last_ends(work: _Launched, spans: Intervals) -> IntArray:
-    """Where the last of the work that was issued inside each range ends; each holds some."""
-    first = np.searchsorted(work.issued, spans.start, side="left")
-    behind = np.searchsorted(work.issued, spans.end, side="left")
-    borders = np.column_stack((first, behind)).ravel()
-    return np.maximum.reduceat(np.append(work.end, 0), borders)[::2]
-
-
-def _holds(issued: IntArray, spans: Intervals) -> BoolArray:
-    """Whether anything is issued inside each range."""
-    first = np.searchsorted(issued, spans.start, side="left")
-    return np.searchsorted(issued, spans.end, side="left") > first

@@ -18,12 +18,11 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import RowsOf, distinct, distinct_values
+from nsysdiag.events.rows import RowsOf, combinations, distinct_values
 from nsysdiag.iterations.begins import REGULAR, with_the_first
 from nsysdiag.iterations.begins import Sequence as Operations
-from nsysdiag.iterations.happened import Happened, Names
+from nsysdiag.iterations.happened import Happened, NameKinds
 from nsysdiag.iterations.loop import NVTX, REPEAT, STEP, Inner, Loop, loop_of, median_of
 from nsysdiag.iterations.outer import LONGEST_EVEN, MOST_TOKENS, RepeatCounts, Special, judged
 from nsysdiag.trace.enums import CopyKind
@@ -138,7 +137,7 @@ def _rarer(loop: Loop, found: RepeatCounts, happened: Happened) -> list[Special]
     device, place = happened.device, nearest_before(loop.starts, happened.start)
     rows = np.flatnonzero((place >= 0) & (place < len(loop) - 1) & ~loop.open[place])
     code, shape = happened.code[rows], device.operations.shape[happened.operations[rows]]
-    of_key = RowsOf(joint(distinct(code)[1], distinct(shape)[1], len(rows) + 1))
+    of_key = RowsOf(combinations(code, shape)[0])
     streams = len(distinct_values(device.stream_code[happened.operations[rows]]))
 
     def special(mine: IntArray, sign: int, code: int) -> Special | None:
@@ -161,7 +160,7 @@ def _more_than_usual(count: IntArray, *, shifts: bool) -> IntArray:
     return np.flatnonzero(extra & ~np.append(False, extra[:-1]))
 
 
-def _at_times(at: IntArray, size: int, names: Names, usually: IntArray) -> Special | None:
+def _at_times(at: IntArray, size: int, names: NameKinds, usually: IntArray) -> Special | None:
     """None if they are few, or often, or not all over the time."""
     if len(at) < FEWEST_OUTER or LEAST_EACH * len(at) > size:
         return None

@@ -41,7 +41,7 @@ WAITS = re.compile(r"Synchronize")
 """CUDA calls that wait for the device."""
 
 
-class Names(Rows, frozen=True):
+class NameKinds(Rows, frozen=True):
     """What the names of a device and its host are; a row for each `code`. `anchor` is the string id of a kernel's name,
     -1 for other names. Kernels include graphs that were recorded as a whole. Calls and ranges are of the `host`. The
     last row stands for anything else, and is none of these."""
@@ -63,7 +63,7 @@ class Names(Rows, frozen=True):
         return self.upload | self.download
 
     @classmethod
-    def of(cls, rows: IntArray, operations: Operations, calls: list[str], ranges: int, strings: Strings) -> Names:
+    def of(cls, rows: IntArray, operations: Operations, calls: list[str], ranges: int, strings: Strings) -> NameKinds:
         """Those of operations, of which `rows` has one for each name; then the `calls`, and so many names of ranges."""
         columns, others = (operations.category, operations.copy_kind, operations.name), len(calls) + ranges + 1
         category, copied, anchor = (np.append(each[rows], np.full(others, -1)) for each in columns)
@@ -99,7 +99,7 @@ class Happened(Struct, frozen=True):
     code: IntArray
     host_time: IntArray
     host_code: IntArray
-    names: Names
+    names: NameKinds
     issued_at: IntArray
     operations: IntArray
     device: DeviceTimeline
@@ -149,7 +149,7 @@ class Happened(Struct, frozen=True):
             code=code,
             host_time=host_time,
             host_code=len(first) + host_code,
-            names=Names.of(first, operations, api.names, len(kinds.words), strings),
+            names=NameKinds.of(first, operations, api.names, len(kinds.words), strings),
             issued_at=np.where(device.launch >= 0, calls.start[device.launch], -1) if len(calls) else device.launch,
             operations=rows,
             device=device,

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import RowsOf
-from nsysdiag.iterations.happened import Happened, Names
+from nsysdiag.iterations.happened import Happened, NameKinds
 from nsysdiag.iterations.loop import FEWEST, Called, Inner, Loop, loop_of, through
 from nsysdiag.iterations.named import is_step
 
@@ -38,7 +38,7 @@ class RepeatCounts(Struct, frozen=True):
     """How often names happen in each repeat of a loop: `count[at, repeat]` for the name `at` of `names`, the most
     frequent first, and how often is `usual`."""
 
-    names: Names
+    names: NameKinds
     count: IntArray
     usual: IntArray
 
@@ -60,8 +60,9 @@ class RepeatCounts(Struct, frozen=True):
         row = np.full(len(often), -1)
         row[codes] = np.arange(len(codes))
         cell = joint(row[code], place, len(starts))[row[code] >= 0]
-        count = np.bincount(cell, minlength=len(codes) * len(starts)).reshape(len(codes), len(starts)).astype(np.int32)
-        usual = np.array([_usual(each[:-1]) for each in count], np.int64)
+        count = np.zeros((len(codes), len(starts)), np.int32)
+        np.add.at(count.reshape(-1), cell, 1)
+        usual = np.array([_usual(each[:-1]) for each in count], np.int32)
         return cls(happened.names.take(codes), count, usual)
 
     @classmethod
@@ -88,8 +89,9 @@ class RepeatCounts(Struct, frozen=True):
         """Which repeats lack a good part of the usual operations: there the first one of a repeat comes in what is
         between the inner loops."""
         rows = ~self.names.host
-        held = np.minimum(self.count[rows], self.usual[rows, None]).sum(axis=0)
-        return held < LEAST_HELD * self.usually(rows)
+        held = self.count[rows]
+        np.minimum(held, self.usual[rows, None], out=held)
+        return held.sum(axis=0) < LEAST_HELD * self.usually(rows)
 
     def alike(self) -> BoolArray:
         """Which repeats, without the last, have exactly as many of the usual operations, whatever else they have."""
@@ -133,7 +135,7 @@ class Special(Struct, frozen=True):
     at: IntArray
     each: int
     exact: bool
-    names: Names
+    names: NameKinds
     more: IntArray
     usually: IntArray
 

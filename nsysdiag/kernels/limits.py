@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.groups import GroupTotals, group_totals, sum_of_each
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, intersect, pieces, union
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, common_ns, coverage, pieces, union
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.gpus import Gpu, SmLimits
@@ -241,7 +241,7 @@ class InOrder(Struct, frozen=True):
         """That of a device."""
         one_thread = len(calls) > 0 and bool((calls.thread == calls.thread[0]).all())
         copying, paging = (
-            intersect(each, parts).total() if len(each) else None for each in (_copying(device, calls), _paging(device))
+            common_ns(each, parts) if len(each) else None for each in (_copying(device, calls), _paging(device))
         )
         return cls(in_order_ns(device, calls, parts), one_thread, copying, paging, sending_ns)
 
@@ -311,5 +311,5 @@ def _ns_of_lanes(spans: Intervals, lane: IntArray, count: int, parts: Intervals)
     meet = (lane[1:] == lane[:-1]) & (spans.start[1:] < spans.end[:-1])
     for each in distinct_values(lane[1:][meet]).tolist():
         first, behind = np.searchsorted(lane, (each, each + 1))
-        ns[each] = intersect(union(spans[first:behind]), parts).total()
+        ns[each] = common_ns(union(spans[first:behind]), parts)
     return ns

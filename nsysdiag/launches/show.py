@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.document import blocks as b
-from nsysdiag.document.columns import BAR, COUNT, DEPTH, FIGURE, KEY, MOMENT, NAME, SHARE, TEXT, TIME, part
+from nsysdiag.document.columns import BAR, COUNT, DEPTH, FIGURE, KEY, MOMENT, NAME, OF_RUNS, SHARE, TEXT, TIME, part
 from nsysdiag.document.drawings import Curve, CurveLayer, LegendEntry, TimeSeries, entry_of
 from nsysdiag.document.packed import unpack_series
 from nsysdiag.document.words import counted, instant, path_label
@@ -241,10 +241,7 @@ def calls(device: DeviceReport, context: Context) -> b.Section | None:
                 (
                     b.Column("Total", TIME, "total_ns", strong=True),
                     b.Column("Calls", COUNT, "count"),
-                    b.Column("Mean", TIME, "mean_ns"),
-                    b.Column("Median", TIME, "median_ns"),
-                    b.Column("Shortest", TIME, "min_ns"),
-                    b.Column("Longest", TIME, "max_ns"),
+                    *(b.Column(title, TIME, path) for title, path in OF_RUNS.items()),
                     b.Column("Call", NAME, "name", head=True),
                     b.Column("Cause where it delays the GPU", KEY, lambda row: _cause(context, row.cause)),
                 ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.document import words
-from nsysdiag.document.blocks import NOT_PAGE, TERMINAL, Block, Cell, Column, Limit, Paragraph, Table, Tone
+from nsysdiag.document.blocks import MARKDOWN, NOT_PAGE, TERMINAL, Block, Cell, Column, Paragraph, Table, Tone
 from nsysdiag.document.columns import BAR, TEXT, TIME, part, share_of
 from nsysdiag.document.view import ledger_rows, moved
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from nsysdiag.document.view import Causes, Context, LedgerRow
     from nsysdiag.report import DeviceReport
 
-MARKDOWN = Limit(page=0, summary=0, brief=0)
 TOP_LABELS = 3
 LEAST_CAUSE = 1000
 """Causes with less than a thousandth of the idle time share a row in the terminal."""

@@ -16,7 +16,7 @@ from nsysdiag.causes.evidence import CallFacts
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import joint, process_of
-from nsysdiag.events.rows import RowsOf, distinct, distinct_values, last_before
+from nsysdiag.events.rows import RowsOf, combinations, distinct, distinct_values, last_before
 from nsysdiag.gaps.gaps import FLOOR_HIGHEST_NS
 
 _LAUNCH = re.compile(r"(cuda|cu)GraphLaunch")
@@ -136,9 +136,7 @@ class RecordedNodes(Struct, frozen=True):
     def of(cls, process: IntArray, graph_node: IntArray, launched: IntArray) -> RecordedNodes:
         """Of operations that are nodes of graphs; `launched` are the rows of the calls that launched them."""
         call, launch = distinct(launched)
-        ids, node = distinct(graph_node)
-        process = distinct(process)[1]
-        nodes, node = distinct(joint(process, node, len(ids)))
+        node, (nodes, _) = combinations(process, graph_node)
         graph = _graphs(launch, node, len(call), len(nodes))
         pairs = distinct_values(joint(launch, node, len(nodes)))
         recorded = np.bincount(pairs // max(len(nodes), 1), minlength=len(call))
@@ -276,9 +274,8 @@ def _shares_an_id(activity: DeviceActivity, launches: IntArray) -> BoolArray:
     if len(launches) == 0:
         return np.zeros(0, dtype=np.bool_)
     calls, operations = activity.api_calls.rows, activity.operations
-    _, process = distinct(np.concatenate((operations.process, process_of(calls.thread[launches]))))
-    ids, number = distinct(np.concatenate((operations.correlation, calls.correlation[launches])))
-    key = joint(process, number, len(ids))
+    process = np.concatenate((operations.process, process_of(calls.thread[launches])))
+    key, _ = combinations(process, np.concatenate((operations.correlation, calls.correlation[launches])))
     return np.isin(key[len(operations) :], key[: len(operations)])
 
 

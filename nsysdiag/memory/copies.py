@@ -10,6 +10,7 @@ from nsysdiag.arrays.intervals import (
     BoolArray,
     IntArray,
     Intervals,
+    common_ns,
     contains,
     coverage,
     intersect,
@@ -386,7 +387,7 @@ def longest_kind(device: DeviceTimeline, rows: IntArray, time: Intervals) -> Int
     """Those of the copies and sets `rows` that are of the kind that runs for most of `time`, a set."""
     code, operations = _sorts(device, rows)[0], device.operations
     spans = Intervals(operations.start[rows], operations.end[rows])
-    ns = {each: intersect(union(spans[code == each]), time).total() for each in np.unique(code).tolist()}
+    ns = {each: common_ns(union(spans[code == each]), time) for each in np.unique(code).tolist()}
     return rows[code == max(ns, key=lambda each: ns[each], default=-1)]
 
 

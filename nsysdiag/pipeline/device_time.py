@@ -365,7 +365,7 @@ def time_of(found: DeviceRoots, background: Background) -> DeviceTime:
         time=time,
         launch=launch,
         packed_gaps=packed_gaps,
-        flames=background.begin(flame_graph, device, found.split, context, found.keys, rooted, found.chains, waits),
+        flames=background.begin(flame_graph, found.split, context, found.keys, rooted, found.chains, waits),
     )
 
 

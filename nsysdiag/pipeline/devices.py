@@ -97,7 +97,7 @@ def look_at_devices(host: HostReading, background: Background, *, keep_time: boo
 
 
 def _each(work: Callable[[Of], Made], devices: list[Of], background: Background) -> list[Made]:
-    """The work on all devices, which are let go: the second thread does the first ones, this one the last ones. The
+    """The work on all devices, which are released: the second thread does the first ones, this one the last ones. The
     very last is never left to that thread, which would then do all that it begins itself."""
     if not devices:
         return []
@@ -203,11 +203,11 @@ def _rank(met: MetDevice, file: str, *, by_mpi: bool) -> RankTimeline:
 def _result(met: MetDevice, background: Background, *, keep_time: bool) -> DeviceResult:
     before_ns = 0 if met.judged_before is None else sum(met.judged_before.account.values())
     judged = JudgedTime.of(met.time, met.window.parts, met.focus.parts, before_ns)
-    begun = begin_figures(met, met.job_phases, background)
+    begun = begin_figures(met, met.job_phases, judged, background)
     shares = _idle_shares(met, judged)  # while the second thread makes figures
-    report = figures_of(met, begun, judged)
+    report = figures_of(met, begun)
     evict()
-    findings, behind = _findings(met, judged, shares, report)
+    findings, behind = _findings(met, judged, shares, begun.work, report)
     return DeviceResult(
         report,
         met.root_slices.slices,
@@ -248,15 +248,14 @@ def _idle_shares(met: MetDevice, judged: JudgedTime) -> _IdleShares:
 
 
 def _findings(
-    met: MetDevice, judged: JudgedTime, shares: _IdleShares, report: DeviceReport
+    met: MetDevice, judged: JudgedTime, shares: _IdleShares, work: Task[KernelWork], report: DeviceReport
 ) -> tuple[list[Finding], list[BehindWait]]:
     """The findings of a device, less sure if rows are missing; and what threads did behind waits."""
     reading, host, before = met.reading, met.host, met.judged_before
     context, idle = _idle_findings(met, judged, shares, report)
-    work = KernelWork.of(met.device, judged, met.time, reading.activity.shapes, reading.strings, report.gpu_metrics)
     made = [
         *idle.found,
-        *kernel_findings(report, context, met.time, work),
+        *kernel_findings(report, context, met.time, work.result()),
         *single_precision_findings(report, context),
         *unfused_findings(report, context),
         *before_findings(report.key, judged, before, host.tables.samples, host.call_chains, reading.settings.findings),

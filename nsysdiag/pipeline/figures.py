@@ -14,6 +14,7 @@ from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.diagnosis.missing import device_notes
 from nsysdiag.events.operations import Category
 from nsysdiag.fields import Sentence
+from nsysdiag.findings.kernels import KernelWork
 from nsysdiag.findings.phase_work import JudgedTime
 from nsysdiag.gap_groups.details import describe_gaps, largest_gaps
 from nsysdiag.gap_groups.groups import kinds_of_gaps, signature_rows
@@ -47,9 +48,11 @@ class BegunFigures(Struct, frozen=True):
     used: Task[Utilization]
     ranges: Task[RangeTree | None]
     packed_iterations: Task[IterationReport | None]
+    families: Task[list[FamilyTime]]
+    work: Task[KernelWork]
 
 
-def begin_figures(of: DeviceTime, job_phases: JobPhases, background: Background) -> BegunFigures:
+def begin_figures(of: DeviceTime, job_phases: JobPhases, judged: JudgedTime, background: Background) -> BegunFigures:
     """Figures that need no others are made by the second thread."""
     iterations = _iterations(of, job_phases)
     metrics = background.begin(_metrics, of, iterations.report)
@@ -57,11 +60,13 @@ def begin_figures(of: DeviceTime, job_phases: JobPhases, background: Background)
     ranges = background.begin(_ranges, of, iterations.report)
     signatures = signature_rows(of.context, of.keys, iterations.steady)
     packed = background.begin(_packed_iterations, of, iterations, signatures)
+    families = background.begin(_families, of, judged)
+    work = background.begin(_work, of, judged, metrics)
     evict()
-    return BegunFigures(iterations, signatures, metrics, used, ranges, packed)
+    return BegunFigures(iterations, signatures, metrics, used, ranges, packed, families, work)
 
 
-def figures_of(of: DeviceTime, begun: BegunFigures, judged: JudgedTime) -> DeviceReport:
+def figures_of(of: DeviceTime, begun: BegunFigures) -> DeviceReport:
     """A device's part of the report, without its verdict."""
     reading, host, device, split = of.reading, of.host, of.device, of.split
     settings, ledger, calibration, context = reading.settings, of.ledger, of.calibration, of.context
@@ -125,7 +130,7 @@ def figures_of(of: DeviceTime, begun: BegunFigures, judged: JudgedTime) -> Devic
             settings.memory,
         ),
         ranges=begun.ranges.result(),
-        kernel_families=_families(of, judged),
+        kernel_families=begun.families.result(),
         flames=of.flames.result(),
         sliced=of.missing.result().sliced,
     )
@@ -187,7 +192,7 @@ def _ranges(of: DeviceTime, iterations: IterationReport | None) -> RangeTree | N
     """The time by NVTX range."""
     step = iterations.name if iterations is not None and iterations.source == NVTX else ""
     calls = of.reading.activity.api_calls.rows
-    return range_tree(of.device, calls, of.root_context, of.time, of.split, of.inside, step)
+    return range_tree(calls, of.root_context, of.time, of.split, of.inside, step)
 
 
 def _packed_iterations(
@@ -249,6 +254,12 @@ def _families(of: DeviceTime, judged: JudgedTime) -> list[FamilyTime]:
     steps = Intervals.empty() if loop is None or loop.kind == LAYER else loop.spans
     found = family_times(of.device, judged.parts, judged.account_ns, steps, strings)
     return with_limits(found, of.device, judged.parts, strings, of.measured)
+
+
+def _work(of: DeviceTime, judged: JudgedTime, metrics: Task[GpuMetrics | None]) -> KernelWork:
+    """What findings on kernels look at."""
+    reading = of.reading
+    return KernelWork.of(of.device, judged, of.time, reading.activity.shapes, reading.strings, metrics.result())
 
 
 def _window(of: DeviceTime) -> Window:

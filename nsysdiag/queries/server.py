@@ -126,10 +126,10 @@ def explain(traces: Traces, path: str, what: str) -> Data:
     """All of one thing: `finding f-...`, `step 12`, `gap 3` (the third longest); with `gpu1 step 12` of one device."""
     words = what.split()
     report = traces[path].shown
-    device = _device(report, words.pop(0)) if len(words) == 3 else None
+    devices = [_device(report, words.pop(0))] if len(words) == 3 else report.devices
     if len(words) != 2 or words[0] not in EXPLAINED:
         raise UsageError(f"'{printable(what)}' cannot be explained", hint="name 'finding ID', 'step N' or 'gap N'")
-    return EXPLAINED[words[0]](report, device, words[1])
+    return EXPLAINED[words[0]](report, devices, words[1])
 
 
 def whatif(traces: Traces, path: str, changes: list[str] | None = None) -> Data:
@@ -179,16 +179,15 @@ def _device(report: Report, key: str) -> DeviceReport:
     return found[0]
 
 
-def _finding(report: Report, _device: DeviceReport | None, name: str) -> Data:
+def _finding(report: Report, _: list[DeviceReport], name: str) -> Data:
     found = next((each for each in report.findings if each.id == name), None)
     if found is None:
         raise UsageError(f"no finding is '{printable(name)}'", hint=", ".join(each.id for each in report.findings[:20]))
     return {"finding": to_builtins(found)}
 
 
-def _step(report: Report, device: DeviceReport | None, number: str) -> Data:
+def _step(_: Report, devices: list[DeviceReport], number: str) -> Data:
     """The step of each device, with the median length of all."""
-    devices = [each for each in (report.devices if device is None else [device]) if each.iterations]
     steps = [
         {"device": each.key, "median_ns": each.iterations.p50_ns, "step": to_builtins(row)}
         for each in devices
@@ -201,8 +200,8 @@ def _step(report: Report, device: DeviceReport | None, number: str) -> Data:
     return {"steps": steps}
 
 
-def _gap(report: Report, device: DeviceReport | None, number: str) -> Data:
-    gaps = [(each.key, gap) for each in (report.devices if device is None else [device]) for gap in each.gaps]
+def _gap(_: Report, devices: list[DeviceReport], number: str) -> Data:
+    gaps = [(each.key, gap) for each in devices for gap in each.gaps]
     gaps.sort(key=lambda pair: pair[1].start_ns - pair[1].end_ns)
     if not (number.isdecimal() and 0 < int(number) <= len(gaps)):
         raise UsageError(f"no gap is {printable(number)}", hint=f"1 to {len(gaps):,}, the longest first")
@@ -210,7 +209,7 @@ def _gap(report: Report, device: DeviceReport | None, number: str) -> Data:
     return {"device": key, "gap": to_builtins(gap)}
 
 
-EXPLAINED: dict[str, Callable[[Report, DeviceReport | None, str], Data]] = {
+EXPLAINED: dict[str, Callable[[Report, list[DeviceReport], str], Data]] = {
     "finding": _finding,
     "step": _step,
     "gap": _gap,

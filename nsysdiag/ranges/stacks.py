@@ -48,7 +48,6 @@ _IDS = list(CAUSES)
 
 
 def flame_graph(
-    device: DeviceTimeline,
     split: WindowSplit,
     context: GapContext,
     keys: GapGroupKeys,
@@ -57,7 +56,7 @@ def flame_graph(
     waits: DeviceWaitCalls,
 ) -> FlameGraph:
     """The stacks of a device; `context` describes its gaps by their root causes."""
-    return FlameGraph(idle=idle_stacks(context, keys, rooted, chains), waits=wait_stacks(device, split, context, waits))
+    return FlameGraph(idle=idle_stacks(context, keys, rooted, chains), waits=wait_stacks(split, context, waits))
 
 
 def idle_stacks(context: GapContext, keys: GapGroupKeys, rooted: RootSlices, chains: Chains) -> list[FlameStack]:
@@ -88,16 +87,14 @@ def idle_stacks(context: GapContext, keys: GapGroupKeys, rooted: RootSlices, cha
     return folded([*stacks, *small])
 
 
-def wait_stacks(
-    device: DeviceTimeline, split: WindowSplit, context: GapContext, waits: DeviceWaitCalls
-) -> list[FlameStack]:
+def wait_stacks(split: WindowSplit, context: GapContext, waits: DeviceWaitCalls) -> list[FlameStack]:
     """The time in which threads waited in calls and the device worked, by the operation that ran: of several at once
     the one that counts as its work."""
     axis, side = context.axis, context.host_side
     lane, begun = waits.spans.start // axis.stride, axis.time(waits.spans.start)
     calls = Intervals(begun, begun + waits.spans.end - waits.spans.start)
-    call, operation, start, end = _work_in(calls, device, split)
-    name, names = normal_operation_names(device, operation, context.strings)
+    call, operation, start, end = _work_in(calls, context.device, split)
+    name, names = normal_operation_names(context.device, operation, context.strings)
     path, paths = normal_paths(context, lane, begun)
     place = joint(joint(name, path[call], len(paths)), waits.name[call], max(len(waits.names), 1))
     groups = _StackGroups.of(place, end - start)

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.claim import CodeTable
 from nsysdiag.arrays.groups import sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage
 from nsysdiag.arrays.nesting import Nesting
@@ -73,10 +74,12 @@ def nodes_of(nesting: Nesting, name: IntArray, names: list[str], steps: str = ""
     """The tree of ranges on an axis of threads; `name` is an index into `names`. Ranges that are the `steps` are one
     node whatever their counters."""
     used, code = distinct(name)
-    exact, exact_names = _numbered([without_ids(names[each]) for each in used.tolist()])
-    normal, normal_names = _numbered([normal_range(names[each]) for each in used.tolist()])
+    texts, normal_texts = CodeTable[str](), CodeTable[str]()
+    exact = texts.codes(without_ids(names[each]) for each in used.tolist())[code]
+    normal = normal_texts.codes(normal_range(names[each]) for each in used.tolist())[code]
+    exact_names, normal_names = list(texts.known), list(normal_texts.known)
     always = np.array([each == steps for each in normal_names], dtype=np.bool_)
-    exact, normal, width, exact_width = exact[code], normal[code], len(normal_names), len(exact_names) + 1
+    width, exact_width = len(normal_names), len(exact_names) + 1
 
     def children(rows: IntArray, above: IntArray) -> tuple[IntArray, list[str], IntArray]:
         """New nodes for ranges in the nodes `above`: the parent and the name of each, and that of each row."""
@@ -104,13 +107,6 @@ def nodes_of(nesting: Nesting, name: IntArray, names: list[str], steps: str = ""
         levels.append(slice(len(labels), len(labels) + len(found)))
         labels += found
     return Nodes(np.concatenate(parents), levels, labels, nesting, node)
-
-
-def _numbered(texts: list[str]) -> tuple[IntArray, list[str]]:
-    """The texts as numbers, and the text of each number."""
-    known: dict[str, int] = {}
-    code = [known.setdefault(text, len(known)) for text in texts]
-    return np.array(code, dtype=np.int64), list(known)
 
 
 def own_spans(device: DeviceTimeline, split: WindowSplit) -> Iterator[tuple[IntArray, Intervals, Intervals]]:
@@ -142,17 +138,11 @@ def own_work_of(device: DeviceTimeline, split: WindowSplit) -> IntArray:
 
 
 def range_tree(
-    device: DeviceTimeline,
-    calls: CallRows,
-    gaps: GapContext,
-    time: TimeTable,
-    split: WindowSplit,
-    inside: BoolArray,
-    steps: str = "",
+    calls: CallRows, gaps: GapContext, time: TimeTable, split: WindowSplit, inside: BoolArray, steps: str = ""
 ) -> RangeTree | None:
     """The tree of a device; None if its threads have no ranges. `gaps` has the slices of `time`, `inside` marks the
     operations of the window, and `steps` is the name of the ranges that are its steps."""
-    placed = gaps.ranges
+    device, placed = gaps.device, gaps.ranges
     if len(placed.row) == 0:
         return None
     nodes = nodes_of(placed.nesting, placed.name, placed.ranges.names, steps)

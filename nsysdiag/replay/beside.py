@@ -36,8 +36,8 @@ each. Neither is part of its work."""
 
 
 class Follower(Struct, frozen=True):
-    """A `thread` (globalTid) that follows the steps, how long in a step, or in the window, it works and is on its way
-    to it (`works_ns`), and how long it works from wait to wait (`turns_ns`), empty if that is not known."""
+    """A `thread` (globalTid) that follows the steps. `works_ns` is how long it works, and is on its way to that, in a
+    step or in the window. `turns_ns` is how long it works from wait to wait, empty if that is not known."""
 
     thread: int
     works_ns: int

@@ -218,7 +218,7 @@ def _groups(
     its device, else all of its process. What a stream waits for by an event is of its group, too."""
     processes, code = distinct(np.concatenate((activity.operations.process[work.row], process)))
     of_work, of_waits = np.split(code, [len(work)])
-    streams = int(max(work.stream.max(initial=-1), activity.waits.stream.max(initial=-1))) + 1
+    streams = int(max(each.max(initial=-1) for each in (work.stream, activity.waits.stream, stream))) + 1
     devices = len(activity.devices)
     behind = streams + len(processes) * devices
     event = producers(work, activity.waits, len(activity.operations))
@@ -242,11 +242,11 @@ def full_queues(work: Work, calls: CallRows) -> DeviceWaits:
     """
     launched = np.flatnonzero(work.launch >= 0)
     call, first = np.unique(work.launch[launched], return_index=True)
-    if len(call) == 0:
-        return DeviceWaits.empty()
     device, begin, end = work.device[launched[first]], calls.start[call], calls.end[call]
-    usual = int(np.median(end - begin))
+    usual = int(np.median(end - begin)) if len(call) else 0
     rows = np.flatnonzero(end - begin > max(HELD_NS, HELD_FACTOR * usual))
+    if not len(rows):
+        return DeviceWaits.empty()
     rows = rows[np.argsort(device[rows], kind="stable")]
     target = last_before(work.device, work.start, device[rows], end[rows])
     issued, asked = keyed((work.device, work.issued), (device[rows], begin[rows]))

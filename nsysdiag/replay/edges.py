@@ -236,8 +236,8 @@ class KnownOrder(Struct, frozen=True):
     def _after_functions(
         self, behind: Behind, moment: IntArray, ran: IntArray, call: IntArray, row: IntArray | int
     ) -> list[Edges]:
-        """That each moment is `ran` ns after the begin of a function: after the end of the operation before that, and
-        after the `call`, a place among the launches, which its thread made before it issued the function."""
+        """That each moment is `ran` ns after the begin of a function. That is after the end of the operation before it,
+        and after the last launch of its thread before it was issued: `call`, a place among the launches."""
         at, begun = self.places, np.append(self.calls.start[self.threads.launches], 0)[call]
         after_end, after_issue = behind.begins_after(self.work)
         after_end = after_end + np.append(self.length, 0)[behind.before] + ran

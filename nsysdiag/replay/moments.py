@@ -373,8 +373,3 @@ def replay(graph: Graph, ns: IntArray | None = None, residual: IntArray | None =
         first, second = times[one] + after_one, times[other] + after_other
         times[at] = first if first > second else second
     return np.array(times, dtype=np.int64)[slots.node]
-
-
-def without(ns: IntArray, dropped: BoolArray) -> IntArray:
-    """Lengths with which the edges that are `dropped` hold nothing back."""
-    return np.where(dropped, NEVER_NS, ns)

@@ -319,15 +319,6 @@ def _gpu(names: Names, gpu: str) -> str:
     return gpu if is_public_gpu(gpu) or is_public_gpu(gpu.upper()) else names.of(GPU, gpu)
 
 
-def currency(names: Names, text: str) -> str:
-    """A currency, if it is one: three letters or a sign."""
-    return text if _is_currency(text) else names.of("currency", text)
-
-
-def _is_currency(text: str) -> bool:
-    return _CURRENCY.fullmatch(text) is not None
-
-
 def _is_plain(value: str) -> bool:
     """Whether a text is made of numbers and of what the settings themselves are called."""
     return value.isascii() and all(word in _fields() for word in _WORD.findall(value))
@@ -345,17 +336,13 @@ def _names_within(struct: type[Struct]) -> Iterator[str]:
             yield from _names_within(each.type)
 
 
-def _never(_text: str) -> bool:
-    return False
-
-
 _KINDS: dict[str, tuple[str, Callable[[str], bool]]] = {
-    "nvtx": (RANGE, _never),
+    "nvtx": (RANGE, lambda _text: False),
     "step": (PATTERN, lambda text: text.startswith(("count=", "every="))),
-    "config": (FILE, _never),
+    "config": (FILE, lambda _text: False),
     "device": (PATTERN, lambda text: _DEVICE.fullmatch(text) is not None or is_public_gpu(text)),
     "communication_patterns": (PATTERN, lambda text: text in Settings().communication_patterns),
     "disabled": ("cause", lambda text: text in CAUSES),
-    "currency": ("currency", _is_currency),
+    "currency": ("currency", lambda text: _CURRENCY.fullmatch(text) is not None),
 }
 """What a text names as a setting, and whether it may stay; of all others only numbers do."""

@@ -32,7 +32,6 @@ from nsysdiag.report import Report
 from nsysdiag.share import names as forms
 from nsysdiag.share.names import (
     Names,
-    currency,
     is_class_of_operation,
     is_public_call,
     is_public_function,
@@ -62,17 +61,17 @@ _OURS = 1
 def packed_names(timeline: TimelineLevels) -> list[tuple[TextKind, str]]:
     """Every name with what it is a name of; what no lane shows, as an NVTX range. Raises InputError if the report is
     damaged."""
+    kind: dict[int, TextKind] = {}
     try:
         names = names_from(timeline.names, MOST_NAMES_BYTES)
-        used = {text: _used(timeline, text) for text in _ORDER}
+        for text in reversed(_ORDER):
+            for lane in timeline.lanes:
+                if lane.names and _OF_LANE.get(lane.kind) is text:
+                    kind |= dict.fromkeys(np.unique(column_from(lane.names, lane.count)).tolist(), text)
     except ValueError as error:
         raise InputError("the names in the timeline of this report cannot be read: the file is damaged") from error
-    kind = [TextKind.RANGE] * len(names)
-    for text in reversed(_ORDER):
-        for number in used[text]:
-            if number < len(kind):
-                kind[number] = text
-    return [(TextKind.OWN, name) if at < _OURS else (kind[at], name) for at, name in enumerate(names)]
+    kind |= dict.fromkeys(range(_OURS), TextKind.OWN)
+    return [(kind.get(at, TextKind.RANGE), name) for at, name in enumerate(names)]
 
 
 def repacked(timeline: TimelineLevels, rename: Callable[[TextKind, str], str]) -> str:
@@ -80,12 +79,6 @@ def repacked(timeline: TimelineLevels, rename: Callable[[TextKind, str], str]) -
     names = [name if text is TextKind.OWN else rename(text, name) for text, name in packed_names(timeline)]
     data = json.dumps(names, ensure_ascii=False).encode("utf-8", "backslashreplace")
     return to_text(data, _EFFORT) if names else ""
-
-
-def _used(timeline: TimelineLevels, text: TextKind) -> list[int]:
-    lanes = [lane for lane in timeline.lanes if _OF_LANE.get(lane.kind) is text and lane.names]
-    columns = [column_from(lane.names, lane.count) for lane in lanes]
-    return [number for column in columns for number in np.unique(column).tolist()]
 
 
 NUMBERED = "numbered"
@@ -237,7 +230,7 @@ _OTHERS: dict[TextKind, Callable[[_Redaction, str], str]] = {
     TextKind.RANK: _Redaction._rank,
     TextKind.HASH: lambda _made, _value: WITHHELD,
     TextKind.ID: _Redaction._id,
-    TextKind.CURRENCY: lambda made, value: currency(made._names, value),
+    TextKind.CURRENCY: lambda made, value: str(setting(made._names, "currency", value)),
     TextKind.VERSION: lambda _, value: value if is_public_version(value) else WITHHELD,
     TextKind.MESSAGE: lambda _made, _value: WITHHELD,
 }

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct, field, structs
 
 from nsysdiag.arrays.buckets import Periods, in_periods, taken
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, intersect, union
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, common_ns, union
 from nsysdiag.config.settings import Settings, Thresholds, UtilizationThresholds
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category, LaunchShapes
@@ -226,7 +226,7 @@ def while_computing(device: DeviceTimeline, parts: Intervals, found: Residency |
     active = _weights(found.sm_share, operations.shape[computes])
     known = active >= 0
     spans = Intervals(operations.start[computes][known], operations.end[computes][known])
-    ran_ns = intersect(parts, union(spans)).total()
+    ran_ns = common_ns(parts, union(spans))
     (ns,) = taken(spans, [active[known]], WHOLE, parts)
     return min(round(ns / WHOLE / ran_ns, 6), 1.0) if ran_ns else None
 
@@ -242,7 +242,7 @@ def _partly(spans: Intervals, active: IntArray, resident: IntArray, split: Windo
     unknown = active < 0
     least, most = np.where(unknown, 0, active), np.where(unknown, WHOLE, active)
     ns, resident_ns, most_ns = taken(spans, [least, np.maximum(resident, 0), most], WHOLE, parts)
-    covered_ns = intersect(parts, union(spans[~unknown])).total()
+    covered_ns = common_ns(parts, union(spans[~unknown]))
     covered = round(covered_ns / split.kernel_ns, 6)
     if covered < LEAST_COVERED:
         return _estimate(split, covered=covered, missing=NO_SHAPE)

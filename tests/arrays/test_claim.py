@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.arrays.buckets import bucket_coverage, coarser
-from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.claim import Owned, claim, within
 from nsysdiag.arrays.intervals import Intervals, equal_edges, union
 
 SPAN = 64
@@ -81,6 +81,24 @@ def test_no_evidence_claims_nothing() -> None:
     claimed, rest, source = claim(left, Intervals.empty())
     assert len(claimed) == len(source) == 0
     assert rest is left
+
+
+def test_inside_one_interval_nothing_is_cut() -> None:
+    # left             10:[--)   11:[---)
+    # evidence    [--) [---------------)
+    left = Owned.of(Intervals.of([(6, 8), (11, 15)]), np.array([10, 11]))
+    inside, source = within(left, Intervals.of([(0, 3), (5, 15)]))
+    assert inside is left
+    assert source.tolist() == [1, 1]
+
+
+@given(pairs, pairs)
+def test_within_is_what_is_claimed(gaps: list[tuple[int, int]], evidence: list[tuple[int, int]]) -> None:
+    left, speaks = owned(union(Intervals.of(gaps))), union(Intervals.of(evidence))
+    claimed, _, source = claim(left, speaks)
+    inside, of = within(left, speaks)
+    assert painted(inside) == painted(claimed)
+    assert of.tolist() == source.tolist()
 
 
 @given(pairs, pairs)

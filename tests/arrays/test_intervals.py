@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from nsysdiag.arrays.intervals import (
     Intervals,
     clip,
+    common_ns,
     complement,
     contains,
     coverage,
@@ -157,6 +158,13 @@ class TestIntersectAndSubtract:
     def test_subtract_literal(self) -> None:
         assert pairs(subtract(self.A, self.B)) == [(0, 3), (12, 15)]
         assert pairs(subtract(self.B, self.A)) == [(6, 10), (17, 19)]
+
+    def test_common_ns_is_the_total_of_what_both_cover(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert common_ns(self.A, self.B) == intersect(self.A, self.B).total() == 5
+        assert common_ns(self.A, Intervals.empty()) == 0
+        monkeypatch.setattr("nsysdiag.arrays.intervals.AT_ONCE", 1)
+        assert common_ns(self.A, self.B) == 5
+        assert pairs(intersect(self.A, self.B)) == [(3, 6), (10, 12)]
 
     def test_touching_sets_share_nothing(self) -> None:
         # a  [--)

@@ -51,7 +51,7 @@ def changes(device: facts.DeviceComparison, causes: Causes, *, several: bool) ->
     predicted = device.unit.kind in facts.PREDICTED
     columns = _titled(PER_UNIT, device)
     blocks = [
-        b.Table("Time for a unit of work", columns, _overview(device, parts, causes), limit=b.NOT_PAGE),
+        b.Table("Time for a unit of work", columns, _overview(device, causes), limit=b.NOT_PAGE),
         _parts("The parts of the time; they add up to the length", "Part", parts, device, causes),
         *_folded("The idle time by cause; the causes add up to it", device.ledger, device, causes),
         *(_folded(ROOTS, device.root_ledger, device, causes) if views.has_roots(device) else []),
@@ -72,21 +72,22 @@ def in_brief(comparison: facts.Comparison) -> list[b.Block]:
     if not found:
         return []
     device = found[-1]
-    rows = [(views.title(row.id, causes), row.change) for row in _shown_parts(device)]
-    rows += [
-        (f"… {views.title(row.id, causes)}", row.change) for row in views.split(device.ledger, device)[0][:BRIEF_CAUSES]
-    ]
+    rows = _titles(device, causes, BRIEF_CAUSES)
     cells = [(label, *_ns(change), job.share_of_before(change)) for label, change in rows]
     return [b.Table("", PARTS, cells, sortable=False, limit=b.EVERYWHERE)]
 
 
-def _overview(
-    device: facts.DeviceComparison, parts: Sequence[facts.PartChange], causes: Causes
-) -> list[tuple[object, ...]]:
+def _titles(device: facts.DeviceComparison, causes: Causes, most: int) -> list[tuple[str, facts.Change]]:
+    """The parts, and so many causes of the idle time, by their titles."""
+    shown = views.split(device.ledger, device)[0][:most]
+    parts = [(views.title(row.id, causes), row.change) for row in _shown_parts(device)]
+    return [*parts, *((f"… {views.title(row.id, causes)}", row.change) for row in shown)]
+
+
+def _overview(device: facts.DeviceComparison, causes: Causes) -> list[tuple[object, ...]]:
     """Length, parts, and under the idle time its causes, of which small ones share a row."""
     shown, tiny = views.split(device.ledger, device)
-    rows = [("Length", device.length), *((views.title(row.id, causes), row.change) for row in parts)]
-    rows += [(f"… {views.title(row.id, causes)}", row.change) for row in shown[:TOP_CAUSES]]
+    rows = [("Length", device.length), *_titles(device, causes, TOP_CAUSES)]
     found: list[tuple[object, ...]] = [
         (label, *_ns(change), job.share_of_before(change), words.interval_ns(change), job.judged(change))
         for label, change in rows

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 
 SENTENCE, TITLE, NAME_LENGTH, MOST_WARNINGS = 400, 160, 120, 200
-MARKDOWN = b.Limit(page=0, summary=0, brief=0)
-"""Markdown alone: on the page the rows say it."""
 CAPTION = "Compute, exposed communication, exposed copies and idle time add up to the window."
 FAILURES = (
     b.Column("Trace", NAME, lambda entry: shown_name(entry.input), head=True, length=NAME_LENGTH),
@@ -97,9 +95,9 @@ def document(summary: BatchSummary, history: Sequence[HistoryLine] = ()) -> b.Do
     unjudged = [(entry, each) for entry in summary.entries for each in shown_unjudged(entry.unjudged)]
     sections = [
         b.Section("overview", "Summary", [b.Paragraph([mark, f". {entries.headline(summary)}"], "verdict")]),
-        b.Section("failed", "Not analyzed", [b.Table.of("", FAILURES, failed, limit=MARKDOWN)]),
-        b.Section("broken", "Broken budgets", [b.Table.of("", BUDGETS, broken, limit=MARKDOWN)]),
-        b.Section("unjudged", "Budgets that cannot be judged", [b.Table.of("", UNJUDGED, unjudged, limit=MARKDOWN)]),
+        b.Section("failed", "Not analyzed", [b.Table.of("", FAILURES, failed, limit=b.MARKDOWN)]),
+        b.Section("broken", "Broken budgets", [b.Table.of("", BUDGETS, broken, limit=b.MARKDOWN)]),
+        b.Section("unjudged", "Budgets that cannot be judged", [b.Table.of("", UNJUDGED, unjudged, limit=b.MARKDOWN)]),
         b.Section("traces", "All traces, worst first", _traces(summary, history)),
         b.Section("health", "Health of the traces", _warnings(summary)),
     ]

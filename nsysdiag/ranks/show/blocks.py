@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from nsysdiag.diagnosis.entries import JUDGED_TIME, NAMED, account_chart, account_table, accounts
-from nsysdiag.diagnosis.show import IN_TICKET, action
+from nsysdiag.diagnosis.show import action
 from nsysdiag.document import blocks as b
 from nsysdiag.document.columns import (
     BAR,
@@ -68,7 +68,7 @@ def job(report: RanksReport) -> list[b.Section]:
             b.Paragraph(JUDGED_TIME, "quiet", b.PAGE),
             replace(account_chart(accounts(report.judged), host_unseen=unseen), limit=b.EVERYWHERE),
             *account_table(judged_time, "Ranks in the judged time", limit, RANK, NOUN, host_unseen=unseen),
-            *account_table(judged_time, "", replace(IN_TICKET, ticket=MOST_RANKS), RANK, NOUN, host_unseen=unseen),
+            *account_table(judged_time, "", replace(b.MARKDOWN, ticket=MOST_RANKS), RANK, NOUN, host_unseen=unseen),
         ],
     )
     if not report.findings:
@@ -84,7 +84,6 @@ def job(report: RanksReport) -> list[b.Section]:
 
 TOP_RANKS, TOP_STRAGGLERS, TOP_LINES, TOP_ROWS, MOST_ROWS, MOST_REASONS = 64, 5, 8, 20, 50, 5
 NOT_TICKET = b.Limit(ticket=0)
-MARKDOWN = b.Limit(page=0, summary=0, brief=0)
 RANKS = {
     "compute_ns": ("Compute", "Compute"),
     "exposed_comm_ns": ("Communication", "Exposed communication"),
@@ -182,7 +181,10 @@ def _ranks(found: RankComparison) -> b.Table:
             b.Column("Rank", NAME, "rank", head=True, length=60),
             b.Column("Time", STACK, _divided, limit=b.PAGE),
             *(b.Column(title, TIME, partial(_as_share, name), limit=NOT_TICKET) for name, (title, _) in RANKS.items()),
-            *(b.Column(title, TIME, partial(_with_share, name), limit=MARKDOWN) for name, (_, title) in RANKS.items()),
+            *(
+                b.Column(title, TIME, partial(_with_share, name), limit=b.MARKDOWN)
+                for name, (_, title) in RANKS.items()
+            ),
             b.Column("Waited", TIME, "wait_ns", strong=True),
             b.Column("Bar", BAR, part_of("wait_ns", longest), limit=b.PAGE),
             b.Column("Late", COUNT, lambda row: row.late or None),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nsysdiag.config.settings import CostSettings, Settings, Thresholds
-from nsysdiag.share.names import Names, currency, setting
+from nsysdiag.share.names import Names, setting
 
 
 @pytest.mark.parametrize(
@@ -44,4 +44,4 @@ def test_prices_by_name() -> None:
 
 
 def test_a_currency_is_a_code_or_a_sign() -> None:
-    assert [currency(Names(), text) for text in ("EUR", "€", "acme")] == ["EUR", "€", "currency 1"]
+    assert [setting(Names(), "currency", text) for text in ("EUR", "€", "acme")] == ["EUR", "€", "currency 1"]
