@@ -57,7 +57,7 @@ def test_fixes_of_programs_of_several_threads(seed: int) -> None:
     assert [each for each in found if not each.inside(MOST_ERROR)] == []
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_fixes_of_many_programs_of_several_threads() -> None:
     found = of_threads(range(3, examples(30)))
     assert [each for each in found if not each.inside(MOST_ERROR)] == []

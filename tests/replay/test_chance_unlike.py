@@ -21,6 +21,7 @@ SEEN = {
 ABLE = [(kind, seed) for kind, seeds in SEEN.items() for seed in seeds]
 
 
+@pytest.mark.sampled(quick=3)
 @pytest.mark.parametrize(("kind", "seed"), ABLE)
 def test_fixes_are_inside_their_bounds(kind: str, seed: int) -> None:
     found = outcomes(chance_unlike.pairs(kind, seed))
@@ -28,7 +29,7 @@ def test_fixes_are_inside_their_bounds(kind: str, seed: int) -> None:
     assert [each for each in found if each.refused or not each.inside(MOST_ERROR)] == []
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["host functions", "missed times", "naps", "asks once"])
 def test_fixes_of_many_are_inside_their_bounds(kind: str) -> None:
     found = [each for seed in range(examples(30)) for each in outcomes(chance_unlike.pairs(kind, seed))]

@@ -106,6 +106,29 @@ def outcome(pair: Pair, shared: Shared) -> Outcome:
 @pytest.mark.sampled(quick=290, normal=6)
 @pytest.mark.parametrize("pair", cases())
 def test_what_is_predicted(pair: Pair, shared: Shared) -> None:
+    is_predicted(pair, shared)
+
+
+ALONE_IN_A_RULE = (
+    "sync within a lock of three launching threads",
+    "decoding halved of workers that ask a source in turns",
+)
+
+
+def examples() -> Sequence[str]:
+    """The first pair with each option, and those that alone reach a rule."""
+    with_options = [{each.option for each in pair.transforms} for pair in PAIRS.values()]
+    firsts = {next(at for at, found in enumerate(with_options) if each in found) for each in OPTIONS - {"finding"}}
+    return [*(list(PAIRS)[at] for at in sorted(firsts)), *ALONE_IN_A_RULE]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", examples())
+def test_every_option_is_predicted(name: str, shared: Shared) -> None:
+    is_predicted(PAIRS[name], shared)
+
+
+def is_predicted(pair: Pair, shared: Shared) -> None:
     found = outcome(pair, shared)
     assert pair.refusable or not found.refused
     if not found.refused:
