@@ -41,6 +41,7 @@ class Packed(Record, frozen=True):
 
 def records(kind: type[R], **columns: Any) -> list[R]:
     """One record for each row of columns, which are named by its fields: arrays (n,), or lists of n values."""
+    assert columns.keys() <= set(kind.__struct_fields__), columns.keys()
     values = [each.tolist() if hasattr(each, "tolist") else each for each in columns.values()]
     return [kind(**dict(zip(columns, row, strict=True))) for row in zip(*values, strict=True)]
 

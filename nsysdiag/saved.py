@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import msgspec
 import numpy as np
@@ -35,13 +35,22 @@ if TYPE_CHECKING:
 WHOLE = "a saved report is read whole: give the program more memory"
 Saved = TypeVar("Saved", bound=Record)
 FORMER = "1"
-_KINDS: dict[str, tuple[Any, ...]] = {
-    "": (Report, FORMER, SCHEMA_VERSION),
-    "ranks": (RanksReport, FORMER, RANKS_SCHEMA_VERSION),
-    "comparison": (Comparison, FORMER, COMPARISON_SCHEMA_VERSION),
-    "whatif": (WhatIf, WHATIF_SCHEMA_VERSION),
+
+
+class _Kind(NamedTuple):
+    """The record of a saved document, and the schema versions that are read, today's last."""
+
+    record: type[Record]
+    versions: tuple[str, ...]
+
+
+_KINDS = {
+    "": _Kind(Report, (FORMER, SCHEMA_VERSION)),
+    "ranks": _Kind(RanksReport, (FORMER, RANKS_SCHEMA_VERSION)),
+    "comparison": _Kind(Comparison, (FORMER, COMPARISON_SCHEMA_VERSION)),
+    "whatif": _Kind(WhatIf, (WHATIF_SCHEMA_VERSION,)),
 }
-"""The record of each subject, empty for one trace, and the schema versions that are read, today's last."""
+"""By subject, which is empty for one trace."""
 
 
 def is_saved_report(path: Path) -> bool:
@@ -81,7 +90,7 @@ def _read(path: Path, *subjects: str) -> Record:
         if subject and subject not in subjects:
             what = "a prediction, not a report" if subject == "whatif" else f"a report of {subject}, not"
             raise InputError(f"{path} is {what} of one trace", hint="use 'nsysdiag render' to show it")
-        kind, *versions = _KINDS[subject]
+        kind, versions = _KINDS[subject]
         version = _version_of(path, data, versions)
         try:
             return from_json(as_version_2(data) if version != versions[-1] else data, kind)
@@ -121,7 +130,7 @@ def _read_bytes(path: Path) -> bytes:
     return data
 
 
-def _version_of(path: Path, data: bytes, versions: list[str]) -> str:
+def _version_of(path: Path, data: bytes, versions: tuple[str, ...]) -> str:
     """The schema version of a report of ours. Raises InputError if it is none, or not one of `versions`."""
 
     class Head(msgspec.Struct):

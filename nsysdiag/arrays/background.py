@@ -57,8 +57,8 @@ class Background:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="nsysdiag-beside")
 
     def begin(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> Deferred[T]:
-        """Begin this once what was begun before is done, or when its result is asked for. It may ask for the
-        results of what was begun before it."""
+        """Begin this once what was begun before is done, or when its result is asked for. It may ask for
+        results of what was begun before it or by it, never of what waits for it."""
         task = Deferred(partial(work, *args, **named))
         self._pool.submit(task.do)
         return task

@@ -127,8 +127,9 @@ class DeviceActivity(Struct, frozen=True):
 
 
 class GpuOperations(Struct, frozen=True):
-    """The operations that can be, sorted as in `DeviceActivity`, and the row of the call that launched each, -1 for
-    none. `device` is an index into `keys`; `lost` counts, for each key, the rows that were left out."""
+    """The operations that can be, sorted as in `DeviceActivity`: the rows of `recorded`, whose `wrong` is empty here.
+    `launch` is the row of the call that launched each, -1 for none. `device` is an index into `keys`; `lost` counts,
+    for each key, the rows that were left out."""
 
     recorded: RecordedOperations
     launch: IntArray

@@ -142,8 +142,9 @@ def gpus_present(trace: Trace) -> int | None:
 
 def describe(trace: Trace, gpu_id: int | None, ids: list[tuple[int, int]]) -> Gpu:
     """A GPU: by its id, else by the process's device number, else what all GPUs have in common."""
+    known = set(ids)
     for pid, number, *described in trace.read("TARGET_INFO_CUDA_GPU", "pid", "deviceId", "name", *_OLD_LIMITS).tuples():
-        if (pid, number) in ids:
+        if (pid, number) in known:
             return _gpu(*described)
     table = trace.read("TARGET_INFO_GPU", "id", "cuDevice", "name", *_LIMITS).tuples()
     rows = [(number, ordinal, _gpu(*described)) for number, ordinal, *described in table]

@@ -151,8 +151,8 @@ def _columns(trace: Trace, table: str, names: tuple[str, ...]) -> list[IntArray]
 
 def memory_limits(trace: Trace, gpu_id: int | None, ids: list[tuple[int, int]]) -> MemoryLimits:
     """What the export says of a GPU: by its id, else what all GPUs of the machine have in common, else by number."""
-    known = trace.read("TARGET_INFO_CUDA_GPU", "pid", "deviceId", "globalMemorySize").tuples()
-    total = next((size for pid, number, size in known if (pid, number) in ids and size > 0), None)
+    known, sizes = set(ids), trace.read("TARGET_INFO_CUDA_GPU", "pid", "deviceId", "globalMemorySize").tuples()
+    total = next((size for pid, number, size in sizes if (pid, number) in known and size > 0), None)
     table = trace.read("TARGET_INFO_GPU", "id", "cuDevice", "totalMemory", "memoryBandwidth")
     return MemoryLimits(
         total or _agreed(table, "totalMemory", gpu_id, ids), _agreed(table, "memoryBandwidth", gpu_id, ids)
@@ -193,7 +193,7 @@ ROW_BYTES = {
 """Upper estimates of the bytes per row at the peak. Measured together with scripts/bench: 550 bytes for a kernel with
 two calls, a context switch, and half an OS call, range, sample and metric."""
 ROWS_IN_FILES = 1 << 20
-"""Tables of so many rows have columns so large, and those of their parts too, that they are laid into files (see
+"""Of a table with so many rows the columns are laid into files, and those of the part of a device, too (see
 `nsysdiag/arrays/spill.py`)..."""
 SHARE_IN_FILES = 0.6
 """... and each row needs about so much of the above: 400 bytes a kernel and what comes with it were measured."""

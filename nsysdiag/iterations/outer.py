@@ -183,7 +183,8 @@ def _merged(groups: Iterable[tuple[IntArray, dict[int, int]]]) -> list[tuple[Int
 
 def _special(at: IntArray, held: dict[int, int], found: RepeatCounts) -> Special | None:
     """None if they do not come all over the time of the loop."""
-    distance, (rows, more) = np.diff(at), (np.array(list(each), np.int64) for each in (held, held.values()))
+    rows, more = np.array(list(held.keys()), np.int64), np.array(list(held.values()), np.int64)
+    distance = np.diff(at)
     names, usually = found.names.take(rows), found.usual[rows]
     each = int(np.median(distance))
     exact = each > 1 and float((distance == each).mean()) >= REGULAR

@@ -56,6 +56,7 @@ def _horizons(activity: DeviceActivity, facts: CallFacts, launches: IntArray) ->
     work = work[np.argsort(-operations.start[work], kind="stable")]
     blocking = np.flatnonzero(_blocks(activity, facts))
     blocking = blocking[np.argsort(calls.end[blocking], kind="stable")]
+    # Times are negated: the last before is then the first behind.
     issued = last_before(operations.process[work], -calls.start[launch[work]], asked, -1 - begin)
     waited = last_before(process_of(calls.thread[blocking]), -calls.start[blocking], asked, -begin)
     until = np.append(operations.start[work], _FOREVER)[issued], np.append(calls.end[blocking], _FOREVER)[waited]

@@ -352,7 +352,7 @@ def _with_rest(
 ) -> list[FoundPhase]:
     """The steady phases, and what is before the first, between two and behind the last of them in [first, hi)."""
     names: list[PhaseName] = ["pause"] * (len(steady) + 1)
-    names[-1], names[0] = ends[1], ends[0]
+    names[-1], names[0] = ends[1], ends[0]  # without steady phases the only one has the first name
     borders = pairwise([(first, first), *((each.start, each.end) for each in steady), (hi, hi)])
     rest = [FoundPhase(name, end, start) for name, ((_, end), (start, _)) in zip(names, borders, strict=True)]
     return sorted([*steady, *(each for each in rest if each.start < each.end)], key=lambda each: each.start)

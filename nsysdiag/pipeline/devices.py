@@ -101,9 +101,15 @@ def _each(work: Callable[[Of], Made], devices: list[Of], background: Background)
     very last is never left to that thread, which would then do all that it begins itself."""
     if not devices:
         return []
-    tasks = [background.begin(work, each) for each in devices[:-1]]
+
+    def trimmed(device: Of) -> Made:
+        made = work(device)
+        trim()
+        return made
+
+    tasks = [background.begin(trimmed, each) for each in devices[:-1]]
     del devices[:-1]
-    made = [work(devices.pop())]
+    made = [trimmed(devices.pop())]
     return [*made, *(each.result() for each in reversed(tasks))][::-1]
 
 

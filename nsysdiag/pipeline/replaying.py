@@ -132,7 +132,7 @@ def builder_of(met: MetDevices, host: HostReading) -> Builder:
     windows = [reading.windows[each.key] for each in devices]
     meetings = cache(lambda: _meetings(met, host))
     repeating_time = cache(lambda: _repeating_time(met, meetings, union(*(each.parts for each in windows))))
-    # That of the devices holds much: it is freed before, and few replays need one.
+    # Few replays need one. It holds much, and that of the devices may still be there.
     finder = host.finder()
 
     def build(wanted: int, most: int) -> Model | str:

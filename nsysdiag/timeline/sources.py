@@ -57,25 +57,25 @@ def step_source(steps: Steps, low: int, high: int) -> LaneSource:
     return _of_device("steps", steps.spans, steps.number, "step {}".format, len(steps.number))
 
 
-def graph_source(device: DeviceTimeline, most: int) -> LaneSource:
-    """The launches of CUDA graphs whose nodes were recorded, each from its first node to its last one, by how many run
-    in it; the `most` longest. A launch is the call that the nodes share."""
+def graph_source(device: DeviceTimeline, most: int, low: int, high: int) -> LaneSource:
+    """The launches of CUDA graphs whose nodes were recorded and that touch [low, high), each from its first node to its
+    last one, by how many run in it; the `most` longest. A launch is the call that the nodes share."""
     operations = device.operations
     rows = np.flatnonzero((operations.graph_node > 0) & device.running & (device.launch >= 0))
     calls, call = distinct(device.launch[rows])
     start = least_of_each(call, operations.start[rows], len(calls))
     end = -least_of_each(call, -operations.end[rows], len(calls))
     nodes = np.bincount(call, minlength=len(calls))
-    return _of_device(
-        "graphs", Intervals(start, end), nodes, lambda count: f"graph of {format_count(count)} nodes", most
-    )
+    inside = np.flatnonzero(_inside(Intervals(start, end), low, high))
+    spans = Intervals(start[inside], end[inside])
+    return _of_device("graphs", spans, nodes[inside], lambda count: f"graph of {format_count(count)} nodes", most)
 
 
-def function_source(device: DeviceTimeline, functions: HostFunctions, most: int) -> LaneSource:
-    """The host functions that streams of the device wait for; the `most` longest."""
+def function_source(device: DeviceTimeline, functions: HostFunctions, most: int, low: int, high: int) -> LaneSource:
+    """The host functions that streams of the device wait for and that touch [low, high); the `most` longest."""
     codes, first = np.unique(device.stream_code, return_index=True)
     place = places_among(codes, functions.stream)
-    mine = np.flatnonzero(place >= 0)
+    mine = np.flatnonzero((place >= 0) & _inside(Intervals(functions.start, functions.end), low, high))
     spans = Intervals(functions.start[mine], functions.end[mine])
     stream = device.operations.stream[first[place[mine]]].astype(np.int64)
     return _of_device("host_functions", spans, stream, "host function in stream {}".format, most)

@@ -93,8 +93,8 @@ def with_lanes(
     own = _with_rows(
         sources.cause_source(context.slices, described, most),
         *([] if steps is None else [sources.step_source(steps, low, high)]),
-        sources.graph_source(context.device, most),
-        sources.function_source(context.device, activity.host_functions, most),
+        sources.graph_source(context.device, most, low, high),
+        sources.function_source(context.device, activity.host_functions, most, low, high),
     )
     slices = [packing.lane(each, np.arange(len(each.start))) for each in own]
     before = [] if narrowed else [start for name, start, _end in phases if name == STARTUP]

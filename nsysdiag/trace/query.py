@@ -106,6 +106,7 @@ def _restriction(source: _Source, table: FoundTable, chosen: Choice) -> sa.Colum
         if chosen.start == chosen.end:
             return sa.and_(start >= low, start < high)
         return sa.and_(start < high, sa.or_(end > low, end.is_(None)))
+    assert isinstance(chosen, Chosen) or table.rowid is not None
     column = source[chosen.column] if isinstance(chosen, Chosen) else sa.literal_column(str(table.rowid))
     # One literal: to build an expression for each of thousands of ids takes longer than to find the rows.
     return column.op("IN", is_comparison=True)(sa.literal_column(f"({', '.join(map(str, chosen.ids))})"))

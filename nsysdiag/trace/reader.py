@@ -79,9 +79,13 @@ class Codes(dict[Any, int]):
         self._texts: dict[str, int] = {}
         self._text_of = long.digits if column.type is ColumnType.BLOB else lambda cell: short_name(long.decode(cell))
 
+    def code(self, cell: object) -> int:
+        """The same without remembering the cell, for cells that are told apart already."""
+        text = None if cell is None else self._text_of(cell)
+        return -1 if text is None else self._texts.setdefault(text, len(self._texts))
+
     def __missing__(self, cell: object) -> int:
-        text = self._text_of(cell)
-        code = -1 if text is None else self._texts.setdefault(text, len(self._texts))
+        code = self.code(cell)
         if not isinstance(cell, bytes) or len(cell) <= TEXT_BYTES:
             self[cell] = code
         return code

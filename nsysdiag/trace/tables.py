@@ -115,7 +115,7 @@ class TableSpec(Struct, frozen=True):
 # ```
 # name        an identifier or a time, -1 if unknown       name!              required
 # name=0      a quantity, 0 if unknown                     name|older         with an older name
-# name:text   likewise :real and :blob                     name=one*other     made of parts, 0 if unknown
+# name:text   likewise :real and :blob                     name=one*other     made of parts, 0 if unknown; or one+other
 # ```
 
 _OPERATION = "start! end! deviceId! contextId greenContextId streamId globalPid correlationId=0"
@@ -208,9 +208,9 @@ TARGET_INFO_SESSION_START_TIME utcEpochNs!
 META_DATA_EXPORT|EXPORT_META_DATA name:text! value:text!
 DIAGNOSTIC_EVENT severity! timestamp timestampType source globalPid text:text!
 """
-"""PROFILER_FUNCTIONS and PROFILER_WAITS are made of a trace of the PyTorch profiler: what threads were in, and Python
-functions that wait."""
-_COLUMN = re.compile(r"(?P<names>[\w|]+)(:(?P<type>\w+))?(=(?P<made>[\w*+]+))?(?P<required>!?)")
+"""All tables but those below. PROFILER_FUNCTIONS and PROFILER_WAITS are made of a trace of the PyTorch profiler: what
+threads were in, and Python functions that wait."""
+_COLUMN = re.compile(r"(?P<names>[\w|]+)(:(?P<type>\w+))?(=(?P<made>0|\w+(\*\w+)+|\w+(\+\w+)+))?(?P<required>!?)")
 
 
 def _column(word: str) -> ColumnSpec:

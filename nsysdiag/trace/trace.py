@@ -276,10 +276,8 @@ class Trace:
 
     def _read(self, spec: TableSpec, found: FoundTable, columns: Sequence[str], *chosen: Choice) -> Columns:
         wanted = [spec.column(name) for name in columns]
-        capacity = self._capacity(found)
-        for each in chosen:
-            capacity = FIRST_ROWS if isinstance(each, TimeLimit) else len(each.ids)
-        return self._database.read(found, wanted, capacity, *chosen)
+        limits = [FIRST_ROWS if isinstance(each, TimeLimit) else len(each.ids) for each in chosen]
+        return self._database.read(found, wanted, min(limits, default=self._capacity(found)), *chosen)
 
     def _capacity(self, found: FoundTable) -> int:
         """The expected number of rows: no more than fit into the file."""

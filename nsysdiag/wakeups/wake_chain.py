@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag import typed
+from nsysdiag.arrays.background import Deferred
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
 from nsysdiag.causes import CAUSES, INPUT_WAIT, input_output, places
 from nsysdiag.causes.thread_states import BY_FUNCTIONS, BY_SAMPLES, BY_SCHEDULING
@@ -28,51 +31,58 @@ if TYPE_CHECKING:
 MOST_FILES = 2
 
 
+class OpenFiles(Struct, frozen=True):
+    """When threads were in files, by thread (`tid`) and start, in ns. `reach` is the latest end so far of the thread;
+    `paths` are those of the files by number."""
+
+    tid: IntArray
+    start: IntArray
+    end: IntArray
+    file: IntArray
+    reach: IntArray
+    paths: dict[int, str]
+
+    @classmethod
+    def read(cls, trace: Trace) -> OpenFiles | None:
+        """None if the trace does not tell."""
+        rows = trace.read("OSRT_FILE_ACCESS_EVENTS", "fileAccessId", "startedAt", "endedAt", "threadId")
+        if len(rows) == 0:
+            return None
+        known = trace.read("OSRT_FILE_ACCESS_DESCRIPTORS", "fileAccessId", "filePath").tuples()
+        # The thread may be written as the system's number or as a globalTid: both end in it.
+        order = np.lexsort((rows["startedAt"], tid_of(rows["threadId"])))
+        tid, end = tid_of(rows["threadId"])[order], rows["endedAt"][order]
+        reach = end.copy()  # what ends before a stretch is skipped without a look
+        for mine in np.split(np.arange(len(order)), np.flatnonzero(np.diff(tid)) + 1):
+            reach[mine] = np.maximum.accumulate(end[mine])
+        paths = {number: path for number, path in known if path}
+        return cls(tid, rows["startedAt"][order], end, rows["fileAccessId"][order], reach, paths)
+
+
 class Files:
-    """Paths by thread and time, read on demand."""
+    """Paths by thread and time, read on demand; several threads may ask."""
 
     def __init__(self, trace: Trace) -> None:
-        self._trace = trace
-        self._loaded = False
-        self._tid = self._start = self._end = self._file = self._reach = np.zeros(0, dtype=np.int64)
-        self._paths: dict[int, str] = {}
+        self._opened = Deferred(partial(OpenFiles.read, trace))
 
     def read_by(self, thread: IntArray, start: IntArray, end: IntArray) -> Sentence:
         """The files that threads were in during stretches [start, end), longest first: ` of data.bin, labels.bin`;
         empty if the trace does not tell."""
-        if not self._loaded:
-            self._load()
-        if len(self._tid) == 0:
+        opened = self._opened.result()
+        if opened is None:
             return ""
         found: dict[str, int] = {}
         for who, low, high in zip(tid_of(thread).tolist(), start.tolist(), end.tolist(), strict=True):
-            first, behind = np.searchsorted(self._tid, (who, who + 1)).tolist()
-            behind = first + int(np.searchsorted(self._start[first:behind], high))
-            first += int(np.searchsorted(self._reach[first:behind], low, side="right"))
+            first, behind = np.searchsorted(opened.tid, (who, who + 1)).tolist()
+            behind = first + int(np.searchsorted(opened.start[first:behind], high))
+            first += int(np.searchsorted(opened.reach[first:behind], low, side="right"))
             rows = np.arange(first, behind)
-            overlap = np.minimum(self._end[rows], high) - np.maximum(self._start[rows], low)
+            overlap = np.minimum(opened.end[rows], high) - np.maximum(opened.start[rows], low)
             for row, ns in zip(rows[overlap > 0].tolist(), overlap[overlap > 0].tolist(), strict=True):
-                path = self._paths.get(int(self._file[row]), "")
+                path = opened.paths.get(int(opened.file[row]), "")
                 found[path] = found.get(path, 0) + ns
         ranked = sorted(((ns, path) for path, ns in found.items() if path), reverse=True)[:MOST_FILES]
         return " of " + joined(", ", (typed.file(path) for _, path in ranked)) if ranked else ""
-
-    def _load(self) -> None:
-        self._loaded = True
-        rows = self._trace.read("OSRT_FILE_ACCESS_EVENTS", "fileAccessId", "startedAt", "endedAt", "threadId")
-        if len(rows) == 0:
-            return
-        known = self._trace.read("OSRT_FILE_ACCESS_DESCRIPTORS", "fileAccessId", "filePath")
-        # The thread may be written as the system's number or as a globalTid: both end in it.
-        order = np.lexsort((rows["startedAt"], tid_of(rows["threadId"])))
-        self._tid, self._file = tid_of(rows["threadId"])[order], rows["fileAccessId"][order]
-        self._start, self._end = rows["startedAt"][order], rows["endedAt"][order]
-        # The latest end so far of each thread: what ends before a stretch is skipped without a look.
-        self._reach = self._end.copy()
-        for mine in np.split(np.arange(len(order)), np.flatnonzero(np.diff(self._tid)) + 1):
-            self._reach[mine] = np.maximum.accumulate(self._end[mine])
-        paths = zip(known["fileAccessId"].tolist(), known.text("filePath").texts(), strict=True)
-        self._paths = {number: path for number, path in paths if path}
 
 
 MOST_PARTS = 3

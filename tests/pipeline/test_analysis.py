@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from nsysdiag import analyze, open_trace
 from nsysdiag.config.settings import Settings
-from nsysdiag.pipeline import analysis
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.pipeline import analysis, devices
 from nsysdiag.pipeline.analysis import analysis_of, analyze_devices
+from nsysdiag.pipeline.device_time import DeviceGaps, gaps_of
 from tests.shared import Shared
 
 
@@ -62,3 +66,21 @@ def test_errors_of_the_second_thread_reach_the_caller(
     monkeypatch.setattr(f"nsysdiag.pipeline.{function}", broken)
     with pytest.raises(BrokenError):
         analyze(trace)
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_errors_of_a_device_reach_the_caller_from_either_thread(
+    wrong: int, trace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def broken(device: DeviceTimeline, *values: Any) -> DeviceGaps:
+        seen.append(device.number)
+        if device.number == wrong:
+            raise BrokenError
+        return gaps_of(device, *values)
+
+    monkeypatch.setattr(devices, "gaps_of", broken)
+    with pytest.raises(BrokenError):
+        analyze(trace)
+    assert wrong in seen

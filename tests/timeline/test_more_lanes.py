@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from nsysdiag.share.redaction import redacted
 from nsysdiag.timeline.facts import TimelineLevels
@@ -16,8 +17,8 @@ US = 1_000
 MAIN = (4242, 4242)
 
 
-def timeline(trace: TraceBuilder, folder: Path) -> TimelineLevels:
-    found = report_of(trace, folder, DRAWN).timeline
+def timeline(trace: TraceBuilder, folder: Path, start_ns: int | None = None) -> TimelineLevels:
+    found = report_of(trace, folder, replace(DRAWN, start_ns=start_ns)).timeline
     assert isinstance(found, dict)
     return found["gpu0"]
 
@@ -81,21 +82,38 @@ def test_openmp(tmp_path: Path, kind: str) -> None:
     assert [row[:3] for row in rows(levels, lane)] == [(120 * US, 250 * US, "Parallel region")]
 
 
-def test_graphs_whose_nodes_were_recorded(tmp_path: Path) -> None:
+def graphs(schema: str = "3.13.2") -> TraceBuilder:
     """Two launches of three and two nodes; a kernel outside of graphs is in none."""
-    trace = TraceBuilder(schema="3.13.2").kernel(10 * US, 20 * US, launch=(1 * US, 2 * US))
+    trace = TraceBuilder(schema=schema).kernel(10 * US, 20 * US, launch=(1 * US, 2 * US))
     first, second = trace.correlation(MAIN[0]), trace.correlation(MAIN[0])
     for number, start, nodes in ((first, 100, 3), (second, 300, 2)):
         trace.api("cudaGraphLaunch", (start - 50) * US, (start - 40) * US, correlation=number)
         for at in range(nodes):
             where = (start + 20 * at) * US
             trace.kernel(where, where + 10 * US, graph_node=at + 1, correlation=number)
-    levels = timeline(trace, tmp_path)
+    return trace
+
+
+def test_graphs_whose_nodes_were_recorded(tmp_path: Path) -> None:
+    levels = timeline(graphs(), tmp_path)
     (lane,) = lanes(levels, "graphs")
     assert [row[:3] for row in rows(levels, lane)] == [
         (100 * US, 150 * US, "graph of 3 nodes"),
         (300 * US, 330 * US, "graph of 2 nodes"),
     ]
+
+
+def test_what_ends_before_a_chosen_time_is_in_no_lane(tmp_path: Path) -> None:
+    """Graphs and host functions: of each the second reaches into it."""
+    trace = graphs("3.28.1")
+    for start in (30, 310):
+        trace.host_function(start * US, (start + 30) * US, stream=7, launch=((start - 5) * US, (start - 4) * US))
+    levels = timeline(trace, tmp_path, start_ns=320 * US)
+    held = {
+        lane.kind: [row[2] for row in rows(levels, lane)]
+        for lane in (*lanes(levels, "graphs"), *lanes(levels, "host_functions"))
+    }
+    assert held == {"graphs": ["graph of 2 nodes"], "host_functions": ["host function in stream 7"]}
 
 
 def test_host_functions(tmp_path: Path) -> None:

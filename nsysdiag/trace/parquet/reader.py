@@ -85,7 +85,7 @@ class ParquetDatabase:
             for (column, codes), own in zip(texts, parts, strict=True):
                 place, different = cells(part[table.sources(column)[0].name], blob=column.type is ColumnType.BLOB)
                 # One place more than there are texts: code -1, NULL, picks the last.
-                own.append(np.array([*map(codes.__getitem__, different), -1], np.int64)[place])
+                own.append(np.array([*map(codes.code, different), -1], np.int64)[place])
             rows += count
         self._note(table, odd)
         values: dict[str, Values] = dict(zip((column.name for column in numbers), buffers.finish(), strict=True))
