@@ -80,7 +80,7 @@ class Codes(dict[Any, int]):
         self._text_of = long.digits if column.type is ColumnType.BLOB else lambda cell: short_name(long.decode(cell))
 
     def code(self, cell: object) -> int:
-        """The same without remembering the cell, for cells that are told apart already."""
+        """The same without remembering the cell, for cells that differ already."""
         text = None if cell is None else self._text_of(cell)
         return -1 if text is None else self._texts.setdefault(text, len(self._texts))
 
