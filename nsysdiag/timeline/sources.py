@@ -58,8 +58,8 @@ def step_source(steps: Steps, low: int, high: int) -> LaneSource:
 
 
 def graph_source(device: DeviceTimeline, most: int, low: int, high: int) -> LaneSource:
-    """The launches of CUDA graphs that touch [low, high) and whose nodes were recorded, the `most` longest. Each is from
-    its first node to its last one, by how many run in it. A launch is the call that the nodes share."""
+    """The launches of CUDA graphs that touch [low, high) and whose nodes were recorded, the `most` longest. Each is
+    from its first node to its last one, by how many run in it. A launch is the call that the nodes share."""
     operations = device.operations
     rows = np.flatnonzero((operations.graph_node > 0) & device.running & (device.launch >= 0))
     calls, call = distinct(device.launch[rows])

@@ -30,7 +30,7 @@ from scripts._gallery.entries import ENTRIES, Entry
 from scripts._gallery.page import table as entries_table
 from tests.causes.test_added import SOURCE, WORDS
 from tests.comparison.programs import Program
-from tests.docs import cause_examples
+from tests.docs import cause_examples, thresholds
 from tests.docs.pages import CONTRIBUTING, DOCS, README, ROOT, page, text
 from tests.simulator import CUDA_ONLY, EVERYTHING
 from tests.simulator.engine import MS
@@ -230,6 +230,7 @@ SECTIONS = {
     "findings": Section(DOCS / "causes.md", findings),
     "commands": Section(DOCS / "cli.md", commands),
     "formats": Section(DOCS / "formats.md", formats),
+    "thresholds": Section(DOCS / "thresholds.md", thresholds.section),
     "terms": Section(DOCS / "reading-a-report.md", terms),
     "cause": Section(CONTRIBUTING, cause),
     "format": Section(CONTRIBUTING, lambda: block(FORMAT_SOURCE, "python")),
@@ -253,3 +254,10 @@ def test_generated_section(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
     if os.environ.get("NSYSDIAG_UPDATE_GOLDENS") == "1":
         path.write_text(pattern.sub(lambda _: made, text(path)), encoding="utf-8")
     assert pattern.findall(text(path)) == [made]
+
+
+@pytest.mark.parametrize("stage", thresholds.STAGES)
+def test_every_threshold_says_what_it_does(stage: str) -> None:
+    found = [each for folder in thresholds.STAGES[stage] for each in thresholds.constants(folder)]
+    assert found
+    assert [(each.path.name, *each.values) for each in found if not each.said] == []
