@@ -236,6 +236,8 @@ HostRule = Callable[[HostEvidence], list[EvidenceLayer]]
 OwnCallRule = Callable[[HostEvidence], OwnCall]
 DeviceRule = Callable[[DeviceSide], Explained]
 BEFORE_THE_QUEUE = 80
+"""The `call_order` of a cause without one of its own: before a full launch queue (90), and behind all others that
+declare one. Only the order of these numbers counts."""
 
 
 class Cause(Struct, frozen=True, kw_only=True):

@@ -184,12 +184,18 @@ READ_BACK = Threshold("read_back", f"{READ_BACK_BYTES} B", "the largest copy to 
 
 
 LONG_NS = 1_000_000
+"""A longer first call, or creation of a stream, made the context. A longer first launch loaded code, if its API has no
+median to compare with. A larger limit leaves short start-up to the call itself; a smaller one takes slow calls for it.
+A launch call takes 2 to 35 µs: see FIRST_NS."""
 ASKS = re.compile(
     r"(cuda|cu)(Get|SetDevice|DeviceGet|DeviceCan|DriverGet|RuntimeGet|Init$|ChooseDevice|CtxGet|PointerGet)\w*"
 )
 """Calls that only ask, or choose a device. They may load the driver, and choosing creates the context since CUDA 12."""
 FIRST_USE = EvidenceLabel("first launch of this kernel")
 FEW_LAUNCHES, SLOW_FACTOR = 10, 10
+"""From FEW_LAUNCHES launches of an API on their median counts: a first launch that takes over SLOW_FACTOR times as long
+loads code. Of fewer launches LONG_NS or FIRST_NS decides. A larger factor misses code that loads fast, a smaller one
+takes slow launches for loading."""
 FIRST_NS = 100_000
 """A launch call takes 2 to 35 µs, a first one that loads code over 100 µs to many ms (ten real traces)."""
 

@@ -43,7 +43,11 @@ _QUERIES = re.compile(r"(cuda|cu)(Event|Stream)Query")
 PAUSES = re.compile(r"_*((clock_)?nanosleep|u?sleep|p?poll|p?select6?|sched_yield|thrd_(sleep|yield))")
 SPINS = EvidenceLabel("spins on a query")
 NOT_READY = (600, 34)
+"""Return values of a query whose work is not done, cudaErrorNotReady: 600 of runtime and driver, 34 of older runtimes.
+Without the latter spins in old captures are not found."""
 SPIN_NS = 20_000
+"""The longest pause between two queries of one wait. A longer pause counts host code as waiting; a shorter one splits
+the wait of a thread that only asks again."""
 READ_BACK_NS = 50_000
 """A synchronization that begins within this time of a read-back, or of an upload, waits for it."""
 

@@ -18,10 +18,19 @@ from nsysdiag.events.rows import distinct
 
 TIMED_WAIT = re.compile(r"_*pthread_cond_(timed|clock)wait")
 SWITCH_INTERVAL_NS = (4_950_000, 5_300_000)
+"""How long a wait for the lock takes that ends by its timer: CPython's default interval is 5 ms, and such waits took
+5.0 to 5.2 ms. A wider range takes other timers for the lock. Of a program that sets another interval none are found."""
 LATE_NS = 20_000_000
+"""The longest wait that counts as one with a late timer. A longer one takes the program's own waits for the lock, a
+shorter one misses late timers."""
 AGAIN_NS = 100_000
+"""The longest pause until the thread asks for the lock again, as CPython does at once if a wait timed out. A longer one
+joins waits with work in between."""
 LEAST = 3
+"""Waits of a switch interval that a process has at least: fewer may be other waits that happen to be as long."""
 RATHER = 4
+"""Waits of a switch interval that a thread has for each longer one, at least: else the longer ones are not its late
+timers."""
 
 
 def gil_waits(host: HostActivity) -> BoolArray:

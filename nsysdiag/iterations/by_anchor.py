@@ -37,7 +37,8 @@ LEAST_INNER, MOST_INNER = 0.25, 1.1
 ENDS = 2
 """Repeats that may be missing at the ends of a loop, so that another one that is the same has more or fewer."""
 MOST_LOOPS, MOST_WARM_UP, ALIKE_WARM_UP = 8, 10, 0.1
-"""Repeats before the regular ones are a warm-up if they have about as many operations."""
+"""Loops of a device that are looked for this way, one after the other: a limit on time. Repeats before the regular ones
+are a warm-up if they have about as many operations: by this share more or less than usual."""
 
 
 class _AnchorWork(Struct, frozen=True):
@@ -241,13 +242,21 @@ def _inner(work: _AnchorWork, rows: RegularStretches, pick: int) -> Inner | None
 # Operations that repeat at one distance and later at another one make two stretches.
 
 MOST_LEVELS = 4
+"""Rounds over the distances of each name. Each takes the best stretch, or the usual distances if these make none, and
+leaves the rest to the next. With one round, repeats at a second distance would not be found."""
 UNUSUAL = 0.8
 """What an unusual distance costs a stretch, where a usual one brings 1: half of them usual is enough to go on."""
 LEAST_USUAL, LEAST_USUAL_OF_FEW, FEW = 0.6, 0.75, 10
-"""Arrivals at random times (exponential distances) are within a factor of two of their median in 46% of all cases."""
+"""Of the distances in a stretch: so many are usual, and more if they are fewer than `FEW`. Arrivals at random times
+(exponential distances) are within a factor of two of their median in 46% of all cases."""
 LEAST_ALTERNATING, ALIKE, MOST_ALTERNATING = 0.8, 0.25, 64
+"""Distances alternate if this share of them is like the one two or three before. `ALIKE` is by how much these may
+differ, as a share of the longer of the earlier one and the median. With a smaller share, random distances alternate,
+too. So many doubtful stretches are judged in each round: a limit on time."""
 
 MOST_SPREADS, LEAST_BAND = 5, 0.1
+"""Times the median deviation, and of the median distance: what deviates by more than both is cut off the ends of a
+stretch. With less, slow repeats at the ends are lost. With more, distances are kept that fit by chance."""
 
 
 class RegularStretches(Rows, frozen=True):

@@ -32,6 +32,8 @@ OFTEN, MOSTLY = 0.1, 0.8
 BOTH = 0.8
 """Of the repeats: so many take input and give results if they are those of requests."""
 MOST_WAITS_OF_A_STEP = 4
+"""Waits of several kinds in turn, such as for a flag and a result, that are one step. If a step has more of them, each
+wait begins a repeat of its own."""
 SIZES = 16
 """Times the bytes of another one: a copy of another kind, such as a result and no flag."""
 HOST_WAIT, READ_BACK = "host wait", "read-back"
@@ -129,6 +131,8 @@ LONGEST_NAMES, MOST_CELLS = 32, 4_000_000
 AS_OFTEN, REACH = 0.95, 0.8
 """Of the steps of a loop so many exchange data with the host alike. It takes such a share of the time of its device."""
 MOST_TRIED = 20
+"""Kernels, the most frequent first, that are tried as the start of steps that exchange data with the host. Each costs a
+look at all its launches: a limit on time."""
 
 
 def longest_in(steps: Intervals, spans: Intervals, code: IntArray) -> IntArray:

@@ -26,7 +26,12 @@ LEAST_WORK = 0.5
 """Of the work that their thread launches from the first range to the last: ranges in which the host waits may cover its
 time, and launch little."""
 LEAST_PARTS, LEAST_INNER = 0.25, 0.25
+"""Shares of time: what ranges of a model's parts cover from the first to the last, so that a step is from one first
+part to the next; and what a shorter period fills of each repeat. Ranges that fill less are a detail of a step and no
+level of it. The second is that of `by_anchor`."""
 MOST_NAMES = 256
+"""Names on a level of ranges that are looked at, the most frequent ones. Each costs a look at all work of its thread:
+without a limit, time grows with names times work."""
 FEWEST_ROUNDS, LONGEST_ROUND = 5, 64
 """So many times ranges count up to no more than that: a model rarely has more layers."""
 TIMES = 2

@@ -33,6 +33,8 @@ from nsysdiag.units import format_exact_ns
 # The time under analysis on one device: first to last launched operation, or what the settings narrow it to.
 
 MOST_NAMED = 5
+"""Names of ranges in the hint of an error, so that it fits in a line or two. A round number: nothing else depends on
+it."""
 SINCE_KNOWN = ", from the first that did not wait for work that is not in the trace"
 
 
@@ -220,6 +222,7 @@ MOST_UNEQUAL = 0.25
 MOST_SPARE = 2
 """Fewer repeats may be left behind the last step."""
 MOST_NEAR = 5
+"""Names of kernels in the hint of an error. A round number: nothing else depends on it."""
 
 
 class CarriedSteps(Struct, frozen=True):

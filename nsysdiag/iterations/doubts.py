@@ -28,9 +28,12 @@ from nsysdiag.iterations.outer import LONGEST_EVEN, MOST_TOKENS, RepeatCounts, S
 from nsysdiag.trace.enums import CopyKind
 
 MOST_PARTS = 4
+"""Parts of a repeat, alike, that may be the steps: two to so many are tried. Of six or eight parts, the halves are
+alike too; a repeat of five or seven is not doubted."""
 AS_LONG = 1.25
 """Parts are alike if none takes so many times as long as another."""
 _KERNEL, _LAUNCH = -1, -2
+"""Codes of any kernel, and of any launch of a graph: below 0, as codes of names begin with 0."""
 
 
 def perhaps_several(loop: Loop, happened: Happened) -> Loop:

@@ -24,6 +24,8 @@ from nsysdiag.iterations.outer import LIGHT_KERNELS, REGULAR, RepeatCounts, by_s
 from nsysdiag.trace.columns import Strings
 
 FEWEST_LAYERS, MOST_KINDS = 4, 3
+"""Attentions in a step at least, and kinds of layers at most, if layers are counted by kind. With fewer attentions or
+more kinds, any difference between parts of a step would be a kind of layer."""
 OF_NEXT = 3
 """Of the operations from one attention to the next, a third at most are of the next layer."""
 
@@ -68,6 +70,8 @@ OFTEN_ENOUGH = 0.2
 WHOLE, PART = 0.8, 0.7
 """Of the kernel names of the loop: a whole repeat has so many at least, a part of one so many at most."""
 SHORTEST_RUN, MOST_PARTS = 2, 0.5
+"""Repeats in the usual run of evaluations at least, and their share of all repeats at most. A single one may be the end
+of a longer step. If they are more than half, what is between them does more than a step."""
 
 
 def without_other_work(loop: Loop, happened: Happened) -> Loop:

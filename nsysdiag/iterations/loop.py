@@ -202,9 +202,17 @@ def through(called: Called, starts: IntArray, end: int) -> Loop:
 # Slow iterations: which they are, what all of them cost, and at which distance they come.
 
 SPREADS = 3
+"""Times the median deviation: a repeat that is longer than the median by more is slow. For normally distributed lengths
+that is two standard deviations, which 2% exceed. A warm-up ends with the first repeat that is within them."""
 LEAST_SPREAD = 0.05
+"""Of the median: a slow repeat is longer by more than this, too. Without it, a very regular loop would have slow
+repeats that cost next to nothing."""
 LEAST_MULTIPLES, LEAST_EQUAL = 0.8, 0.5
+"""Of the distances between slow repeats, at least: multiples of the most frequent distance, and those that equal it.
+With 1, one repeat that is slow for another reason hides the period. With far less, slow repeats at random have one."""
 FEWEST_SLOW = 3
+"""Slow repeats at least, if they have a period. Three have two distances, which can agree; two have one, which always
+does."""
 
 
 class SlowOnes(Struct, frozen=True):

@@ -104,6 +104,8 @@ def _numbers(word: str) -> bool:
 
 
 MOST_LEVELS = 4
+"""Levels of nested ranges of a thread, the outermost first, on which steps are looked for. All deeper ranges are one
+more level, in which only a part of a step may repeat. Each level costs a look at its ranges."""
 
 
 class ThreadRanges(Struct, frozen=True):
@@ -132,6 +134,8 @@ class ThreadRanges(Struct, frozen=True):
 # NVTX ranges of a trace without GPU activity: what repeats on the host, and what takes its time.
 
 MOST_RANGES = 3
+"""Ranges that are named if the trace has no GPU activity, those with most time. More of them only lengthen a
+sentence."""
 LEAST_SHARE = 0.1
 """Of the time: a range that takes less is not named."""
 LEAST_COVERED = 0.6

@@ -291,6 +291,8 @@ def takes_turns(special: Special, found: RepeatCounts) -> bool:
 
 
 MOST_LEVELS = 6
+"""Loops, each around the one before, that are followed outwards: micro batches around layers, and steps around these. A
+limit alone: the search ends earlier if nothing is around a loop."""
 ALIKE, MOST_TRIED = 0.8, 6
 """Of repeats so many have the same operations. A loop is looked for from so many names of kernels."""
 

@@ -39,10 +39,19 @@ if TYPE_CHECKING:
 
 
 LEAST_SPREAD = 0.01
+"""Of the median iteration: one that deviates by less is usual, however alike the others are. Without it, jitter at the
+start of a very regular loop would be its warm-up."""
 MOST_ROWS = 200
+"""Iterations that a report lists, the longest: a limit on its size. Counts, percentiles and sums are of all steady
+ones; what reads the rows has no others."""
 MOST_SLOW = 10
+"""Slow iterations that a report lists, the longest. Findings take from these what is longer in them; their count and
+their extra time are of all."""
 MOST_CAUSES = 4
+"""Causes and kinds of work that a slow iteration has more of. The fifth largest is at most a fifth of all that
+increased."""
 MOST_KINDS = 6
+"""Kinds of iterations that a report lists, the most frequent: a limit on its size."""
 NamedKinds = tuple[IntArray, list[str]]
 """Of each iteration the place of its kind among the names of all."""
 
@@ -204,8 +213,13 @@ def _slow(at: int, length: IntArray, parts: dict[str, IntArray], median: int) ->
 # Every steady iteration in a few bytes each: what a comparison needs of them, and the report's rows do not hold.
 
 MOST_ENTRIES = 20_000
+"""Entries of a device: of more iterations, each entry is the sum of two or more. Larger values keep longer runs
+exactly, and make reports larger."""
 MOST_KERNELS, MOST_KERNEL_VALUES = 30, 20_000
+"""Kernels with a time in each entry, those with most time, and all these times: 666 entries have all 30 kernels, 20,000
+have one. Gap groups have as many values at most. Larger values make reports larger."""
 _EFFORT = 6
+"""Of zlib, from 1 for fast to 9 for small: its default."""
 
 
 class KindsOfGaps(Struct, frozen=True):

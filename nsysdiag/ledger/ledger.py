@@ -109,7 +109,8 @@ class SliceCollector:
 
 UNRESOLVED = frozenset(cause.id for cause in CAUSES.values() if cause.unresolved)
 ACCEPTED = frozenset(cause.id for cause in CAUSES.values() if cause.accepted)
-_LEVEL = 1  # the deltas are small already; higher levels cost seconds on a million gaps and save a tenth
+_LEVEL = 1
+"""Of zlib: the deltas are small already. Higher levels cost seconds on a million gaps and save a tenth."""
 
 
 class CauseTotals(Struct, frozen=True):

@@ -22,6 +22,8 @@ from nsysdiag.gaps.gaps import FLOOR_HIGHEST_NS
 _LAUNCH = re.compile(r"(cuda|cu)GraphLaunch")
 _ASYNC = re.compile(r".*Async.*")
 _FOREVER = np.iinfo(np.int64).max // 2
+"""Until when a graph may run if nothing follows it, in ns: behind any time of a trace. Half of the largest number, so
+that sums with it fit in 64 bits."""
 
 
 def untraced_graphs(activity: DeviceActivity, facts: CallFacts) -> dict[int, Intervals]:

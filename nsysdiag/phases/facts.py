@@ -17,6 +17,7 @@ from nsysdiag.typed import joined, say
 from nsysdiag.units import format_count, format_ns
 
 FEWEST_MEASURED = 3
+"""Steps: of fewer no length is shown, as one or two have no usual length."""
 FEWEST_REPEATS = 5
 """Fewer repeats show no steady state."""
 UNEVEN = 1.03

@@ -41,11 +41,14 @@ PREFILL, DECODE, MIXED, UNNAMED = range(4)
 SOURCES = ("", "nvtx", "attention", "graphs")
 BY_NOTHING, BY_NVTX, BY_ATTENTION, BY_GRAPHS = range(4)
 MOST_BATCHES = 12
+"""Sizes of steps that a phase lists, those with most steps: a limit on the report. Steps of other sizes count in the
+phase alone."""
 IN_GRAPHS, NAMED, ALIKE = 0.5, 0.5, 0.25
 """Shares: of a step's time in graphs, or launched in a range, for these to show its phase; of the more frequent kind of
 attention kernels, the other kind in a step that does both. Each layer has one of each, and the ends of a step may be
 one layer off."""
 _UNKNOWN = -1
+"""What the trace does not say: numbers of requests, of tokens and of graphs are 0 or more."""
 
 
 class StepNames(Struct, frozen=True):

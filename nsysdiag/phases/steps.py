@@ -220,6 +220,7 @@ def _steps_of(spans: Intervals, layers: list[Loop], named: int) -> PhaseSteps:
 CUT_SHARE = 0.01
 """Of a phase: with more of it in a step that is cut, its figures are not those of a step."""
 _EFFORT = 6
+"""Of zlib, from 1 for fast to 9 for small: its default."""
 SEQUENCE = "sequence"
 """What shows the steps: the same operations in the same order."""
 AS_EVEN = 2.0

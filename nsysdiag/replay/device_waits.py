@@ -271,6 +271,8 @@ def full_queues(work: Work, calls: CallRows) -> DeviceWaits:
 # A wait with nothing behind the function is released when that returns.
 
 _FAR = 1 << 62
+"""Stands for the end of an operation that does not exist, negated, in ns: before any time of a trace. The difference to
+such a time fits in 64 bits."""
 
 
 class Behind(Rows, frozen=True):

@@ -148,6 +148,7 @@ SCALED = ("kernel", "host")
 CHOICES: dict[str, tuple[str, ...]] = {"overlap": ("copies", "communication"), "rank-like": ("median",)}
 OPTIONS = ("without", "finding", "graphs", "merge", "stream", *SCALED, *CHOICES, *NUMBERED, "async-copies")
 MOST_FACTOR = 1000
+"""The largest factor of `--kernel` and `--host`: a larger one is an error. A round number: no rule depends on it."""
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 
 

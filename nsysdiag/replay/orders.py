@@ -21,6 +21,9 @@ the gap are 1.2 to 2 µs on traces of V100, A100, H100 and GH200."""
 SHORTEST_GAP_NS, LONGEST_GAP_NS = 800, 2_500
 """The gap is between these if it is not known: medians of kernels on traces are 1.0 to 2.4 µs."""
 FEWEST_CASES = 20
+"""Latencies or gaps of one class of operations on a device: from so many on their median is taken, of fewer that of the
+device. If that has fewer as well, LATENCY_NS or GAP_NS is taken. A larger number uses less of what the trace shows, a
+smaller one trusts a few odd times."""
 
 
 class Before(Rows, frozen=True):
@@ -239,6 +242,7 @@ def _usual(ns: IntArray, group: IntArray, devices: int, default: int) -> IntArra
 # end.
 
 NONE = -1
+"""The place of an operation that is not known, or not among those that are replayed."""
 
 
 class Issued(Rows, frozen=True):

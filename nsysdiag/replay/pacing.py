@@ -40,6 +40,8 @@ MOST_PAIRED = 200
 HALFWAY = -0.5
 """Between a wait that makes up for all of the work before it (-1), and one that does not care (0)."""
 DEVIATIONS = 2
+"""Standard deviations of Kendall's statistic, on both sides: the slopes between these are Sen's interval of about 95%.
+A larger number makes it wider, and leaves more waits undecided."""
 NORMAL = 1.4826
 """The standard deviation of normal values whose median distance from the median is 1."""
 REGULAR, MOST_REGULAR, FIXED = 0.05, 0.8, 4
@@ -50,6 +52,8 @@ VARIES = 0.05
 """Of its length. Of 8 ms of computing under a lock in a captured program it is 0.02, as regular as the loop."""
 
 OUTLIVED, JOINED = -1, -2
+"""Values of `Timed.sure` for waits of which neither 0 nor 1 holds: those that outlast what they wait for, and those
+with work in them."""
 
 
 class Timed(Rows, frozen=True):
@@ -299,6 +303,8 @@ def outlived(
 # Without a beat each end is late by all that took longer before it. With one it is late by its own work alone.
 
 FEWEST_BEATS = 30
+"""Waits, of which fewer keep no beat; half as many show a grid. In the simulations of TURNS_BACK fewer steps would give
+more wrong results. A larger number leaves the waits of short loops as long as they were."""
 TURNS_BACK = 1.1
 """The mean square of differences, as a share of the variance: 2 of values that do not depend on each other, and 0.4 of
 sums of 39 such values. Of 1,500 simulated loops of 39 steps without a beat at most 0.6% were taken for one with a beat.
@@ -306,6 +312,8 @@ Of those with one 98.8% were found. Of fewer than FEWEST_BEATS steps more would 
 LONGEST_TURN = 13
 """Patterns that repeat after so many values are taken out first: every tenth step may take longer, and none waits."""
 MOST_TURNS = 4
+"""A thread that waits for a time only in each second step, or up to each fourth one, is found. More would leave fewer
+than seven of FEWEST_BEATS waits to fit a line to."""
 MAKES_UP, ERRORS = -0.4, 4
 """A wait is shorter by as much of what it begins later, or more; and by so many standard errors at least."""
 ON_GRID, MOST_ON_GRID, MOST_CELLS, OTHERS = 0.08, 0.9, 4, 3

@@ -38,6 +38,7 @@ from nsysdiag.replay.wakes import LOCKS, PROCESSES, SURE_LOCK, THREADS
 from nsysdiag.replay.work import Class
 
 MOST_NEAR = 5
+"""Names that the hint of an error suggests if an option matches nothing. A round number: nothing else depends on it."""
 OF_KIND = {EVENT_WAIT: EdgeKind.EVENT, STREAM_BARRIER.id: EdgeKind.BARRIER, HOST_FUNCTION.id: EdgeKind.FUNCTION}
 EAGER = (DEVICE_STALL.id, FALLBACK, OTHER_PROCESS)
 """Causes for which an operation starts later than anything known holds it back."""

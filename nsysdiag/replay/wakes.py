@@ -112,6 +112,8 @@ LOCKS = re.compile(r"_*(pthread_(mutex|rwlock|spin)_\w*lock|flockfile|flock|lock
 STARTED = 0.9
 """How sure it is which call started a thread."""
 SURE_LOCK, MAYBE_LOCK, SEMAPHORE = 1, 2, 3
+"""Values of `Wakes.lock`: a lock for certain, maybe the lock of Python's interpreter, and a semaphore that may be
+one."""
 RESTS_NS = 20_000
 """Who waits again sooner than this after it woke another is always the next in turn."""
 OFTEN = 1 / 3

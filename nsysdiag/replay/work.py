@@ -110,12 +110,16 @@ LEAST_ERROR = 0.005
 """Share of the replayed time: no prediction is better, however well the model reproduces what was recorded. What takes
 less changes none."""
 FEWEST_STEPS, MOST_STEPS = 3, 100
+"""Steps that are replayed: if the judged time has fewer, it is replayed as one window. A larger FEWEST_STEPS refuses
+more traces with long steps, a larger MOST_STEPS takes longer for loops with short ones."""
 SETTLING = 4
 """From so many steps on the first one is left out: what was queued before it belongs to the time as it was."""
 MOST_OPERATIONS, MOST_AT_ALL = 100_000, 1_000_000
 """Most operations of all devices in the replayed time, each with two moments, its launch and its start: for as many
 steps as fit, and for the fewest steps or a window without steps."""
 MOST_APART = 0.05
+"""Share of the time from the first to the last judged part that may be between the parts. A larger share replays more
+time that is not judged, a smaller one predicts nothing for more traces."""
 TIMES_APART = "the judged time is in parts, and what is between them would be replayed as well"
 """Why nothing is replayed if more than MOST_APART of the time from the first to the last part is between them: a fix
 would be predicted for time that is not judged."""

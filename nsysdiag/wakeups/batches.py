@@ -116,6 +116,7 @@ def _with_thread(pieces: Pieces, chains: Chains, names: ThreadNames) -> IntArray
 
 _KINDS = CAUSES[INPUT_WAIT].variants
 _OTHER = len(_KINDS) - 1
+"""The place of the last variant of an input wait, which stands for no known kind."""
 SHORT_NS = 20_000
 """A shorter read was not a wait for another thread."""
 

@@ -29,6 +29,8 @@ from nsysdiag.wakeups.wakers import WakeFinder
 # What the search for roots draws on: the tables of the host side, and chosen threads' activity in layers of causes.
 
 AGAIN_NS = 100_000
+"""The longest pause between two calls with a time limit that are one wait. A longer one joins waits for different
+things; a shorter one cuts a wait if its thread is slow to call again."""
 Frames = Callable[[IntArray], list[str]]
 Finder = Callable[[], WakeFinder]
 
@@ -200,6 +202,8 @@ NAMES = re.compile(
 )
 """What threads, NVTX ranges and functions of input pipelines are called."""
 MOST_SAMPLES = 64
+"""CPU samples of a thread in which names of data loading are looked for, evenly chosen; less than twice as many are
+read. More take longer, with fewer a loader that seldom runs is missed."""
 
 
 class Loaders:

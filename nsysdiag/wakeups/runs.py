@@ -12,6 +12,8 @@ from nsysdiag.events.scheduling import SwitchRows
 from nsysdiag.limits import MOST_SEEN
 
 AROUND_NS = 1_000_000_000
+"""Context switches are kept up to this long before and after the time in which wake-ups are looked for. A thread
+without a switch in all that time is not seen. A longer time keeps more switches in memory."""
 
 
 class Seen(Rows, frozen=True):

@@ -85,6 +85,8 @@ def is_timed(names: list[str]) -> IntArray:
 
 
 PAIRS_AT_ONCE = 2_000_000
+"""Pairs of a wait and a row that are tried together, or those of a single wait: 16 MB for each array of 64-bit numbers.
+The number changes memory and time only: the result is the same."""
 
 
 class Pairs(Rows, frozen=True):

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 
 MOST_FILES = 2
+"""Files that a hop names, those that were read for longest. A round number: only the length of the sentence depends on
+it."""
 
 
 class OpenFiles(Struct, frozen=True):
@@ -86,6 +88,7 @@ class Files:
 
 
 MOST_PARTS = 3
+"""Activities that a hop names, longest first. A round number: only the length of the sentence depends on it."""
 _IDS = list(CAUSES)
 _SAMPLED = places(lambda cause: cause.sampled)
 _HOW = {
