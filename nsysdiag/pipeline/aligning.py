@@ -27,6 +27,7 @@ from nsysdiag.events.rows import distinct
 from nsysdiag.iterations.chosen import CarriedSteps, whole_of
 from nsysdiag.iterations.iterations import main_loop
 from nsysdiag.iterations.loop import FEWEST, STEP, Loop
+from nsysdiag.iterations.report import steady_steps
 from nsysdiag.messages import NotComparableError, UsageError, printable
 from nsysdiag.phases.facts import Phase, numbered, repeating
 from nsysdiag.pipeline.reading import Reading, read, silent
@@ -160,9 +161,9 @@ def _chance(one: _Side, two: _Side, left: Intervals, right: Intervals) -> float 
 
 
 def _steady(device: DeviceReport) -> Intervals:
-    """The steps of a device that are compared, in order."""
-    rows = device.iterations.rows if device.iterations is not None else []
-    return Intervals.of(sorted((row.start_ns, row.end_ns) for row in rows if row.steady))
+    """The steps of a device that are compared, in order; none if the report does not hold the time of each."""
+    steps = None if device.iterations is None else steady_steps(device.iterations)
+    return Intervals.empty() if steps is None else steps.spans
 
 
 def _known_of(shares: dict[str, float | None], *, steps: bool = False) -> dict[str, OneRun]:

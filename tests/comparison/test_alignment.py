@@ -11,6 +11,7 @@ import pytest
 
 import nsysdiag
 from nsysdiag.comparison.alignment import LaunchOrder, align, carried
+from nsysdiag.pipeline.aligning import _steady
 from tests.comparison.programs import Program
 from tests.comparison.samples import only, report_of
 from tests.simulator import Simulation
@@ -220,6 +221,14 @@ def test_few_steps_that_do_the_same_operations(
     assert (made.verdict, only(made).unit.kind, only(made).unit.same_work) == (verdict, "iterations", True)
     assert said in made.headline
     assert only(made).length.low_ns is None
+
+
+def test_the_first_steps_are_those_of_all_steps() -> None:
+    """Not of the 200 longest, which the report lists with their ledgers."""
+    (device,) = report_of(replace(BARE, steps=230, layers=2)).devices
+    assert device.iterations is not None
+    assert len(device.iterations.rows) == 200 < device.iterations.steady
+    assert len(_steady(device)) == device.iterations.steady
 
 
 @pytest.mark.slow
