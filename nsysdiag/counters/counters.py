@@ -81,7 +81,10 @@ def _without_pauses(spans: Intervals, shortest_ns: int) -> Intervals:
 # The part of a device's report that is about its hardware counters.
 
 BUCKETS = 1_000
+"""Buckets of the series of a metric in a report. More make a report larger, fewer hide short changes. A bucket is at
+least as long as a sample. A round number: nothing depends on it closely."""
 NOTHING = -1
+"""The value of a bucket without samples: a mark, as means are never negative."""
 MEMORY = ("dram_read", "dram_write")
 
 
@@ -179,7 +182,11 @@ def _series(sampled: Sampled, edges: Intervals, unit: MetricUnit) -> str:
 
 
 FEWEST_GAP_SAMPLES = 10
+"""Samples wholly inside gaps, of which the mean counts against these gaps. With fewer, a single sample could make the
+note that they were not idle."""
 MOST_NAMES, LONGEST_NAME = 5, 60
+"""Unknown metrics that a note names; LONGEST_NAME: characters of each name. They change how long the note is, nothing
+else."""
 
 
 class Counters(Struct, frozen=True):

@@ -189,7 +189,11 @@ class BusySamples:
 # What metrics are averaged over: NVTX ranges and kernels by name, each as the set of its time on the device.
 
 MOST_ROWS = 20
+"""Names of ranges, and of kernels, with means of metrics in a report, those with most time. Kernels that findings look
+at are as many (MOST_LOOKED_AT in findings)."""
 CANDIDATES = 100
+"""Names with the largest sums of intervals, of which those with most time are chosen. More than MOST_ROWS, as intervals
+of one name may overlap and count twice in its sum."""
 
 
 class MetricTarget(Struct, frozen=True, eq=False):
@@ -298,7 +302,8 @@ class Lens(Struct, frozen=True, eq=False):
         )
 
 
-DIGITS = 6  # of a share: what is smaller than a millionth was not measured
+DIGITS = 6
+"""Decimal digits of a share: what is smaller than a millionth was not measured."""
 
 
 def rounded(mean: float | None) -> float | None:

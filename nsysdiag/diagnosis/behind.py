@@ -146,6 +146,8 @@ def _with_time(finding: Finding, moved: Sequence[_Moved], total: int, smallest: 
 
 COMMUNICATION, COMPUTE = "communication", "compute"
 MOST_WAITED = 3
+"""Reasons of being late, and sentences of evidence of the late device, that a finding on it shows. It changes how long
+the finding is, not what is found."""
 
 
 class LateShare(Struct, frozen=True):

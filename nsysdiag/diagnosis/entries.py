@@ -88,6 +88,8 @@ def naming(host_code: Finding, *, sampled: bool) -> str:
 PHASES_OVER_TIME = "The phases of the job over time, in the colour of what takes most of each"
 JUDGED_TIME = "Judged time by bottleneck"
 MOST_PHASES = 4
+"""Phases that the first screen describes, judged ones first; of the others it says how many they are. A round number:
+nothing depends on it closely."""
 LEAST_LEGEND = 0.005
 """Share of the whole below which a part is too narrow to draw."""
 

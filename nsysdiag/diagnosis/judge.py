@@ -49,6 +49,8 @@ from nsysdiag.units import format_ns, format_share, listed
 # That a trace holds some of the ranks of an MPI program: others may be why it waits, and use other GPUs.
 
 MOST_RANKS_LISTED = 4
+"""MPI ranks, or stretches of missing ones, that a sentence lists; of more it says only how many they are. A round
+number: nothing depends on it closely."""
 
 
 def ranks_elsewhere(found: MpiRanks, processes: int | None, *, mpi: bool) -> str:
@@ -95,6 +97,8 @@ def _some(ranks: tuple[int, ...], most: int) -> str:
 # probably one.
 
 MOST_LISTED = 4
+"""GPUs that a sentence lists by their keys; of more it says only how many they are. A round number: nothing depends on
+it closely."""
 
 
 def working_processes(activity: DeviceActivity) -> int:

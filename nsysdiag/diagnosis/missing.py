@@ -272,6 +272,8 @@ _ALWAYS_WORTH = (OS_RUNTIME, SCHEDULING, CPU_SAMPLES)
 _NEEDED = ("kernels", "cuda-api")
 MPI = "mpi"
 NOTABLE_MIGRATION = 0.1
+"""Share of the time of kernels in which pages migrated, from which a note of the device says so. A smaller share
+changes the time of kernels little."""
 EACH_RANK = "trace.%h.%p"
 """Under mpirun each rank is profiled separately: nsys inserts its host and process id here."""
 

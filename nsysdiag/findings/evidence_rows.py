@@ -22,6 +22,8 @@ from nsysdiag.ledger.classify import LayeredEvidence
 
 RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
 _TRIED_PER_ROW = 4
+"""Slices that are looked at for each row that is shown: several may lead to one row, and fewer rows would then be
+shown. A round number: nothing depends on it closely."""
 
 
 class Sightings(Struct, frozen=True):

@@ -110,6 +110,8 @@ def _of(device: DeviceTimeline, judged: Intervals, name: str) -> FullLink | None
 
 
 MOST_EVIDENCE = 4
+"""Kinds of kernels, copies or migrations that a finding names, those with most time. A round number: nothing depends on
+it closely."""
 DEVICE, PINNED = "device", "pinned_memory"
 REDUCE = ("AllReduce", "ReduceScatter")
 """How gradients are exchanged, among others."""

@@ -207,6 +207,9 @@ def _common_beginning(paths: list[list[str]]) -> list[str]:
 
 
 MOST_SAMPLES, MOST_PYTHON = 5_000, 500
+"""Slices of a hotspot that are looked at, those with most time, and CPU samples that are read of it; MOST_PYTHON:
+Python stacks, each decoded from a payload of its own. More take longer to read; with fewer, shares of functions are
+less certain."""
 MAY_BE_LOST = 2
 """Samples come unevenly, and some are lost: half of those expected in a stretch stand for all of it."""
 
@@ -262,6 +265,7 @@ def _recorded(context: GapContext, slices: IntArray) -> tuple[SampledCode, float
 # What a thread did behind a wait, in idle time that is charged to the wait: by the findings on both.
 
 NONE = -1
+"""The hotspot of a share that none holds: a mark, as hotspots are numbered from 0."""
 
 
 def place_of(finding: Finding) -> Place:

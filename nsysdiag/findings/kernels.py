@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 NEARLY_ALL = 0.9
 """Share of the finding's time: below it, a kernel is only the longest of several."""
 MOST_KERNELS, MOST_LOOKED_AT, LONGEST_TITLE = 3, 20, 60
+"""Kernels or kinds of them that a text names, of the MOST_LOOKED_AT with most time. A kernel's name of more than
+LONGEST_TITLE characters is shown in its short form, and cut. Round numbers: nothing depends on them closely."""
 LEAST = 0.01
 """Share of the time of kernels and graphs: a smaller kernel is not named."""
 UNSEEN = 0.5
@@ -234,6 +236,8 @@ def _launches(count: int) -> str:
 
 
 MOST_NAMED = 4
+"""Names of kernels with most time that are evidence of a finding on kernels of one kind. A round number: nothing
+depends on it closely."""
 LEAST_UNFUSED = 0.05
 """The share of the compute time in single operators alone from which fusing them is worth advice."""
 

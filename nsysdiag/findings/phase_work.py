@@ -36,6 +36,8 @@ from nsysdiag.typed import say
 from nsysdiag.units import NOTABLE
 
 MOST, LONGEST = 2, 40
+"""Parts of a phase that its sentence names, each of at least NOTABLE of the phase; LONGEST: characters of a name of a
+kernel or function. They change how long the sentence is, nothing else."""
 
 
 def work_of_phase(

@@ -33,6 +33,8 @@ from nsysdiag.typed import NO_WORDS, say
 from nsysdiag.wakeups.batches import Batches
 
 ALMOST_ALL, MOST = 0.95, 0.5
+"""Shares of a hotspot's time. From ALMOST_ALL on, a text says of all of it what holds for this share; below, it says
+"mostly" or leaves it out. A call is named if its share is larger than MOST, which only one can have."""
 NO_CODE = SampledCode(0, {}, {})
 Word = TypeVar("Word")
 Times = dict[Sentence, tuple[int, int]]

@@ -42,6 +42,9 @@ from nsysdiag.typed import joined, say
 from nsysdiag.units import format_count, format_moment, format_ns, listed, mostly, uncapitalized
 
 MOST_EVIDENCE, MOST_ADVICE, MOST_SYMBOLS, LONGEST_PLACE = 4, 3, 2, 60
+"""Labels, and also calls, that are evidence of a finding; MOST_ADVICE: sentences of its advice; MOST_SYMBOLS: functions
+in its first step; LONGEST_PLACE: characters of an NVTX range in its title. Round numbers: they change how long a
+finding is, not what is found."""
 BUILDING = "Code is compiled at run time"
 FEWER_NODES = "Fewer, larger kernels: fuse kernels that work on the same data. They run as a CUDA graph already."
 THEN = "Then run it on more threads, or on the GPU."

@@ -74,6 +74,8 @@ def collective_kinds(found: Collectives, inside: BoolArray, split: WindowSplit, 
 LARGE = 1 << 20
 """Bytes that each rank sends: smaller operations are limited by latency."""
 PERCENTILE = 95
+"""Percentile of the rates of large operations that is called the best. With 100, one operation whose size is not of its
+kernel would be the best; with less, operations that waited for late ranks lower it."""
 _A_RANK = frozenset({"AllGather", "ReduceScatter", "AllToAll", "Gather", "Scatter"})
 """The kinds whose message is the part of one rank."""
 _ONE_WAY = frozenset({"Broadcast", "Reduce", SEND_RECEIVE})

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 
 MOST = 5
+"""Kernel names that `top_kernels` returns unless it is asked for another number."""
 GRAPHS = "CUDA graphs"
 """The name of all graphs that were recorded as a whole, without their kernels."""
 PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")

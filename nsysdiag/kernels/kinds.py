@@ -158,6 +158,8 @@ def kernel_families(device: DeviceTimeline, inside: BoolArray, strings: Strings)
 SHOWN = 56
 """Characters of a kernel's name in a headline."""
 MOSTLY = 0.5
+"""Share of the time of a kind of kernels: if its longest kernel takes more, the kind is "mostly" that one. Of several
+kernels, only one can take more than half."""
 _CONVOLUTION = re.compile(r"scudnn|conv|fprop|[dw]grad", re.IGNORECASE)
 _VECTOR = re.compile(r"gemv", re.IGNORECASE)
 _LIBRARIES = (

@@ -49,12 +49,20 @@ if TYPE_CHECKING:
 # Waves are assumed to last equally long, and blocks to be distributed evenly, one to each SM before any gets a second.
 
 REGISTER_UNIT, PARTITIONS = 256, 4
+"""A warp gets registers in units of REGISTER_UNIT, and the warps of an SM are divided among PARTITIONS. Both are those
+of cuda_occupancy.h; others would compute how many blocks an SM holds wrongly."""
 TWO_PARTITIONS = (6, 0)
+"""The compute capability whose SMs have two partitions instead of PARTITIONS, by cuda_occupancy.h."""
 SHARED_UNIT, OLD_SHARED_UNIT, RESERVED_SHARED = 128, 256, 1024
+"""A block gets shared memory in units of SHARED_UNIT bytes, before RESERVES_FROM of OLD_SHARED_UNIT. RESERVED_SHARED
+are the bytes that the system takes for each block. All are those of cuda_occupancy.h."""
 RESERVES_FROM = (8, 0)
+"""The first compute capability with SHARED_UNIT and RESERVED_SHARED, by cuda_occupancy.h."""
 LIMITS = ("warps", "blocks", "registers", "shared memory")
 GRID = "grid too small"
 MOST_SMS, MOST_WARPS = 1 << 16, 1 << 10
+"""SMs of a GPU, and warps of an SM (MOST_WARPS): an export that says more describes what no chip has, and nothing is
+computed from it. Chips have under 1,000 SMs of up to 64 warps, so nothing depends on these closely."""
 _UNLIMITED = np.iinfo(np.int64).max
 
 
@@ -145,6 +153,8 @@ def _rounded_up(values: IntArray, unit: int) -> IntArray:
 
 
 MOST_KERNELS = 200
+"""Kernel names with rows on what they fill of the GPU, those with most time. More make reports larger. A round number:
+nothing depends on it closely."""
 
 
 def kernel_shapes(

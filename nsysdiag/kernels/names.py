@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
 COUNTER = "#"
 DEEPEST, MOST_ARGUMENTS, MOST_SHAPE_ARGUMENTS = 3, 4, 8
+"""Template arguments that a normal name keeps. Types deeper than DEEPEST lose their own arguments; other types keep
+MOST_ARGUMENTS of them, and kernels defined by their shape MOST_SHAPE_ARGUMENTS. With more, instances of one kernel may
+have different names; with fewer, different kernels may have one."""
 
 _OPEN, _CLOSE = "<([{", ">)]}"
 _UNNAMED = re.compile(r"(<unnamed>|\(anonymous namespace\)|\{anonymous\}|_GLOBAL__N__?\w+)::")

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 # CUDA graphs: the host cost of their launches per node, compared with single kernel launches.
 
 MOST, MOST_OUTSIDE = 20, 3
+"""Graphs with rows in a report, those with most kernel time; MOST_OUTSIDE: names of kernels outside of graphs. More
+make reports larger. Round numbers: nothing depends on them closely."""
 MANY_MEDIANS, PAUSE = 20, 0.02
 """A pause between launches is so many times longer than the median interval, and takes at least this share of all."""
 _NO_ROWS = GraphLaunches(
@@ -174,7 +176,10 @@ def _rows(device: DeviceTimeline, found: _Launches, strings: Strings) -> list[Gr
 
 
 PERCENTILES = (5, 25, 50, 75, 95, 99)
+"""Percentiles of times of launches and kernels in a report: each is a field of Distribution."""
 EDGES = np.array([0, *(step * 10**power for power in range(2, 18) for step in (1, 2, 5))], dtype=np.int64)
+"""Beginnings of the bins of a histogram, in ns: three to a decade from 100 ns on, and one for all below. Only bins from
+the smallest value to the largest are stored."""
 
 
 def _times(device: DeviceTimeline, calls: CallRows, inside: BoolArray, launched: BoolArray) -> dict[str, Any]:

@@ -32,10 +32,16 @@ from nsysdiag.ledger.ledger import Ledger, Slices, packed
 from nsysdiag.record import records
 
 BUCKETS = 250
+"""Buckets of the queue depth over time in a report. More make a report larger, fewer hide short changes. A round
+number: nothing depends on it closely."""
 PERCENTILES = (5, 25, 50, 75, 95)
+"""Percentiles of the queue depth in a report: each is a field of QueueDepth."""
 MOST_DRAINS = 20
+"""Calls and kinds of host code at which the queue drained, in a report, those with most idle time; sums are over all. A
+round number: nothing depends on it closely."""
 NO_EVIDENCE = "no evidence"
-LONGEST_NS = 1 << 53  # 104 days: sums of times are exact as floats up to here
+LONGEST_NS = 1 << 53
+"""A window so long (104 days) has no queue depth: up to here sums of times are exact as floats."""
 
 
 class Outstanding(Struct, frozen=True):
@@ -186,6 +192,8 @@ def _activity(
 # work.
 
 MOST = 20
+"""Launch-bound phases with rows in a report, those with most idle time. More make reports larger. A round number:
+nothing depends on it closely."""
 
 
 class LaunchBoundPhases(Rows, frozen=True):

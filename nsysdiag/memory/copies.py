@@ -49,8 +49,12 @@ DIRECTIONS: dict[str, tuple[CopyKind, ...]] = {
 }
 HOST_DIRECTIONS = ("HtoD", "DtoH")
 HALF = "half the memory bandwidth"
-SIZE_STEP_BITS = 4  # a class of sizes ends at sixteen times its beginning
+SIZE_STEP_BITS = 4
+"""Bits of a size for each class of sizes: a class ends at sixteen times its beginning. Smaller classes have fewer
+pinned copies to compare pageable ones with; in larger ones, rates differ by size."""
 PERCENTILE = 95
+"""Percentile of the rates of large copies that a link is said to reach. With 100, a single copy would be the rate; with
+less, slower copies lower it, and fewer of them count as slow."""
 PINNING_SUMS = tuple(f"{which}_{what}" for which in ("pageable", "pinned") for what in ("count", "ns", "bytes"))
 
 
@@ -334,6 +338,7 @@ def _call(device: DeviceTimeline, api_calls: ApiCalls, rows: IntArray) -> IntArr
 SET, MOST_KINDS, MOST_MEMORY, NO_MEMORY = 63, 61, 14, -2
 """The kind of sets, behind those of copies; the largest numbers that are distinguished."""
 MOST = 5
+"""Kinds of copies that `top_copies` returns unless it is asked for another number."""
 
 
 def _kinds(device: DeviceTimeline, rows: IntArray) -> IntArray:

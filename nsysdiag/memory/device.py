@@ -123,8 +123,13 @@ def at(steps: StepFunction, times: IntArray) -> IntArray:
 
 
 BUCKETS = 500
+"""Buckets of the level of memory over time in a report. More make a report larger, fewer hide short changes. A round
+number: nothing depends on it closely."""
 MOST_POOLS = 20
+"""Memory pools with rows in a report, those with most reserved bytes. More make reports larger. A round number: nothing
+depends on it closely."""
 LONGEST_NS = 1 << 53
+"""A window so long (104 days) has neither a level of memory nor a queue depth."""
 
 
 def device_memory(
@@ -264,6 +269,8 @@ def _pools(usage: Usage, ids: list[tuple[int, int]]) -> tuple[list[MemoryPool], 
 # Migrations of unified memory, their causes, and pages that moved back and forth.
 
 _CAUSES = 64
+"""Numbers of causes of migration that are distinguished; larger ones are one row. CUPTI has six, up to 5
+(MigrationCause), so nothing depends on it closely."""
 PREFETCHED = (MigrationCause.USER_PREFETCH,)
 """What the driver prefetches by itself, it does at faults."""
 

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 #     polls      |    1    |    1    |    1    |      100% of the periods
 
 MOST_PERIODS, MOST_VALUES = 1 << 20, 2000
+"""Periods of a counter that are computed; MOST_VALUES: values of its series in a report. A window of more than two
+days, at six periods a second, has longer periods. More values make the report larger, fewer hide short changes."""
 SHORTEST_NS, LONGEST_NS = NS_PER["ms"], NS_PER["s"]
 
 
@@ -183,7 +185,9 @@ def _sms(given: UtilizationInput, active: float, least: str = "") -> str:
 # wave works until the wave ends. It is too low if the blocks of the last wave are shorter than the others. A grid with
 # a full wave counts as at least half of the SMs; a lower value means grids with fewer blocks than SMs.
 
-WHOLE = 1_000_000_000  # all SMs, in parts: whole numbers add up to the same in any order
+WHOLE = 1_000_000_000
+"""All SMs of a GPU, in parts: whole numbers add up to the same in any order. The number fits 32 bits, and a part of it
+is smaller than any share that is shown."""
 NO_CHIP = (
     "TARGET_INFO_GPU lacks the number of SMs of this GPU and their limits; a capture with --gpu-metrics-devices=all "
     "measures SM activity"
@@ -341,6 +345,8 @@ def _efficiency(measured: float, split: WindowSplit) -> float | None:
 # ```
 
 MOST_FLOPS = 1e24
+"""Operations of a step: an argument of so many or more is refused. At 10,000 TFLOP/s, the highest peak in
+`nsysdiag/peaks.py`, they would take three years."""
 LEADS = 0.9
 """From this share of the time of matrix products on, those of one peak are taken for all arithmetic."""
 _GIVEN = re.compile(r"\s*(\d+(?:\.\d+)?(?:e\+?\d{1,2})?)\s*(?::\s*(\w+)\s*)?", re.IGNORECASE)
