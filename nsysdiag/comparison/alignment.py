@@ -19,9 +19,12 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.kernels.kinds import KernelFamily, family_of
 
-# Points for a pair of operations, and for one that has no other. Two operations without another are less than a pair.
 SAME_NAME, SAME_FAMILY, KERNELS, ALONE = 8, 6, 2, -1
+"""Points of a pair of one name, of one family and of any two kernels, and of an operation without a pair. One pair of a
+name and two operations without a pair (6) are worth more than two pairs of any kernels (4). Two operations without a
+pair are always worth less than a pair."""
 _NEVER = -(10**6)
+"""Points of a pair that must not be made: less than all operations of two sequences of LONGEST without a pair."""
 LONGEST = 512
 """Operations between two anchors that are scored. Of more, those alone are paired that are the same from either end."""
 MOST_NAMES = 500

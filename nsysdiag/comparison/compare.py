@@ -226,6 +226,7 @@ def _strip(capture: sides.Capture) -> facts.Strip | None:
 # A comparison with the runs of a baseline: which of them are compared, and what they tell of chance.
 
 MOST_NAMED = 3
+"""Files of a baseline that a note names; the others are counted. It changes only the length of the note."""
 
 
 class BaselineRuns(Struct, frozen=True):

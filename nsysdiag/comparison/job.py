@@ -218,6 +218,8 @@ def _rounded(factor: float) -> float:
 
 
 MOST_TOP, LEAST_TOP = 3, 0.1
+"""How many changes are named as the largest, and how large each must be, as a share of the largest one. Smaller changes
+are only in the tables. Round numbers: nothing depends on them closely."""
 DIFFER = 0.02
 """Devices whose steps are no further apart keep one step: they wait for each other."""
 

@@ -20,6 +20,8 @@ from nsysdiag.gap_groups.groups import MOST
 from nsysdiag.report import DeviceReport, SignatureRow
 
 MOST_KERNELS, MOST_GROUPS, EDGES = 60, 60, 2
+"""Kernels and gap groups that a comparison keeps, the largest changes first: they bound its size. EDGES is 2 as a side
+has a first and a last unit: each may have lost an operation to a neighbour."""
 LEAST_OF_PARTS = 0.1
 """Of the operations: parts of steps that differ by less hold other ends of them, not another workload."""
 GRAPH = "graph"

@@ -25,6 +25,8 @@ from nsysdiag.typed import joined, say
 
 UNNAMED = ("", "GPU")
 MOST_FILES = 3
+"""Traces without the name of a GPU that a note names; the others are counted. It changes only the length of the
+note."""
 
 
 class DevicePair(Struct, frozen=True):
@@ -198,6 +200,7 @@ NARROWING = ("start_ns", "end_ns", "nvtx", "iterations")
 NO_PART = ("gaps", "full_hash", "timeline", "cost", "config", "redacted", "reference_step_ns", "flops_per_step")
 """What these set is not part of a comparison, or has a note of its own."""
 MOST_DIGITS = 6
+"""Characters of a fractional number in a note on settings. Settings that differ only in later ones are not noted."""
 
 
 def settings_notes(before: Sequence[Report], after: Sequence[Report]) -> list[str]:

@@ -25,6 +25,8 @@ Values = npt.NDArray[np.float64]
 """One row an entry, one column a quantity."""
 
 DRAWS, SEED = 2000, 7
+"""Draws of the bootstrap: 50 of them are outside of each end of a 95% interval. Fewer make the ends less steady. The
+seed is fixed, so that equal reports give equal intervals; any other would do."""
 FEWEST_ENTRIES = 5
 """Fewer entries do not show how far chance goes."""
 LEAST_CHANGE = 0.02
@@ -34,9 +36,16 @@ FEWEST_RUNS = 3
 LEVEL = 0.05
 """How often chance alone leaves 0 outside of an interval."""
 _MOST_ROWS, _STEPS = 400, 20_000
+"""Entries of a capture that are drawn one by one; of more, neighbours are added up, which bounds time and memory.
+_STEPS are those of the table of Student's t: more make its quantiles more exact."""
 _MEDIAN_VALUES, _FEWEST_DRAWS = 4_000_000, 400
+"""Entries times draws of medians, which bound a table of weights to 32 MB; fewer entries get more draws. _FEWEST_DRAWS
+are made of any number of entries: 10 of them are outside of each end of a 95% interval."""
 _NORMAL = 1.959964
+"""The two-sided 95% quantile of the normal distribution. Intervals are widened by the ratio of Student's t to it."""
 _FREE = 1.5
+"""Degrees of freedom for each piece of the smaller side after the first: 1 is right for one side, 2 for both. A larger
+number makes intervals narrower."""
 
 
 class BootstrapMeans(Struct, frozen=True):

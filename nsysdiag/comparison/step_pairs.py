@@ -30,6 +30,8 @@ from nsysdiag.comparison.step_matching import (
 from nsysdiag.units import format_ns
 
 MOST_DIFFERENCES, MOST_NAMES = 50, 6
+"""Differences between two steps that are kept, the largest changes first, and names of operations in each. They bound
+the size of a comparison; operations are marked in the steps all the same."""
 Places = tuple[list[int], list[int]]
 """Places in the tables of both sides."""
 Codes = tuple[int, ...]
@@ -130,6 +132,7 @@ MOST_OF_PAIR, MOST_MORE = 12_000, 1_200
 NEAR = 0.05
 """A step is typical up to this share of the median one."""
 _EFFORT = 9
+"""The effort of zlib, from 1 to 9. Small is preferred to fast: the columns are part of a comparison and of its page."""
 OTHER_UNITS = "No single steps are compared, so none are drawn below each other."
 OTHER_WORK = "A step after does other work than one before, so none are drawn below each other."
 NOT_HELD = "A report does not hold the operations of its typical step: analyze the trace itself to see both steps."

@@ -22,8 +22,14 @@ from nsysdiag.report import DeviceReport, Report
 from nsysdiag.typed import joined, say
 
 LEAST_SHARED = 0.5
+"""Of the time in kernels: sides with less of it in shared kernels are not of one program, so a smaller share compares
+strangers. Also of that time: from so much in graphs recorded as wholes on, it is not known what runs in iterations.
+Also the mean number of copies from which on an iteration has one."""
 WHOLE_NUMBER = 0.1
+"""Ratios of counts this close to each other, or to a whole number, are equal. If larger, more work passes for the same
+work; if smaller, a few added kernels make iterations incomparable."""
 MOST_FOLD = 16
+"""Iterations of one side that may be one of the other. Larger ratios are not believed."""
 PARTS_OF_STEPS = "Parts of steps are compared, not whole steps: the traces may show different parts."
 FEW_STEPS = (
     "There are too few steps for an interval, but both sides did the same operations in them. What exceeds 5%, and "

@@ -20,6 +20,8 @@ from nsysdiag.units import format_ns, format_share, listed
 # judges all of them by Hochberg's procedure.
 
 LEAST_OF_LENGTH = 0.005
+"""Of a unit of work: a part that changed by less does not count. If smaller, causes with next to no time get
+verdicts."""
 LEAST_OF_RUN = 0.05
 """Of the total time of one run: what one and the same program may take more or less when it is run again."""
 LEDGERS = ("ledger", "root")
@@ -270,6 +272,8 @@ def outside(change: facts.Change, freedom: float | None, level: float) -> bool:
 
 
 MOSTLY, PARTLY = 0.5, 0.1
+"""Of the time that causes lost and others won: from the first share on it was renamed, from the second on renamed in
+part. They change only the verdict and its sentence, not the times."""
 NOT_SHOWN = "The data do not show whether that is more than chance."
 Flow = npt.NDArray[np.float64]
 

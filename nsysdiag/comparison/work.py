@@ -21,6 +21,8 @@ LEAST = 0.1
 """The change from which a step has different work. Smaller batches at the end of an epoch, or kernels chosen by size,
 change less; another batch size, sequence length or number of layers changes more."""
 MOST_OF_IT = 0.5
+"""Of the time in kernels of a side: kernels that run as often on both sides must take so much of it. If smaller, a step
+with fewer layers passes for one whose kernels were fused."""
 FEWEST_NAMES, ALIKE, NEARLY_ALL = 3, 0.2, 0.8
 """The work has another size if the threads of nearly all shared kernels, by time, changed by about the same factor. One
 kernel whose threads changed may be tuned: the same work in another grid."""

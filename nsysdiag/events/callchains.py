@@ -160,6 +160,8 @@ def qualified(symbol: str) -> str:
 TABLES = {"cuda": "CUDA_CALLCHAINS", "osrt": "OSRT_CALLCHAINS", "sampling": "SAMPLING_CALLCHAINS"}
 """The tables of call chains by what the chains belong to: CUDA calls, OS calls, CPU samples."""
 MOST_FRAMES = 12
+"""The program's own functions of a call chain that are kept, from the innermost on; callers further out are not seen.
+If smaller, stacks that have only outer callers in common have no common place."""
 NO_CHAIN = 0
 """What an export writes for a call whose chain was not recorded."""
 

@@ -42,6 +42,7 @@ _COUNTERPARTS = {
 }
 """Calls of HIP that no rule of prefixes translates. The last one copies and waits for its stream."""
 _CORRELATION_BITS = 32
+"""CUPTI numbers correlations with 32 bits: larger ids are damage, and a process has room above them in 64 bits."""
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
 
 

@@ -135,10 +135,16 @@ def _first_of_streams(device: DeviceTimeline) -> IntArray:
 ENOUGH = 10
 """So many stretches of work must meet the other's by chance, and so many change hands, to tell anything."""
 SELDOM = 0.01
+"""Of the stretches of a process: if no more than this share overlaps with the other's, the two take turns. If it were
+0, a single overlap would decide."""
 OFTEN = 0.5
+"""Of the stretches: the share that must have waited for its turn, to say that two processes share a GPU. Also of the
+overlaps that chance would make: from this share on, two processes run at once."""
 AT_ONCE_NS = 100_000
 """How soon after the other's work one that waited its turn begins."""
 MOST_DEVICES = 16
+"""Devices of which each is compared with each other one, which takes time. Of more, the report only says that they may
+share a GPU."""
 _KEPT_APART = "Several processes use this device number and the trace has no map to GPUs: they are kept apart here"
 
 

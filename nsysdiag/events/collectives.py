@@ -184,6 +184,7 @@ def _common(values: IntArray, first: IntArray, behind: IntArray, otherwise: int)
 
 MESSAGES, WAITS, RANKS = "MPI_P2P_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_RANKS"
 UNKNOWN = -1
+"""The rank of a process, or the wait for a message, if the trace does not show it: both are at least 0."""
 MOST_RANK = 1 << 31
 """MPI numbers ranks with 32 bits: larger ones are damage."""
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 # Which device each synchronization call waited for.
 
 _UNKNOWN = -1
+"""The device of a call or a context if the trace does not show it: numbers of devices are at least 0."""
 
 
 def synchronized_devices(

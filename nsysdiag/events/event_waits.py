@@ -121,7 +121,9 @@ class _EventSearch:
 
 
 UNKNOWN_PRODUCER = -1
+"""The producer of a wait if the trace does not show what its event was recorded behind."""
 NO_PRODUCER = -2
+"""The producer of a wait if its event was recorded with nothing before it: such a wait explains nothing."""
 STREAM_WAITS = re.compile(r"cu(da)?StreamWaitEvent")
 _EVENT_SYNCS = re.compile(r"cu(da)?EventSynchronize")
 _STREAM_SYNCS = re.compile(r"cu(da)?StreamSynchronize")
@@ -285,6 +287,7 @@ SLACK_NS = 50_000
 """A function may end this long before the work behind it begins: a copy that is staged begins late. Clocks of the host
 and the device differ by less."""
 _NO_STREAM = -1
+"""The key of a call that no function can hold: codes of streams are at least 0."""
 
 
 class HostFunctions(Rows, frozen=True):

@@ -109,7 +109,8 @@ METRICS: dict[str, MetricKind] = {
 """Every metric by its id, in the order in which they are shown."""
 
 _UNITS = {MetricUnit.SHARE: ("", "%", "throughput %"), MetricUnit.HERTZ: ("", "hz", "mhz")}
-LONGEST = 200  # characters: no metric has such a name
+LONGEST = 200
+"""Characters of a name that is compared with those of metrics: no metric has a longer one."""
 _NAME = re.compile(r"(?P<base>.*?)(\[(?P<unit>[^\]]*)\])?", re.DOTALL)
 
 
@@ -345,6 +346,8 @@ def in_order(times: IntArray, values: FloatArray) -> tuple[IntArray, FloatArray,
 MOST_PERCENT = 110.0
 """A share over 100% by no more than this comes from rounding, and from counters that are not read at one moment."""
 LEAST_HERTZ, MOST_HERTZ = 1e6, 1e11
+"""Clocks: values up to the first are in MHz, larger ones in Hz; above the second, in Hz, they are damage. A GPU's clock
+is far from both: below 1,000,000 MHz, above 1 MHz, and below 100 GHz."""
 
 
 def shares(percent: FloatArray) -> tuple[FloatArray, int]:

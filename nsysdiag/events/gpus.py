@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 UNKNOWN_GPU = "GPU"
 WARP = 32
-SAVE_END, RESTORE_START, CONTEXT_START = 7, 8, 9  # ENUM_GPU_CTX_SWITCH
+"""Threads of a warp if the export does not say: all NVIDIA GPUs have so many."""
+SAVE_END, RESTORE_START, CONTEXT_START = 7, 8, 9
+"""Tags of GPU context switches, as ENUM_GPU_CTX_SWITCH has them. The first ends a time slice, the others begin one."""
 
 # The number of SMs, then what SmLimits holds, in its order.
 _LIMITS = (

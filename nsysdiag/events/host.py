@@ -53,8 +53,11 @@ MPI_TABLES = (
 """Where MPI calls are: with --trace=mpi in the first four, else as ranges of a domain of NVTX."""
 # PROFILER_OVERHEAD rows have no type of their own up to schema 3.23: they get one of these by their name.
 OVERHEAD_OF_NSYS = 100
+"""The kind of overhead of nsys itself. Kinds from here on are this program's own: CUPTI's types are smaller."""
 OVERHEAD_OF_CUPTI = 101
+"""The kind of overhead rows whose name begins with CUPTI."""
 UNKNOWN_LOADING = 102
+"""The kind of rows named `Unknown` in old exports: loading of modules is among them."""
 COMPILED = 103
 """A row of a JIT compiler, which has a table of its own since schema 3.28."""
 OVERHEAD_COLUMNS = ("globalTid", "start", "end", "nameId")

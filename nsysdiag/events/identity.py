@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 _LOW_24_BITS = 0xFFFFFF
+"""The thread in a globalTid, and of the bits above it the process: nsys packs them this way."""
 Ids = TypeVar("Ids", int, IntArray)
 
 

@@ -174,6 +174,7 @@ def _agreed(table: Columns, column: str, gpu_id: int | None, ids: list[tuple[int
 # Which part of a trace fits into a limit of memory, from what its tables say without being read.
 
 MIB = 1 << 20
+"""Bytes of a mebibyte."""
 BASE_BYTES = 130 * MIB
 """What the program holds whatever the trace: 107 MiB were measured for an almost empty one."""
 ROW_BYTES = {
@@ -198,6 +199,8 @@ ROWS_IN_FILES = 1 << 20
 SHARE_IN_FILES = 0.6
 """... and each row needs about so much of the above: 400 bytes a kernel and what comes with it were measured."""
 SAMPLE_ROWS = 2_000
+"""Rows of each table, evenly picked, whose times show which part of the trace fits. Its borders are exact to a 2,000th
+of the rows of a table. A round number: more take longer to read."""
 MARGIN_NS = 1_000_000_000
 """How long before the analyzed part rows are read: what was launched in it may have been called before."""
 

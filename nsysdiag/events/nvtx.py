@@ -37,6 +37,7 @@ FIELD, MESSAGE, RANKS = "NCCL communicator ID", "Message size [bytes]", "No. of 
 FORMATS = {FIELD: "<q", MESSAGE: "<q", RANKS: "<i"}
 """The fields that are read, and what their bytes are."""
 HEADER_BYTES, DOMAIN_AT, SCHEMA_AT = 32, 0, 8
+"""The bytes of the header that nsys writes before a payload, and the places of the domain and the schema in it."""
 Offsets = dict[tuple[int, int], dict[str, int]]
 
 
@@ -223,6 +224,8 @@ def _names(trace: Trace, text: IntArray, values: list[str], ids: IntArray) -> tu
 
 
 MOST_NAMES = 8
+"""Open ranges of other threads that are named for one moment, the last to begin. It changes only the length of the
+list."""
 
 
 def ranges_elsewhere(ranges: NvtxRanges, thread: IntArray, time: IntArray) -> list[list[str]]:

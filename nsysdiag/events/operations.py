@@ -69,7 +69,11 @@ _DECOMPRESSION = "CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS"
 _OTHER_WORK = {_DECOMPRESSION: Category.MEMCPY, "CUPTI_ACTIVITY_KIND_DEVICE_GRAPH_TRACE": Category.GRAPH}
 """What CUPTI 12.8 added; work of tables that are not known at all counts as kernels without a name."""
 SECOND_NS = 1_000_000_000
+"""The least that, in ns, host rows may end after the session, and the shortest length of a session that is assumed.
+Sessions shorter than this would leave them little room."""
 UNKNOWN_SESSION_FACTOR = 100
+"""If the trace does not say how long it is: host rows that end so many times later than the last operation are damage.
+If too small, real rows of a host that works on without the GPU are left out. A round number."""
 ON_DEVICES = (
     *(CopyKind.ARRAY_TO_ARRAY, CopyKind.ARRAY_TO_DEVICE, CopyKind.DEVICE_TO_ARRAY),
     *(CopyKind.DEVICE_TO_DEVICE, CopyKind.PEER_TO_PEER, CopyKind.UNIFIED_DEVICE_TO_DEVICE),

@@ -161,6 +161,8 @@ class Rows(Struct, frozen=True):
 # All threads on one time axis, each in a lane of its own, and rows of calls placed on it.
 
 _POSITION_LIMIT = 1 << 62
+"""Positions on the axis of threads stay below it: two of them can be added in 64 bits. Times that do not fit are
+damage."""
 
 
 class ThreadAxis(Struct, frozen=True):
@@ -304,6 +306,7 @@ def within(calls: NamedRows, libraries: NamedRows) -> NamedRows:
 # Streams: one code for each (process, context, stream), and which of them is a legacy default stream.
 
 _NO_STREAM = 0xFFFFFFFF
+"""The null stream of a context that has none, as exports write it: 32 bits, all of them set."""
 
 
 class Streams(Struct, frozen=True):

@@ -33,9 +33,15 @@ if TYPE_CHECKING:
 SAMPLES = "COMPOSITE_EVENTS"
 SAMPLE_COLUMNS = ("start", "globalTid", "id")
 SHORTEST_PERIOD_NS = 100_000
+"""The shortest sampling period of a thread, in ns. Samples that are closer stand for so much all the same."""
 LONGEST_PERIOD_NS = 10_000_000
+"""The longest sampling period of a thread with even steps, in ns. If larger, few samples stand for much time."""
 LONE_PERIOD_NS = 1_000_000
+"""The sampling period, in ns, of a thread with one sample, and the longest one with uneven steps. Samples are usually
+about 1 ms apart; if larger, waits count as computing."""
 STEADY_STEPS = 20
+"""Steps between samples from which on the period of a thread limits those of all others: a profiler samples all alike.
+If smaller, a thread with few samples in a burst shortens the time of the others."""
 UNEVEN_PART = 10
 """A step is even if it is within this part of the median."""
 
@@ -202,6 +208,7 @@ def sampling_periods(time: IntArray, thread: IntArray, threads: int) -> IntArray
 # its stacks: those of all others begin in `threading.py`.
 
 HEADER_BYTES, LEAD_BYTES, FRAME_BYTES = 32, 16, 24
+"""Bytes of a payload's header, of what is between it and the first frame, and of a frame: nsys's format, as above."""
 LOOKED_AT = 5
 """Samples of a thread that are looked at to tell whether it is the main thread."""
 THREAD_ENTRY = "_bootstrap"

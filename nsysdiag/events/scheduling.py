@@ -95,6 +95,8 @@ def scheduling_of(axis: ThreadAxis, switches: SwitchRows, cpus: Cpus) -> Schedul
 
 
 PREEMPTED_SHARE = 0.8
+"""Of a stretch off the CPU: a thread was preempted if others held its CPU for so much, or if the scheduler says so.
+Without such a rule, 72% to 88% of three traces looked preempted, while the CPUs that threads had left were idle."""
 LONGEST_READY_NS = 1_000_000_000
 """A thread that is away for longer was asleep, unless the scheduler itself says that it could run. Linux lets every
 ready thread run within some 10 ms for each that competes for the CPU, and CPU quotas are renewed every 100 ms."""

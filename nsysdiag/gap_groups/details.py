@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _SAMPLED = places(lambda cause: cause.sampled)
 MOST_NAMES = 2
+"""Calls that the evidence of a slice names, those with most time; the others are counted. It changes only the text."""
 
 
 class GapContext(Struct, frozen=True):

@@ -130,6 +130,8 @@ def slices_in_words(context: GapContext, keys: GapGroupKeys) -> OfSlices:
 
 
 MOST = 50
+"""Gap groups of a device that a report keeps, those with most idle time. It bounds the size of a report; a comparison
+notes that groups may be below it."""
 
 
 def signature_rows(context: GapContext, keys: GapGroupKeys, steady: Intervals | None) -> list[SignatureRow]:
@@ -203,7 +205,9 @@ def _row(
 ROOM, FOR_EACH_GAP = 32_768, 0.5
 """Most characters of the names of operations in a report, and of those of ranges: a constant, plus this many for each
 gap. The names of real traces take under 6,000; a report has 10 and more bytes for each gap."""
-_LEVEL = 3  # of a million gaps a twentieth of a second more than level 1, and a tenth less; level 6 twice that
+_LEVEL = 3
+"""The effort of zlib, from 1 to 9. For a million gaps it takes a twentieth of a second more than 1, and makes a tenth
+less; 6 is twice that."""
 
 
 def pack_places(keys: GapGroupKeys, known: BoolArray) -> GapPlaces:

@@ -90,9 +90,18 @@ def _launched(device: DeviceTimeline, rows: IntArray, behind: IntArray) -> IntAr
 # The dispatch floor and the launch latency of a device, learned from its trace.
 
 DEFAULT_NS = 5_000
+"""The dispatch floor and the launch latency, in ns, of a trace with too few cases of its own. It is above what traces
+showed: 95% of such gaps of an H100 took at most 2.8 µs, and latencies were 1.2 to 3.2 µs."""
 FLOOR_SAMPLES, FLOOR_PERCENTILE, FLOOR_LOWEST_NS, FLOOR_HIGHEST_NS = 200, 95, 2_000, 10_000
+"""Gaps between queued operations that calibrate the floor, the percentile of them that it is, and its limits in ns. A
+higher floor calls longer gaps dispatch, instead of asking for their cause. An H100 had a median of 1.3 µs and a 95th
+percentile of 2.8 µs."""
 LATENCY_SAMPLES, LATENCY_PERCENTILE = 20, 25
+"""Launches to an idle device that calibrate the latency, and the percentile of their delays that it is. A median
+calibrates itself on the stalls that it should expose: on a Jetson it was 350 µs."""
 LATENCY_FACTOR, LATENCY_LOWEST_NS, LATENCY_HIGHEST_NS = 3, 20_000, 100_000
+"""How many latencies a launch may take to reach an idle device, and the limits of that in ns. Longer waits have another
+cause: without limits, launch latency took 14% to 50% of the idle time of three traces."""
 
 
 class Calibration(Struct, frozen=True):
@@ -157,6 +166,8 @@ def _latency(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity, waits
 
 
 SLACK_NS = 50_000
+"""How long, in ns, before a gap opens or after it closes the work that a stream waited for may end. Clocks of two
+devices differ by less; if larger, unrelated work explains gaps."""
 WAITS_FOR_COMPUTE, WAITS_FOR_COMMUNICATION = (
     EvidenceLabel("waits for compute"),
     EvidenceLabel("waits for communication"),

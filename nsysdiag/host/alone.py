@@ -23,6 +23,8 @@ from nsysdiag.units import format_count, format_ns, format_share
 from nsysdiag.wakeups.loaders import HostTrace
 
 MOST_THREADS, MOST_NAMES, RANGE_LENGTH = 4, 3, 60
+"""Threads with a line of their own, names of calls or ranges for each kind, and characters of a range's name. They
+change only the length of the text."""
 NOTABLE, LEAST, ALL = 0.1, 0.005, 0.95
 """Shares of the time: from the first on, a thread that runs, or is in its ranges, goes before the main thread; below
 the second, calls are not named."""

@@ -129,6 +129,8 @@ QUIET_SHARE = 0.2
 KEPT_SHARE = 0.8
 """So many of the windows on either side must be on that side of the border."""
 FEWEST_SYNCS, FEWEST_COUNTED = 5, 10
+"""Synchronizations that a window must have for its median to count. FEWEST_COUNTED are switches, launches or kernels
+that a window of one side must have in the median. Fewer change from window to window by chance."""
 
 
 class WindowMetric(Struct, frozen=True):
@@ -226,6 +228,7 @@ def _medians(series: FloatArray) -> FloatArray:
 # Who had the CPUs while threads of the GPU's processes waited for one, and whether a limit shows.
 
 MOST_HOLDERS = 10
+"""Threads and processes that are listed as holders of CPUs, most time first; `holder_count` counts all."""
 STARVED_SHARE = 0.05
 """Of the range: for so long a thread of a process must have waited for a CPU before a limit is looked for."""
 AT_LIMIT_SHARE = 0.9

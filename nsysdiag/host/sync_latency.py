@@ -31,6 +31,7 @@ from nsysdiag.units import NS_PER
 # shares.
 
 FEWEST, MOST = 30, 60
+"""Windows of a range. Fewer say less exactly when a change began; of more, each holds fewer events and says less."""
 
 
 class Working(Struct, frozen=True):
@@ -181,6 +182,8 @@ FACTOR, LEAST_RATE = 2.0, 10.0
 CROWDED = 0.05
 """How much more of its time the busy side must be crowded."""
 PARTS = 4
+"""The quietest and the busiest of so many parts of the windows are compared. If larger, they differ more, and each has
+fewer synchronizations."""
 
 
 def sync_latency(scene: HostScene, late: IntArray, windows: list[HostWindow], edges: IntArray) -> SyncLatency | None:

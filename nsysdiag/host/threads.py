@@ -290,7 +290,9 @@ def summed(lane: IntArray, values: IntArray, count: int) -> IntArray:
 # The table of threads: those that launch work first, then those that ran most.
 
 MOST_THREADS = 50
+"""Threads in the table, those that launch work first: it bounds the size of a report."""
 NOTHING = -1
+"""The row or the time of a lane without one: both are at least 0."""
 _Columns = dict[str, tuple[IntArray, BoolArray]]
 """Fields of a row by name: the value of each lane, and whether it is known."""
 

@@ -68,7 +68,8 @@ def silent(_step: str, _share: float) -> None:
 
 
 HOST_TABLES = ("OSRT_API", "SCHED_EVENTS", "COMPOSITE_EVENTS")
-MARGIN_NS = 1_000_000  # host rows just before the first operation still matter to the first gap
+MARGIN_NS = 1_000_000
+"""How long, in ns, before the first operation rows of the host are read: they matter to the first gap."""
 NEVER = np.iinfo(np.int64).max
 
 

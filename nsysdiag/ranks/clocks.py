@@ -114,7 +114,12 @@ class MatchedCollectives(Struct, frozen=True, eq=False):
 
 
 FEWEST = 3
+"""Collectives that two clocks must share to be aligned: one of them that ended late does not move the median of
+three."""
 FEWEST_FOR_DRIFT, MOST_DRIFT, BETTER = 30, 500e-6, 2
+"""Collectives that show drift, ten in each third, and the largest drift that is believed, 500 ppm. BETTER is how many
+times smaller it must make the error. If they are more permissive, chance or a slow change of delays passes for
+drift."""
 
 
 class Shift(Struct, frozen=True):

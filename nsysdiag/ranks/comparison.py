@@ -36,8 +36,12 @@ from nsysdiag.units import format_ns, format_share
 # the last collective that they began together: between these points of the program both do the same work. Without a
 # recent one, it compares what they did since the end of the previous collective.
 
-LEAST_LATE_NS = 20_000  # what launches differ by without any rank being late
+LEAST_LATE_NS = 20_000
+"""What launches differ by, in ns, without any rank being late. If smaller, ranks are blamed for chance; if larger,
+shorter delays have no explanation."""
 MOST_BACK = 16
+"""Collectives between a delay and the last one that both ranks began together. If larger, differences of other
+collectives are in the sum, too; if smaller, delays that began early show only as what the rank did last."""
 COMPUTE = "compute"
 Times = dict[str, int]
 """ns by work or cause of idle time."""
@@ -255,6 +259,8 @@ def _confidence(delays: list[_Delays], times: Times) -> float:
 
 COMPARED = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns", "wait_ns")
 EVEN, WORTH_SAYING = 0.01, 0.05
+"""Of the longest own time: ranks that differ by less have no fastest and slowest one. Of a delay: a reason with a
+smaller share is not named in the sentence."""
 COLLECTIVES, ITERATIONS, WINDOW = "collectives", "iterations", "window"
 WORK_TITLES = {COMPUTE: "compute", "exposed_comm": "exposed communication", "exposed_copy": "exposed copies"}
 

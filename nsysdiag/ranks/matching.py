@@ -26,6 +26,8 @@ from nsysdiag.ranks.clocks import MatchedCollectives, RankClocks, RankTimeline
 from nsysdiag.typed import joined, say
 
 MOST_NAMED = 4
+"""Ranks that a sentence on unmatched collectives names; the others are counted. It changes only the length of the
+sentence."""
 Rows = dict[int, IntArray]
 """By rank, the rows of some of its collectives."""
 
@@ -152,7 +154,12 @@ def communicator_name(communicator: int) -> str | None:
 
 
 FEWEST, MOST_MOVES, CLEARLY, ALIKE_NS = 8, 256, 4, 1_000
+"""Collectives that must be opposite each other at a place, and the places that are tried in each direction. The best
+place must be CLEARLY times steadier than the next one, or it is ambiguous. Spreads of up to ALIKE_NS are equally good:
+clocks do not show more."""
 MOST_COMPARED = 1_000
+"""Collectives, evenly picked, whose distances are compared at each of the up to 513 places: it bounds the time. A round
+number."""
 
 
 def move_of(first: IntArray, other: IntArray) -> int | None:
@@ -183,8 +190,11 @@ def _offset_spread(first: IntArray, other: IntArray, move: int) -> float:
 
 
 LEAST_SHARE = 0.9
-# A sender may be gone before the receiver comes: what it sent waits in a buffer.
+"""Of the collectives of two ranks: so many must run at the same time, or the ranks do not belong together. If smaller,
+ranks of other communicators match; if larger, a few unclear ones separate ranks."""
 LOOSE_NS = 1_000_000
+"""How long, in ns, after a sender has ended a receiver may begin: what was sent waits in a buffer. If smaller, such
+pairs are left out."""
 
 
 def confirmed(

@@ -36,7 +36,10 @@ from nsysdiag.report import CallSite, CodeFrame, CodeShare
 # What many call stacks have in common. Python functions are the same whatever line they have come to.
 
 MOST_FRAMES = 3
+"""Functions of a place in the program: one and its callers. If larger, calls by way of other callers are other places;
+if smaller, places with equal names fall together."""
 MOST_NAMES = 5
+"""Innermost functions of a group of gaps that are listed with their shares, the largest first."""
 T = TypeVar("T")
 
 

@@ -27,7 +27,10 @@ from nsysdiag.units import format_count, format_share
 
 LeafSymbols = Callable[[IntArray], tuple[IntArray, list[str]]]
 MOST_SAMPLES = 20_000
+"""CPU samples whose call chains are read, evenly spread, and stand for all of them. More take longer to read; fewer
+make the shares of functions less exact. A round number: nothing depends on it closely."""
 MOST_NAMES = 3
+"""Innermost functions that a text names, those with most samples. It changes only the length of the text."""
 FEWEST_READ = 20
 """Samples of a stretch that are read in any case, if it has them."""
 
