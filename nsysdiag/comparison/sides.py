@@ -199,8 +199,6 @@ def _holders(before: Sequence[set[str]], after: Sequence[set[str]], kind: str) -
 NARROWING = ("start_ns", "end_ns", "nvtx", "iterations")
 NO_PART = ("gaps", "full_hash", "timeline", "cost", "config", "redacted", "reference_step_ns", "flops_per_step")
 """What these set is not part of a comparison, or has a note of its own."""
-MOST_DIGITS = 6
-"""Characters of a fractional number in a note on settings. Settings that differ only in later ones are not noted."""
 
 
 def settings_notes(before: Sequence[Report], after: Sequence[Report]) -> list[str]:
@@ -231,10 +229,7 @@ def _values(name: str, value: SettingValue) -> dict[str, str]:
     if isinstance(default, Struct):
         given = value if isinstance(value, dict) else {}
         numbers = {key: given.get(key, plain) for key, plain in asdict(default).items()}
-        return {
-            key: str(number)[:MOST_DIGITS] if isinstance(number, float) else str(number)
-            for key, number in numbers.items()
-        }
+        return {key: str(number) for key, number in numbers.items()}
     if value is None:
         return {"": ", ".join(default) if isinstance(default, tuple) and default else "none"}
     text = setting_text(name, value)

@@ -17,6 +17,7 @@ from nsysdiag.phases.phases import CHOSEN, INSIDE_STEP, JobPhases
 from nsysdiag.phases.steps import FoundPhase
 
 SECOND_NS = 1_000_000_000
+"""One second."""
 SEEN_LATER = SECOND_NS
 """Work after start-up, so that a capture which begins there holds some."""
 

@@ -240,14 +240,14 @@ def python_in(context: GapContext, slices: IntArray) -> tuple[SampledCode, float
         return SampledCode(0, {}, {}, python=True), 0.0
     ns = context.slices.lengths(slices)
     chosen = slices[longest(ns, np.arange(len(ns)), MOST_SAMPLES)]
-    rows = context.slices.rows.take(chosen)
+    rows, total = context.slices.rows.take(chosen), int(context.slices.lengths(chosen).sum())
     rows = rows.take(context.lane[rows.gap] >= 0)
     position, mark = python.on_axis(context.axis)
     period = int(np.median(np.diff(position))) if len(position) > 1 else LONE_PERIOD_NS
     spans = context.axis.place(context.lane[rows.gap], Intervals(rows.start, rows.end))
     mine = Samples(position, mark, Intervals.empty()).inside(spans)
     code = python_code(mine, python, MOST_PYTHON)
-    return code, min(MAY_BE_LOST * code.count * period / max(int(ns.sum()), 1), 1.0)
+    return code, min(MAY_BE_LOST * code.count * period / max(total, 1), 1.0)
 
 
 def _recorded(context: GapContext, slices: IntArray) -> tuple[SampledCode, float]:

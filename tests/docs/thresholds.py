@@ -45,16 +45,17 @@ def constants(folder: str) -> Iterator[ModuleConstant]:
 
 
 def _in(path: Path) -> Iterator[ModuleConstant]:
-    body = ast.parse(path.read_text(encoding="utf-8")).body
+    source = path.read_text(encoding="utf-8")
+    body = ast.parse(source).body
     for at, each in enumerate(body):
-        values = _numbers(each)
+        values = _numbers(each, source)
         if values:
             behind = body[at + 1] if at + 1 < len(body) else None
             text = behind.value.value if isinstance(behind, ast.Expr) and isinstance(behind.value, ast.Constant) else ""
             yield ModuleConstant(path, values, text if isinstance(text, str) else "")
 
 
-def _numbers(statement: ast.stmt) -> dict[str, str]:
+def _numbers(statement: ast.stmt, source: str) -> dict[str, str]:
     """The names and values of an assignment of numbers; codes such as -1 are not thresholds."""
     if not isinstance(statement, ast.Assign):
         return {}
@@ -64,7 +65,8 @@ def _numbers(statement: ast.stmt) -> dict[str, str]:
         pairs = list(zip(target.elts, statement.value.elts, strict=True))
     if not all(isinstance(name, ast.Name) and _is_number(value) for name, value in pairs):
         return {}
-    return {name.id: ast.unparse(value) for name, value in pairs if isinstance(name, ast.Name)}
+    named = ((name.id, ast.get_source_segment(source, value)) for name, value in pairs if isinstance(name, ast.Name))
+    return {name: value for name, value in named if value}
 
 
 def _is_number(value: ast.expr) -> bool:
