@@ -229,7 +229,7 @@ def _values(name: str, value: SettingValue) -> dict[str, str]:
     if isinstance(default, Struct):
         given = value if isinstance(value, dict) else {}
         numbers = {key: given.get(key, plain) for key, plain in asdict(default).items()}
-        return {key: str(number) for key, number in numbers.items()}
+        return {key: f"{each:.6g}" if isinstance(each, float) else str(each) for key, each in numbers.items()}
     if value is None:
         return {"": ", ".join(default) if isinstance(default, tuple) and default else "none"}
     text = setting_text(name, value)

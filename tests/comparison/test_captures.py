@@ -163,7 +163,9 @@ class TestSettings:
                 {"thresholds": Thresholds(busy=0.25, copies=0.75)},
                 "thresholds: busy 0.05 before, 0.25 after; copies 0.1 before, 0.75 after.",
             ),
-            ({"thresholds": Thresholds(communication=0.5)}, "thresholds: communication 0.3333 before, 0.5 after."),
+            ({"thresholds": Thresholds(communication=0.5)}, "thresholds: communication 0.333333 before, 0.5 after."),
+            ({"thresholds": Thresholds(busy=0.0500125)}, "thresholds: busy 0.05 before, 0.0500125 after."),
+            ({"thresholds": Thresholds(busy=1.25e-05)}, "thresholds: busy 0.05 before, 1.25e-05 after."),
             (
                 {"communication_patterns": ("mine",)},
                 f"communication_patterns: {', '.join(Settings().communication_patterns)} before, mine after.",
