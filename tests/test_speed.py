@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ import pytest
 
 import nsysdiag
 from nsysdiag import Settings, analyze
+from nsysdiag.arrays.background import Background, Deferred
 from tests.peak_memory import peak_bytes_of
 from tests.reading import read_columns, watched_analysis
 from tests.simulator import EVERYTHING, Simulation
@@ -109,15 +111,21 @@ def executed_lines(trace: Path) -> Lines:
     before = sys.gettrace()
     sys.settrace(enter)
     try:
-        analyze(trace, Settings(gaps=GAPS))
+        # All in this thread: which lines it runs would depend on who comes first.
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(
+                Background, "begin", lambda _, work, *args, **named: Deferred(partial(work, *args, **named))
+            )
+            analyze(trace, Settings(gaps=GAPS))
     finally:
         sys.settrace(before)
     assert {"arrays", "events", "ledger", "wakeups"} <= {name.partition("/")[0] for name in lines}
     return lines
 
 
-def assert_about_the_same(small: Lines, large: Lines) -> None:
-    grown = {name: (small[name], count) for name, count in large.items() if count > 1.5 * small[name] + 1_000}
+def assert_about_the_same(small: Lines, large: Lines, listed: int = 1_000) -> None:
+    """`listed` is how many lines a function may run for the rows of a report, whose number has a limit."""
+    grown = {name: (small[name], count) for name, count in large.items() if count > 1.5 * small[name] + listed}
     assert grown == {}
     assert large.total() < 1.25 * small.total()
 
@@ -126,7 +134,7 @@ def assert_about_the_same(small: Lines, large: Lines) -> None:
 def test_no_python_loops_over_the_rows_of_a_large_trace(folder: Path) -> None:
     small = executed_lines(write_large(folder / "rows.sqlite", 20_000))
     large = executed_lines(write_large(folder / "many_rows.sqlite", 80_000))
-    assert_about_the_same(small, large)
+    assert_about_the_same(small, large, 2_000)  # 200 iterations with means of metrics take 1,900
 
 
 def everything(turns: int) -> Simulation:

@@ -11,6 +11,8 @@ from nsysdiag.document.words import counted, instant
 from nsysdiag.units import NS_PER, format_bytes, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nsysdiag.memory import facts
     from nsysdiag.report import DeviceReport
 
@@ -25,7 +27,7 @@ DRIVER_NOTE = (
     "Memory allocated from the driver. The trace does not show how much of it a framework's caching allocator uses, "
     "nor what the driver itself uses."
 )
-rate = RATE.text
+rate: Callable[[float | None], str] = RATE.text
 """A rate: `24.0 GiB/s`, a dash if it is not known."""
 
 

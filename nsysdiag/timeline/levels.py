@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import compress, repeat
+from operator import is_not, itemgetter
 
 import numpy as np
 from msgspec import Struct
@@ -116,15 +118,24 @@ class NameTable:
         """The number of each row's name. New names get theirs by the alphabet: codes depend on the order in which the
         trace holds its rows, which means nothing."""
         texts = [*map(typed.plain, names)]
-        for name, text in zip(names, texts, strict=True):
-            if name is not text:
-                self.sentences.setdefault(text[:LONGEST], typed.cut(name, LONGEST))
-        shown = [text[:LONGEST] for text in texts]
-        for name in sorted(set(shown) - self._known.keys()):
-            if len(name) <= self._room:
-                self._room -= len(name)
-                self._known[name] = len(self._known)
-        return np.array([self._known.get(name, 0) for name in shown], dtype=np.int64)[code]
+        for name, text in compress(zip(names, texts, strict=True), map(is_not, names, texts)):
+            self.sentences.setdefault(text[:LONGEST], typed.cut(name, LONGEST))
+        shown = [*map(itemgetter(slice(LONGEST)), texts)]  # the steps of a long run: no loop over them
+        self._take(sorted(set(shown) - self._known.keys()))
+        return np.fromiter(map(self._known.get, shown, repeat(0)), np.int64, len(shown))[code]
+
+    def _take(self, new: list[str]) -> None:
+        """Number new names, as far as there is room."""
+        lengths = [*map(len, new)]
+        if sum(lengths) > self._room:
+            fits = []
+            for name, length in zip(new, lengths, strict=True):
+                if length <= self._room:
+                    fits.append(name)
+                    self._room -= length
+        else:
+            fits, self._room = new, self._room - sum(lengths)
+        self._known.update(zip(fits, range(len(self._known), len(self._known) + len(fits)), strict=True))
 
 
 class Packing(Struct, frozen=True, dict=True):
