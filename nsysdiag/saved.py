@@ -15,11 +15,14 @@ import numpy as np
 
 from nsysdiag.arrays.groups import MOST_EXPANSION, numbers_from, running_sums
 from nsysdiag.comparison.facts import COMPARISON_SCHEMA_VERSION, Comparison
+from nsysdiag.comparison.facts import KIND as COMPARISON
 from nsysdiag.config.settings import Settings
 from nsysdiag.limits import SAVED_BYTES, SAVED_VALUES, UNPACKED_BYTES, UNPACKED_FOR_EACH
 from nsysdiag.messages import InputError, printable
+from nsysdiag.ranks.report import KIND as RANKS
 from nsysdiag.ranks.report import RANKS_SCHEMA_VERSION, RanksReport
 from nsysdiag.record import UNREADABLE, Packed, Record
+from nsysdiag.replay.facts import KIND as WHATIF
 from nsysdiag.replay.facts import WHATIF_SCHEMA_VERSION, WhatIf
 from nsysdiag.report import SCHEMA_VERSION, Report
 from nsysdiag.shortage import Attempt
@@ -46,9 +49,9 @@ class _Kind(NamedTuple):
 
 _KINDS = {
     "": _Kind(Report, (FORMER, SCHEMA_VERSION)),
-    "ranks": _Kind(RanksReport, (FORMER, RANKS_SCHEMA_VERSION)),
-    "comparison": _Kind(Comparison, (FORMER, COMPARISON_SCHEMA_VERSION)),
-    "whatif": _Kind(WhatIf, (WHATIF_SCHEMA_VERSION,)),
+    RANKS: _Kind(RanksReport, (FORMER, RANKS_SCHEMA_VERSION)),
+    COMPARISON: _Kind(Comparison, (FORMER, COMPARISON_SCHEMA_VERSION)),
+    WHATIF: _Kind(WhatIf, (WHATIF_SCHEMA_VERSION,)),
 }
 """By subject, which is empty for one trace."""
 
@@ -79,7 +82,7 @@ def read_report(path: Path) -> Report:
 def read_side(path: Path) -> Report | WhatIf:
     """One side of a comparison: a report of one trace, or a prediction, saved as JSON. Raises InputError if it is
     neither, or of another schema version."""
-    return cast("Report | WhatIf", _read(path, "whatif"))
+    return cast("Report | WhatIf", _read(path, WHATIF))
 
 
 def _read(path: Path, *subjects: str) -> Record:
@@ -88,7 +91,7 @@ def _read(path: Path, *subjects: str) -> Record:
         data = _read_bytes(path)
         subject = _subject(data)
         if subject and subject not in subjects:
-            what = "a prediction, not a report" if subject == "whatif" else f"a report of {subject}, not"
+            what = "a prediction, not a report" if subject == WHATIF else f"a report of {subject}, not"
             raise InputError(f"{path} is {what} of one trace", hint="use 'nsysdiag render' to show it")
         kind, versions = _KINDS[subject]
         version = _version_of(path, data, versions)

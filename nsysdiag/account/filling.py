@@ -17,7 +17,7 @@ from nsysdiag.arrays.intervals import (
     coverage,
     intersect,
     is_set,
-    nearest_before,
+    place_in,
     subtract,
     union,
 )
@@ -143,11 +143,10 @@ def waited_for(
 
 def _device_at(position: IntArray, layers: list[EvidenceLayer]) -> IntArray:
     """The device that the calls around these positions waited for, -1 where there is none."""
-    rows = LayerRows.of([each for each in layers if each.device is not None])
-    at = nearest_before(rows.spans.start, position)
-    inside = (at >= 0) & (np.append(rows.spans.end, 0)[at] > position)
-    device = np.array([each.device for each in layers if each.device is not None] or [-1], dtype=np.int16)
-    return np.where(inside, device[np.append(rows.layer, 0)[at]], -1)
+    known = [each for each in layers if each.device is not None]
+    rows = LayerRows.of(known)
+    device = np.array([*(each.device for each in known), -1], dtype=np.int16)
+    return device[np.append(rows.layer, -1)[place_in(rows.spans, position)]]
 
 
 def followed(number: int, every: dict[int, TimeTable]) -> TimeTable:

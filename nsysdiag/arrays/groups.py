@@ -55,6 +55,15 @@ class GroupTotals(Struct, frozen=True):
     total: IntArray
 
 
+def number_of_each(code: IntArray) -> IntArray:
+    """How many before each have the same code."""
+    order = np.argsort(code, kind="stable")
+    ordered = code[order]
+    number = np.empty(len(code), np.int64)
+    number[order] = np.arange(len(code)) - np.searchsorted(ordered, ordered)
+    return number
+
+
 def group_totals(code: IntArray, duration: IntArray) -> GroupTotals:
     """Counts and totals of `duration` by `code`, which is not negative: no sort, as there are no percentiles."""
     size = int(code.max(initial=-1)) + 1

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
-from msgspec import Struct, structs
+from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
@@ -91,7 +91,7 @@ def compare_reports(
 
 def _with_names(report: Report) -> Report:
     """The report with names that know what they are names of in the sentences of its findings."""
-    return structs.replace(report, findings=unfinished(report.findings, report.phrases))
+    return replace(report, findings=unfinished(report.findings, report.phrases))
 
 
 def _measured(pair: sides.DevicePair, run: OneRun | None, pooled: Sequence[str]) -> job.ComparedDevice:

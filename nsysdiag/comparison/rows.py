@@ -69,8 +69,7 @@ class SideRows(Struct, frozen=True):
 
     def per_unit(self, row: RowSum) -> list[Any]:
         """Its sums for a unit of work: the first is a count, the others are whole numbers."""
-        units = max(sum(capture.units for capture in self.captures), 1e-9)
-        return [round(each / units, None if at else 3) for at, each in enumerate(row.sums)]
+        return [round(mean_count(self.captures, [each]), None if at else 3) for at, each in enumerate(row.sums)]
 
 
 class RowPairs(Struct, frozen=True):

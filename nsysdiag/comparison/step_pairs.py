@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nsysdiag.arrays.claim import CodeTable
 from nsysdiag.arrays.groups import to_planes, to_text
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.comparison import step_facts
@@ -150,11 +151,11 @@ def aligned_steps(unit: Unit, before: Capture, after: Capture, devices: int) -> 
     if one is None or two is None or not len(one.steps.number) or not len(two.steps.number):
         return NOT_HELD
     typical = [each.steps.nearest(each.median_ns) for each in (one, two)]
-    steps = [rows_of_step(each, place) for each, place in zip((one, two), typical, strict=True)]
-    if sum(each.operations.shape[1] for each in steps) > MOST_OF_PAIR:
+    if one.counts()[typical[0]] + two.counts()[typical[1]] > MOST_OF_PAIR:
         return TOO_MANY
-    places = np.column_stack([typical, _of_same_number(one, two, steps[0].number, MOST_MORE // devices)])
-    return _aligned((one, two), places, _note(one, two, steps))
+    around = int(one.steps.number[typical[0]])
+    places = np.column_stack([typical, _of_same_number(one, two, around, MOST_MORE // devices)])
+    return _aligned((one, two), places, _note(one, two, typical))
 
 
 def _of_same_number(one: HeldSteps, two: HeldSteps, around: int, room: int) -> IntArray:
@@ -166,12 +167,13 @@ def _of_same_number(one: HeldSteps, two: HeldSteps, around: int, room: int) -> I
     return np.stack(places)[:, np.sort(near[np.cumsum(size) <= room])]
 
 
-def _note(one: HeldSteps, two: HeldSteps, typical: list[StepRows]) -> str:
+def _note(one: HeldSteps, two: HeldSteps, typical: list[int]) -> str:
     """A note if the drawn step is not that of the median length: its operations are not held."""
+    lengths = [int(of.steps.length[at]) for of, at in zip((one, two), typical, strict=True)]
     sides = [
-        f"{side} {format_ns(rows.length)}, the median one {format_ns(of.median_ns)}"
-        for side, of, rows in zip(("before", "after"), (one, two), typical, strict=True)
-        if abs(rows.length - of.median_ns) > NEAR * of.median_ns
+        f"{side} {format_ns(length)}, the median one {format_ns(of.median_ns)}"
+        for side, of, length in zip(("before", "after"), (one, two), lengths, strict=True)
+        if abs(length - of.median_ns) > NEAR * of.median_ns
     ]
     said = f"The report does not hold the operations of a typical step: the one drawn takes {' and '.join(sides)}."
     return said if sides else ""
@@ -179,8 +181,8 @@ def _note(one: HeldSteps, two: HeldSteps, typical: list[StepRows]) -> str:
 
 def _aligned(held: tuple[HeldSteps, HeldSteps], places: IntArray, note: str) -> step_facts.AlignedSteps:
     """The steps at these places of both sides, a pair in each column."""
-    names: dict[tuple[str, int], int] = {}
-    causes: dict[str, int] = {"": 0}
+    names, causes = CodeTable[tuple[str, int]](), CodeTable[str]()
+    causes.code("")  # an unknown cause is 0
     pairs = [
         (_numbered(held[0], one, names, causes), _numbered(held[1], two, names, causes))
         for one, two in places.T.tolist()
@@ -188,12 +190,12 @@ def _aligned(held: tuple[HeldSteps, HeldSteps], places: IntArray, note: str) -> 
     found = [match(*each) for each in pairs]
     before, after = (_side(of.streams, steps) for of, steps in zip(held, zip(*pairs, strict=True), strict=True))
     operations, idle = [each.operations for each in found], [each.idle for each in found]
-    texts, cause_ids = [name for name, _kind in names], list(causes)[1:]
+    texts, cause_ids = [name for name, _kind in names.known], list(causes.known)[1:]
     return step_facts.AlignedSteps(
         before=before,
         after=after,
         names=texts,
-        kinds=[kind for _name, kind in names],
+        kinds=[kind for _name, kind in names.known],
         cause_ids=cause_ids,
         median_before_ns=held[0].median_ns,
         median_after_ns=held[1].median_ns,
@@ -209,16 +211,14 @@ def _aligned(held: tuple[HeldSteps, HeldSteps], places: IntArray, note: str) -> 
     )
 
 
-def _numbered(of: HeldSteps, place: int, names: dict[tuple[str, int], int], causes: dict[str, int]) -> StepRows:
+def _numbered(of: HeldSteps, place: int, names: CodeTable[tuple[str, int]], causes: CodeTable[str]) -> StepRows:
     """The step at a place with the numbers that names, each with its kind of work, and causes have on both sides, as
     they come. An unknown cause is 0."""
     rows = rows_of_step(of, place)
     pairs, name = np.unique(rows.operations[CODE] * KINDS + rows.operations[KIND], return_inverse=True)
     present, cause = np.unique(rows.idle[CODE], return_inverse=True)
-    named = [names.setdefault((of.names[at // KINDS], at % KINDS), len(names)) for at in pairs.tolist()]
-    caused = [causes.setdefault(of.cause_ids[at] if at >= 0 else "", len(causes)) for at in present.tolist()]
-    rows.operations[CODE] = np.array(named, dtype=np.int64)[name]
-    rows.idle[CODE] = np.array(caused, dtype=np.int64)[cause]
+    rows.operations[CODE] = names.codes((of.names[at // KINDS], at % KINDS) for at in pairs.tolist())[name]
+    rows.idle[CODE] = causes.codes(of.cause_ids[at] if at >= 0 else "" for at in present.tolist())[cause]
     return rows
 
 

@@ -256,9 +256,7 @@ def judged_together(changes: Sequence[Judged], level: float = LEVEL) -> list[fac
         found = [False] * len(known)
     holds = iter(found)
     return [
-        change
-        if change.verdict == facts.UNKNOWN or next(holds)
-        else msgspec.structs.replace(change, verdict=facts.SAME)
+        change if change.verdict == facts.UNKNOWN or next(holds) else replace(change, verdict=facts.SAME)
         for change, _freedom in changes
     ]
 
@@ -299,21 +297,15 @@ def moves(rows: Sequence[facts.PartChange], seen: Mapping[tuple[str, str], float
     left, open_ = source - known.sum(axis=1), target - known.sum(axis=0)
     flow = known + np.outer(left, open_) / max(float(left.sum()), float(open_.sum()), 1.0)
     whole = np.floor(flow + 1e-9).astype(np.int64)
-    shown = np.minimum(known.astype(np.int64), whole) + np.diag(stayed)
+    stay = np.diag(stayed)
     # The last row is what came from nowhere, the last column what went.
-    whole = np.block([[whole, (lost - whole.sum(axis=1))[:, None]], [won - whole.sum(axis=0), np.int64(0)]])
-    whole[: len(ids), : len(ids)] += np.diag(stayed)
-    found = []
-    for one, two in np.argwhere(whole).tolist():
-        both = one < len(ids) and two < len(ids)
-        found.append(
-            facts.Move(
-                before=ids[one] if one < len(ids) else None,
-                after=ids[two] if two < len(ids) else None,
-                ns=int(whole[one, two]),
-                seen_ns=int(shown[one, two]) if both else 0,
-            )
-        )
+    shown = np.pad(np.minimum(known.astype(np.int64), whole) + stay, (0, 1))
+    whole = np.block([[whole + stay, (lost - whole.sum(axis=1))[:, None]], [won - whole.sum(axis=0), np.int64(0)]])
+    ends = [*ids, None]
+    found = [
+        facts.Move(before=ends[one], after=ends[two], ns=int(whole[one, two]), seen_ns=int(shown[one, two]))
+        for one, two in np.argwhere(whole).tolist()
+    ]
     return sorted(found, key=lambda move: (-move.ns, move.before or "", move.after or ""))
 
 

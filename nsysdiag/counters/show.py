@@ -22,12 +22,12 @@ from nsysdiag.document.blocks import (
     Section,
     Table,
 )
-from nsysdiag.document.columns import COUNT, HERTZ, NAME, SHARE, TEXT, TIME, RecordColumn, columns, of_devices
+from nsysdiag.document.columns import COUNT, HERTZ, NAME, RATE, SHARE, TEXT, TIME, RecordColumn, columns, of_devices
 from nsysdiag.document.drawings import Curve, CurveLayer, CurveStrip, CurveStrips, TimeSeries
 from nsysdiag.document.names import brief, clip
 from nsysdiag.document.packed import unpack_metric
 from nsysdiag.document.words import counted, instant
-from nsysdiag.units import format_bytes, format_hertz, format_ns, format_share
+from nsysdiag.units import format_hertz, format_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.document.view import Context
@@ -77,7 +77,7 @@ def rate(row: GpuMetric, mean: float | None) -> str:
     """What a mean share is in bytes a second, empty if the trace does not say."""
     if mean is None or row.peak_bytes_per_second is None:
         return ""
-    return f"{format_bytes(mean * row.peak_bytes_per_second)}/s"
+    return RATE.text(mean * row.peak_bytes_per_second)
 
 
 def name_of(row: KernelMetrics) -> str:
@@ -162,23 +162,24 @@ def counter_strip(found: GpuMetrics, row: GpuMetric, hovers: int) -> CurveStrip:
     )
 
 
-def _mean(field: str, row: GpuMetric) -> Cell:
-    mean = getattr(row, field)
-    return Cell(mean, kind=HERTZ if row.unit == "Hz" else SHARE, note=rate(row, mean))
+def _mean(title: str, field: str, limit: Limit = EVERYWHERE) -> Column:
+    def cell(row: GpuMetric) -> Cell:
+        mean = getattr(row, field)
+        return Cell(mean, kind=HERTZ if row.unit == "Hz" else SHARE, note=rate(row, mean))
+
+    return Column(title, SHARE, cell, limit=limit)
 
 
 CURVES = ("sm_active", "tensor_active", "dram_read", "dram_write")
 MAX_HOVERS, TOP_KERNELS = 125, 5
-MEANS = {"Window": "window", "Kernels ran": "kernels", "Compute": "compute", "In gaps": "gaps"}
-RANGE = {"Lowest": "lowest", "Highest": "highest"}
-"""The columns of means and of their range, and the fields that they show; Compute and the range on the page alone."""
 MEAN_COLUMNS = (
     Column("Metric", TEXT, lambda row: Cell(row.title, note=" + ".join(row.names)), head=True, length=60),
-    *(
-        Column(name, SHARE, partial(_mean, at), limit=PAGE if name == "Compute" else EVERYWHERE)
-        for name, at in MEANS.items()
-    ),
-    *(Column(name, SHARE, partial(_mean, at), limit=PAGE) for name, at in RANGE.items()),
+    _mean("Window", "window"),
+    _mean("Kernels ran", "kernels"),
+    _mean("Compute", "compute", PAGE),
+    _mean("In gaps", "gaps"),
+    _mean("Lowest", "lowest", PAGE),
+    _mean("Highest", "highest", PAGE),
     Column("Samples", COUNT, "samples", limit=PAGE),
     Column("Left out", COUNT, "left_out", limit=PAGE),
 )

@@ -17,6 +17,7 @@ from nsysdiag.document.blocks import PAGE, Block, Chart, Column, Limit, Lines, P
 from nsysdiag.document.columns import NAME, SHARE, STACK, TEXT, part
 from nsysdiag.document.drawings import StackedBar, bottleneck_entry, stack
 from nsysdiag.document.svg import fits
+from nsysdiag.document.view import by_time
 from nsysdiag.document.words import counted
 from nsysdiag.phases.facts import PASS, done, numbered, repeating, shown_as
 from nsysdiag.units import format_ns, format_share
@@ -115,8 +116,7 @@ def _ordered(total: dict[str, int], devices: Sequence[PhaseDevice]) -> dict[str,
     small, large = sorted(KERNELS, key=lambda name: total.get(name, 0))
     if 0 < total.get(small, 0) < FEW_KERNELS * sum(total.values()):
         total[large] += total.pop(small)
-    ordered = sorted(total.items(), key=lambda item: (-item[1], item[0]))
-    return {shown_as(name, devices): ns for name, ns in ordered}
+    return {shown_as(name, devices): ns for name, ns in by_time(total)}
 
 
 def account_stack(account: dict[str, int], said: str, *, host_unseen: bool = False) -> StackedBar:

@@ -278,13 +278,15 @@ def _lines(block: b.Lines, detail: Detail) -> Iterator[Text]:
 def _table(block: b.Table, detail: Detail, width: int) -> Iterator[RenderableType]:
     """The table under its title; the column that names a row is first."""
     places = sorted(columns_of(block, detail), key=lambda at: not block.columns[at].head)
+    columns, rows = shown_rows(block, detail, places)
     while True:
-        columns, rows = shown_rows(block, detail, places)
         whole = _wanted(columns, rows)
-        spare = [at for at in places if block.columns[at].spare]
+        spare = [at for at, column in enumerate(columns) if column.spare]
         if not spare or sum(whole) + BETWEEN * len(whole) <= width:
             break
-        places.remove(spare[0])
+        del columns[spare[0]]
+        for row in rows:
+            del row[spare[0]]
     rooms = _rooms(columns, whole, width)
     made = grid(*("r" if column.kind.right else "l" if column.kind in (*CUT, MARK) else "w" for column in columns))
     if any(column.title for column in columns):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.claim import CodeTable
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.calls import ApiCalls
 from nsysdiag.events.rows import combinations, distinct
@@ -233,12 +234,12 @@ class CallChains(Struct):
         """The distinct frames, and the code of each row. An address counts as its module, so that all addresses of a
         module are one frame."""
         code, pairs = combinations(symbol, module)
-        known: dict[StackFrame, int] = {}
-        place = []
-        for name, path in zip(*map(self.trace.strings.texts, pairs), strict=True):
-            frame = StackFrame(name_of(name), file_name(path), origin_of(name, path))
-            place.append(known.setdefault(frame, len(known)))
-        return list(known), np.array(place, dtype=np.int64)[code]
+        frames = CodeTable[StackFrame]()
+        place = frames.codes(
+            StackFrame(name_of(name), file_name(path), origin_of(name, path))
+            for name, path in zip(*map(self.trace.strings.texts, pairs), strict=True)
+        )
+        return list(frames.known), place[code]
 
 
 def _stacks(chain: IntArray, frames: list[StackFrame], code: IntArray) -> Stacks:

@@ -154,7 +154,7 @@ def describe(trace: Trace, gpu_id: int | None, ids: list[tuple[int, int]]) -> Gp
         matching = [gpu for number, _, gpu in rows if number == gpu_id]
     else:
         ordinals = {ordinal for _, ordinal in ids}
-        cuda = {gpu for _, _, gpu in rows if gpu.sm_count or len(rows) == 1} or {gpu for _, _, gpu in rows}
+        cuda = {gpu for _, _, gpu in rows if gpu.sm_count} or {gpu for _, _, gpu in rows}
         matching = list(cuda) if len(cuda) == 1 else [gpu for _, ordinal, gpu in rows if ordinal in ordinals]
     return matching[0] if matching else Gpu(UNKNOWN_GPU, None)
 

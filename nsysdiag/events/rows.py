@@ -64,6 +64,8 @@ def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
 
 def last_before(group: IntArray, time: IntArray, asked: IntArray, moment: IntArray) -> IntArray:
     """For each group that is asked for the row of its last `time` (ns) up to a moment, -1 for none."""
+    if not len(group) or not len(asked):
+        return np.full(len(asked), -1)
     _, code = distinct(np.concatenate((group, asked)))
     moments, rank = distinct(np.concatenate((time, moment)))
     key, wanted = np.split(joint(code, rank, max(len(moments), 1)), [len(group)])
@@ -71,6 +73,12 @@ def last_before(group: IntArray, time: IntArray, asked: IntArray, moment: IntArr
     row = np.append(order, -1)[nearest_before(key[order], wanted)]
     known = np.append(code[: len(group)], -1)[row] == code[len(group) :]
     return np.where(known, row, -1)
+
+
+def first_since(group: IntArray, time: IntArray, asked: IntArray, moment: IntArray) -> IntArray:
+    """For each group that is asked for the row of its first `time` (ns) from a moment on, -1 for none."""
+    row = last_before(group[::-1], -time[::-1], asked, -moment)
+    return np.where(row >= 0, len(group) - 1 - row, -1)
 
 
 def distinct_values(values: IntArray) -> IntArray:
@@ -325,9 +333,9 @@ def coded_tuples(*columns: IntArray) -> tuple[IntArray, list[tuple[Any, ...]]]:
 def combinations(*columns: IntArray) -> tuple[IntArray, list[IntArray]]:
     """The code of the combination of values in each row, in order of the columns; and of each column the value that a
     code stands for."""
-    keys: list[IntArray] = []
-    code = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
+    first, code = distinct(columns[0])
+    keys: list[IntArray] = [first]
+    for column in columns[1:]:
         values, inverse = distinct(column)
         width = max(len(values), 1)
         combined, code = distinct(code * width + inverse)

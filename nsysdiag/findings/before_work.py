@@ -11,7 +11,17 @@ from msgspec.structs import replace
 from nsysdiag import typed
 from nsysdiag.account.outside import COMPILING, MPI_INIT, Start
 from nsysdiag.arrays.groups import longest
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, intersect, subtract, union
+from nsysdiag.arrays.intervals import (
+    BoolArray,
+    IntArray,
+    Intervals,
+    common_ns,
+    contains,
+    coverage,
+    intersect,
+    subtract,
+    union,
+)
 from nsysdiag.bottlenecks import BOTTLENECKS, promised
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.callchains import CallChains
@@ -163,7 +173,7 @@ def _confidence(start: Start, bottleneck: str, part: str, spans: Intervals) -> f
 def _in_calls(start: Start, spans: Intervals) -> int:
     """For how long, in ns, the thread is in calls that have rows."""
     host = start.host
-    return intersect(union(host.api.spans, host.os_calls.spans, host.overhead.spans), spans).total()
+    return common_ns(union(host.api.spans, host.os_calls.spans, host.overhead.spans), spans)
 
 
 def _inferred(start: Start, bottleneck: str, part: str, spans: Intervals) -> list[Sentence]:
@@ -183,7 +193,7 @@ def _parts(start: Start) -> Iterator[tuple[str, str, Intervals]]:
 
 def _calls_in(start: Start, spans: Intervals) -> Sentence:
     """`cudaMalloc 178 ms and cudaLaunchKernel 39.2 ms`: the calls with most of a part of the start."""
-    time = {word: intersect(did, spans).total() for word, did in start.did.items() if typed.has_names(word)}
+    time = {word: common_ns(did, spans) for word, did in start.did.items() if typed.has_names(word)}
     large = [word for word in sorted(time, key=lambda word: -time[word]) if time[word] >= NOTABLE * spans.total()]
     named = [say("{} {}", word, format_ns(time[word])) for word in large[:MOST_CALLS]]
     return typed.listed(named) if named else ""

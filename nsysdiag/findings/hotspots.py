@@ -25,6 +25,7 @@ from nsysdiag.findings.attribution import Shares
 from nsysdiag.findings.facts import Finding
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapGroupKeys
+from nsysdiag.ledger.ledger import SliceRows
 from nsysdiag.phases.facts import BehindWait, Place
 from nsysdiag.report import Thread
 from nsysdiag.stacks.samples import SampledCode, python_code, sampled_code
@@ -217,20 +218,14 @@ MAY_BE_LOST = 2
 def code_in(context: GapContext, slices: IntArray) -> tuple[SampledCode, float]:
     """What the CPU samples inside the longest of `slices` were in, and the share of that time that they stand for.
     If a slice is a wait that was followed to another thread, the samples are those of that thread."""
-    ns = context.slices.lengths(slices)
-    chosen = slices[longest(ns, np.arange(len(ns)), MOST_SAMPLES)]
-    rows = context.slices.rows.take(chosen)
+    rows, total = _longest(context, slices)
     followed, others, period = context.wake_chains.samples(Intervals(rows.start, rows.end))
     own = rows.take(~followed & (context.lane[rows.gap] >= 0))
     spans = context.axis.place(context.lane[own.gap], Intervals(own.start, own.end))
-    mine, total = context.samples.inside(spans), int(context.slices.lengths(chosen).sum())
+    mine = context.samples.inside(spans)
     code = sampled_code(np.concatenate((mine, others)), context.host_side.chains, MOST_SAMPLES)
     period = max(period, context.samples.period_ns if len(mine) else 0)
-    return (
-        (code, min(MAY_BE_LOST * code.count * period / max(total, 1), 1.0))
-        if code.count
-        else _recorded(context, slices)
-    )
+    return (code, _standing_for(code, period, total)) if code.count else _recorded(context, slices)
 
 
 def python_in(context: GapContext, slices: IntArray) -> tuple[SampledCode, float]:
@@ -238,16 +233,26 @@ def python_in(context: GapContext, slices: IntArray) -> tuple[SampledCode, float
     python = context.host_side.python
     if not len(python.marks):
         return SampledCode(0, {}, {}, python=True), 0.0
-    ns = context.slices.lengths(slices)
-    chosen = slices[longest(ns, np.arange(len(ns)), MOST_SAMPLES)]
-    rows, total = context.slices.rows.take(chosen), int(context.slices.lengths(chosen).sum())
+    rows, total = _longest(context, slices)
     rows = rows.take(context.lane[rows.gap] >= 0)
     position, mark = python.on_axis(context.axis)
     period = int(np.median(np.diff(position))) if len(position) > 1 else LONE_PERIOD_NS
     spans = context.axis.place(context.lane[rows.gap], Intervals(rows.start, rows.end))
     mine = Samples(position, mark, Intervals.empty()).inside(spans)
     code = python_code(mine, python, MOST_PYTHON)
-    return code, min(MAY_BE_LOST * code.count * period / max(total, 1), 1.0)
+    return code, _standing_for(code, period, total)
+
+
+def _longest(context: GapContext, slices: IntArray) -> tuple[SliceRows, int]:
+    """The longest of `slices`, at most MOST_SAMPLES, and how many ns they take."""
+    ns = context.slices.lengths(slices)
+    chosen = longest(ns, np.arange(len(ns)), MOST_SAMPLES)
+    return context.slices.rows.take(slices[chosen]), int(ns[chosen].sum())
+
+
+def _standing_for(code: SampledCode, period_ns: int, total_ns: int) -> float:
+    """The share of a time that its samples stand for."""
+    return min(MAY_BE_LOST * code.count * period_ns / max(total_ns, 1), 1.0)
 
 
 def _recorded(context: GapContext, slices: IntArray) -> tuple[SampledCode, float]:

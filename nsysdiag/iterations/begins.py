@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.groups import number_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.iterations.happened import Happened
 from nsysdiag.iterations.loop import FEWEST, NVTX, Loop, median_of
@@ -171,7 +172,7 @@ def before_other_work(loop: Loop, happened: Happened) -> Loop:
     code = happened.code[first:behind]
     most = np.full(len(happened.names), len(code))
     most[found.names.code] = found.count[:, :-1].max(axis=1)
-    number, usual = _number(code), most[code]
+    number, usual = number_of_each(code), most[code]
     at, other = int(np.argmax(np.append(number >= usual, True))), number >= 2 * usual
     whole = found.usually(~found.names.host)
     if at in (0, len(code)) or at < LEAST_HELD * whole or other[at:].mean() <= MOSTLY:
@@ -182,12 +183,3 @@ def before_other_work(loop: Loop, happened: Happened) -> Loop:
     if abs(end - usual_end) >= abs(int(loop.ends[-1]) - usual_end):
         return loop
     return replace(loop, ends=np.append(loop.ends[:-1], end))
-
-
-def _number(code: IntArray) -> IntArray:
-    """How many before each have the same code."""
-    order = np.argsort(code, kind="stable")
-    ordered = code[order]
-    number = np.empty(len(code), np.int64)
-    number[order] = np.arange(len(code)) - np.searchsorted(ordered, ordered)
-    return number

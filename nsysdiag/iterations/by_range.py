@@ -80,6 +80,8 @@ def _threads(
     device: DeviceTimeline, calls: CallRows, ranges: RangeRows, chosen: BoolArray, kinds: Kinds, fewest: int
 ) -> Iterator[tuple[_Launched, ThreadRanges]]:
     """What each thread launched, with the ranges of it that are chosen, if these are not too few."""
+    if len(ranges) < fewest:
+        return
     launched = np.flatnonzero(device.running & (device.launch >= 0))
     issued_by = RowsOf(calls.thread[device.launch[launched]] if len(launched) else launched)
     of_thread = RowsOf(ranges.thread, issued_by.values())

@@ -39,8 +39,7 @@ def collective_kinds(found: Collectives, inside: BoolArray, split: WindowSplit, 
     exposed, hidden = split.parts[1], intersect(split.parts[0], union(spans))
     counted = np.flatnonzero(inside[found.row])
     count = np.bincount(found.kind[counted], minlength=len(KINDS))
-    total = np.zeros(len(KINDS), dtype=np.int64)
-    np.add.at(total, found.kind[counted], (found.end - found.start)[counted])
+    total = sum_of_each(found.kind[counted], (found.end - found.start)[counted], len(KINDS))
     rows = []
     # Kinds of which nothing begins inside come last: their ends may reach into the window.
     present = np.flatnonzero(np.bincount(found.kind, minlength=len(KINDS)))

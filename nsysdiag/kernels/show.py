@@ -25,7 +25,7 @@ from nsysdiag.document.columns import (
 from nsysdiag.document.drawings import Bar, Histogram
 from nsysdiag.document.view import Context, Share, graphs_ns
 from nsysdiag.document.words import counted
-from nsysdiag.units import NS_PER, format_bytes, format_count, format_ns, format_share
+from nsysdiag.units import NS_PER, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.kernels.facts import CollectiveKind, KernelRow, MpiCall
@@ -325,7 +325,7 @@ def kind_sentence(row: CollectiveKind) -> str:
     """What collectives of one kind took, and how much of it computing hid."""
     hidden = f", {format_ns(row.overlapped_ns)} of it during compute" if row.overlapped_ns else ""
     alone = f"{format_ns(row.exposed_ns)} with no compute at the same time"
-    bus = f", {format_bytes(row.bus_bytes_per_second)}/s of bus bandwidth" if row.bus_bytes_per_second else ""
+    bus = f", {RATE.text(row.bus_bytes_per_second)} of bus bandwidth" if row.bus_bytes_per_second else ""
     return f"{format_count(row.count)} × {row.kind}: {format_ns(row.total_ns)}{hidden}, {alone}{bus}"
 
 

@@ -16,7 +16,7 @@ from nsysdiag.causes.evidence import CallFacts
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import joint, process_of
-from nsysdiag.events.rows import RowsOf, combinations, distinct, distinct_values, last_before
+from nsysdiag.events.rows import RowsOf, combinations, distinct, distinct_values, first_since
 from nsysdiag.gaps.gaps import FLOOR_HIGHEST_NS
 
 _LAUNCH = re.compile(r"(cuda|cu)GraphLaunch")
@@ -55,12 +55,11 @@ def _horizons(activity: DeviceActivity, facts: CallFacts, launches: IntArray) ->
     asked, begin = process_of(calls.thread[launches]), calls.start[launches]
     # The nodes of one graph share a launch: the first of them to run counts. Of nested calls the outer one.
     work = np.flatnonzero(launch >= 0)
-    work = work[np.argsort(-operations.start[work], kind="stable")]
+    work = work[np.argsort(operations.start[work], kind="stable")]
     blocking = np.flatnonzero(_blocks(activity, facts))
-    blocking = blocking[np.argsort(calls.end[blocking], kind="stable")]
-    # Times are negated: the last before is then the first behind.
-    issued = last_before(operations.process[work], -calls.start[launch[work]], asked, -1 - begin)
-    waited = last_before(process_of(calls.thread[blocking]), -calls.start[blocking], asked, -begin)
+    blocking = blocking[np.argsort(-calls.end[blocking], kind="stable")]
+    issued = first_since(operations.process[work], calls.start[launch[work]], asked, begin + 1)
+    waited = first_since(process_of(calls.thread[blocking]), calls.start[blocking], asked, begin)
     until = np.append(operations.start[work], _FOREVER)[issued], np.append(calls.end[blocking], _FOREVER)[waited]
     return np.minimum(*until)
 

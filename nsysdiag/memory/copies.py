@@ -153,9 +153,8 @@ def pinning(device: DeviceTimeline, inside: BoolArray) -> Pinning | None:
     size, length = operations.size[rows], operations.end[rows] - operations.start[rows]
     step = np.clip(size_class(size), 0, 63 // SIZE_STEP_BITS)
     code = ((step * 2) + ~to_device[rows]) * 2 + pageable[rows]
-    table = np.zeros((3, (63 // SIZE_STEP_BITS + 1) * 4), dtype=np.int64)
-    for at, values in enumerate((np.ones_like(size), length, size)):
-        np.add.at(table[at], code, values)
+    codes = (63 // SIZE_STEP_BITS + 1) * 4
+    table = np.stack([sum_of_each(code, values, codes) for values in (np.ones_like(size), length, size)])
     classes = [_class(int(at), table) for at in np.flatnonzero(table[0].reshape(-1, 2).any(axis=1)).tolist()]
     classes.sort(key=lambda each: (-each.pageable_ns, each.direction, each.from_bytes))
     compared = [each for each in classes if each.saving_ns is not None]

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import Intervals, coverage, intersect, subtract, union
+from nsysdiag.arrays.intervals import Intervals, common_ns, coverage, subtract, union
 from nsysdiag.iterations.loop import Loop
 from nsysdiag.phases.facts import FEWEST_REPEATS, Basis, PhaseName
 from nsysdiag.phases.merging import LEAST_LENGTH, CutCandidates, job_cuts, merged
@@ -223,7 +223,7 @@ def _repeating_ns(found: JobParts, phases: list[FoundPhase], signals: list[Devic
     ]
     steady = Intervals(found.borders[:-1][found.steady], found.borders[1:][found.steady])
     repeating = union(steady, Intervals.of(slow))
-    return sum(intersect(repeating, signal.split.busy).total() for signal in signals)
+    return sum(common_ns(repeating, signal.split.busy) for signal in signals)
 
 
 def _whole(lo: int, hi: int, loops: list[Loop], signals: list[DeviceSignal], reason: str) -> JobPhases:

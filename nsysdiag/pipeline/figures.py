@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct, structs
 
 from nsysdiag.arrays.background import Background, Deferred
-from nsysdiag.arrays.intervals import Intervals, intersect, union
+from nsysdiag.arrays.intervals import Intervals, common_ns, union
 from nsysdiag.arrays.spill import evict, trim
 from nsysdiag.causes import ALLOCATION
 from nsysdiag.counters.counters import gap_notes, gpu_metrics, measured_sm_active, with_limits, with_sm_active
@@ -231,7 +231,7 @@ def _migrated_share(of: DeviceTime) -> float:
         return 0.0
     spans = Intervals(operations.start, operations.end)
     kernels = union(spans[(operations.category == Category.KERNEL) | (operations.category == Category.GRAPH)])
-    return intersect(kernels, union(spans[operations.migration])).total() / kernels.total()
+    return common_ns(kernels, union(spans[operations.migration])) / kernels.total()
 
 
 def _communication(of: DeviceTime, kernels: list[KernelRow]) -> Communication:

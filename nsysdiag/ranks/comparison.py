@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, intersect
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, common_ns, coverage, intersect
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.collectives import KINDS
 from nsysdiag.fields import Sentence
@@ -342,7 +342,7 @@ def _row(
     rank = ranks[at]
     own = [(each, each.group.members.index(at)) for each in found if at in each.group.members]
     straggler = next((each for each in late if each.rank == rank.rank), None)
-    compute, communication, copies = (intersect(span, rank.parts[name]).total() for name in WORK)
+    compute, communication, copies = (common_ns(span, rank.parts[name]) for name in WORK)
     return RankRow(
         rank=rank.rank,
         file=rank.file,

@@ -13,7 +13,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import RangeRows
-from nsysdiag.events.rows import CallTable, distinct, distinct_values
+from nsysdiag.events.rows import CallTable, RowsOf, distinct, distinct_values
 from nsysdiag.replay.pacing import MESSAGES, WAITED_NS
 from nsysdiag.replay.wakes import LOCKS, Wakes
 from nsysdiag.replay.work import Class, Stretch, Work
@@ -107,12 +107,11 @@ def _followers(calls: CallTable, threads: IntArray, stretch: Stretch) -> list[Fo
         follows |= _in_each_step(of_asks, begin[asks], len(found), stretch) & mostly
     else:
         follows = np.bincount(thread) >= FEWEST_ANSWERED
-    its = [
-        (each, rows[calls.thread[rows] == each], every[calls.thread[every] == each]) for each in found[follows].tolist()
-    ]
+    waits_of, asks_of = RowsOf(calls.thread[rows]), RowsOf(calls.thread[every])
     return [
         Follower(each, _works_ns(begin[waits], end[waits], stretch), _between(begin[asks], end[asks]))
-        for each, waits, asks in its
+        for each in found[follows].tolist()
+        for waits, asks in ((rows[waits_of[each]], every[asks_of[each]]),)
     ]
 
 

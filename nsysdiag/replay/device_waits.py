@@ -17,7 +17,7 @@ from nsysdiag.events.calls import CallRows, named_like
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.event_waits import SLACK_NS, HostFunctions
 from nsysdiag.events.identity import joint, process_of
-from nsysdiag.events.rows import Rows, distinct, last_before, previous_on_stream
+from nsysdiag.events.rows import Rows, distinct, first_since, last_before, previous_on_stream
 from nsysdiag.replay.orders import (
     LATENCY_NS,
     NONE,
@@ -30,7 +30,7 @@ from nsysdiag.replay.orders import (
     producers,
     targets,
 )
-from nsysdiag.replay.work import Class, Work, first_since, keyed, row_of
+from nsysdiag.replay.work import Class, Work, keyed, row_of
 from nsysdiag.wakeups.loaders import HostTrace
 
 FREES = re.compile(r"cuda(Free|FreeHost|HostUnregister)|cuMem(Free|FreeHost|HostUnregister)")

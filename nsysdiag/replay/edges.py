@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, places_among
 from nsysdiag.events.calls import CallRows, named_like
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import Rows, ThreadAxis, distinct, last_before, previous_on_stream
+from nsysdiag.events.rows import Rows, ThreadAxis, distinct, first_since, last_before, previous_on_stream
 from nsysdiag.replay.device_waits import Behind, DeviceWaits
 from nsysdiag.replay.meetings import Meetings
 from nsysdiag.replay.moments import DEVICE, ORIGIN, EdgeKind, Edges, MomentPlaces, Moments, ThreadActions
 from nsysdiag.replay.orders import LATENCY_NS, Before, Pace, class_order, following, overlapped_order, stream_order
 from nsysdiag.replay.wakes import BLOCKED_NS, LOCKS, Births, CallsOf, Wakes, births, waits_of
-from nsysdiag.replay.work import HostTime, Stretch, Work, first_since, keyed, on_axis, row_of
+from nsysdiag.replay.work import HostTime, Stretch, Work, keyed, on_axis, row_of
 from nsysdiag.wakeups.loaders import Finder, HostTrace
 from nsysdiag.wakeups.waits import Ends
 
@@ -174,7 +174,7 @@ class KnownOrder(Struct, frozen=True):
 
     def _call(self) -> IntArray:
         """The place among the launches of the call that launched each operation, -1 for none."""
-        return np.where(self.work.launch >= 0, np.searchsorted(self.threads.launches, self.work.launch), -1)
+        return places_among(self.threads.launches, self.work.launch)
 
     def _launches(self) -> Edges:
         """Operations and the calls that launched them."""

@@ -11,9 +11,9 @@ from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.event_waits import STREAM_WAITS, UNKNOWN_PRODUCER, StreamWaits
 from nsysdiag.events.gpus import slices_of_others
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import Rows, distinct, distinct_values, last_before, previous_on_stream
+from nsysdiag.events.rows import Rows, distinct, distinct_values, first_since, last_before, previous_on_stream
 from nsysdiag.gaps.gaps import LATENCY_HIGHEST_NS
-from nsysdiag.replay.work import Class, Stretch, Work, first_since, keyed
+from nsysdiag.replay.work import Class, Stretch, Work, keyed
 
 LATENCY_NS, GAP_NS = 5_000, 1_500
 """The launch latency and the shortest gap in a stream if the trace has too few cases to learn them from. Medians of
@@ -170,8 +170,6 @@ class Pace(Struct, frozen=True):
 def paged_until(work: Work, activity: DeviceActivity) -> IntArray:
     """When the last pages of unified memory had moved on its device before each operation started, -1 for none."""
     moved = np.flatnonzero(activity.operations.migration)
-    if not len(moved):
-        return np.full(len(work), -1)
     until = activity.operations.end[moved]
     return np.append(until, -1)[last_before(activity.device[moved], until, work.device, work.start)]
 

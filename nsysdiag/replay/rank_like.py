@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nsysdiag.arrays.groups import number_of_each
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, union
 from nsysdiag.events.rows import distinct
 from nsysdiag.replay.beside import REGULAR
@@ -129,9 +130,8 @@ def _kernels_before(model: Model, device: IntArray, step: IntArray) -> IntArray:
     mine = np.flatnonzero(device >= 0)
     if not _as_many(model, device, step):
         return distinct(model.names.short)[1]
-    order, place = mine[np.lexsort((model.work.issued[mine], step[mine], device[mine]))], np.zeros_like(device)
-    (of,) = keyed((device[order], step[order]))
-    place[order] = np.arange(len(of)) - np.searchsorted(of, of)
+    order, place = mine[np.argsort(model.work.issued[mine], kind="stable")], np.zeros_like(device)
+    place[order] = number_of_each(*keyed((device[order], step[order])))
     return place
 
 

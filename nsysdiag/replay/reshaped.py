@@ -12,14 +12,14 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.causes import BLOCKING_COPY, PLACE, SYNCHRONIZATION, input_output
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import distinct, last_before, previous_on_stream
+from nsysdiag.events.rows import distinct, first_since, last_before, previous_on_stream
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.entangled import dependent
 from nsysdiag.replay.model import WAITS, Model
 from nsysdiag.replay.moments import EdgeKind, Edges
 from nsysdiag.replay.sources import of_unknown_sources
 from nsysdiag.replay.wakes import loaders
-from nsysdiag.replay.work import Class, first_border, first_since
+from nsysdiag.replay.work import Class, first_border
 
 ON_DEMAND = 0.05
 """Of the time of workers: if they wait for others for longer, they load what is asked for, and more of them may have

@@ -24,9 +24,18 @@ from nsysdiag.causes.thread_waits import SWITCH_INTERVAL_NS, TIMED_WAIT
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.host import place_api_calls
 from nsysdiag.events.identity import pid_of, process_of, tid_of
-from nsysdiag.events.rows import CallTable, Rows, ThreadAxis, distinct, distinct_values, last_before, place_calls
+from nsysdiag.events.rows import (
+    CallTable,
+    Rows,
+    ThreadAxis,
+    distinct,
+    distinct_values,
+    first_since,
+    last_before,
+    place_calls,
+)
 from nsysdiag.replay.pacing import WAITED_NS
-from nsysdiag.replay.work import first_since, keyed
+from nsysdiag.replay.work import keyed
 from nsysdiag.wakeups.levels import MOST_HOPS
 from nsysdiag.wakeups.loaders import Finder, HostTrace, Loaders, WaitingThreads
 from nsysdiag.wakeups.waits import Ends, Waits, wakes_another

@@ -21,7 +21,7 @@ from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import Rows, ThreadAxis, distinct, distinct_values, last_before
+from nsysdiag.events.rows import Rows, ThreadAxis, distinct, distinct_values
 from nsysdiag.ledger.classify import LayeredEvidence
 
 
@@ -333,11 +333,3 @@ def row_of(asked: IntArray, values: IntArray) -> IntArray:
     """The first row of `values` that is equal to each asked one, -1 for none."""
     order = np.argsort(values, kind="stable")
     return np.append(order, -1)[places_among(values[order], asked)]
-
-
-def first_since(group: IntArray, time: IntArray, asked: IntArray, moment: IntArray) -> IntArray:
-    """For each group that is asked for the row of its first `time` (ns) from a moment on, -1 for none."""
-    if not len(group) or not len(asked):
-        return np.full(len(asked), -1)
-    row = last_before(group[::-1], -time[::-1], asked, -moment)
-    return np.where(row >= 0, len(group) - 1 - row, -1)

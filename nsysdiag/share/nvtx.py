@@ -147,8 +147,9 @@ def _graphs_elsewhere(target: SliceTarget, calls: FoundTable) -> str:
     if not names:
         return NONE
     graphs = f"{name} IN ({names})"
-    launches = f"SELECT {number} FROM {source(calls)} WHERE {graphs} AND {number} > 0"
-    _gather(target, "elsewhere", OPERATIONS, source, f"IN ({launches})")
+    launches = f"SELECT {number} AS correlation FROM {source(calls)} WHERE {graphs} AND {number} > 0"
+    target.execute(f"CREATE TEMP TABLE graph_launches AS {launches}")  # once, not for each table of operations
+    _gather(target, "elsewhere", OPERATIONS, source, "IN (SELECT correlation FROM graph_launches)")
     elsewhere, kept = (_tied(target, calls, index) for index in ("elsewhere", "launched"))
     return f"({graphs} AND {elsewhere} AND NOT {kept})"
 

@@ -83,7 +83,9 @@ def function_source(device: DeviceTimeline, functions: HostFunctions, most: int,
 
 def _of_device(kind: str, spans: Intervals, value: IntArray, text: Callable[[int], str], most: int) -> LaneSource:
     """The `most` longest of such rows, named by a value of each."""
-    rows = np.sort(longest(spans.end - spans.start, np.arange(len(spans)), most))
+    rows = np.arange(len(spans))
+    if len(rows) > most:
+        rows = np.sort(longest(spans.end - spans.start, rows, most))
     rows = rows[np.lexsort((spans.end[rows], spans.start[rows]))]
     values, code = np.unique(value[rows], return_inverse=True)
     named = codes_of(code, [*map(text, values.tolist())])

@@ -36,11 +36,6 @@ class TextColumn(Struct, frozen=True):
         """The same column of some of the rows: any index of numpy that yields an array."""
         return TextColumn(self.codes[index], self.values)
 
-    def text(self, row: int) -> str | None:
-        """The text of one row; None if it is NULL."""
-        code = int(self.codes[row])
-        return self.values[code] if code >= 0 else None
-
     def texts(self) -> list[str | None]:
         """The text of every row."""
         known: list[str | None] = [*self.values, None]

@@ -125,8 +125,8 @@ def test_text_with_a_long_run_of_nulls_first(tmp_path: Path, reader: str, monkey
     assert text.texts() == texts
     assert text.values == ["step", "load"]
     assert text.codes.tolist() == [-1] * 10 + [0, 1, -1, 0]
-    assert text.text(0) is None
-    assert text.text(11) == "load"
+    assert text.texts()[0] is None
+    assert text.texts()[11] == "load"
     assert columns["start"].tolist() == list(range(14))
 
 

@@ -49,9 +49,9 @@ def share_of_before(change: facts.Change) -> str | None:
     return format_signed_share(change.change_ns, change.before_ns) if change.before_ns else None
 
 
-def timed(change: facts.Change) -> tuple[object, ...]:
-    """The cells of TIMES; the difference shows its interval to the pointer."""
-    return change.before_ns, change.after_ns, b.Cell(change.change_ns, hint=f"95% interval {words.interval_ns(change)}")
+def changed(change: facts.Change) -> b.Cell:
+    """The difference, which shows its interval to the pointer."""
+    return b.Cell(change.change_ns, hint=f"95% interval {words.interval_ns(change)}")
 
 
 MOST_BOTTLENECKS, TICKET_BOTTLENECKS = 4, 6

@@ -72,14 +72,15 @@ def in_brief(comparison: facts.Comparison) -> list[b.Block]:
     if not found:
         return []
     device = found[-1]
-    rows = _titles(device, causes, BRIEF_CAUSES)
+    rows = _titles(device, causes, views.split(device.ledger, device)[0][:BRIEF_CAUSES])
     cells = [(label, *_ns(change), job.share_of_before(change)) for label, change in rows]
     return [b.Table("", PARTS, cells, sortable=False, limit=b.EVERYWHERE)]
 
 
-def _titles(device: facts.DeviceComparison, causes: Causes, most: int) -> list[tuple[str, facts.Change]]:
-    """The parts, and so many causes of the idle time, by their titles."""
-    shown = views.split(device.ledger, device)[0][:most]
+def _titles(
+    device: facts.DeviceComparison, causes: Causes, shown: Sequence[facts.PartChange]
+) -> list[tuple[str, facts.Change]]:
+    """The parts, and these causes of the idle time, by their titles."""
     parts = [(views.title(row.id, causes), row.change) for row in _shown_parts(device)]
     return [*parts, *((f"… {views.title(row.id, causes)}", row.change) for row in shown)]
 
@@ -87,7 +88,7 @@ def _titles(device: facts.DeviceComparison, causes: Causes, most: int) -> list[t
 def _overview(device: facts.DeviceComparison, causes: Causes) -> list[tuple[object, ...]]:
     """Length, parts, and under the idle time its causes, of which small ones share a row."""
     shown, tiny = views.split(device.ledger, device)
-    rows = [("Length", device.length), *_titles(device, causes, TOP_CAUSES)]
+    rows = [("Length", device.length), *_titles(device, causes, shown[:TOP_CAUSES])]
     found: list[tuple[object, ...]] = [
         (label, *_ns(change), job.share_of_before(change), words.interval_ns(change), job.judged(change))
         for label, change in rows
@@ -156,10 +157,7 @@ def _of_change(read: Callable[[facts.Change], object]) -> Callable[[Any], object
 
 
 HAS = b.Column("Side", TEXT, lambda row: words.status_word(row.status), pick=True)
-TIMED = (
-    *job.times("change.")[:2],
-    b.Column("Change", SIGNED, _of_change(lambda change: job.timed(change)[2])),
-)
+TIMED = (*job.times("change.")[:2], b.Column("Change", SIGNED, _of_change(job.changed)))
 JUDGED = b.Column("Verdict", MARK, _of_change(job.judged))
 KERNELS = (
     b.Column(
