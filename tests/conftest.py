@@ -20,7 +20,7 @@ from tests import levels
 from tests.shared import analyzed_once, shared  # noqa: F401, fixtures of every test
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable
 
     from _pytest.terminal import TerminalReporter
 
@@ -42,6 +42,8 @@ NEEDS = {
     "nsys": "nsys program",
 }
 """The markers of tests that need something from outside, and their names in the summary."""
+NOT_QUICK = ("slow", "thorough", "real", "sampled")
+"""The markers of tests that the quick level leaves out, or whose cases it chooses by the arguments of the marker."""
 
 
 def missing(marker: str) -> str | None:
@@ -96,16 +98,30 @@ def _check_environment() -> None:
 
 def _mark_cases(items: list[pytest.Item], *, all_slow: bool) -> None:
     """Cases of a test marked `sampled` are quick, slow or thorough by their place among those that run. Of the slow
-    cases of any other test, all but some are thorough, unless `all_slow`."""
-    cases: defaultdict[str, list[pytest.Item]] = defaultdict(list)
-    for item in items:
-        if item.get_closest_marker("sampled") or (not all_slow and _is_slow_case(item)):
-            cases[item.nodeid.partition("[")[0]].append(item)
+    cases of any other test, all but some are thorough, unless `all_slow`; of its other cases, all but some are slow."""
+    cases = _by_test(
+        item for item in items if item.get_closest_marker("sampled") or (not all_slow and _is_slow_case(item))
+    )
     for test, found in cases.items():
         marker = found[0].get_closest_marker("sampled")
         for item, marks in zip(found, levels.marks(test, len(found), marker and marker.kwargs), strict=True):
             for mark in marks:
                 item.add_marker(mark)
+    for found in _by_test(item for item in items if _is_quick_case(item)).values():
+        for at, item in enumerate(found):
+            for mark in levels.sampled(at, levels.QUICK):
+                item.add_marker(mark)
+
+
+def _by_test(items: Iterable[pytest.Item]) -> dict[str, list[pytest.Item]]:
+    cases: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        cases[item.nodeid.partition("[")[0]].append(item)
+    return cases
+
+
+def _is_quick_case(item: pytest.Item) -> bool:
+    return hasattr(item, "callspec") and not any(item.get_closest_marker(name) for name in NOT_QUICK)
 
 
 def _is_slow_case(item: pytest.Item) -> bool:

@@ -42,6 +42,8 @@ def _marked(case: object, marks: Sequence[pytest.MarkDecorator]) -> ParameterSet
 
 SLOW = 6
 """Every so many slow cases of a test run in the normal level."""
+QUICK = 4
+"""Every so many cases of a test that is not slow run in the quick level; all of them in the normal level."""
 
 
 def marks(test: str, count: int, kwargs: Mapping[str, int] | None) -> Iterator[Sequence[pytest.MarkDecorator]]:

@@ -93,6 +93,7 @@ def test_facts_of_a_trace(trace: Path) -> None:
     assert facts.tables["CUPTI_ACTIVITY_KIND_KERNEL"]
 
 
+@pytest.mark.slow
 def test_an_open_trace_is_analyzed_and_compared(trace: Path, report: Report) -> None:
     with nsysdiag.open_trace(trace) as opened, nsysdiag.open_trace(trace) as other:
         assert opened.analyze() == report

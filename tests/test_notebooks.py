@@ -116,6 +116,7 @@ class TestThePage:
         rows = page.partition("| name |")[2].partition("\n\n")[0]
         return set(re.findall(r"^\| `([^`]+)` \|", rows, flags=re.MULTILINE))
 
+    @pytest.mark.slow
     def test_lists_every_figure_and_no_other(self, demo: Report) -> None:  # noqa: F811, the fixture
         reports = [demo, *(SAMPLES[name]() for name in ("one_device", "several_devices", "priced"))]
         found: set[str] = set()

@@ -65,6 +65,7 @@ def test_spikes_are_the_slow_iterations(shared: Shared) -> None:
     assert all(one.more["host_compute"] >= 0.99 * SPIKE_NS for one in slow)
 
 
+@pytest.mark.slow
 def test_thirty_steps_without_gpu_work_are_one_gap(shared: Shared) -> None:
     (device,) = report_on("mostly_on_the_cpu", shared).devices
     assert device.ledger["host_compute"] == 30 * 3 * MS

@@ -106,6 +106,7 @@ class TestThreadsWithoutGpu:
             # The program's clock also sees the two calls of its own that open and close the range.
             assert 0.98 * measured < total < measured
 
+    @pytest.mark.slow
     def test_analysis_says_that_there_is_no_gpu_work(
         self, capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

@@ -45,7 +45,8 @@ class Deferred(Generic[T]):
 
 
 class Background:
-    """Does deferred work on a second thread, in order. NumPy releases the GIL in its loops over large arrays.
+    """Does deferred work on a second thread, in order. NumPy releases the GIL in its loops over large arrays; of small
+    ones two threads wait for each other more than they gain, so that each result is made when it is asked for.
 
     ```
     caller  [classify][roots       ][signatures][launches]...
@@ -53,14 +54,15 @@ class Background:
     ```
     """
 
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="nsysdiag-beside")
+    def __init__(self, *, small: bool = False) -> None:
+        self._pool = None if small else ThreadPoolExecutor(1, thread_name_prefix="nsysdiag-beside")
 
     def begin(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> Deferred[T]:
         """Begin this once what was begun before is done, or when its result is asked for. It may ask for
         results of what was begun before it or by it, never of what waits for it."""
         task = Deferred(partial(work, *args, **named))
-        self._pool.submit(task.do)
+        if self._pool is not None:
+            self._pool.submit(task.do)
         return task
 
     def __enter__(self) -> Self:
@@ -68,4 +70,5 @@ class Background:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Begin no more, and wait for what runs."""
-        self._pool.shutdown(cancel_futures=True)
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)

@@ -101,6 +101,11 @@ class Analysis(Struct, frozen=True):
     job: Job
 
 
+SMALL_BYTES = 4_000_000
+"""A trace below this size is analyzed in one thread: from 0.7 to 1.3 MB that takes 1 to 9% less time than two threads
+on two cores, at 4 MB as much, at 13 MB up to 13% more."""
+
+
 def analysis_of(
     trace: Trace,
     settings: Settings,
@@ -112,7 +117,7 @@ def analysis_of(
     """The analysis of an open trace. With `keep_time` the results of the devices have their tables of time. `steps` are
     those that another trace shows."""
     told = progress or silent
-    with Background() as background:
+    with Background(small=trace.size_bytes < SMALL_BYTES) as background:
         host = look_at_host(read(trace, settings, background, told, steps), told)
         job = judge_job(look_at_devices(host, background, keep_time=keep_time), host, told)
         return Analysis(write_report(job, host), job)
@@ -176,7 +181,7 @@ def with_given(report: Report, settings: Settings) -> Report:
 def analyze_devices(trace: Trace, settings: Settings) -> TraceResult:
     """The devices of an open trace, for a comparison of ranks. Raises UsageError for settings that do not fit."""
     _check(settings)
-    with Background() as background:
+    with Background(small=trace.size_bytes < SMALL_BYTES) as background:
         host = look_at_host(read(trace, settings, background, silent), silent)
         return devices_for_ranks(look_at_devices(host, background), host)
 

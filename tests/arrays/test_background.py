@@ -38,6 +38,12 @@ def test_what_has_not_begun_is_done_by_who_asks_for_it() -> None:
         assert waiting.result() is current_thread(), "it is done once"
 
 
+def test_small_work_is_done_by_who_asks_for_it() -> None:
+    with Background(small=True) as background:
+        asked, _never = background.begin(current_thread), background.begin(int, "x")
+        assert asked.result() is current_thread()
+
+
 def test_errors_reach_who_asks_for_the_result() -> None:
     with Background() as background:
         broken = background.begin(int, "x")
@@ -66,6 +72,8 @@ def test_what_was_not_begun_yet_is_dropped_at_the_end() -> None:
         running = background.begin(first)
         background.begin(never.set)
         assert started.wait(60)
-        Thread(target=_set_at_shutdown, args=(background._pool, go_on)).start()
+        pool = background._pool
+        assert pool is not None
+        Thread(target=_set_at_shutdown, args=(pool, go_on)).start()
     assert running.result()
     assert not never.is_set()

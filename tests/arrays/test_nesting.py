@@ -254,6 +254,7 @@ class TestManyLevels:
         assert depth[:64].tolist() == list(range(64))
         assert (depth[64:] == 63).all()
 
+    @pytest.mark.slow
     def test_enclosing_stops_at_the_limit(self) -> None:
         found = enclosing(self.nested(), int64([self.COUNT]), limit=8)
         assert [level.tolist() for level in found] == [[level] for level in range(8)]

@@ -230,6 +230,7 @@ def test_the_memory_left_is_that_of_the_machine_and_of_the_container(
     assert spilling.memory_left() == 0
 
 
+@pytest.mark.slow
 def test_little_is_kept_under_a_memory_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spilling.Kept, "most", 1 << 40)
     trace = scenario("counted_training").write(tmp_path / "trace.sqlite", SCENARIOS["counted_training"].capture)

@@ -117,6 +117,7 @@ def test_the_first_shade_is_the_colour_itself() -> None:
 class TestProposals:
     """`scripts/colour`."""
 
+    @pytest.mark.slow
     def test_each_keeps_the_distances_and_contrasts(self) -> None:
         proposed = _colour.proposals(5)
         assert proposed
@@ -141,6 +142,7 @@ class TestProposals:
         assert found.sight == "deutan"
         assert distance("#7d7a30", red.color) >= LEAST["normal"]
 
+    @pytest.mark.slow
     def test_a_crowded_palette_has_no_room(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:

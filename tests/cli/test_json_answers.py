@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("analyzed_once")
 
 
+@pytest.mark.slow
 def test_on_the_command_line(cli: Callable[..., Result], shared: Shared, folder: Path) -> None:
     trace = shared.trace("counted_training")
     result = cli("analyze", trace, "--json", "diagnosis,findings", "--limit", "1")

@@ -57,6 +57,7 @@ def test_tables_beside_one_output_are_no_other_output(
     assert cli("ranks", *traces, "-o", "out.csv", "-o", "out.kernels.csv").code == 0
 
 
+@pytest.mark.slow
 def test_json_on_stdout(cli: Callable[..., Result], traces: list[str]) -> None:
     result = cli("ranks", *traces, "-o", "-", "--format", "json")
     assert result.stderr == ""
@@ -80,6 +81,7 @@ class TestRefused:
         assert "there is nothing to compare: gpu0 is the only GPU with work" in result.stderr
         assert not list(folder.glob("*.html"))
 
+    @pytest.mark.slow
     def test_nothing_that_matches(self, cli: Callable[..., Result], folder: Path) -> None:
         files(folder, [[4 * MS]] * 5, [0])
         one_file([[4 * MS]] * 6).write(folder / "other.sqlite")

@@ -28,6 +28,7 @@ def trace(shared: Shared) -> Path:
     return shared.trace("counted_training")
 
 
+@pytest.mark.slow
 def test_every_format_has_the_same_rows(cli: Callable[..., Result], trace: Path) -> None:
     found = {name: cli("sql", trace, BY_STATE, "--format", name) for name in ("text", "csv", "json")}
     assert {(each.code, each.stderr) for each in found.values()} == {(0, "")}
@@ -62,6 +63,7 @@ def test_schema_lists_tables_columns_and_units(cli: Callable[..., Result], trace
     assert ("CUPTI_ACTIVITY_KIND_KERNEL", "correlationId") in found
 
 
+@pytest.mark.slow
 def test_a_part_of_the_trace(cli: Callable[..., Result], trace: Path) -> None:
     whole, part = (
         json.loads(cli("sql", trace, "SELECT sum(ns) FROM time", "--format", "json", *more).stdout)["rows"][0][0]

@@ -247,6 +247,7 @@ def test_saved_reports_do_not_tell_what_ran_in_few_steps(tmp_path: Path) -> None
     assert made.notes[0].startswith("The sides have too few steps for an interval.")
 
 
+@pytest.mark.slow
 def test_what_pieces_differ_by_chance_is_no_change_of_the_total(tmp_path: Path) -> None:
     before, after = (once(tmp_path / f"{seed}.sqlite", seed, jitter=0.5) for seed in (4, 5))
     length = only(nsysdiag.compare(before, after)).length

@@ -51,6 +51,7 @@ def by_chance(number: int) -> tuple[Program, Program]:
     return program, replace(program, seed=2 * number + 1, named=kind in (2, 3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "numbers",
     [
@@ -93,6 +94,7 @@ def test_few_steps_do_not_change_by_chance(numbers: range, tmp_path: Path) -> No
     assert found.count("unknown") <= 0.05 * len(found)
 
 
+@pytest.mark.slow
 def test_steps_of_two_kinds_have_no_typical_one() -> None:
     """Two loaders: every second step waits. How they share the wait is chance, and so is the median step."""
     program = Program(steps=28, workers=2, sync=True, inputs=False, layers=5, reading=8 * MS)

@@ -333,6 +333,7 @@ class TestShown:
         made = compare_sides([before], [predicted(before, after)])
         assert len(RENDERERS["txt"](made, RenderOptions(width=100)).decode().splitlines()) <= 25
 
+    @pytest.mark.slow
     def test_it_is_saved_and_read_back(self, before: Report, after: Report) -> None:
         made = compare_sides([predicted(before, after)], [after])
         data = to_json(made)

@@ -92,6 +92,7 @@ def usual(t: Thread) -> Body:
     )
 
 
+@pytest.mark.slow
 def test_one_slower_kernel_is_longer_and_all_else_is_alike(tmp_path: Path) -> None:
     def slower(t: Thread) -> Body:
         yield from kernels(
@@ -107,6 +108,7 @@ def test_one_slower_kernel_is_longer_and_all_else_is_alike(tmp_path: Path) -> No
     assert (found.before_ns, found.after_ns) == (50 * US, 150 * US)
 
 
+@pytest.mark.slow
 def test_a_removed_synchronization_is_idle_time_of_one_side(tmp_path: Path) -> None:
     def waiting(t: Thread) -> Body:
         yield from kernels(t, ("load", 40 * US), ("gemm", 300 * US), ("relu", 50 * US))
@@ -123,6 +125,7 @@ def test_a_removed_synchronization_is_idle_time_of_one_side(tmp_path: Path) -> N
     assert first.from_before_ns >= 390 * US
 
 
+@pytest.mark.slow
 def test_fused_kernels_are_replaced(tmp_path: Path) -> None:
     def fused(t: Thread) -> Body:
         yield from kernels(t, ("load", 40 * US), ("gemm_relu", 310 * US), ("gemm", 300 * US), ("norm", 60 * US))
@@ -135,6 +138,7 @@ def test_fused_kernels_are_replaced(tmp_path: Path) -> None:
     assert column(steps.after.marks, sum(steps.after.counts))[:4] == [0, 1, 0, 0]
 
 
+@pytest.mark.slow
 def test_an_inserted_copy_does_not_shift_the_others(tmp_path: Path) -> None:
     def copies(t: Thread, *, more: bool) -> Body:
         if more:
@@ -150,6 +154,7 @@ def test_an_inserted_copy_does_not_shift_the_others(tmp_path: Path) -> None:
     assert column(steps.after.marks, sum(steps.after.counts))[:5] == [1, 0, 0, 0, 0]
 
 
+@pytest.mark.slow
 def test_an_operation_that_moved_is_the_same_one(tmp_path: Path) -> None:
     def early(t: Thread) -> Body:
         yield from kernels(t, ("norm", 60 * US), ("gemm", 300 * US), ("relu", 50 * US))
@@ -181,6 +186,7 @@ def places(text: str, counts: list[int]) -> list[int]:
     return list(np.cumsum([signed(each) for each in column(text, sum(counts))[: counts[0]]]))
 
 
+@pytest.mark.slow
 def test_the_difference_accrues_where_a_kernel_takes_longer(tmp_path: Path) -> None:
     """Both sides are level up to its start; from its end on, the one after is as late as the kernel is longer."""
 
@@ -199,6 +205,7 @@ def test_the_difference_accrues_where_a_kernel_takes_longer(tmp_path: Path) -> N
     assert abs(steps.after.length_ns[0] - steps.before.length_ns[0] - behind[-1]) < 5 * US
 
 
+@pytest.mark.slow
 def test_the_typical_step_is_nearest_the_median(tmp_path: Path) -> None:
     """Step 4 alone takes longer: it is in the list of steps, and is not the typical one."""
     count = iter(range(2 * STEPS))

@@ -100,6 +100,7 @@ def work_parts(found: CriticalPath) -> dict[str, int]:
     return {each.bottleneck: each.ns for each in found.parts if not each.cause}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", VARIED)
 def test_programs_of_pairs(name: str) -> None:
     assert broken(model_of_pair(name)) == []
@@ -119,6 +120,7 @@ def test_real_traces(path: Path) -> None:
     assert isinstance(found, str) or broken(found) == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", VARIED)
 def test_work_off_the_path_may_take_no_time(name: str) -> None:
     """In the replay the last end stays, with all of it; one operation on the path less by 1 µs is no more than that."""

@@ -45,6 +45,7 @@ def screen(report: Report) -> str:
     return " ".join(FORMATS["txt"].render(report, RenderOptions()).decode().split())
 
 
+@pytest.mark.slow
 def test_a_wait_in_no_traced_call_is_not_charged_to_the_synchronization_before_it(tmp_path: Path) -> None:
     """A worker decodes for 10 ms, the thread waits for it and computes for 3 ms: OS calls are not recorded."""
     simulation = Simulation()
@@ -125,6 +126,7 @@ def test_kernels_without_an_id_are_there(tmp_path: Path) -> None:
     assert "Idle, launch not in the trace 49." in screen(report)
 
 
+@pytest.mark.slow
 def test_a_thread_that_launches_all_the_time_is_to_launch_less(tmp_path: Path) -> None:
     """Calls follow one another and take longer than the kernels: no launch can be earlier."""
 

@@ -101,6 +101,7 @@ def test_the_diagnosis_is_true(program: Program, shared: Shared) -> None:
     assert wrong == []
 
 
+@pytest.mark.sampled(quick=9, normal=3)
 @every_program
 def test_the_invariants_hold(program: Program, shared: Shared) -> None:
     assert broken(as_json(shared.report(_trace(program, shared)))) == []

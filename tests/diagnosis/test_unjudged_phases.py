@@ -138,6 +138,7 @@ def test_a_pause_that_mostly_writes_is_called_output(call: str, named: str, tmp_
     assert re.search(rf"{named} \(6\d\d ms: {call} 600 ms\)", text_of(report))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "thread", "said"),
     [

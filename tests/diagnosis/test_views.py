@@ -207,6 +207,7 @@ def test_what_comes_before_the_first_work_is_saved_once(tmp_path: Path) -> None:
     assert before.saves.high_ns == pytest.approx(9 * MS, rel=0.01)
 
 
+@pytest.mark.slow
 def test_a_view_of_a_gpu_without_work_says_so(tmp_path: Path) -> None:
     sim = Simulation(2)
 

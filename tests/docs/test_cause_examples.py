@@ -55,6 +55,7 @@ def test_an_example_shows_its_cause(name: str, tmp_path: Path) -> None:
     assert share(name, second) <= LEFT * share(name, first)
 
 
+@pytest.mark.slow
 def test_a_pair_that_shows_another_cause_is_no_example(tmp_path: Path) -> None:
     """What the test above measures can fail."""
     found = EXAMPLES["sleep"]

@@ -256,6 +256,7 @@ def test_generated_section(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
     assert pattern.findall(text(path)) == [made]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("stage", thresholds.STAGES)
 def test_every_threshold_says_what_it_does(stage: str) -> None:
     found = [each for folder in thresholds.STAGES[stage] for each in thresholds.constants(folder)]

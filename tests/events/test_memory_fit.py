@@ -113,6 +113,7 @@ def test_a_time_without_rows_is_refused(path: Path, needed: int) -> None:
         part_of(path, limit_of(0.5, needed), 2 * END)
 
 
+@pytest.mark.slow
 def test_the_analysis_keeps_to_the_part(path: Path, needed: int) -> None:
     limit = limit_of(0.5, needed)
     part = part_of(path, limit)

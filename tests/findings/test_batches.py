@@ -126,6 +126,7 @@ def test_several_workers(works: Works, variant: str, tmp_path: Path) -> None:
     assert input_wait(tmp_path, workers=(works, works, works), step_ns=3 * MS).variant == variant
 
 
+@pytest.mark.slow
 def test_workers_that_do_different_things(tmp_path: Path) -> None:
     """There is a finding for each. One begins later, so that each of them is waited for."""
     works = ((("decodes", 9 * MS), ("reads", 3 * MS)), (("reads", 9 * MS), ("decodes", 3 * MS)))

@@ -509,6 +509,7 @@ class TestIterations:
         assert "slow_iterations" not in by_cause(report)
         assert all(each.iterations is None or not each.iterations.slow for each in report.devices)
 
+    @pytest.mark.slow
     def test_slow_ones_of_the_judged_phase_alone_are_told(self, tmp_path: Path) -> None:
         """Two loops, the second one with more to save: of the slow steps of both, those of this one are the finding."""
         first, second = ([300_000] * 150 for _ in range(2))

@@ -45,6 +45,7 @@ def test_with_all_gpus_it_counts_to_what_the_other_did(shared: Shared) -> None:
     assert not any("leaves out" in text for each in found for text in (each.title, *each.advice))
 
 
+@pytest.mark.slow
 def test_a_gpu_that_waits_for_none_names_none(shared: Shared) -> None:
     found = report_of("second_stage_waits_for_the_first", "gpu0", shared).findings
     assert not any(each.cause == "other_gpu" for each in found)

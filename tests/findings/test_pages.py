@@ -68,6 +68,7 @@ def test_a_prefetch_is_one_finding_with_all_its_time(chunks: int, each: int, gap
     assert report.diagnosis.bottleneck == ("memory" if moves > KERNEL else "kernels")
 
 
+@pytest.mark.slow
 def test_pages_beside_kernels_hold_up_none(tmp_path: Path) -> None:
     """The prefetch of the next step runs beside the kernel: only its part beyond is a finding."""
     (one,) = of_memory(prefetching(tmp_path, chunks=16, each=100 * US, gap=60 * US, beside=True))

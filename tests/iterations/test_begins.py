@@ -242,6 +242,7 @@ def test_time_of_the_host_behind_the_last_step_is_not_its_own(tmp_path: Path) ->
     assert found.rows[-1].end_ns - found.rows[-1].start_ns <= 1.01 * found.p50_ns
 
 
+@pytest.mark.slow
 def test_a_first_pass_that_the_capture_cuts_is_none(tmp_path: Path) -> None:
     """Only the end of the trace shows where passes begin."""
 

@@ -54,6 +54,7 @@ class TestDoubt:
         (steps,) = (phase.steps for phase in report.phases if phase.steps is not None)
         assert steps.words == "15 steps of 12 parts (or the parts are steps: see --step), median 3.98 ms"
 
+    @pytest.mark.slow
     def test_an_output_every_tenth_step(self, tmp_path: Path) -> None:
         report = report_of("output_every_tenth_time_step", tmp_path)
         (steps,) = (phase.steps for phase in report.phases if phase.steps is not None)

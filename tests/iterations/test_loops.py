@@ -155,6 +155,7 @@ class TestSlowOnes:
         assert iterations.slow_extra_ns == 20 * 2 * MS
         assert sum(each.extra_ns for each in iterations.slow) == 10 * 2 * MS
 
+    @pytest.mark.slow
     def test_at_no_regular_distance(self, tmp_path: Path) -> None:
         slow = {3, 8, 21, 29, 30, 47}
         lengths = [4 * MS if number in slow else MS for number in range(60)]

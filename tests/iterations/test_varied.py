@@ -52,6 +52,7 @@ class TestWaits:
         assert steps is not None
         assert steps.words.startswith(f"{steps.count} steps (or several of them are one: see --step), ")
 
+    @pytest.mark.slow
     def test_waits_of_two_kinds_in_turn_are_one_step(self, tmp_path: Path) -> None:
         script, _ = FAMILIES["a_flag_and_a_result"]
         steps = steps_of(report_of(script, tmp_path))
@@ -180,6 +181,7 @@ class TestGraphs:
         assert steps is not None
         assert " of 2 parts (or the parts are steps: see --step), " in steps.words
 
+    @pytest.mark.slow
     def test_steps_that_update_a_graph_count(self, tmp_path: Path) -> None:
         def script(t: Thread, loops: Loops) -> Body:
             for _ in range(40):
@@ -262,6 +264,7 @@ class TestLayers:
         assert steps is not None
         assert steps.layers == []
 
+    @pytest.mark.sampled
     @pytest.mark.parametrize("name", ["decode_of_fixed_length", "diffusion"])
     def test_the_last_layer_of_each_pass_in_a_step_is_no_kind(self, name: str, tmp_path: Path) -> None:
         steps = steps_of(report_of(FAMILIES[name][0], tmp_path))
@@ -335,6 +338,7 @@ class TestCounters:
 
 
 class TestTurns:
+    @pytest.mark.slow
     @pytest.mark.parametrize(("own", "certain"), [(3, False), (1, True)])
     def test_repeats_that_take_turns_may_be_one_step(self, own: int, certain: bool, tmp_path: Path) -> None:
         """Two models; but a kernel of many that differs is another direction of the same sweep."""

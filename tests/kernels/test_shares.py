@@ -151,6 +151,7 @@ def test_the_finding_has_the_share_of_the_headline(tmp_path: Path) -> None:
         assert sum(each.share for each in found) == pytest.approx(report.diagnosis.share, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_start_is_judged_from_the_first_call(tmp_path: Path) -> None:
     """One kernel of 30 ms, 170 ms after the first CUDA call: 15% of the judged time, all of the kernel time."""
     trace = TraceBuilder().gpu(sm_count=108)

@@ -144,6 +144,7 @@ def test_classes_of_sizes(size: int, begins: int, tmp_path: Path) -> None:
     assert [row.from_bytes for row in found.rows] == [begins]
 
 
+@pytest.mark.slow
 def test_without_pinned_copies_nothing_is_claimed(tmp_path: Path) -> None:
     found = copies_of(Timeline().copy(MS, MIB, host="pageable").kernel(US), tmp_path).pinning
     assert found is not None

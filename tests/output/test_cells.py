@@ -187,6 +187,7 @@ class TestSize:
         assert MOST_BYTES - 4_000 < len(html.encode()) < MOST_CELL
         assert "The rest is left out" in check(html).text
 
+    @pytest.mark.slow
     def test_one_block_that_is_too_much(self) -> None:
         for block in (Lines([SCRIPT * 90] * 99), Items([("title", [SCRIPT * 90] * 99)])):
             seen = check(fragment("title", [block, Paragraph("after")]))

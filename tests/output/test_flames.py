@@ -6,6 +6,7 @@ import json
 import re
 
 import msgspec
+import pytest
 
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.viewers import is_ours
@@ -24,6 +25,7 @@ def written(name: str, *, stacks: list[FlameStack] | None = None) -> bytes:
     return FORMATS[name].render(msgspec.structs.replace(made, host_stacks=stacks or []), RenderOptions())
 
 
+@pytest.mark.slow
 def test_the_icicle_is_the_idle_time() -> None:
     section = by_id(parse(written("html")), "flames")
     idle, waits = (each for each in section.all("svg") if each.attributes.get("class") == "icicle")

@@ -102,6 +102,7 @@ class TestHostileNames:
         for name in HOSTILE:
             assert visible(name) in shown
 
+    @pytest.mark.slow
     def test_bring_no_attribute(self) -> None:
         known = {name for sample in ("one_device", "several_devices") for name in _attributes(sample)}
         assert _attributes("hostile") <= known
@@ -156,6 +157,7 @@ class TestContent:
         for part in ("a/b.sqlite", "nsysdiag analyze", "yesterday", "b1946ac92492d2347c6235b4d2611184"):
             assert part in text
 
+    @pytest.mark.slow
     def test_finding_anchors_are_stable_and_apart(self) -> None:
         made = report([device()], [finding("f-a b"), finding("f-a-b"), finding("plain"), finding("")])
         articles = parse(FORMATS["html"].render(made, RenderOptions())).all("article")
@@ -167,6 +169,7 @@ class TestContent:
         copies = [pre.text for pre in tree("one_device").all("pre") if pre.attributes["id"].endswith("-markdown")]
         assert copies == [finding_markdown(made, found) for found in made.findings]
 
+    @pytest.mark.slow
     def test_what_a_fix_saves_comes_first_or_else_what_it_takes(self) -> None:
         made = [finding("f-1"), finding("f-2", saves=None)]
         first, second = _findings(report([device()], made))
@@ -237,6 +240,7 @@ class TestContent:
         assert "the 50 with the most time of 200" in text
         assert "The 200 longest of 5,000 iterations, in order." in text
 
+    @pytest.mark.slow
     def test_many_iterations_stay_small(self) -> None:
         section = _section("long_lists", "iterations")
         assert len(section.all("path")) == 5  # one a colour

@@ -79,6 +79,7 @@ class TestTheFirstFinding:
         labels = [each.text for each in found.all("p") if each.attributes.get("class") == "quiet"]
         assert labels[:2] == ["Now: 5.00 ms", "Predicted: 3.25 ms"]
 
+    @pytest.mark.slow
     def test_is_drawn_without_scripts_on_one_scale(self) -> None:
         held = one(outlook("f-input-9z"))
         now, predicted = drawn(held)
@@ -120,6 +121,7 @@ class TestTheFirstFinding:
         assert drawn(held)[1].label.startswith("The window predicted")
         assert "mean of the steps" not in on_page(held)[0].whole_text()
 
+    @pytest.mark.slow
     def test_says_that_waiting_for_late_gpus_is_communication(self) -> None:
         """Elsewhere on the page it is charged to what made them late."""
         held = SAMPLES["several_devices"]()
@@ -153,6 +155,7 @@ class TestInWords:
         assert TEXT not in written(held, "txt")
         assert f"What if {TEXT} {CAVEAT} More: {COMMAND}" in written(held, "txt", details=True)
 
+    @pytest.mark.sampled
     @pytest.mark.parametrize("details", [False, True])
     def test_markdown_has_it(self, *, details: bool) -> None:
         shown = written(one(outlook("f-input-9z")), "md", details=details)

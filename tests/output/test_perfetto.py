@@ -177,6 +177,7 @@ def test_counters_follow_the_timeline() -> None:
     assert list(found[0]["args"]) == ["busy", "compute", "communication", "copies", "idle"]
 
 
+@pytest.mark.slow
 def test_counters_of_the_demo_add_up_to_its_idle_time(demo: nsysdiag.Report) -> None:
     """Within the rounding of a bucket: a 255th of it, and of its tenth of a per cent."""
     found = [event for event in document(demo)["traceEvents"] if event["ph"] == "C" and event["pid"] == 10]

@@ -39,12 +39,14 @@ def test_its_tooltip_tells_the_length(sample: str) -> None:
             assert LENGTH.search(section.scope.span), id
 
 
+@pytest.mark.slow
 def test_the_judged_time_says_how_long_it_is(demo: nsysdiag.Report) -> None:
     root = parse(FORMATS["html"].render(demo, RenderOptions()))
     (diagnosis,) = (each for each in root.all("section") if each.attributes["id"] == "diagnosis")
     assert "Judged time by bottleneck: 580 ms" in [each.text.strip() for each in diagnosis.all("p")]
 
 
+@pytest.mark.slow
 def test_what_a_finding_lost_is_of_the_window(demo: nsysdiag.Report) -> None:
     root = parse(FORMATS["html"].render(demo, RenderOptions()))
     lost = [each for each in root.all("dd") if _label(each) == "Lost"]

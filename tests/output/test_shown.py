@@ -146,6 +146,7 @@ class TestSave:
             one_device().save(tmp_path / "x.csv")
         assert [path.name for path in tmp_path.iterdir()] == ["x.kernels.csv"]
 
+    @pytest.mark.slow
     def test_link_is_not_followed(self, tmp_path: Path) -> None:
         (tmp_path / "target.html").write_text("mine")
         (tmp_path / "x.html").symlink_to(tmp_path / "target.html")

@@ -46,6 +46,7 @@ def test_nothing_outside_of_the_main_part_is_touched() -> None:
     assert explained(page).count("<abbr") == 1
 
 
+@pytest.mark.slow
 def test_the_page_uses_most_terms(demo: nsysdiag.Report) -> None:
     page = FORMATS["html"].render(demo, RenderOptions()).decode()
     found = TERM.findall(page)

@@ -116,6 +116,7 @@ def test_decode_alone_has_no_kinds(tmp_path: Path) -> None:
     assert report.devices[0].iterations.kinds == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("sampling", "advice"),
     [

@@ -138,6 +138,7 @@ NAMES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("engine", NAMES)
 @pytest.mark.parametrize("graphs", ["node", "graph"])
 def test_ranges_of_engines_tell_phase_requests_and_tokens(engine: str, graphs: str, tmp_path: Path) -> None:
@@ -153,6 +154,7 @@ def test_ranges_of_engines_tell_phase_requests_and_tokens(engine: str, graphs: s
     assert by_phase["prefill"].tokens in prefills[len(prefills) // 3 : -len(prefills) // 3]
 
 
+@pytest.mark.slow
 def test_graphs_next_to_longer_steps_decode(tmp_path: Path) -> None:
     iterations, _steps = found(Engine("attention", "attention"), tmp_path, "graph")
     assert set(counts(iterations.serving)) == {"decode", "prefill"}
@@ -161,6 +163,7 @@ def test_graphs_next_to_longer_steps_decode(tmp_path: Path) -> None:
     assert len(decode.batches) == 3
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "engine",
     [
@@ -179,6 +182,7 @@ def test_without_evidence_no_step_has_a_phase(engine: Engine, tmp_path: Path) ->
     assert iterations.serving == []
 
 
+@pytest.mark.slow
 def test_phases_add_up_and_are_said(tmp_path: Path) -> None:
     iterations, _steps = found(Engine(), tmp_path)
     assert sum(each.count for each in iterations.serving) == iterations.steady

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tests.simulator.host import Body
 
 
+@pytest.mark.slow
 def test_a_last_collective_is_no_steady_phase(shared: Shared) -> None:
     """It has the name of a kernel of each step, and is one of several."""
     simulation, _ = PROGRAMS["slow_exchange_of_equal_ranks"].run()

@@ -12,6 +12,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.pipeline import analysis, devices
 from nsysdiag.pipeline.analysis import analysis_of, analyze_devices
 from nsysdiag.pipeline.device_time import DeviceGaps, gaps_of
+from tests.diagnosis.report_json import as_json
 from tests.shared import Shared
 
 
@@ -37,10 +38,21 @@ def test_ranks_need_neither_the_report_nor_the_host(trace: str, monkeypatch: pyt
     assert [each.report.key for each in found.devices] == ["gpu0", "gpu1"]
 
 
+@pytest.mark.slow
 def test_a_table_of_time_is_kept_on_request_alone(trace: str) -> None:
     with open_trace(trace) as opened:
         kept = [analysis_of(opened, Settings(), keep_time=keep).job.results for keep in (False, True)]
     assert [[each.time is not None for each in results] for results in kept] == [[False] * 2, [True] * 2]
+
+
+@pytest.mark.slow
+def test_one_thread_says_what_two_say(trace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which of them are used depends on the size of the file."""
+    said = []
+    for least in (0, 1 << 40):
+        monkeypatch.setattr(analysis, "SMALL_BYTES", least)
+        said.append(as_json(analyze(trace)))
+    assert said[0] == said[1]
 
 
 class BrokenError(Exception):

@@ -68,6 +68,7 @@ def traces(folder: Path) -> Traces:
     return Traces([folder], redact=False)
 
 
+@pytest.mark.slow
 def test_six_tools_that_only_read(traces: Traces) -> None:
     async def listed() -> Any:
         async with client(server(traces)) as opened:
@@ -110,6 +111,7 @@ def test_every_tool_answers(traces: Traces) -> None:
     assert same["step"]["before_ns"] == same["step"]["after_ns"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("tool", "given"),
     [
@@ -142,6 +144,7 @@ def test_links_do_not_lead_out(folder: Path, tmp_path: Path) -> None:
     assert "outside" in found["error"]
 
 
+@pytest.mark.slow
 def test_without_names(folder: Path, traces: Traces) -> None:
     hidden = Traces([folder], redact=True)
     at = {"path": TRACE}
@@ -224,6 +227,7 @@ def test_on_stdin_and_stdout(folder: Path) -> None:
     assert run(talk()).structured_content["rows"] == [[42]]
 
 
+@pytest.mark.slow
 def test_a_root_that_is_no_folder(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "nsysdiag", "mcp", "--root", str(tmp_path / "nothing")]
     result = subprocess.run(command, capture_output=True, text=True, check=False)

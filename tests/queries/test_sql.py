@@ -58,6 +58,7 @@ def nonzero(sums: dict[str, int]) -> dict[str, int]:
     return {name: ns for name, ns in sums.items() if ns}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", [TWO_GPUS, "counted_training"])
 def test_sums_of_time_are_the_numbers_of_the_report(shared: Shared, name: str) -> None:
     of = Opened(shared.trace(name))
@@ -75,6 +76,7 @@ def test_sums_of_time_are_the_numbers_of_the_report(shared: Shared, name: str) -
         assert [ns for _, ns in steps] == [each.end_ns - each.start_ns for each in device.iterations.rows]
 
 
+@pytest.mark.slow
 def test_tables_have_the_rows_of_the_csv_output(opened: Opened) -> None:
     for name, table in BY_NAME.items():
         answer = opened(f'SELECT * FROM "{name}"')
@@ -168,6 +170,7 @@ def test_views_and_virtual_tables_of_a_trace_are_hidden(opened: Opened, tmp_path
     assert {"trap", "words"}.isdisjoint(trace_columns(path))
 
 
+@pytest.mark.slow
 def test_more_rows_than_the_limit_are_said(opened: Opened) -> None:
     few, all_of_them = opened("SELECT ns FROM time", 3), opened("SELECT ns FROM time")
     assert (len(few.rows), few.truncated) == (3, True)
@@ -207,6 +210,7 @@ def test_columns_have_units() -> None:
     }
 
 
+@pytest.mark.slow
 def test_columns_of_time_are_those_of_the_data_frame(opened: Opened) -> None:
     (time,) = (table for table in sql_tables() if table.name == TIME)
     assert sorted(each.name for each in time.columns) == sorted(map(str, opened.report.time))
@@ -215,6 +219,7 @@ def test_columns_of_time_are_those_of_the_data_frame(opened: Opened) -> None:
     assert [row[3] for row in some] == frame.ns.tolist()
 
 
+@pytest.mark.slow
 def test_in_python(opened: Opened, tmp_path: Path) -> None:
     sql = "SELECT bottleneck, sum(ns) AS ns FROM time WHERE judged GROUP BY 1 ORDER BY 2"
     frame = opened.report.sql(sql)
@@ -243,6 +248,7 @@ def test_broken_text_is_written_out(opened: Opened, tmp_path: Path) -> None:
     assert ask(path, "SELECT x'0aff' AS data", opened.made, 1).rows == [("0aff",)]
 
 
+@pytest.mark.slow
 def test_every_section_with_numbers_has_a_query(opened: Opened) -> None:
     """And each query runs; those of tables give all of their rows for the device."""
     page = opened.report.to_html()

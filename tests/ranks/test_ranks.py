@@ -534,6 +534,7 @@ class TestDevicesOfOneTrace:
     def test_one_device_is_compared_with_nothing(self, tmp_path: Path) -> None:
         assert analyze(one_file([[4 * MS]] * 5).write(tmp_path / "run.sqlite")).ranks is None
 
+    @pytest.mark.slow
     def test_devices_with_nothing_in_common_are_not_compared(self, tmp_path: Path) -> None:
         trace = TraceBuilder().kernel(10_000, 20_000, launch=(1, 2), thread=(1, 1))
         trace.kernel(10_000, 20_000, launch=(1, 2), thread=(2, 2), device=1)

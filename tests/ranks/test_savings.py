@@ -43,6 +43,7 @@ def job(sim: Simulation, marks: Marks, *, host: Times, work: Times, synchronized
         loop(sim, marks if rank == 0 else Marks(), partial(step, rank=rank), process=solver(sim, [rank]))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", [0, 4, 6, *range(10, examples(14))])
 def test_the_late_rank_bounds_what_a_synchronization_costs(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)

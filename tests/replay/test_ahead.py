@@ -28,6 +28,7 @@ def fix(seed: int, what: str) -> Pair:
     return next(each for each in pairs(seed) if each.name == f"{seed}: {what}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "what"),
     [
@@ -66,6 +67,7 @@ def test_slow_wake_ups_of_helpers(name: str, monkeypatch: pytest.MonkeyPatch) ->
     assert found.inside(MOST_ERROR)
 
 
+@pytest.mark.slow
 def test_no_thread_wakes_another_in_a_cuda_call() -> None:
     """The helper is seen to run once the first thread is in a later call."""
     model = modelled(replay_of_program(fix(56, "kernel").before))

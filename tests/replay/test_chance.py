@@ -63,12 +63,14 @@ def test_fixes_of_many_programs_of_several_threads() -> None:
     assert [each for each in found if not each.inside(MOST_ERROR)] == []
 
 
+@pytest.mark.slow
 def test_a_semaphore_that_was_always_free_may_be_waited_for() -> None:
     found = next(each for each in outcomes(chance_threads.pairs(2014)) if each.name == UNSEEN_SEMAPHORE)
     assert found.inside()
     assert found.high - found.low > MOST_APART, "it says that it cannot tell"
 
 
+@pytest.mark.slow
 def test_chance_makes_all_threads() -> None:
     """Each kind of action, role and lock, and the same for the same seed."""
     programs = [chance_threads.made(seed) for seed in range(60)]

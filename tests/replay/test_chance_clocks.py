@@ -23,6 +23,7 @@ def found(seeds: Iterable[int]) -> list[Outcome]:
     return [replace(each, true=max(each.true, 0.0)) for each in every if not each.refused]
 
 
+@pytest.mark.slow
 def test_one_program_of_each_kind() -> None:
     every = found(range(len(WAITS)))
     assert len(every) > 2 * len(WAITS)

@@ -36,6 +36,7 @@ def test_fixes_of_many_are_inside_their_bounds(kind: str) -> None:
     assert [each for each in found if each.refused or not each.inside(MOST_ERROR)] == []
 
 
+@pytest.mark.slow
 def test_host_functions_with_rows_are_predicted_alike() -> None:
     """Their rows say what their launches let one know."""
     pairs = chance_unlike.pairs("host functions", 0)

@@ -66,6 +66,7 @@ def test_long_windows_without_steps() -> None:
     assert wrong(range(12), MOST, 3) == []
 
 
+@pytest.mark.slow
 def test_a_helper_that_was_ready_in_time_is_waited_for_once_the_window_is_short(tmp_path: Path) -> None:
     """It is asked at the start of a batch and waited for at its end: no wait for it is in the trace."""
     window = made(3, 2_500)
@@ -78,6 +79,7 @@ def test_a_helper_that_was_ready_in_time_is_waited_for_once_the_window_is_short(
     assert found.predicted - found.true > 0.1, "the replay itself does not wait for the helper"
 
 
+@pytest.mark.slow
 def test_the_report_and_whatif_say_one_number(tmp_path: Path) -> None:
     """Of a window of more than 6,000 operations."""
     simulation, _ = simulated(next(pairs(0, SOON)).before, 1)
@@ -112,6 +114,7 @@ def test_of_a_window_that_is_too_long_the_report_names_no_figure(
     assert found.now_ns - found.high_ns <= true <= found.now_ns - found.low_ns
 
 
+@pytest.mark.slow
 def test_chance_makes_all_windows() -> None:
     """Each end and pause, with and without a helper; few and many launches; the same for the same seed."""
     programs = [made(seed) for seed in range(24)]

@@ -155,6 +155,7 @@ def test_order_that_was_only_seen_makes_nothing_earlier(name: str) -> None:
     assert (replay(model.graph, ns, residual) <= model.graph.time).all()
 
 
+@pytest.mark.slow
 def test_some_models_have_doubts() -> None:
     """Else the two bounds above are one."""
     assert any(_unsure(model_of_pair(name)) for name in VARIED)

@@ -29,6 +29,7 @@ def test_one_worker_alone_never_waits_for_another() -> None:
     assert reads_ns(Changes.none(model_of_pair(ONE))) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "reads"), [(DISK, True), (ONE, True), ("worker that decodes", False)])
 def test_what_workers_mostly_do(name: str, reads: bool) -> None:
     assert mostly_read(model_of_pair(name)) is reads

@@ -31,6 +31,7 @@ def test_it_is_said(tmp_path: Path) -> None:
     assert "not in the trace" in found.refused
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["sync of two streams in turns", "sync after each kernel of 60 µs", "sleep"])
 def test_nothing_outlasts_what_is_recorded(name: str) -> None:
     model = model_of_pair(name)

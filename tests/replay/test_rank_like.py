@@ -47,6 +47,7 @@ def test_host_time_of_a_late_rank() -> None:
     assert run_of(changes).ns < before
 
 
+@pytest.mark.slow
 def test_communication_is_left_as_it_is() -> None:
     """A rank that waits inside a collective is not late by it."""
     changes = Changes.none(model_of_pair(LATE_KERNELS))
@@ -69,6 +70,7 @@ def test_one_rank_has_no_median() -> None:
     assert not like_the_median(Changes.none(model_of_pair("sync after each kernel of 60 µs")))
 
 
+@pytest.mark.slow
 def test_times_before_and_behind_the_steps_have_places_of_their_own() -> None:
     model = model_of_pair(EQUAL)
     borders = model.stretch.borders
@@ -90,5 +92,6 @@ def test_a_rank_has_steps_of_its_own() -> None:
     assert _own_borders(issued, np.arange(3 * steps), np.array([0, 1, 2]), common) is None
 
 
+@pytest.mark.slow
 def test_a_thread_that_launches_nothing_has_no_device() -> None:
     assert _device_of_thread(model_of_pair(EQUAL), np.array([1, 2])).tolist() == [-1, -1]

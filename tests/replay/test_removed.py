@@ -30,6 +30,7 @@ def test_all_threads_together() -> None:
     assert removed(STAGE, Transform("kernel", "detect", 0.5)) == pytest.approx(250_000, rel=0.1)
 
 
+@pytest.mark.slow
 def test_nothing_where_all_is_known_and_for_another_order() -> None:
     assert removed("sleep as long as ever", Transform("host", "prepare", 0.5)) == 0
     assert removed(STAGE, Transform("without", "launch_latency"), Transform("overlap", "copies")) == 0

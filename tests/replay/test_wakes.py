@@ -21,6 +21,7 @@ def test_a_wake_up_is_within_its_wait(name: str) -> None:
     assert ((woken.confidence > 0) & (woken.confidence <= 1)).all()
 
 
+@pytest.mark.slow
 def test_a_wait_is_there_once() -> None:
     woken = model_of_pair("file read behind two threads").threads.woken
     assert len(np.unique(np.stack((woken.thread, woken.begin)), axis=1).T) == len(woken)

@@ -23,6 +23,7 @@ def test_simulated_programs_add_up(name: str, shared: Shared) -> None:
     assert_adds_up(nsysdiag.analyze(shared.trace(name)))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "name", quick(sorted(path.stem for path in (Path(__file__).parent.parent / "fixtures").glob("sim_*.gz")), 1)
 )
@@ -36,6 +37,7 @@ def test_real_traces_add_up(trace: Path) -> None:
     assert_adds_up(nsysdiag.analyze(trace))
 
 
+@pytest.mark.slow
 def test_rows_say_what_and_where(shared: Shared) -> None:
     report = nsysdiag.analyze(shared.fixture("sim_starved_training.sqlite"))
     rows = report.time

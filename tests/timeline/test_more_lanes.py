@@ -46,6 +46,7 @@ def offloading() -> TraceBuilder:
     return trace
 
 
+@pytest.mark.slow
 def test_openacc_by_depth_with_source_lines(tmp_path: Path) -> None:
     found = lanes(timeline(offloading(), tmp_path), "openacc")
     told = [[row[:3] for row in rows(timeline(offloading(), tmp_path), lane)] for lane in found]

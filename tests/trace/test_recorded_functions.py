@@ -133,6 +133,7 @@ def shares(report: Report) -> dict[str, float]:
     return {cause: ns / device.idle_ns for cause, ns in device.ledger.items() if ns}
 
 
+@pytest.mark.slow
 def test_host_code_is_named_by_operators_and_functions(tmp_path: Path) -> None:
     assert max(shares(plain := report_of(tmp_path)), key=shares(plain).__getitem__) == "uncovered"
     forward, mm = ("python_function", "/a/model.py(7): forward", 0, 990), ("cpu_op", "aten::mm", 350, 600)
@@ -162,6 +163,7 @@ def test_built_in_functions_that_wait(function: str, cause: str, tmp_path: Path)
     assert max(found, key=found.__getitem__) == cause, (CAUSES[cause].title, found)
 
 
+@pytest.mark.slow
 def test_a_saving_of_host_time_is_a_bound(tmp_path: Path) -> None:
     """Recording slows the host; nobody knows how much of it."""
     trace = write(loop(("cpu_op", "aten::mm", 0, 990)), tmp_path / "a.pt.trace.json")

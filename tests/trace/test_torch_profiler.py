@@ -70,6 +70,7 @@ def said(report: Report) -> dict[str, Any]:
     }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in SAMPLE else pytest.mark.thorough) for name in SCENARIOS]
 )
@@ -107,6 +108,7 @@ def torch_like(content: dict[str, Any]) -> dict[str, Any]:
     return {**content, "traceEvents": events}
 
 
+@pytest.mark.slow
 def test_steps_operators_and_python_functions(content: dict[str, Any], tmp_path: Path) -> None:
     report = analyze(write(torch_like(content), tmp_path / "a.json"))
     assert report.diagnosis is not None
@@ -125,6 +127,7 @@ def test_what_it_cannot_show_is_said(content: dict[str, Any], tmp_path: Path) ->
     assert report.devices[0].name == "NVIDIA A100-SXM4-80GB"
 
 
+@pytest.mark.slow
 def test_two_of_them_are_compared(content: dict[str, Any], tmp_path: Path) -> None:
     slower = {**content, "traceEvents": [{**each, "ts": each["ts"] * 1.5} for each in content["traceEvents"]]}
     before, after = write(content, tmp_path / "a.json"), write(slower, tmp_path / "b.json.gz")
@@ -151,6 +154,7 @@ def test_a_folder_of_them_is_a_batch(content: dict[str, Any], tmp_path: Path) ->
     assert stem_of(tmp_path / "rank1.pt.trace.json.gz") == "rank1"
 
 
+@pytest.mark.slow
 def test_names_are_redacted(content: dict[str, Any], tmp_path: Path) -> None:
     report = redacted(analyze(write(torch_like(content), tmp_path / "a.json")))
     assert "gemm" not in str([device.kernels for device in report.devices])
@@ -198,6 +202,7 @@ def test_one_that_is_cut_is_refused(content: dict[str, Any], tmp_path: Path) -> 
         analyze(made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("event", "why"), [(b'{"ph":"X"},', "more than"), (b"{},", "events are empty")])
 def test_bombs_are_refused(event: bytes, why: str, tmp_path: Path) -> None:
     head = b'{"schemaVersion": 1, "traceEvents": ['

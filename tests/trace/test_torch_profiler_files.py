@@ -92,6 +92,7 @@ def test_a_pipe_is_none(tmp_path: Path) -> None:
     assert not is_kineto_trace(tmp_path / "a.json")
 
 
+@pytest.mark.slow
 def test_only_so_much_of_a_file_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.json.gz").write_bytes(gzip.compress(b'{"a": "' + b"x" * 4 * SEARCHED_BYTES))
     seen: list[int] = []

@@ -52,6 +52,7 @@ def told(report: Report) -> list[tuple[str, str, dict[str, int], int]]:
     return [(each.key, each.kernels[0].name, each.ledger, each.window_ns) for each in report.devices]
 
 
+@pytest.mark.slow
 def test_each_has_what_its_own_file_says(tmp_path: Path, parts: tuple[Events, Events]) -> None:
     alone = [told(joined(tmp_path, events))[0] for events in parts]
     assert [each[1] for each in alone] == ["gemm(float *, int)", "conv(float *, int)"]

@@ -77,6 +77,7 @@ def as_hip(content: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "name",
     [

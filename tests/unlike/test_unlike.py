@@ -120,8 +120,8 @@ def _about(fix: Fix, report: Report) -> Sequence[Finding]:
     return found if len(found) == 1 and found[0].nvtx[-1:] == [place] * bool(place) else []
 
 
-every_class = pytest.mark.sampled(quick=2 * len(SEEDS), normal=len(SEEDS))
-"""One program of each class runs in the normal level, and of every other class in the quick one."""
+every_class = pytest.mark.sampled(quick=4 * len(SEEDS), normal=len(SEEDS))
+"""One program of each class runs in the normal level, and of every fourth class in the quick one."""
 every_program = pytest.mark.parametrize(("name", "seed"), [(name, seed) for name in CLASSES for seed in SEEDS])
 
 

@@ -344,6 +344,7 @@ class TestMarkdown:
         assert "**✕ Budgets not judged. 1 trace with 1 GPU: " in text
         assert re.search(r"## Budgets that cannot be judged\n\n.*\n.*\n\|.*nothing repeats in it", text)
 
+    @pytest.mark.slow
     def test_rows_keep_their_cells(self) -> None:
         for table in re.findall(r"(?:^\|.*\n)+", render_markdown(BATCHES["hostile"]()).decode(), re.MULTILINE):
             shape = drawn(table)

@@ -197,6 +197,7 @@ def test_a_link_stays_in_the_folder(path: str) -> None:
     assert link("") == ""
 
 
+@pytest.mark.slow
 def test_hostile_names_are_text() -> None:
     for page in ("index.html", "trend.html"):
         text = tree("hostile", page).whole_text()

@@ -256,6 +256,7 @@ class TestHostileNames:
     def test_leave_no_control_characters(self, name: str) -> None:
         assert all(line.isprintable() for line in data(name, "hostile").decode().split("\n"))
 
+    @pytest.mark.slow
     def test_bring_nothing_into_markdown(self) -> None:
         shape = drawn(data("md", "hostile").decode())
         known = drawn(data("md").decode())

@@ -59,6 +59,7 @@ def test_only_the_largest_differences_are_listed() -> None:
     assert [row[3] for row in rows[:MOST_ROWS]] == [at * US for at in range(MOST_ROWS)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["txt", "md", "html"])
 def test_every_format_has_the_table(name: str) -> None:
     text = re.sub(r"<[^>]+>", "", RENDERERS[name](comparison(), OPTIONS).decode())

@@ -199,6 +199,7 @@ class TestPage:
         )
         assert data_of(page(made))["devices"][0]["wakes"] == [[10 * MS, 1, 0, 10_300_000]]
 
+    @pytest.mark.slow
     def test_devices_share_threads_and_names(self) -> None:
         """The second device ends its gap with the work of the same thread: one set of lanes, one number."""
         worker = Thread(pid=4200, tid=4250, name="worker")
@@ -212,6 +213,7 @@ class TestPage:
         assert value["devices"][1]["wakes"] == [[10 * MS, 1, 0, 10_300_000]]
         assert value["names"]["count"] == 5
 
+    @pytest.mark.slow
     def test_threads_of_a_device_that_is_not_there_have_no_lanes(self) -> None:
         made = msgspec.structs.replace(report([device()], []), timeline={"gpu0": served(90 * MS, 190 * MS)})
         lines = msgspec.structs.replace(served(90 * MS, 190 * MS).threads[0], lanes_of="gpu9")

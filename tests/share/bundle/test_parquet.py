@@ -72,6 +72,7 @@ def test_the_slice_is_the_same(tmp_path: Path) -> None:
     assert counts(analyze(other))[KINDS] == "~700"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("ids", [[0, 1, 1], [None, 0, 1]])
 def test_ids_that_number_nothing_are_kept_as_they_are(ids: list[int | None], tmp_path: Path) -> None:
     folder = to_folder(trace_of(tmp_path), tmp_path / "train_pqtdir")

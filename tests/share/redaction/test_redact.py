@@ -73,6 +73,7 @@ def test_verdict_ledger_and_causes_stay(plain: Report) -> None:
     assert made.causes == plain.causes
 
 
+@pytest.mark.slow
 def test_different_kernels_stay_different(plain: Report) -> None:
     for before, after in zip(plain.devices, redacted(plain).devices, strict=True):
         stand_ins = {row.name: new.name for row, new in zip(before.kernels, after.kernels, strict=True)}
