@@ -198,6 +198,7 @@ def test_a_narrowed_window(simulation: Simulation, tmp_path: Path) -> None:
     assert sum(each.gpu_ns for each in narrowed.gpu_metrics.kernels) == work.total()
 
 
+@pytest.mark.slow
 def test_without_the_counters_the_rest_is_the_same(
     simulation: Simulation, tmp_path: Path, device: DeviceReport
 ) -> None:

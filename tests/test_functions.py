@@ -40,6 +40,7 @@ def test_devices_and_findings_have_names(report: Report, tmp_path: Path) -> None
     assert "gpu0" in str(raised.value.__dict__["hint"])
 
 
+@pytest.mark.slow
 def test_methods_are_the_functions(report: Report) -> None:
     assert report.frames().keys() == nsysdiag.frames(report).keys()
     assert report.all_gaps().equals(nsysdiag.all_gaps(report))

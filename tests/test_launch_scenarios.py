@@ -93,6 +93,7 @@ def test_graphs_that_left_no_row(shared: Shared) -> None:
     assert (device.launch.graphs.launches, device.launch.graphs.untraced) == (0, 8)
 
 
+@pytest.mark.slow
 def test_a_full_command_buffer_is_the_host_being_ahead(shared: Shared) -> None:
     """The time in rows of type 8: they lie inside the window of GPU 1, which waits for its launches meanwhile."""
     found = {device.ids[0].device_id: device for device in devices_of("queue_full", shared)}

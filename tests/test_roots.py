@@ -107,6 +107,7 @@ def test_other_captures_lead_there_too(name: str, variant: str, shared: Shared) 
         check_roots(*found)
 
 
+@pytest.mark.slow
 def test_a_wait_without_a_row_leads_to_its_loader(shared: Shared) -> None:
     """Off the CPU in no captured call, again and again until the loader woke the thread."""
     report, _ = reported(UNSEEN_WAIT, shared)

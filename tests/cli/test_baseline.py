@@ -76,6 +76,7 @@ class TestAdd:
         assert cli("baseline", "add", "main", "train.sqlite").code == 0
         assert b"train.sqlite" in cli("baseline", "list", "main").stdout
 
+    @pytest.mark.slow
     def test_the_settings_file_says_where_and_how_many(self, cli: Cli, runs: Path) -> None:
         (runs / "nsysdiag.toml").write_text("[baseline]\nfolder = 'perf'\nruns = 2\n")
         assert cli("baseline", "add", "main", "run0.json", "run1.json", "run2.json").code == 0

@@ -199,6 +199,7 @@ class TestFiles:
         (folder / "nsysdiag.toml").write_text(text.format(BROKEN, "tr*.sqlite"))
         assert cli("analyze", trace).code == 1
 
+    @pytest.mark.slow
     def test_settings_and_budgets(self, cli: Cli, trace: Path, folder: Path, analysis: FakeAnalysis) -> None:
         (folder / "pyproject.toml").write_text(
             f"[tool.nsysdiag]\ngaps = 7\n[[tool.nsysdiag.budgets]]\nfail = '{BROKEN}'"

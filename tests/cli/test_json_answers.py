@@ -45,6 +45,7 @@ def test_what_does_not_fit(cli: Callable[..., Result], shared: Shared, arguments
     assert (result.code, result.stdout) == (2, b"")
 
 
+@pytest.mark.slow
 def test_redacted_answers_hold_no_names(cli: Callable[..., Result], shared: Shared) -> None:
     trace = shared.trace("counted_training")
     plain, hidden = (cli("analyze", trace, "--json", "kernels", *more).stdout for more in ([], ["--redact"]))

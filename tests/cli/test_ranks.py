@@ -28,6 +28,7 @@ def traces(folder: Path) -> list[str]:
     return [path.name for path in files(folder, LATE, [0, 40 * MS], utc=[0, -40 * MS])]
 
 
+@pytest.mark.slow
 def test_no_output_writes_html_here_and_a_summary(cli: Callable[..., Result], traces: list[str], folder: Path) -> None:
     result = cli("ranks", *traces)
     assert result.code == 0
@@ -67,6 +68,7 @@ def test_json_on_stdout(cli: Callable[..., Result], traces: list[str]) -> None:
     assert json.loads(result.stdout)["kind"] == "ranks"
 
 
+@pytest.mark.slow
 def test_one_file_with_several_devices(cli: Callable[..., Result], folder: Path) -> None:
     one_file(LATE).write(folder / "run.sqlite")
     result = cli("ranks", "run.sqlite", "-o", "-", "--format", "md")
@@ -105,6 +107,7 @@ class TestRefused:
         assert result.code == 2
         assert "was not written by nsysdiag" in result.stderr
 
+    @pytest.mark.slow
     def test_what_is_no_trace(self, cli: Callable[..., Result], traces: list[str], folder: Path) -> None:
         (folder / "notes.sqlite").write_text("notes")
         assert cli("ranks", *traces, "notes.sqlite").code == 3

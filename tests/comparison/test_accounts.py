@@ -95,6 +95,7 @@ def test_parts_of_an_unknown_change_are_unknown() -> None:
         assert {row[-1].value.word for row in rows} <= expected
 
 
+@pytest.mark.slow
 def test_what_has_no_steps_has_no_words_of_steps(tmp_path: Path) -> None:
     one, two = (report(layers(length), tmp_path, str(length)) for length in (1_000_000, 2_000_000))
     made = compare_reports([one], [two])

@@ -223,6 +223,7 @@ def test_few_steps_that_do_the_same_operations(
     assert only(made).length.low_ns is None
 
 
+@pytest.mark.slow
 def test_the_first_steps_are_those_of_all_steps() -> None:
     """Not of the 200 longest, which the report lists with their ledgers."""
     (device,) = report_of(replace(BARE, steps=230, layers=2)).devices
@@ -255,6 +256,7 @@ def test_what_pieces_differ_by_chance_is_no_change_of_the_total(tmp_path: Path) 
     assert 0.1 * length.before_ns < -length.change_ns < length.least_ns
 
 
+@pytest.mark.slow
 def test_more_operations_are_not_the_same_work(tmp_path: Path) -> None:
     made = nsysdiag.compare(once(tmp_path / "before.sqlite", 0), once(tmp_path / "after.sqlite", 1, more=8))
     assert (made.verdict, only(made).unit.same_work) == ("unknown", False)

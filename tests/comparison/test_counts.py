@@ -142,6 +142,7 @@ def test_steps_in_graphs_have_no_kernel_to_count_by(tmp_path: Path) -> None:
     assert any(note.endswith("; the work in each is unknown.") for note in compared.notes)
 
 
+@pytest.mark.slow
 def test_launches_that_no_trace_shows_are_no_work(tmp_path: Path) -> None:
     """Without calls of CUDA there is nothing to count; of one side alone there is."""
     with_calls = report(steps("step {}", 1), tmp_path, "calls")

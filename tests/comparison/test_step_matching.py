@@ -221,6 +221,7 @@ def test_the_typical_step_is_nearest_the_median(tmp_path: Path) -> None:
     assert steps.differences == []
 
 
+@pytest.mark.slow
 def test_without_steps_on_a_side_nothing_is_drawn_and_the_reason_is_said(tmp_path: Path) -> None:
     report = written(tmp_path / "one.sqlite", usual)
     bare = msgspec.structs.replace(report, devices=[msgspec.structs.replace(report.devices[0], iterations=None)])
@@ -228,6 +229,7 @@ def test_without_steps_on_a_side_nothing_is_drawn_and_the_reason_is_said(tmp_pat
     assert (found.steps, found.no_steps) == (None, OTHER_UNITS)
 
 
+@pytest.mark.slow
 def test_a_saved_report_without_the_time_of_its_steps_says_so(tmp_path: Path) -> None:
     report = written(tmp_path / "one.sqlite", usual)
     (device,) = report.devices
@@ -241,6 +243,7 @@ def test_a_saved_report_without_the_time_of_its_steps_says_so(tmp_path: Path) ->
     assert "does not hold" in found.no_steps
 
 
+@pytest.mark.slow
 def test_a_damaged_report_is_refused(tmp_path: Path) -> None:
     report = written(tmp_path / "one.sqlite", usual)
     assert isinstance(report.timeline, dict)

@@ -61,6 +61,7 @@ def test_what_is_not_recorded_has_no_verdict_and_no_change() -> None:
     assert [cells[name] for name in ("Change", "Of before", "Verdict")] == [None, None, None]
 
 
+@pytest.mark.slow
 def test_findings_of_kernels_alone_are_not_recorded(tmp_path: Path) -> None:
     """Idle time is measured with graphs, too: its findings may be gone."""
     one, two = report(steps("step {}", 1), tmp_path, "kernels"), report(in_graphs("step {}"), tmp_path, "graphs")
@@ -81,6 +82,7 @@ def test_findings_of_kernels_alone_are_not_recorded(tmp_path: Path) -> None:
     assert section is not None
 
 
+@pytest.mark.slow
 def test_a_kernel_that_runs_as_often_outside_of_graphs_is_judged(tmp_path: Path) -> None:
     one = report(in_graphs("step {}"), tmp_path, "graphs")
     base = report(steps("step {}", 1), tmp_path, "kernels").devices[0].kernels[0]

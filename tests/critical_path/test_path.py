@@ -184,6 +184,7 @@ def test_a_part_on_the_path_makes_steps_shorter_and_no_other_does(seed: int) -> 
         assert (saved > LESS / 2) == (on_path > 0.1), (part, saved, on_path, given, how)
 
 
+@pytest.mark.slow
 def test_hidden_copies_are_off_the_path() -> None:
     given = {"host": 20 * US, "kernel": 300 * US, "copy": 100 * US, "together": False, "synchronized": True}
     found = path_of(modelled(replay_of_program(partial(program, **given))))
@@ -194,6 +195,7 @@ def test_hidden_copies_are_off_the_path() -> None:
     assert found.parts[0].ns > 0.9 * found.total_ns
 
 
+@pytest.mark.slow
 def test_kernels_that_wait_for_the_host_are_off_the_path() -> None:
     given = {"host": 300 * US, "kernel": 50 * US, "copy": 30 * US, "together": True, "synchronized": False}
     found = path_of(modelled(replay_of_program(partial(program, **given))))

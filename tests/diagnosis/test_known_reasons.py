@@ -85,6 +85,7 @@ def test_work_that_the_device_does_not_start_is_no_host_code(capture: Capture, t
     assert "host code outside" not in screen(report).lower()
 
 
+@pytest.mark.slow
 def test_what_is_between_the_recorded_nodes_of_a_graph_is_not_called_idle(tmp_path: Path) -> None:
     """Every second replay has lost all nodes but the first and the last one."""
     nodes = [Node("a", 400 * US), *[Node("lost_b", 400 * US)] * 20, Node("c", 400 * US)]
@@ -142,6 +143,7 @@ def test_a_thread_that_launches_all_the_time_is_to_launch_less(tmp_path: Path) -
     assert "CUDA graph" in first.advice[0]
 
 
+@pytest.mark.slow
 def test_the_time_of_the_profiler_is_in_the_headline(tmp_path: Path) -> None:
     """It is none of the program's, and does not lead; but the kernels' share is not understood without it."""
 
@@ -155,6 +157,7 @@ def test_the_time_of_the_profiler_is_in_the_headline(tmp_path: Path) -> None:
     assert re.search(r"Kernels take 33\.\d% .* The profiler itself takes 6\d\.\d%\.", report.diagnosis.headline)
 
 
+@pytest.mark.slow
 def test_a_function_of_a_library_has_its_caller(tmp_path: Path) -> None:
     libc = "/lib/x86_64-linux-gnu/libc.so.6"
     trace = TraceBuilder()

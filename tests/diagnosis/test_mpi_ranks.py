@@ -86,6 +86,7 @@ def test_tables(column: str, sizes: str, found: MpiRanks, tmp_path: Path) -> Non
     assert found_in(traced(), tmp_path, ranks, communicators, f"INSERT INTO MPI_COMMUNICATORS VALUES {rows}") == found
 
 
+@pytest.mark.slow
 def test_the_headline_says_it(tmp_path: Path) -> None:
     path = traced().thread_name("MPI Rank 7", thread=MAIN).write(tmp_path / "trace.sqlite")
     for settings in (Settings(), Settings(device="gpu0")):

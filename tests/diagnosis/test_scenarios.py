@@ -34,6 +34,7 @@ def test_the_lead(name: str, shared: Shared) -> None:
     assert (found.basis, found.bottleneck, second, report.findings[0].cause) == ("steady", *LEADS[name])
 
 
+@pytest.mark.slow
 def test_the_trace_of_a_healthy_program_asks_for_next_to_nothing(shared: Shared) -> None:
     report = shared.report(shared.trace("healthy"))
     assert all(each.saves is None or each.saves.ns < 0.05 * each.saves.of_ns for each in report.findings)

@@ -204,6 +204,7 @@ def test_an_activity_is_the_call_or_the_cause() -> None:
     assert activity_of("off_cpu", "") == "waiting for a CPU"
 
 
+@pytest.mark.slow
 def test_the_start_of_mpi_is_no_host_code(tmp_path: Path) -> None:
     simulation = Simulation()
 

@@ -189,6 +189,7 @@ def test_savings_of_ranges_far_apart_are_of_these_alone(tmp_path: Path) -> None:
     assert host.saves.high_ns == pytest.approx(3 * 10 * 4 * MS, rel=0.05)
 
 
+@pytest.mark.slow
 def test_what_comes_before_the_first_work_is_saved_once(tmp_path: Path) -> None:
     sim = Simulation(1)
 
@@ -229,6 +230,7 @@ def test_a_view_of_a_gpu_without_work_says_so(tmp_path: Path) -> None:
     assert [each.saves for each in views["gpu1"].findings if each.saves] == [], "it has nothing to do sooner"
 
 
+@pytest.mark.slow
 def test_a_view_of_a_gpu_that_waits_says_for_how_long(tmp_path: Path) -> None:
     """One of two ranks computes longer; the other one waits for it in each exchange."""
     sim, steps = Simulation(2), 30

@@ -33,6 +33,7 @@ def test_a_cell_shows_what_it_prints_and_its_last_value(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_tables_are_html_and_figures_are_pages(tmp_path: Path) -> None:
     (tmp_path / _tutorial.PLACE).mkdir(parents=True)
     source = "import pandas\npandas.DataFrame({'cause': ['sync']})"

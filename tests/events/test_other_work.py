@@ -68,6 +68,7 @@ def test_work_of_a_device_is_busy_time(tmp_path: Path, without: int, table: str,
     assert category in {gap.next_op.name for gap in report.devices[0].gaps if gap.next_op}
 
 
+@pytest.mark.slow
 def test_bytes_of_decompression(tmp_path: Path) -> None:
     columns, values = f"{WORK}, sourceBytes INT", "?, ?, 0, 1, 7, 0, 0, 4096"
     report = analyze(program(tmp_path / "a.sqlite", DECOMPRESSION, columns, values))

@@ -112,6 +112,7 @@ def folder(parent: Path, number: int) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_a_single_meeting_among_many_stretches_is_said(tmp_path: Path) -> None:
     trace = kernels(turns(150), OTHER, [21 * MS])
     assert "1 of 149 stretches of its kernels overlaps" in told(trace, tmp_path)

@@ -545,6 +545,7 @@ class TestIterations:
         assert "empty_iterations" not in by_cause(report_of(trace, tmp_path))
 
 
+@pytest.mark.slow
 def test_rows_of_two_processes_are_told_apart(tmp_path: Path) -> None:
     """Two processes copy at the very same time under the same correlation id, each on a GPU of its own."""
     trace = TraceBuilder(schema="3.24.8").gpu(0).gpu(1)

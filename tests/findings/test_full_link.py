@@ -91,6 +91,7 @@ def test_fewer_bytes_save_what_kernels_do_not_take(tmp_path: Path) -> None:
     assert saved_share(copies_of(before)) == pytest.approx(1 - two.median_ns / one.median_ns, abs=0.01)
 
 
+@pytest.mark.slow
 def test_copies_that_wait_for_kernels_can_be_overlapped(tmp_path: Path) -> None:
     report = double_buffered(tmp_path, ahead=1)
     found = copies_of(report)
@@ -100,6 +101,7 @@ def test_copies_that_wait_for_kernels_can_be_overlapped(tmp_path: Path) -> None:
     assert "limit" not in report.diagnosis.headline
 
 
+@pytest.mark.slow
 def test_kernels_that_take_longer_are_the_limit(tmp_path: Path) -> None:
     report = double_buffered(tmp_path, kernel=3 * MS)
     assert not any(each.cause == "exposed_copy" for each in report.findings)
@@ -107,6 +109,7 @@ def test_kernels_that_take_longer_are_the_limit(tmp_path: Path) -> None:
     assert "limit" not in report.diagnosis.headline
 
 
+@pytest.mark.slow
 def test_short_copies_beside_long_kernels_are_no_limit(tmp_path: Path) -> None:
     report = double_buffered(tmp_path, copy=300 * US, ahead=1)
     assert copies_of(report).variant == ""

@@ -75,6 +75,7 @@ def test_what_was_waited_for_is_not_in_the_trace(by: str, tmp_path: Path) -> Non
     assert saves.high_ns == pytest.approx(2 * MS, rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_read_that_ends_with_what_the_other_thread_read(tmp_path: Path) -> None:
     """What that did is known: it reads files, and no doubt is left of the saving."""
     report = reported(tmp_path, reads=2900 * 1000)

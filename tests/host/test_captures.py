@@ -22,6 +22,7 @@ def host_of(name: str, shared: Shared, *without: str) -> HostReport:
     return host
 
 
+@pytest.mark.slow
 def test_neighbours_on_one_core(shared: Shared) -> None:
     """The program took every hole of more than 1 ms in its reading of the clock for a preemption: 34 of them."""
     waits = log_of("real_wait_preempt")["waits"]

@@ -65,6 +65,7 @@ def beside_a_stranger() -> TraceBuilder:
     return ran(trace, STRANGER, 200_000, 500_000).sched(500_000, True, cpu=3)
 
 
+@pytest.mark.slow
 def test_preempted_by_another_process(tmp_path: Path) -> None:
     host = host_of(beside_a_stranger(), tmp_path)
     (thread,) = host.threads

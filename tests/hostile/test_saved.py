@@ -143,6 +143,7 @@ def test_every_command_says_so(command: Command, document: Any, tmp_path: Path) 
     assert command("batch", "--no-config", path, "-o", tmp_path / "out").code == 4
 
 
+@pytest.mark.slow
 def test_a_count_that_is_not_that_of_the_columns(document: Any, report: Report) -> None:
     count = report.devices[0].gaps_packed.count
     for wrong in (0, count - 1, count + 1):

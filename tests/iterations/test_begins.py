@@ -211,6 +211,7 @@ def test_sweeps_in_turn_and_what_follows_them(behind: tuple[str, ...], is_other:
     assert (steady[-1].end_ns <= last) == is_other
 
 
+@pytest.mark.slow
 def test_an_end_between_two_layers_shows_no_begin(tmp_path: Path) -> None:
     """The layers at both ends make one whole pass by chance."""
 

@@ -145,6 +145,7 @@ def ranges_beside_the_work() -> Simulation:
     return simulation.run()
 
 
+@pytest.mark.slow
 def test_ranges_of_a_thread_that_launches_nothing_hold_what_its_process_does(tmp_path: Path) -> None:
     path = ranges_beside_the_work().write(tmp_path / "a.sqlite")
     settings = Settings(replay=False, timeline=False)

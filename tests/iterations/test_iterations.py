@@ -397,6 +397,7 @@ class TestSums:
         for device in analyze(path).devices:
             check_sums(device)
 
+    @pytest.mark.slow
     def test_only_the_longest_of_many_are_listed(self, tmp_path: Path) -> None:
         many = MOST_ROWS + 50
         trace = training([MS - 100 * number for number in range(many)])

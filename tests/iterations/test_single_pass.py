@@ -77,6 +77,7 @@ def test_the_user_says_that_they_are_steps(tmp_path: Path) -> None:
     assert " of each step (" in report.diagnosis.headline
 
 
+@pytest.mark.slow
 def test_the_window_is_predicted(tmp_path: Path) -> None:
     report = report_of("layers_that_wait_for_their_launches", tmp_path, Settings(timeline=False))
     saves = [each.saves for each in report.findings if each.saves is not None and each.saves.method == "replay"]

@@ -46,6 +46,7 @@ def steps_of(report: Report) -> PhaseSteps | None:
 
 
 class TestWaits:
+    @pytest.mark.slow
     def test_waits_that_are_alike_may_be_several_of_a_step(self, tmp_path: Path) -> None:
         script, _ = FAMILIES["any_operators"]
         steps = steps_of(report_of(script, tmp_path))
@@ -101,6 +102,7 @@ class TestChance:
         steps = [phase.steps for phase in report_of(by_chance, tmp_path, seed).phases if phase.steps is not None]
         assert not any(each.of_the_program and each.certain for each in steps)
 
+    @pytest.mark.slow
     def test_a_kernel_alone_may_be_a_part_of_a_step(self, tmp_path: Path) -> None:
         def script(t: Thread, loops: Loops) -> Body:
             for _ in range(60):
@@ -144,6 +146,7 @@ class TestRounds:
         assert [each.name for each in phases] == ["start-up", "outside", "steady", "outside"]
         assert [round((each.end_ns - each.start_ns) / (4.4 * MS)) for each in phases] == [0, 3, 1, 8]
 
+    @pytest.mark.slow
     def test_steps_in_several_rounds_are_named(self, tmp_path: Path) -> None:
         phases = report_of(rounds(3, 12, 311), tmp_path, 3, step="iter [5-8]").phases
         assert [each.steps.count for each in phases if each.judged and each.steps is not None] == [4, 4, 4]
@@ -259,6 +262,7 @@ class TestLayers:
         assert steps is not None
         assert steps.words.startswith("12 repeats of 10 kernels (probably 2 layers of one pass each: see --step)")
 
+    @pytest.mark.slow
     def test_layers_of_one_kind_have_none(self, tmp_path: Path) -> None:
         steps = steps_of(report_of(passes(DENSE), tmp_path))
         assert steps is not None
@@ -288,6 +292,7 @@ class TestLayers:
         assert steps is not None
         assert steps.words.startswith(f"{depth} repeats of 8 kernels (probably layers of one pass")
 
+    @pytest.mark.slow
     def test_a_last_step_without_its_idle_end_is_no_teardown(self, tmp_path: Path) -> None:
         """As most of its time is in copies, and it has one kernel."""
 

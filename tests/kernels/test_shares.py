@@ -121,6 +121,7 @@ def test_shares_of_programs(name: str, tmp_path: Path) -> None:
     assert check(path, report) >= 1
 
 
+@pytest.mark.slow
 def test_the_kernels_of_two_gpus_are_shares_of_both(tmp_path: Path) -> None:
     """Two GPUs compute for 40% and 80% of the time, by the same kernel."""
     trace = TraceBuilder().gpu(0, sm_count=108).gpu(1, sm_count=108)
@@ -135,6 +136,7 @@ def test_the_kernels_of_two_gpus_are_shares_of_both(tmp_path: Path) -> None:
     assert said[1] == said[2]
 
 
+@pytest.mark.slow
 def test_the_finding_has_the_share_of_the_headline(tmp_path: Path) -> None:
     """A short kernel on a mostly empty GPU counts as kernel time in both; a long one has a finding of its own."""
     for length, apart in ((300_000, 1), (3 * MS, 2)):
@@ -199,6 +201,7 @@ class TestWholeGraphs:
         assert "50.5%, kernel 30.3%; the kernels inside are not in the trace." in report.diagnosis.headline
         assert report.phases[0].devices[0].graphs_ns == pytest.approx(5 / 8 * report.devices[0].compute_ns, rel=0.05)
 
+    @pytest.mark.slow
     def test_are_no_compute_in_any_label(self, tmp_path: Path) -> None:
         """The bar, its legend, the phases, the GPU, and what is said of its SMs by one small kernel."""
         report, _ = self.said([("graph", 0, 8 * MS, 0, 7), ("small", 8 * MS, 8 * MS + 9_000, 1, 7)], tmp_path)

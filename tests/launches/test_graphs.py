@@ -90,6 +90,7 @@ def test_whole_graphs_by_the_number_of_their_executable(tmp_path: Path) -> None:
     assert found == [(2, 2, None, 100_000, 8_000), (3, 1, None, 20_000, 4_000)]
 
 
+@pytest.mark.slow
 def test_graphs_that_left_only_their_call(tmp_path: Path) -> None:
     trace = TraceBuilder().kernel(10_000, 20_000, launch=(1_000, 5_000))
     trace.api("cudaGraphLaunch", 30_000, 34_000).api("cudaGraphLaunch", 40_000, 44_000)

@@ -75,6 +75,7 @@ def test_nineteen_are_too_few(tmp_path: Path) -> None:
     assert spans(launch_bound_of(starved(20), tmp_path, settings)) == [(20_000, 397_000, 19)]
 
 
+@pytest.mark.slow
 def test_long_gaps_are_something_else(tmp_path: Path) -> None:
     """Gaps of 50_000 are the longest that count; 50_001 are too long."""
     for period, count in ((53_000, 1), (53_001, 0)):

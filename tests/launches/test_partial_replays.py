@@ -117,6 +117,7 @@ class TestNothingIsMissing:
         assert device.ledger["graph_untraced"] == 10 * (NODE + 2 * 20 * US)
         assert device.ledger["intra_graph"] == 20 * US * (10 * 9 + 10 * 7)
 
+    @pytest.mark.slow
     def test_where_the_trace_ends_in_a_replay(self, tmp_path: Path) -> None:
         _, device = analyzed(replays({19: {6, 7, 8, 9}}), tmp_path)
         assert "graph_untraced" not in device.ledger

@@ -131,6 +131,7 @@ def test_a_synchronization_empties_the_queue(tmp_path: Path) -> None:
     assert drains(device) == [("sync", "cudaStreamSynchronize", 1, 110_000, 4)]
 
 
+@pytest.mark.slow
 def test_one_operation_fewer_is_no_lead_to_lose(tmp_path: Path) -> None:
     trace = queued(3).api("cudaStreamSynchronize", 6_000, 420_000)
     assert drains(only_device(trace, tmp_path)) == []

@@ -75,6 +75,7 @@ def test_a_short_peak_is_kept_exactly(tmp_path: Path) -> None:
     assert memory.buckets == 500
 
 
+@pytest.mark.slow
 def test_near_the_limit_begins_at_its_share(tmp_path: Path) -> None:
     at_it = program().allocate(MS, 900, 0xA0)
     at_it._rows["TARGET_INFO_GPU"][0]["totalMemory"] = 1_000

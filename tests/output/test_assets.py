@@ -98,6 +98,7 @@ def test_text_stands_out(theme: str) -> None:
     assert contrast(palette["on-idle"], palette["idle"]) >= 4.5
 
 
+@pytest.mark.slow
 @given(colors)
 def test_labels_stand_out_on_any_cause(color: str) -> None:
     assert contrast(ink_on(color), color) >= 4.5

@@ -168,6 +168,7 @@ class TestQueueDepthChart:
         assert (mean["x"][-1], len(mean["x"]), len(mean["y"])) == (190, 101, 101)
         assert (highest["fill"], mean["name"]) == ("tonexty", "gpu0")
 
+    @pytest.mark.slow
     def test_one_line_a_device(self, demo: nsysdiag.Report) -> None:
         names = [trace["name"] for trace in drawn(queue_depth_chart(demo))["data"] if "name" in trace]
         assert [name for name in names if ":" not in name] == ["gpu0", "gpu1"]

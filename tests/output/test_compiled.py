@@ -90,6 +90,7 @@ def test_page_is_the_same_compiled_by_another_jinja2(generated: list[str], monke
     assert {"report.html", "base.html", "blocks.html", "macros.html"} <= set(generated)
 
 
+@pytest.mark.slow
 @same_jinja2
 def test_a_changed_template_is_compiled(generated: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     shutil.copytree(templates_folder(), tmp_path, dirs_exist_ok=True)

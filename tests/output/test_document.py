@@ -145,6 +145,7 @@ class TestToySubject:
         assert "third" not in text
         assert "\n### Below the bed\n" in text
 
+    @pytest.mark.slow
     def test_text_has_the_most_important_lines(self) -> None:
         text = written("txt")
         lines = [line.strip() for line in text[text.index("\nToys\n") :].splitlines()[1:6]]

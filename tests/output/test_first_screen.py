@@ -433,6 +433,7 @@ class TestVerdictsOfPhases:
         )
         assert "of each step (steady 2, median 1.81 ms)" in " ".join(lines)
 
+    @pytest.mark.slow
     def test_one_judged_phase_stays_in_the_line_of_all(self, shared: Shared) -> None:
         shown = self.shown(shared, "reads_each_step")
         assert "Phases, each by itself" not in shown

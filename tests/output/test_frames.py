@@ -235,6 +235,7 @@ class TestOfComparisons:
 
 
 class TestQuery:
+    @pytest.mark.slow
     def test_rows_for_which_it_holds(self) -> None:
         made = SAMPLES["one_device"]()
         gaps = frames(made)["gaps"]

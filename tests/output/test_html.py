@@ -107,6 +107,7 @@ class TestHostileNames:
         known = {name for sample in ("one_device", "several_devices") for name in _attributes(sample)}
         assert _attributes("hostile") <= known
 
+    @pytest.mark.slow
     def test_choose_no_class_id_or_colour(self) -> None:
         for element in tree("hostile").walk():
             for name in ("class", "id", "href", "fill", "data-copy", "for", "aria-labelledby"):
@@ -185,10 +186,12 @@ class TestContent:
         folded = [_folds(article) for article in _findings(report([device()], made))]
         assert folded == [False, False, True, True, True]
 
+    @pytest.mark.slow
     def test_the_first_finding_shows_its_evidence_whatever_its_severity(self) -> None:
         made = [finding(f"f-{at}", severity="low") for at in range(2)]
         assert [_folds(article) for article in _findings(report([device()], made))] == [False, True]
 
+    @pytest.mark.slow
     def test_the_same_on_another_device_refers_to_the_first(self) -> None:
         made = [finding("f-a"), finding("f-b", device="gpu1"), finding("f-c", device="gpu1", advice=["Else."])]
         first, same, other = _findings(report([device(), device(1)], made))
@@ -205,6 +208,7 @@ class TestContent:
         section = next(each for each in root.all("section") if each.attributes["id"] == "signatures")
         assert sorted(_cells(row)[2] for row in section.all("tbody")) == ["5.00 µs", "–"]
 
+    @pytest.mark.slow
     def test_columns_about_a_chip_of_unknown_size_are_left_out(self) -> None:
         known = device().utilization
         kernels = [msgspec.structs.replace(row, blocks_per_sm=None, resident_share=None) for row in known.kernels]

@@ -73,6 +73,7 @@ def widths(strip: StackedBar) -> list[float]:
 
 
 class TestTheFirstFinding:
+    @pytest.mark.slow
     def test_is_said_with_its_bounds_and_both_lengths(self) -> None:
         (found,) = on_page(one(outlook("f-input-9z")))
         assert found.all("strong")[0].text == SAID
@@ -91,6 +92,7 @@ class TestTheFirstFinding:
         assert len([each for each in found.all("svg") if each.attributes.get("class") == "stack"]) == 2
         assert [each for each in found.all("details") if each.attributes.get("class") != "bottleneck"] == []
 
+    @pytest.mark.slow
     def test_follows_what_to_fix_first(self) -> None:
         sections = [each.attributes["id"] for each in page(one(outlook("f-input-9z"))).all("section")]
         assert sections[:3] == ["diagnosis", "what-if", "findings"]
@@ -116,6 +118,7 @@ class TestTheFirstFinding:
     def test_of_several_gpus_the_strips_say_which(self) -> None:
         assert drawn(SAMPLES["several_devices"]())[0].label.startswith("A step of gpu0 now")
 
+    @pytest.mark.slow
     def test_of_a_window(self) -> None:
         held = one(replace(outlook("f-input-9z"), per="window"))
         assert drawn(held)[1].label.startswith("The window predicted")
@@ -184,6 +187,7 @@ class TestNothingToShow:
         assert on_page(held) == []
         assert "What if" not in written(held, "md", details=True) + written(held, "txt", details=True)
 
+    @pytest.mark.slow
     def test_a_report_of_an_older_version(self) -> None:
         data = to_json(one()).replace(b'"outlooks"', b'"unknown_to_us"')
         assert on_page(from_json(data, Report)) == []

@@ -219,6 +219,7 @@ def test_hostile_names_are_shown_and_do_nothing() -> None:
     assert "gpu0 \\x1b[31mred\\x1b[0m" in names
 
 
+@pytest.mark.slow
 def test_long_names_are_cut() -> None:
     for event in events("long_lists"):
         assert len(event["name"]) <= 200

@@ -73,6 +73,7 @@ def test_without_a_window_nothing_is_said() -> None:
     assert "Dashboard" not in page
 
 
+@pytest.mark.slow
 def test_a_report_of_before_has_three_shares_alone() -> None:
     old = msgspec.convert({"util_time_share": 0.55, "busy_share": 0.6, "compute_share": 0.45}, Utilization)
     made = report([device(utilization=old)], [])
@@ -85,6 +86,7 @@ def test_a_report_of_before_has_three_shares_alone() -> None:
     assert 'id="utilization"' not in FORMATS["html"].render(empty, RenderOptions(details=True)).decode()
 
 
+@pytest.mark.slow
 def test_an_estimate_is_called_one_everywhere() -> None:
     for name in ("txt", "md", "html"):
         told = shown(name, sentence="99.0% on a dashboard, but an estimated 13.2% of the SMs have work.")

@@ -61,6 +61,7 @@ def loading(t: Thread) -> Body:
     yield from t.synchronize(t.process.null)
 
 
+@pytest.mark.slow
 def test_one_pass_that_loads_code_is_a_start(tmp_path: Path) -> None:
     report = report_of(loading, tmp_path)
     assert report.diagnosis is not None

@@ -21,6 +21,7 @@ def trace(shared: Shared) -> str:
     return str(shared.fixture("sim_two_gpus.sqlite"))
 
 
+@pytest.mark.slow
 def test_progress_only_grows(trace: str) -> None:
     told: list[tuple[str, float]] = []
     analyze(trace, progress=lambda step, share: told.append((step, share)))

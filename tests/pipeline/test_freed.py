@@ -17,6 +17,7 @@ from nsysdiag.wakeups.wakers import WakeFinder
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
+@pytest.mark.slow
 @pytest.mark.fixtures
 def test_after_the_last_device_and_not_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     finders: list[weakref.ref[WakeFinder]] = []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from nsysdiag import analyze
 from nsysdiag.programs.names import frameworks_of, ids_of
 from tests.trace.kineto_traces import write
@@ -61,6 +63,7 @@ def advised(report: Report) -> str:
     )
 
 
+@pytest.mark.slow
 def test_no_advice_names_a_tool_of_nvidia(tmp_path: Path) -> None:
     of_rocm, of_cuda = advised(made(tmp_path, "hip")), advised(made(tmp_path, "cuda"))
     assert not [name for name in NVIDIA if name in of_rocm]

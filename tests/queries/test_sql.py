@@ -99,6 +99,7 @@ def test_there_are_enough_questions() -> None:
     assert len(QUESTIONS) >= 25
 
 
+@pytest.mark.slow
 def test_answers_of_some_questions(opened: Opened) -> None:
     report = opened.report
     judged = opened(QUESTIONS["How much of the run is judged?"]).rows
@@ -116,6 +117,7 @@ def test_answers_of_some_questions(opened: Opened) -> None:
     assert {name: ns for name, _, ns in kernels} == total
 
 
+@pytest.mark.slow
 def test_the_trace_alone_needs_no_analysis(opened: Opened) -> None:
     before = opened.asked
     assert opened("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL").rows[0][0] > 0

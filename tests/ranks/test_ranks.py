@@ -126,6 +126,7 @@ def two_buckets(late_ns: int, extra_ns: int = 0) -> TraceBuilder:
     return trace
 
 
+@pytest.mark.slow
 def test_what_others_computed_ahead_makes_no_rank_late(tmp_path: Path) -> None:
     """Rank 0 runs its backward pass while it waits for the first bucket. Rank 1 does so after it, as long: it is late
     for the second bucket because of its host code."""
@@ -134,6 +135,7 @@ def test_what_others_computed_ahead_makes_no_rank_late(tmp_path: Path) -> None:
     assert set(late.more) == {"host_compute"}
 
 
+@pytest.mark.slow
 def test_what_a_rank_computes_longer_stays_a_reason(tmp_path: Path) -> None:
     (late,) = compared(tmp_path, two_buckets(5 * MS, 2 * MS)).stragglers
     assert late.more["compute"] > MS
@@ -177,6 +179,7 @@ class TestClocks:
         assert late.more == WHY
         assert found.clock == "aligned by the ends of collectives, up to 2.00 ms from the starts of the sessions"
 
+    @pytest.mark.slow
     def test_files_without_a_session_start_are_brought_together_all_the_same(self, tmp_path: Path) -> None:
         paths = files(tmp_path, [[4 * MS, 7 * MS]] * 5, [0, 500 * MS])
         found = compared_files(*paths)
@@ -193,6 +196,7 @@ class TestClocks:
         assert found.sentence.startswith("No rank is late by more than")
         assert [(wait.late_rank, wait.wait_ns) for wait in found.waits] == [(None, 15 * MS)]
 
+    @pytest.mark.slow
     def test_the_same_jumps_hide_no_delay_that_is_longer(self, tmp_path: Path) -> None:
         """Near miss: the clock jumps by 100 µs only."""
         jumps = [0, 100 * US, -100 * US, 100 * US, -100 * US]
@@ -220,6 +224,7 @@ class TestClocks:
         found = compared_files(*files(tmp_path, [[4 * MS, 4 * MS + 80 * US]] * 60, [0, jumps], utc=[0, 0]))
         assert (found.stragglers, found.ranks[1].drift_ppm) == ([], 0)
 
+    @pytest.mark.slow
     def test_two_collectives_do_not_tell_the_clock(self, tmp_path: Path) -> None:
         found = compared_files(*files(tmp_path, [[4 * MS, 7 * MS]] * 2, [0, 0], utc=[0, 0]))
         assert (found.clock_error_ns, found.stragglers) == (None, [])
@@ -264,6 +269,7 @@ class TestMatching:
             "by order"
         )
 
+    @pytest.mark.slow
     def test_a_capture_that_began_earlier_is_cut_to_the_other_one(self, tmp_path: Path) -> None:
         """
         rank 0             [1)    [2) [3)      [4) ...     ten steps of uneven length
@@ -380,6 +386,7 @@ class TestMatching:
             compared(tmp_path, trace)
         assert raised.value.hint == "none of the ranks ran a communication kernel or called a blocking MPI collective"
 
+    @pytest.mark.slow
     def test_files_of_one_name_are_told_apart(self, tmp_path: Path) -> None:
         paths = []
         for at in (0, 1):

@@ -94,6 +94,7 @@ def test_a_start_is_replayed_from_its_first_call_on(shared: Shared) -> None:
     assert found.now_ns == phases[-1].end_ns - phases[0].start_ns
 
 
+@pytest.mark.slow
 def test_the_step_of_a_refused_prediction_is_the_mean_one() -> None:
     """As are the steps that findings save a part of."""
     report = replay_of_pair("sleep").report

@@ -35,6 +35,7 @@ def test_a_thread_behind_others_leads_to_the_first() -> None:
     assert len(first) == 1
 
 
+@pytest.mark.slow
 def test_without_system_calls_nothing_starts_a_thread() -> None:
     assert started("host code before a launching thread", osrt=False)[0] == 0
 

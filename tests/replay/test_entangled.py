@@ -53,6 +53,7 @@ def test_a_lock_stays_where_its_holder_is_faster() -> None:
     assert loose is None or not (loose.dropped & (model.graph.edges.kind == EdgeKind.WAKE)).any()
 
 
+@pytest.mark.slow
 def test_what_another_thread_launches_in_the_same_stream_takes_no_time() -> None:
     model = model_of_pair(SHARED)
     others = model.others_work < StepWork.OWN

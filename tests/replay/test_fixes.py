@@ -183,6 +183,7 @@ def test_what_is_not_there_is_not_fixed(cause: str) -> None:
     assert_unchanged(changes)
 
 
+@pytest.mark.slow
 def test_copies_that_dwarf_the_kernels_are_not_hidden() -> None:
     found = replay_of_pair("blocking copies that dwarf the kernels")
     changes = Changes.none(modelled(found))
@@ -218,6 +219,7 @@ def test_findings_about_the_host_are_fixed(name: str) -> None:
 START = "start before the first work, as its finding says"
 
 
+@pytest.mark.slow
 def test_a_start_may_save_nothing_of_its_initialization() -> None:
     """A context is created and code is loaded in any case, so no lower bound is above 0; other fixes have one."""
     found = replay_of_pair(START).report.findings

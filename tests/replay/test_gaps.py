@@ -62,5 +62,6 @@ def test_lengths_with_other_gaps(queued: int) -> None:
     assert all(abs(ns - other) < 3 * US for ns, other in zip(found, expected, strict=not queued))
 
 
+@pytest.mark.slow
 def test_unchanged_nothing_is_queued() -> None:
     assert gaps(BoundCase.of(Changes.none(modelled(replay_of_program(one_by_one))))) == []

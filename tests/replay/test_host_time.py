@@ -51,6 +51,7 @@ def test_time_outside_the_window_is_kept_as_it_was(tmp_path_factory: pytest.Temp
     assert np.array_equal(replay(model.graph, ns, residual), model.graph.time)
 
 
+@pytest.mark.slow
 def test_time_before_the_first_work_is_kept(shared: Shared) -> None:
     """A thread wakes the launching one long before the first operation."""
     from tests.diagnosis.programs import PROGRAMS

@@ -66,6 +66,7 @@ def test_a_late_rank_like_the_other(late_ns: int, tmp_path: Path) -> None:
     assert found.low_ns <= STEP - late_ns <= found.high_ns
 
 
+@pytest.mark.slow
 def test_the_others_code_is_behind_the_late_one(tmp_path: Path) -> None:
     """Without any host code a step is the exchange alone: what the kernels take is longer."""
     found = whatif(run(3 * MS).write(tmp_path / "trace.sqlite"), [Transform(option="without", of="host_compute")])

@@ -24,12 +24,14 @@ def test_ranks_may_hold_each_other_up(each: Pair, tmp_path: Path) -> None:
     assert each.saves[0] <= outcome.true <= each.saves[1]
 
 
+@pytest.mark.slow
 def test_calls_that_hardly_wait_widen_nothing(tmp_path: Path) -> None:
     program = partial(others.exchanging, ns=20 * US, kernel=1 * MS)
     outcome = predicted(pair("short", program, {"factor": 0.0}, without("sync"), (0.0, 1.0)), tmp_path)
     assert outcome.high - outcome.low < 0.1
 
 
+@pytest.mark.slow
 def test_a_faster_call_is_as_fast_as_it_is_said(tmp_path: Path) -> None:
     program = partial(others.exchanging, ns=900 * US, kernel=1 * MS, ranges=True)
     halved = pair("halved", program, {"factor": 0.5}, faster("host", "MPI_Sendrecv", 0.5), (0.2, 0.27))

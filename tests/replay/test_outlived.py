@@ -17,12 +17,14 @@ from tests.replay.pairs.outlasting import LOST, outlasting
 from tests.replay.pairs.pair import simulated
 
 
+@pytest.mark.slow
 def test_kernels_without_rows_refuse_a_model() -> None:
     model = model_of_pair("kernels without rows, halved as well")
     assert model.outlived.share == pytest.approx(0.65, abs=0.05)
     assert "synchronizations wait for something that is not in the trace" in reason_against(model, identity_of(model))
 
 
+@pytest.mark.slow
 def test_it_is_said(tmp_path: Path) -> None:
     pair = PAIRS["sync for kernels without rows"]
     trace = simulated(pair.before, pair.gpus, pair.capture)[0].write(tmp_path / "trace.sqlite")
@@ -39,6 +41,7 @@ def test_nothing_outlasts_what_is_recorded(name: str) -> None:
     assert not model.outlived.ns.any()
 
 
+@pytest.mark.slow
 def test_a_few_widen_the_bounds() -> None:
     """The host code is hidden behind kernels without rows: nothing is saved, though the model does not know them."""
     build = partial(outlasting, first=True, known=3 * MS, unknown=4200 * US, host=900 * US)

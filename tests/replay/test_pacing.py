@@ -114,6 +114,7 @@ def test_what_waits_for_a_time_now_and_then_paces_no_loop() -> None:
     assert Timed(some, at, at + PERIOD, some, some * 4 * PERIOD, some, some).pace(stretch) == 0
 
 
+@pytest.mark.slow
 def test_a_wait_that_is_taken_out_holds_nothing_back() -> None:
     changes = Changes.none(model_of_pair(CAMERA))
     assert changes.paced.all()

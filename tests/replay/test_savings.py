@@ -93,6 +93,7 @@ def test_no_fix_goes_below_the_floor(name: str) -> None:
     assert all(each.predicted_ns >= floor for each in savings_of(model, findings, identity_of(model), {}))
 
 
+@pytest.mark.slow
 def test_of_no_time_nothing_is_saved() -> None:
     """One operation that takes no time is all of a window."""
     found = replay_of_pair("sleep, as its finding says")

@@ -20,6 +20,7 @@ def test_a_source_that_is_ahead_may_limit(each: Pair, tmp_path: Path) -> None:
     assert outcome.low <= outcome.true <= outcome.high
 
 
+@pytest.mark.slow
 def test_a_file_that_is_there_limits_nothing(tmp_path: Path) -> None:
     read = partial(paced.pausing, by="read", pause=60_000, host=3_000_000)
     outcome = predicted(pair("file", read, {"factor": 0.5}, Transform("host", "prepare", 0.5), (0.2, 0.6)), tmp_path)

@@ -102,6 +102,7 @@ def test_kernels_by_a_pattern() -> None:
     assert (changes.length == model.length)[~inner].all()
 
 
+@pytest.mark.slow
 def test_copies_by_a_pattern_that_no_kernel_has() -> None:
     model = model_of_pair("read-back after each step")
     copies = model.work.kind == Class.COPY

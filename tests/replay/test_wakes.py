@@ -27,6 +27,7 @@ def test_a_wait_is_there_once() -> None:
     assert len(np.unique(np.stack((woken.thread, woken.begin)), axis=1).T) == len(woken)
 
 
+@pytest.mark.slow
 def test_the_chain_of_wake_ups_is_followed() -> None:
     """A reader wakes a stage, which wakes the next one, which wakes the launching thread."""
     model = model_of_pair("file read behind two threads")

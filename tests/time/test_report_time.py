@@ -54,6 +54,7 @@ def test_rows_say_what_and_where(shared: Shared) -> None:
     assert "data_loading" not in by(waited, "cause"), "the launching thread itself only waits"
 
 
+@pytest.mark.slow
 def test_the_table_is_not_saved(tmp_path: Path, shared: Shared) -> None:
     report = nsysdiag.analyze(shared.fixture("sim_launch_bound.sqlite"))
     report.save(tmp_path / "saved.json")
@@ -63,6 +64,7 @@ def test_the_table_is_not_saved(tmp_path: Path, shared: Shared) -> None:
         _ = saved.time
 
 
+@pytest.mark.slow
 def test_sums_of_each_scope_are_a_table_of_their_own(shared: Shared) -> None:
     report = nsysdiag.analyze(shared.fixture("sim_starved_training.sqlite"))
     tables, rows = nsysdiag.frames(report), report.time

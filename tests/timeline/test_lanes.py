@@ -237,6 +237,7 @@ class TestSmall:
         assert labels == ["stream 7", *(f"stream {number}" for number in range(11, 17)), "3 other streams"]
         assert [lane.count for lane in lanes(levels, "stream")] == [2, 1, 1, 1, 1, 1, 1, 3]
 
+    @pytest.mark.slow
     def test_a_narrowed_window_has_a_timeline_of_its_own(self, tmp_path: Path) -> None:
         narrowed = Settings(start_ns=150 * US, end_ns=450 * US)
         levels = timeline_of(report_of(nested(), tmp_path, narrowed))

@@ -100,6 +100,7 @@ def test_a_pool_ends_them_together(tmp_path: Path) -> None:
     assert found(trace, tmp_path) == [pool[number % 4] for number in range(COUNT)]
 
 
+@pytest.mark.slow
 def test_a_pool_that_ends_few_of_them(tmp_path: Path) -> None:
     trace = waiting()
     for at in range(4):

@@ -43,6 +43,7 @@ def shown(made: Comparison, name: str) -> str:
     return RENDERERS[name](made, OPTIONS).decode()
 
 
+@pytest.mark.slow
 def test_of_many_captures_the_first_three_are_named() -> None:
     made = comparison()
     four = [replace(made.before[0], file=f"run{at}.sqlite") for at in range(4)]
@@ -236,6 +237,7 @@ class TestPage:
 
 
 class TestHostileNames:
+    @pytest.mark.slow
     def test_bring_no_element_into_the_page(self) -> None:
         known = {element.tag for element in tree("one").walk()}
         assert {element.tag for element in tree("hostile").walk()} <= known

@@ -92,6 +92,7 @@ class Block:
 
 
 class TestGaps:
+    @pytest.mark.slow
     def test_all_gaps_of_the_report_are_on_the_page(self) -> None:
         made = SAMPLES["one_device"]()
         value = data_of(page(made))
@@ -145,6 +146,7 @@ class TestPage:
         assert value["threads"]
         assert all(thread["label"].isprintable() for thread in value["threads"])
 
+    @pytest.mark.slow
     def test_a_command_is_quoted_for_a_shell(self) -> None:
         made = msgspec.structs.replace(SAMPLES["one_device"](), trace=report([], [], file="my run;rm.sqlite").trace)
         assert data_of(page(made))["command"] == "nsysdiag analyze 'my run;rm.sqlite'"

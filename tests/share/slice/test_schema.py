@@ -100,6 +100,7 @@ def test_the_last_part_of_a_name() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_stacks_of_python_keep_their_names(tmp_path: Path) -> None:
     trace = small(schema="3.24.8").python_domain()
     trace.python_stack(105 * MS, [("load", "/home/ann/run/load.py", 7), ("main", "/home/ann/run/train.py", 3)])
