@@ -57,8 +57,8 @@ NamedKinds = tuple[IntArray, list[str]]
 
 
 class SlowIterations(Struct, frozen=True):
-    """The slow iterations, longest first, when they were, and the ns of each that the median one has less of, by work
-    and by cause (negative if it has more)."""
+    """The slow iterations, longest first, and when they were. `more` is what each has beyond the median one (ns), by
+    work and by cause; negative if it has less."""
 
     ones: SlowOnes
     spans: Intervals
@@ -172,7 +172,7 @@ def _report(
 
 
 def _slow(ones: SlowOnes, spans: Intervals, parts: dict[str, IntArray], median: int) -> SlowIterations:
-    """The slow ones beside the median one of their kind."""
+    """The slow ones, compared with the median one of their kind."""
     more = {name: ns[ones.index] - ns[median] for name, ns in parts.items()}
     return SlowIterations(ones, spans[ones.index], more)
 
