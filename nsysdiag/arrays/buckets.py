@@ -247,18 +247,18 @@ class _WeightArea:
 
     def __init__(self, weight: IntArray, by_start: _Order, by_end: _Order, most: int) -> None:
         self.weight, self.by_start, self.by_end, self.most = weight, by_start, by_end, most
-        self.level: float | None = None
+        self.level: int | None = None
         self.parts: list[float] = []
 
     def add(self, opened: slice, closed: slice, order: IntArray, length: FloatArray) -> None:
         """A stretch in which the spans of these places begin and end, its events in this order after its own border."""
         begun, over = self.weight[_part(self.by_start, opened)], self.weight[_part(self.by_end, closed)]
         if self.level is None:
-            self.level = float(self.weight[_part(self.by_start, slice(0, opened.start))].sum())
-            self.level -= float(self.weight[_part(self.by_end, slice(0, closed.start))].sum())
+            self.level = int(self.weight[_part(self.by_start, slice(0, opened.start))].sum())
+            self.level -= int(self.weight[_part(self.by_end, slice(0, closed.start))].sum())
         changes = np.concatenate(([self.level], -over, begun))
         level = np.cumsum(changes[order])
-        self.level = float(level[-1])
+        self.level = int(level[-1])
         self.parts.append(float(np.minimum(level, self.most) @ length))
 
 
