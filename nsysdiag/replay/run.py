@@ -16,7 +16,7 @@ from nsysdiag.causes.device_side import DEVICE_STALL, DISPATCH, HOST_FUNCTION, S
 from nsysdiag.replay.beside import StepWork
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import FourParts
-from nsysdiag.replay.model import Model
+from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.moments import EdgeKind, Graph, replay
 from nsysdiag.replay.work import Class, first_border
 
@@ -63,6 +63,12 @@ def run_of(changes: Changes) -> Run:
     ns, residual = changes.edges()
     first, each = changes.counted.tolist()
     return as_run(changes.model, replay(changes.model.graph, ns, residual), changes.length, first, each)
+
+
+@once
+def unchanged(model: Model) -> Run:
+    """The replay of a model with nothing changed."""
+    return run_of(Changes.none(model))
 
 
 def as_run(model: Model, times: IntArray, length: IntArray, first: int = -1, each: int = 1) -> Run:
