@@ -284,7 +284,8 @@ class Slots(Struct, frozen=True):
         head[follows] = source[0, follows]
         while (head != (further := head[head])).any():
             head = further
-        heads, place = np.unique(head, return_inverse=True)
+        heads = np.flatnonzero(head == np.arange(len(head)))
+        place = np.searchsorted(heads, head)
         source = source[:, heads[1:]]
         order = np.argsort(place, kind="stable")
         return cls(node, np.append(rows, -1)[edge], heads, place, order, source, place[source].tolist())

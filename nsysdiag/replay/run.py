@@ -184,7 +184,7 @@ def causes_in(changes: Changes, times: IntArray, thread: IntArray, time: Interva
     may leave the recorded ones, so lanes are apart by the whole length of the replay."""
     model = changes.model
     program, pieces, edges = model.program, model.pieces, model.graph.edges
-    mine = edges.kind == EdgeKind.PROGRAM
+    mine = model.graph.rows[EdgeKind.PROGRAM]
     begin, until = np.zeros((2, len(program)), dtype=np.int64)
     begin[edges.row[mine]], until[edges.row[mine]] = times[edges.source[mine]], times[edges.target[mine]]
     order = model.pieces_in_order
