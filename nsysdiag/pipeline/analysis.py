@@ -11,8 +11,6 @@ write_report     -> Report
 
 from __future__ import annotations
 
-import os
-
 import msgspec
 from msgspec import Struct, structs
 
@@ -28,7 +26,7 @@ from nsysdiag.diagnosis.missing import not_recorded, recapture
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.iterations.chosen import CarriedSteps
 from nsysdiag.iterations.report import referenced
-from nsysdiag.messages import UsageError, printable
+from nsysdiag.messages import UsageError
 from nsysdiag.phrases import finished
 from nsysdiag.pipeline.devices import look_at_devices
 from nsysdiag.pipeline.job import Job, devices_for_ranks, judge_job
@@ -37,10 +35,9 @@ from nsysdiag.pipeline.result import TraceResult
 from nsysdiag.record import ByName
 from nsysdiag.replay.predict import Predictions
 from nsysdiag.report import SCHEMA_VERSION, Report, Tool, TraceInfo
-from nsysdiag.shortage import Attempt
 from nsysdiag.time.table import charged_as
 from nsysdiag.timeline.timeline import with_threads
-from nsysdiag.trace.trace import Trace, open_trace
+from nsysdiag.trace.trace import Trace
 from nsysdiag.utilization.utilization import check_periods, with_flops
 from nsysdiag.version import __version__
 
@@ -124,27 +121,6 @@ def analysis_of(
 
 
 # The entrances: a trace in, a report out.
-
-
-def analyze(
-    path: str | os.PathLike[str],
-    settings: Settings | None = None,
-    progress: Progress | None = None,
-    *,
-    keep_time: bool = False,
-    steps: CarriedSteps | None = None,
-) -> Report:
-    """Analyze one exported trace. With `keep_time` the report keeps its table of time. `steps` are those that another
-    trace shows, None if they are found or chosen.
-
-    Raises InputError for other files, UsageError for settings that do not fit, and MemoryShortError, a MemoryError, if
-    memory runs out."""
-    settings = settings or Settings()
-    with (
-        Attempt(f"analyze '{printable(os.fsdecode(path))}'") as attempt,
-        open_trace(path, reader=settings.reader, full_hash=settings.full_hash, nsys=settings.nsys) as trace,
-    ):
-        return analyze_trace(trace, settings, attempt.noting(progress), keep_time=keep_time, steps=steps)
 
 
 def analyze_trace(
