@@ -99,8 +99,8 @@ class Analysis(Struct, frozen=True):
 
 
 SMALL_BYTES = 4_000_000
-"""A trace below this size is analyzed in one thread: from 0.7 to 1.3 MB that takes 1 to 9% less time than two threads
-on two cores, at 4 MB as much, at 13 MB up to 13% more."""
+"""A trace below this size is analyzed in one thread. From 0.7 to 1.3 MB that takes 1 to 9% less time than two threads
+on two cores. At 4 MB it takes as much, at 13 MB up to 13% more."""
 
 
 def analysis_of(
