@@ -175,6 +175,9 @@ LONGEST_PERIOD = 4
 """Parts of a step that are looked for: each takes 4% of the window at least, so more would not repeat often."""
 STEPS_SHARE = 0.2
 """Of a steady part: what whole steps take at least if it ends with them."""
+FEWEST_STOPS, OFTEN = 3, 0.1
+"""Runs of steps four times as long as usual, between usual ones: so many, and so many for each step of the loop, are no
+pauses. With far less, three evaluations in a long run would be steps."""
 MOST_OF_A_STEP = 0.75
 """Of the steps between two steady parts: one that takes more of their time, and is longer than any regular one, holds
 a pause."""
@@ -200,6 +203,7 @@ def merged(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal], wo
 
     found = parts(borders)
     found = without(found, _in_turns(found))
+    found = without(found, _uneven(found))
     found = without(found, _alike(found))
     while joined := _joined_run(found, without):
         found = joined
@@ -217,6 +221,28 @@ def _in_turns(found: JobParts) -> Iterator[int]:
         for run in np.split(np.arange(len(found)), np.flatnonzero(~works)):
             part = run[works[run] & ~starts[run]]
             yield from range(int(part[0]) + 1, int(part[-1]) + 1) if found.steady[part].any() else ()
+
+
+def _uneven(found: JobParts) -> Iterator[int]:
+    """The borders inside each loop that does the same work all the time and stops in many steps, here and there: its
+    stops are slow steps, no pauses.
+
+    ```
+    steps    |--|--|-----|--|-----|--|--|--|-----|--|-----|-----|--|
+    ```
+    """
+    for loop in (each for each in found.loops if not each.in_one_pass):
+        length = np.diff(loop.borders)
+        usual = np.flatnonzero(length <= IRREGULAR * np.median(length))
+        stops = np.count_nonzero(np.diff(usual) > 1)
+        if stops < FEWEST_STOPS or stops < OFTEN * len(length):
+            continue
+        lo, hi = int(loop.borders[usual[0]]), int(loop.borders[usual[-1] + 1])
+        part = np.flatnonzero((found.borders[1:] > lo) & (found.borders[:-1] < hi))
+        mix = found.mix[part]
+        alike = [not each.any() or cosine(each, mix.sum(axis=0)) > ALIKE for each in mix]
+        if all(alike) and found.steady[part].any() and (found.account[part, 3] <= MOST_STARTUP).all():
+            yield from part[1:].tolist()
 
 
 def _alike(found: JobParts) -> Iterator[int]:
