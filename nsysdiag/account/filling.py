@@ -22,6 +22,7 @@ from nsysdiag.arrays.intervals import (
     subtract,
     union,
 )
+from nsysdiag.arrays.nesting import constant
 from nsysdiag.causes import EVENT_WAIT, PLACE, SYNCHRONIZATION
 from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.counters.counters import Measured
@@ -129,9 +130,9 @@ def waited_for(
     each gap; `calls` are synchronizations, on the thread axis. `producer` is, for each gap, the other device whose
     event held its next operation."""
     rows = slices.rows
-    found = np.full(len(rows), -1, dtype=np.int16)
     if OTHER_DEVICE not in slices.labels:
-        return found
+        return constant(np.full(1, -1, dtype=np.int16), len(rows))
+    found = np.full(len(rows), -1, dtype=np.int16)
     labelled = rows.label == slices.labels.index(OTHER_DEVICE)
     held = np.flatnonzero(labelled & (rows.cause == PLACE[EVENT_WAIT]))
     found[held] = producer[rows.gap[held]]
