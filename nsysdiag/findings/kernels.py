@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from nsysdiag import typed
 from nsysdiag.account.filling import HALF, LEAST_ACTIVE
 from nsysdiag.arrays.groups import group_totals
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, common_ns, contains, subtract, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, common_ns, contains, intersect, subtract, union
 from nsysdiag.bottlenecks import FEW_KERNELS
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.events.device import DeviceTimeline
@@ -91,8 +91,8 @@ class KernelWork(Struct, frozen=True):
         top = top_kernels(device, judged.parts, judged.account_ns, shapes, strings, measured, MOST_LOOKED_AT)
         families = kernel_families(device, inside, strings)
         least = LEAST * families.total_ns
-        without_paging = subtract(judged.parts, found.work_of("memory"))
-        kinds = kinds_in(device, without_paging, judged.account_ns, strings, MOST_LOOKED_AT)
+        computing = union(*(found.work_of(rule.bottleneck) for rule in (KERNELS, PARALLELISM)))
+        kinds = kinds_in(device, intersect(judged.parts, computing), judged.account_ns, strings, MOST_LOOKED_AT)
         return cls([kernel for kernel in top if kernel.total_ns >= least], families, kinds)
 
 

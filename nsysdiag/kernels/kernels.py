@@ -140,9 +140,9 @@ def _whole_graphs(device: DeviceTimeline, inside: BoolArray, parts: Intervals, w
 
 def kinds_in(device: DeviceTimeline, parts: Intervals, whole_ns: int, strings: Strings, most: int) -> list[KernelKind]:
     """What the kernels that run in `parts`, a set of time, are: at most `most` kinds, that with most time first. Shares
-    are of `whole_ns`. Kernels without a length are none."""
+    are of `whole_ns`."""
     operations = device.operations
-    inside = runs_in(device, parts) & device.running & ~device.communication
+    inside = runs_in(device, parts) & ~device.communication
     rows = np.flatnonzero((operations.category == Category.KERNEL) & inside)
     found = named_kernels(device, rows, strings)
     ns = sum_of_each(found.code, operations.end[rows] - operations.start[rows], len(found.whole))
