@@ -43,8 +43,10 @@ def _follow(rows: npt.NDArray[Any]) -> bool:
 
 def taken(values: npt.NDArray[Any], index: npt.NDArray[Any] | slice) -> npt.NDArray[Any]:
     """The values at `index`; one value that stands for all rows still takes the memory of one."""
-    if isinstance(index, slice) or not is_constant(values):
+    if isinstance(index, slice):
         return values[index]
+    if not is_constant(values):
+        return values.compress(index) if index.dtype == np.bool_ else values.take(index)
     count = int(np.count_nonzero(index)) if index.dtype == np.bool_ else len(index)
     return constant(values, count) if count else values[:0]
 
@@ -202,6 +204,15 @@ class ThreadAxis(Struct, frozen=True):
         if len(self.threads) == 0:
             return np.full(len(threads), -1, dtype=np.int64)
         return once(threads, self._found)
+
+    def lane_of(self, threads: IntArray, row: IntArray) -> IntArray:
+        """The lane of the thread at each row of a table, -1 for none: also where `row` is -1."""
+        known = row >= 0
+        if known.all():
+            return self.lane(taken(threads, row))
+        lane = np.full(len(row), -1, dtype=np.int64)
+        lane[known] = self.lane(taken(threads, row[known]))
+        return lane
 
     def _found(self, threads: IntArray) -> IntArray:
         if len(self.threads) == 1:

@@ -162,7 +162,7 @@ def ledger_of(slices: Slices, gap_count: int) -> Ledger:
             continue
         mine = np.flatnonzero(slices.rows.cause == number)
         by_gap = sum_of_each(slices.rows.gap[mine], slices.lengths(mine), gap_count)
-        dominant[by_gap > best] = number
+        np.copyto(dominant, np.int8(number), where=by_gap > best)
         np.maximum(best, by_gap, out=best)
     return Ledger(totals.total, totals.labels, dominant)
 
