@@ -14,6 +14,7 @@ from nsysdiag.arrays.intervals import (
     FloatArray,
     IntArray,
     Intervals,
+    common_ns,
     coverage,
     intersect,
     is_set,
@@ -59,7 +60,7 @@ def _by_counters(split: WindowSplit, measured: Measured) -> Intervals | None:
     known = ~np.isnan(active.value)
     compute = split.parts[0]
     spans = active.grid.spans
-    if coverage(compute, union(spans[known])).sum() < LEAST_KNOWN * compute.total():
+    if common_ns(compute, union(spans[known])) < LEAST_KNOWN * compute.total():
         return None
     hollow = intersect(compute, union(spans[known & (active.value < LEAST_ACTIVE)]))
     return subtract(hollow, _at_work(measured))
@@ -87,8 +88,8 @@ def _by_shapes(device: DeviceTimeline, split: WindowSplit, found: Residency | No
     share = np.append(found.sm_share, np.nan)[operations.shape]
     known = computes & ~np.isnan(share)
     spans = Intervals(operations.start, operations.end)
-    compute = split.parts[0]
-    if coverage(compute, union(spans[known])).sum() < LEAST_KNOWN * compute.total():
+    compute, unknown = split.parts[0], (computes | graphs) & ~known
+    if unknown.any() and common_ns(compute, union(spans[known])) < LEAST_KNOWN * compute.total():
         return None
     small = known & (share < HALF)
     others = union(spans[(computes | graphs) & ~small])

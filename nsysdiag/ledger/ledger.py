@@ -196,11 +196,11 @@ def packed(values: npt.NDArray[np.generic]) -> str:
 
 
 class WindowSplit(Struct, frozen=True):
-    """Nanoseconds; compute + exposed_comm + exposed_copy + idle = window, exactly. `kernels` is the time in which any
-    kernel or graph ran, `kernel_ns` its length; `busy` is the set of all work, `parts` those of compute, exposed
-    communication, exposed copies."""
+    """Nanoseconds; compute + exposed_comm + exposed_copy + idle = window, exactly. `window` is the set of all of it.
+    `kernels` is the time in which any kernel or graph ran, `kernel_ns` its length; `busy` is the set of all work,
+    `parts` those of compute, exposed communication, exposed copies."""
 
-    window_ns: int
+    window: Intervals
     compute_ns: int
     exposed_comm_ns: int
     exposed_copy_ns: int
@@ -209,6 +209,10 @@ class WindowSplit(Struct, frozen=True):
     kernels: Intervals
     busy: Intervals
     parts: tuple[Intervals, Intervals, Intervals]
+
+    @property
+    def window_ns(self) -> int:
+        return self.window.total()
 
     @property
     def busy_ns(self) -> int:
@@ -241,7 +245,7 @@ def split_window(device: DeviceTimeline, parts: Intervals) -> WindowSplit:
     both = union(compute, communication)
     busy = intersect(parts, union(spans))
     return WindowSplit(
-        window_ns=parts.total(),
+        window=parts,
         compute_ns=compute.total(),
         exposed_comm_ns=both.total() - compute.total(),
         exposed_copy_ns=busy.total() - both.total(),
