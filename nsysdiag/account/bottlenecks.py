@@ -207,8 +207,9 @@ def idle_pieces(
     """
     every, ns = Intervals(slices.rows.start, slices.rows.end), slices.ns
     row = np.arange(len(every), dtype=np.int32)
+    # In any order: what cuts them sorts them first.
     builds = _among(bottleneck, [BOTTLENECK_NUMBER[name] for name in BUILDING]) & (lane >= 0)
-    built, outside = _cut(Owned.of(every, row), builds, lane, Intervals.empty() if compiles is None else compiles, axis)
+    built, outside = _cut(Owned(every, row), builds, lane, Intervals.empty() if compiles is None else compiles, axis)
     eligible = _among(bottleneck, [BOTTLENECK_NUMBER[name] for name in WAITING_FOR_A_SYNC])
     eligible &= _among(own, ON_ITS_OWN)
     eligible = eligible[outside.owner] & (coverage(foreign, outside.spans) == 0)

@@ -373,6 +373,8 @@ def describe_streams(trace: Trace, keys: list[tuple[int, int, int]]) -> Streams:
 
 def previous_on_stream(code: IntArray) -> IntArray:
     """For each operation, in order of start, the one before it on its stream; -1 for a stream's first."""
+    if len(code) and code.min() == code.max():
+        return np.arange(-1, len(code) - 1)
     order = np.argsort(narrowed(code), kind="stable")
     follows = code[order][1:] == code[order][:-1]
     previous = np.full(len(code), -1, dtype=np.int64)

@@ -136,14 +136,12 @@ def calibrate(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity, wait
 def _floor(device: DeviceTimeline, activity: DeviceActivity) -> int | None:
     """The 95th percentile of the gaps between operations of one stream that were already launched."""
     calls = activity.api_calls.rows
-    rows = np.flatnonzero(device.running)
-    before = previous_on_stream(device.stream_code[rows])
-    later = np.flatnonzero((before >= 0) & (device.launch[rows] >= 0))
-    if len(later) == 0:
-        return None
-    ended = device.operations.end[rows[before[later]]]
-    gap = device.operations.start[rows[later]] - ended
-    issued = calls.end[device.launch[rows[later]]] <= ended
+    rows = picked(device.running)
+    before, launch = previous_on_stream(device.stream_code[rows]), device.launch[rows]
+    later = picked((before >= 0) & (launch >= 0))
+    ended = device.operations.end[rows][picked(before[later])]
+    gap = device.operations.start[rows][later] - ended
+    issued = calls.end.take(launch[later]) <= ended
     gap = gap[issued & (gap > 0)]
     if len(gap) < FLOOR_SAMPLES:
         return None

@@ -397,4 +397,4 @@ def _slice_bottlenecks(found: DeviceRoots, kinds: IntArray) -> IntArray:
     rows = found.root_slices.slices.rows
     if found.unseen:
         return np.full(len(rows), BOTTLENECK_NUMBER["unknown"], dtype=np.int8)
-    return bottlenecks_of(rows.cause, kinds).astype(np.int8)
+    return bottlenecks_of(rows.cause, kinds)
