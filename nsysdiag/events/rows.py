@@ -232,7 +232,7 @@ class ThreadAxis(Struct, frozen=True):
 
     def time(self, position: IntArray) -> IntArray:
         """The time of each position."""
-        return position % self.stride + self.origin
+        return (position if len(self.threads) == 1 else position % self.stride) + self.origin
 
 
 class CallTable(Struct, frozen=True):

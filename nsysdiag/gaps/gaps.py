@@ -349,14 +349,12 @@ class LaunchFrame(Struct, frozen=True):
 
     def region(self, low: IntArray, high: IntArray, chosen: BoolArray) -> tuple[Intervals, IntArray]:
         """[low, high) of the chosen gaps, cut to the parts inside the window, and whose each piece is."""
-        owner = np.flatnonzero(chosen)
-        if len(owner) == 0:
-            return Intervals.empty(), owner
-        start, end = self.gaps.start[owner], self.gaps.end[owner]
-        start = start if low is self.gaps.opened else np.maximum(low[owner], start)
-        end = end if high is self.gaps.closed else np.minimum(high[owner], end)
+        rows = picked(chosen)
+        start, end = self.gaps.start[rows], self.gaps.end[rows]
+        start = start if low is self.gaps.opened else np.maximum(low[rows], start)
+        end = end if high is self.gaps.closed else np.minimum(high[rows], end)
         kept = picked(end > start)
-        return Intervals(start[kept], end[kept]), owner[kept]
+        return Intervals(start[kept], end[kept]), np.arange(len(chosen))[rows][kept]
 
 
 class DeviceSide(Struct, frozen=True):

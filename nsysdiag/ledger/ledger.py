@@ -243,7 +243,7 @@ def split_window(device: DeviceTimeline, parts: Intervals) -> WindowSplit:
     compute = intersect(parts, union(spans[computes]))
     communication = intersect(parts, union(spans[device.communication]))
     both = union(compute, communication)
-    busy = intersect(parts, union(spans))
+    busy = compute if computes.all() else intersect(parts, union(spans))
     return WindowSplit(
         window=parts,
         compute_ns=compute.total(),
