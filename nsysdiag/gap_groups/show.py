@@ -18,7 +18,6 @@ from nsysdiag.document.drawings import Bar, Histogram, StackedBar, entry_of, sta
 from nsysdiag.document.names import brief, call_site_label, clip
 from nsysdiag.document.view import Causes, Context, by_length, by_time, by_total, evidence, flags, slices_by_time
 from nsysdiag.document.view import share_of as some
-from nsysdiag.events.identity import joint
 from nsysdiag.saved import unpack
 from nsysdiag.units import NS_PER, format_ns, format_share
 
@@ -255,7 +254,7 @@ def _decades(device: DeviceReport, causes: Causes) -> list[tuple[str, int, int, 
     if first == last:
         return []
     ids, decades = device.gaps_packed.cause_ids, last + 1 - first
-    key = joint(np.searchsorted(np.array(EDGES), lengths, side="right") - first, codes, len(ids))
+    key = (np.searchsorted(np.array(EDGES), lengths, side="right") - first) * len(ids) + codes
     count = np.bincount(key, minlength=decades * len(ids)).reshape(decades, -1)
     total = sum_of_each(key, lengths, decades * len(ids)).reshape(decades, -1)
     longest = int(total.sum(axis=1).max())
