@@ -21,9 +21,6 @@ from nsysdiag.arrays.spill import trim
 from nsysdiag.causes import CAUSES, FALLBACK
 from nsysdiag.config.settings import Settings
 from nsysdiag.cost.cost import priced
-from nsysdiag.critical_path.facts import CriticalPath
-from nsysdiag.critical_path.path import critical_path
-from nsysdiag.diagnosis.facts import Diagnosis
 from nsysdiag.diagnosis.missing import not_recorded, recapture
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.iterations.chosen import CarriedSteps
@@ -35,11 +32,9 @@ from nsysdiag.pipeline.job import Job, devices_for_ranks, judge_job
 from nsysdiag.pipeline.reading import HostReading, Progress, look_at_host, read, silent
 from nsysdiag.pipeline.result import TraceResult
 from nsysdiag.record import ByName
-from nsysdiag.replay.predict import Predictions
 from nsysdiag.report import SCHEMA_VERSION, Report, Tool, TraceInfo
 from nsysdiag.shortage import Attempt
 from nsysdiag.time.table import charged_as
-from nsysdiag.timeline.timeline import with_threads
 from nsysdiag.trace.trace import Trace, open_trace
 from nsysdiag.utilization.utilization import check_periods, with_flops
 from nsysdiag.version import __version__
@@ -52,9 +47,7 @@ def write_report(job: Job, host: HostReading) -> Report:
     trace, settings = host.reading.trace, host.reading.settings
     judgment, predictions = job.judgment, job.predictions
     devices = [structs.replace(each.report, verdict=judgment.verdict(each.report.key)) for each in job.reported]
-    lanes = [each.timeline for each in job.reported if each.timeline is not None]
-    timelines = with_threads(lanes, host.host, host.traced)
-    capabilities = trace.capabilities()
+    timelines, capabilities = job.timelines.result(), trace.capabilities()
     made = Report(
         schema_version=SCHEMA_VERSION,
         tool=Tool(name="nsysdiag", version=__version__),
@@ -81,17 +74,10 @@ def write_report(job: Job, host: HostReading) -> Report:
         diagnosis=judgment.diagnosis,
         phases=judgment.phases,
         host_stacks=job.host_stacks,
-        critical_path=_path_of(judgment.diagnosis, predictions),
+        critical_path=job.path.result(),
         outlooks=[] if isinstance(predictions, str) else predictions.outlooks(judgment.findings),
     )
     return finished(made, timelines.sentences)
-
-
-def _path_of(diagnosis: Diagnosis, predictions: Predictions | str) -> CriticalPath | None:
-    """None for a start: most of it is before the first work, and other sections say what took it."""
-    if diagnosis.phase is None or isinstance(predictions, str):
-        return None
-    return critical_path(predictions.model)
 
 
 class Analysis(Struct, frozen=True):
@@ -119,7 +105,7 @@ def analysis_of(
     told = progress or silent
     with Background(small=trace.size_bytes < SMALL_BYTES) as background:
         host = look_at_host(read(trace, settings, background, told, steps), told)
-        job = judge_job(look_at_devices(host, background, keep_time=keep_time), host, told)
+        job = judge_job(look_at_devices(host, background, keep_time=keep_time), host, background, told)
         return Analysis(write_report(job, host), job)
 
 
