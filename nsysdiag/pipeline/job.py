@@ -50,7 +50,6 @@ from nsysdiag.ranks.clocks import meet_by_mpi, rank_timeline
 from nsysdiag.ranks.comparison import ITERATIONS, compare_ranks
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.replay.predict import Predictions
-from nsysdiag.timeline.timeline import Timelines, with_threads
 from nsysdiag.trace.capabilities import was_asked
 from nsysdiag.trace.trace import Trace
 
@@ -63,8 +62,8 @@ class Job(Struct, frozen=True):
 
     `threads` is what threads and CPUs did meanwhile, None if no device worked. `ranks` compares the devices, None if
     they have nothing in common. `predictions` are those of savings, or a sentence why there are none; `builder` makes
-    the model that they rest on. `host_stacks` are the functions of threads if no device worked. The second thread makes
-    `timelines` and the critical `path` (None: no model) while findings are replayed."""
+    the model that they rest on. `host_stacks` are the functions of threads if no device worked. The second thread finds
+    the critical `path` (None: no model) while findings are replayed."""
 
     results: list[DeviceResult]
     reported: list[DeviceResult]
@@ -75,7 +74,6 @@ class Job(Struct, frozen=True):
     predictions: Predictions | str
     judgment: Judgment
     host_stacks: list[FlameStack]
-    timelines: Deferred[Timelines]
     path: Deferred[CriticalPath | None]
 
 
@@ -83,8 +81,6 @@ def judge_job(devices: Devices, host: HostReading, background: Background, progr
     """What holds the job up, and what to do about it."""
     reading, results = host.reading, devices.results
     reported = [each for each in results if each.report.key in reading.shown]
-    lanes = [each.timeline for each in reported if each.timeline is not None]
-    timelines = background.begin(with_threads, lanes, host.host, host.traced)
     warnings = _row_warnings(host)
     progress("looking at threads and CPUs", 0.9)
     threads = _threads(reported, host)
@@ -94,19 +90,7 @@ def judge_job(devices: Devices, host: HostReading, background: Background, progr
     predictions = devices.predictions.result()
     path = background.begin(_path, results, predictions)
     judgment = _judgment(results, reported, ranks, threads, predictions, alone, host)
-    return Job(
-        results,
-        reported,
-        warnings,
-        threads,
-        ranks,
-        devices.builder,
-        predictions,
-        judgment,
-        alone.stacks,
-        timelines,
-        path,
-    )
+    return Job(results, reported, warnings, threads, ranks, devices.builder, predictions, judgment, alone.stacks, path)
 
 
 def devices_for_ranks(devices: Devices, host: HostReading) -> TraceResult:

@@ -72,27 +72,30 @@ def staged_behind(case: BoundCase) -> Sequence[int]:
     """
     changes, model, now = case.changes, case.model, case.now
     held = np.isin(model.work.launch, model.threads.held.call[changes.held])
-    hidden = np.where(held, hidden_staging(model), 0)
-    # One that was late may have been staged from its call on, not only once the stream was empty.
-    late = held & model.staged
-    since = np.where(late, np.maximum(model.work.start - model.work.issued, 0), 0)
+    hidden = np.where(held, hidden_staging(model, np.where(model.staged, 0, model.cost)), 0)
     found = []
     if hidden.any():
         longer = case.ns(cost=np.maximum(changes.cost, hidden))
         found += [min(max(longer, case.run.ns), now.ns)]
+    # A late one may have been staged from its call on, not only once the stream was empty. Then others were, too.
+    late = held & model.staged
     if late.any():
-        early = case.ns(cost=np.maximum(changes.cost, since), prompt=changes.prompt | late)
-        found += [min(early, max(now.ns, case.run.ns))]
+        since = np.where(late, np.maximum(model.work.start - model.work.issued, 0), 0)
+        alike = np.where(held, hidden_staging(model, np.where(late, since, model.cost)), 0)
+        for cost in (since, np.maximum(since, alike)):
+            early = case.ns(cost=np.maximum(changes.cost, cost), prompt=changes.prompt | late)
+            found += [min(early, max(now.ns, case.run.ns))]
     return found
 
 
-def hidden_staging(model: Model) -> IntArray:
-    """For how long each upload from pageable memory may have been staged while its stream was busy, in ns."""
-    work, cost = model.work, model.cost
-    seen = model.uploads & (cost > 0) & ~model.staged
-    usual = float(np.quantile(cost[seen] / np.maximum(work.length[seen], 1), MOSTLY)) if seen.any() else np.inf
-    busy = np.where(model.uploads & (cost == 0) & ~model.staged, np.maximum(work.start - work.issued, 0), 0)
-    return np.minimum(busy, usual * np.maximum(work.length, 1) + LATENCY_NS).astype(np.int64)
+def hidden_staging(model: Model, seen: IntArray) -> IntArray:
+    """For how long each upload from pageable memory may have been staged while its stream was busy, in ns. `seen` is
+    how long each was seen to be staged, 0 if it was not."""
+    work, length = model.work, np.maximum(model.work.length, 1)
+    shown = model.uploads & (seen > 0)
+    usual = float(np.quantile(seen[shown] / length[shown], MOSTLY)) if shown.any() else np.inf
+    busy = np.where(model.uploads & (model.cost == 0) & ~model.staged, np.maximum(work.start - work.issued, 0), 0)
+    return np.minimum(busy, usual * length + LATENCY_NS).astype(np.int64)
 
 
 def explained(case: BoundCase) -> Sequence[int]:
