@@ -210,10 +210,10 @@ def _result(met: MetDevice, background: Background, *, keep_time: bool) -> Devic
     before_ns = 0 if met.judged_before is None else sum(met.judged_before.account.values())
     judged = JudgedTime.of(met.time, met.window.parts, met.focus.parts, before_ns)
     begun = begin_figures(met, met.job_phases, judged, background)
-    shares = _idle_shares(met, judged)  # while the second thread makes figures
+    shares = background.begin(_idle_shares, met, judged)
     report = figures_of(met, begun)
     evict()
-    findings, behind = _findings(met, judged, shares, begun, report)
+    findings, behind = _findings(met, judged, shares.result(), begun, report)
     return DeviceResult(
         report,
         met.root_slices.slices,
@@ -242,15 +242,12 @@ class _IdleShares(Struct, frozen=True):
 
 
 def _idle_shares(met: MetDevice, judged: JudgedTime) -> _IdleShares:
-    """Needs no figures of the device."""
     attribution, floor = Attribution.by_root(met.root_slices), met.reading.settings.thresholds.root_floor
     batches = batches_of(met.root_slices, met.chains, met.finder, floor, judged.parts)
     kinds, waited = batches.longest(met.kinds, attribution.cause), (met.device_waits, met.made)
     context, layered, charged = met.root_context, met.host.layered, met.slice_bottlenecks
     made = shares_of(context, layered, met.keys, attribution, kinds, charged, met.time, waited, judged.parts)
-    shares, paths = laid(made)
-    trim()
-    return _IdleShares(attribution, batches, shares, paths)
+    return _IdleShares(attribution, batches, *made)
 
 
 def _findings(
