@@ -232,8 +232,8 @@ class Trace:
             self._ahead = ReadAhead(self._parts, requests)
 
     def _parts(self, table: str, *columns: str) -> list[Callable[[], Columns]]:
-        """What reads a table: two halves at once, by rowid, if it has many rows, so that no thread reads the last large
-        table while another one waits for it."""
+        """What reads a table. One with many rows is read in halves, by rowid, so that both threads are busy to the
+        end."""
         spec, found, rows = self._spec(table), self._filled(table), self.about_rows(table)
         if found is None or found.rowid is None or rows < MANY_ROWS or self._span is not None or not self._columnar:
             return [partial(self._read_all, table, *columns)]
