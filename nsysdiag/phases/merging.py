@@ -178,6 +178,10 @@ STEPS_SHARE = 0.2
 MOST_OF_A_STEP = 0.75
 """Of the steps between two steady parts: one that takes more of their time, and is longer than any regular one, holds
 a pause."""
+BY_CHANCE, OVERLAP = 3.3, 0.45
+"""Standard deviations: chance separates the ranks of equal steps as much once in 1,000 times. And the share of pairs,
+beyond a half, in which the step of one part is the longer one: above it the parts hardly overlap. Without the second,
+five short steps and five long ones would be one part."""
 ALIKE_LENGTHS = 3
 """Times the shorter: parts of steps differ by less."""
 
@@ -261,8 +265,8 @@ def _of_slow_steps(found: JobParts, at: int, after: int) -> bool:
 
 def _same_work(found: JobParts, one: int, other: int, *, short: bool) -> bool:
     """Whether two neighbours that are not equally busy do the same work: one of them is too short for a separate phase,
-    or both are the same typical steps of one loop, one with more slow steps. With fewer than five steps, one of the
-    usual length is enough."""
+    or both are the same typical steps of one loop, or one has more slow steps by chance. With fewer than five steps,
+    one of the usual length is enough."""
     if cosine(found.mix[one], found.mix[other]) <= ALIKE:
         return False
     first, second = found.steps(one), found.steps(other)
@@ -271,8 +275,17 @@ def _same_work(found: JobParts, one: int, other: int, *, short: bool) -> bool:
     few, many = sorted((np.diff(first[1]), np.diff(second[1])), key=len)
     ratio = np.log(few / np.median(many))
     if len(few) >= FEWEST_REPEATS:
-        return abs(float(np.median(ratio))) <= math.log(1 + ALIKE_BUSY)
+        return abs(float(np.median(ratio))) <= math.log(1 + ALIKE_BUSY) or _by_chance(few, many)
     return float(np.abs(ratio).min()) <= math.log(WARM_UP_SLOWER)
+
+
+def _by_chance(one: IntArray, other: IntArray) -> bool:
+    """Whether steps of one loop are longer in one part than in another by chance: by the rank-sum test of Mann and
+    Whitney, and they overlap."""
+    order, pairs = np.sort(other), len(one) * len(other)
+    longer = (np.searchsorted(order, one) + np.searchsorted(order, one, side="right")).sum() / 2
+    deviation = abs(float(longer) - pairs / 2)
+    return deviation < BY_CHANCE * math.sqrt(pairs * (len(one) + len(other) + 1) / 12) and deviation < OVERLAP * pairs
 
 
 def _joined_run(found: JobParts, without: Callable[[JobParts, Iterable[int]], JobParts]) -> JobParts | None:
