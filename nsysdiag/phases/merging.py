@@ -291,7 +291,7 @@ def _of_slow_steps(found: JobParts, at: int, after: int) -> bool:
 
 def _same_work(found: JobParts, one: int, other: int, *, short: bool) -> bool:
     """Whether two neighbours that are not equally busy do the same work: one of them is too short for a separate phase,
-    or both are the same typical steps of one loop, or one has more slow steps by chance. With fewer than five steps,
+    or both are the same typical steps of one loop. One may have more slow steps by chance. With fewer than five steps,
     one of the usual length is enough."""
     if cosine(found.mix[one], found.mix[other]) <= ALIKE:
         return False
