@@ -21,6 +21,7 @@ from nsysdiag.arrays.intervals import (
     union,
 )
 from nsysdiag.arrays.nesting import constant
+from nsysdiag.arrays.spill import laid
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import BLOCKED, FALLBACK, PLACE, PREEMPTION, UNTRACED_GRAPH, places
 from nsysdiag.causes.blocking_copy import READS_BACK
@@ -251,10 +252,15 @@ def in_order(idle: IdlePieces, busy: list[TimePiece], other: IntArray, own: IntA
     """All pieces that have a length, by start. `other` is the device that each slice waited for (-1: none), `own` and
     `root` are its causes."""
     parts = [each.with_length() for each in (*idle.pieces, *busy)]
-    begins = np.concatenate([each.spans.start for each in parts])
-    order = np.argsort(begins, kind="stable").astype(np.int32)
-    begins = begins[order]  # column by column: a trace of millions of gaps has to fit
-    spans = Intervals(begins, np.concatenate([each.spans.end for each in parts])[order])
+    end = max((int(each.spans.end.max()) for each in parts if len(each.spans)), default=0)
+    borders = np.concatenate([*(each.spans.start for each in parts), [np.int64(end)]])
+    order = np.argsort(borders, kind="stable")
+    borders, order = borders[order], order[:-1]  # column by column: a trace of millions of gaps has to fit
+    if borders[-1] - borders[0] == sum(each.spans.total() for each in parts):
+        borders = laid(borders)
+        spans = Intervals(borders[:-1], borders[1:])  # without a hole the end of each is the start of the next
+    else:
+        spans = Intervals(borders[:-1], np.concatenate([each.spans.end for each in parts])[order])
     state = np.concatenate([np.full(len(each.spans), each.state, dtype=np.int8) for each in parts])[order]
     code = np.concatenate([each.code.astype(np.int8) for each in parts])[order]
     row = np.concatenate([each.slice.astype(np.int32) for each in parts])[order]

@@ -14,6 +14,7 @@ from nsysdiag.arrays.intervals import (
     FloatArray,
     IntArray,
     Intervals,
+    common_ns,
     coverage,
     intersect,
     is_set,
@@ -21,6 +22,7 @@ from nsysdiag.arrays.intervals import (
     subtract,
     union,
 )
+from nsysdiag.arrays.nesting import constant
 from nsysdiag.causes import EVENT_WAIT, PLACE, SYNCHRONIZATION
 from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.counters.counters import Measured
@@ -58,7 +60,7 @@ def _by_counters(split: WindowSplit, measured: Measured) -> Intervals | None:
     known = ~np.isnan(active.value)
     compute = split.parts[0]
     spans = active.grid.spans
-    if coverage(compute, union(spans[known])).sum() < LEAST_KNOWN * compute.total():
+    if common_ns(compute, union(spans[known])) < LEAST_KNOWN * compute.total():
         return None
     hollow = intersect(compute, union(spans[known & (active.value < LEAST_ACTIVE)]))
     return subtract(hollow, _at_work(measured))
@@ -86,8 +88,8 @@ def _by_shapes(device: DeviceTimeline, split: WindowSplit, found: Residency | No
     share = np.append(found.sm_share, np.nan)[operations.shape]
     known = computes & ~np.isnan(share)
     spans = Intervals(operations.start, operations.end)
-    compute = split.parts[0]
-    if coverage(compute, union(spans[known])).sum() < LEAST_KNOWN * compute.total():
+    compute, unknown = split.parts[0], (computes | graphs) & ~known
+    if unknown.any() and common_ns(compute, union(spans[known])) < LEAST_KNOWN * compute.total():
         return None
     small = known & (share < HALF)
     others = union(spans[(computes | graphs) & ~small])
@@ -128,9 +130,9 @@ def waited_for(
     each gap; `calls` are synchronizations, on the thread axis. `producer` is, for each gap, the other device whose
     event held its next operation."""
     rows = slices.rows
-    found = np.full(len(rows), -1, dtype=np.int16)
     if OTHER_DEVICE not in slices.labels:
-        return found
+        return constant(np.full(1, -1, dtype=np.int16), len(rows))
+    found = np.full(len(rows), -1, dtype=np.int16)
     labelled = rows.label == slices.labels.index(OTHER_DEVICE)
     held = np.flatnonzero(labelled & (rows.cause == PLACE[EVENT_WAIT]))
     found[held] = producer[rows.gap[held]]

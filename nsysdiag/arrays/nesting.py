@@ -7,6 +7,7 @@ never overlap, even if the input overlaps without nesting.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,11 @@ def _rising(values: IntArray) -> bool:
     return bool(np.all(values[1:] > values[:-1]))
 
 
-def levels(intervals: Intervals, limit: int = 64) -> IntArray:
+MOST_LEVELS = 64
+"""Levels of nested intervals that are told apart."""
+
+
+def levels(intervals: Intervals, limit: int = MOST_LEVELS) -> IntArray:
     """The nesting depth of each interval, in input order; 0 is outermost. What is deeper gets `limit - 1`.
 
     ```
@@ -102,7 +107,7 @@ def levels(intervals: Intervals, limit: int = 64) -> IntArray:
     return depth
 
 
-def enclosing(intervals: Intervals, times: IntArray, limit: int = 64) -> Iterator[IntArray]:
+def enclosing(intervals: Intervals, times: IntArray, limit: int = MOST_LEVELS) -> Iterator[IntArray]:
     """For each level, outermost first: the index of its interval open at each time, -1 for none.
 
     Only the outer `limit` levels are returned: time in a deeper interval counts for the enclosing one of the last
@@ -138,27 +143,13 @@ class Nesting(Struct, frozen=True):
     above: IntArray | None
 
     @classmethod
-    def of(cls, intervals: Intervals, limit: int = 64) -> Nesting:
-        """Peels off a level at a time: it is what begins when all that began before has ended. The limit bounds the
-        work, for a trace may well hold a million ranges that were pushed and never popped."""
+    def of(cls, intervals: Intervals, limit: int = MOST_LEVELS) -> Nesting:
+        """The limit bounds the work, for a trace may well hold a million ranges that were pushed and never popped."""
         order = _outer_first(intervals).astype(np.int32)
-        rest = order
-        members: list[IntArray] = []
-        above = np.full(len(intervals), -1, dtype=np.int32)
-        while len(rest) and len(members) < limit:
-            reach = np.maximum.accumulate(intervals.end[rest])
-            top = np.append(True, reach[:-1] <= intervals.start[rest[1:]])
-            members.append(rest[top])
-            if len(members[-1]) == len(rest):
-                rest = rest[:0]
-                break
-            inside = ~top
-            parent = members[-1][(np.cumsum(top) - 1)[inside]]
-            rest = rest[inside]
-            above[rest] = parent
-        whole = not len(rest) and _all_inside(intervals, above)
+        members, above = _by_open(intervals, order) or _by_peeling(intervals, order, limit)
         sorted_already = bool(np.all(order[1:] > order[:-1]))
-        return cls(intervals, tuple(members), None if sorted_already else order, above if whole else None)
+        whole = above if len(members) <= limit else None
+        return cls(intervals, tuple(members[:limit]), None if sorted_already else order, whole)
 
     def open_at(self, times: IntArray) -> Iterator[IntArray]:
         """As `enclosing`."""
@@ -191,6 +182,37 @@ class Nesting(Struct, frozen=True):
             found[members] = inner[members]
             inner = np.where(level >= 0, level, inner)
         return found
+
+
+def _by_open(intervals: Intervals, order: IntArray) -> tuple[list[IntArray], IntArray] | None:
+    """The members of each level, and the parent of each interval: its level is how many are open at its start. None if
+    there are too many levels, or one is not inside all that are open at its start."""
+    level = np.arange(len(order), dtype=np.int32)
+    # An empty interval counts as the shortest one there is.
+    over = np.sort(np.maximum(intervals.end, intervals.start + 1))
+    level -= np.searchsorted(over, intervals.start[order], side="right")
+    if not len(level) or level.max() >= MOST_LEVELS:
+        return None
+    ordered = np.argsort(level.astype(np.uint16), kind="stable")
+    places = np.split(ordered, np.cumsum(np.bincount(level))[:-1])
+    above = np.full(len(order), -1, dtype=np.int32)
+    for outer, inner in pairwise(places):
+        above[order[inner]] = order[outer[np.searchsorted(outer, inner) - 1]]
+    return ([order[each] for each in places], above) if _all_inside(intervals, above) else None
+
+
+def _by_peeling(intervals: Intervals, order: IntArray, limit: int) -> tuple[list[IntArray], IntArray | None]:
+    """The same of any intervals, a level at a time: it is what begins when all that began before has ended. No parents
+    if some are deeper than the limit, or end behind the end of their parent."""
+    members: list[IntArray] = []
+    above = np.full(len(intervals), -1, dtype=np.int32)
+    while len(order) and len(members) < limit:
+        reach = np.maximum.accumulate(intervals.end[order])
+        top = np.append(True, reach[:-1] <= intervals.start[order[1:]])
+        members.append(order[top])
+        parent, order = members[-1][(np.cumsum(top) - 1)[~top]], order[~top]
+        above[order] = parent
+    return members, above if not len(order) and _all_inside(intervals, above) else None
 
 
 def _all_inside(intervals: Intervals, above: IntArray) -> bool:

@@ -272,16 +272,18 @@ def _creates_context(activity: DeviceActivity) -> BoolArray:
     asks = named_like(activity.api_calls.names, ASKS)
     uses = picked(~asks[calls.name])
     until = least_of_each(owner[uses], calls.start[uses], len(processes))
-    flags[:] = fresh[owner] & (calls.start <= until[owner])
-    flags &= _work_begins(activity) - calls.start > LONG_NS
+    rows = np.flatnonzero(fresh[owner] & (calls.start <= until[owner]))
+    flags[rows] = _work_begins(activity, rows) - calls.start[rows] > LONG_NS
     return flags
 
 
-def _work_begins(activity: DeviceActivity) -> IntArray:
-    """When the work of each API call begins; its end if it launches none."""
-    begins, launch = activity.api_calls.rows.end.copy(), activity.launch
-    known = launch >= 0
-    np.minimum.at(begins, launch[known], activity.operations.start[known])
+def _work_begins(activity: DeviceActivity, rows: IntArray) -> IntArray:
+    """When the work of each of these API calls begins; its end if it launches none."""
+    begins, launch = activity.api_calls.rows.end[rows], activity.launch
+    place = np.full(len(activity.api_calls.rows) + 1, -1, dtype=np.int32)
+    place[rows] = np.arange(len(rows))
+    known = np.flatnonzero(place.take(launch) >= 0)
+    np.minimum.at(begins, place[launch[known]], activity.operations.start[known])
     return begins
 
 

@@ -94,14 +94,16 @@ def analyze(
     from msgspec.structs import replace
 
     from nsysdiag.arrays.spill import share_one_heap
-    from nsysdiag.ci.budgets import refuse_changes
     from nsysdiag.cli.output import Wanted, conclude, plan
     from nsysdiag.cli.settings import budgets_of_options, known_causes, report_of, settings_of_file, with_price
     from nsysdiag.saved import is_saved_report
     from nsysdiag.units import parse_bytes
 
     budgets = budgets_of_options(judging)
-    refuse_changes(budgets)
+    if budgets:
+        from nsysdiag.ci.budgets import refuse_changes
+
+        refuse_changes(budgets)
     path = named(Path(trace))
     found = settings_of_file(judging, saved=is_saved_report(path), quiet=out.quiet)
     file = found.settings

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from nsysdiag.cli import analyze, baseline, batch, compare, help, record, traces, whatif
 from nsysdiag.cli.console import run
-from nsysdiag.cli.help import WIDEST, GroupedCommand
+from nsysdiag.cli.help import WIDEST, GroupedCommand, plain
 from nsysdiag.cli.record import RecordCommand
 from nsysdiag.trace.formats import folder_format
 from nsysdiag.version import __version__
@@ -19,6 +19,10 @@ from nsysdiag.version import __version__
 
 class Commands(TyperGroup):
     """The commands by their names; a first argument that is none of them but a trace stands for `analyze` and it."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """As for any group, but plain."""
+        return plain(super().get_params(ctx))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """As for any group, which suggests what a misspelt word may mean."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
@@ -157,8 +157,30 @@ GROUP_OF = {f"--{option}": group for group, options in GROUPS.items() for option
 ORDER = {option: place for place, option in enumerate(GROUP_OF)}
 
 
+def plain(params: list[Any]) -> list[Any]:
+    """The parameters of a command, which take texts and defaults as they are: Typer would import Pydantic for them,
+    which takes longer than Typer itself. The callback of an option is not called for its default."""
+    for each in params:
+        each.__dict__.setdefault("process_value", partial(_taken, each, each.process_value))
+    return params
+
+
+def _taken(param: Any, process: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
+    """The value of a parameter; `process` makes those that are neither texts nor defaults."""
+    several = param.multiple or param.nargs < 0
+    if value == param.default and not param.required:
+        return () if several and value is None else value
+    if value and param.type_descriptor.annotation in (str, list[str]):
+        return [*value] if several else value
+    return process(context, value)
+
+
 class GroupedCommand(TyperCommand):
     """A command whose options are in groups."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """As for any command, but plain."""
+        return plain(super().get_params(ctx))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """The arguments, and then the groups that have options here."""

@@ -162,6 +162,8 @@ def say_unpriced(report: Report, settings: Settings) -> None:
 
 def budgets_of_options(given: Budgets) -> list[Budget]:
     """Those of --fail-on and --warn-on. Raises UsageError with the place of a mistake."""
+    if not given.fail_on and not given.warn_on:
+        return []
     from nsysdiag.ci.budgets import parse_budgets
     from nsysdiag.ci.facts import FAIL, WARN
 
@@ -188,10 +190,10 @@ def analyze_trace(path: Path, settings: Settings, *, quiet: bool, steps: Carried
 def report_of(path: Path, settings: Settings, file: Settings, *, quiet: bool) -> Report:
     """The report of a trace, or a saved one with today's prices. Raises InputError, and UsageError if the settings,
     of which those of `file` are a part, ask a saved report for another analysis than its own."""
-    from nsysdiag.pipeline.loading import priced_again
-
     if not is_saved_report(path):
         return analyze_trace(path, settings, quiet=quiet)
+    from nsysdiag.pipeline.loading import priced_again
+
     report = read_report(path)
     refuse_analysis_settings(path, report, file, settings)
     return priced_again(report, settings)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import least_of_each
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, contains, union
 from nsysdiag.arrays.spill import laid
 from nsysdiag.events.calls import ApiCalls, CallRows, issue_times, match_launches
 from nsysdiag.events.event_waits import HostFunctions, StreamWaits, Synchronized, read_stream_waits
@@ -342,10 +342,12 @@ def _extents(device: DeviceTimeline, calls: CallRows, rows: IntArray, ranges: Ra
     first = np.searchsorted(issued, ranges.start, side="left")
     behind = np.searchsorted(issued, ranges.end, side="left")
     holds: BoolArray = behind > first
-    bounds = np.stack((first[holds], behind[holds]), axis=1).ravel()
-    if len(bounds) == 0:
-        return holds, Intervals.empty()
+    first, behind = first[holds], behind[holds]
+    start, end = device.operations.start[rows], device.operations.end[rows]
+    if len(first) == 0 or (ascending(start) and ascending(end)):  # as work of one stream does
+        return holds, Intervals(start[first], end[behind - 1])
+    bounds = np.column_stack((first, behind)).ravel()
     # reduceat takes a bound equal to the length badly: one neutral value behind the last.
-    begun = np.minimum.reduceat(np.append(device.operations.start[rows], np.iinfo(np.int64).max), bounds)[::2]
-    over = np.maximum.reduceat(np.append(device.operations.end[rows], np.iinfo(np.int64).min), bounds)[::2]
+    begun = np.minimum.reduceat(np.append(start, np.iinfo(np.int64).max), bounds)[::2]
+    over = np.maximum.reduceat(np.append(end, np.iinfo(np.int64).min), bounds)[::2]
     return holds, Intervals(begun.copy(), over.copy())

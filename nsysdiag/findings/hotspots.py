@@ -286,12 +286,12 @@ def behind_waits(shares: Shares, spots: Sequence[Hotspot], found: Sequence[Findi
     charged   sync  sync      | host          the first part: wait = that of sync, other = that of host code
     ```
     """
-    spot = np.full(len(shares), NONE, dtype=np.int64)
+    spot = np.full(len(shares), NONE, dtype=np.int32)
     for number, each in enumerate(spots):
         spot[each.rows] = number
     made = np.flatnonzero((shares.wait >= 0) & (spot >= 0) & (shares.counted > 0))
     size = int(max(shares.slice.max(initial=0), shares.behind.max(initial=0))) + 1
-    of_slice, bottleneck = np.full(size, NONE, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    of_slice, bottleneck = np.full(size, NONE, dtype=np.int32), np.zeros(size, dtype=np.int8)
     explained = np.flatnonzero(shares.slice >= 0)
     of_slice[shares.slice[explained]] = spot[explained]
     bottleneck[shares.slice[explained]] = shares.bottleneck[explained]

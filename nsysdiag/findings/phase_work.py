@@ -203,10 +203,11 @@ def host_time(
 ) -> Intervals:
     """The judged time of these slices that is charged to `bottleneck`, or to any: a set on the axis, each on the thread
     that launched next."""
-    mine = np.zeros(len(gaps.slices.rows) + 1, dtype=np.bool_)
+    mine = np.zeros(len(gaps.slices.rows) + 1, dtype=np.bool_)  # the last one is of work
     mine[slices] = True
     charged = time.bottleneck == BOTTLENECK_NUMBER[bottleneck] if bottleneck else time.bottleneck >= 0
-    at = np.flatnonzero(mine[time.slice] & (time.slice >= 0) & charged)
+    at = np.flatnonzero(charged)
+    at = at[mine[time.slice[at]]]
     lane = gaps.lane[gaps.slices.rows.gap[time.slice[at]]]
     at, lane = at[lane >= 0], lane[lane >= 0]
     pieces = Owned.of(time.spans[at], lane)

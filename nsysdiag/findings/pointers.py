@@ -27,6 +27,7 @@ from nsysdiag.iterations.by_range import LEAST_COVER
 from nsysdiag.iterations.facts import IterationReport, SlowIteration
 from nsysdiag.iterations.loop import FEWEST
 from nsysdiag.iterations.named import MOST_LEVELS, OPERATOR
+from nsysdiag.iterations.report import SlowIterations
 from nsysdiag.report import DeviceReport, Thread
 from nsysdiag.typed import say
 from nsysdiag.units import every_nth, format_count, format_ns, format_share, uncapitalized
@@ -115,17 +116,23 @@ _WORK = {"compute": "compute", "exposed_comm": "exposed communication", "exposed
 
 
 def pointers_of(
-    device: DeviceReport, context: FindingContext, empty: EmptyIterations | None, others: list[Finding]
+    device: DeviceReport,
+    context: FindingContext,
+    slow: SlowIterations | None,
+    empty: EmptyIterations | None,
+    others: list[Finding],
 ) -> list[Finding]:
     """Slow iterations, and iterations without work; `others` are the findings that account for their time."""
     found: list[Finding] = []
     if not device.window_ns:
         return found
     thresholds = context.thresholds
-    if device.iterations is not None and device.iterations.closed:
-        inside = _judged(device.iterations, context.judged.parts)
-        slow = _slow(device, context, inside, others) if inside.slow and not _of_a_longer_loop(inside) else None
-        found += [slow] if slow and slow.ceiling_ns >= thresholds.smallest * device.window_ns else []
+    if device.iterations is not None and slow is not None:
+        judged = slow.among(coverage(context.judged.parts, slow.spans) == slow.spans.end - slow.spans.start)
+        inside = judged.told_by(device.iterations)
+        large = inside.slow_extra_ns >= thresholds.smallest * device.window_ns
+        if inside.slow and large and not _of_a_longer_loop(inside):
+            found.append(_slow(device, context, inside, judged.spans, others))
     if empty is not None and len(empty.spans) >= max(thresholds.empty * empty.count, 1):
         found.append(_empty(device, context, empty))
     return found
@@ -137,21 +144,6 @@ def _of_a_longer_loop(iterations: IterationReport) -> bool:
     extra = sum(each.extra_ns for each in iterations.slow)
     computes = 2 * sum(each.more.get("compute", 0) for each in iterations.slow) > extra
     return iterations.outer is not None or (iterations.slow_period is not None and computes)
-
-
-def _judged(iterations: IterationReport, parts: Intervals) -> IterationReport:
-    """Without the slow iterations outside the judged time, as far as rows tell of them: they are among the longest."""
-    rows = sorted((row for row in iterations.rows if row.steady), key=lambda row: row.start_ns - row.end_ns)
-    slow = rows[: iterations.slow_count]
-    spans = Intervals.of([(row.start_ns, row.end_ns) for row in slow])
-    out = (coverage(parts, spans) < spans.end - spans.start).tolist()
-    outside = {row.index: row.end_ns - row.start_ns for row, gone in zip(slow, out, strict=True) if gone}
-    return replace(
-        iterations,
-        slow=[each for each in iterations.slow if each.index not in outside],
-        slow_count=iterations.slow_count - len(outside),
-        slow_extra_ns=iterations.slow_extra_ns - sum(outside.values()) + len(outside) * iterations.p50_ns,
-    )
 
 
 def _pointer(
@@ -183,9 +175,11 @@ def _pointer(
     )
 
 
-def _slow(device: DeviceReport, context: FindingContext, iterations: IterationReport, others: list[Finding]) -> Finding:
+def _slow(
+    device: DeviceReport, context: FindingContext, iterations: IterationReport, spans: Intervals, others: list[Finding]
+) -> Finding:
     """The finding on what slow iterations take beyond the median: an upper bound, as much of it is in other
-    findings."""
+    findings. `spans` are those of the slow ones, longest first."""
     slow = iterations.slow[:4]
     worst = slow[0]
     further = _how_many_more(iterations)
@@ -204,7 +198,7 @@ def _slow(device: DeviceReport, context: FindingContext, iterations: IterationRe
             *(f"iteration {each.index}: +{format_ns(each.extra_ns)}: {', '.join(_more(each)[:2])}" for each in slow),
         ],
         chain=chain,
-        rows=_first_operations(context, iterations),
+        rows=_first_operations(context, iterations.slow, spans),
         nvtx=[iterations.name] if iterations.source == "nvtx" else [],
         part_of=_explained_by(iterations, others),
     )
@@ -259,13 +253,12 @@ def _more(slow: SlowIteration) -> list[str]:
     return [f"{_WORK.get(name) or uncapitalized(CAUSES[name].title)} +{format_ns(ns)}" for name, ns in ranked]
 
 
-def _first_operations(context: FindingContext, iterations: IterationReport) -> list[EvidenceRow]:
+def _first_operations(context: FindingContext, slow: list[SlowIteration], spans: Intervals) -> list[EvidenceRow]:
     """The operation that each slow iteration begins with."""
-    starts = {row.index: row.start_ns for row in iterations.rows}
     device = context.gaps.device
     rows = []
-    for each in iterations.slow:
-        begins = np.flatnonzero((device.operations.start == starts.get(each.index, -1)) & device.running)
+    for each, start in zip(slow, spans.start.tolist(), strict=False):
+        begins = np.flatnonzero((device.operations.start == start) & device.running)
         rows += [context.sightings.operation(int(begins[0]), each.extra_ns)] if len(begins) else []
     return rows
 

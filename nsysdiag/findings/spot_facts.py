@@ -66,14 +66,17 @@ class FindingContext(Struct, frozen=True):
 
 class SpotFacts(Struct, frozen=True):
     """Facts about a hotspot before its text is made. `naming` are the texts that may name it, `call_of` the calls that
-    texts name. `code` is what samples were in, for host code: of all `codes` the one that tells most. `sampled` is the
-    share of it that they stand for; `waits` is the idle time that each wait caused. `alone`: almost all of it is of one
-    `kind`. `placed`: it has one place, `path`; `inside` is the counted time inside the ranges of that, `whole`: it is
-    almost all."""
+    texts name. `typical` is the first gap of the signature with most of the time; `followed` is the share of its time
+    that was followed from a wait to another thread. `code` is what samples were in, for host code: of all `codes` the
+    one that tells most. `sampled` is the share of it that they stand for; `waits` is the idle time that each wait
+    caused. `alone`: almost all of it is of one `kind`. `placed`: it has one place, `path`; `inside` is the counted time
+    inside the ranges of that, `whole`: it is almost all."""
 
     spot: Hotspot
     gaps: SpotGaps
+    typical: int
     slices: IntArray
+    followed: float
     kind: Variant
     alone: bool
     path: list[str]
@@ -118,7 +121,9 @@ def spot_facts(device: DeviceReport, context: FindingContext, shares: Shares, sp
         call_of=dict(zip(rows.texts, rows.calls, strict=True)) | {name: name for name in context.waits.names},
         spot=spot,
         gaps=gaps,
+        typical=gaps.typical(context.keys),
         slices=slices,
+        followed=_followed(context, slices),
         kind=kind,
         alone=alone,
         path=path,
@@ -326,8 +331,8 @@ def _of_call(context: FindingContext, shares: Shares, call: Sentence) -> BoolArr
     return found
 
 
-def followed_share(context: FindingContext, slices: IntArray) -> float:
+def _followed(context: FindingContext, slices: IntArray) -> float:
     """The share of their time that was followed from a wait to another thread."""
-    ns = context.gaps.slices.lengths(slices)
-    moved = context.attribution.cause[slices] != context.attribution.own[slices]
-    return int(ns[moved].sum()) / max(int(ns.sum()), 1)
+    lengths, attribution = context.gaps.slices.lengths, context.attribution
+    moved = slices[attribution.cause[slices] != attribution.own[slices]]
+    return int(lengths(moved).sum()) / max(int(lengths(slices).sum()), 1) if len(moved) else 0.0

@@ -30,7 +30,6 @@ from nsysdiag.findings.spot_facts import (
     FindingContext,
     SpotFacts,
     between_calls,
-    followed_share,
     function_of,
     named_parts,
     spot_facts,
@@ -92,7 +91,7 @@ def told_of(device: DeviceReport, context: FindingContext, shares: Shares, spot:
         advice, fix = [FEW_LAUNCHES], "see what makes the call slow"
     call = function_of(facts)
     loads = spot.cause == INPUT_WAIT
-    elsewhere = not loads and followed_share(context, facts.slices) >= ALMOST_ALL
+    elsewhere = not loads and facts.followed >= ALMOST_ALL
     named = named_parts(context, facts, shares, call, elsewhere=elsewhere)
     worker = _worker(facts, call) if loads else ""
     leading = mostly(((each.text, ns) for each, ns in named), spot.counted_ns, judged.ns)
@@ -114,7 +113,7 @@ def told_of(device: DeviceReport, context: FindingContext, shares: Shares, spot:
         evidence=_evidence(context, facts, measured),
         measured=measured,
         advice=[*_naming(facts, call), *_with_row(context, facts, advice)][:MOST_ADVICE],
-        signature=context.keys.signature(facts.gaps.typical(context.keys)),
+        signature=context.keys.signature(facts.typical),
         call=call,
         gaps=len(facts.gaps.gap),
         chain=_chain(context, facts, fix),
@@ -228,12 +227,11 @@ def _variant(facts: SpotFacts) -> str:
 def _confidence(device: DeviceReport, context: FindingContext, facts: SpotFacts) -> float:
     """Coverage is about the host: what the device did is known, what was not recorded is not. Time that only counts for
     the cause because wake-ups were followed is as sure as they are."""
-    rule, slices = CAUSES[facts.spot.cause], facts.slices
+    rule, share = CAUSES[facts.spot.cause], facts.followed
     if rule.unresolved:
         return RANGE_SAYS if _builds(facts.spot) else 0.0
     known = 1.0 if rule.accepted or device.coverage is None else device.coverage
     known = min(known, DOUBTFUL) if facts.kind.doubtful else known
-    share = followed_share(context, slices)
     # A chain without hops is as sure as can be: of a wait that led nowhere, which is not what was followed here.
     sure = facts.root.confidence if facts.root is not None and facts.root.hops else UNNAMED_ROOT
     return round(known * (1 - share + share * sure), 4)
@@ -340,7 +338,7 @@ def _chain(context: FindingContext, facts: SpotFacts, fix: str) -> list[Sentence
     effect = effect_step(cause, gaps, made=facts.spot.mostly_made)
     if _builds(facts.spot) and cause == FALLBACK:
         opening = say("{} is in a range that compiles", thread_words(*gaps.threads(context.gaps)))
-    following = context.keys.next_names[int(context.keys.following[gaps.typical(context.keys)])]
+    following = context.keys.next_names[int(context.keys.following[facts.typical])]
     inside = say(" in {}", joined(" › ", map(typed.nvtx, facts.path))) if facts.path else ""
     # Wake-ups were followed to the root, if they led to this cause.
     roots = facts.root.chain[::-1] if facts.root is not None and facts.root.cause in ("", cause) else []

@@ -19,7 +19,7 @@ from nsysdiag.events.samples import Samples
 from nsysdiag.fields import Sentence
 from nsysdiag.gaps.gaps import LaunchCase, LaunchFrame
 from nsysdiag.kernels.names import describe_operations
-from nsysdiag.ledger.ledger import Drained, Ledger, Slices
+from nsysdiag.ledger.ledger import UNRESOLVED, Drained, Ledger, Slices
 from nsysdiag.report import Gap, Root, Slice, Thread
 from nsysdiag.stacks.call_sites import HostSide, places_of
 from nsysdiag.stacks.samples import LeafSymbols, leaf_texts
@@ -80,7 +80,8 @@ def describe_gaps(context: GapContext, chosen: IntArray) -> list[Gap]:
     number[chosen] = np.arange(len(chosen))
     slices = _slices_by_gap(context, number, [paths[code] for code in path.tolist()])
     length = gaps.end[chosen] - gaps.start[chosen]
-    known = 1 - context.ledger.unresolved_ns[chosen] / np.maximum(length, 1)
+    unknown = [sum(part.ns for part in parts if part.cause in UNRESOLVED) for parts in slices]
+    known = 1 - np.array(unknown, dtype=np.int64) / np.maximum(length, 1)
     places = places_of(context.host_side, number, len(chosen))
     return [
         Gap(

@@ -51,14 +51,15 @@ def find_gaps(device: DeviceTimeline, parts: Intervals) -> Gaps:
     whole = Intervals(reach[behind - 1], spans.start[behind])
     gap, inside, whole = _inside(whole, parts)
     before, behind = behind[gap] - 1, behind[gap]
+    following = rows[behind]
     return Gaps(
         start=inside.start,
         end=inside.end,
         opened=whole.start,
         closed=whole.end,
         previous=rows[_first_to_reach(reach)[before]],
-        next=rows[behind],
-        target=_launched(device, rows, behind),
+        next=following,
+        target=_launched(device, rows, behind, following),
     )
 
 
@@ -78,12 +79,13 @@ def _first_to_reach(reach: IntArray) -> IntArray:
     return place if raises.all() else np.maximum.accumulate(np.where(raises, place, np.int32(0)))
 
 
-def _launched(device: DeviceTimeline, rows: IntArray, behind: IntArray) -> IntArray:
-    """The first of the `rows` from each index `behind` on that is not a migration; -1 for none."""
-    migrates = device.operations.migration[rows]
-    if not migrates.any():
-        return rows[behind]
-    launched = np.flatnonzero(~migrates)
+def _launched(device: DeviceTimeline, rows: IntArray, behind: IntArray, following: IntArray) -> IntArray:
+    """The first of the `rows` from each index `behind` on that is not a migration; -1 for none. That is the row
+    `following` there if none is."""
+    migration = device.operations.migration
+    if not migration.any():
+        return following
+    launched = np.flatnonzero(~migration[rows])
     return np.append(rows[launched], np.int32(-1))[np.searchsorted(launched, behind, side="left")]
 
 
@@ -384,10 +386,10 @@ def frame_of(
     """The case and the borders of each gap."""
     calls = activity.api_calls.rows
     call = np.where(gaps.target >= 0, device.launch[gaps.target], np.int32(-1))
-    has_call = call >= 0
     nothing = np.zeros(len(gaps), dtype=np.int64)
-    api_start = np.where(has_call, calls.start[call], 0) if len(calls) else nothing
-    api_end = np.where(has_call, calls.end[call], 0) if len(calls) else nothing
+    api_start, api_end = (
+        np.where(call >= 0, side.take(call), 0) if len(calls) else nothing for side in (calls.start, calls.end)
+    )
     held = activity.host_functions.just_before(device.stream_code[gaps.next], gaps.opened, gaps.closed)
     case = _cases(gaps, device, activity, calibration, call, api_start, api_end, held)
     return LaunchFrame(
@@ -417,33 +419,33 @@ def _cases(
 ) -> IntArray:
     has_call = call >= 0
     issued = has_call & (api_end <= gaps.opened)
-    case = np.select(
-        [issued, has_call & (api_start <= gaps.opened), has_call],
-        [LaunchCase.ISSUED, LaunchCase.ISSUING, LaunchCase.LATE],
-        LaunchCase.UNKNOWN,
-    )
-    early = ~has_call & launched_before_capture(gaps, device, activity)
+    begun = np.where(api_start <= gaps.opened, np.int8(LaunchCase.ISSUING), np.int8(LaunchCase.LATE))
+    case: IntArray = np.where(issued, np.int8(LaunchCase.ISSUED), begun)
+    case[~has_call] = LaunchCase.UNKNOWN
+    early = ~has_call
+    if early.any():
+        early &= launched_before_capture(gaps, device, activity)
     case[early] = LaunchCase.BEFORE_CAPTURE
     case[issued & ~held & same_graph_launch(gaps, device)] = LaunchCase.INTRA_GRAPH
     within_floor = gaps.closed - gaps.opened <= calibration.floor_ns
     case[(issued | ~has_call) & within_floor] = LaunchCase.DISPATCH
-    migrates = device.operations.migration[gaps.next]
-    case[migrates & (issued | early)] = LaunchCase.UNIFIED_MEMORY
-    return case.astype(np.int8)
+    migrates = device.operations.migration
+    if migrates.any():
+        case[migrates[gaps.next] & (issued | early)] = LaunchCase.UNIFIED_MEMORY
+    return case
 
 
 def same_graph_launch(gaps: Gaps, device: DeviceTimeline) -> BoolArray:
     """True where the operations on both sides of a gap are nodes of one graph launch."""
-    operations = device.operations
-    node = (operations.graph_node[gaps.next] > 0) & (operations.graph_node[gaps.previous] > 0)
-    same: BoolArray = device.launch[gaps.previous] == device.launch[gaps.next]
-    return node & same & (device.launch[gaps.next] >= 0)
+    node, launch = device.operations.graph_node > 0, device.launch
+    if not node.any():
+        return np.zeros(len(gaps), dtype=np.bool_)
+    following = launch[gaps.next]
+    return node[gaps.next] & node[gaps.previous] & (launch[gaps.previous] == following) & (following >= 0)
 
 
 def launched_before_capture(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) -> BoolArray:
     """True where the operation's correlation id is below the first that its process recorded."""
-    if len(gaps) == 0:
-        return np.zeros(0, dtype=np.bool_)
     target = np.maximum(gaps.target, 0)
     correlation, process = device.operations.correlation[target], device.operations.process[target]
     owners, owner = distinct(process)

@@ -8,6 +8,7 @@ import re
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.events.calls import ApiCalls
 from nsysdiag.events.device import DeviceTimeline
@@ -141,7 +142,7 @@ class Happened(Struct, frozen=True):
         operations, calls, kinds, replays = device.operations, api.rows, Kinds.of(ranges), Replays.of(device)
         rows, alike = with_lost(np.flatnonzero(device.running & ~operations.migration), replays)
         _, code = distinct(_keys(device)[alike])
-        first = alike[np.unique(code, return_index=True)[1]]
+        first = alike[least_of_each(code, np.arange(len(code)), int(code.max(initial=-1)) + 1)]
         host_time, host_code = _on_host(device, api, ranges, kinds, rows)
         return cls(
             start=operations.start[rows],

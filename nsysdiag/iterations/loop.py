@@ -216,12 +216,16 @@ does."""
 
 
 class SlowOnes(Struct, frozen=True):
-    """The slow steady iterations, longest first, with the time by which all of them exceed the median; `period` is
-    their distance in iterations, None if irregular."""
+    """The slow ones of `count` iterations, longest first, with the time by which each exceeds the median (ns)."""
 
     index: IntArray
-    extra_ns: int
-    period: int | None
+    extra: IntArray
+    count: int
+
+    @property
+    def period(self) -> int | None:
+        """Their distance in iterations, None if irregular."""
+        return slow_period(np.sort(self.index), self.count)
 
 
 def median_of(values: IntArray) -> int:
@@ -239,12 +243,12 @@ def slow_ones(length: IntArray, steady: BoolArray) -> SlowOnes:
     """Steady iterations longer than the median by three times the usual deviation and 5%; none of a few."""
     inside = np.flatnonzero(steady)
     if len(inside) < FEWEST:
-        return SlowOnes(inside[:0], 0, None)
+        return SlowOnes(inside[:0], length[:0], len(length))
     median = median_of(length[inside])
     limit = median + max(SPREADS * spread_of(length[inside], median), LEAST_SPREAD * median)
     slow = inside[length[inside] > limit]
-    extra = int((length[slow] - median).sum())
-    return SlowOnes(slow[np.argsort(-length[slow], kind="stable")], extra, slow_period(slow, len(length)))
+    slow = slow[np.argsort(-length[slow], kind="stable")]
+    return SlowOnes(slow, length[slow] - median, len(length))
 
 
 def slow_period(slow: IntArray, count: int) -> int | None:

@@ -26,7 +26,7 @@ from nsysdiag.iterations.facts import (
     SlowIteration,
     StepReference,
 )
-from nsysdiag.iterations.loop import SPREADS, Inner, Loop, median_of, slow_ones, spread_of
+from nsysdiag.iterations.loop import SPREADS, Inner, Loop, SlowOnes, median_of, slow_ones, spread_of
 from nsysdiag.kernels.facts import KernelRow
 from nsysdiag.messages import InputError, UsageError
 from nsysdiag.report import DeviceReport, Report
@@ -56,11 +56,42 @@ NamedKinds = tuple[IntArray, list[str]]
 """Of each iteration the place of its kind among the names of all."""
 
 
+class SlowIterations(Struct, frozen=True):
+    """The slow iterations, longest first, and when they were. `more` is what each has beyond the median one (ns), by
+    work and by cause; negative if it has less."""
+
+    ones: SlowOnes
+    spans: Intervals
+    more: dict[str, IntArray]
+
+    def among(self, chosen: BoolArray) -> SlowIterations:
+        """The chosen ones of them."""
+        ones = SlowOnes(self.ones.index[chosen], self.ones.extra[chosen], self.ones.count)
+        return SlowIterations(ones, self.spans[chosen], {name: ns[chosen] for name, ns in self.more.items()})
+
+    def told_by(self, report: IterationReport) -> IterationReport:
+        """The report with these as its slow iterations."""
+        return replace(
+            report,
+            slow=[self._slow(at) for at in range(min(len(self.spans), MOST_SLOW))],
+            slow_count=len(self.spans),
+            slow_extra_ns=int(self.ones.extra.sum()),
+            slow_period=self.ones.period,
+        )
+
+    def _slow(self, at: int) -> SlowIteration:
+        """One of them, with what it has more of, most first."""
+        more = sorted(((-int(ns[at]), name) for name, ns in self.more.items() if ns[at] > 0))[:MOST_CAUSES]
+        least = {name: -ns for ns, name in more}
+        return SlowIteration(index=int(self.ones.index[at]), extra_ns=int(self.ones.extra[at]), more=least)
+
+
 class DeviceIterations(Struct, frozen=True):
-    """The report on the iterations, the steady ones in time, and the ns of each of these by work and by cause; defaults
-    if none were found. Layers of one pass have a report only, and no measurements."""
+    """The report on the iterations, the slow ones, the steady ones in time, and the ns of each of these by work and by
+    cause; defaults if none were found. Layers of one pass have a report only, and no measurements."""
 
     report: IterationReport | None = None
+    slow: SlowIterations | None = None
     steady: Intervals | None = None
     parts: dict[str, IntArray] = field(default_factory=dict)
 
@@ -83,28 +114,28 @@ def device_iterations(
         return DeviceIterations()
     states = time.states(found.spans)
     parts = {name: states[name] for name in WORK} | time.own_causes(found.spans)
-    report = iteration_report(found, parts, strings, paused, kinds, phases)
+    report, slow = _report(found, parts, strings, paused, kinds, phases)
     steady = np.ones(len(found), dtype=np.bool_)
     steady[report.left_out] = False
     if not found.closed:
         return DeviceIterations(report)
-    return DeviceIterations(report, found.spans[steady], {part: ns[steady] for part, ns in parts.items()})
+    return DeviceIterations(report, slow, found.spans[steady], {part: ns[steady] for part, ns in parts.items()})
 
 
-def iteration_report(
+def _report(
     found: Loop,
     parts: dict[str, IntArray],
     strings: Strings,
-    paused: Intervals | None = None,
-    kinds: NamedKinds | None = None,
-    phases: IntArray | None = None,
-) -> IterationReport:
+    paused: Intervals,
+    kinds: NamedKinds | None,
+    phases: IntArray | None,
+) -> tuple[IterationReport, SlowIterations]:
     """Lengths, ledgers and the slow ones of the iterations `found`; `parts` is what each is made of: work and
     causes. One in which a pause begins or ends is not compared, and of several `phases` or `kinds` only the most
     frequent one."""
     spans = found.spans
     length = spans.end - spans.start
-    left = found.open | (np.zeros(len(length), dtype=np.bool_) if paused is None else _across(spans, paused))
+    left = found.open | _across(spans, paused)
     left &= found.open | (length >= LEFT_FOR * np.median(length))
     steady = _steady(length, left, parts.get(GRAPH_BUILD, np.zeros(len(length), dtype=np.int64)))
     inside = np.flatnonzero(steady)
@@ -112,11 +143,11 @@ def iteration_report(
     median = int(order[(len(order) - 1) // 2])
     kind = phases if phases is not None or kinds is None else kinds[0]
     alike = steady if kind is None else steady & (kind == np.bincount(kind[steady]).argmax())
-    slow = slow_ones(length, alike)
     usual = order[alike[order]]
+    slow = _slow(slow_ones(length, alike), spans, parts, int(usual[(len(usual) - 1) // 2]))
     levels = list(_levels(found.inner, strings))
     listed = np.sort(np.argsort(-length, kind="stable")[:MOST_ROWS]).tolist()  # the longest, in order
-    return IterationReport(
+    report = IterationReport(
         source=found.source,
         name=found.called.text(strings),
         count=len(length),
@@ -127,10 +158,7 @@ def iteration_report(
         worst_ns=int(length[inside].max()),
         median_index=median,
         rows=[_row(at, spans, parts, bool(steady[at])) for at in listed],
-        slow=[_slow(at, length, parts, int(usual[(len(usual) - 1) // 2])) for at in slow.index[:MOST_SLOW].tolist()],
-        slow_count=len(slow.index),
-        slow_extra_ns=slow.extra_ns,
-        slow_period=slow.period,
+        slow=[],
         kind=found.kind,
         closed=found.closed,
         inner=next(iter(levels), None),
@@ -140,6 +168,13 @@ def iteration_report(
         certain=found.certain,
         kinds=[] if kinds is None else _kinds(*kinds, length, steady),
     )
+    return slow.told_by(report), slow
+
+
+def _slow(ones: SlowOnes, spans: Intervals, parts: dict[str, IntArray], median: int) -> SlowIterations:
+    """The slow ones, compared with the median one of their kind."""
+    more = {name: ns[ones.index] - ns[median] for name, ns in parts.items()}
+    return SlowIterations(ones, spans[ones.index], more)
 
 
 def _kinds(kind: IntArray, names: list[str], length: IntArray, steady: BoolArray) -> list[IterationKind]:
@@ -201,13 +236,6 @@ def _row(at: int, spans: Intervals, parts: dict[str, IntArray], steady: bool) ->
         exposed_copy_ns=int(parts["exposed_copy"][at]),
         ledger={name: int(ns[at]) for name, ns in parts.items() if name not in WORK and ns[at]},
     )
-
-
-def _slow(at: int, length: IntArray, parts: dict[str, IntArray], median: int) -> SlowIteration:
-    """One slow iteration, with what it has more of than the median one, most first."""
-    more = {name: int(ns[at] - ns[median]) for name, ns in parts.items() if ns[at] > ns[median]}
-    most = dict(sorted(more.items(), key=lambda item: (-item[1], item[0]))[:MOST_CAUSES])
-    return SlowIteration(index=at, extra_ns=int(length[at] - length[median]), more=most)
 
 
 # Every steady iteration in a few bytes each: what a comparison needs of them, and the report's rows do not hold.

@@ -17,7 +17,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, common_ns,
 from nsysdiag.counters.facts import KernelMetrics
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category, LaunchShapes
-from nsysdiag.events.rows import distinct, picked
+from nsysdiag.events.rows import distinct, distinct_values, picked
 from nsysdiag.fields import Sentence
 from nsysdiag.kernels.facts import FamilyKernel, FamilyTime, KernelRow, TopKernel
 from nsysdiag.kernels.kinds import (
@@ -103,8 +103,10 @@ def top_kernels(
 
 def runs_in(device: DeviceTimeline, parts: Intervals) -> BoolArray:
     """Whether each operation runs, or without a length begins, inside `parts`, a set of time."""
-    spans = Intervals(device.operations.start, device.operations.end)
-    return contains(parts, spans.start) | (coverage(parts, spans) > 0)
+    start, end = device.operations.start, device.operations.end
+    # The first of the parts that ends behind the start is the only one to look at.
+    begins = np.append(parts.start, np.iinfo(np.int64).max)[np.searchsorted(parts.end, start, side="right")]
+    return (begins <= start) | (begins < end)
 
 
 def kernel_share(device: DeviceTimeline, rows: IntArray, parts: Intervals, whole_ns: int) -> float:
@@ -229,7 +231,7 @@ def family_times(
     whole = steps[coverage(parts, steps) == steps.end - steps.start]
     in_step = contains(union(whole), operations.start[rows])
     found = []
-    for code in np.unique(family).tolist():
+    for code in distinct_values(family).tolist():
         mine = np.flatnonzero(family == code)
         by_name, stepped = group_totals(name[mine], ns[mine]), mine[in_step[mine]]
         found.append(

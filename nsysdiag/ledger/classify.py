@@ -90,7 +90,7 @@ class _Splitter:
         self.lane = np.where(self.frame.call >= 0, self.axis.lane(thread), -1)
         launch = side.device.launch[side.device.operations.graph_node > 0]
         self.nodes = np.bincount(launch[launch >= 0], minlength=len(calls.rows))
-        self.subject = ~np.isin(self.frame.case, _NEVER_UNTRACED)
+        self.subject = np.logical_and(*(self.frame.case != case for case in _NEVER_UNTRACED))
 
     def untraced_time(self) -> None:
         """Time in untraced graphs is taken out before any other evidence."""
@@ -145,12 +145,11 @@ class _Splitter:
     def _in_call(self, cause: str, chosen: BoolArray) -> BoolArray:
         """The chosen gaps whose launch call has evidence of the cause anywhere in it, even before the gap or below
         evidence of other causes."""
-        owner = np.flatnonzero(chosen & (self.lane >= 0))
-        begin, end = self.frame.whole_call.start[owner], self.frame.whole_call.end[owner]
-        calls = Intervals(*(self.axis.position(self.lane[owner], side) for side in (begin, end)))
         found = np.zeros(len(self.frame.gaps), dtype=np.bool_)
-        for layer in self.layered.inside.get(cause, ()):
-            found[owner] |= coverage(union(layer.spans), calls) > 0
+        spans = union(*(layer.spans for layer in self.layered.inside.get(cause, ())))
+        if len(spans):
+            owner = np.flatnonzero(chosen & (self.lane >= 0))
+            found[owner] = coverage(spans, self.axis.place(self.lane[owner], self.frame.whole_call[owner])) > 0
         return found
 
     def latency(self) -> None:
@@ -158,9 +157,10 @@ class _Splitter:
         frame = self.frame
         known = frame.host_known
         waits = frame.event_wait & self.side.waits.known
-        on_its_way = self._region(frame.call_end, frame.settled, known & ~waits)
+        call_end, settled = frame.call_end, frame.settled
+        on_its_way = self._region(call_end, settled, known & ~waits)
         self.give(LAUNCH_LATENCY, on_its_way, text="launch on its way")
-        held = self._region(frame.call_end, frame.settled, known & waits)
+        held = self._region(call_end, settled, known & waits)
         label = self.collector.labels.codes(LABELS)[self.side.waits.label[held.owner]]
         call = self.collector.texts([typed.api("cudaStreamWaitEvent")], are_calls=True)
         self.give(EVENT_WAIT, held, label=label, text=call)

@@ -11,10 +11,20 @@ from msgspec import Struct
 
 from nsysdiag.arrays.claim import CodeTable, EvidenceLabel, Owned
 from nsysdiag.arrays.groups import sum_of_each, to_text
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect, nearest_before, subtract, union
+from nsysdiag.arrays.intervals import (
+    AT_ONCE,
+    BoolArray,
+    IntArray,
+    Intervals,
+    intersect,
+    nearest_before,
+    subtract,
+    union,
+)
 from nsysdiag.causes import CAUSES, FALLBACK, blocking_copy, sync
 from nsysdiag.causes.evidence import LEAD_NS, EvidenceLayer, HostEvidence
 from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import Rows, ThreadAxis
 from nsysdiag.fields import Sentence
@@ -93,7 +103,7 @@ class SliceCollector:
                 cause=np.full(count, self._cause[cause], dtype=np.int8),
                 start=pieces.spans.start,
                 end=pieces.spans.end,
-                label=np.broadcast_to(np.asarray(labels, dtype=np.int32), (count,)),
+                label=np.broadcast_to(np.asarray(labels, dtype=np.int16), (count,)),
                 text=np.broadcast_to(np.asarray(texts, dtype=np.int32), (count,)),
             )
         )
@@ -101,7 +111,7 @@ class SliceCollector:
     def finish(self) -> Slices:
         """Everything that was added."""
         nothing, code = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)
-        empty = SliceRows(code, code.astype(np.int8), nothing, nothing, code, code)
+        empty = SliceRows(code, code.astype(np.int8), nothing, nothing, code.astype(np.int16), code)
         rows = SliceRows.concatenate(self._parts or [empty])
         calls = [text if text in self._calls else "" for text in self._texts.known]
         return Slices(rows, list(self.labels.known), list(self._texts.known), calls)
@@ -121,34 +131,32 @@ class CauseTotals(Struct, frozen=True):
 
 
 class Ledger(CauseTotals, frozen=True):
-    """Also `dominant`, the cause (place in the registry) with most of each gap, and how much of each gap no cause
-    explains."""
+    """Also `dominant`, the cause (place in the registry) with most of each gap."""
 
     dominant: IntArray
-    unresolved_ns: IntArray
 
 
 def add_up(slices: Slices) -> CauseTotals:
     """Totals over all gaps."""
-    total: dict[str, int] = {}
-    labels: dict[str, dict[str, int]] = {}
-    for number, cause in enumerate(CAUSES):
-        mine = np.flatnonzero(slices.rows.cause == number)
-        if len(mine) == 0:
-            continue
-        ns, label = slices.lengths(mine), slices.rows.label[mine]
-        total[cause] = int(ns.sum())
-        present = np.unique(label[label >= 0]).tolist()
-        if present:
-            labels[cause] = {slices.labels[code].words: int(ns[label == code].sum()) for code in present}
+    rows, width = slices.rows, len(slices.labels) + 1
+    found = np.zeros((len(CAUSES), width), dtype=np.int64)
+    for at in range(0, len(rows), AT_ONCE):
+        part = slice(at, at + AT_ONCE)
+        key = joint(rows.cause[part], rows.label[part] + 1, width)
+        np.add.at(found.reshape(-1), key, rows.end[part] - rows.start[part])
+    labels = {
+        cause: {slices.labels[code].words: int(ns[code]) for code in np.flatnonzero(ns).tolist()}
+        for cause, ns in zip(CAUSES, found[:, 1:], strict=True)
+        if ns.any()
+    }
+    total = {cause: int(ns.sum()) for cause, ns in zip(CAUSES, found, strict=True) if ns.any()}
     return CauseTotals(total, labels)
 
 
 def ledger_of(slices: Slices, gap_count: int) -> Ledger:
     """Totals over all gaps, and each gap's dominant cause."""
     totals = add_up(slices)
-    best, unresolved = np.zeros((2, gap_count), dtype=np.int64)
-    dominant = np.zeros(gap_count, dtype=np.int32)
+    best, dominant = np.zeros(gap_count, dtype=np.int64), np.zeros(gap_count, dtype=np.int8)
     for number, cause in enumerate(CAUSES):
         if cause not in totals.total:
             continue
@@ -156,9 +164,7 @@ def ledger_of(slices: Slices, gap_count: int) -> Ledger:
         by_gap = sum_of_each(slices.rows.gap[mine], slices.lengths(mine), gap_count)
         dominant[by_gap > best] = number
         np.maximum(best, by_gap, out=best)
-        if cause in UNRESOLVED:
-            unresolved += by_gap
-    return Ledger(totals.total, totals.labels, dominant, unresolved)
+    return Ledger(totals.total, totals.labels, dominant)
 
 
 def coverage(total: dict[str, int]) -> float | None:
@@ -190,11 +196,11 @@ def packed(values: npt.NDArray[np.generic]) -> str:
 
 
 class WindowSplit(Struct, frozen=True):
-    """Nanoseconds; compute + exposed_comm + exposed_copy + idle = window, exactly. `kernels` is the time in which any
-    kernel or graph ran, `kernel_ns` its length; `busy` is the set of all work, `parts` those of compute, exposed
-    communication, exposed copies."""
+    """Nanoseconds; compute + exposed_comm + exposed_copy + idle = window, exactly. `window` is the set of all of it.
+    `kernels` is the time in which any kernel or graph ran, `kernel_ns` its length; `busy` is the set of all work,
+    `parts` those of compute, exposed communication, exposed copies."""
 
-    window_ns: int
+    window: Intervals
     compute_ns: int
     exposed_comm_ns: int
     exposed_copy_ns: int
@@ -203,6 +209,10 @@ class WindowSplit(Struct, frozen=True):
     kernels: Intervals
     busy: Intervals
     parts: tuple[Intervals, Intervals, Intervals]
+
+    @property
+    def window_ns(self) -> int:
+        return self.window.total()
 
     @property
     def busy_ns(self) -> int:
@@ -235,7 +245,7 @@ def split_window(device: DeviceTimeline, parts: Intervals) -> WindowSplit:
     both = union(compute, communication)
     busy = intersect(parts, union(spans))
     return WindowSplit(
-        window_ns=parts.total(),
+        window=parts,
         compute_ns=compute.total(),
         exposed_comm_ns=both.total() - compute.total(),
         exposed_copy_ns=busy.total() - both.total(),

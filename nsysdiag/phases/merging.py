@@ -175,6 +175,9 @@ LONGEST_PERIOD = 4
 """Parts of a step that are looked for: each takes 4% of the window at least, so more would not repeat often."""
 STEPS_SHARE = 0.2
 """Of a steady part: what whole steps take at least if it ends with them."""
+MOST_OF_A_STEP = 0.75
+"""Of the steps between two steady parts: one that takes more of their time, and is longer than any regular one, holds
+a pause."""
 ALIKE_LENGTHS = 3
 """Times the shorter: parts of steps differ by less."""
 
@@ -214,7 +217,7 @@ def _in_turns(found: JobParts) -> Iterator[int]:
 
 def _alike(found: JobParts) -> Iterator[int]:
     """The borders between steady neighbours that are alike. Each is compared with the next one, so that a slow drift is
-    one. What is between two of them, and shorter than any phase, is a slow step."""
+    one. What is between two of them is a slow step if it is shorter than any phase, or several."""
     shortest = LEAST_LENGTH * float(found.borders[-1] - found.borders[0])
     for at, after in pairwise(np.flatnonzero(found.steady).tolist()):
         between = int(found.borders[after] - found.borders[at + 1])
@@ -223,6 +226,37 @@ def _alike(found: JobParts) -> Iterator[int]:
         short = min(int(found.lengths[at]), int(found.lengths[after])) < shortest
         if between or found.like(at, after) or _same_work(found, at, after, short=short):
             yield from range(at + 1, after + 1)
+    for at, after in pairwise(_many_steps(found)):
+        if after > at + 1 and _of_slow_steps(found, at, after):
+            yield from range(at + 1, after + 1)
+
+
+def _many_steps(found: JobParts) -> list[int]:
+    """The steady parts with many steps."""
+    inside = {at: found.steps(at) for at in np.flatnonzero(found.steady).tolist()}
+    return [at for at, its in inside.items() if its is not None and len(its[1]) > FEWEST_REPEATS]
+
+
+def _of_slow_steps(found: JobParts, at: int, after: int) -> bool:
+    """Whether the loop of two steady parts goes on between them: in steps with the same work, of which none holds a
+    pause.
+
+    ```
+    steps    |--|--|--|--|-----|----|------|--|--|--|--|       the loader falls behind for three steps
+    steps    |--|--|--|--|-----------------|--|--|--|--|       a pause, in one step
+    ```
+    """
+    first, second = found.steps(at), found.steps(after)
+    if first is None or second is None or first[0] is not second[0] or first[0].in_one_pass:
+        return False
+    borders = first[0].borders
+    begin = np.searchsorted(borders, found.borders[at + 1], side="right") - 1
+    steps = np.diff(borders[begin : np.searchsorted(borders, found.borders[after]) + 1])
+    usual = float(np.median(np.diff(np.append(first[1], second[1]))))
+    if steps.max() > max(MOST_OF_A_STEP * steps.sum(), IRREGULAR * usual):
+        return False
+    mix = found.mix[at + 1 : after].sum(axis=0)
+    return min(cosine(mix, found.mix[each]) for each in (at, after)) > ALIKE
 
 
 def _same_work(found: JobParts, one: int, other: int, *, short: bool) -> bool:

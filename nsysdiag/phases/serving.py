@@ -250,8 +250,8 @@ def _by_kernels(
     code = by_name(device, rows[kernel], strings, code_of)
     if (code == _TRAINS).any():
         return
-    count = np.zeros((len(_CODES), len(steps)), np.int64)
-    np.add.at(count, (code, step[kernel]), 1)
+    cell = joint(code, step[kernel], len(steps))
+    count = np.bincount(cell, minlength=len(_CODES) * len(steps)).reshape(len(_CODES), len(steps))
     decode, prefill = count[_DECODES], count[_PREFILLS]
     # A kernel that may do either shows its phase if other steps have none of it, and attention of the other phase.
     if ((prefill > 0) & (count[_PERHAPS_DECODES] == 0)).any():

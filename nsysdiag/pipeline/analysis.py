@@ -11,8 +11,6 @@ write_report     -> Report
 
 from __future__ import annotations
 
-import os
-
 import msgspec
 from msgspec import Struct, structs
 
@@ -28,32 +26,29 @@ from nsysdiag.diagnosis.missing import not_recorded, recapture
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.iterations.chosen import CarriedSteps
 from nsysdiag.iterations.report import referenced
-from nsysdiag.messages import UsageError, printable
+from nsysdiag.messages import UsageError
 from nsysdiag.phrases import finished
-from nsysdiag.pipeline.devices import look_at_devices
+from nsysdiag.pipeline.devices import Devices, look_at_devices
 from nsysdiag.pipeline.job import Job, devices_for_ranks, judge_job
 from nsysdiag.pipeline.reading import HostReading, Progress, look_at_host, read, silent
 from nsysdiag.pipeline.result import TraceResult
 from nsysdiag.record import ByName
 from nsysdiag.replay.predict import Predictions
 from nsysdiag.report import SCHEMA_VERSION, Report, Tool, TraceInfo
-from nsysdiag.shortage import Attempt
 from nsysdiag.time.table import charged_as
-from nsysdiag.timeline.timeline import with_threads
-from nsysdiag.trace.trace import Trace, open_trace
+from nsysdiag.timeline.timeline import Timelines, with_threads
+from nsysdiag.trace.trace import Trace
 from nsysdiag.utilization.utilization import check_periods, with_flops
 from nsysdiag.version import __version__
 
 # The fifth stage: the report.
 
 
-def write_report(job: Job, host: HostReading) -> Report:
-    """The report on a job."""
+def write_report(job: Job, host: HostReading, timelines: Timelines) -> Report:
+    """The report on a job, with the timelines of its devices."""
     trace, settings = host.reading.trace, host.reading.settings
     judgment, predictions = job.judgment, job.predictions
     devices = [structs.replace(each.report, verdict=judgment.verdict(each.report.key)) for each in job.reported]
-    lanes = [each.timeline for each in job.reported if each.timeline is not None]
-    timelines = with_threads(lanes, host.host, host.traced)
     capabilities = trace.capabilities()
     made = Report(
         schema_version=SCHEMA_VERSION,
@@ -102,8 +97,8 @@ class Analysis(Struct, frozen=True):
 
 
 SMALL_BYTES = 4_000_000
-"""A trace below this size is analyzed in one thread: from 0.7 to 1.3 MB that takes 1 to 9% less time than two threads
-on two cores, at 4 MB as much, at 13 MB up to 13% more."""
+"""A trace below this size is analyzed in one thread. From 0.7 to 1.3 MB that takes 1 to 9% less time than two threads
+on two cores. At 4 MB it takes as much, at 13 MB up to 13% more."""
 
 
 def analysis_of(
@@ -119,32 +114,19 @@ def analysis_of(
     told = progress or silent
     with Background(small=trace.size_bytes < SMALL_BYTES) as background, Evicting():
         host = look_at_host(read(trace, settings, background, told, steps), told)
-        job = judge_job(look_at_devices(host, background, keep_time=keep_time), host, told)
-        return Analysis(write_report(job, host), job)
+        devices = look_at_devices(host, background, keep_time=keep_time)
+        timelines = background.begin(_timelines, devices, host)
+        job = judge_job(devices, host, told)
+        return Analysis(write_report(job, host, timelines.result()), job)
+
+
+def _timelines(devices: Devices, host: HostReading) -> Timelines:
+    """Those of the devices that are reported."""
+    shown = [each for each in devices.results if each.report.key in host.reading.shown]
+    return with_threads([each.timeline for each in shown if each.timeline is not None], host.host, host.traced)
 
 
 # The entrances: a trace in, a report out.
-
-
-def analyze(
-    path: str | os.PathLike[str],
-    settings: Settings | None = None,
-    progress: Progress | None = None,
-    *,
-    keep_time: bool = False,
-    steps: CarriedSteps | None = None,
-) -> Report:
-    """Analyze one exported trace. With `keep_time` the report keeps its table of time. `steps` are those that another
-    trace shows, None if they are found or chosen.
-
-    Raises InputError for other files, UsageError for settings that do not fit, and MemoryShortError, a MemoryError, if
-    memory runs out."""
-    settings = settings or Settings()
-    with (
-        Attempt(f"analyze '{printable(os.fsdecode(path))}'") as attempt,
-        open_trace(path, reader=settings.reader, full_hash=settings.full_hash, nsys=settings.nsys) as trace,
-    ):
-        return analyze_trace(trace, settings, attempt.noting(progress), keep_time=keep_time, steps=steps)
 
 
 def analyze_trace(

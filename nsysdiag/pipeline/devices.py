@@ -31,7 +31,7 @@ from nsysdiag.findings.before_work import before_findings
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.findings import IdleFindings, findings_of
-from nsysdiag.findings.kernels import KernelWork, kernel_findings, single_precision_findings, unfused_findings
+from nsysdiag.findings.kernels import kernel_findings, single_precision_findings, unfused_findings
 from nsysdiag.findings.phase_work import JudgedTime, work_of_phase
 from nsysdiag.findings.pointers import pointers_of
 from nsysdiag.findings.spot_facts import FindingContext
@@ -41,7 +41,7 @@ from nsysdiag.phases.facts import BehindWait, PhaseDevice
 from nsysdiag.phases.phases import JobPhases, find_phases
 from nsysdiag.phases.signal import DeviceSignal
 from nsysdiag.pipeline.device_time import DeviceTime, gaps_of, roots_of, time_of
-from nsysdiag.pipeline.figures import begin_figures, figures_of
+from nsysdiag.pipeline.figures import BegunFigures, begin_figures, figures_of
 from nsysdiag.pipeline.reading import HostReading
 from nsysdiag.pipeline.replaying import Builder, MetDevices, builder_of, predictions_of
 from nsysdiag.pipeline.result import DeviceResult
@@ -210,9 +210,9 @@ def _result(met: MetDevice, background: Background, *, keep_time: bool) -> Devic
     before_ns = 0 if met.judged_before is None else sum(met.judged_before.account.values())
     judged = JudgedTime.of(met.time, met.window.parts, met.focus.parts, before_ns)
     begun = begin_figures(met, met.job_phases, judged, background)
-    shares = _idle_shares(met, judged)  # while the second thread makes figures
+    shares = background.begin(_idle_shares, met, judged)
     report = figures_of(met, begun)
-    findings, behind = _findings(met, judged, shares, begun.work, report)
+    findings, behind = _findings(met, judged, shares.result(), begun, report)
     return DeviceResult(
         report,
         met.root_slices.slices,
@@ -241,30 +241,27 @@ class _IdleShares(Struct, frozen=True):
 
 
 def _idle_shares(met: MetDevice, judged: JudgedTime) -> _IdleShares:
-    """Needs no figures of the device."""
     attribution, floor = Attribution.by_root(met.root_slices), met.reading.settings.thresholds.root_floor
     batches = batches_of(met.root_slices, met.chains, met.finder, floor, judged.parts)
     kinds, waited = batches.longest(met.kinds, attribution.cause), (met.device_waits, met.made)
     context, layered, charged = met.root_context, met.host.layered, met.slice_bottlenecks
     made = shares_of(context, layered, met.keys, attribution, kinds, charged, met.time, waited, judged.parts)
-    shares, paths = laid(made)
-    trim()
-    return _IdleShares(attribution, batches, shares, paths)
+    return _IdleShares(attribution, batches, *made)
 
 
 def _findings(
-    met: MetDevice, judged: JudgedTime, shares: _IdleShares, work: Deferred[KernelWork], report: DeviceReport
+    met: MetDevice, judged: JudgedTime, shares: _IdleShares, begun: BegunFigures, report: DeviceReport
 ) -> tuple[list[Finding], list[BehindWait]]:
     """The findings of a device, less sure if rows are missing; and what threads did behind waits."""
     reading, host, before = met.reading, met.host, met.judged_before
     context, idle = _idle_findings(met, judged, shares, report)
     made = [
         *idle.found,
-        *kernel_findings(report, context, met.time, work.result()),
+        *kernel_findings(report, context, met.time, begun.work.result()),
         *single_precision_findings(report, context),
         *unfused_findings(report, context),
         *before_findings(report.key, judged, before, host.tables.samples, host.call_chains, reading.settings.findings),
-        *pointers_of(report, context, met.without_work.result(), idle.found),
+        *pointers_of(report, context, begun.iterations.slow, met.without_work.result(), idle.found),
     ]
     trim()
     if met.missing.result().reasons():

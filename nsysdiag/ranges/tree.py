@@ -110,8 +110,8 @@ def nodes_of(nesting: Nesting, name: IntArray, names: list[str], steps: str = ""
 
 
 def own_spans(device: DeviceTimeline, split: WindowSplit) -> Iterator[tuple[IntArray, Intervals, Intervals]]:
-    """The rows of operations by state, the time of each that none before it has, and the time of that state. Of several
-    at once one counts: computing before communication before copies, and of these the one that started first.
+    """The rows of operations by state, the time of each that none before it has, and the time in which that counts. Of
+    several at once one counts: computing before communication before copies, and of these the one that started first.
 
     ```
     compute    |==A======|            A
@@ -122,7 +122,8 @@ def own_spans(device: DeviceTimeline, split: WindowSplit) -> Iterator[tuple[IntA
     operations = device.operations
     computes = (operations.category == Category.KERNEL) | (operations.category == Category.GRAPH)
     state = np.where(device.communication, 1, np.where(computes, 0, 2))
-    for at, part in enumerate(split.parts):
+    # What computes counts all through the window.
+    for at, part in enumerate((split.window, *split.parts[1:])):
         rows = np.flatnonzero(state == at)
         end = operations.end[rows]
         reach = np.append(np.iinfo(np.int64).min, np.maximum.accumulate(end))[: len(rows)]

@@ -25,7 +25,7 @@ from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.messages import UsageError, printable
 from nsysdiag.phrases import finished
-from nsysdiag.pipeline import analyze_devices
+from nsysdiag.pipeline.analysis import analyze_devices
 from nsysdiag.pipeline.reading import Progress
 from nsysdiag.pipeline.result import TraceResult
 from nsysdiag.ranks.clocks import RankTimeline, meet_by_mpi, rank_timeline

@@ -124,7 +124,7 @@ def _called_before(case: BoundCase) -> Sequence[int]:
     """Threads that come to a wait only after it would have been ended go on at once: no thread has to wake them."""
     changes, run, model = case.changes, case.run, case.model
     row = model.program_into[model.places.woken]
-    comes = device.arrivals(changes, run, model.places.woken, model.threads.woken.begin)
+    comes = device.arrivals(changes, run, case.lengths, model.places.woken, model.threads.woken.begin)
     lag = changes.lag.copy()
     lag[row[(row >= 0) & changes.woken & (run.times[model.places.wake] <= comes)]] = 0
     sooner = (lag * model.program.lag).sum() < (changes.lag * model.program.lag).sum()
@@ -147,8 +147,7 @@ def _woke_before(case: BoundCase) -> Sequence[int]:
     since = np.maximum(woken.at - LATE_NS, woken.begin)
     spans = model.on_axis(woken.waker, since, woken.at)
     ns = np.where(woken.called > 0, 0, pieces.parts_in(1 - changes.time, spans))
-    wakes = edges.kind == EdgeKind.WAKE
-    more = changes.more.copy()
+    wakes, more = model.graph.rows[EdgeKind.WAKE], changes.more.copy()
     more[wakes] += ns[edges.row[wakes]]
     return [max(case.ns(more=more), case.run.ns)] if ns.any() else []
 
@@ -156,17 +155,19 @@ def _woke_before(case: BoundCase) -> Sequence[int]:
 def _possible(case: BoundCase) -> Sequence[int]:
     """Threads wait for what had come before, and return late: for requests, threads that they join, and devices."""
     changes, model = case.changes, case.model
-    edges = model.graph.edges
-    mine = np.flatnonzero(edges.kind == EdgeKind.POSSIBLE)
+    edges, mine = model.graph.edges, model.graph.rows[EdgeKind.POSSIBLE]
     if not len(mine) or not case.saves:
         return []
-    ns = [
-        model.possible.lengths(model.pieces, time, length)
-        for time, length in ((changes.time, changes.length), (np.ones_like(changes.time), model.length))
-    ]
+    ns = model.possible.lengths(model.pieces, changes.time, changes.length)
     more = changes.more.copy()
-    more[mine] += (ns[0] - ns[1])[edges.row[mine]] + ANSWER_NS
+    more[mine] += (ns - _recorded_waits(model))[edges.row[mine]] + ANSWER_NS
     return [min(max(case.ns(more=more, possible=True), case.run.ns), case.now.ns)]
+
+
+@once
+def _recorded_waits(model: Model) -> IntArray:
+    """The lengths of the edges of these waits as it was, in ns."""
+    return model.possible.lengths(model.pieces, np.ones(len(model.pieces)), model.length)
 
 
 def _timed(case: BoundCase) -> Sequence[int]:

@@ -111,7 +111,7 @@ class Changes(Struct, frozen=True):
         residual = model.graph.residual.copy()
         residual[model.places.operation[self.eager | self.prompt]] = 0
         if not self.observed:
-            residual[edges.target[edges.kind == EdgeKind.OBSERVED]] = 0
+            residual[edges.target[model.graph.rows[EdgeKind.OBSERVED]]] = 0
         # A moment that would lose all of its edges keeps them.
         left = np.bincount(edges.target[~gone], minlength=len(model.graph.time))
         gone &= left[edges.target] > 0
@@ -120,7 +120,7 @@ class Changes(Struct, frozen=True):
 
     def _gone(self) -> BoolArray:
         """The edges that hold nothing back."""
-        graph, kind = self.model.graph, self.model.graph.edges.kind
+        graph, row = self.model.graph, self.model.graph.edges.row
         waits = {
             EdgeKind.DEVICE_WAIT: self.held,
             EdgeKind.FUNCTION: np.append(self.held, True),
@@ -129,35 +129,43 @@ class Changes(Struct, frozen=True):
             EdgeKind.SLOT: self.full,
         }
         gone = self.dropped.copy()
-        for each, there in waits.items():
-            gone |= graph.of_rows(each, ~there)
-        kept = graph.at(self.model.places.held, self.others, True)[graph.edges.target]
-        gone |= (kind == EdgeKind.FINISHED) & ~kept
-        gone = gone & (kind != EdgeKind.HIDDEN) if self.pinned else gone | (kind == EdgeKind.HIDDEN)
-        gone |= (kind == EdgeKind.OBSERVED) & (not self.observed)
-        gone |= (kind == EdgeKind.POSSIBLE) & (not self.possible)
+        for kind, there in waits.items():
+            gone[graph.rows[kind]] |= ~there[row[graph.rows[kind]]]
+        finished = graph.rows[EdgeKind.FINISHED]
+        kept = graph.at(self.model.places.held, self.others, True)
+        gone[finished] |= ~kept[graph.edges.target[finished]]
+        gone[graph.rows[EdgeKind.HIDDEN]] = not self.pinned
+        if not self.observed:
+            gone[graph.rows[EdgeKind.OBSERVED]] = True
+        if not self.possible:
+            gone[graph.rows[EdgeKind.POSSIBLE]] = True
         return (gone & ~self.doubted) | graph.of_rows(EdgeKind.WAKE, self._unsure) if self.proven else gone
 
     def _lengths(self) -> IntArray:
-        model, edges = self.model, self.model.graph.edges
-        ns, kind, row = edges.ns.copy(), edges.kind, edges.row
-        ns[kind == EdgeKind.PROGRAM] = self._host_ns()[row[kind == EdgeKind.PROGRAM]]
-        paced, time = np.flatnonzero(kind == EdgeKind.PACED), model.graph.time
+        model, graph, edges = self.model, self.model.graph, self.model.graph.edges
+        ns, row, time = edges.ns.copy(), edges.row, graph.time
+        program, launches, woken, paced = (
+            graph.rows[kind] for kind in (EdgeKind.PROGRAM, EdgeKind.LAUNCH, EdgeKind.WAKE, EdgeKind.PACED)
+        )
+        ns[program] = self._host_ns()[row[program]]
         kept = (self.doubtful_times if self.pinned else self.paced)[row[paced]]
         ns[paced] = np.where(kept, time[edges.target[paced]] - time[edges.source[paced]], 0)
         ns -= np.append(model.length - self.length, 0)[model.operation_in]
-        ends = np.flatnonzero(np.isin(kind, ENDS))
-        into = model.program_into[edges.target[ends]]
+        ends = np.concatenate([graph.rows[kind] for kind in ENDS])
         sooner = np.append(model.program.lag * (1 - self.lag), 0)
-        ns[ends] -= np.round(sooner[into]).astype(np.int64)
-        launches, woken = kind == EdgeKind.LAUNCH, kind == EdgeKind.WAKE
+        ns[ends] -= np.round(sooner[model.program_into[edges.target[ends]]]).astype(np.int64)
         ns[launches] = np.maximum(ns[launches] - (model.cost - self.costs())[row[launches]], 0)
         lag = np.append(self._lags(), 1.0)
         ns[woken] = np.round(ns[woken] * lag[model.program_into[edges.target[woken]]])
-        soon = model.graph.at(model.places.operation[self.eager], True, False)[edges.target]
-        ns[soon] = np.minimum(ns[soon], model.graph.asked[soon])
-        soon &= kind == EdgeKind.STREAM
-        ns[soon] = np.minimum(ns[soon], np.append(self.length, 0)[row[soon]] + GAP_NS)
+        return self._eager(ns) if self.eager.any() else ns
+
+    def _eager(self, ns: IntArray) -> IntArray:
+        """The lengths, in place, of which those into the operations that start as early as possible are shorter."""
+        model, graph, edges = self.model, self.model.graph, self.model.graph.edges
+        soon = graph.at(model.places.operation[self.eager], True, False)[edges.target]
+        ns[soon] = np.minimum(ns[soon], graph.asked[soon])
+        soon &= edges.kind == EdgeKind.STREAM
+        ns[soon] = np.minimum(ns[soon], np.append(self.length, 0)[edges.row[soon]] + GAP_NS)
         return ns
 
     def _outlived(self) -> IntArray:

@@ -72,27 +72,30 @@ def staged_behind(case: BoundCase) -> Sequence[int]:
     """
     changes, model, now = case.changes, case.model, case.now
     held = np.isin(model.work.launch, model.threads.held.call[changes.held])
-    hidden = np.where(held, hidden_staging(model), 0)
-    # One that was late may have been staged from its call on, not only once the stream was empty.
-    late = held & model.staged
-    since = np.where(late, np.maximum(model.work.start - model.work.issued, 0), 0)
+    hidden = np.where(held, hidden_staging(model, np.where(model.staged, 0, model.cost)), 0)
     found = []
     if hidden.any():
         longer = case.ns(cost=np.maximum(changes.cost, hidden))
         found += [min(max(longer, case.run.ns), now.ns)]
+    # A late one may have been staged from its call on, not only once the stream was empty. Then others were, too.
+    late = held & model.staged
     if late.any():
-        early = case.ns(cost=np.maximum(changes.cost, since), prompt=changes.prompt | late)
-        found += [min(early, max(now.ns, case.run.ns))]
+        since = np.where(late, np.maximum(model.work.start - model.work.issued, 0), 0)
+        alike = np.where(held, hidden_staging(model, np.where(late, since, model.cost)), 0)
+        for cost in (since, np.maximum(since, alike)):
+            early = case.ns(cost=np.maximum(changes.cost, cost), prompt=changes.prompt | late)
+            found += [min(early, max(now.ns, case.run.ns))]
     return found
 
 
-def hidden_staging(model: Model) -> IntArray:
-    """For how long each upload from pageable memory may have been staged while its stream was busy, in ns."""
-    work, cost = model.work, model.cost
-    seen = model.uploads & (cost > 0) & ~model.staged
-    usual = float(np.quantile(cost[seen] / np.maximum(work.length[seen], 1), MOSTLY)) if seen.any() else np.inf
-    busy = np.where(model.uploads & (cost == 0) & ~model.staged, np.maximum(work.start - work.issued, 0), 0)
-    return np.minimum(busy, usual * np.maximum(work.length, 1) + LATENCY_NS).astype(np.int64)
+def hidden_staging(model: Model, seen: IntArray) -> IntArray:
+    """For how long each upload from pageable memory may have been staged while its stream was busy, in ns. `seen` is
+    how long each was seen to be staged, 0 if it was not."""
+    work, length = model.work, np.maximum(model.work.length, 1)
+    shown = model.uploads & (seen > 0)
+    usual = float(np.quantile(seen[shown] / length[shown], MOSTLY)) if shown.any() else np.inf
+    busy = np.where(model.uploads & (model.cost == 0) & ~model.staged, np.maximum(work.start - work.issued, 0), 0)
+    return np.minimum(busy, usual * length + LATENCY_NS).astype(np.int64)
 
 
 def explained(case: BoundCase) -> Sequence[int]:
@@ -127,10 +130,12 @@ def polls(case: BoundCase) -> Sequence[int]:
     ```
     """
     changes, model, held, naps = case.changes, case.model, case.model.threads.held, nap_ns(case.model)
+    if not naps.any():
+        return []
     row = model.program_into[model.places.held]
     lag = np.append(model.program.lag * changes.lag, 0)[row].astype(np.int64)
     was = model.work.end[held.target] - held.begin
-    took = case.run.end[held.target] - arrivals(changes, case.run, model.places.held, held.begin)
+    took = case.run.end[held.target] - arrivals(changes, case.run, case.lengths, model.places.held, held.begin)
     other = (naps > 0) & changes.held & (lag > 0) & (np.abs(took - was) > NOISE_NS)
     if not other.any():
         return []
@@ -156,12 +161,12 @@ def nap_ns(model: Model) -> IntArray:
     return found
 
 
-def arrivals(changes: Changes, run: Run, place: IntArray, begin: IntArray) -> IntArray:
-    """When, in a replay, threads come to the waits that end at the moments `place`, in ns; `begin` is when they came in
-    the recording, for waits at the border of the replayed time."""
+def arrivals(changes: Changes, run: Run, ns: IntArray, place: IntArray, begin: IntArray) -> IntArray:
+    """When, in a replay with edges of `ns`, threads come to the waits that end at the moments `place`, in ns; `begin`
+    is when they came in the recording, for waits at the border of the replayed time."""
     model = changes.model
-    edges, program, ns = model.graph.edges, model.program, changes.edges()[0]
-    mine, comes = edges.kind == EdgeKind.PROGRAM, np.zeros(len(program) + 1, dtype=np.int64)
+    edges, program = model.graph.edges, model.program
+    mine, comes = model.graph.rows[EdgeKind.PROGRAM], np.zeros(len(program) + 1, dtype=np.int64)
     comes[edges.row[mine]] = run.times[edges.source[mine]] + ns[mine]
     comes[:-1] -= np.round(program.lag * changes.lag).astype(np.int64)
     row = model.program_into[place]
@@ -205,7 +210,7 @@ def _launched_later(changes: Changes, run: Run, operation: IntArray, wait: IntAr
     model, held = changes.model, changes.model.threads.held
     call = model.call_of_operation
     launched = np.where(call >= 0, run.times[np.append(model.places.launch, 0)[call]], run.start)
-    ahead = arrivals(changes, run, model.places.held, held.begin)[wait] - launched[operation]
+    ahead = arrivals(changes, run, changes.edges()[0], model.places.held, held.begin)[wait] - launched[operation]
     sooner = ahead < held.begin[wait] - model.work.issued[operation]
     return sooner & (ahead < changes.cost[operation])
 
@@ -222,7 +227,7 @@ def gaps(case: BoundCase) -> Sequence[int]:
     ```
     """
     more = _more_ns(case.model)
-    if more is None or _most_ns(case.changes, case.run, more) < LEAST_ERROR * case.run.ns * case.run.count:
+    if more is None or _most_ns(case, more) < LEAST_ERROR * case.run.ns * case.run.count:
         return []
     return [case.ns(more=case.changes.more + each) for each in more]
 
@@ -244,11 +249,11 @@ def _more_ns(model: Model) -> Sequence[IntArray] | None:
     ]
 
 
-def _most_ns(changes: Changes, run: Run, more: Sequence[IntArray]) -> int:
+def _most_ns(case: BoundCase, more: Sequence[IntArray]) -> int:
     """By how much other gaps change all of the replayed time at most, in ns: those that decide when operations start
     may be shorter, and others may come to decide."""
     shorter, longer = more
-    edges, (ns, _) = changes.model.graph.edges, changes.edges()
-    slack = run.times[edges.target] - run.times[edges.source] - ns
+    edges, times = case.model.graph.edges, case.run.times
+    slack = times[edges.target] - times[edges.source] - case.lengths
     decide = (slack <= 0) & (shorter < 0)
     return max(int(-shorter[decide].sum()), int(np.maximum(longer - slack, 0)[longer > 0].sum()))

@@ -375,8 +375,11 @@ class PlacedWaits(Struct, frozen=True):
     def lengths(self, pieces: HostTime, time: FloatArray, length: IntArray) -> IntArray:
         """How long each edge is with factors of the time of each piece of host time, and lengths of operations in
         ns."""
-        waker, thread, born = (pieces.parts_in(time, each) for each in self.spans)
-        worked = waker + thread - (pieces.parts_in(np.ones_like(time), self.spans[2]) - born)
+        waker, thread, born = self.spans
+        worked = pieces.parts_in(time, waker) + pieces.parts_in(time, thread)
+        rows = np.flatnonzero(self.fixed)
+        born = born[rows]
+        worked[rows] += pieces.parts_in(time, born) - pieces.parts_in(np.ones_like(time), born)
         return worked + self.fixed + np.append(length, 0)[self.operation]
 
     def edges(self, pieces: HostTime, length: IntArray) -> Edges:

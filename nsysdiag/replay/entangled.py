@@ -222,6 +222,11 @@ class BoundCase(Struct, frozen=True, dict=True):
         return self.run.ns < (1 - LEAST_ERROR) * self.now.ns
 
     @cached_property
+    def lengths(self) -> IntArray:
+        """The lengths of the edges with the changes, in ns."""
+        return self.changes.edges()[0]
+
+    @cached_property
     def apart(self) -> Run | None:
         """The steps if kernels meet none of another process; None if none do."""
         left = 1 - self.model.beside_others / np.maximum(self.model.work.length, 1)

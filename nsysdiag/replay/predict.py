@@ -36,7 +36,7 @@ from nsysdiag.replay.fixes import apply_fix, may_differ, taken_out
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.moments import NEVER_NS, EdgeKind, Edges, extended, replay
 from nsysdiag.replay.reshaped import mostly_read
-from nsysdiag.replay.run import Run, as_run, four_parts, run_of, step_idle
+from nsysdiag.replay.run import Run, as_run, four_parts, run_of, step_idle, unchanged
 from nsysdiag.replay.sources import of_unknown_sources
 from nsysdiag.replay.transforms import MOST_NEAR, SHAPES, apply, edges_of, handed_over_ns
 from nsysdiag.report import Outlook, Report
@@ -52,7 +52,7 @@ def identity_of(model: Model) -> Identity:
     """How well the model reproduces the recording."""
     graph = model.graph
     now = as_run(model, graph.time, model.length)
-    same = run_of(Changes.none(model))
+    same = unchanged(model)
     exact = np.array_equal(same.start, now.start) and np.array_equal(same.end, now.end)
     operation = model.places.operation
     kept = graph.at(operation[~(model.explained | model.staged)], False, True)
@@ -140,7 +140,7 @@ class Predictions(Struct, frozen=True):
         found, per = self.known[finding.id], self.model.stretch.per
         pace = self.model.threads.timed.pace(self.model.stretch)
         if isinstance(found, str):
-            return Predicted(per, run_of(Changes.none(self.model)).ns, reason=found, paced_ns=pace)
+            return Predicted(per, unchanged(self.model).ns, reason=found, paced_ns=pace)
         now = found.now.ns
         saved, low, high = (max(now - ns, 0) for ns in (found.run.ns, found.high_ns, found.low_ns))
         return Predicted(
@@ -183,7 +183,7 @@ WORTH = 0.01
 def savings_of(model: Model, findings: Sequence[Finding], identity: Identity, told: Told) -> list[Saving]:
     """One for each finding, then one for the best two together, the best three, and so on while that pays. What is
     `told` of findings is not predicted again."""
-    now = run_of(Changes.none(model)).ns
+    now = unchanged(model).ns
     every = [(each, told.get(each.id) or predicted(model, [each], identity, findings)) for each in findings]
     known = [(each, found) for each, found in every if isinstance(found, Prediction)]
     known.sort(key=lambda pair: pair[1].run.ns)
@@ -245,7 +245,7 @@ def floor_of(model: Model, findings: Sequence[Finding]) -> Run:
         gone[:] = 0
     for waits in (changes.held, changes.full, changes.woken):
         waits[:] = False
-    return min(run_of(changes), run_of(Changes.none(model)), key=lambda run: run.ns)
+    return min(run_of(changes), unchanged(model), key=lambda run: run.ns)
 
 
 # A prediction with what the report of its trace says: titles of findings, causes, settings, and names in sentences.

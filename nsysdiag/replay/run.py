@@ -16,7 +16,7 @@ from nsysdiag.causes.device_side import DEVICE_STALL, DISPATCH, HOST_FUNCTION, S
 from nsysdiag.replay.beside import StepWork
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import FourParts
-from nsysdiag.replay.model import Model
+from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.moments import EdgeKind, Graph, replay
 from nsysdiag.replay.work import Class, first_border
 
@@ -63,6 +63,12 @@ def run_of(changes: Changes) -> Run:
     ns, residual = changes.edges()
     first, each = changes.counted.tolist()
     return as_run(changes.model, replay(changes.model.graph, ns, residual), changes.length, first, each)
+
+
+@once
+def unchanged(model: Model) -> Run:
+    """The replay of a model with nothing changed."""
+    return run_of(Changes.none(model))
 
 
 def as_run(model: Model, times: IntArray, length: IntArray, first: int = -1, each: int = 1) -> Run:
@@ -178,7 +184,7 @@ def causes_in(changes: Changes, times: IntArray, thread: IntArray, time: Interva
     may leave the recorded ones, so lanes are apart by the whole length of the replay."""
     model = changes.model
     program, pieces, edges = model.program, model.pieces, model.graph.edges
-    mine = edges.kind == EdgeKind.PROGRAM
+    mine = model.graph.rows[EdgeKind.PROGRAM]
     begin, until = np.zeros((2, len(program)), dtype=np.int64)
     begin[edges.row[mine]], until[edges.row[mine]] = times[edges.source[mine]], times[edges.target[mine]]
     order = model.pieces_in_order

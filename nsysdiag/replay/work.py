@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from enum import IntEnum
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -216,7 +217,7 @@ def _whole(lo: int, hi: int, starts: IntArray, most: int) -> Stretch | str:
 # What threads did between the moments of the replay, by cause: by the rules of the ledger, over whole threads.
 
 
-class HostTime(Rows, frozen=True):
+class HostTime(Rows, frozen=True, dict=True):
     """Pieces [start, end) of host time, positions on the axis of threads: the index of the `cause` in the registry, its
     label and the call as codes (-1: none), and `owner`, the number of its owner."""
 
@@ -241,10 +242,16 @@ class HostTime(Rows, frozen=True):
         """The fraction of each piece that overlaps the set `spans`, 0 to 1."""
         return coverage(spans, self.spans) / np.maximum(self.length, 1)
 
+    @cached_property
+    def _by_start(self) -> tuple[IntArray, IntArray, IntArray]:
+        """The rows in order of their start, and their starts and lengths."""
+        order = np.argsort(self.start, kind="stable")
+        return order, self.start[order], self.length[order]
+
     def parts_in(self, part: FloatArray, queries: Intervals) -> IntArray:
         """How many ns of each query a `part` of each piece takes, 0 to 1, if each piece is evenly thinned."""
-        order = np.argsort(self.start, kind="stable")
-        start, length, part = self.start[order], self.length[order], part[order]
+        order, start, length = self._by_start
+        part = part[order]
         whole = np.concatenate(([0.0], np.cumsum(length * part)))
 
         def before(time: IntArray) -> FloatArray:

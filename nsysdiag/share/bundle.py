@@ -13,13 +13,13 @@ from pathlib import Path
 
 import msgspec
 
-from nsysdiag import pipeline
 from nsysdiag.config.settings import Settings
 from nsysdiag.document import words
 from nsysdiag.document.names import table, text
 from nsysdiag.document.one_line import command_of
 from nsysdiag.document.view import Causes, window_parts
 from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.pipeline.analysis import analyze_trace
 from nsysdiag.pipeline.reading import Progress
 from nsysdiag.process import private_folder, source_date_epoch
 from nsysdiag.report import CauseInfo, DeviceReport, Report
@@ -209,7 +209,7 @@ def bundle_of(
     Raises UsageError for settings that do not fit, InputError if the trace cannot be read."""
     names = Names() if redact else None
     with private_folder() as folder, open_trace(source) as trace:
-        report = pipeline.analyze_trace(trace, settings, progress)
+        report = analyze_trace(trace, settings, progress)
         if progress:
             progress("cutting a slice", 0.97)
         shown = redacted_by(report, names) if names else report  # before the slice: numbers follow the report

@@ -19,6 +19,8 @@ from nsysdiag.time.facts import EVERY_STATE, OUTSIDE, STATES, NameColumn, TimeCo
 IDLE = STATES.index("idle")
 _BLOCK = 1 << 16
 """Rows that are added up at a time: a sum over millions of rows takes some 3 MB more memory."""
+_MANY = 1 << 11
+"""Rows of a span from which on it is summed on its own."""
 
 
 class TimeTable(Struct, frozen=True):
@@ -51,11 +53,11 @@ class TimeTable(Struct, frozen=True):
 
     def own_causes(self, spans: Intervals) -> dict[str, IntArray]:
         """The idle ns of each of `spans` by what the launching thread itself did, of the causes that occur."""
-        return self._by_name(self.own, np.append(self.own, len(CAUSES))[self.slice], list(CAUSES), spans)
+        return self._by_name(self.own, np.append(self.own, len(CAUSES)).take(self.slice), list(CAUSES), spans)
 
     def root_causes(self, spans: Intervals) -> dict[str, IntArray]:
         """The idle ns of each of `spans` by root cause, of the causes that occur."""
-        return self._by_name(self.root, np.append(self.root, len(CAUSES))[self.slice], list(CAUSES), spans)
+        return self._by_name(self.root, np.append(self.root, len(CAUSES)).take(self.slice), list(CAUSES), spans)
 
     def waited(self, spans: Intervals) -> dict[tuple[int, str], IntArray]:
         """The ns of each of `spans` in which another device was waited for, by its number and by bottleneck."""
@@ -91,14 +93,39 @@ def sums(rows: Intervals, code: IntArray, count: int, spans: Intervals) -> IntAr
     b               5           4
     ```
     """
+    first, behind = np.searchsorted(rows.end, spans.start, "right"), np.searchsorted(rows.start, spans.end, "left")
+    many = (behind - first > _MANY) & (spans.end > spans.start)
+    if not many.any():
+        return _sums_of_pairs(rows, code, count, spans)
+    total = np.empty((count, len(spans)), dtype=np.int64)
+    total[:, ~many] = _sums_of_pairs(rows, code, count, spans[~many])
+    for at in np.flatnonzero(many).tolist():
+        part = slice(int(first[at]), int(behind[at]))
+        total[:, at] = _sums_in(rows[part], code[part], count, int(spans.start[at]), int(spans.end[at]))
+    return total
+
+
+def _sums_of_pairs(rows: Intervals, code: IntArray, count: int, spans: Intervals) -> IntArray:
+    """The same from each pair of a row and a span that it has time in common with."""
     total = np.zeros(count * len(spans), dtype=np.int64)
-    for begin in range(0, len(rows), _BLOCK):
+    for begin in range(0, len(rows) if len(spans) else 0, _BLOCK):
         part = slice(begin, begin + _BLOCK)
         mine = rows[part]
         span, row = overlaps(mine, spans)
         ns = np.minimum(mine.end[row], spans.end[span]) - np.maximum(mine.start[row], spans.start[span])
         np.add.at(total, joint(code[part][row], span, len(spans)), ns)
     return total.reshape(count, len(spans))
+
+
+def _sums_in(rows: Intervals, code: IntArray, count: int, start: int, end: int) -> IntArray:
+    """The ns of each code in [start, end), which all the `rows` have time in common with: nothing is picked."""
+    total = np.zeros(count, dtype=np.int64)
+    for begin in range(0, len(rows), _BLOCK):
+        part = slice(begin, begin + _BLOCK)
+        np.add.at(total, code[part].astype(np.int64), rows.end[part] - rows.start[part])
+    total[code[0]] -= max(start - int(rows.start[0]), 0)
+    total[code[-1]] -= max(int(rows.end[-1]) - end, 0)
+    return total
 
 
 # The table of time in full, as columns of numbers and the names that they point to: also phase, step, thread and

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.claim import Owned, claim, within
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
+from nsysdiag.arrays.nesting import constant
 from nsysdiag.causes import CAUSES, INPUT_WAIT, OF_WORKER, PLACE, input_output, thread_states, variant_of
 from nsysdiag.events.rows import distinct
 from nsysdiag.ledger.ledger import SliceRows, Slices
@@ -45,14 +46,14 @@ def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames, floor: f
     that ended the wait, surer than `floor`, did meanwhile. If that was a loading worker, it is charged to data loading,
     with the worker's own cause as the label."""
     if not chains.levels:
-        nothing, none = np.empty(0, dtype=np.int64), np.full(len(slices.rows), -1, dtype=np.int32)
+        nothing, none = np.empty(0, dtype=np.int64), constant(np.full(1, -1, dtype=np.int32), len(slices.rows))
         return RootSlices(slices, slices.rows.cause, none, nothing, none, nothing)
     words, rows = chains.words, slices.rows
     known = words.labels
     waited = np.zeros(len(rows), dtype=np.bool_)
     waited[chains.levels[0].pieces.slice] = True
     kept = rows.take(~waited)
-    labels, texts = words.labels.codes(slices.labels), words.recoded(slices.texts, slices.calls)
+    labels, texts = words.labels.codes(slices.labels).astype(np.int16), words.recoded(slices.texts, slices.calls)
     parts = [SliceRows(kept.gap, kept.cause, kept.start, kept.end, labels[kept.label], texts[kept.text])]
     own, other, loaded = [kept.cause], [np.zeros(len(kept), dtype=np.int64)], [np.zeros(len(kept), dtype=np.bool_)]
     for hop, level in enumerate(chains.levels):
@@ -74,7 +75,7 @@ def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames, floor: f
                 cause=np.where(loads, PLACE[INPUT_WAIT], cause).astype(np.int8),
                 start=spans.start,
                 end=spans.end,
-                label=np.where(loads, known.codes(OF_WORKER.values())[cause], label).astype(np.int32),
+                label=np.where(loads, known.codes(OF_WORKER.values())[cause], label).astype(np.int16),
                 text=np.where(unknown, texts[rows.text[mine.slice]], text).astype(np.int32),
             )
         )

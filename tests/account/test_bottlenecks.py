@@ -79,7 +79,7 @@ def divided_with_waits(device: Device) -> tuple[TimeTable, IdlePieces]:
     ns = {name: spans.total() for name, spans in sets.items()}
     busy = union(*sets.values())
     split = WindowSplit(
-        window_ns=device.end,
+        window=Intervals.of([(0, device.end)]),
         compute_ns=ns["compute"],
         exposed_comm_ns=ns["communication"],
         exposed_copy_ns=ns["copies"],

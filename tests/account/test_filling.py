@@ -78,7 +78,7 @@ def sampled(metric: str, *values: float) -> MetricSeries:
 
 def hollow(*series: MetricSeries, compute: int = 50) -> list[tuple[int, int]] | None:
     parts = Intervals.of([(0, compute)]), Intervals.empty(), Intervals.empty()
-    split = WindowSplit(compute, compute, 0, 0, 0, compute, parts[0], parts[0], parts)
+    split = WindowSplit(parts[0], compute, 0, 0, 0, compute, parts[0], parts[0], parts)
     no_shapes: Any = None
     measured = Measured(0, {each.metric: each for each in series}, None)
     found = hollow_time(no_shapes, split, None, measured)

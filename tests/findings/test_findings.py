@@ -18,6 +18,7 @@ from tests.ledger.traces import report_of
 from tests.selecting import selected
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
     from nsysdiag.findings.facts import EvidenceRow
@@ -467,15 +468,19 @@ def _focus(report: Report) -> int:
 
 
 class TestIterations:
-    def steps(self, lengths: list[int], *, works: set[int] | None = None) -> TraceBuilder:
-        """Each step launches one kernel of 100_000 at its beginning (if it is in `works`), reads, and ends."""
+    def steps(
+        self, lengths: list[int], *, works: set[int] | None = None, prefills: Collection[int] = ()
+    ) -> TraceBuilder:
+        """Each step launches one kernel of 100_000 at its beginning (if it is in `works`), reads, and ends; `prefills`
+        one of another name, of 5 ms."""
         trace, start = TraceBuilder(), 1_000_000
         for number, idle in enumerate(lengths):
-            trace.nvtx(f"step {number}", start - 21_000, start + 100_000 + idle - 25_000)
+            kernel, name = (5_000_000, "prefill") if number in prefills else (100_000, "gemm")
+            trace.nvtx(f"step {number}", start - 21_000, start + kernel + idle - 25_000)
             if works is None or number in works:
-                trace.kernel(start, start + 100_000, launch=(start - 20_000, start - 10_000))
-            trace.osrt("read", start + 100_000, start + 100_000 + idle - 30_000)
-            start += 100_000 + idle
+                trace.kernel(start, start + kernel, name=name, launch=(start - 20_000, start - 10_000))
+            trace.osrt("read", start + kernel, start + kernel + idle - 30_000)
+            start += kernel + idle
         return trace
 
     def test_slow_ones_point_and_lose_nothing_of_their_own(self, tmp_path: Path) -> None:
@@ -520,6 +525,22 @@ class TestIterations:
         outside = 9_000_000 if phase.start_ns < 100_000_000 else 4_000_000
         assert slow is not None
         assert slow.ceiling_ns == outside
+
+    @pytest.mark.slow
+    def test_longer_steps_of_another_kind_are_not_slow(self, tmp_path: Path) -> None:
+        """Two loops of 150 steps, every fifth a prefill of 5.3 ms: the slow decode steps of the judged loop count."""
+        first, second = ([300_000] * 150 for _ in range(2))
+        for at in (21, 47, 62, 86, 114):
+            first[at] = 3_300_000
+        for at in (17, 32, 51, 76, 90, 111, 139):
+            second[at] = 3_300_000
+        trace = self.steps([*first[:-1], 200_000_000, *second], prefills=range(3, 300, 5))
+        report = report_of(trace, tmp_path)
+        count = 5 if _focus(report) < 100_000_000 else 7
+        slow = by_cause(report)["slow_iterations"]
+        assert slow.ceiling_ns == count * 3_000_000
+        assert slow.evidence[0].startswith(f"{count} of ")
+        assert len(slow.rows) == 3
 
     def test_steps_without_work(self, tmp_path: Path) -> None:
         """Thirty of 32 steps launch nothing to the device: the first and the last do."""

@@ -298,6 +298,35 @@ def test_a_pause_shorter_than_any_phase_is_a_slow_step(length_ms: int, *, known:
     assert named(job.phases()) == ["steady"]
 
 
+def job_that_falls_behind(*slow: tuple[tuple[int, int], ...]) -> Job:
+    """Forty steps whose ranges are known, after half of them the slow ones."""
+    job = Job()
+    starts = [job.now, *(job.steps(1, *parts).now for parts in (*[STEP] * 20, *slow, *[STEP] * 20))]
+    job.loops.append(steps_between(starts, named=True))
+    return job
+
+
+@pytest.mark.parametrize("waits_ms", [(25, 15), (60, 40, 50), (35, 60, 20, 45)])
+def test_slow_steps_in_a_row_are_no_pause(waits_ms: tuple[int, ...]) -> None:
+    """The loader falls behind for some steps, 8 to 28% of the time: the loop goes on, and all of it is judged."""
+    found = job_that_falls_behind(*((*STEP, (0, wait * MS)) for wait in waits_ms)).phases()
+    assert (named(found), found.judged) == (["steady"], [0])
+    assert found.phases[0].steps is not None
+    assert found.phases[0].steps.count == 40 + len(waits_ms)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (STEP, (*STEP, (0, 90 * MS))),  # one of two takes nearly all of the time
+        ((*STEP, (0, 90 * MS)),),
+        (((9, 20 * MS), (0, 20 * MS)), ((9, 15 * MS), (0, 20 * MS))),  # other kernels
+    ],
+)
+def test_a_pause_in_one_step_or_other_work_is_no_slow_step(steps: tuple[tuple[tuple[int, int], ...], ...]) -> None:
+    assert len(named(job_that_falls_behind(*steps).phases())) == 3
+
+
 def test_a_longer_pause_is_one() -> None:
     job = Job().steps(200, *STEP).idle(400 * MS).steps(200, *STEP)
     assert named(job.phases()) == ["steady", "pause", "steady"]

@@ -29,11 +29,15 @@ def rows(draw: st.DrawFn) -> list[Row]:
 spans = st.lists(st.tuples(st.integers(0, END), st.integers(0, END)), max_size=5)
 
 
+@pytest.mark.parametrize("many", [0, 2, 1 << 20])
 @pytest.mark.parametrize("block", [1, 3, 1 << 20])
 @given(rows=rows(), spans=spans)
-def test_each_nanosecond_is_in_the_sum_of_its_kind(block: int, rows: list[Row], spans: list[tuple[int, int]]) -> None:
+def test_each_nanosecond_is_in_the_sum_of_its_kind(
+    block: int, many: int, rows: list[Row], spans: list[tuple[int, int]]
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table, "_BLOCK", block)
+        patch.setattr(table, "_MANY", many)
         code = np.array([kind for _, _, kind in rows], dtype=np.int8)
         found = sums(Intervals.of([row[:2] for row in rows]), code, KINDS, Intervals.of(spans))
     for kind in range(KINDS):

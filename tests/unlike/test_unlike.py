@@ -131,6 +131,13 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
     assert [each for each in seen(name, seed).promises if not each.holds] == []
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "seed"), [("a_prefetch_of_two", 1004), ("copies_from_far_memory", 1003)])
+def test_what_was_once_wrong(name: str, seed: int) -> None:
+    """Slow steps in a row that were called a pause; uploads staged while their stream was busy, some of them late."""
+    assert [each for each in seen(name, seed).promises if not each.holds] == []
+
+
 @every_class
 @every_program
 def test_steps_are_those_of_the_program(name: str, seed: int) -> None:

@@ -23,7 +23,7 @@ NONE = Intervals.empty()
 def split(compute: int, *, comm: int = 0, copies: int = 0, idle: int = 0) -> WindowSplit:
     """Shares of a window in thousandths that add up to it."""
     return WindowSplit(
-        window_ns=compute + comm + copies + idle,
+        window=Intervals.of([(0, compute + comm + copies + idle)]),
         compute_ns=compute,
         exposed_comm_ns=comm,
         exposed_copy_ns=copies,

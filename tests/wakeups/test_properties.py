@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from nsysdiag.config.settings import Settings
 from nsysdiag.messages import UsageError
-from nsysdiag.pipeline import analyze, analyze_devices
+from nsysdiag.pipeline import analyze
+from nsysdiag.pipeline.analysis import analyze_devices
 from nsysdiag.trace.trace import open_trace
 from tests.builder import MAIN, TraceBuilder
 from tests.gaps.test_gaps import unpacked

@@ -5,7 +5,8 @@ from __future__ import annotations
 import zipfile
 from typing import TYPE_CHECKING
 
-from nsysdiag import Settings, open_trace, pipeline
+from nsysdiag import Settings, open_trace
+from nsysdiag.pipeline.analysis import analyze_trace
 from nsysdiag.saved import unpack
 from nsysdiag.share.slicing import SlicePair, TraceSlice, slice_of
 
@@ -20,7 +21,7 @@ def sliced(path: Path, folder: Path, settings: Settings | None = None) -> TraceS
     folder.mkdir(exist_ok=True)
     chosen = settings or Settings()
     with open_trace(path) as trace:
-        return slice_of(trace, pipeline.analyze_trace(trace, chosen), chosen, folder)
+        return slice_of(trace, analyze_trace(trace, chosen), chosen, folder)
 
 
 def contents_of(path: Path) -> dict[str, bytes]:

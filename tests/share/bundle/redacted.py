@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag import Settings, open_trace, pipeline
+from nsysdiag import Settings, open_trace
+from nsysdiag.pipeline.analysis import analyze_trace
 from nsysdiag.share.names import Names
 from nsysdiag.share.redaction import redacted_by
 from nsysdiag.share.slice_names import SliceNames
@@ -21,6 +22,6 @@ def redacted_slice(path: Path, folder: Path) -> tuple[Report, TraceSlice]:
     folder.mkdir(exist_ok=True)
     names = Names()
     with open_trace(path) as trace:
-        report = pipeline.analyze_trace(trace, Settings())
+        report = analyze_trace(trace, Settings())
         shown = redacted_by(report, names)
         return shown, slice_of(trace, report, Settings(), folder, SliceNames(names).of)
