@@ -52,9 +52,9 @@ class RepeatCounts(Struct, frozen=True):
         if issued is not None:
             called, early = nearest_before(issued, happened.host_time), happened.issued_early
             place[early] = nearest_before(issued, happened.issued_at[happened.operations[early]])
-        place, time = np.append(place, called), np.append(happened.start, happened.host_time)
-        inside = np.flatnonzero((place >= 0) & (time < (happened.last if end is None else end)))
-        place, code = place[inside], np.append(happened.code, happened.host_code)[inside]
+        until = happened.last if end is None else end
+        inside, host = (place >= 0) & (happened.start < until), (called >= 0) & (happened.host_time < until)
+        place, code = np.append(place[inside], called[host]), np.append(happened.code[inside], happened.host_code[host])
         often = np.bincount(code, minlength=len(happened.names))
         codes = np.argsort(-often, kind="stable")[: min(np.count_nonzero(often), MOST_TOKENS)]
         row = np.full(len(often), -1)

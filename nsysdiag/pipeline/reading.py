@@ -122,7 +122,7 @@ def read(
     progress("reading device activity", 0.0)
     part = _part(trace, settings)
     trace.read_ahead(large_tables(trace))  # while the ranges are read
-    ranges, strings = read_ranges(trace), trace.strings
+    ranges, strings = laid(read_ranges(trace)), trace.strings
     activity = read_activity(trace, ranges, settings)
     chosen = _chosen(activity, ranges, strings, settings) if steps is None else steps.loops(activity.devices)
     shown = _shown(activity, settings)
