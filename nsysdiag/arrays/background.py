@@ -25,20 +25,27 @@ class Deferred(Generic[T]):
         self._made: list[T] = []
         self._error: BaseException | None = None
 
-    def do(self) -> None:
-        """Do the work if no thread has begun it, else wait until it is done."""
-        with self._lock:
-            if self._work is None:
-                return
+    def begin(self) -> None:
+        """Do the work if no thread has begun it: the second thread goes on to the next one."""
+        if self._lock.acquire(blocking=False):
             try:
-                self._made.append(self._work())
-            except BaseException as error:
-                self._error = error
-            self._work = None  # and what it refers to
+                self._do()
+            finally:
+                self._lock.release()
+
+    def _do(self) -> None:
+        if self._work is None:
+            return
+        try:
+            self._made.append(self._work())
+        except BaseException as error:
+            self._error = error
+        self._work = None  # and what it refers to
 
     def result(self) -> T:
-        """What the work made. Raises what it raised."""
-        self.do()
+        """What the work made, once it is done. Raises what it raised."""
+        with self._lock:
+            self._do()
         if self._error is not None:
             raise self._error
         return self._made[0]
@@ -62,7 +69,7 @@ class Background:
         results of what was begun before it or by it, never of what waits for it."""
         task = Deferred(partial(work, *args, **named))
         if self._pool is not None:
-            self._pool.submit(task.do)
+            self._pool.submit(task.begin)
         return task
 
     def __enter__(self) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import json
 import zlib
 from collections import Counter
@@ -257,7 +258,7 @@ def from_text(text: str, most: int) -> bytes:
     Raises ValueError if the text is damaged or holds more than `most` bytes."""
     reader = zlib.decompressobj()
     try:
-        data = reader.decompress(base64.b64decode(text, validate=True), max(most, 0) + 1)
+        data = reader.decompress(binascii.a2b_base64(text, strict_mode=True), max(most, 0) + 1)
     except zlib.error as error:
         if "Error -4" in str(error):  # Z_MEM_ERROR
             raise MemoryError from error

@@ -52,7 +52,9 @@ class Intervals(Struct, frozen=True, eq=False):
             index = np.flatnonzero(index)
             if len(index) == len(self):
                 return self
-        return Intervals(self.start[index], self.end[index])
+        if isinstance(index, slice):
+            return Intervals(self.start[index], self.end[index])
+        return Intervals(self.start.take(index), self.end.take(index))  # in two thirds of the time
 
     @classmethod
     def empty(cls) -> Intervals:

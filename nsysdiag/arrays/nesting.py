@@ -89,7 +89,7 @@ def _rising(values: IntArray) -> bool:
 
 
 MOST_LEVELS = 64
-"""Levels of nested intervals that are told apart."""
+"""Levels of nested intervals that are distinguished."""
 
 
 def levels(intervals: Intervals, limit: int = MOST_LEVELS) -> IntArray:

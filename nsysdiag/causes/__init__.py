@@ -24,6 +24,7 @@ from nsysdiag.causes import (
 from nsysdiag.causes.added import with_added
 from nsysdiag.causes.cause import Cause, Hint
 from nsysdiag.causes.ids import HOST_CODE as HOST_CODE
+from nsysdiag.events.identity import joint
 
 # The order is the order of precedence: what a cause claims, those behind it do not see.
 _ORDER = (
@@ -133,6 +134,6 @@ def bottlenecks_of(cause: IntArray, variant: IntArray) -> IntArray:
             ]
             for each in CAUSES.values()
         ],
-        dtype=np.int64,
+        dtype=np.int8,
     )
-    return table[cause, variant + 1]
+    return table.reshape(-1).take(joint(cause, variant + 1, most + 1))

@@ -92,6 +92,8 @@ def exposed_mpi_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     CUDA initialization and code loading."""
     mpi = evidence.host.mpi
     calls = layer_of(mpi.take(~named(mpi, START_UP)))
+    if not len(calls):
+        return [calls]
     row, spans = pieces(subtract(calls.spans, _other_work(evidence)), calls.spans)
     return [replace(calls, spans=spans, name=calls.name[row])]
 

@@ -102,6 +102,8 @@ def query_waits(evidence: HostEvidence) -> tuple[Intervals, BoolArray]:
     """Spins on a query, and which of them are polls: the thread sleeps for most of a time between two queries."""
     calls = evidence.calls()
     query, stride = named(calls, _QUERIES), evidence.host.axis.stride
+    if not query.any():
+        return Intervals.empty(), query[:0]
     this, following = calls.spans.end[:-1], calls.spans.start[1:]
     asleep = coverage(union(evidence.os_calls(PAUSES).spans), Intervals(this, np.maximum(following, this)))
     sleeps = 2 * asleep > following - this
@@ -118,6 +120,8 @@ def queries_at_once(evidence: HostEvidence) -> Intervals:
     on if it is not waits for nothing."""
     calls = evidence.calls()
     query, stride = named(calls, _QUERIES), evidence.host.axis.stride
+    if not query.any():
+        return Intervals.empty()
     refused = np.isin(calls.kind, NOT_READY)
     again = np.append(query[1:] & (calls.spans.start[1:] // stride == calls.spans.start[:-1] // stride), False)
     first = query & ~np.append(False, (query & refused & again)[:-1])

@@ -43,8 +43,10 @@ def _follow(rows: npt.NDArray[Any]) -> bool:
 
 def taken(values: npt.NDArray[Any], index: npt.NDArray[Any] | slice) -> npt.NDArray[Any]:
     """The values at `index`; one value that stands for all rows still takes the memory of one."""
-    if isinstance(index, slice) or not is_constant(values):
+    if isinstance(index, slice):
         return values[index]
+    if not is_constant(values):
+        return values.compress(index) if index.dtype == np.bool_ else values.take(index)
     count = int(np.count_nonzero(index)) if index.dtype == np.bool_ else len(index)
     return constant(values, count) if count else values[:0]
 
@@ -203,6 +205,15 @@ class ThreadAxis(Struct, frozen=True):
             return np.full(len(threads), -1, dtype=np.int64)
         return once(threads, self._found)
 
+    def lane_of(self, threads: IntArray, row: IntArray) -> IntArray:
+        """The lane of the thread at each row of a table, -1 for none: also where `row` is -1."""
+        known = row >= 0
+        if known.all():
+            return self.lane(taken(threads, row))
+        lane = np.full(len(row), -1, dtype=np.int64)
+        lane[known] = self.lane(taken(threads, row[known]))
+        return lane
+
     def _found(self, threads: IntArray) -> IntArray:
         if len(self.threads) == 1:
             return np.where(threads == self.threads[0], 0, -1)
@@ -221,7 +232,7 @@ class ThreadAxis(Struct, frozen=True):
 
     def time(self, position: IntArray) -> IntArray:
         """The time of each position."""
-        return position % self.stride + self.origin
+        return (position if len(self.threads) == 1 else position % self.stride) + self.origin
 
 
 class CallTable(Struct, frozen=True):
@@ -362,6 +373,8 @@ def describe_streams(trace: Trace, keys: list[tuple[int, int, int]]) -> Streams:
 
 def previous_on_stream(code: IntArray) -> IntArray:
     """For each operation, in order of start, the one before it on its stream; -1 for a stream's first."""
+    if len(code) and code.min() == code.max():
+        return np.arange(-1, len(code) - 1)
     order = np.argsort(narrowed(code), kind="stable")
     follows = code[order][1:] == code[order][:-1]
     previous = np.full(len(code), -1, dtype=np.int64)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
+from nsysdiag.arrays.groups import sum_of_each
 from nsysdiag.document import blocks as b
 from nsysdiag.document import words
 from nsysdiag.document.axis import EDGES as FINE_EDGES
@@ -229,7 +230,7 @@ def lengths(device: DeviceReport, context: Context) -> b.Section | None:
     """The gaps of each decade of lengths, from the shortest decade that has one to the longest; None if all gaps are
     of one decade."""
     rows = _decades(device, context.causes) if device.gaps_packed.count else []
-    if len(rows) < 2:
+    if not rows:
         return None
     columns = (
         b.Column("Length", TEXT, head=True),
@@ -247,18 +248,23 @@ def lengths(device: DeviceReport, context: Context) -> b.Section | None:
 
 
 def _decades(device: DeviceReport, causes: Causes) -> list[tuple[str, int, int, int, StackedBar | None]]:
+    """The rows of the table; none if all gaps, at least one, are of one decade."""
     _starts, lengths, codes = unpack(device.gaps_packed)
-    decade = np.searchsorted(np.array(EDGES), lengths, side="right")
-    longest = max(int(lengths[decade == index].sum()) for index in range(len(EDGES) + 1))
-    ids = device.gaps_packed.cause_ids
+    first, last = np.searchsorted(np.array(EDGES), [lengths.min(), lengths.max()], side="right").tolist()
+    if first == last:
+        return []
+    ids, decades = device.gaps_packed.cause_ids, last + 1 - first
+    key = (np.searchsorted(np.array(EDGES), lengths, side="right") - first) * len(ids) + codes
+    count = np.bincount(key, minlength=decades * len(ids)).reshape(decades, -1)
+    total = sum_of_each(key, lengths, decades * len(ids)).reshape(decades, -1)
+    longest = int(total.sum(axis=1).max())
     rows: list[tuple[str, int, int, int, StackedBar | None]] = []
-    for index in range(int(decade.min()), int(decade.max()) + 1):
-        mine, code = lengths[decade == index], codes[decade == index]
-        total = int(mine.sum())
-        by_cause = by_time({ids[each]: int(mine[code == each].sum()) for each in np.unique(code).tolist()})
-        segments = stack((entry_of(cause, causes), ns) for cause, ns in by_cause)
-        bar = StackedBar("Causes of the gaps of this length", segments, total, longest) if total else None
-        rows.append((_label(index), len(mine), total, total, bar))
+    for index, number, ns in zip(range(first, last + 1), count, total, strict=True):
+        by_cause = by_time({ids[each]: int(ns[each]) for each in np.flatnonzero(number).tolist()})
+        segments = stack((entry_of(cause, causes), part) for cause, part in by_cause)
+        whole = int(ns.sum())
+        bar = StackedBar("Causes of the gaps of this length", segments, whole, longest) if whole else None
+        rows.append((_label(index), int(number.sum()), whole, whole, bar))
     return rows
 
 

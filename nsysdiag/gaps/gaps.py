@@ -136,14 +136,12 @@ def calibrate(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity, wait
 def _floor(device: DeviceTimeline, activity: DeviceActivity) -> int | None:
     """The 95th percentile of the gaps between operations of one stream that were already launched."""
     calls = activity.api_calls.rows
-    rows = np.flatnonzero(device.running)
-    before = previous_on_stream(device.stream_code[rows])
-    later = np.flatnonzero((before >= 0) & (device.launch[rows] >= 0))
-    if len(later) == 0:
-        return None
-    ended = device.operations.end[rows[before[later]]]
-    gap = device.operations.start[rows[later]] - ended
-    issued = calls.end[device.launch[rows[later]]] <= ended
+    rows = picked(device.running)
+    before, launch = previous_on_stream(device.stream_code[rows]), device.launch[rows]
+    later = picked((before >= 0) & (launch >= 0))
+    ended = device.operations.end[rows][picked(before[later])]
+    gap = device.operations.start[rows][later] - ended
+    issued = calls.end.take(launch[later]) <= ended
     gap = gap[issued & (gap > 0)]
     if len(gap) < FLOOR_SAMPLES:
         return None
@@ -351,14 +349,12 @@ class LaunchFrame(Struct, frozen=True):
 
     def region(self, low: IntArray, high: IntArray, chosen: BoolArray) -> tuple[Intervals, IntArray]:
         """[low, high) of the chosen gaps, cut to the parts inside the window, and whose each piece is."""
-        owner = np.flatnonzero(chosen)
-        if len(owner) == 0:
-            return Intervals.empty(), owner
-        start, end = self.gaps.start[owner], self.gaps.end[owner]
-        start = start if low is self.gaps.opened else np.maximum(low[owner], start)
-        end = end if high is self.gaps.closed else np.minimum(high[owner], end)
+        rows = picked(chosen)
+        start, end = self.gaps.start[rows], self.gaps.end[rows]
+        start = start if low is self.gaps.opened else np.maximum(low[rows], start)
+        end = end if high is self.gaps.closed else np.minimum(high[rows], end)
         kept = picked(end > start)
-        return Intervals(start[kept], end[kept]), owner[kept]
+        return Intervals(start[kept], end[kept]), np.arange(len(chosen))[rows][kept]
 
 
 class DeviceSide(Struct, frozen=True):

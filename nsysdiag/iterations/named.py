@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, contains, union
 from nsysdiag.arrays.nesting import levels, outermost
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
@@ -121,9 +121,9 @@ class ThreadRanges(Struct, frozen=True):
     @classmethod
     def of(cls, rows: RangeRows, kinds: Kinds) -> ThreadRanges:
         """Those in `rows`."""
-        order = np.argsort(rows.start, kind="stable")
-        start, name = rows.start[order], rows.name[order]
-        spans = Intervals(start, np.minimum(rows.end[order], np.iinfo(np.int64).max // 2))
+        if not ascending(rows.start):
+            rows = rows.take(np.argsort(rows.start, kind="stable"))
+        name, spans = rows.name, Intervals(rows.start, np.minimum(rows.end, np.iinfo(np.int64).max // 2))
         return cls(spans, levels(spans, MOST_LEVELS + 1), kinds.code[name], kinds.part[name], kinds.number[name], kinds)
 
     def at(self, level: int) -> IntArray:

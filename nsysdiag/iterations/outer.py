@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import RowsOf
+from nsysdiag.events.rows import RowsOf, picked
 from nsysdiag.iterations.happened import Happened, NameKinds
 from nsysdiag.iterations.loop import FEWEST, Called, Inner, Loop, loop_of, through
 from nsysdiag.iterations.named import is_step
@@ -48,18 +48,22 @@ class RepeatCounts(Struct, frozen=True):
     ) -> RepeatCounts:
         """Up to `end`, in ns, or all. With the calls of the host if `issued` says when those that launch each repeat
         began."""
-        place, called = nearest_before(starts, happened.start), np.full(len(happened.host_time), -1)
+        time, code = happened.start, happened.code
+        begins = np.searchsorted(time, starts)
+        place = np.repeat(np.arange(-1, len(starts)), np.diff(begins, prepend=0, append=len(time)))
         if issued is not None:
             called, early = nearest_before(issued, happened.host_time), happened.issued_early
             place[early] = nearest_before(issued, happened.issued_at[happened.operations[early]])
-        until = happened.last if end is None else end
-        inside, host = (place >= 0) & (happened.start < until), (called >= 0) & (happened.host_time < until)
-        place, code = np.append(place[inside], called[host]), np.append(happened.code[inside], happened.host_code[host])
+            place, time = np.append(place, called), np.append(time, happened.host_time)
+            code = np.append(code, happened.host_code)
+        inside = picked((place >= 0) & (time < (happened.last if end is None else end)))
+        place, code = place[inside], code[inside]
         often = np.bincount(code, minlength=len(happened.names))
         codes = np.argsort(-often, kind="stable")[: min(np.count_nonzero(often), MOST_TOKENS)]
         row = np.full(len(often), -1)
         row[codes] = np.arange(len(codes))
-        cell = joint(row[code], place, len(starts))[row[code] >= 0]
+        kept = picked(row[code] >= 0)
+        cell = joint(row[code[kept]], place[kept], len(starts))
         count = np.zeros((len(codes), len(starts)), np.int32)
         np.add.at(count.reshape(-1), cell, np.int32(1))  # a number of another type takes fifty times as long
         usual = np.array([_usual(each[:-1]) for each in count], np.int32)

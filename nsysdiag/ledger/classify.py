@@ -86,8 +86,7 @@ class _Splitter:
         self.give = self.collector.add
         self.axis: ThreadAxis = layered.host.axis
         calls = side.activity.api_calls
-        thread = taken(calls.rows.thread, self.frame.call) if len(calls.rows) else self.frame.call
-        self.lane = np.where(self.frame.call >= 0, self.axis.lane(thread), -1)
+        self.lane = self.axis.lane_of(calls.rows.thread, self.frame.call)
         launch = side.device.launch[side.device.operations.graph_node > 0]
         self.nodes = np.bincount(launch[launch >= 0], minlength=len(calls.rows))
         self.subject = np.logical_and(*(self.frame.case != case for case in _NEVER_UNTRACED))
@@ -201,9 +200,10 @@ class _Splitter:
         call = self.frame.call[pieces.owner]
         shown: list[Sentence] = [typed.api(each) for each in calls.names]
         codes = self.collector.texts(shown, are_calls=True)[calls.rows.name[call]]
-        launches = np.flatnonzero(self.nodes[call] > 1)
+        most = int(self.nodes.max(initial=0))
+        launches = np.flatnonzero(self.nodes[call] > 1) if most > 1 else np.empty(0, dtype=np.int64)
         graph = call[launches]
-        kinds, kind = distinct(joint(calls.rows.name[graph], self.nodes[graph], int(self.nodes.max(initial=0)) + 1))
+        kinds, kind = distinct(joint(calls.rows.name[graph], self.nodes[graph], most + 1))
         first = least_of_each(kind, np.arange(len(graph)), len(kinds))
         in_order = np.argsort(first)  # texts are numbered as they come
         names = [
@@ -226,7 +226,7 @@ class _Splitter:
         return exempt if len(rest) == 0 else rest if len(exempt) == 0 else _merged(exempt, rest)
 
     def _placed(self, pieces: Owned) -> Owned:
-        return Owned.of(self.axis.place(self.lane[pieces.owner], pieces.spans), pieces.owner)
+        return Owned.of(self.axis.place(taken(self.lane, pieces.owner), pieces.spans), pieces.owner)
 
     def _timed(self, pieces: Owned) -> Owned:
         # In the order of the lanes, not of time: the caller uses them without another search.
@@ -250,6 +250,8 @@ class _Splitter:
 def _divide(pieces: Owned, flags: BoolArray) -> tuple[Owned, Owned]:
     """The pieces of the gaps that are flagged, and the others."""
     chosen = flags[pieces.owner]
+    if not chosen.any():
+        return Owned.empty(), pieces
     return (
         Owned(pieces.spans[chosen], pieces.owner[chosen]),
         Owned(pieces.spans[~chosen], pieces.owner[~chosen]),

@@ -26,7 +26,7 @@ from nsysdiag.causes.evidence import LEAD_NS, EvidenceLayer, HostEvidence
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import Rows, ThreadAxis
+from nsysdiag.events.rows import Rows, ThreadAxis, picked
 from nsysdiag.fields import Sentence
 from nsysdiag.gaps.gaps import Gaps, LaunchCase, LaunchFrame
 from nsysdiag.report import GapsPacked
@@ -61,7 +61,7 @@ class Slices(Struct, frozen=True):
         """The length of every slice."""
         return self.rows.end - self.rows.start
 
-    def lengths(self, index: IntArray | BoolArray) -> IntArray:
+    def lengths(self, index: IntArray | BoolArray | slice) -> IntArray:
         """The lengths of those at `index`."""
         return self.rows.end[index] - self.rows.start[index]
 
@@ -160,9 +160,9 @@ def ledger_of(slices: Slices, gap_count: int) -> Ledger:
     for number, cause in enumerate(CAUSES):
         if cause not in totals.total:
             continue
-        mine = np.flatnonzero(slices.rows.cause == number)
+        mine = picked(slices.rows.cause == number)
         by_gap = sum_of_each(slices.rows.gap[mine], slices.lengths(mine), gap_count)
-        dominant[by_gap > best] = number
+        np.copyto(dominant, np.int8(number), where=by_gap > best)
         np.maximum(best, by_gap, out=best)
     return Ledger(totals.total, totals.labels, dominant)
 
@@ -243,7 +243,7 @@ def split_window(device: DeviceTimeline, parts: Intervals) -> WindowSplit:
     compute = intersect(parts, union(spans[computes]))
     communication = intersect(parts, union(spans[device.communication]))
     both = union(compute, communication)
-    busy = intersect(parts, union(spans))
+    busy = compute if computes.all() else intersect(parts, union(spans))
     return WindowSplit(
         window=parts,
         compute_ns=compute.total(),

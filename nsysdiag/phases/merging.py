@@ -175,9 +175,16 @@ LONGEST_PERIOD = 4
 """Parts of a step that are looked for: each takes 4% of the window at least, so more would not repeat often."""
 STEPS_SHARE = 0.2
 """Of a steady part: what whole steps take at least if it ends with them."""
+FEWEST_STOPS, OFTEN = 3, 0.1
+"""Runs of steps four times as long as usual, between usual ones: so many, and so many for each step of the loop, are no
+pauses. With far less, three evaluations in a long run would be steps."""
 MOST_OF_A_STEP = 0.75
 """Of the steps between two steady parts: one that takes more of their time, and is longer than any regular one, holds
 a pause."""
+BY_CHANCE, OVERLAP = 3.3, 0.45
+"""Standard deviations: chance separates the ranks of equal steps as much once in 1,000 times. And the share of pairs,
+beyond a half, in which the step of one part is the longer one: above it the parts hardly overlap. Without the second,
+five short steps and five long ones would be one part."""
 ALIKE_LENGTHS = 3
 """Times the shorter: parts of steps differ by less."""
 
@@ -196,6 +203,7 @@ def merged(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal], wo
 
     found = parts(borders)
     found = without(found, _in_turns(found))
+    found = without(found, _uneven(found))
     found = without(found, _alike(found))
     while joined := _joined_run(found, without):
         found = joined
@@ -213,6 +221,28 @@ def _in_turns(found: JobParts) -> Iterator[int]:
         for run in np.split(np.arange(len(found)), np.flatnonzero(~works)):
             part = run[works[run] & ~starts[run]]
             yield from range(int(part[0]) + 1, int(part[-1]) + 1) if found.steady[part].any() else ()
+
+
+def _uneven(found: JobParts) -> Iterator[int]:
+    """The borders inside each loop that does the same work all the time and stops in many steps, here and there: its
+    stops are slow steps, no pauses.
+
+    ```
+    steps    |--|--|-----|--|-----|--|--|--|-----|--|-----|-----|--|
+    ```
+    """
+    for loop in (each for each in found.loops if not each.in_one_pass):
+        length = np.diff(loop.borders)
+        usual = np.flatnonzero(length <= IRREGULAR * np.median(length))
+        stops = np.count_nonzero(np.diff(usual) > 1)
+        if stops < FEWEST_STOPS or stops < OFTEN * len(length):
+            continue
+        lo, hi = int(loop.borders[usual[0]]), int(loop.borders[usual[-1] + 1])
+        part = np.flatnonzero((found.borders[1:] > lo) & (found.borders[:-1] < hi))
+        mix = found.mix[part]
+        alike = [not each.any() or cosine(each, mix.sum(axis=0)) > ALIKE for each in mix]
+        if all(alike) and found.steady[part].any() and (found.account[part, 3] <= MOST_STARTUP).all():
+            yield from part[1:].tolist()
 
 
 def _alike(found: JobParts) -> Iterator[int]:
@@ -261,8 +291,8 @@ def _of_slow_steps(found: JobParts, at: int, after: int) -> bool:
 
 def _same_work(found: JobParts, one: int, other: int, *, short: bool) -> bool:
     """Whether two neighbours that are not equally busy do the same work: one of them is too short for a separate phase,
-    or both are the same typical steps of one loop, one with more slow steps. With fewer than five steps, one of the
-    usual length is enough."""
+    or both are the same typical steps of one loop, or one has more slow steps by chance. With fewer than five steps,
+    one of the usual length is enough."""
     if cosine(found.mix[one], found.mix[other]) <= ALIKE:
         return False
     first, second = found.steps(one), found.steps(other)
@@ -271,8 +301,17 @@ def _same_work(found: JobParts, one: int, other: int, *, short: bool) -> bool:
     few, many = sorted((np.diff(first[1]), np.diff(second[1])), key=len)
     ratio = np.log(few / np.median(many))
     if len(few) >= FEWEST_REPEATS:
-        return abs(float(np.median(ratio))) <= math.log(1 + ALIKE_BUSY)
+        return abs(float(np.median(ratio))) <= math.log(1 + ALIKE_BUSY) or _by_chance(few, many)
     return float(np.abs(ratio).min()) <= math.log(WARM_UP_SLOWER)
+
+
+def _by_chance(one: IntArray, other: IntArray) -> bool:
+    """Whether steps of one loop are longer in one part than in another by chance: by the rank-sum test of Mann and
+    Whitney, and they overlap."""
+    order, pairs = np.sort(other), len(one) * len(other)
+    longer = (np.searchsorted(order, one) + np.searchsorted(order, one, side="right")).sum() / 2
+    deviation = abs(float(longer) - pairs / 2)
+    return deviation < BY_CHANCE * math.sqrt(pairs * (len(one) + len(other) + 1) / 12) and deviation < OVERLAP * pairs
 
 
 def _joined_run(found: JobParts, without: Callable[[JobParts, Iterable[int]], JobParts]) -> JobParts | None:

@@ -19,9 +19,6 @@ from nsysdiag.arrays.spill import Evicting, trim
 from nsysdiag.causes import CAUSES, FALLBACK
 from nsysdiag.config.settings import Settings
 from nsysdiag.cost.cost import priced
-from nsysdiag.critical_path.facts import CriticalPath
-from nsysdiag.critical_path.path import critical_path
-from nsysdiag.diagnosis.facts import Diagnosis
 from nsysdiag.diagnosis.missing import not_recorded, recapture
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.iterations.chosen import CarriedSteps
@@ -33,7 +30,6 @@ from nsysdiag.pipeline.job import Job, devices_for_ranks, judge_job
 from nsysdiag.pipeline.reading import HostReading, Progress, look_at_host, read, silent
 from nsysdiag.pipeline.result import TraceResult
 from nsysdiag.record import ByName
-from nsysdiag.replay.predict import Predictions
 from nsysdiag.report import SCHEMA_VERSION, Report, Tool, TraceInfo
 from nsysdiag.time.table import charged_as
 from nsysdiag.timeline.timeline import Timelines, with_threads
@@ -76,17 +72,10 @@ def write_report(job: Job, host: HostReading, timelines: Timelines) -> Report:
         diagnosis=judgment.diagnosis,
         phases=judgment.phases,
         host_stacks=job.host_stacks,
-        critical_path=_path_of(judgment.diagnosis, predictions),
+        critical_path=job.path.result(),
         outlooks=[] if isinstance(predictions, str) else predictions.outlooks(judgment.findings),
     )
     return finished(made, timelines.sentences)
-
-
-def _path_of(diagnosis: Diagnosis, predictions: Predictions | str) -> CriticalPath | None:
-    """None for a start: most of it is before the first work, and other sections say what took it."""
-    if diagnosis.phase is None or isinstance(predictions, str):
-        return None
-    return critical_path(predictions.model)
 
 
 class Analysis(Struct, frozen=True):
@@ -116,7 +105,7 @@ def analysis_of(
         host = look_at_host(read(trace, settings, background, told, steps), told)
         devices = look_at_devices(host, background, keep_time=keep_time)
         timelines = background.begin(_timelines, devices, host)
-        job = judge_job(devices, host, told)
+        job = judge_job(devices, host, background, told)
         return Analysis(write_report(job, host, timelines.result()), job)
 
 

@@ -20,7 +20,7 @@ from msgspec.structs import asdict, replace
 from nsysdiag.account.bottlenecks import DeviceWaitCalls, Made, busy_pieces, compiling, idle_pieces, in_order
 from nsysdiag.account.filling import foreign_time, hollow_time, waited_for
 from nsysdiag.arrays.background import Background, Deferred
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, contains, union
 from nsysdiag.arrays.spill import laid, trim
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import BLOCKING_COPY, SYNCHRONIZATION, bottlenecks_of
@@ -29,6 +29,8 @@ from nsysdiag.diagnosis.missing import MOST, Missing, missing_of
 from nsysdiag.events.capture import launches_begin
 from nsysdiag.events.collectives import Collectives, find_collectives
 from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.identity import once
+from nsysdiag.events.rows import picked, taken
 from nsysdiag.findings.attribution import Attribution, slice_kinds
 from nsysdiag.findings.pointers import EmptyIterations, empty_iterations
 from nsysdiag.gap_groups.details import GapContext
@@ -269,10 +271,8 @@ def roots_of(found: DeviceGaps) -> DeviceRoots:
 
 def _lane(found: DeviceGaps) -> IntArray:
     """The lane of the thread that launched the operation behind each gap, on the axis of the host; -1 for none."""
-    calls, call = found.reading.activity.api_calls.rows, found.frame.call
-    if len(calls) == 0:
-        return np.full(len(call), -1, dtype=np.int32)
-    return np.where(call >= 0, found.host.host.axis.lane(calls.thread[call]), -1).astype(np.int32)
+    lane = found.host.host.axis.lane_of(found.reading.activity.api_calls.rows.thread, found.frame.call)
+    return once(lane, lambda codes: codes.astype(np.int32))
 
 
 def _context(found: DeviceGaps, lane: IntArray, chains: Chains, drained: Drained) -> GapContext:
@@ -384,8 +384,9 @@ def _packed_gaps(found: DeviceRoots) -> GapsPacked:
 def _device_waits(found: DeviceRoots) -> DeviceWaitCalls:
     device, before, axis = found.device, found.host.layered.before, found.host.host.axis
     calls, launch = found.reading.activity.api_calls.rows, device.launch[device.launch >= 0]
-    lane = axis.lane(calls.thread[launch])
-    launches = np.sort(axis.position(lane, calls.start[launch])[lane >= 0])
+    lane = axis.lane(taken(calls.thread, launch))
+    launches = axis.position(lane, calls.start.take(launch))[picked(lane >= 0)]
+    launches = launches if ascending(launches) else np.sort(launches)
     waits, copies = before[SYNCHRONIZATION], before[BLOCKING_COPY]
     return DeviceWaitCalls.of(waits, copies, device.number, found.split.busy, launches, axis)
 
@@ -395,4 +396,4 @@ def _slice_bottlenecks(found: DeviceRoots, kinds: IntArray) -> IntArray:
     rows = found.root_slices.slices.rows
     if found.unseen:
         return np.full(len(rows), BOTTLENECK_NUMBER["unknown"], dtype=np.int8)
-    return bottlenecks_of(rows.cause, kinds).astype(np.int8)
+    return bottlenecks_of(rows.cause, kinds)

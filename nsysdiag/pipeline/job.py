@@ -6,8 +6,11 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.account.outside import Outside, evidence_of_start
+from nsysdiag.arrays.background import Background, Deferred
 from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.arrays.spill import laid, trim
+from nsysdiag.critical_path.facts import CriticalPath
+from nsysdiag.critical_path.path import critical_path
 from nsysdiag.diagnosis.behind import followed, lateness, with_late, with_shortage
 from nsysdiag.diagnosis.focus import Scope
 from nsysdiag.diagnosis.judge import (
@@ -59,7 +62,8 @@ class Job(Struct, frozen=True):
 
     `threads` is what threads and CPUs did meanwhile, None if no device worked. `ranks` compares the devices, None if
     they have nothing in common. `predictions` are those of savings, or a sentence why there are none; `builder` makes
-    the model that they rest on. `host_stacks` are the functions of threads if no device worked."""
+    the model that they rest on. `host_stacks` are the functions of threads if no device worked. The second thread finds
+    the critical `path` (None: no model) while findings are replayed."""
 
     results: list[DeviceResult]
     reported: list[DeviceResult]
@@ -70,9 +74,10 @@ class Job(Struct, frozen=True):
     predictions: Predictions | str
     judgment: Judgment
     host_stacks: list[FlameStack]
+    path: Deferred[CriticalPath | None]
 
 
-def judge_job(devices: Devices, host: HostReading, progress: Progress) -> Job:
+def judge_job(devices: Devices, host: HostReading, background: Background, progress: Progress) -> Job:
     """What holds the job up, and what to do about it."""
     reading, results = host.reading, devices.results
     reported = [each for each in results if each.report.key in reading.shown]
@@ -83,8 +88,9 @@ def judge_job(devices: Devices, host: HostReading, progress: Progress) -> Job:
     ranks = _ranks(results, reading.trace)
     alone = _alone(host)
     predictions = devices.predictions.result()
+    path = background.begin(_path, results, predictions)
     judgment = _judgment(results, reported, ranks, threads, predictions, alone, host)
-    return Job(results, reported, warnings, threads, ranks, devices.builder, predictions, judgment, alone.stacks)
+    return Job(results, reported, warnings, threads, ranks, devices.builder, predictions, judgment, alone.stacks, path)
 
 
 def devices_for_ranks(devices: Devices, host: HostReading) -> TraceResult:
@@ -133,6 +139,13 @@ def _ranks(results: list[DeviceResult], trace: Trace) -> RankComparison | None:
     timelines = [rank_timeline(each.report.key, trace.file, 0, None, each, by_mpi=by_mpi) for each in results]
     compared = compare_ranks(timelines)
     return compared if compared.groups or compared.basis == ITERATIONS else None
+
+
+def _path(results: list[DeviceResult], predictions: Predictions | str) -> CriticalPath | None:
+    """None for a start: most of it is before the first work, and other sections say what took it."""
+    if isinstance(predictions, str) or results[0].focus.phase is None:
+        return None
+    return critical_path(predictions.model)
 
 
 def _alone(host: HostReading) -> Alone:

@@ -42,7 +42,7 @@ MOST_PATHS, ALIKE = 200, 100
 class Nodes(Struct, frozen=True):
     """The nodes of a tree: node 0, without a name, holds all, and `levels` are slices of nodes with a parent in one of
     the slices before. `of_range` is the node of each range, -1 for a range that holds no time or is nested too
-    deeply."""
+    deeply; behind them is that of no range."""
 
     parent: IntArray
     levels: list[slice]
@@ -52,7 +52,7 @@ class Nodes(Struct, frozen=True):
 
     def at(self, position: IntArray) -> IntArray:
         """The node of the innermost range that is open at each position; 0 without any."""
-        return np.append(self.of_range, 0)[self.nesting.innermost(position)]
+        return self.of_range[self.nesting.innermost(position)]
 
     def added_up(self, own: IntArray) -> IntArray:
         """What each node and all nodes inside it have: `own` has a row for each node."""
@@ -96,12 +96,12 @@ def nodes_of(nesting: Nesting, name: IntArray, names: list[str], steps: str = ""
         return of_kind // width, found, of_row
 
     spans, outer = nesting.intervals, nesting.parents()
-    node = np.full(len(name), -1, dtype=np.int64)
+    node = np.append(np.full(len(name), -1), 0)
     parents, labels = [np.array([-1])], [""]
     levels = []
     for members in nesting.members:
         rows = members[spans.end[members] > spans.start[members]]
-        parent, found, of_row = children(rows, np.append(node, 0)[outer[rows]])
+        parent, found, of_row = children(rows, node[outer[rows]])
         node[rows] = len(labels) + of_row
         parents.append(parent)
         levels.append(slice(len(labels), len(labels) + len(found)))

@@ -242,7 +242,7 @@ def _causes(woken: Wakes, host: LayeredEvidence) -> IntArray:
 def _threads(given: ReplayInputs, work: Work, functions: HostFunctions) -> ThreadActions:
     """What threads do for the operations of a stretch, and what ends their waits; no wait ends by time yet."""
     calls, begin, host_trace = given.calls, given.stretch.begin, given.host_trace
-    launches = np.unique(work.launch[work.launch >= 0])
+    launches = distinct_values(work.launch[work.launch >= 0])
     begun = calls.start[launches]
     lo = min(int(begun.min(initial=begin)), begin)
     hi = int(begun.max(initial=begin)) + 1

@@ -27,7 +27,7 @@ from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import CAUSES, IN_LAUNCH_CALL, places
 from nsysdiag.events.callchains import NO_CHAIN, CallChain, CallChains, StackFrame, Stacks
 from nsysdiag.events.host import HostActivity
-from nsysdiag.events.rows import NamedRows, Rows, distinct_values
+from nsysdiag.events.rows import NamedRows, Rows, distinct_values, taken
 from nsysdiag.events.samples import PythonStacks
 from nsysdiag.gaps.gaps import LaunchFrame
 from nsysdiag.ledger.ledger import Slices
@@ -159,9 +159,10 @@ class _Chains(Rows, frozen=True):
 def places_of(side: HostSide, group: IntArray, count: int) -> list[Place]:
     """The location of each of `count` groups of gaps with one dominant cause; `group` is the number of each gap's
     group, -1 for none."""
-    focus = _focus(side, group)
     python = side.python.on_axis(side.host.axis)
     samples = (side.host.samples.position, side.host.samples.id)
+    chains = (side.chains.ids("cuda"), side.chains.ids("osrt"), samples[0], python[0])
+    focus = _focus(side, group) if any(map(len, chains)) else Owned.empty()
     found = _Chains.concatenate(
         [
             _longest_calls(side, focus),
@@ -191,9 +192,9 @@ def _focus(side: HostSide, group: IntArray) -> Owned:
     rows = side.slices.rows
     grouped = np.flatnonzero(group[rows.gap] >= 0)
     gap, cause = rows.gap[grouped], rows.cause[grouped]
-    mine = rows.take(grouped[(cause == side.dominant[gap]) & _ON_THREAD[cause] & (side.lane[gap] >= 0)])
-    spans = side.host.axis.place(side.lane[mine.gap], Intervals(mine.start, mine.end))
-    return Owned.of(spans, mine.gap)
+    mine = grouped[(cause == side.dominant[gap]) & _ON_THREAD[cause] & (side.lane[gap] >= 0)]
+    gap = rows.gap[mine]
+    return Owned.of(side.host.axis.place(taken(side.lane, gap), Intervals(rows.start, rows.end)[mine]), gap)
 
 
 def _longest_calls(side: HostSide, focus: Owned) -> _Chains:

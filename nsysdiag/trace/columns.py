@@ -11,7 +11,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import FloatArray, places_among
-from nsysdiag.arrays.nesting import constant
+from nsysdiag.arrays.nesting import constant, is_constant
 from nsysdiag.arrays.spill import laid
 from nsysdiag.limits import short_name
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType
@@ -124,6 +124,8 @@ def joined(parts: Sequence[Columns]) -> Columns:
 
 def _joined_values(parts: Sequence[Values]) -> Values:
     if not isinstance(parts[0], TextColumn):
+        if all(is_constant(part) and part[0] == parts[0][0] for part in parts):  # type: ignore[arg-type]
+            return constant(parts[0], sum(map(len, parts)))
         return np.concatenate(parts)  # type: ignore[arg-type]
     codes: dict[str, int] = {}
     recoded = []
@@ -132,7 +134,8 @@ def _joined_values(parts: Sequence[Values]) -> Values:
         # One place more than there are texts: code -1, NULL, picks the last.
         table = np.array([codes.setdefault(text, len(codes)) for text in part.values] + [-1], np.int64)
         recoded.append(table[part.codes])
-    return TextColumn(np.concatenate(recoded), list(codes))
+    none = constant(np.full(1, -1), sum(map(len, parts)))
+    return TextColumn(np.concatenate(recoded) if codes else none, list(codes))
 
 
 # Arrays that are filled batch by batch, of all rows or of each of several pairs of ids.
@@ -254,18 +257,19 @@ class ReadAhead:
     """Reads in the background, each kept until it is taken once.
 
     ```
-    worker 1   [kernels         ][ranges ][samples]
-    worker 2   [calls        ][switches][OS calls]
-    main                        [work on kernels and calls      ][...
+    worker 1   [kernels][calls     ][ranges][switches][OS calls][samples]
+    worker 2   [kernels][calls     ][ranges][switches][OS calls][samples]
+    main                                    [work on kernels and calls      ][...
     ```
     """
 
-    def __init__(self, read: Callable[..., Columns], requests: Sequence[Request]) -> None:
+    def __init__(self, parts: Callable[..., Iterable[Callable[[], Columns]]], requests: Sequence[Request]) -> None:
+        """`parts` has what reads a table: as a whole, or a part of its rows each."""
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="nsysdiag-read")
-        self._begun: dict[Request, Future[Columns]] = {}
+        self._begun: dict[Request, list[Future[Columns]]] = {}
         try:
             for table, columns in requests:
-                self._begun[table, columns] = self._pool.submit(read, table, *columns)
+                self._begun[table, columns] = [self._pool.submit(part) for part in parts(table, *columns)]
         except BaseException:  # no thread could be started
             self.close()
             raise
@@ -273,7 +277,7 @@ class ReadAhead:
     def take(self, table: str, columns: tuple[str, ...]) -> Columns | None:
         """What was read, waiting for it where need be; None for what was not begun. Raises what reading raised."""
         begun = self._begun.pop((table, columns), None)
-        return None if begun is None else begun.result()
+        return None if begun is None else joined([each.result() for each in begun])
 
     def close(self) -> None:
         """Begin no more reads, wait for running ones, and drop results that were not taken."""

@@ -45,6 +45,14 @@ class ChosenRows(Struct, frozen=True):
     columns: ClassVar[tuple[str, ...]] = ()
 
 
+class Half(Struct, frozen=True):
+    """A restriction: only rows up to this rowid, or only those `behind` it."""
+
+    middle: int
+    behind: bool
+    columns: ClassVar[tuple[str, ...]] = ()
+
+
 class TimeLimit(Struct, frozen=True):
     """A restriction: only rows that reach into [low, high). The columns of their start and end are one for moments; a
     row whose end is unknown may last."""
@@ -60,7 +68,7 @@ class TimeLimit(Struct, frozen=True):
         return (self.start,) if self.start == self.end else (self.start, self.end)
 
 
-Choice = Chosen | ChosenRows | TimeLimit
+Choice = Chosen | ChosenRows | Half | TimeLimit
 
 
 def select_sql(table: FoundTable, columns: Sequence[ColumnSpec], *choices: Choice) -> str:
@@ -107,6 +115,8 @@ def _restriction(source: _Source, table: FoundTable, chosen: Choice) -> sa.Colum
             return sa.and_(start >= low, start < high)
         return sa.and_(start < high, sa.or_(end > low, end.is_(None)))
     assert isinstance(chosen, Chosen) or table.rowid is not None
+    if isinstance(chosen, Half):
+        return sa.literal_column(f"{table.rowid} {'>' if chosen.behind else '<='} {chosen.middle}")
     column = source[chosen.column] if isinstance(chosen, Chosen) else sa.literal_column(str(table.rowid))
     # One literal: to build an expression for each of thousands of ids takes longer than to find the rows.
     return column.op("IN", is_comparison=True)(sa.literal_column(f"({', '.join(map(str, chosen.ids))})"))

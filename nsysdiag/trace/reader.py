@@ -15,7 +15,7 @@ from nsysdiag.shortage import is_shortage, memory_short
 from nsysdiag.trace.catalog import FoundTable, Schema, decode, read_schema
 from nsysdiag.trace.columns import Buffers, Columns, Pair, Sink, SplitBuffers, TextColumn, Values, completed
 from nsysdiag.trace.format import EXPORT_HINT, refused
-from nsysdiag.trace.query import Choice, Chosen, any_text_sql, count_sql, row_bound_sql, select_sql
+from nsysdiag.trace.query import Choice, Chosen, Half, any_text_sql, count_sql, row_bound_sql, select_sql
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType, table_spec
 
 if TYPE_CHECKING:
@@ -230,19 +230,25 @@ class SqliteDatabase:
         return {name: bound for name, bound in bounds.items() if bound is not None}
 
     def read(self, table: FoundTable, columns: Sequence[ColumnSpec], capacity: int, *chosen: Choice) -> Columns:
-        """The columns, of all rows or of the chosen ones. `capacity` is a guess at the number of rows."""
+        """The columns, of all rows or of the chosen ones. `capacity` is a guess at the number of rows. Raises
+        NotColumnarError for a half if the driver cannot read it: a table is converted, and warned of, as a whole."""
+        half = any(isinstance(each, Half) for each in chosen)
         found = [column for column in columns if table.sources(column)]
         numbers = [column for column in found if column.type not in TEXTS]
         values: dict[str, Values] = {}
         with self._reading() as connection:
             if numbers:
                 sql = select_sql(table, numbers, *chosen)
-                buffers = self._filled(connection, lambda: Buffers(numbers, capacity), table, sql, numbers)
+                buffers = Buffers(numbers, capacity)
+                if half:
+                    read_arrow(self._connections, sql, numbers, buffers)
+                else:
+                    buffers = self._filled(connection, lambda: Buffers(numbers, capacity), table, sql, numbers)
                 values.update(zip((column.name for column in numbers), buffers.finish(), strict=True))
             for column in found:
                 if column.type in TEXTS:
                     # Texts come row by row, which takes long; whether there is any at all SQLite finds out by itself.
-                    known = not chosen and len(values) > 0
+                    known = (not chosen or half) and len(values) > 0
                     if known and connection.execute(any_text_sql(table, column)).fetchone() is None:
                         none = np.broadcast_to(np.int64(-1), len(next(iter(values.values()))))
                         values[column.name] = TextColumn(none, [])

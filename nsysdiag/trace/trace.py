@@ -22,13 +22,13 @@ from nsysdiag.trace.columns import Columns, IntArray, Pair, ReadAhead, Request, 
 from nsysdiag.trace.format import OF_ROCM, RECORDER, refused
 from nsysdiag.trace.formats import folder_format, marked
 from nsysdiag.trace.parquet.folder import ParquetFolder
-from nsysdiag.trace.query import Choice, Chosen, ChosenRows, LongTexts, TimeLimit
-from nsysdiag.trace.reader import READERS
+from nsysdiag.trace.query import Choice, Chosen, ChosenRows, Half, LongTexts, TimeLimit
+from nsysdiag.trace.reader import READERS, NotColumnarError, SqliteDatabase
 from nsysdiag.trace.source import TraceSource
 from nsysdiag.trace.tables import CAPTURE_OPTIONS, SYSTEM, TABLES, TableSpec, payload_spec, table_spec, work_spec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     import numpy.typing as npt
@@ -42,6 +42,8 @@ SLICE = "NSYSDIAG_SLICE"
 """A name in the metadata of a slice of a trace, in addition to those of nsys."""
 FIRST_ROWS = 1 << 16
 """Room for the rows of a part of the time, to begin with."""
+MANY_ROWS = 1 << 18
+"""A table with fewer rows is read by one thread."""
 
 
 def open_trace(
@@ -94,6 +96,7 @@ class Trace:
         self._span: tuple[int, int] | None = None
         self._long = LongTexts()
         self._database = source.database(reader, self.warn, self._long)
+        self._columnar = reader == READERS[0] and isinstance(self._database, SqliteDatabase)
         self._exact_rows: dict[str, int] = {}
         schema = self._database.schema()
         self._tables = schema.tables
@@ -194,8 +197,11 @@ class Trace:
 
         An absent table is empty, an absent column holds its default. Raises KeyError for undeclared names.
         """
-        ready = self._ahead.take(table, columns) if self._ahead is not None else None
-        return self._read_all(table, *columns) if ready is None else ready
+        try:
+            ready = self._ahead.take(table, columns) if self._ahead is not None else None
+        except NotColumnarError:
+            ready = None
+        return self._read_all(table, *columns) if ready is None else self._counted(table, ready)
 
     def only_between(self, low: int, high: int) -> None:
         """From now on read only the events that reach into [low, high) ns; tables without times are read whole."""
@@ -223,17 +229,29 @@ class Trace:
     def read_ahead(self, requests: Sequence[Request]) -> None:
         """Begin to read these tables in the background; `read` of the same columns returns the result, once."""
         if self._ahead is None:
-            self._ahead = ReadAhead(self._read_all, requests)
+            self._ahead = ReadAhead(self._parts, requests)
+
+    def _parts(self, table: str, *columns: str) -> list[Callable[[], Columns]]:
+        """What reads a table. One with many rows is read in halves, by rowid, so that both threads are busy to the
+        end."""
+        spec, found, rows = self._spec(table), self._filled(table), self.about_rows(table)
+        if found is None or found.rowid is None or rows < MANY_ROWS or self._span is not None or not self._columnar:
+            return [partial(self._read_all, table, *columns)]
+        halves = (Half(rows // 2, behind) for behind in (False, True))
+        return [partial(self._read, spec, found, columns, half) for half in halves]
 
     def _read_all(self, table: str, *columns: str) -> Columns:
         spec, found = self._spec(table), self._filled(table)
         if found is None:
             return self._empty(table, columns)
-        within = self._within(spec, found)
-        result = self._read(spec, found, columns, *within)
-        if not within:
-            self._exact_rows[found.name] = len(result)
-        return result
+        return self._counted(table, self._read(spec, found, columns, *self._within(spec, found)))
+
+    def _counted(self, table: str, columns: Columns) -> Columns:
+        """The same, of which the number of rows is that of the table if all of it is read."""
+        found = self._filled(table)
+        if found is not None and not self._within(self._spec(table), found):
+            self._exact_rows[found.name] = len(columns)
+        return columns
 
     def _within(self, spec: TableSpec, found: FoundTable) -> list[Choice]:
         """The restriction to a part of the time, if there is one."""
@@ -276,7 +294,8 @@ class Trace:
 
     def _read(self, spec: TableSpec, found: FoundTable, columns: Sequence[str], *chosen: Choice) -> Columns:
         wanted = [spec.column(name) for name in columns]
-        limits = [FIRST_ROWS if isinstance(each, TimeLimit) else len(each.ids) for each in chosen]
+        few = [each for each in chosen if not isinstance(each, Half)]  # room for the rest of a table costs no memory
+        limits = [FIRST_ROWS if isinstance(each, TimeLimit) else len(each.ids) for each in few]
         return self._database.read(found, wanted, min(limits, default=self._capacity(found)), *chosen)
 
     def _capacity(self, found: FoundTable) -> int:

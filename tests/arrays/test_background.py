@@ -38,6 +38,21 @@ def test_what_has_not_begun_is_done_by_who_asks_for_it() -> None:
         assert waiting.result() is current_thread(), "it is done once"
 
 
+def test_the_second_thread_goes_on_while_another_does_its_work() -> None:
+    started, begun, go_on, behind = Event(), Event(), Event(), Event()
+    with Background() as background:
+        first = background.begin(lambda: (started.set(), begun.wait(60)))
+        taken = background.begin(lambda: (begun.set(), go_on.wait(60)))
+        background.begin(behind.set)
+        assert started.wait(60)
+        asking = Thread(target=taken.result)
+        asking.start()
+        assert behind.wait(60), "what comes next does not wait for it"
+        go_on.set()
+        asking.join(60)
+    assert first.result()[1]
+
+
 def test_small_work_is_done_by_who_asks_for_it() -> None:
     with Background(small=True) as background:
         asked, _never = background.begin(current_thread), background.begin(int, "x")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 
@@ -325,6 +327,21 @@ def test_slow_steps_in_a_row_are_no_pause(waits_ms: tuple[int, ...]) -> None:
 )
 def test_a_pause_in_one_step_or_other_work_is_no_slow_step(steps: tuple[tuple[tuple[int, int], ...], ...]) -> None:
     assert len(named(job_that_falls_behind(*steps).phases())) == 3
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_steps_that_wait_long_by_chance_are_one_phase(seed: int) -> None:
+    """Of forty steps of 10 ms about every third waits 60 ms, at no regular distance."""
+    chance = random.Random(seed)
+    slow = [chance.random() < 0.3 for _ in range(40)]
+    job = Job()
+    starts = [job.now, *(job.steps(1, *STEP).idle(60 * MS * waits).now for waits in slow)]
+    job.loops.append(steps_between(starts, named=True))
+    found = job.phases()
+    (at,) = found.judged
+    assert named(found)[at:] == ["steady"]
+    assert found.phases[at].steps is not None
+    assert found.phases[at].steps.count >= 38
 
 
 def test_a_longer_pause_is_one() -> None:

@@ -129,7 +129,7 @@ def test_steps_are_one_and_layers_keep_their_names() -> None:
     names = ["step 0", "step 1", "layer 0", "layer 1"]
     nodes = nodes_of(Nesting.of(Intervals(start, end)), np.array([0, 2, 3, 1, 2, 3]), names, "step #")
     assert nodes.names == ["", "step #", "layer 0", "layer 1"]
-    assert nodes.of_range.tolist() == [1, 2, 3, 1, 2, 3]
+    assert nodes.of_range.tolist() == [1, 2, 3, 1, 2, 3, 0]
     assert nodes.added_up(np.array([1, 10, 100, 1_000])).tolist() == [1_111, 1_110, 100, 1_000]
 
 

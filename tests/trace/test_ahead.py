@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from nsysdiag import open_trace
+from nsysdiag.trace import trace as tracing
 from nsysdiag.trace.columns import Columns, ReadAhead
+from nsysdiag.trace.reader import READERS
+from tests.trace.files import KERNEL, KERNEL_ROW, NVTX, execute, insert
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+REQUESTS = [
+    ("CUPTI_ACTIVITY_KIND_KERNEL", ("start", "end", "globalPid", "correlationId", "graphNodeId", "blocks")),
+    ("NVTX_EVENTS", ("start", "text", "globalTid")),
+]
+
+
+def parts(table: str, *columns: str) -> list[Callable[[], Columns]]:
+    """The table as a whole."""
+    return [partial(read, table, *columns)]
 
 
 def read(table: str, *columns: str) -> Columns:
@@ -18,7 +39,7 @@ def read(table: str, *columns: str) -> Columns:
 
 
 def test_each_is_handed_out_once() -> None:
-    ahead = ReadAhead(read, [("calls", ("start", "end")), ("calls", ("start",))])
+    ahead = ReadAhead(parts, [("calls", ("start", "end")), ("calls", ("start",))])
     found = ahead.take("calls", ("start", "end"))
     assert found is not None
     assert found["end"].tolist() == [0, 1, 2, 3, 4]
@@ -29,7 +50,7 @@ def test_each_is_handed_out_once() -> None:
 
 
 def test_what_went_wrong_is_raised_where_it_is_asked_for() -> None:
-    ahead = ReadAhead(read, [("damaged", ("start",)), ("calls", ("start",))])
+    ahead = ReadAhead(parts, [("damaged", ("start",)), ("calls", ("start",))])
     assert ahead.take("calls", ("start",)) is not None
     with pytest.raises(ValueError, match="a damaged table"):
         ahead.take("damaged", ("start",))
@@ -44,7 +65,9 @@ def test_nothing_is_left_behind_when_it_is_closed() -> None:
         going_on.wait(10)
         return read(table, *columns)
 
-    ahead = ReadAhead(slowly, [(f"table {number}", ("start",)) for number in range(9)])
+    ahead = ReadAhead(
+        lambda *asked: [partial(slowly, *asked)], [(f"table {number}", ("start",)) for number in range(9)]
+    )
     assert begun.wait(10)
     going_on.set()
     ahead.close()
@@ -71,6 +94,34 @@ def test_where_no_thread_can_be_started_none_is_left(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(threading.Thread, "start", once)
     with pytest.raises(RuntimeError, match="can't start new thread"):
-        ReadAhead(slowly, [("calls", ("start",)), ("kernels", ("start",))])
+        ReadAhead(lambda *asked: [partial(slowly, *asked)], [("calls", ("start",)), ("kernels", ("start",))])
     assert len(started) == 1
     assert started[0] not in {each.name for each in threading.enumerate()}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("text", [None, "step"])
+@pytest.mark.parametrize("last", [70, "odd"])
+@pytest.mark.parametrize("first_row", [1, -30])
+def test_two_halves_are_the_table(
+    reader: str, text: str | None, last: object, first_row: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the cells and row numbers are: the values, their types, the memory of a constant, what is warned of."""
+    path = execute(tmp_path / "t.sqlite", KERNEL, NVTX)
+    kernels = [(at, at + 1, *KERNEL_ROW[2:5], 7 if at < 50 else 1 << 40, *KERNEL_ROW[6:]) for at in range(70)]
+    insert(path, REQUESTS[0][0], [*kernels, (last, 71, *KERNEL_ROW[2:])])
+    insert(path, "NVTX_EVENTS", [(at, 2, 59, text and f"{text} {at % 50}", 1, None) for at in range(60)])
+    execute(path, f"UPDATE {REQUESTS[0][0]} SET rowid = {first_row} WHERE rowid = 1")
+    monkeypatch.setattr(tracing, "MANY_ROWS", 2)
+    with open_trace(path, reader=reader) as ahead, open_trace(path, reader=reader) as whole:
+        ahead.read_ahead(REQUESTS)
+        for table, columns in REQUESTS:
+            found, expected = (trace.read(table, *columns) for trace in (ahead, whole))
+            assert found.tuples() == expected.tuples()
+            assert len(found) > 50
+            for name in columns:
+                one, other = (getattr(each[name], "codes", each[name]) for each in (found, expected))
+                assert (one.dtype, one.strides) == (other.dtype, other.strides)
+        assert ahead.tables() == whole.tables()
+        assert ahead.warnings == whole.warnings
+        assert len(whole.warnings) == (last == "odd")

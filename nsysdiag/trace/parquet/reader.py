@@ -11,7 +11,7 @@ import numpy as np
 from nsysdiag.arrays.intervals import places_among
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, Schema, looked_at
 from nsysdiag.trace.columns import Buffers, Columns, Pair, SplitBuffers, Values, completed
-from nsysdiag.trace.query import Choice, ChosenRows, TimeLimit
+from nsysdiag.trace.query import Choice, Chosen, ChosenRows, TimeLimit
 from nsysdiag.trace.reader import Codes, to_integer
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType, table_spec
 
@@ -189,6 +189,7 @@ def _chosen(choice: Choice, columns: Mapping[str, Any], first: int, rows: int) -
         begun: BoolArray = known[0] & (start < choice.high)
         # A row whose end is unknown may last.
         return begun & ((start >= choice.low) if len(values) == 1 else (end > choice.low) | ~known[-1])
+    assert isinstance(choice, Chosen)  # halves are of SQLite files alone
     return known[0] & np.isin(values[0], np.asarray(choice.ids))
 
 
