@@ -22,7 +22,7 @@ from nsysdiag.arrays.intervals import (
     union,
 )
 from nsysdiag.arrays.nesting import constant
-from nsysdiag.arrays.spill import spill
+from nsysdiag.arrays.spill import laid
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import BLOCKED, FALLBACK, PLACE, PREEMPTION, UNTRACED_GRAPH, places
 from nsysdiag.causes.blocking_copy import READS_BACK
@@ -260,7 +260,7 @@ def in_order(idle: IdlePieces, busy: list[TimePiece], other: IntArray, own: IntA
     order = np.argsort(borders, kind="stable")
     borders, order = borders[order], order[:-1]  # column by column: a trace of millions of gaps has to fit
     if borders[-1] - borders[0] == sum(each.spans.total() for each in parts):
-        borders = spill(borders)
+        borders = laid(borders)
         spans = Intervals(borders[:-1], borders[1:])  # without a hole the end of each is the start of the next
     else:
         spans = Intervals(borders[:-1], np.concatenate([each.spans.end for each in parts])[order])

@@ -101,7 +101,7 @@ def levels(intervals: Intervals, limit: int = MOST_LEVELS) -> IntArray:
          [------)        2: not nested, but [----) is open at its start
     ```
     """
-    depth = np.full(len(intervals), limit - 1, np.int64)
+    depth = np.full(len(intervals), limit - 1, np.int8)
     for level, members in enumerate(Nesting.of(intervals, limit).members):
         depth[members] = level
     return depth

@@ -21,15 +21,23 @@ from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from types import TracebackType
 
     import numpy.typing as npt
 
 
 T = TypeVar("T")
 
-LEAST_BYTES = 1_000_000
-"""Smaller arrays stay in memory. With four times as much, the analysis of 1,000,000 kernels took 10 to 20% more memory,
-in the same CPU time; with a quarter it took as much."""
+LEAST_BYTES, PARTS = 1_000_000, 64
+"""Records whose arrays are smaller together stay in memory, and so do arrays of less than one of so many parts of that.
+With four times as much, the analysis of 1,000,000 kernels took 10 to 20% more memory, in the same CPU time; with a
+quarter it took as much."""
+ALIGNED = 64
+"""Where in a file an array may begin: at a multiple of so many bytes, a line of the caches of most processors."""
+LOOK_S, MOST_IN_MEMORY = 0.01, 40 << 20
+"""So often is looked how much of files is in memory, and so much may be: libraries are 28 MiB of it. Every 5 or 20 ms
+the analysis of 1,000,000 kernels took as much CPU time."""
+STATM = Path("/proc/self/statm")
 ON_DISK = "/var/tmp"
 MOUNTS = Path("/proc/self/mounts")
 _FORGET = getattr(mmap, "MADV_DONTNEED", None) if sys.platform == "linux" else None
@@ -48,24 +56,15 @@ def room() -> int:
         return 0
 
 
-def spill(record: T, kept: Iterable[object] = ()) -> T:
-    """The same array or record of arrays (structs and tuples, however deep) with its large arrays in files,
-    read-only. A file is gone once nothing refers to its array. What is `kept` stays in memory: it is in use elsewhere,
-    so a copy in a file would free nothing.
-
-    An array stays in memory if no file can hold it, or if the system has no call to drop pages."""
-    spilling = _Spilling(kept)
-    found: T = spilling.spilled(record)
-    if spilling.wrote:
-        evict()
-    return found
-
-
 def laid(record: T, *kept: object) -> T:
-    """As `spill`, and the pages of arrays that were spilled before leave memory too."""
-    found = spill(record, kept)
-    evict()
-    return found
+    """The same array or record of arrays (structs and tuples, however deep) with its large arrays in one file,
+    read-only. The file is gone once nothing refers to any of them. What is `kept` stays in memory: it is in use
+    elsewhere, so a copy in a file would free nothing.
+
+    All arrays stay in memory if no file can hold them, or if the system has no call to drop pages."""
+    spilling = _Spilling(kept)
+    spilling.find(record)
+    return spilling.replaced(record) if spilling.write() else record
 
 
 def evict() -> None:
@@ -78,55 +77,99 @@ def evict() -> None:
         pages.madvise(_FORGET)
 
 
+class Evicting:
+    """While it is entered, a thread of its own evicts spilled arrays whenever much of files is in memory."""
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="nsysdiag-evict", daemon=True)
+
+    def _run(self) -> None:
+        while not self._ended.wait(LOOK_S):
+            if _files_in_memory() > MOST_IN_MEMORY:
+                evict()
+
+    def __enter__(self) -> None:
+        if _FORGET is not None:
+            self._thread.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._ended.set()
+        evict()
+
+
+def _files_in_memory() -> int:
+    """How many bytes of files this process has in memory: of spilled arrays, and of libraries."""
+    return int(STATM.read_bytes().split()[2]) * mmap.PAGESIZE
+
+
 class _Spilling:
     """Spills each array once, however many records hold it."""
 
     def __init__(self, kept: Iterable[object]) -> None:
-        self._arrays: dict[int, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
         self._kept = {id(each) for each in kept}
+        self._arrays: dict[int, npt.NDArray[Any]] = {}
+        self._laid: dict[int, npt.NDArray[Any]] = {}
 
-    @property
-    def wrote(self) -> bool:
-        """Was any array laid into a file?"""
-        return any(laid is not array for array, laid in self._arrays.values())
+    def find(self, thing: Any) -> None:
+        """Look for arrays that are large enough together."""
+        if id(thing) in self._kept:
+            return
+        if isinstance(thing, np.ndarray):
+            if thing.nbytes > LEAST_BYTES // PARTS and _is_plain(thing):
+                self._arrays[id(thing)] = thing
+        elif type(thing) is tuple:
+            for each in thing:
+                self.find(each)
+        elif isinstance(thing, Struct):
+            for name in thing.__struct_fields__:
+                self.find(getattr(thing, name))
 
-    def spilled(self, thing: Any) -> Any:
+    def write(self) -> bool:
+        """Write what was found into a file. False if it is little, or if no file can hold it."""
+        arrays = list(self._arrays.values())
+        if _FORGET is None or not arrays or sum(each.nbytes for each in arrays) < LEAST_BYTES:
+            return False
+        try:
+            if _is_memory(_folder()):
+                return False
+            self._laid = dict(zip(self._arrays, _in_file(arrays), strict=True))
+        except OSError:
+            return False
+        return True
+
+    def replaced(self, thing: Any) -> Any:
         """The thing itself where nothing in it is laid anywhere else."""
         if id(thing) in self._kept:
             return thing
         if isinstance(thing, np.ndarray):
-            if id(thing) not in self._arrays:
-                # With the array itself: its number is its own only as long as it lives.
-                self._arrays[id(thing)] = thing, _in_file(thing)
-            return self._arrays[id(thing)][1]
+            return self._laid.get(id(thing), thing)
         if type(thing) is tuple:
-            parts = tuple(map(self.spilled, thing))
+            parts = tuple(map(self.replaced, thing))
             return parts if any(map(is_not, parts, thing)) else thing
         if not isinstance(thing, Struct):
             return thing
         values = {name: getattr(thing, name) for name in thing.__struct_fields__}
-        changed = {name: laid for name, value in values.items() if (laid := self.spilled(value)) is not value}
+        changed = {name: laid for name, value in values.items() if (laid := self.replaced(value)) is not value}
         return replace(thing, **changed) if changed else thing
 
 
-def _in_file(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if _FORGET is None or array.nbytes < LEAST_BYTES or not _is_plain(array):
-        return array
-    try:
-        folder = _folder()
-        if _is_memory(folder):
-            return array
-        with tempfile.TemporaryFile(buffering=0, dir=folder) as file:
+def _in_file(arrays: list[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
+    """The same arrays in one file, one after another. Raises OSError."""
+    ends = np.cumsum([-(-each.nbytes // ALIGNED) * ALIGNED for each in arrays]).tolist()
+    places = [0, *ends[:-1]]
+    with tempfile.TemporaryFile(buffering=0, dir=_folder()) as file:
+        for array, place in zip(arrays, places, strict=True):
+            file.seek(place)
             # Written, not mapped and filled: a full disk is then an error here, and no signal later.
             left = array.data.cast("B")
             while left:
                 left = left[file.write(left) :]
-            pages = mmap.mmap(file.fileno(), array.nbytes, access=mmap.ACCESS_READ)
-    except OSError:
-        return array
+        pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     with _mapping:
         _mapped.add(pages)
-    return np.frombuffer(pages, dtype=array.dtype).reshape(array.shape)
+    found = zip(arrays, places, strict=True)
+    return [np.frombuffer(pages, each.dtype, each.size, place).reshape(each.shape) for each, place in found]
 
 
 def _folder() -> str:
@@ -214,14 +257,8 @@ def memory_left() -> int:
 
 
 def trim() -> None:
-    """Between two stages, evict spilled arrays, and return freed memory to the system if there is more than is kept.
+    """Between two stages, return freed memory to the system if there is more than is kept; does nothing without glibc.
     Otherwise glibc keeps it in pieces that may not fit the arrays of the next stage."""
-    evict()
-    give_back()
-
-
-def give_back() -> None:
-    """Return freed memory to the system if there is much of it; does nothing without glibc."""
     malloc_trim = getattr(_library, "malloc_trim", None)
     if malloc_trim is not None and _free_bytes() >= Kept.most:
         malloc_trim(0)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, contains, union
+from nsysdiag.arrays.spill import laid
 from nsysdiag.events.calls import ApiCalls, CallRows, issue_times, match_launches
 from nsysdiag.events.event_waits import HostFunctions, StreamWaits, Synchronized, read_stream_waits
 from nsysdiag.events.gpus import DeviceKeys, Gpu, TimeSlices, busiest, describe, device_keys, read_time_slices
@@ -167,14 +168,14 @@ def device_activity(
     """Divides operations by GPU, with their streams and what waited for them."""
     recorded, launch, index, keys = operations.recorded, operations.launch, operations.device, operations.keys
     every = recorded.rows
-    communication = _is_communication(trace, every, launch, api_calls.rows, ranges, communication_patterns)
+    communication = laid(_is_communication(trace, every, launch, api_calls.rows, ranges, communication_patterns))
     issued = issue_times(launch, api_calls.rows, every.start)
     if len(keys.keys) < 2:
         synchronized: IntArray = np.broadcast_to(np.int32(-1), len(api_calls.rows))
     else:
         number_of = {pair: number for number, pairs in enumerate(keys.ids) for pair in pairs}
         synchronized = synchronized_devices(trace, api_calls, every, index, number_of)
-    waited = read_stream_waits(trace, api_calls, every, issued)
+    waited = laid(read_stream_waits(trace, api_calls, every, issued))
     return DeviceActivity(
         devices=_timelines(trace, operations, communication, waited.operations),
         api_calls=api_calls,
@@ -228,7 +229,7 @@ def _timelines(
                 launch=operations.launch[part],
                 communication=communication[part],
                 running=rows.end > rows.start,
-                stream_code=stream_code[part].astype(np.int32),
+                stream_code=stream_code[part],
                 malformed=int(operations.lost[number]),
             )
         )

@@ -186,7 +186,8 @@ def read_stream_waits(trace: Trace, api_calls: ApiCalls, operations: Operations,
     parts += [(table["globalPid"], table["contextId"], table["streamId"]) for table in (sync, records, functions)]
     code, keys = coded_tuples(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     borders = np.cumsum([len(operations), len(sync), len(records)])
-    op_code, sync_code, record_code, function_code = np.split(code, borders)
+    # Copies: a part, even an empty one, would keep all of `code` in memory.
+    op_code, sync_code, record_code, function_code = (part.astype(np.int32) for part in np.split(code, borders))
     call = match_launches(sync["globalPid"], sync["correlationId"], api_calls.rows)
     recorded_by = match_launches(records["globalPid"], records["correlationId"], api_calls.rows)
     record_time = issue_times(recorded_by, api_calls.rows, np.full(len(records), -1, dtype=np.int64))

@@ -141,7 +141,7 @@ class Happened(Struct, frozen=True):
         """What happened on a device and on its threads."""
         operations, calls, kinds, replays = device.operations, api.rows, Kinds.of(ranges), Replays.of(device)
         rows, alike = with_lost(np.flatnonzero(device.running & ~operations.migration), replays)
-        _, code = distinct(_keys(device)[alike])
+        code = distinct(_keys(device)[alike])[1].astype(np.int32)
         first = alike[least_of_each(code, np.arange(len(code)), int(code.max(initial=-1)) + 1)]
         host_time, host_code = _on_host(device, api, ranges, kinds, rows)
         return cls(
@@ -189,7 +189,7 @@ def _on_host(
     called = np.bincount(calls.name[others], minlength=1)
     others = others[(called <= len(rows) // 2)[calls.name[others]]]
     time = np.append(calls.start[others], ranges.rows.start[named])
-    return time, np.append(calls.name[others].astype(np.int64), len(api.names) + kinds.code[ranges.rows.name[named]])
+    return time, np.append(calls.name[others], len(api.names) + kinds.code[ranges.rows.name[named]]).astype(np.int32)
 
 
 # Graphs that are launched again and again, node by node: which launches lack nodes that others have.

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
+from nsysdiag.arrays.spill import laid
 from nsysdiag.events.calls import ApiCalls
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.nvtx import NvtxRanges
@@ -149,7 +150,7 @@ def find_loops(
     Most time first, and no two over the same time."""
     if len(whole) == 0:
         return []
-    happened = Happened.of(device, api_calls, ranges, strings, whole)
+    happened = laid(Happened.of(device, api_calls, ranges, strings, whole))
     loops = named_loops(happened)
     if sum(loop.total_ns for loop in loops) < ENOUGH_NAMED * whole.total():
         loops += [loop for loop in anchored_loops(happened, loops) if not parts_of_one_pass(loop, happened)]

@@ -85,13 +85,13 @@ class Kinds(Struct, frozen=True):
         code = [words.setdefault(pseudonym(name) or family_of(name), len(words)) for name in ranges.names]
         operator = np.array([OPERATOR.match(word) is not None for word in words], dtype=np.bool_)
         modules = np.array([_numbers(word) for word in words], dtype=np.bool_)
-        codes = np.array(code, dtype=np.int64)
+        codes = np.array(code, dtype=np.int32)
         parts: dict[str, int] = {}
         part = [
             parts.setdefault(_DETAILS.sub("", name), len(parts)) if modules[at] else -1
             for at, name in zip(code, ranges.names, strict=True)
         ]
-        numbered = np.array(part, dtype=np.int64)
+        numbered = np.array(part, dtype=np.int32)
         found = (_NUMBER.search(name) for name in ranges.names)
         number = np.array([int(each[0]) if each else -1 for each in found], dtype=np.int64)
         return cls(codes, operator[codes] & (numbered < 0), numbered, number, list(words), list(parts))

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from nsysdiag.arrays.background import Background
-from nsysdiag.arrays.spill import trim
+from nsysdiag.arrays.spill import Evicting, trim
 from nsysdiag.causes import CAUSES, FALLBACK
 from nsysdiag.config.settings import Settings
 from nsysdiag.cost.cost import priced
@@ -101,7 +101,7 @@ def analysis_of(
     """The analysis of an open trace. With `keep_time` the results of the devices have their tables of time. `steps` are
     those that another trace shows."""
     told = progress or silent
-    with Background(small=trace.size_bytes < SMALL_BYTES) as background:
+    with Background(small=trace.size_bytes < SMALL_BYTES) as background, Evicting():
         host = look_at_host(read(trace, settings, background, told, steps), told)
         devices = look_at_devices(host, background, keep_time=keep_time)
         timelines = background.begin(_timelines, devices, host)
@@ -152,7 +152,7 @@ def with_given(report: Report, settings: Settings) -> Report:
 def analyze_devices(trace: Trace, settings: Settings) -> TraceResult:
     """The devices of an open trace, for a comparison of ranks. Raises UsageError for settings that do not fit."""
     _check(settings)
-    with Background(small=trace.size_bytes < SMALL_BYTES) as background:
+    with Background(small=trace.size_bytes < SMALL_BYTES) as background, Evicting():
         host = look_at_host(read(trace, settings, background, silent), silent)
         return devices_for_ranks(look_at_devices(host, background), host)
 

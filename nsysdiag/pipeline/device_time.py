@@ -21,7 +21,7 @@ from nsysdiag.account.bottlenecks import DeviceWaitCalls, Made, busy_pieces, com
 from nsysdiag.account.filling import foreign_time, hollow_time, waited_for
 from nsysdiag.arrays.background import Background, Deferred
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, contains, union
-from nsysdiag.arrays.spill import evict, laid, trim
+from nsysdiag.arrays.spill import laid, trim
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import BLOCKING_COPY, SYNCHRONIZATION, bottlenecks_of
 from nsysdiag.counters.counters import Measured
@@ -247,7 +247,6 @@ def roots_of(found: DeviceGaps) -> DeviceRoots:
     lane = laid(_lane(found))
     disabled = reading.settings.disabled
     chains = follow(slices, lane, host.launching, host.traced, found.finder, floor, disabled)
-    evict()
     root_slices = laid(attribute_roots(slices, chains, host.names, floor), slices)
     trim()
     drained = laid(sync_drained(found.frame, host.draining, host.host.axis, lane))

@@ -21,7 +21,7 @@ from nsysdiag.account.outside import (
 )
 from nsysdiag.arrays.background import Background, Deferred
 from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.arrays.spill import evict, laid, trim
+from nsysdiag.arrays.spill import laid, trim
 from nsysdiag.diagnosis.focus import Focus, focus_of
 from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES
 from nsysdiag.diagnosis.missing import DOUBTED
@@ -212,7 +212,6 @@ def _result(met: MetDevice, background: Background, *, keep_time: bool) -> Devic
     begun = begin_figures(met, met.job_phases, judged, background)
     shares = background.begin(_idle_shares, met, judged)
     report = figures_of(met, begun)
-    evict()
     findings, behind = _findings(met, judged, shares.result(), begun, report)
     return DeviceResult(
         report,

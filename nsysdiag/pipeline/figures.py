@@ -7,7 +7,7 @@ from msgspec import Struct, structs
 
 from nsysdiag.arrays.background import Background, Deferred
 from nsysdiag.arrays.intervals import Intervals, common_ns, union
-from nsysdiag.arrays.spill import evict, trim
+from nsysdiag.arrays.spill import trim
 from nsysdiag.causes import ALLOCATION
 from nsysdiag.counters.counters import gap_notes, gpu_metrics, measured_sm_active, with_limits, with_sm_active
 from nsysdiag.counters.facts import GpuMetrics
@@ -62,7 +62,6 @@ def begin_figures(of: DeviceTime, job_phases: JobPhases, judged: JudgedTime, bac
     packed = background.begin(_packed_iterations, of, iterations, signatures)
     families = background.begin(_families, of, judged)
     work = background.begin(_work, of, judged, metrics)
-    evict()
     return BegunFigures(iterations, signatures, metrics, used, ranges, packed, families, work)
 
 

@@ -122,7 +122,7 @@ def read(
     progress("reading device activity", 0.0)
     part = _part(trace, settings)
     trace.read_ahead(large_tables(trace))  # while the ranges are read
-    ranges, strings = read_ranges(trace), trace.strings
+    ranges, strings = laid(read_ranges(trace)), trace.strings
     activity = read_activity(trace, ranges, settings)
     chosen = _chosen(activity, ranges, strings, settings) if steps is None else steps.loops(activity.devices)
     shown = _shown(activity, settings)
@@ -165,7 +165,7 @@ def read_activity(trace: Trace, ranges: NvtxRanges, settings: Settings) -> Devic
     api_calls = laid(read_api_calls(trace, recorded.latest_ns))
     operations = laid(operations_by_gpu(trace, recorded, api_calls, same_gpu=settings.same_gpu), recorded, api_calls)
     del recorded
-    return device_activity(trace, ranges, api_calls, operations, settings.communication_patterns)
+    return laid(device_activity(trace, ranges, api_calls, operations, settings.communication_patterns))
 
 
 def _shown(activity: DeviceActivity, settings: Settings) -> frozenset[str]:
@@ -229,7 +229,7 @@ def _layers(trace: Trace) -> int:
 
 def _unseen(trace: Trace, activity: DeviceActivity) -> UnseenLaunches:
     """Launches of which nothing was recorded but the call."""
-    return UnseenLaunches.unknown() if trace.partial else UnseenLaunches.of(activity)
+    return UnseenLaunches.unknown() if trace.partial else laid(UnseenLaunches.of(activity))
 
 
 # The second stage: what threads and CPUs did, and what that is evidence of.

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import FloatArray, places_among
 from nsysdiag.arrays.nesting import constant, is_constant
-from nsysdiag.arrays.spill import spill
+from nsysdiag.arrays.spill import laid
 from nsysdiag.limits import short_name
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType
 
@@ -192,7 +192,7 @@ class Buffers:
                 continue
             # Here and not at the end of a step: what is read ahead waits for its step, and of columns that are copied
             # one at a time those before are in files by then.
-            done.append(spill(part if 2 * self.rows >= self._capacity else part.copy()))
+            done.append(laid(part if 2 * self.rows >= self._capacity else part.copy()))
         return done
 
 

@@ -6,6 +6,7 @@ import errno
 import re
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,7 +18,7 @@ from msgspec import Struct
 from nsysdiag import Settings, analyze
 from nsysdiag.arrays import spill as spilling
 from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.arrays.spill import evict, spill
+from nsysdiag.arrays.spill import Evicting, evict, laid
 from tests.simulator.scenarios import SCENARIOS, scenario
 
 MIB = 1 << 20
@@ -61,30 +62,30 @@ def held() -> Held:
     ids=lambda array: f"{array.dtype}{list(array.shape)}",
 )
 def test_an_array_holds_the_same_in_a_file_and_cannot_be_written_to(everything: None, array: npt.NDArray[Any]) -> None:
-    laid = spill(array)
-    assert in_file(laid)
-    assert laid.dtype == array.dtype
-    np.testing.assert_array_equal(laid, array)
+    found = laid(array)
+    assert in_file(found)
+    assert found.dtype == array.dtype
+    np.testing.assert_array_equal(found, array)
     with pytest.raises(ValueError, match="read-only"):
-        laid[0] = 0
+        found[0] = 0
 
 
 @only_linux
 def test_records_are_laid_away_all_through_and_what_stands_twice_stays_one(everything: None) -> None:
     record = held()
-    laid = spill(record)
-    assert in_file(laid.name)
-    assert laid.shown is laid.name
-    assert in_file(laid.parts[0].start)
-    assert laid.parts[0].end.tolist() == [2, 9]
-    assert laid.words is record.words
-    again = spill(laid)
-    assert again is laid
+    found = laid(record)
+    assert in_file(found.name)
+    assert found.shown is found.name
+    assert in_file(found.parts[0].start)
+    assert found.parts[0].end.tolist() == [2, 9]
+    assert found.words is record.words
+    again = laid(found)
+    assert again is found
 
 
 def test_what_is_small_is_the_same_object() -> None:
     record = held()
-    assert spill(record) is record
+    assert laid(record) is record
 
 
 @only_linux
@@ -99,7 +100,7 @@ def test_what_is_small_is_the_same_object() -> None:
     ids=["with gaps", "one value", "objects", "empty"],
 )
 def test_what_no_file_can_stand_for_stays(everything: None, array: npt.NDArray[Any]) -> None:
-    assert spill(array) is array
+    assert laid(array) is array
 
 
 @only_linux
@@ -109,15 +110,15 @@ def test_without_room_for_a_file_arrays_stay_in_memory(everything: None, monkeyp
 
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
     record = held()
-    assert spill(record) is record
+    assert laid(record) is record
 
 
 @only_linux
 def test_no_file_can_be_seen(everything: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
-    laid = spill(np.arange(9))
-    assert in_file(laid)
+    found = laid(np.arange(9))
+    assert in_file(found)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -147,20 +148,46 @@ def test_files_lie_where_told_else_on_the_disk(
         return file
 
     monkeypatch.setattr(tempfile, "TemporaryFile", noted)
-    assert in_file(spill(np.arange(9)))
+    assert in_file(laid(np.arange(9)))
     assert folders == [str(tmp_path / (chosen or "default"))]
 
 
 @pytest.mark.slow
 @only_linux
 def test_what_is_let_go_takes_no_memory_until_it_is_looked_at() -> None:
-    laid = spill(np.arange(8 * MIB))
-    total = int(laid.sum())
+    found = laid(np.arange(8 * MIB))
+    total = int(found.sum())
     looked_at = pages_of_files()
     evict()
     assert looked_at - pages_of_files() > 60 * MIB
-    assert int(laid.sum()) == total
+    assert int(found.sum()) == total
     assert looked_at - pages_of_files() < 4 * MIB
+
+
+@pytest.mark.slow
+@only_linux
+def test_what_is_read_again_and_again_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spilling, "MOST_IN_MEMORY", 0)
+    found = laid(np.arange(8 * MIB))
+    with Evicting():
+        found.sum()
+        looked_at = pages_of_files()
+        for _ in range(200):
+            time.sleep(0.01)
+            if looked_at - pages_of_files() > 60 * MIB:
+                break
+        else:
+            pytest.fail("nothing was evicted")
+
+
+@only_linux
+def test_small_arrays_of_a_record_are_in_its_file_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spilling, "LEAST_BYTES", 6400)
+    large, small, tiny = np.arange(800), np.arange(101, dtype=np.int8), np.arange(100, dtype=np.int8)
+    found = laid((large, small, tiny))
+    assert [in_file(each) for each in found] == [True, True, False]
+    assert [each.tolist() for each in found] == [large.tolist(), small.tolist(), tiny.tolist()]
+    assert laid((small, tiny))[0] is small
 
 
 def pages_of_files() -> int:
@@ -205,7 +232,7 @@ def test_files_in_memory_are_of_no_use(
     spilling._is_memory.cache_clear()
     try:
         array = np.arange(9)
-        assert (spill(array) is array) == memory
+        assert (laid(array) is array) == memory
         assert (spilling.room() == 0) == memory
     finally:
         spilling._is_memory.cache_clear()
