@@ -98,8 +98,12 @@ class Evicting:
 
 
 def _files_in_memory() -> int:
-    """How many bytes of files this process has in memory: of spilled arrays, and of libraries."""
-    return int(STATM.read_bytes().split()[2]) * mmap.PAGESIZE
+    """How many bytes of files this process has in memory: of spilled arrays, and of libraries. More than may be if the
+    system does not say."""
+    try:
+        return int(STATM.read_bytes().split()[2]) * mmap.PAGESIZE
+    except (OSError, IndexError, ValueError):
+        return MOST_IN_MEMORY + 1
 
 
 class _Spilling:

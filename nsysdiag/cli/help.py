@@ -159,9 +159,11 @@ ORDER = {option: place for place, option in enumerate(GROUP_OF)}
 
 def plain(params: list[Any]) -> list[Any]:
     """The parameters of a command, which take texts and defaults as they are: Typer would import Pydantic for them,
-    which takes longer than Typer itself. The callback of an option is not called for its default."""
+    which takes longer than Typer itself. The callback of an option is not called for its default. What a version of
+    Typer does not have is left as it is."""
     for each in params:
-        each.__dict__.setdefault("process_value", partial(_taken, each, each.process_value))
+        if hasattr(each, "process_value") and hasattr(each, "type_descriptor"):
+            each.__dict__.setdefault("process_value", partial(_taken, each, each.process_value))
     return params
 
 
