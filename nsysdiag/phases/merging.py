@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import FloatArray, IntArray, union
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, union
 from nsysdiag.iterations.loop import Loop
 from nsysdiag.phases.facts import FEWEST_REPEATS
 from nsysdiag.phases.signal import IRREGULAR, WINDOWS, DeviceSignal, JobWork, Signal, step_borders
@@ -225,24 +225,36 @@ def _in_turns(found: JobParts) -> Iterator[int]:
 
 def _uneven(found: JobParts) -> Iterator[int]:
     """The borders inside each loop that does the same work all the time and stops in many steps, here and there: its
-    stops are slow steps, no pauses.
+    stops are slow steps, no pauses. A step far longer than these stops holds a pause.
 
     ```
-    steps    |--|--|-----|--|-----|--|--|--|-----|--|-----|-----|--|
+    steps    |--|--|-----|--|-----|--|--|--|-----------------------|--|-----|--|-----|-----|--|
+    parts    |               1             |        pause          |             2            |
     ```
     """
-    for loop in (each for each in found.loops if not each.in_one_pass):
+    for loop in (each for each in found.loops if each.closed and each.certain):
         length = np.diff(loop.borders)
-        usual = np.flatnonzero(length <= IRREGULAR * np.median(length))
-        stops = np.count_nonzero(np.diff(usual) > 1)
+        slow = length > IRREGULAR * np.median(length)
+        stops = np.count_nonzero(np.diff(np.flatnonzero(~slow)) > 1)
         if stops < FEWEST_STOPS or stops < OFTEN * len(length):
             continue
-        lo, hi = int(loop.borders[usual[0]]), int(loop.borders[usual[-1] + 1])
-        part = np.flatnonzero((found.borders[1:] > lo) & (found.borders[:-1] < hi))
-        mix = found.mix[part]
-        alike = [not each.any() or cosine(each, mix.sum(axis=0)) > ALIKE for each in mix]
-        if all(alike) and found.steady[part].any() and (found.account[part, 3] <= MOST_STARTUP).all():
-            yield from part[1:].tolist()
+        pauses = np.flatnonzero(length > IRREGULAR * np.median(length[slow])).tolist()
+        for first, behind in pairwise([-1, *pauses, len(length)]):
+            yield from _one_stretch(found, loop.borders[first + 1 : behind + 1], slow[first + 1 : behind])
+
+
+def _one_stretch(found: JobParts, borders: IntArray, slow: BoolArray) -> list[int]:
+    """The borders of parts inside steps between these `borders`, from the first that is not `slow` to the last one.
+    None if one of the parts does other work."""
+    usual = np.flatnonzero(~slow)
+    if not len(usual):
+        return []
+    lo, hi = borders[usual[0]], borders[usual[-1] + 1]
+    part = np.flatnonzero((found.borders[1:] > lo) & (found.borders[:-1] < hi))
+    mix = found.mix[part]
+    alike = [not each.any() or cosine(each, mix.sum(axis=0)) > ALIKE for each in mix]
+    starts = found.account[part, 3] > MOST_STARTUP
+    return part[1:].tolist() if all(alike) and found.steady[part].any() and not starts.any() else []
 
 
 def _alike(found: JobParts) -> Iterator[int]:

@@ -344,6 +344,19 @@ def test_steps_that_wait_long_by_chance_are_one_phase(seed: int) -> None:
     assert found.phases[at].steps.count >= 38
 
 
+def test_a_pause_far_longer_than_the_stops_is_one() -> None:
+    """Twice forty such steps, and 5 s between them."""
+    chance = random.Random(1)
+    job = Job()
+    waits = [60 * (chance.random() < 0.3) for _ in range(80)]
+    waits[39:41] = [5_000, 0]
+    starts = [job.now, *(job.steps(1, *STEP).idle(ms * MS).now for ms in waits)]
+    job.loops.append(steps_between(starts, named=True))
+    found = job.phases()
+    assert named(found) == ["steady", "pause", "steady"]
+    assert found.judged == [0, 2]
+
+
 def test_a_longer_pause_is_one() -> None:
     job = Job().steps(200, *STEP).idle(400 * MS).steps(200, *STEP)
     assert named(job.phases()) == ["steady", "pause", "steady"]
