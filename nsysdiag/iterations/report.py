@@ -81,9 +81,9 @@ class SlowIterations(Struct, frozen=True):
 
     def _slow(self, at: int) -> SlowIteration:
         """One of them, with what it has more of, most first."""
-        more = sorted(((-int(ns[at]), name) for name, ns in self.more.items() if ns[at] > 0))[:MOST_CAUSES]
-        least = {name: -ns for ns, name in more}
-        return SlowIteration(index=int(self.ones.index[at]), extra_ns=int(self.ones.extra[at]), more=least)
+        more = {name: int(ns[at]) for name, ns in self.more.items() if ns[at] > 0}
+        most = dict(sorted(more.items(), key=lambda item: (-item[1], item[0]))[:MOST_CAUSES])
+        return SlowIteration(index=int(self.ones.index[at]), extra_ns=int(self.ones.extra[at]), more=most)
 
 
 class DeviceIterations(Struct, frozen=True):
