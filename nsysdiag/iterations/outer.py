@@ -349,7 +349,7 @@ def by_sequence(happened: Happened, known: list[Loop]) -> Loop | None:
     often = [code for code in np.flatnonzero(happened.names.kernel).tolist() if len(of_code[code]) >= FEWEST]
     reach = {code: int(np.ptp(start[of_code[code]])) for code in often}
     often = [code for code in often if 2 * reach[code] >= whole.total()]
-    often.sort(key=lambda code: (-reach[code] // (whole.total() // 10), -len(of_code[code])))
+    often.sort(key=lambda code: (-reach[code] // max(whole.total() // 10, 1), -len(of_code[code])))
     for code in often[:MOST_TRIED]:
         base = happened.loop_from(happened.called(code), start[of_code[code]])
         loop = outermost(base, happened)

@@ -185,6 +185,6 @@ def test_other_errors_are_no_shortage() -> None:
 
 def test_zlib_without_memory_is_no_damaged_report(monkeypatch: pytest.MonkeyPatch) -> None:
     text = to_text(b"text", 1)
-    monkeypatch.setattr("nsysdiag.arrays.groups.base64.b64decode", partial(fail, SHORTAGES["zlib"]))
+    monkeypatch.setattr("nsysdiag.arrays.groups.binascii.a2b_base64", partial(fail, SHORTAGES["zlib"]))
     with pytest.raises(MemoryError):
         from_text(text, 100)

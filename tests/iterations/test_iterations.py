@@ -506,3 +506,11 @@ def test_steps_that_take_streams_in_turn_are_all_found(tmp_path: Path) -> None:
     found = only_device(trace, tmp_path).iterations
     assert found is not None
     assert found.count == 10
+
+
+def test_a_trace_of_two_nanoseconds(tmp_path: Path) -> None:
+    trace = TraceBuilder()
+    for start in (1, 1, 1, 1, 2):
+        trace.kernel(start, start + 1, launch=(0, 1))
+    (device,) = analyze(trace.write(tmp_path / "trace.sqlite")).devices
+    assert device.window_ns == 2
