@@ -153,7 +153,7 @@ def pytest_collection_finish() -> None:
     """The heap of a process that runs tests is large, and giving back its free pages after every analysis costs a
     tenth of each. Tests of processes of their own show that it is done."""
     if spill := sys.modules.get("nsysdiag.arrays.spill"):
-        spill.give_back = lambda: None  # type: ignore[attr-defined]
+        spill._free_bytes = lambda: 0  # type: ignore[attr-defined]
     # What was imported and collected stays for the whole run: going through it for garbage takes a twentieth of it.
     gc.collect()
     gc.freeze()

@@ -139,11 +139,11 @@ class Ledger(CauseTotals, frozen=True):
 def add_up(slices: Slices) -> CauseTotals:
     """Totals over all gaps."""
     rows, width = slices.rows, len(slices.labels) + 1
-    found = np.zeros((len(CAUSES), width), dtype=np.int64)
+    sums = np.zeros(len(CAUSES) * width, dtype=np.int64)
     for at in range(0, len(rows), AT_ONCE):
         part = slice(at, at + AT_ONCE)
-        key = joint(rows.cause[part], rows.label[part] + 1, width)
-        np.add.at(found.reshape(-1), key, rows.end[part] - rows.start[part])
+        sums += sum_of_each(joint(rows.cause[part], rows.label[part] + 1, width), slices.lengths(part), len(sums))
+    found = sums.reshape(-1, width)
     labels = {
         cause: {slices.labels[code].words: int(ns[code]) for code in np.flatnonzero(ns).tolist()}
         for cause, ns in zip(CAUSES, found[:, 1:], strict=True)

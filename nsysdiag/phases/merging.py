@@ -268,33 +268,25 @@ def _alike(found: JobParts) -> Iterator[int]:
         short = min(int(found.lengths[at]), int(found.lengths[after])) < shortest
         if between or found.like(at, after) or _same_work(found, at, after, short=short):
             yield from range(at + 1, after + 1)
-    for at, after in pairwise(_many_steps(found)):
-        if after > at + 1 and _of_slow_steps(found, at, after):
+    steps = ((at, found.steps(at)) for at in np.flatnonzero(found.steady).tolist())
+    many = [(at, *its) for at, its in steps if its is not None and len(its[1]) > FEWEST_REPEATS]
+    for (at, loop, before), (after, other, behind) in pairwise(many):
+        goes_on = loop is other and not loop.in_one_pass and after > at + 1
+        if goes_on and _of_slow_steps(found, at, after, loop, float(np.median(np.diff(np.append(before, behind))))):
             yield from range(at + 1, after + 1)
 
 
-def _many_steps(found: JobParts) -> list[int]:
-    """The steady parts with many steps."""
-    inside = {at: found.steps(at) for at in np.flatnonzero(found.steady).tolist()}
-    return [at for at, its in inside.items() if its is not None and len(its[1]) > FEWEST_REPEATS]
-
-
-def _of_slow_steps(found: JobParts, at: int, after: int) -> bool:
-    """Whether the loop of two steady parts goes on between them: in steps with the same work, of which none holds a
-    pause.
+def _of_slow_steps(found: JobParts, at: int, after: int, loop: Loop, usual: float) -> bool:
+    """Whether a loop of two steady parts, with `usual` steps in ns, goes on between them: in steps with the same work,
+    of which none holds a pause.
 
     ```
     steps    |--|--|--|--|-----|----|------|--|--|--|--|       the loader falls behind for three steps
     steps    |--|--|--|--|-----------------|--|--|--|--|       a pause, in one step
     ```
     """
-    first, second = found.steps(at), found.steps(after)
-    if first is None or second is None or first[0] is not second[0] or first[0].in_one_pass:
-        return False
-    borders = first[0].borders
-    begin = np.searchsorted(borders, found.borders[at + 1], side="right") - 1
-    steps = np.diff(borders[begin : np.searchsorted(borders, found.borders[after]) + 1])
-    usual = float(np.median(np.diff(np.append(first[1], second[1]))))
+    begin = np.searchsorted(loop.borders, found.borders[at + 1], side="right") - 1
+    steps = np.diff(loop.borders[begin : np.searchsorted(loop.borders, found.borders[after]) + 1])
     if steps.max() > max(MOST_OF_A_STEP * steps.sum(), IRREGULAR * usual):
         return False
     mix = found.mix[at + 1 : after].sum(axis=0)

@@ -13,7 +13,6 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.comparison.alignment import LEAST_ALIKE, Aligned, LaunchOrder, align, carried, chance_in, chance_of_total
 from nsysdiag.comparison.facts import ITERATIONS, Unit
@@ -30,7 +29,7 @@ from nsysdiag.iterations.loop import FEWEST, STEP, Loop
 from nsysdiag.iterations.report import steady_steps
 from nsysdiag.messages import NotComparableError, UsageError, printable
 from nsysdiag.phases.facts import Phase, numbered, repeating
-from nsysdiag.pipeline.reading import Reading, read, silent
+from nsysdiag.pipeline.reading import Reading, read, silent, working
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import DeviceReport, Report
 from nsysdiag.trace.trace import open_trace
@@ -200,7 +199,7 @@ def _few(units: dict[str, Unit]) -> list[str]:
 
 def _sides(path: Path, settings: Settings) -> dict[str, _Side]:
     """Each device of a trace that is shown, by its key."""
-    with open_trace(path, reader=settings.reader, nsys=settings.nsys) as trace, Background() as background:
+    with open_trace(path, reader=settings.reader, nsys=settings.nsys) as trace, working(trace) as background:
         reading = read(trace, settings, background, silent)
         return {each.key: _side(each, reading) for each in reading.devices if each.key in reading.shown}
 
@@ -316,7 +315,7 @@ def steps_inside(path: Path, settings: Settings) -> CarriedSteps | None:
     plain = replace(settings, start_ns=None, end_ns=None)
     low = np.iinfo(np.int64).min // 2 if settings.start_ns is None else settings.start_ns
     high = np.iinfo(np.int64).max // 2 if settings.end_ns is None else settings.end_ns
-    with open_trace(path, reader=settings.reader, nsys=settings.nsys) as trace, Background() as background:
+    with open_trace(path, reader=settings.reader, nsys=settings.nsys) as trace, working(trace) as background:
         reading = read(trace, plain, background, silent)
         part = Intervals.of([(low, high)])
         loops = {each.key: loop for each in reading.devices if (loop := _inside(each, reading, part)) is not None}

@@ -14,8 +14,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct, structs
 
-from nsysdiag.arrays.background import Background
-from nsysdiag.arrays.spill import Evicting, trim
+from nsysdiag.arrays.spill import trim
 from nsysdiag.causes import CAUSES, FALLBACK
 from nsysdiag.config.settings import Settings
 from nsysdiag.cost.cost import priced
@@ -27,7 +26,7 @@ from nsysdiag.messages import UsageError
 from nsysdiag.phrases import finished
 from nsysdiag.pipeline.devices import Devices, look_at_devices
 from nsysdiag.pipeline.job import Job, devices_for_ranks, judge_job
-from nsysdiag.pipeline.reading import HostReading, Progress, look_at_host, read, silent
+from nsysdiag.pipeline.reading import HostReading, Progress, look_at_host, read, silent, working
 from nsysdiag.pipeline.result import TraceResult
 from nsysdiag.record import ByName
 from nsysdiag.report import SCHEMA_VERSION, Report, Tool, TraceInfo
@@ -85,11 +84,6 @@ class Analysis(Struct, frozen=True):
     job: Job
 
 
-SMALL_BYTES = 4_000_000
-"""A trace below this size is analyzed in one thread. From 0.7 to 1.3 MB that takes 1 to 9% less time than two threads
-on two cores. At 4 MB it takes as much, at 13 MB up to 13% more."""
-
-
 def analysis_of(
     trace: Trace,
     settings: Settings,
@@ -101,7 +95,7 @@ def analysis_of(
     """The analysis of an open trace. With `keep_time` the results of the devices have their tables of time. `steps` are
     those that another trace shows."""
     told = progress or silent
-    with Background(small=trace.size_bytes < SMALL_BYTES) as background, Evicting():
+    with working(trace) as background:
         host = look_at_host(read(trace, settings, background, told, steps), told)
         devices = look_at_devices(host, background, keep_time=keep_time)
         timelines = background.begin(_timelines, devices, host)
@@ -152,7 +146,7 @@ def with_given(report: Report, settings: Settings) -> Report:
 def analyze_devices(trace: Trace, settings: Settings) -> TraceResult:
     """The devices of an open trace, for a comparison of ranks. Raises UsageError for settings that do not fit."""
     _check(settings)
-    with Background(small=trace.size_bytes < SMALL_BYTES) as background, Evicting():
+    with working(trace) as background:
         host = look_at_host(read(trace, settings, background, silent), silent)
         return devices_for_ranks(look_at_devices(host, background), host)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
@@ -12,7 +13,7 @@ from nsysdiag import typed
 from nsysdiag.arrays.background import Background, Deferred
 from nsysdiag.arrays.groups import Groups
 from nsysdiag.arrays.intervals import IntArray, Intervals
-from nsysdiag.arrays.spill import keep_little, laid, trim
+from nsysdiag.arrays.spill import Evicting, keep_little, laid, trim
 from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence, call_facts
 from nsysdiag.config.file import parse_step
 from nsysdiag.config.settings import Settings
@@ -108,6 +109,18 @@ class Reading(Struct, frozen=True):
         """The kinds of evidence that were asked for at capture, and of which the trace has none."""
         told = self.trace.capabilities()
         return frozenset(each.id for each in told if was_asked(told, each.id))
+
+
+SMALL_BYTES = 4_000_000
+"""A trace below this size is analyzed in one thread. From 0.7 to 1.3 MB that takes 1 to 9% less time than two threads
+on two cores. At 4 MB it takes as much, at 13 MB up to 13% more."""
+
+
+@contextmanager
+def working(trace: Trace) -> Iterator[Background]:
+    """The second thread for the work on a trace; meanwhile arrays in files leave memory."""
+    with Background(small=trace.size_bytes < SMALL_BYTES) as background, Evicting():
+        yield background
 
 
 def read(

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.groups import portions
+from nsysdiag.arrays.groups import portions, sum_of_each
 from nsysdiag.arrays.intervals import IntArray, Intervals, nearest_before, overlaps, place_in, union
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import CAUSES
@@ -122,7 +122,7 @@ def _sums_in(rows: Intervals, code: IntArray, count: int, start: int, end: int) 
     total = np.zeros(count, dtype=np.int64)
     for begin in range(0, len(rows), _BLOCK):
         part = slice(begin, begin + _BLOCK)
-        np.add.at(total, code[part].astype(np.int64), rows.end[part] - rows.start[part])
+        total += sum_of_each(code[part], rows.end[part] - rows.start[part], count)
     total[code[0]] -= max(start - int(rows.start[0]), 0)
     total[code[-1]] -= max(int(rows.end[-1]) - end, 0)
     return total

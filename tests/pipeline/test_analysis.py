@@ -9,7 +9,7 @@ import pytest
 from nsysdiag import analyze, open_trace
 from nsysdiag.config.settings import Settings
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.pipeline import analysis, devices
+from nsysdiag.pipeline import analysis, devices, reading
 from nsysdiag.pipeline.analysis import analysis_of, analyze_devices
 from nsysdiag.pipeline.device_time import DeviceGaps, gaps_of
 from tests.diagnosis.report_json import as_json
@@ -51,7 +51,7 @@ def test_one_thread_says_what_two_say(trace: str, monkeypatch: pytest.MonkeyPatc
     """Which of them are used depends on the size of the file."""
     said = []
     for least in (0, 1 << 40):
-        monkeypatch.setattr(analysis, "SMALL_BYTES", least)
+        monkeypatch.setattr(reading, "SMALL_BYTES", least)
         said.append(as_json(analyze(trace)))
     assert said[0] == said[1]
 
