@@ -40,7 +40,7 @@ from nsysdiag.ledger.ledger import only_graphs
 from nsysdiag.phases.facts import BehindWait, PhaseDevice
 from nsysdiag.phases.phases import JobPhases, find_phases
 from nsysdiag.phases.signal import DeviceSignal
-from nsysdiag.pipeline.device_time import DeviceTime, gaps_of, roots_of, time_of
+from nsysdiag.pipeline.device_time import BegunDevice, DeviceTime, gaps_of, roots_of, time_of
 from nsysdiag.pipeline.figures import BegunFigures, begin_figures, figures_of
 from nsysdiag.pipeline.reading import HostReading
 from nsysdiag.pipeline.replaying import Builder, MetDevices, builder_of, predictions_of
@@ -53,7 +53,6 @@ from nsysdiag.time.facts import TimeColumns
 from nsysdiag.time.table import time_columns
 from nsysdiag.timeline.timeline import DeviceLanes, with_lanes
 from nsysdiag.wakeups.batches import Batches, batches_of
-from nsysdiag.wakeups.wakers import WakeFinder
 
 Of = TypeVar("Of")
 Made = TypeVar("Made")
@@ -86,10 +85,16 @@ class Devices(Struct, frozen=True):
     predictions: Deferred[Predictions | str]
 
 
-def look_at_devices(host: HostReading, background: Background, *, keep_time: bool = False) -> Devices:
-    """The results of all devices. With `keep_time` each has its table of time."""
+def look_at_devices(
+    host: HostReading, begun: dict[str, BegunDevice], background: Background, *, keep_time: bool = False
+) -> Devices:
+    """The results of all devices, which have `begun`. With `keep_time` each has its table of time."""
     finder = host.finder()  # let go with this function
-    met = _meet(_each(lambda device: _alone(device, host, finder, background), [*host.reading.devices], background))
+
+    def alone(device: DeviceTimeline) -> DeviceTime:
+        return time_of(roots_of(gaps_of(device, begun.pop(device.key), host, finder, background)), background)
+
+    met = _meet(_each(alone, [*host.reading.devices], background))
     builder = builder_of(_replayed(met, host.reading.trace.file), host)
     predictions = background.begin(predictions_of, builder, host.reading)
     results = _each(lambda device: _result(device, background, keep_time=keep_time), met, background)
@@ -111,12 +116,6 @@ def _each(work: Callable[[Of], Made], devices: list[Of], background: Background)
     del devices[:-1]
     made = [trimmed(devices.pop())]
     return [*made, *(each.result() for each in reversed(tasks))][::-1]
-
-
-def _alone(
-    device: DeviceTimeline, host: HostReading, finder: Callable[[], WakeFinder], background: Background
-) -> DeviceTime:
-    return time_of(roots_of(gaps_of(device, host, finder, background)), background)
 
 
 # Where devices meet.
