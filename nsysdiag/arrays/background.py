@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Of = TypeVar("Of")
 
 
 class Deferred(Generic[T]):
@@ -71,6 +72,16 @@ class Background:
         if self._pool is not None:
             self._pool.submit(task.begin)
         return task
+
+    def each(self, work: Callable[[Of], T], given: list[Of]) -> list[T]:
+        """The work on all that is given, which is let go: the second thread does the first ones, the caller the last
+        ones. The very last is never left to that thread, which would then do all that it begins itself."""
+        if not given:
+            return []
+        tasks = [self.begin(work, one) for one in given[:-1]]
+        del given[:-1]
+        made = [work(given.pop())]
+        return [*made, *(each.result() for each in reversed(tasks))][::-1]
 
     def __enter__(self) -> Self:
         return self

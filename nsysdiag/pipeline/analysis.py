@@ -108,8 +108,8 @@ def analysis_of(
 
 def _timelines(devices: Devices, host: HostReading) -> Timelines:
     """Those of the devices that are reported."""
-    shown = [each for each in devices.results if each.report.key in host.reading.shown]
-    return with_threads([each.timeline for each in shown if each.timeline is not None], host.host, host.traced)
+    shown = [each.timeline for each in devices.results if each.report.key in host.reading.shown]
+    return with_threads([found for each in shown if (found := each.result()) is not None], host.host, host.traced)
 
 
 # The entrances: a trace in, a report out.
