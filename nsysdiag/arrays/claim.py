@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import IntArray, Intervals, ascending, rows_from
+from nsysdiag.arrays.intervals import IntArray, Intervals, ascending, rows_from, searched
 
 
 class Owned(Struct, frozen=True):
@@ -75,8 +75,8 @@ def _claimed(left: Owned, evidence: Intervals) -> tuple[Owned, IntArray, IntArra
     """The claimed pieces, and for each the index in `left` and that of its evidence."""
     near = _near(evidence, left.spans)
     evidence, place = evidence[near], near.start
-    first = np.searchsorted(left.spans.end, evidence.start, side="right")
-    behind = np.searchsorted(left.spans.start, evidence.end, side="left")
+    first = searched(left.spans.end, evidence.start, "right")
+    behind = searched(left.spans.start, evidence.end, "left")
     count = behind - first
     source = np.repeat(np.arange(len(evidence), dtype=np.int64), count)
     target = rows_from(first, count)
