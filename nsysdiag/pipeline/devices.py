@@ -222,8 +222,8 @@ def _idle_shares(met: MetDevice, judged: JudgedTime) -> _IdleShares:
     batches = batches_of(met.root_slices, met.chains, met.finder, floor, judged.parts)
     kinds, waited = batches.longest(met.kinds, attribution.cause), (met.device_waits, met.made)
     context, layered, charged = met.root_context, met.host.layered, met.slice_bottlenecks
-    made = shares_of(context, layered, met.keys, attribution, kinds, charged, met.time, waited, judged.parts)
-    return _IdleShares(attribution, batches, *made)
+    shares, paths = shares_of(context, layered, met.keys, attribution, kinds, charged, met.time, waited, judged.parts)
+    return _IdleShares(attribution, batches, laid(shares), paths)
 
 
 def _findings(
