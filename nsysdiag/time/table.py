@@ -61,9 +61,7 @@ class TimeTable(Struct, frozen=True):
 
     def root_causes(self, spans: Intervals) -> dict[str, IntArray]:
         """The idle ns of each of `spans` by root cause, of the causes that occur."""
-        return self._by_name(
-            self.root, np.append(self.root, len(CAUSES)).take(self.slice), list(CAUSES), spans
-        )
+        return self._by_name(self.root, np.append(self.root, len(CAUSES)).take(self.slice), list(CAUSES), spans)
 
     def waited(self, spans: Intervals) -> dict[tuple[int, str], IntArray]:
         """The ns of each of `spans` in which another device was waited for, by its number and by bottleneck."""
