@@ -41,9 +41,8 @@ class SamplesWithin(Struct, frozen=True, eq=False):
     @classmethod
     def of(cls, grid: Grid, spans: Intervals, work: BusySamples | None = None) -> SamplesWithin:
         """Those in the set `spans`; without `work` all of it counts as such."""
-        index = _touched(grid, spans)
+        index, ns = _touched(grid, spans)
         samples = grid.spans[index]
-        ns = coverage(spans, samples)
         worked, whole = ns, ns == samples.end - samples.start
         if work is not None:
             worked, cut = work.worked[index], np.flatnonzero(~whole)
@@ -72,18 +71,18 @@ def _mean(values: FloatArray, ns: IntArray) -> float | None:
     return float((values[known] * ns[known]).sum()) / total if total else None
 
 
-def _touched(grid: Grid, spans: Intervals) -> IntArray:
-    """The samples that are at least partly in the set, in order; each once, however many intervals it reaches into."""
+def _touched(grid: Grid, spans: Intervals) -> tuple[IntArray, IntArray]:
+    """The samples that are at least partly in the set, in order, and how many ns of each are; each once, however many
+    intervals it reaches into."""
     if len(grid.start) < len(spans):
-        # The first interval that ends after a sample began: does it begin before the sample is over?
-        at = np.searchsorted(spans.end, grid.start, side="right")
-        known = np.flatnonzero(at < len(spans))
-        return known[spans.start[at[known]] < grid.end[known]]
+        ns = coverage(spans, grid.spans)
+        index = np.flatnonzero(ns)
+        return index, ns[index]
     first = np.searchsorted(grid.end, spans.start, side="right").astype(np.int64)
     behind = np.searchsorted(grid.start, spans.end, side="left").astype(np.int64)
     first[1:] = np.maximum(first[1:], behind[:-1])
-    count = np.maximum(behind - first, 0)
-    return intervals.rows_from(first, count)
+    index = intervals.rows_from(first, np.maximum(behind - first, 0))
+    return index, coverage(spans, grid.spans[index])
 
 
 class Sampled(Struct, frozen=True, eq=False):
