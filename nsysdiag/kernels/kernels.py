@@ -12,7 +12,7 @@ from msgspec import structs
 
 from nsysdiag import typed
 from nsysdiag.arrays.groups import group_durations, group_totals, sum_of_each
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, common_ns, contains, coverage, union
+from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, Intervals, common_ns, contains, coverage, union
 from nsysdiag.counters.facts import KernelMetrics
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category, LaunchShapes
@@ -102,10 +102,14 @@ def top_kernels(
 
 def runs_in(device: DeviceTimeline, parts: Intervals) -> BoolArray:
     """Whether each operation runs, or without a length begins, inside `parts`, a set of time."""
-    start, end = device.operations.start, device.operations.end
-    # The first of the parts that ends behind the start is the only one to look at.
-    begins = np.append(parts.start, np.iinfo(np.int64).max)[np.searchsorted(parts.end, start, side="right")]
-    return (begins <= start) | (begins < end)
+    first, found = np.append(parts.start, np.iinfo(np.int64).max), np.empty(len(device.operations), dtype=np.bool_)
+    for at in range(0, len(found), AT_ONCE):
+        part = slice(at, at + AT_ONCE)
+        start, end = device.operations.start[part], device.operations.end[part]
+        # The first of the parts that ends behind the start is the only one to look at.
+        begins = first[np.searchsorted(parts.end, start, side="right")]
+        found[part] = (begins <= start) | (begins < end)
+    return found
 
 
 def kernel_share(device: DeviceTimeline, rows: IntArray, parts: Intervals, whole_ns: int) -> float:
