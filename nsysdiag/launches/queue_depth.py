@@ -22,7 +22,7 @@ from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.config.settings import Thresholds
 from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.rows import Rows, ThreadAxis
+from nsysdiag.events.rows import Rows, ThreadAxis, picked
 from nsysdiag.fields import Sentence
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import normal_range
@@ -301,7 +301,7 @@ def causes_of(found: LaunchBoundPhases, gap_count: int, slices: Slices) -> dict[
     edges = np.zeros(gap_count + 1, dtype=np.int64)
     edges[found.first_gap] += 1
     edges[found.last_gap + 1] -= 1
-    inside = np.cumsum(edges[:-1])[slices.rows.gap] > 0
+    inside = picked((np.cumsum(edges[:-1]) > 0).take(slices.rows.gap))
     ns = np.bincount(slices.rows.cause[inside], weights=slices.lengths(inside), minlength=len(CAUSES))
     return {cause: int(ns[number]) for number, cause in enumerate(CAUSES) if ns[number]}
 

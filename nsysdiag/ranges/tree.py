@@ -28,7 +28,7 @@ from nsysdiag.events.device import DeviceTimeline, project
 from nsysdiag.events.identity import joint
 from nsysdiag.events.nvtx import RangePaths
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import ThreadAxis, distinct, taken
+from nsysdiag.events.rows import ThreadAxis, distinct, picked, taken
 from nsysdiag.gap_groups.details import GapContext, gap_moments
 from nsysdiag.gap_groups.groups import normal_range, without_ids
 from nsysdiag.ledger.ledger import WindowSplit
@@ -135,13 +135,13 @@ def own_spans(device: DeviceTimeline, split: WindowSplit) -> Iterator[tuple[IntA
     """
     operations = device.operations
     computes = (operations.category == Category.KERNEL) | (operations.category == Category.GRAPH)
-    state = np.where(device.communication, 1, np.where(computes, 0, 2))
+    state = np.where(device.communication, np.int8(1), np.where(computes, np.int8(0), np.int8(2)))
     # What computes counts all through the window.
     for at, part in enumerate((split.window, *split.parts[1:])):
         rows = np.flatnonzero(state == at)
-        end = operations.end[rows]
+        start, end = (taken(each, picked(rows)) for each in (operations.start, operations.end))
         reach = np.append(np.iinfo(np.int64).min, np.maximum.accumulate(end))[: len(rows)]
-        yield rows, Intervals(np.maximum(operations.start[rows], reach), end), part
+        yield rows, Intervals(np.maximum(start, reach), end), part
 
 
 def own_work_of(device: DeviceTimeline, split: WindowSplit) -> IntArray:
