@@ -76,6 +76,8 @@ class Deferred(Generic[T]):
                 return
             if other is not None:
                 other.begin()
+                if not isinstance(other._error, Exception | None):  # a signal to this thread
+                    raise other._error
 
 
 class Background:
