@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -16,6 +17,20 @@ UTF8 = "utf8"
 BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 GARBAGE_SEARCHED = 200_000
 """Python looks for cycles among new objects once there are so many: more than imports make, which drop none."""
+
+
+def process() -> NoReturn:
+    """`main`, and the end of the process. Python would first free what is left, object by object: a twentieth of the
+    CPU time for a small trace."""
+    try:
+        main()
+    except SystemExit as ended:
+        assert isinstance(ended.code, int)
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        os._exit(ended.code)
 
 
 def main() -> NoReturn:

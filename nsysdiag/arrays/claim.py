@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import IntArray, Intervals, ascending, near, rows_from
+from nsysdiag.arrays.intervals import IntArray, Intervals, ascending, near, overlaps
 
 
 class Owned(Struct, frozen=True):
@@ -75,11 +75,10 @@ def _claimed(left: Owned, evidence: Intervals) -> tuple[Owned, IntArray, IntArra
     """The claimed pieces, and for each the index in `left` and that of its evidence."""
     among = near(evidence, left.spans)
     evidence, place = evidence[among], among.start
-    first = np.searchsorted(left.spans.end, evidence.start, side="right")
-    behind = np.searchsorted(left.spans.start, evidence.end, side="left")
-    count = behind - first
-    source = np.repeat(np.arange(len(evidence), dtype=np.int64), count)
-    target = rows_from(first, count)
+    if len(evidence) > len(left):  # the few are looked up among the many
+        target, source = overlaps(evidence, left.spans)
+    else:
+        source, target = overlaps(left.spans, evidence)
     start = np.maximum(left.spans.start[target], evidence.start[source])
     end = np.minimum(left.spans.end[target], evidence.end[source])
     source += place

@@ -234,6 +234,8 @@ def places_among(known: IntArray, values: IntArray) -> IntArray:
     """The place of each value among the `known`, which are sorted; -1 if it is not one of them."""
     if len(known) == 0:
         return np.full(len(values), -1, dtype=np.int64)
+    if len(known) == 1:
+        return np.where(values == known[0], 0, -1)
     at = np.minimum(np.searchsorted(known, values), len(known) - 1)
     return np.where(known[at] == values, at, -1)
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import structs
 
 from nsysdiag import typed
@@ -258,11 +257,11 @@ def family_times(
     return sorted(found, key=lambda each: (-each.total_ns, each.family))
 
 
-def families_in(device: DeviceTimeline, parts: Intervals, strings: Strings) -> tuple[IntArray, npt.NDArray[np.object_]]:
-    """The rows of the kernels and whole graphs that run in `parts`, a set of time, and the family of each."""
+def families_in(device: DeviceTimeline, parts: Intervals, strings: Strings) -> dict[str, IntArray]:
+    """The rows of the kernels and whole graphs that run in `parts`, a set of time, by family."""
     rows = _kernels_and_graphs(device, parts)
     _name, _names, family, titles = _named(device, rows, strings)
-    return rows, np.array(titles, dtype=object)[family] if len(rows) else np.empty(0, dtype=object)
+    return {title: rows[family == code] for code, title in enumerate(titles)}
 
 
 def _kernels_and_graphs(device: DeviceTimeline, parts: Intervals) -> IntArray:

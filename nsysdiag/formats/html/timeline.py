@@ -16,7 +16,7 @@ from nsysdiag.document.blocks import Chart, Section, SectionScope
 from nsysdiag.document.packed import unpack_lanes
 from nsysdiag.document.view import WORK, Causes, Context
 from nsysdiag.formats.html.section import View, drawn_section
-from nsysdiag.formats.html.timeline_data import DrawnGaps, drawn_gaps, timeline_data, timelines
+from nsysdiag.formats.html.timeline_data import DrawnGaps, drawn_gaps, timelines
 from nsysdiag.units import format_count, format_exact_ns, format_ns, format_share
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def level_lanes(level: TimelineLevel, cause_ids: list[str], causes: Causes, step
 
 
 def timeline_view(context: Context) -> View:
-    """The drawing of the devices, and what scripts put in its place."""
+    """The drawing of the devices, which scripts replace by another one."""
     drawn = timelines(context.report)
     stills = [
         d.LaneGroup(
@@ -71,7 +71,6 @@ def timeline_view(context: Context) -> View:
         "charts": [Chart(d.DrawnLanes(stills), LABEL, legend=_legend(context, stills))],
         "more": len(drawn) - MOST_STILLS,
         "exact": _exact(drawn),
-        "data": partial(timeline_data, context.report, context.causes),
     }
 
 
