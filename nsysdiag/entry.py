@@ -25,12 +25,11 @@ def process() -> NoReturn:
     try:
         main()
     except SystemExit as ended:
-        assert isinstance(ended.code, int)
         atexit._run_exitfuncs()
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
-        os._exit(ended.code)
+        os._exit(int(ended.code or 0))
 
 
 def main() -> NoReturn:
