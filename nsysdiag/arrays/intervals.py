@@ -43,7 +43,8 @@ class Intervals(Struct, frozen=True, eq=False):
 
     def total(self) -> int:
         """The sum of all lengths in ns; time that several intervals share counts once for each."""
-        return int(np.sum(self.end - self.start))
+        # The difference is right even if both sums overflow: as arrays they wrap around.
+        return int((self.end.sum(keepdims=True) - self.start.sum(keepdims=True))[0])
 
     def __getitem__(self, index: slice | Sequence[int] | npt.NDArray[np.integer] | BoolArray) -> Intervals:
         """The intervals that a slice, a mask or an array of positions picks; a mask of all of them copies nothing."""
@@ -134,8 +135,9 @@ def intersect(a: Intervals, b: Intervals) -> Intervals:
     intersect     [--)   [---)
     ```
     """
-    found = list(_stretches_of_both(a, b))
-    return found[0] if len(found) == 1 else Intervals.concatenate(found)
+    if len(a) == 1 or len(b) == 1:
+        return pieces(b, a)[1] if len(a) == 1 else pieces(a, b)[1]
+    return Intervals.concatenate(_stretches_of_both(a, b))
 
 
 def common_ns(a: Intervals, b: Intervals) -> int:
@@ -145,8 +147,9 @@ def common_ns(a: Intervals, b: Intervals) -> int:
 
 def _stretches_of_both(a: Intervals, b: Intervals) -> Iterator[Intervals]:
     few, many = (a, b) if len(a) <= len(b) else (b, a)
-    for at in range(0, max(len(few), 1), AT_ONCE):
-        yield pieces(many, few[at : at + AT_ONCE])[1]
+    for at in range(0, max(len(many), 1), AT_ONCE):
+        stretch = many[at : at + AT_ONCE]
+        yield pieces(stretch, few[near(few, stretch)])[1]
 
 
 def subtract(a: Intervals, b: Intervals) -> Intervals:
@@ -231,6 +234,8 @@ def places_among(known: IntArray, values: IntArray) -> IntArray:
     """The place of each value among the `known`, which are sorted; -1 if it is not one of them."""
     if len(known) == 0:
         return np.full(len(values), -1, dtype=np.int64)
+    if len(known) == 1:
+        return np.where(values == known[0], 0, -1)
     at = np.minimum(np.searchsorted(known, values), len(known) - 1)
     return np.where(known[at] == values, at, -1)
 
@@ -259,6 +264,15 @@ def contains(s: Intervals, times: IntArray) -> BoolArray:
         return (times >= s.start[0]) & (times < s.end[0])
     last = nearest_before(s.start, times)
     return np.zeros(len(times), np.bool_) if not len(s) else (last >= 0) & (s.end[last] > times)
+
+
+def near(s: Intervals, spans: Intervals) -> slice:
+    """The places of the intervals of the set `s` between the beginning of the first of the sorted spans and the end of
+    the last."""
+    if len(spans) == 0:
+        return slice(0, 0)
+    lo, hi = spans.start[0], spans.end[-1]
+    return slice(int(np.searchsorted(s.end, lo, side="right")), int(np.searchsorted(s.start, hi, side="left")))
 
 
 def equal_edges(low: int, high: int, count: int) -> IntArray:

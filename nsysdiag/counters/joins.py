@@ -165,12 +165,12 @@ class Parted(Struct, frozen=True, eq=False):
 
 
 class BusySamples:
-    """How much of each sample of a grid the device was busy, in its window or not; `busy` is the set of all its
+    """How much of each sample of a grid the device `worked`, in its window or not, in ns; `busy` is the set of all its
     operations."""
 
     def __init__(self, grid: Grid, busy: Intervals) -> None:
         self._length: IntArray = grid.end - grid.start
-        self._worked = coverage(busy, grid.spans)
+        self.worked: IntArray = coverage(busy, grid.spans)
         self._idle = SamplesWithin.of(grid, intervals.complement(busy, int(grid.start[0]), int(grid.end[-1])))
 
     def part(self, series: MetricSeries) -> Parted:
@@ -181,8 +181,8 @@ class BusySamples:
         if not known or idle is None or idle > HIGHEST_IDLE:
             return Parted(value, None, None)
         # A sample that is not partly idle keeps its value.
-        over = (value * self._length - idle * (self._length - self._worked)) / np.maximum(self._worked, 1)
-        partly = (self._worked > 0) & (self._worked < self._length)
+        over = (value * self._length - idle * (self._length - self.worked)) / np.maximum(self.worked, 1)
+        partly = (self.worked > 0) & (self.worked < self._length)
         return Parted(value, np.where(partly, np.clip(over, 0.0, 1.0), value), idle)
 
 
@@ -290,7 +290,8 @@ class Lens(Struct, frozen=True, eq=False):
         busy: Intervals,
         targets: list[MetricTarget],
     ) -> Lens:
-        """The sets on a grid; `busy` is that of all operations of the device, those outside the window too."""
+        """The sets on a grid; `busy` is that of all operations of the device, those outside the window too. Kernels are
+        work all of their time."""
         return cls(
             grid=grid,
             work=BusySamples(grid, busy),
@@ -298,7 +299,9 @@ class Lens(Struct, frozen=True, eq=False):
             kernels=SamplesWithin.of(grid, split.kernels),
             compute=SamplesWithin.of(grid, split.parts[0]),
             gaps=SamplesWithin.of(grid, gaps),
-            targets=[SamplesWithin.of(grid, target.spans, busy) for target in targets],
+            targets=[
+                SamplesWithin.of(grid, each.spans, None if each.kind is KernelMetrics else busy) for each in targets
+            ],
         )
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from nsysdiag import typed
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, places_among
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, nearest_before, places_among
 from nsysdiag.arrays.nesting import constant, is_constant, outermost
 from nsysdiag.events.identity import joint, once, pid_of
 from nsysdiag.fields import Sentence
@@ -201,9 +201,7 @@ class ThreadAxis(Struct, frozen=True):
 
     def lane(self, threads: IntArray) -> IntArray:
         """The lane of each thread, -1 for a thread that has none."""
-        if len(self.threads) == 0:
-            return np.full(len(threads), -1, dtype=np.int64)
-        return once(threads, self._found)
+        return once(threads, lambda each: places_among(self.threads, each))
 
     def lane_of(self, threads: IntArray, row: IntArray) -> IntArray:
         """The lane of the thread at each row of a table, -1 for none: also where `row` is -1."""
@@ -213,11 +211,6 @@ class ThreadAxis(Struct, frozen=True):
         lane = np.full(len(row), -1, dtype=np.int64)
         lane[known] = self.lane(taken(threads, row[known]))
         return lane
-
-    def _found(self, threads: IntArray) -> IntArray:
-        if len(self.threads) == 1:
-            return np.where(threads == self.threads[0], 0, -1)
-        return places_among(self.threads, threads)
 
     def position(self, rank: IntArray, time: IntArray) -> IntArray:
         """Positions of times on lanes; times outside the span are moved to its borders."""
@@ -285,18 +278,19 @@ def place_calls(axis: ThreadAxis, table: CallTable, latest: int) -> tuple[NamedR
     rank = axis.lane(table.thread)
     valid = (table.start >= 0) & (table.start <= table.end) & (table.end <= latest)
     row = np.flatnonzero((rank >= 0) & valid).astype(np.int32)
-    if len(row) == len(rank):
-        spans, name, kind = axis.place(rank, Intervals(table.start, table.end)), table.name, table.kind
-    else:
-        spans = axis.place(rank[row], Intervals(table.start[row], table.end[row]))
-        name, kind = table.name[row], taken(table.kind, row)
+    lane = taken(rank, row)
+    if not ascending(lane):
+        row = row[np.argsort(narrowed(lane), kind="stable")]  # calls in order of time are then in order on the axis
+    columns = (rank, table.start, table.end, table.name, table.kind)
+    lane, start, end, name, kind = (taken(each, picked(row)) for each in columns)
+    spans = axis.place(lane, Intervals(start, end))
     if len(row) > 1 and not _ordered(spans, name):
         # By name last: which of two calls at the very same time is the outer one must not depend on the order of rows.
         order = np.lexsort((name, -spans.end, spans.start))
         row, spans, name, kind = row[order], spans[order], name[order], taken(kind, order)
     shown: list[Sentence] = [typed.api(each) for each in table.names]
-    lane = NamedRows(spans, name, table.names, row, kind, outermost(spans), name, shown)
-    return lane, int(np.count_nonzero((rank >= 0) & ~valid))
+    placed = NamedRows(spans, name, table.names, row, kind, outermost(spans), name, shown)
+    return placed, int(np.count_nonzero((rank >= 0) & ~valid))
 
 
 def _ordered(spans: Intervals, name: IntArray) -> bool:

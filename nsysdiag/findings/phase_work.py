@@ -14,7 +14,7 @@ from nsysdiag import typed
 from nsysdiag.account.outside import HOST, UNEXPLAINED, Start, activity_of, done_by
 from nsysdiag.arrays.claim import Owned, within
 from nsysdiag.arrays.groups import group_totals, summed
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, common_ns, intersect, union
+from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, Intervals, common_ns, intersect, union
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import CAUSES, HOST_CODE, input_output
 from nsysdiag.events.callchains import CallChains
@@ -205,12 +205,12 @@ def host_time(
     that launched next."""
     mine = np.zeros(len(gaps.slices.rows) + 1, dtype=np.bool_)  # the last one is of work
     mine[slices] = True
-    charged = time.bottleneck == BOTTLENECK_NUMBER[bottleneck] if bottleneck else time.bottleneck >= 0
-    at = np.flatnonzero(charged)
-    at = at[mine[time.slice[at]]]
-    lane = gaps.lane[gaps.slices.rows.gap[time.slice[at]]]
-    at, lane = at[lane >= 0], lane[lane >= 0]
-    pieces = Owned.of(time.spans[at], lane)
-    del mine, at, lane  # the most memory of an analysis is held here
-    inside, _ = within(pieces, judged.parts)
-    return union(gaps.axis.place(inside.owner, inside.spans))
+    found = []
+    for begin in range(0, len(time), AT_ONCE):
+        part = slice(begin, begin + AT_ONCE)
+        code, of = time.bottleneck[part], time.slice[part]
+        at = np.flatnonzero((code == BOTTLENECK_NUMBER[bottleneck] if bottleneck else code >= 0) & mine[of])
+        lane = gaps.lane[gaps.slices.rows.gap[of[at]]]
+        inside, _ = within(Owned.of(time.spans[part][at[lane >= 0]], lane[lane >= 0]), judged.parts)
+        found.append(gaps.axis.place(inside.owner, inside.spans))
+    return union(*found)

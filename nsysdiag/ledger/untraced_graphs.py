@@ -16,6 +16,7 @@ from nsysdiag.causes.evidence import CallFacts
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import joint, process_of
+from nsysdiag.events.operations import Operations
 from nsysdiag.events.rows import RowsOf, combinations, distinct, distinct_values, first_since
 from nsysdiag.gaps.gaps import FLOOR_HIGHEST_NS
 
@@ -99,16 +100,18 @@ def partial_replays(activity: DeviceActivity, facts: CallFacts) -> PartialReplay
     rows = np.flatnonzero((activity.operations.graph_node > 0) & (activity.launch >= 0))
     if len(rows) == 0:
         return PartialReplays.none()
-    found = _Replays.in_order(activity, rows)
-    partial = np.flatnonzero(found.missing > 0)
+    operations = activity.operations
+    nodes = RecordedNodes.of(operations.process[rows], operations.graph_node[rows], activity.launch[rows])
+    partial = np.flatnonzero(nodes.missing > 0)
     if len(partial) == 0:
         return PartialReplays.none()
+    found = _Replays.in_order(nodes, operations, rows)
     until = _horizons(activity, facts, found.call[partial])
     spans, launch = found.unseen(activity, partial, until)
     pauses, once = found.long_pauses(activity)
     spans, launch = Intervals.concatenate([spans, pauses]), np.concatenate((launch, once))
     # The last launch may be cut by the end of the trace: then nothing is missing before that.
-    inside = np.minimum(spans.end, activity.operations.end.max()) > spans.start
+    inside = np.minimum(spans.end, operations.end.max()) > spans.start
     spans, launch = spans[inside], launch[inside]
     graph, partial = found.graph[launch], np.intersect1d(launch, partial)
     by_device = {
@@ -157,10 +160,8 @@ class _Replays(RecordedNodes, frozen=True):
     last: IntArray
 
     @classmethod
-    def in_order(cls, activity: DeviceActivity, rows: IntArray) -> _Replays:
-        """Of these operations, which are nodes of graphs."""
-        operations = activity.operations
-        found = RecordedNodes.of(operations.process[rows], operations.graph_node[rows], activity.launch[rows])
+    def in_order(cls, found: RecordedNodes, operations: Operations, rows: IntArray) -> _Replays:
+        """Of these operations, which are the nodes `found`."""
         graph, missing, launch, node = found.graph, found.missing, found.launch, found.node
         place = np.full(len(found.of_node), -1, dtype=np.int64)
         whole = np.unique(graph[missing == 0], return_index=True)[1]

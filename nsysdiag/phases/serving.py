@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, place_in
 from nsysdiag.bottlenecks import BOTTLENECK_IDS
@@ -153,10 +154,9 @@ class ServedSteps(Struct, frozen=True):
     graph: IntArray
 
     @classmethod
-    def unnamed(cls, graph: IntArray) -> ServedSteps:
-        """Steps of which only the graphs are known."""
-        unknown = np.full_like(graph, _UNKNOWN)
-        return cls(np.full_like(graph, UNNAMED), np.zeros_like(graph), unknown, unknown.copy(), graph)
+    def unnamed(cls, count: int) -> ServedSteps:
+        """So many steps of which nothing is known."""
+        return cls(*(np.full(count, each) for each in (UNNAMED, BY_NOTHING, _UNKNOWN, _UNKNOWN, _UNKNOWN)))
 
     def name(self, rows: BoolArray, phase: int, source: int) -> None:
         """Name these steps, but for those that have a name."""
@@ -171,13 +171,13 @@ def served_steps(
     rows = np.flatnonzero(device.running)
     step = place_in(steps, device.operations.start[rows])
     rows, step = rows[step >= 0], step[step >= 0]
-    own = ~device.communication[rows]
-    graph, in_graphs = _graphs(rows[own], step[own], len(steps), device)
-    found = ServedSteps.unnamed(graph)
+    found = ServedSteps.unnamed(len(steps))
     _by_ranges(found, rows, step, device, calls, ranges)
     if (found.phase == UNNAMED).any():
-        _by_kernels(found, rows, step, in_graphs, steps, device, strings)
-    return None if (found.phase == UNNAMED).all() else found
+        _by_kernels(found, rows, step, steps, device, strings)
+    if (found.phase == UNNAMED).all():
+        return None
+    return replace(found, graph=_graphs(rows, step, len(steps), device))
 
 
 def serving_phases(found: ServedSteps, steps: Intervals, steady: IntArray, time: TimeTable) -> list[ServingPhase]:
@@ -222,25 +222,32 @@ def _most_of_each(step: IntArray, value: IntArray, ns: IntArray, count: int) -> 
     return most, longest
 
 
-def _graphs(rows: IntArray, step: IntArray, count: int, device: DeviceTimeline) -> tuple[IntArray, BoolArray]:
-    """For each step the number of the graph with most of its time, -1 for none, and whether most of it is in graphs."""
+def _in_graphs(rows: IntArray, step: IntArray, count: int, device: DeviceTimeline) -> BoolArray:
+    """Whether most of the time of each step is in graphs."""
+    operations = device.operations
+    whole = (operations.category == Category.GRAPH) & (operations.graph >= 0)
+    held = whole | ((operations.graph_node > 0) & (device.launch >= 0))
+    length = (operations.end - operations.start) * ~device.communication
+    inside = np.bincount(step, (length * held)[rows], count)
+    return inside >= IN_GRAPHS * np.maximum(np.bincount(step, length[rows], count), 1)
+
+
+def _graphs(rows: IntArray, step: IntArray, count: int, device: DeviceTimeline) -> IntArray:
+    """For each step the number of the graph with most of its time, -1 for none."""
     operations = device.operations
     number = np.full(len(operations.start), -1)
     whole = operations.category == Category.GRAPH
     number[whole] = operations.graph[whole]
     replays = Replays.of(device)
     number[replays.rows] = replays.graph
-    length, graph = operations.end[rows] - operations.start[rows], number[rows]
-    held = graph >= 0
-    inside = np.bincount(step[held], length[held], count) >= IN_GRAPHS * np.maximum(np.bincount(step, length, count), 1)
-    return _most_of_each(step, graph, length, count)[0], inside
+    number[device.communication] = -1
+    return _most_of_each(step, number[rows], operations.end[rows] - operations.start[rows], count)[0]
 
 
 def _by_kernels(
     found: ServedSteps,
     rows: IntArray,
     step: IntArray,
-    in_graphs: BoolArray,
     steps: Intervals,
     device: DeviceTimeline,
     strings: Strings,
@@ -248,7 +255,7 @@ def _by_kernels(
     """Steps by their attention kernels, else by graphs next to steps without them."""
     kernel = device.operations.category[rows] == Category.KERNEL
     code = by_name(device, rows[kernel], strings, code_of)
-    if (code == _TRAINS).any():
+    if (code == _TRAINS).any() or (code == _OTHER).all():
         return
     cell = joint(code, step[kernel], len(steps))
     count = np.bincount(cell, minlength=len(_CODES) * len(steps)).reshape(len(_CODES), len(steps))
@@ -265,7 +272,7 @@ def _by_kernels(
     found.name(~both & (decode > prefill), DECODE, BY_ATTENTION)
     found.name(~both & (prefill > decode), PREFILL, BY_ATTENTION)
     attends = (count[_DECODES : _EITHER + 1].sum(axis=0) > 0) & ~both
-    _by_graphs(found, in_graphs & ~both, attends, steps.end - steps.start)
+    _by_graphs(found, _in_graphs(rows, step, len(steps), device) & ~both, attends, steps.end - steps.start)
 
 
 def _in_turns(code: IntArray, step: IntArray, fewer: IntArray) -> BoolArray:
