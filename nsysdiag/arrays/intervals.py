@@ -199,6 +199,15 @@ def coverage(s: Intervals, queries: Intervals) -> IntArray:
     return found
 
 
+def coverage_between(s: Intervals, edges: IntArray) -> IntArray:
+    """How many ns the set `s` covers from each of the edges, which rise, to the next one."""
+    if not len(s):
+        return np.zeros(len(edges) - 1, np.int64)
+    until = np.concatenate(([np.int64(0)], np.cumsum(s.end - s.start)))
+    parts = (edges[at : at + AT_ONCE] for at in range(0, len(edges), AT_ONCE))
+    return np.diff(np.concatenate([_covered_before(s, until, part) for part in parts]))
+
+
 def _covered_before(s: Intervals, until: IntArray, times: IntArray) -> IntArray:
     begun = searched(s.start, times, "right")
     unfinished = s.end[np.maximum(begun - 1, 0)] - times
