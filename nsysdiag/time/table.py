@@ -14,7 +14,7 @@ from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.identity import joint
 from nsysdiag.phases.facts import PhaseDevice
-from nsysdiag.time.facts import EVERY_STATE, OUTSIDE, STATES, NameColumn, TimeColumns
+from nsysdiag.time.facts import EVERY_STATE, OUTSIDE, STATES, WORK, NameColumn, TimeColumns
 
 IDLE = STATES.index("idle")
 _BLOCK = 1 << 16
@@ -51,9 +51,12 @@ class TimeTable(Struct, frozen=True):
         """The ns of each of `spans` by bottleneck, of those that occur in the window."""
         return self._by_name(self.bottleneck, self.bottleneck, BOTTLENECK_IDS, spans)
 
-    def own_causes(self, spans: Intervals) -> dict[str, IntArray]:
-        """The idle ns of each of `spans` by what the launching thread itself did, of the causes that occur."""
-        return self._by_name(self.own, np.append(self.own, len(CAUSES)).take(self.slice), list(CAUSES), spans)
+    def made_of(self, spans: Intervals) -> dict[str, IntArray]:
+        """The ns of each of `spans` by work, and the idle ones by what the launching thread itself did, of the causes
+        that occur."""
+        names, idle = [*WORK, *CAUSES], self.own + len(WORK)
+        code = np.where(self.slice < 0, self.state, np.append(idle, 0).take(self.slice))
+        return self._by_name(np.append(range(len(WORK)), idle), code, names, spans)
 
     def root_causes(self, spans: Intervals) -> dict[str, IntArray]:
         """The idle ns of each of `spans` by root cause, of the causes that occur."""
