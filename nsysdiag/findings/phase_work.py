@@ -20,7 +20,7 @@ from nsysdiag.causes import CAUSES, HOST_CODE, input_output
 from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.nvtx import PlacedRanges
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import distinct
+from nsysdiag.events.rows import distinct, picked, taken
 from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.findings.hotspots import code_in
 from nsysdiag.gap_groups.details import GapContext
@@ -206,11 +206,10 @@ def host_time(
     mine = np.zeros(len(gaps.slices.rows) + 1, dtype=np.bool_)  # the last one is of work
     mine[slices] = True
     charged = time.bottleneck == BOTTLENECK_NUMBER[bottleneck] if bottleneck else time.bottleneck >= 0
-    at = np.flatnonzero(charged)
-    at = at[mine[time.slice[at]]]
-    lane = gaps.lane[gaps.slices.rows.gap[time.slice[at]]]
-    at, lane = at[lane >= 0], lane[lane >= 0]
-    pieces = Owned.of(time.spans[at], lane)
-    del mine, at, lane  # the most memory of an analysis is held here
+    at = np.flatnonzero(charged & mine.take(time.slice))
+    lane = gaps.lane.take(gaps.slices.rows.gap.take(time.slice.take(at)))
+    known = picked(lane >= 0)
+    pieces = Owned.of(time.spans[taken(at, known)], taken(lane, known))
+    del mine, at, lane, known  # the most memory of an analysis is held here
     inside, _ = within(pieces, judged.parts)
     return union(gaps.axis.place(inside.owner, inside.spans))
