@@ -221,9 +221,6 @@ def taken(spans: Intervals, weights: list[IntArray], most: int, parts: Intervals
     """
     if not len(spans) or not len(parts):
         return [0.0 for _ in weights]
-    if np.all(spans.start[1:] >= spans.end[:-1]):  # of spans one after another, one is open
-        ns = coverage(parts, spans).astype(np.float64)
-        return [float(np.minimum(weight, most) @ ns) for weight in weights]
     by_start, by_end = _sorted(spans.start), _sorted(spans.end)
     start, end = spans.start[_part(by_start, _ALL)], spans.end[_part(by_end, _ALL)]
     # Stretches with a bounded number of events each.
