@@ -10,6 +10,6 @@ import sys
 if not sys.flags.safe_path and sys.path[:1] == [os.getcwd()]:  # noqa: PTH109, pathlib is not imported yet
     del sys.path[0]
 
-from nsysdiag.entry import main
+from nsysdiag.entry import process
 
-main()
+process()

@@ -252,7 +252,9 @@ def device_phases(
     charged = charged_before(found, start)
     before = None if charged is None else charged.account
     spans = Intervals.of([(phase.start, phase.end) for phase in found.phases])
-    parts, accounts, waited = (_by_span(of(spans), len(spans)) for of in (time.made_of, time.bottlenecks, time.waited))
+    parts, accounts, waited = (
+        _by_span(of(spans), len(spans)) for of in (time.work_and_causes, time.bottlenecks, time.waited)
+    )
     unseen = coverage(graphs, spans).tolist()
     made = []
     for at, length in enumerate((spans.end - spans.start).tolist()):

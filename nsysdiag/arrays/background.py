@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
-from threading import Lock
-from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread, local
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from weakref import ref
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,13 +16,25 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Of = TypeVar("Of")
+
+
+class _Depth(local):
+    """How many works this thread is in."""
+
+    works = 0
+
+
+_depth = _Depth()
 
 
 class Deferred(Generic[T]):
     """Work that is done once, by the thread that comes first: the second one, or one that asks for the result."""
 
-    def __init__(self, work: Callable[[], T]) -> None:
+    def __init__(self, work: Callable[[], T], queue: SimpleQueue[ref[Deferred[Any]] | None] | None = None) -> None:
+        """`queue` holds other works: who waits for this one does them meanwhile."""
         self._work: Callable[[], T] | None = work
+        self._queue = queue
         self._lock = Lock()
         self._made: list[T] = []
         self._error: BaseException | None = None
@@ -36,19 +50,39 @@ class Deferred(Generic[T]):
     def _do(self) -> None:
         if self._work is None:
             return
+        _depth.works += 1
         try:
             self._made.append(self._work())
         except BaseException as error:
             self._error = error
+        _depth.works -= 1
         self._work = None  # and what it refers to
 
     def result(self) -> T:
         """What the work made, once it is done. Raises what it raised."""
+        self._help()
         with self._lock:
             self._do()
         if self._error is not None:
             raise self._error
         return self._made[0]
+
+    def _help(self) -> None:
+        """While another thread does this, do what comes next. Not inside other work: for that one the other thread may
+        have to wait."""
+        while self._queue is not None and self._lock.locked() and not _depth.works:
+            try:
+                other = self._queue.get_nowait()
+            except Empty:
+                return
+            _begin(other)
+
+
+def _begin(task: ref[Deferred[Any]] | None) -> None:
+    """Only what somebody still refers to: a result that was asked for meanwhile, and let go, would take memory."""
+    known = None if task is None else task()
+    if known is not None:
+        known.begin()
 
 
 class Background:
@@ -62,20 +96,42 @@ class Background:
     """
 
     def __init__(self, *, small: bool = False) -> None:
-        self._pool = None if small else ThreadPoolExecutor(1, thread_name_prefix="nsysdiag-beside")
+        self._queue: SimpleQueue[ref[Deferred[Any]] | None] = SimpleQueue()
+        self._thread = None if small else Thread(target=self._run, name="nsysdiag-beside", daemon=True)
+
+    def _run(self) -> None:
+        while (task := self._queue.get()) is not None:
+            _begin(task)
 
     def begin(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> Deferred[T]:
         """Begin this once what was begun before is done, or when its result is asked for. It may ask for
         results of what was begun before it or by it, never of what waits for it."""
-        task = Deferred(partial(work, *args, **named))
-        if self._pool is not None:
-            self._pool.submit(task.begin)
+        if self._thread is None:
+            return Deferred(partial(work, *args, **named))
+        task = Deferred(partial(work, *args, **named), self._queue)
+        self._queue.put(ref(task))
         return task
 
+    def each(self, work: Callable[[Of], T], given: list[Of]) -> list[T]:
+        """The work on all that is given, which is let go: the second thread does the first ones, the caller the last
+        ones. The very last is never left to that thread, which would then do all that it begins itself."""
+        if not given:
+            return []
+        tasks = [self.begin(work, one) for one in given[:-1]]
+        del given[:-1]
+        made = [work(given.pop())]
+        return [*made, *(each.result() for each in reversed(tasks))][::-1]
+
     def __enter__(self) -> Self:
+        if self._thread is not None:
+            self._thread.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Begin no more, and wait for what runs."""
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+        if self._thread is not None:
+            with suppress(Empty):
+                while True:
+                    self._queue.get_nowait()
+            self._queue.put(None)
+            self._thread.join()

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import IntArray, Intervals, ascending, overlaps
+from nsysdiag.arrays.intervals import IntArray, Intervals, ascending, near, overlaps
 
 
 class Owned(Struct, frozen=True):
@@ -58,9 +58,9 @@ def claim(left: Owned, evidence: Intervals) -> tuple[Owned, Owned, IntArray]:
 
 def within(left: Owned, evidence: Intervals) -> tuple[Owned, IntArray]:
     """As `claim`, without the rest: what `evidence` covers of `left`, and the index of the evidence of each piece."""
-    near = _near(evidence, left.spans)
-    if _is_inside(left.spans, evidence[near]):
-        return left, np.full(len(left), near.start)
+    among = near(evidence, left.spans)
+    if _is_inside(left.spans, evidence[among]):
+        return left, np.full(len(left), among.start)
     claimed, _, source = _claimed(left, evidence)
     return claimed, source
 
@@ -73,8 +73,8 @@ def _is_inside(spans: Intervals, evidence: Intervals) -> bool:
 
 def _claimed(left: Owned, evidence: Intervals) -> tuple[Owned, IntArray, IntArray]:
     """The claimed pieces, and for each the index in `left` and that of its evidence."""
-    near = _near(evidence, left.spans)
-    evidence, place = evidence[near], near.start
+    among = near(evidence, left.spans)
+    evidence, place = evidence[among], among.start
     if len(evidence) > len(left):  # the few are looked up among the many
         target, source = overlaps(evidence, left.spans)
     else:
@@ -83,15 +83,6 @@ def _claimed(left: Owned, evidence: Intervals) -> tuple[Owned, IntArray, IntArra
     end = np.minimum(left.spans.end[target], evidence.end[source])
     source += place
     return Owned(Intervals(start, end), left.owner[target]), target, source
-
-
-def _near(s: Intervals, spans: Intervals) -> slice:
-    """The places of the intervals of the set `s` between the beginning of the first of the sorted spans and the end of
-    the last."""
-    if len(spans) == 0:
-        return slice(0, 0)
-    lo, hi = spans.start[0], spans.end[-1]
-    return slice(int(np.searchsorted(s.end, lo, side="right")), int(np.searchsorted(s.start, hi, side="left")))
 
 
 def _without(left: Owned, target: IntArray, taken: Intervals) -> Owned:

@@ -117,16 +117,16 @@ def query_waits(evidence: HostEvidence) -> tuple[Intervals, BoolArray]:
 
 def queries_at_once(evidence: HostEvidence) -> Intervals:
     """Queries that found the work done at their first time, of threads that always ask until it is: a thread that goes
-    on if it is not waits for nothing."""
-    calls = evidence.calls()
-    query, stride = named(calls, _QUERIES), evidence.host.axis.stride
+    on if it is not waits for nothing. What threads do after the analyzed time says nothing of that."""
+    calls, axis = evidence.calls(), evidence.host.axis
+    query = named(calls, _QUERIES)
     if not query.any():
         return Intervals.empty()
-    refused = np.isin(calls.kind, NOT_READY)
-    again = np.append(query[1:] & (calls.spans.start[1:] // stride == calls.spans.start[:-1] // stride), False)
-    first = query & ~np.append(False, (query & refused & again)[:-1])
-    lane = calls.spans.start // stride
-    goes_on = np.unique(lane[query & refused & ~again])
+    lane, refused = calls.spans.start // axis.stride, query & np.isin(calls.kind, NOT_READY)
+    follows = np.append(lane[1:] == lane[:-1], False)
+    first = query & ~np.append(False, (refused & follows)[:-1])
+    other = ~query & (calls.spans.start % axis.stride < axis.span)
+    goes_on = np.unique(lane[refused & follows & np.append(other[1:], False)])
     return calls.spans[first & ~refused & ~np.isin(lane, goes_on)]
 
 

@@ -11,14 +11,14 @@ from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from nsysdiag import typed
-from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, equal_edges, intersect, subtract, union
+from nsysdiag.arrays.intervals import IntArray, Intervals, equal_edges, intersect, subtract, union
 from nsysdiag.counters import joins as joined_to
 from nsysdiag.counters.facts import Clocks, GpuMetric, GpuMetrics, IterationMetrics, KernelMetrics, RangeMetrics
 from nsysdiag.counters.joins import BusySamples, Lens, Parted, Sampled, SamplesWithin, rounded
 from nsysdiag.events import gpu_metrics as captured
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.gpu_metrics import METRICS, Chip, GpuMetricSamples, Grid, MetricSeries, MetricUnit
+from nsysdiag.events.gpu_metrics import METRICS, Chip, GpuMetricSamples, MetricSeries, MetricUnit
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.iterations.facts import IterationReport
@@ -293,19 +293,21 @@ def with_limits(
     """The families with means of the counters, and with what limits each; as they are without counters."""
     if measured is None or not found:
         return found
-    rows, families = families_in(device, parts, strings)
+    rows = families_in(device, parts, strings)
     every = Intervals(device.operations.start, device.operations.end)
-    alone = {row.family: _alone(every, rows[families == row.family], parts) for row in found}
+    alone = {row.family: _alone(every, rows[row.family], parts) for row in found}
     means: dict[str, dict[str, tuple[float, int]]] = {title: {} for title in alone}
+    within: dict[str, SamplesWithin] = {}
     busy, work, grid = union(every), None, None
     for metric in NEEDED:
         if (series := measured.series.get(metric)) is None:
             continue
         if work is None or grid is not series.grid:
             grid, work = series.grid, BusySamples(series.grid, busy)
+            within = {title: SamplesWithin.of(grid, time) for title, time in alone.items()}
         parted = work.part(series)
-        for title, time in alone.items():
-            if (mean := _mean(grid, parted, time, busy)) is not None:
+        for title, its in within.items():
+            if (mean := _mean(parted, its, work.worked[its.index])) is not None:
                 means[title][metric] = mean
     return [_limited(row, means[row.family]) for row in found]
 
@@ -317,18 +319,15 @@ def _alone(every: Intervals, rows: IntArray, parts: Intervals) -> Intervals:
     return subtract(intersect(union(every[mine]), parts), union(every[~mine]))
 
 
-def _mean(grid: Grid, parted: Parted, alone: Intervals, busy: Intervals) -> tuple[float, int] | None:
-    """The mean of a metric by time, and that time in ns, over the samples whose work is all in the set `alone`; None
-    if these are too few."""
-    within = SamplesWithin.of(grid, alone)
-    samples = grid.spans[within.index]
-    only = within.ns == coverage(busy, samples)
+def _mean(parted: Parted, alone: SamplesWithin, worked: IntArray) -> tuple[float, int] | None:
+    """The mean of a metric by time, and that time in ns, over the samples whose work, so many ns of each, is all
+    `alone`; None if these are too few."""
     values = parted.value if parted.working is None else parted.working
-    value = values[within.index]
-    chosen = ~np.isnan(value) & only & (within.whole | (parted.working is not None)) & (within.ns > 0)
+    value, only = values[alone.index], alone.ns == worked
+    chosen = ~np.isnan(value) & only & (alone.whole | (parted.working is not None)) & (alone.ns > 0)
     if np.count_nonzero(chosen) < FEWEST:
         return None
-    ns = within.ns[chosen]
+    ns = alone.ns[chosen]
     return float((value[chosen] * ns).sum() / ns.sum()), int(ns.sum())
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import DeviceWaitCalls, Made
 from nsysdiag.arrays.claim import EvidenceLabel
-from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, nearest_after, nearest_before
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_after, nearest_before
 from nsysdiag.arrays.nesting import constant
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, OTHER_PROCESS, PLACE, SYNCHRONIZATION, sync, variant_of
@@ -51,8 +51,8 @@ class Shares(Rows, frozen=True):
     wait caused: the device idled on after the wait, although another cause explains that. `made` is this time, `wait`
     the row of the wait, `behind` the index of that slice, and `slice` is -1.
 
-    `counted` is the part that is charged to `bottleneck`, an index into BOTTLENECK_IDS. What a wait caused is charged
-    to the wait, unless it may be another wait. `path` is the place in the program of the gap, or of the waiting call.
+    `counts` tells whether it is charged to `bottleneck`, an index into BOTTLENECK_IDS. What a wait caused is charged to
+    the wait, unless it may be another wait. `path` is the place in the program of the gap, or of the waiting call.
     `other` is the number of the device waited for, to whose time it counts, -1 for none."""
 
     gap: IntArray
@@ -64,9 +64,14 @@ class Shares(Rows, frozen=True):
     path: IntArray
     lost: IntArray
     made: IntArray
-    counted: IntArray
+    counts: BoolArray
     bottleneck: IntArray
     other: IntArray
+
+    @property
+    def counted(self) -> IntArray:
+        """The time of each row that is charged to its bottleneck, in ns."""
+        return np.where(self.counts, self.lost + self.made, 0)
 
 
 def shares_of(
@@ -93,7 +98,7 @@ def shares_of(
     gap, code = context.slices.rows.gap[row], time.bottleneck[inside]
     waits = time.other[inside] >= 0
     foreign = (code == BOTTLENECK_NUMBER["other_process"]) & ~waits
-    around = np.isin(code, AROUND) | waits
+    around, its_own = np.isin(code, AROUND) | waits, slice_bottlenecks[row]
     explained = Shares(
         gap=gap,
         slice=row,
@@ -104,8 +109,8 @@ def shares_of(
         path=keys.path[gap],
         lost=lost,
         made=constant(np.zeros(1, dtype=np.int64), len(row)),
-        counted=np.where(around | (code == slice_bottlenecks[row]), lost, 0),
-        bottleneck=np.where(around, code, slice_bottlenecks[row]),
+        counts=around | (code == its_own),
+        bottleneck=np.where(around, code, its_own),
         other=time.other[inside],
     )
     made, paths = _made(context, evidence, keys, *waited, focus)
@@ -220,8 +225,8 @@ def _made(
         path=recode[path][row],
         lost=np.zeros(len(gap), dtype=np.int64),
         made=ns[inside],
-        counted=np.where(made.counts[inside], ns[inside], 0),
+        counts=made.counts[inside],
         bottleneck=np.full(len(gap), BOTTLENECK_NUMBER["sync"], dtype=np.int8),
-        other=np.full(len(gap), -1, dtype=np.int32),
+        other=np.full(len(gap), -1, dtype=np.int16),
     )
     return rows, [list(each) for each in place]

@@ -17,6 +17,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import IntArray, Intervals, intersect, union
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECKS, BottleneckId, promised
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, EVENT_WAIT, memory_calls
@@ -238,7 +239,12 @@ class IdleFindings(Struct, frozen=True):
 
 
 def findings_of(
-    device: DeviceReport, context: FindingContext, shares: Shares, work: TimeTable, gpus: list[str]
+    device: DeviceReport,
+    context: FindingContext,
+    shares: Shares,
+    work: TimeTable,
+    gpus: list[str],
+    background: Background,
 ) -> IdleFindings:
     """The findings of one device: every cause and exposed work that takes, or may bring, at least 1% of the judged
     time. `gpus` are all of the trace."""
@@ -248,7 +254,7 @@ def findings_of(
     own = shares.take(shares.other < 0)
     spots = spots_of(own, judged.ns, thresholds)
     spots = [*spots[: thresholds.most], *[spot for spot in spots[thresholds.most :] if spot.behind]]
-    told = [told_of(device, context, own.take(spot.rows), spot) for spot in spots]
+    told = background.each(lambda spot: told_of(device, context, own.take(spot.rows), spot), [*spots])
     found = [each.finding for each in told]
     exposed = exposed_findings(device, context, work)
     behind = behind_waits(own, spots, found)

@@ -19,7 +19,7 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.causes.thread_states import BY_FUNCTIONS
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.identity import joint, pid_of, tid_of
-from nsysdiag.events.rows import distinct, distinct_values
+from nsysdiag.events.rows import distinct, distinct_values, taken
 from nsysdiag.events.samples import LONE_PERIOD_NS, Samples
 from nsysdiag.findings.attribution import Shares
 from nsysdiag.findings.facts import Finding
@@ -72,10 +72,11 @@ def spots_of(shares: Shares, window_ns: int, thresholds: FindingThresholds) -> l
     """
     least = max(thresholds.smallest * window_ns, 1)
     found: list[Hotspot] = []
-    key = joint(shares.cause, shares.bottleneck, len(BOTTLENECK_IDS))
+    key = shares.cause.astype(np.int16) * len(BOTTLENECK_IDS) + shares.bottleneck
     for each in distinct_values(key).tolist():
         cause, bottleneck = divmod(each, len(BOTTLENECK_IDS))
-        whole = spot_of(shares, (list(CAUSES)[cause], BOTTLENECK_IDS[bottleneck]), np.flatnonzero(key == each))
+        rows = np.flatnonzero(key == each).astype(np.int32)
+        whole = spot_of(shares, (list(CAUSES)[cause], BOTTLENECK_IDS[bottleneck]), rows)
         if whole.ceiling_ns < least:
             continue
         rule = CAUSES[whole.cause]
@@ -97,9 +98,10 @@ def spot_of(
     rest: bool = False,
 ) -> Hotspot:
     """The hotspot of these `rows` of the attribution."""
-    lost, made = int(shares.lost[rows].sum()), int(shares.made[rows].sum())
-    counted = int(shares.counted[rows].sum())
-    return Hotspot(*cause, kind, path, rest, rows, lost, made, lost + made, counted)
+    ns = taken(shares.lost, rows)
+    lost, ns = int(ns.sum()), ns + taken(shares.made, rows)
+    ceiling, counted = int(ns.sum()), int(ns.sum(where=shares.counts[rows]))
+    return Hotspot(*cause, kind, path, rest, rows, lost, ceiling - lost, ceiling, counted)
 
 
 def _divided(shares: Shares, whole: Hotspot, least: float, most: int) -> list[Hotspot]:
@@ -289,7 +291,7 @@ def behind_waits(shares: Shares, spots: Sequence[Hotspot], found: Sequence[Findi
     spot = np.full(len(shares), NONE, dtype=np.int32)
     for number, each in enumerate(spots):
         spot[each.rows] = number
-    made = np.flatnonzero((shares.wait >= 0) & (spot >= 0) & (shares.counted > 0))
+    made = np.flatnonzero((shares.wait >= 0) & (spot >= 0) & shares.counts)
     size = int(max(shares.slice.max(initial=0), shares.behind.max(initial=0))) + 1
     of_slice, bottleneck = np.full(size, NONE, dtype=np.int32), np.zeros(size, dtype=np.int8)
     explained = np.flatnonzero(shares.slice >= 0)

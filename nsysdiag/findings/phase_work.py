@@ -14,13 +14,13 @@ from nsysdiag import typed
 from nsysdiag.account.outside import HOST, UNEXPLAINED, Start, activity_of, done_by
 from nsysdiag.arrays.claim import Owned, within
 from nsysdiag.arrays.groups import group_totals, summed
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, common_ns, intersect, union
+from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, Intervals, common_ns, intersect, union
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import CAUSES, HOST_CODE, input_output
 from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.nvtx import PlacedRanges
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import distinct, picked, taken
+from nsysdiag.events.rows import distinct
 from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.findings.hotspots import code_in
 from nsysdiag.gap_groups.details import GapContext
@@ -205,11 +205,12 @@ def host_time(
     that launched next."""
     mine = np.zeros(len(gaps.slices.rows) + 1, dtype=np.bool_)  # the last one is of work
     mine[slices] = True
-    charged = time.bottleneck == BOTTLENECK_NUMBER[bottleneck] if bottleneck else time.bottleneck >= 0
-    at = np.flatnonzero(charged & mine.take(time.slice))
-    lane = gaps.lane.take(gaps.slices.rows.gap.take(time.slice.take(at)))
-    known = picked(lane >= 0)
-    pieces = Owned.of(time.spans[taken(at, known)], taken(lane, known))
-    del mine, at, lane, known  # the most memory of an analysis is held here
-    inside, _ = within(pieces, judged.parts)
-    return union(gaps.axis.place(inside.owner, inside.spans))
+    found = []
+    for begin in range(0, len(time), AT_ONCE):
+        part = slice(begin, begin + AT_ONCE)
+        code, of = time.bottleneck[part], time.slice[part]
+        at = np.flatnonzero((code == BOTTLENECK_NUMBER[bottleneck] if bottleneck else code >= 0) & mine[of])
+        lane = gaps.lane[gaps.slices.rows.gap[of[at]]]
+        inside, _ = within(Owned.of(time.spans[part][at[lane >= 0]], lane[lane >= 0]), judged.parts)
+        found.append(gaps.axis.place(inside.owner, inside.spans))
+    return union(*found)

@@ -17,6 +17,7 @@ from nsysdiag.causes.cause import Hint, Variant
 from nsysdiag.causes.input_output import WORKER_COMPUTES
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.callchains import Origin, interpreter_part
+from nsysdiag.events.rows import picked
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.attribution import Attribution, Shares, calls_around
 from nsysdiag.findings.evidence_rows import Sightings
@@ -102,7 +103,8 @@ class SpotFacts(Struct, frozen=True):
 def spot_facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: Hotspot) -> SpotFacts:
     gaps = SpotGaps.of(shares, spot)
     explained = shares.slice >= 0
-    slices, ns = shares.slice[explained], shares.lost[explained]
+    rows = picked(explained)
+    slices, ns = shares.slice[rows], shares.lost[rows]
     sampled = CAUSES[spot.cause].sampled
     loads = spot.cause == INPUT_WAIT
     mine = _as_the_worker_did(context, shares, slices) if loads else slice(None)
@@ -116,9 +118,9 @@ def spot_facts(device: DeviceReport, context: FindingContext, shares: Shares, sp
     path, inside = _place(context, shares, spot)
     # What a worker computes is in samples alone: calls are those in which others wait for it.
     naming = {} if kind.id == WORKER_COMPUTES else _calls(context, shares, own, ns[mine]) if loads else calls
-    rows = context.gaps.slices
+    known_calls = zip(context.gaps.slices.texts, context.gaps.slices.calls, strict=True)
     return SpotFacts(
-        call_of=dict(zip(rows.texts, rows.calls, strict=True)) | {name: name for name in context.waits.names},
+        call_of=dict(known_calls) | {name: name for name in context.waits.names},
         spot=spot,
         gaps=gaps,
         typical=gaps.typical(context.keys),
@@ -169,7 +171,7 @@ def _is_most(context: FindingContext, shares: Shares, spot: Hotspot, path: list[
 
 def counted_time(context: FindingContext, shares: Shares, bottleneck: str) -> Intervals:
     """The counted time of the slices of these rows."""
-    slices = shares.slice[(shares.slice >= 0) & (shares.counted > 0)]
+    slices = shares.slice[(shares.slice >= 0) & shares.counts]
     return host_time(context.gaps, context.time, context.judged, slices, bottleneck)
 
 

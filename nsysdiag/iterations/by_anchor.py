@@ -11,7 +11,7 @@ from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, contains,
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import Rows, distinct
+from nsysdiag.events.rows import Rows, distinct, narrowed
 from nsysdiag.iterations.happened import Happened
 from nsysdiag.iterations.loop import FEWEST, Called, Inner, Loop, loop_of, median_of, pauses, spread_of
 from nsysdiag.iterations.outer import OuterLoop, around
@@ -59,7 +59,7 @@ class _AnchorWork(Struct, frozen=True):
         anchors[others] = False
         chosen = np.flatnonzero(device.running & anchors)
         names, code = distinct(name[chosen])
-        order = np.argsort(code, kind="stable")  # the operations of a device are in order of time
+        order = np.argsort(narrowed(code), kind="stable")  # the operations of a device are in order of time
         order = order[_once_a_launch(code, device, chosen)[order]]
         return cls(operations.start[chosen][order], order, code[order], names, happened.last)
 

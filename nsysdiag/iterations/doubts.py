@@ -92,7 +92,7 @@ def as_shown(loop: Loop, happened: Happened, *, evaluates: bool) -> Loop:
     take input or update weights are steps then."""
     if loop.source == NVTX or loop.called.label or loop.kind != STEP or not loop.certain or len(loop) < 2:
         return loop
-    found = RepeatCounts.in_loop(loop, happened, int(loop.ends[-1]))
+    found = RepeatCounts.of(happened, loop.starts, int(loop.ends[-1]), host=True)
     if not _shown(found):
         return replace(loop, certain=False)
     if evaluates and found.usually(found.names.upload | found.names.update):

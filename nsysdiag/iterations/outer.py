@@ -43,38 +43,33 @@ class RepeatCounts(Struct, frozen=True):
     usual: IntArray
 
     @classmethod
-    def of(
-        cls, happened: Happened, starts: IntArray, end: int | None = None, issued: IntArray | None = None
-    ) -> RepeatCounts:
-        """Up to `end`, in ns, or all. With the calls of the host if `issued` says when those that launch each repeat
-        began."""
+    def of(cls, happened: Happened, starts: IntArray, end: int | None = None, *, host: bool = False) -> RepeatCounts:
+        """Up to `end`, in ns, or all. With the calls of the `host` if those that launch the repeats are known."""
         time, code = happened.start, happened.code
+        end = happened.last if end is None else end
         begins = np.searchsorted(time, starts)
-        place = np.repeat(np.arange(-1, len(starts)), np.diff(begins, prepend=0, append=len(time)))
-        if issued is not None:
-            called, early = nearest_before(issued, happened.host_time), happened.issued_early
+        place = np.repeat(np.arange(-1, len(starts), dtype=np.int32), np.diff(begins, prepend=0, append=len(time)))
+        issued = happened.issued_at[happened.operations[np.minimum(begins, len(time) - 1)]] if host else begins[:0]
+        if len(issued) and not (issued < 0).any():
+            issued, early = np.maximum.accumulate(issued), happened.issued_early
             place[early] = nearest_before(issued, happened.issued_at[happened.operations[early]])
-            place, time = np.append(place, called), np.append(time, happened.host_time)
-            code = np.append(code, happened.host_code)
-        inside = picked((place >= 0) & (time < (happened.last if end is None else end)))
+            called = nearest_before(issued, happened.host_time)
+            called[happened.host_time >= end] = -1
+            place, code = np.append(place, called.astype(np.int32)), np.append(code, happened.host_code)
+        place[np.searchsorted(time, end) : len(time)] = -1
+        inside = picked(place >= 0)
         place, code = place[inside], code[inside]
         often = np.bincount(code, minlength=len(happened.names))
         codes = np.argsort(-often, kind="stable")[: min(np.count_nonzero(often), MOST_TOKENS)]
         row = np.full(len(often), -1)
         row[codes] = np.arange(len(codes))
-        kept = picked(row[code] >= 0)
-        cell = joint(row[code[kept]], place[kept], len(starts))
+        row = row.take(code)
+        kept = picked(row >= 0)
+        cell = joint(row[kept], place[kept], len(starts))
         count = np.zeros((len(codes), len(starts)), np.int32)
         np.add.at(count.reshape(-1), cell, np.int32(1))  # a number of another type takes fifty times as long
         usual = np.array([_usual(each[:-1]) for each in count], np.int32)
         return cls(happened.names.take(codes), count, usual)
-
-    @classmethod
-    def in_loop(cls, loop: Loop, happened: Happened, end: int | None = None) -> RepeatCounts:
-        """With the calls of the host if those that launch the repeats are known."""
-        first = np.minimum(np.searchsorted(happened.start, loop.starts), len(happened.start) - 1)
-        issued = happened.issued_at[happened.operations[first]]
-        return cls.of(happened, loop.starts, end, None if (issued < 0).any() else np.maximum.accumulate(issued))
 
     @property
     def size(self) -> int:
@@ -195,7 +190,7 @@ def _special(at: IntArray, held: dict[int, int], found: RepeatCounts) -> Special
     longest = each + 1 if exact else LONGEST_IRREGULAR * max(each, 1)
     covers = int(at[0]) <= longest and found.size - 1 - int(at[-1]) <= longest
     even = len(at) >= FEWEST_EVEN and each >= LEAST_EVEN and int(distance.max()) <= LONGEST_EVEN * each
-    even &= found.are_alike()
+    even = even and found.are_alike()
     shown = even or len(rows) >= LEAST_TOGETHER or bool(names.update.all())
     together = len(at) >= FEWEST_IRREGULAR and shown and int(distance.max()) <= longest
     together &= each > 1 and bool((usually == 0).any())
@@ -316,7 +311,7 @@ def around(loop: Loop, happened: Happened) -> Iterator[OuterLoop]:
     """The loops around a loop, those with the fewest repeats of it first."""
     if len(loop) < 4:
         return
-    found = RepeatCounts.in_loop(loop, happened)
+    found = RepeatCounts.of(happened, loop.starts, host=True)
     for special in specials(found):
         outer = _outer(loop, special, found, happened)
         if outer is not None:

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import structs
 
 from nsysdiag import typed
 from nsysdiag.arrays.groups import group_durations, group_totals, sum_of_each
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, common_ns, contains, coverage, union
+from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, Intervals, common_ns, contains, coverage, union
 from nsysdiag.counters.facts import KernelMetrics
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category, LaunchShapes
@@ -103,10 +102,14 @@ def top_kernels(
 
 def runs_in(device: DeviceTimeline, parts: Intervals) -> BoolArray:
     """Whether each operation runs, or without a length begins, inside `parts`, a set of time."""
-    start, end = device.operations.start, device.operations.end
-    # The first of the parts that ends behind the start is the only one to look at.
-    begins = np.append(parts.start, np.iinfo(np.int64).max)[np.searchsorted(parts.end, start, side="right")]
-    return (begins <= start) | (begins < end)
+    first, found = np.append(parts.start, np.iinfo(np.int64).max), np.empty(len(device.operations), dtype=np.bool_)
+    for at in range(0, len(found), AT_ONCE):
+        part = slice(at, at + AT_ONCE)
+        start, end = device.operations.start[part], device.operations.end[part]
+        # The first of the parts that ends behind the start is the only one to look at.
+        begins = first[np.searchsorted(parts.end, start, side="right")]
+        found[part] = (begins <= start) | (begins < end)
+    return found
 
 
 def kernel_share(device: DeviceTimeline, rows: IntArray, parts: Intervals, whole_ns: int) -> float:
@@ -254,11 +257,11 @@ def family_times(
     return sorted(found, key=lambda each: (-each.total_ns, each.family))
 
 
-def families_in(device: DeviceTimeline, parts: Intervals, strings: Strings) -> tuple[IntArray, npt.NDArray[np.object_]]:
-    """The rows of the kernels and whole graphs that run in `parts`, a set of time, and the family of each."""
+def families_in(device: DeviceTimeline, parts: Intervals, strings: Strings) -> dict[str, IntArray]:
+    """The rows of the kernels and whole graphs that run in `parts`, a set of time, by family."""
     rows = _kernels_and_graphs(device, parts)
     _name, _names, family, titles = _named(device, rows, strings)
-    return rows, np.array(titles, dtype=object)[family] if len(rows) else np.empty(0, dtype=object)
+    return {title: rows[family == code] for code, title in enumerate(titles)}
 
 
 def _kernels_and_graphs(device: DeviceTimeline, parts: Intervals) -> IntArray:

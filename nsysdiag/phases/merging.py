@@ -232,7 +232,7 @@ def _uneven(found: JobParts) -> Iterator[int]:
     parts    |               1             |        pause          |             2            |
     ```
     """
-    for loop in (each for each in found.loops if each.closed and each.certain):
+    for loop in (each for each in found.loops if each.closed):
         length = np.diff(loop.borders)
         slow = length > IRREGULAR * np.median(length)
         stops = np.count_nonzero(np.diff(np.flatnonzero(~slow)) > 1)
@@ -251,8 +251,8 @@ def _one_stretch(found: JobParts, borders: IntArray, slow: BoolArray) -> list[in
         return []
     lo, hi = borders[usual[0]], borders[usual[-1] + 1]
     part = np.flatnonzero((found.borders[1:] > lo) & (found.borders[:-1] < hi))
-    mix = found.mix[part]
-    alike = [not each.any() or cosine(each, mix.sum(axis=0)) > ALIKE for each in mix]
+    works = found.mix[part][found.busy[part] >= LEAST_BUSY]
+    alike = [cosine(each, works.sum(axis=0)) > ALIKE for each in works]
     starts = found.account[part, 3] > MOST_STARTUP
     return part[1:].tolist() if all(alike) and found.steady[part].any() and not starts.any() else []
 

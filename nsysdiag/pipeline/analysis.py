@@ -24,6 +24,7 @@ from nsysdiag.iterations.chosen import CarriedSteps
 from nsysdiag.iterations.report import referenced
 from nsysdiag.messages import UsageError
 from nsysdiag.phrases import finished
+from nsysdiag.pipeline.device_time import begin_devices
 from nsysdiag.pipeline.devices import Devices, look_at_devices
 from nsysdiag.pipeline.job import Job, devices_for_ranks, judge_job
 from nsysdiag.pipeline.reading import HostReading, Progress, look_at_host, read, silent, working
@@ -96,8 +97,10 @@ def analysis_of(
     those that another trace shows."""
     told = progress or silent
     with working(trace) as background:
-        host = look_at_host(read(trace, settings, background, told, steps), told)
-        devices = look_at_devices(host, background, keep_time=keep_time)
+        reading = read(trace, settings, background, told, steps)
+        begun = begin_devices(reading, background)
+        host = look_at_host(reading, told)
+        devices = look_at_devices(host, begun, background, keep_time=keep_time)
         timelines = background.begin(_timelines, devices, host)
         job = judge_job(devices, host, background, told)
         return Analysis(write_report(job, host, timelines.result()), job)
@@ -105,8 +108,8 @@ def analysis_of(
 
 def _timelines(devices: Devices, host: HostReading) -> Timelines:
     """Those of the devices that are reported."""
-    shown = [each for each in devices.results if each.report.key in host.reading.shown]
-    return with_threads([each.timeline for each in shown if each.timeline is not None], host.host, host.traced)
+    shown = [each.timeline for each in devices.results if each.report.key in host.reading.shown]
+    return with_threads([found for each in shown if (found := each.result()) is not None], host.host, host.traced)
 
 
 # The entrances: a trace in, a report out.
@@ -147,8 +150,10 @@ def analyze_devices(trace: Trace, settings: Settings) -> TraceResult:
     """The devices of an open trace, for a comparison of ranks. Raises UsageError for settings that do not fit."""
     _check(settings)
     with working(trace) as background:
-        host = look_at_host(read(trace, settings, background, silent), silent)
-        return devices_for_ranks(look_at_devices(host, background), host)
+        reading = read(trace, settings, background, silent)
+        begun = begin_devices(reading, background)
+        host = look_at_host(reading, silent)
+        return devices_for_ranks(look_at_devices(host, begun, background), host)
 
 
 def _check(settings: Settings) -> None:

@@ -35,7 +35,17 @@ from nsysdiag.findings.attribution import Attribution, slice_kinds
 from nsysdiag.findings.pointers import EmptyIterations, empty_iterations
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapGroupKeys, pack_places
-from nsysdiag.gaps.gaps import Calibration, DeviceSide, Gaps, LaunchFrame, calibrate, event_waits, find_gaps, frame_of
+from nsysdiag.gaps.gaps import (
+    Calibration,
+    DeviceSide,
+    EventWaits,
+    Gaps,
+    LaunchFrame,
+    calibrate,
+    event_waits,
+    find_gaps,
+    frame_of,
+)
 from nsysdiag.iterations.chosen import FEWEST_CHOSEN, AnalysisWindow
 from nsysdiag.iterations.iterations import main_loop
 from nsysdiag.iterations.loop import LAYER, Loop
@@ -121,27 +131,63 @@ class DeviceGaps(Struct, frozen=True):
         return self.missing.result().unseen_share >= MOST
 
 
-def gaps_of(
-    device: DeviceTimeline, host: HostReading, finder: Callable[[], WakeFinder], background: Background
-) -> DeviceGaps:
-    """The gaps of a device, classified."""
-    reading = host.reading
-    activity, window = reading.activity, reading.windows[device.key]
-    missing = background.begin(_missing, device, host)
-    split = laid(split_window(device, window.parts), device, window)
-    measured = reading.counters.result().of(device)
-    hollow = background.begin(lambda: hollow_time(device, split, residency(activity.shapes, device.gpu), measured))
-    loops = background.begin(_loops, device, window, reading)
-    repeating = background.begin(lambda: main_loop(loops.result()))
-    without_work = background.begin(_without_work, device, window, host)
+class FramedGaps(Struct, frozen=True):
+    """The gaps of a device in its window, and the launches behind them."""
+
+    calibration: Calibration
+    gaps: Gaps
+    waits: EventWaits
+    frame: LaunchFrame
+
+
+class BegunDevice(Struct, frozen=True):
+    """What the second thread makes of a device while the tables of the host are read."""
+
+    split: Deferred[WindowSplit]
+    framed: Deferred[FramedGaps]
+    loops: Deferred[list[Loop]]
+
+
+def begin_devices(reading: Reading, background: Background) -> dict[str, BegunDevice]:
+    """Begin with every device, by its key. Who takes one out lets it go."""
+
+    def begun(device: DeviceTimeline, window: AnalysisWindow) -> BegunDevice:
+        split = background.begin(lambda: laid(split_window(device, window.parts), device, window))
+        framed = background.begin(_framed, device, window, reading)
+        return BegunDevice(split, framed, background.begin(_loops, device, window, reading))
+
+    return {device.key: begun(device, reading.windows[device.key]) for device in reading.devices}
+
+
+def _framed(device: DeviceTimeline, window: AnalysisWindow, reading: Reading) -> FramedGaps:
+    activity = reading.activity
     every = laid(find_gaps(device, window.whole), device, window)
     calibration = calibrate(every, device, activity, event_waits(every, device, activity).present)
     gaps = find_gaps(device, window.parts) if window.narrowed else every
     del every
     waits = laid(event_waits(gaps, device, activity), device, activity, gaps)
     frame = laid(frame_of(gaps, device, activity, calibration, waits), device, activity, gaps, waits)
-    slices = laid(_slices(DeviceSide(frame, device, activity, waits), host))
-    ledger = laid(ledger_of(slices, len(gaps)))
+    return FramedGaps(calibration, gaps, waits, frame)
+
+
+def gaps_of(
+    device: DeviceTimeline,
+    begun: BegunDevice,
+    host: HostReading,
+    finder: Callable[[], WakeFinder],
+    background: Background,
+) -> DeviceGaps:
+    """The gaps of a device, classified."""
+    reading = host.reading
+    activity, window = reading.activity, reading.windows[device.key]
+    missing = background.begin(_missing, device, host)
+    split, loops, measured = begun.split.result(), begun.loops, reading.counters.result().of(device)
+    hollow = background.begin(lambda: hollow_time(device, split, residency(activity.shapes, device.gpu), measured))
+    repeating = background.begin(lambda: main_loop(loops.result()))
+    without_work = background.begin(_without_work, device, window, host)
+    framed = begun.framed.result()
+    slices = laid(_slices(DeviceSide(framed.frame, device, activity, framed.waits), host))
+    ledger = laid(ledger_of(slices, len(framed.gaps)))
     inside = _inside(device, window)
     trim()
     return DeviceGaps(
@@ -151,10 +197,10 @@ def gaps_of(
         window,
         split,
         measured,
-        gaps,
-        calibration,
-        waits.other.astype(np.int16),
-        frame,
+        framed.gaps,
+        framed.calibration,
+        framed.waits.other.astype(np.int16),
+        framed.frame,
         slices,
         ledger,
         inside,
@@ -164,7 +210,7 @@ def gaps_of(
         hollow,
         missing,
         kernels=background.begin(kernel_rows, device, inside, reading.strings),
-        overview=background.begin(_overview, device, window, gaps, ledger, reading),
+        overview=background.begin(_overview, device, window, framed.gaps, ledger, reading),
     )
 
 
@@ -249,7 +295,8 @@ def roots_of(found: DeviceGaps) -> DeviceRoots:
     chains = follow(slices, lane, host.launching, host.traced, found.finder, floor, disabled)
     root_slices = laid(attribute_roots(slices, chains, host.names, floor), slices)
     trim()
-    drained = laid(sync_drained(found.frame, host.draining, host.host.axis, lane))
+    draining = [*host.layered.before[SYNCHRONIZATION], *host.layered.before[BLOCKING_COPY]]
+    drained = laid(sync_drained(found.frame, draining, host.host.axis, lane))
     context = _context(found, lane, chains, drained)
     keys = laid(GapGroupKeys.of(context, found.ledger.dominant))
     threads = launching_lanes(found.device, calls, host.host.axis)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
-
 from msgspec import Struct, structs
 from msgspec.structs import asdict, replace
 
@@ -40,7 +37,7 @@ from nsysdiag.ledger.ledger import only_graphs
 from nsysdiag.phases.facts import BehindWait, PhaseDevice
 from nsysdiag.phases.phases import JobPhases, find_phases
 from nsysdiag.phases.signal import DeviceSignal
-from nsysdiag.pipeline.device_time import DeviceTime, gaps_of, roots_of, time_of
+from nsysdiag.pipeline.device_time import BegunDevice, DeviceTime, gaps_of, roots_of, time_of
 from nsysdiag.pipeline.figures import BegunFigures, begin_figures, figures_of
 from nsysdiag.pipeline.reading import HostReading
 from nsysdiag.pipeline.replaying import Builder, MetDevices, builder_of, predictions_of
@@ -53,10 +50,7 @@ from nsysdiag.time.facts import TimeColumns
 from nsysdiag.time.table import time_columns
 from nsysdiag.timeline.timeline import DeviceLanes, with_lanes
 from nsysdiag.wakeups.batches import Batches, batches_of
-from nsysdiag.wakeups.wakers import WakeFinder
 
-Of = TypeVar("Of")
-Made = TypeVar("Made")
 MOST_STARTED = 2_000
 """Rows of what the host did in a start-up that the timeline holds."""
 
@@ -86,37 +80,20 @@ class Devices(Struct, frozen=True):
     predictions: Deferred[Predictions | str]
 
 
-def look_at_devices(host: HostReading, background: Background, *, keep_time: bool = False) -> Devices:
-    """The results of all devices. With `keep_time` each has its table of time."""
+def look_at_devices(
+    host: HostReading, begun: dict[str, BegunDevice], background: Background, *, keep_time: bool = False
+) -> Devices:
+    """The results of all devices, which have `begun`. With `keep_time` each has its table of time."""
     finder = host.finder()  # let go with this function
-    met = _meet(_each(lambda device: _alone(device, host, finder, background), [*host.reading.devices], background))
+
+    def alone(device: DeviceTimeline) -> DeviceTime:
+        return time_of(roots_of(gaps_of(device, begun.pop(device.key), host, finder, background)), background)
+
+    met = _meet(background.each(alone, [*host.reading.devices]))
     builder = builder_of(_replayed(met, host.reading.trace.file), host)
     predictions = background.begin(predictions_of, builder, host.reading)
-    results = _each(lambda device: _result(device, background, keep_time=keep_time), met, background)
+    results = background.each(lambda each: _result(each, background, keep_time=keep_time), met)
     return Devices(results, builder, predictions)
-
-
-def _each(work: Callable[[Of], Made], devices: list[Of], background: Background) -> list[Made]:
-    """The work on all devices, which are released: the second thread does the first ones, this one the last ones. The
-    very last is never left to that thread, which would then do all that it begins itself."""
-    if not devices:
-        return []
-
-    def trimmed(device: Of) -> Made:
-        made = work(device)
-        trim()
-        return made
-
-    tasks = [background.begin(trimmed, each) for each in devices[:-1]]
-    del devices[:-1]
-    made = [trimmed(devices.pop())]
-    return [*made, *(each.result() for each in reversed(tasks))][::-1]
-
-
-def _alone(
-    device: DeviceTimeline, host: HostReading, finder: Callable[[], WakeFinder], background: Background
-) -> DeviceTime:
-    return time_of(roots_of(gaps_of(device, host, finder, background)), background)
 
 
 # Where devices meet.
@@ -212,13 +189,13 @@ def _result(met: MetDevice, background: Background, *, keep_time: bool) -> Devic
     begun = begin_figures(met, met.job_phases, judged, background)
     shares = background.begin(_idle_shares, met, judged)
     report = figures_of(met, begun)
-    findings, behind = _findings(met, judged, shares.result(), begun, report)
+    findings, behind = _findings(met, judged, shares.result(), begun, report, background)
     return DeviceResult(
         report,
         met.root_slices.slices,
         findings,
         behind,
-        _lanes(met, report, findings),
+        background.begin(_lanes, met, report, findings),
         met.split,
         met.collectives,
         met.meetings,
@@ -245,16 +222,21 @@ def _idle_shares(met: MetDevice, judged: JudgedTime) -> _IdleShares:
     batches = batches_of(met.root_slices, met.chains, met.finder, floor, judged.parts)
     kinds, waited = batches.longest(met.kinds, attribution.cause), (met.device_waits, met.made)
     context, layered, charged = met.root_context, met.host.layered, met.slice_bottlenecks
-    made = shares_of(context, layered, met.keys, attribution, kinds, charged, met.time, waited, judged.parts)
-    return _IdleShares(attribution, batches, *made)
+    shares, paths = shares_of(context, layered, met.keys, attribution, kinds, charged, met.time, waited, judged.parts)
+    return _IdleShares(attribution, batches, laid(shares), paths)
 
 
 def _findings(
-    met: MetDevice, judged: JudgedTime, shares: _IdleShares, begun: BegunFigures, report: DeviceReport
+    met: MetDevice,
+    judged: JudgedTime,
+    shares: _IdleShares,
+    begun: BegunFigures,
+    report: DeviceReport,
+    background: Background,
 ) -> tuple[list[Finding], list[BehindWait]]:
     """The findings of a device, less sure if rows are missing; and what threads did behind waits."""
     reading, host, before = met.reading, met.host, met.judged_before
-    context, idle = _idle_findings(met, judged, shares, report)
+    context, idle = _idle_findings(met, judged, shares, report, background)
     made = [
         *idle.found,
         *kernel_findings(report, context, met.time, begun.work.result()),
@@ -270,7 +252,7 @@ def _findings(
 
 
 def _idle_findings(
-    met: MetDevice, judged: JudgedTime, idle: _IdleShares, report: DeviceReport
+    met: MetDevice, judged: JudgedTime, idle: _IdleShares, report: DeviceReport, background: Background
 ) -> tuple[FindingContext, IdleFindings]:
     """The findings on time in which the device waited, or worked exposed, and what all findings of it are about."""
     host, reading, root_context = met.host, met.reading, met.root_context
@@ -290,7 +272,8 @@ def _idle_findings(
         host_unseen=reading.host_unseen,
         asked=reading.asked,
     )
-    return context, findings_of(report, context, idle.shares, met.time, [each.key for each in reading.devices])
+    gpus = [each.key for each in reading.devices]
+    return context, findings_of(report, context, idle.shares, met.time, gpus, background)
 
 
 def _lanes(met: MetDevice, report: DeviceReport, findings: list[Finding]) -> DeviceLanes | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from nsysdiag.arrays.background import Deferred
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.diagnosis.focus import Focus
 from nsysdiag.diagnosis.missing import Missing
@@ -21,16 +22,16 @@ from nsysdiag.timeline.timeline import DeviceLanes
 
 class DeviceResult(Struct, frozen=True):
     """The result for one device: its report, the slices of its root ledger, its findings, what threads did behind
-    waits, and the timeline without thread lanes (None: not requested, or nothing ran). Also the work inside its window,
-    its communication kernels, and the MPI calls that align its threads with other ranks; the time in which these
-    threads are in any call of MPI; the phases of the job, what the device did in each, and the judged ones.
-    `time` is the table of time, None if not requested."""
+    waits, and the timeline without thread lanes (None: not requested, or nothing ran), which the second thread makes.
+    Also the work inside its window, its communication kernels, and the MPI calls that align its threads with other
+    ranks; the time in which these threads are in any call of MPI; the phases of the job, what the device did in each,
+    and the judged ones. `time` is the table of time, None if not requested."""
 
     report: DeviceReport
     slices: Slices
     findings: list[Finding]
     behind: list[BehindWait]
-    timeline: DeviceLanes | None
+    timeline: Deferred[DeviceLanes | None]
     split: WindowSplit
     collectives: Collectives
     meetings: Collectives

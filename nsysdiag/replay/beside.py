@@ -14,6 +14,7 @@ from nsysdiag.events.calls import named_like
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import RangeRows
 from nsysdiag.events.rows import CallTable, RowsOf, distinct, distinct_values
+from nsysdiag.replay.orders import Before
 from nsysdiag.replay.pacing import MESSAGES, WAITED_NS
 from nsysdiag.replay.wakes import LOCKS, Wakes
 from nsysdiag.replay.work import Class, Stretch, Work
@@ -224,12 +225,19 @@ class StepWork(IntEnum):
     OWN = 2
 
 
-def step_work(work: Work, thread: IntArray, stretch: Stretch, kernel: IntArray) -> IntArray:
+def step_work(work: Work, thread: IntArray, stretch: Stretch, kernel: IntArray, events: Before) -> IntArray:
     """The `StepWork` of each operation; `thread` launched it (-1: unknown), `kernel` is the code of its name.
 
     The steps are those of the threads that launched the operations with which they begin. What others launch is work of
     the steps if it is in a stream of these; or on another device, by the same process, by one that does the same
-    work, or by one that communicates. If another thread of the process does as much in each step, it may be."""
+    work, or by one that communicates. If another thread of the process does as much in each step, it may be; it is if
+    its streams wait for work of the steps in each, by `events`.
+
+    ```
+    feeder   [decode    ][copy]        [decode    ][copy]
+    trainer               [wait event][train]       [wait event][train]
+    ```
+    """
     first = _begin_steps(work, thread, stretch)
     part = np.full(len(work), StepWork.OWN)
     if not stretch.stepwise or not first.any():
@@ -243,7 +251,8 @@ def step_work(work: Work, thread: IntArray, stretch: Stretch, kernel: IntArray) 
     for each in np.unique(thread[(part == StepWork.BESIDE) & np.isin(process, process[first])]).tolist():
         its = (thread == each) & (part == StepWork.BESIDE)
         if _is_regular(work.start[its], stretch, none=False):
-            part[its] = StepWork.MAYBE
+            takes = events.after[its[events.after] & (part[events.before] == StepWork.OWN)]
+            part[its] = StepWork.OWN if _is_regular(work.start[takes], stretch, none=False) else StepWork.MAYBE
     return part
 
 

@@ -33,7 +33,7 @@ from nsysdiag.replay.device_waits import DeviceWaits
 from nsysdiag.replay.edges import PlacedWaits, Program
 from nsysdiag.replay.meetings import MpiCalls
 from nsysdiag.replay.moments import OF_OPERATIONS, EdgeKind, Graph, MomentPlaces, ThreadActions
-from nsysdiag.replay.orders import Pace
+from nsysdiag.replay.orders import Before, Pace
 from nsysdiag.replay.pacing import Outlived, Timed
 from nsysdiag.replay.wakes import Wakes
 from nsysdiag.replay.work import Class, HostNames, HostTime, Stretch, Work, beside_others, on_axis
@@ -145,8 +145,15 @@ class Model(Struct, frozen=True, dict=True):
     @cached_property
     def step_work(self) -> IntArray:
         """The `StepWork` of each operation."""
-        part = step_work(self.work, self.launched_by, self.stretch, self.names.short)
+        part = step_work(self.work, self.launched_by, self.stretch, self.names.short, self.events)
         return np.minimum(part, self.others_work)
+
+    @cached_property
+    def events(self) -> Before:
+        """The operations that wait for an event in another stream, and what they wait for."""
+        rows, edges = self.graph.rows[EdgeKind.EVENT], self.graph.edges
+        operation = self.graph.at(self.places.operation, np.arange(len(self.work)), -1)
+        return Before(edges.row[rows], operation[edges.target[rows]])
 
     @cached_property
     def others_work(self) -> IntArray:

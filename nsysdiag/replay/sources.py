@@ -23,7 +23,7 @@ from nsysdiag.events.rows import NamedRows, distinct
 from nsysdiag.kernels.communication import steady_sends
 from nsysdiag.replay.beside import StepWork, answered
 from nsysdiag.replay.changes import Changes
-from nsysdiag.replay.model import Model
+from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.pacing import LEAST_PART, MANY, MESSAGES, RETURN_NS, WAITED_NS
 from nsysdiag.replay.work import LEAST_ERROR
 
@@ -135,6 +135,7 @@ def _itself_sends(model: Model) -> BoolArray:
     return np.isin(lane, sender[_steps(model, number, sending) >= MANY * model.stretch.count] if len(sending) else [])
 
 
+@once
 def _unknown(model: Model) -> BoolArray:
     """Which pieces no recorded thread ended. Within a CUDA call it is the driver that asks its device."""
     driver = (model.call_of_piece >= 0) | (coverage(union(model.host.host.api.spans), model.pieces.spans) > 0)

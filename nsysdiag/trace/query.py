@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import sqlalchemy as sa
 from msgspec import Struct
-from sqlalchemy.dialects import sqlite
 
 from nsysdiag.limits import BLOB_BYTES, CELL_BYTES, TEXT_BYTES, marked
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, decode, quoted
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 
-_DIALECT = sqlite.dialect()
 NULL_REAL = "-9e999"  # minus infinity: SQLite has no NaN, and a first batch of NULLs would lose its type
 
 
@@ -178,7 +176,7 @@ def row_bound_sql(table: FoundTable) -> str:
 
 
 def _sql(statement: sa.Select[Any] | sa.ColumnElement[bool]) -> str:
-    return str(statement.compile(dialect=_DIALECT, compile_kwargs={"literal_binds": True}))
+    return str(statement.compile(compile_kwargs={"literal_binds": True}))
 
 
 # Texts of any length as far as they are read: cut where they are too long, and counted.

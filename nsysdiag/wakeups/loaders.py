@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import PurePath
+from weakref import WeakValueDictionary
 
 import numpy as np
 from msgspec import Struct
@@ -68,13 +69,21 @@ class HostTrace(Struct, frozen=True, dict=True):
         """The name of a process's program without its folders, which may tell who ran it; None if it has none."""
         return PurePath(self.process_names[process]).name if process in self.process_names else None
 
+    @cached_property
+    def _views(self) -> WeakValueDictionary[bytes, WaitingThreads]:
+        return WeakValueDictionary()
+
     def waiting(self, threads: IntArray) -> WaitingThreads:
-        """`threads` over the whole time."""
+        """`threads` over the whole time; made anew only if no one holds what was made of them before."""
         axis = ThreadAxis.over(threads, self.low, self.high)
-        api_calls, latest = self.activity.api_calls, self.activity.latest_ns
-        api = place_api_calls(axis, api_calls, latest)
-        os_calls = place_os_calls(axis, self.tables, latest)
-        return WaitingThreads(host_activity(self.tables, api_calls, axis, api, os_calls, latest), self.facts)
+        view = self._views.get(key := axis.threads.tobytes())
+        if view is None:
+            api_calls, latest = self.activity.api_calls, self.activity.latest_ns
+            api = place_api_calls(axis, api_calls, latest)
+            os_calls = place_os_calls(axis, self.tables, latest)
+            host = host_activity(self.tables, api_calls, axis, api, os_calls, latest)
+            view = self._views[key] = WaitingThreads(host, self.facts)
+        return view
 
 
 class ThreadNames:
@@ -105,7 +114,7 @@ class ThreadNames:
         return say("process {}{}{}", pid_of(identity), of, own and ", " + own)
 
 
-class WaitingThreads(Struct, frozen=True, dict=True):
+class WaitingThreads(Struct, frozen=True, dict=True, weakref=True):
     """Threads whose waits, and what they did in layers of causes, are looked at."""
 
     host: HostActivity

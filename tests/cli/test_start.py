@@ -66,6 +66,21 @@ def test_nothing_of_other_commands_is_imported(page_and_json: Start) -> None:
     assert modules & {f"nsysdiag.{each}" for each in others} == set()
 
 
+def test_at_the_end_objects_stay_and_what_is_registered_runs() -> None:
+    code = """
+import atexit, sys
+class Kept:
+    def __del__(self): print("freed")
+kept = Kept()
+atexit.register(print, "registered")
+from nsysdiag.entry import process
+process()
+"""
+    for arguments, code_wanted in ((["--version"], 0), (["--no-such-option"], 2)):
+        done = subprocess.run([sys.executable, "-P", "-c", code, *arguments], capture_output=True, check=False)
+        assert (done.returncode, done.stdout.split()[-1]) == (code_wanted, b"registered"), done.stderr
+
+
 def test_garbage_is_hardly_searched_for(page_and_json: Start) -> None:
     """A few times before the first line of ours, and never in all that has been imported."""
     youngest, middle, oldest = page_and_json["searches"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.counters.counters import BANDWIDTH, FEW, ISSUE, LATENCY, TENSOR, _alone, _limit, _mean
-from nsysdiag.counters.joins import Parted
+from nsysdiag.counters.joins import BusySamples, Parted, SamplesWithin
 from nsysdiag.events.gpu_metrics import Grid
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.tables import BY_NAME
@@ -105,8 +105,8 @@ def test_few_samples_say_nothing() -> None:
     assert grid is not None
     value = np.full(12, 0.5)
     for length, found in ((90, None), (100, (0.5, 100))):
-        alone = Intervals.of([(0, length)])
-        assert _mean(grid, Parted(value, None, None), alone, alone) == found
+        alone = SamplesWithin.of(grid, Intervals.of([(0, length)]))
+        assert _mean(Parted(value, None, None), alone, alone.ns) == found
 
 
 SPANS = st.lists(st.tuples(st.integers(0, 250), st.integers(1, 60), st.booleans()), min_size=1, max_size=8)
@@ -123,7 +123,8 @@ def test_against_every_nanosecond(spans: list[tuple[int, int, bool]], values: li
     value = np.array(values)
     parted = Parted(value, value if idle_known else None, 0.0 if idle_known else None)
     parts = Intervals.of([(5, 290)])
-    found = _mean(grid, parted, _alone(every, rows, parts), union(every))
+    within = SamplesWithin.of(grid, _alone(every, rows, parts))
+    found = _mean(parted, within, BusySamples(grid, union(every)).worked[within.index])
     mine = [any(a <= t < a + n for a, n, own in spans if own) for t in range(300)]
     other = [any(a <= t < a + n for a, n, own in spans if not own) for t in range(300)]
     alone = [m and not o and 5 <= t < 290 for t, (m, o) in enumerate(zip(mine, other, strict=True))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.replay.beside import StepWork, at_own_pace, step_work
+from nsysdiag.replay.orders import Before
 from nsysdiag.replay.wakes import Wakes
 from nsysdiag.replay.work import Stretch
 from tests.replay.making import Row, work_of
@@ -14,13 +15,17 @@ MAIN, HELPER, OTHER = PROCESS, PROCESS + 1, 7 * PROCESS
 STEPS = Stretch(np.arange(0, 500, 100), stepwise=True, named=True)
 
 
-def parts(*rows: tuple[Row, int], stretch: Stretch = STEPS, kernel: int = 0) -> list[int]:
-    """By thread, the first of each, what its operations are; those of MAIN begin the steps on stream 0 of device 0."""
+def parts(
+    *rows: tuple[Row, int], stretch: Stretch = STEPS, kernel: int = 0, events: tuple[list[int], list[int]] = ([], [])
+) -> list[int]:
+    """By thread, the first of each, what its operations are; those of MAIN begin the steps on stream 0 of device 0.
+    The second ones of `events` wait for the first ones: places among all, by their start."""
     own = [((0, start, 20, 0, 0, 5), MAIN) for start in range(0, 400, 100)]
     every = sorted([*own, *rows])
     work = work_of([row for row, _ in every])
     thread = np.array([thread for _, thread in every])
-    found = step_work(work, thread, stretch, np.where(thread == MAIN, 0, kernel))
+    waits = Before(*(np.array(each, dtype=np.int64) for each in events))
+    found = step_work(work, thread, stretch, np.where(thread == MAIN, 0, kernel), waits)
     assert set(found[thread == MAIN].tolist()) == {StepWork.OWN}
     return found[thread != MAIN].tolist()
 
@@ -35,6 +40,15 @@ def test_another_thread_with_a_pace_of_its_own_is_beside_the_steps() -> None:
 
 def test_a_thread_that_does_as_much_in_each_step_may_belong_to_them() -> None:
     assert parts(*beside(HELPER, [40, 140, 240, 340]), kernel=1) == [StepWork.MAYBE] * 4
+
+
+def test_a_thread_that_takes_what_the_steps_make_belongs_to_them() -> None:
+    """Its streams wait for that in each step; once is not enough, nor is the other way round."""
+    own, its = [0, 2, 4, 6], [1, 3, 5, 7]
+    rows = beside(HELPER, [40, 140, 240, 340])
+    assert parts(*rows, kernel=1, events=(own, its)) == [StepWork.OWN] * 4
+    assert parts(*rows, kernel=1, events=(own[:1], its[:1])) == [StepWork.MAYBE] * 4
+    assert parts(*rows, kernel=1, events=(its[:3], own[1:])) == [StepWork.MAYBE] * 4
 
 
 def test_another_process_on_the_device_is_beside_the_steps() -> None:

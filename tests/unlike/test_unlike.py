@@ -132,10 +132,19 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "seed"), [("a_prefetch_of_two", 1004), ("copies_from_far_memory", 1003)])
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [
+        ("a_prefetch_of_two", 1004),  # slow steps in a row were called a pause
+        ("copies_from_far_memory", 1003),  # uploads staged while their stream was busy, some of them late
+        ("queries_that_yield", 2103),  # the last query of the trace said that its thread does not wait
+        ("garbage_collections", 2103),  # stops in many steps, one behind a read-back, were called pauses
+    ],
+)
 def test_what_was_once_wrong(name: str, seed: int) -> None:
-    """Slow steps in a row that were called a pause; uploads staged while their stream was busy, some of them late."""
-    assert [each for each in seen(name, seed).promises if not each.holds] == []
+    found = seen(name, seed)
+    assert [each for each in found.promises if not each.holds] == []
+    assert max(found.account, key=found.account.__getitem__) == found.lead or found.lead in OF_THE_HOST
 
 
 @every_class

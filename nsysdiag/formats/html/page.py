@@ -17,10 +17,12 @@ import jinja2
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket, BytecodeCache
+from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup, escape
 from msgspec import Struct
 
 from nsysdiag import units
+from nsysdiag.arrays.background import Background
 from nsysdiag.document import names, view, words
 from nsysdiag.document.blocks import Detail, Document, Section, shown
 from nsysdiag.document.drawings import safe_color
@@ -31,7 +33,7 @@ from nsysdiag.document.view import Context
 from nsysdiag.formats import RenderOptions, sections
 from nsysdiag.formats.html import assets
 from nsysdiag.formats.html.assets import asset
-from nsysdiag.formats.html.timeline_data import timelines
+from nsysdiag.formats.html.timeline_data import all_drawn_gaps, timeline_data
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -186,6 +188,8 @@ def sources() -> dict[str, str]:
 
 GENERATOR = "nsysdiag"
 HEAD_BYTES = 4096
+PUT_IN_LAST = Markup("\0")
+"""Stands for what is put in last: in names control characters are made visible."""
 _KEPT = re.compile(r"(<(?:pre|script|style)\b.*?</(?:pre|script|style)>)", re.DOTALL)
 
 
@@ -199,24 +203,35 @@ class PlacedSection(Struct, frozen=True):
 def render(report: Report, options: RenderOptions) -> bytes:
     """The whole page as UTF-8."""
     context = Context.of(report)
-    report, groups = context.report, _groups(context)
-    timeline = assets.timeline_script() if timelines(report) else None
-    return framed(
-        "report.html",
-        report.tool,
-        assets.page_style(),
-        assets.page_script(),
-        [timeline.source] if timeline else [],
-        report=report,
-        options=options,
-        groups=groups,
-        # The section's own templates see `values`.
-        html_of=lambda drawn, level, values: html_of(
-            drawn.section.blocks, environment(), level, {**values, "section": drawn}
-        ),
-        several=len(report.devices) > 1,
-        timeline_script=timeline.packed if timeline else "",
-    )
+    report = context.report
+    gaps = all_drawn_gaps(report)
+    timeline = assets.timeline_script() if gaps else None
+    with Background() as beside:
+        # To compress what the scripts draw takes as long as all else, without Python's lock: it is put in last.
+        drawn = beside.begin(timeline_data, report, context.causes, gaps)
+        page = framed(
+            "report.html",
+            report.tool,
+            assets.page_style(),
+            assets.page_script(),
+            [timeline.source] if timeline else [],
+            report=report,
+            options=options,
+            groups=_groups(context),
+            # The section's own templates see `values`.
+            html_of=lambda drawn, level, values: html_of(
+                drawn.section.blocks,
+                environment(),
+                level,
+                {**values, "section": drawn, "drawn_gaps": gaps, "timeline_data": PUT_IN_LAST},
+            ),
+            several=len(report.devices) > 1,
+            timeline_script=timeline.packed if timeline else "",
+        )
+    if timeline is None:
+        return page
+    data = htmlsafe_json_dumps(drawn.result(), **environment().policies["json.dumps_kwargs"])
+    return page.replace(PUT_IN_LAST.encode(), data.encode())
 
 
 def framed(
@@ -280,6 +295,7 @@ def environment() -> Environment:
         loader=FileSystemLoader(assets.templates_folder()),
         bytecode_cache=AheadOfTime(),
         autoescape=True,
+        auto_reload=False,
         finalize=lambda value: visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
         undefined=StrictUndefined,
         trim_blocks=True,
