@@ -7,14 +7,13 @@ never overlap, even if the input overlaps without nesting.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, searched
 
 # Arrays in which one value stands for all rows: they take the memory of one.
 
@@ -101,9 +100,11 @@ def levels(intervals: Intervals, limit: int = MOST_LEVELS) -> IntArray:
          [------)        2: not nested, but [----) is open at its start
     ```
     """
-    depth = np.full(len(intervals), limit - 1, np.int8)
-    for level, members in enumerate(Nesting.of(intervals, limit).members):
-        depth[members] = level
+    depth, order = np.full(len(intervals), limit - 1, np.int8), _outer_first(intervals)
+    for level in range(limit - 1 if len(order) else 0):
+        top = _begin_alone(intervals, order)
+        depth[order[top]] = level
+        order = order[~top]
     return depth
 
 
@@ -190,14 +191,17 @@ def _by_open(intervals: Intervals, order: IntArray) -> tuple[list[IntArray], Int
     level = np.arange(len(order), dtype=np.int32)
     # An empty interval counts as the shortest one there is.
     over = np.sort(np.maximum(intervals.end, intervals.start + 1))
-    level -= np.searchsorted(over, intervals.start[order], side="right")
+    level -= searched(over, intervals.start[order], "right")
     if not len(level) or level.max() >= MOST_LEVELS:
         return None
     ordered = np.argsort(level.astype(np.uint16), kind="stable")
     places = np.split(ordered, np.cumsum(np.bincount(level))[:-1])
-    above = np.full(len(order), -1, dtype=np.int32)
-    for outer, inner in pairwise(places):
-        above[order[inner]] = order[outer[np.searchsorted(outer, inner) - 1]]
+    # The first one inside another comes right behind that; those that follow on its level are inside the same one.
+    parent = np.where(np.diff(level, prepend=level[:1]) > 0, np.arange(-1, len(level) - 1, dtype=np.int32), -1)
+    for inner in places[1:]:
+        parent[inner] = np.maximum.accumulate(parent.take(inner))
+    above = np.empty_like(order)
+    above[order] = np.append(order, order.dtype.type(-1)).take(parent)
     return ([order[each] for each in places], above) if _all_inside(intervals, above) else None
 
 
@@ -207,16 +211,21 @@ def _by_peeling(intervals: Intervals, order: IntArray, limit: int) -> tuple[list
     members: list[IntArray] = []
     above = np.full(len(intervals), -1, dtype=np.int32)
     while len(order) and len(members) < limit:
-        reach = np.maximum.accumulate(intervals.end[order])
-        top = np.append(True, reach[:-1] <= intervals.start[order[1:]])
+        top = _begin_alone(intervals, order)
         members.append(order[top])
         parent, order = members[-1][(np.cumsum(top) - 1)[~top]], order[~top]
         above[order] = parent
     return members, above if not len(order) and _all_inside(intervals, above) else None
 
 
+def _begin_alone(intervals: Intervals, order: IntArray) -> BoolArray:
+    """Which of the intervals in this `order` begin when all before them have ended."""
+    reach = intervals.end[order]
+    np.maximum.accumulate(reach, out=reach)
+    return np.append(True, reach[:-1] <= intervals.start[order[1:]])[: len(order)]
+
+
 def _all_inside(intervals: Intervals, above: IntArray) -> bool:
     """Is each interval inside its parent, which is open at its start?"""
-    inner = np.flatnonzero(above >= 0)
-    outer_end = intervals.end[above[inner]]
-    return bool(np.all((outer_end >= intervals.end[inner]) & (outer_end > intervals.start[inner])))
+    outer_end = intervals.end.take(above, mode="wrap")
+    return bool(np.all((outer_end >= intervals.end) & (outer_end > intervals.start) | (above < 0)))

@@ -14,7 +14,7 @@ from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.identity import joint
 from nsysdiag.phases.facts import PhaseDevice
-from nsysdiag.time.facts import EVERY_STATE, OUTSIDE, STATES, NameColumn, TimeColumns
+from nsysdiag.time.facts import EVERY_STATE, OUTSIDE, STATES, WORK, NameColumn, TimeColumns
 
 IDLE = STATES.index("idle")
 _BLOCK = 1 << 16
@@ -51,13 +51,19 @@ class TimeTable(Struct, frozen=True):
         """The ns of each of `spans` by bottleneck, of those that occur in the window."""
         return self._by_name(self.bottleneck, self.bottleneck, BOTTLENECK_IDS, spans)
 
-    def own_causes(self, spans: Intervals) -> dict[str, IntArray]:
-        """The idle ns of each of `spans` by what the launching thread itself did, of the causes that occur."""
-        return self._by_name(self.own, np.append(self.own, len(CAUSES)).take(self.slice), list(CAUSES), spans)
+    def work_and_causes(self, spans: Intervals) -> dict[str, IntArray]:
+        """The ns of each of `spans` by kind of work, and the idle ns by what the launching thread itself did, of the
+        causes that occur."""
+        occur = np.flatnonzero(np.bincount(self.own)).tolist()
+        code = np.where(self.slice >= 0, np.append(self.own, np.int8(0)).take(self.slice), len(CAUSES) + self.state)
+        found, names = sums(self.spans, code, len(CAUSES) + len(STATES), spans), [*CAUSES, *WORK]
+        return {names[at]: found[at] for at in (*range(len(CAUSES), len(names)), *occur)}
 
     def root_causes(self, spans: Intervals) -> dict[str, IntArray]:
         """The idle ns of each of `spans` by root cause, of the causes that occur."""
-        return self._by_name(self.root, np.append(self.root, len(CAUSES)).take(self.slice), list(CAUSES), spans)
+        return self._by_name(
+            self.root, np.append(self.root, len(CAUSES)).take(self.slice), list(CAUSES), spans
+        )
 
     def waited(self, spans: Intervals) -> dict[tuple[int, str], IntArray]:
         """The ns of each of `spans` in which another device was waited for, by its number and by bottleneck."""
