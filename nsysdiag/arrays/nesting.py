@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
+from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, Intervals, nearest_before
 
 # Arrays in which one value stands for all rows: they take the memory of one.
 
@@ -191,11 +191,15 @@ def _by_open(intervals: Intervals, order: IntArray) -> tuple[list[IntArray], Int
     there are too many levels, or one is not inside all that are open at its start."""
     level = np.arange(len(order), dtype=np.int32)
     # An empty interval counts as the shortest one there is.
-    over = np.sort(np.maximum(intervals.end, intervals.start + 1))
-    level -= np.searchsorted(over, intervals.start[order], side="right")
+    over = np.maximum(intervals.end, intervals.start + 1)
+    over.sort()
+    for at in range(0, len(order), AT_ONCE):
+        part = slice(at, at + AT_ONCE)
+        level[part] -= np.searchsorted(over, intervals.start[order[part]], side="right")
+    del over
     if not len(level) or level.max() >= MOST_LEVELS:
         return None
-    ordered = np.argsort(level.astype(np.uint16), kind="stable")
+    ordered = np.argsort(level.astype(np.uint16), kind="stable").astype(np.int32)
     places = np.split(ordered, np.cumsum(np.bincount(level))[:-1])
     above = np.full(len(order), -1, dtype=np.int32)
     for outer, inner in pairwise(places):
@@ -225,6 +229,10 @@ def _begin_alone(intervals: Intervals, order: IntArray) -> BoolArray:
 
 def _all_inside(intervals: Intervals, above: IntArray) -> bool:
     """Is each interval inside its parent, which is open at its start?"""
-    inner = np.flatnonzero(above >= 0)
-    outer_end = intervals.end[above[inner]]
-    return bool(np.all((outer_end >= intervals.end[inner]) & (outer_end > intervals.start[inner])))
+    for at in range(0, len(above), AT_ONCE):
+        outer, mine = above[at : at + AT_ONCE], intervals[at : at + AT_ONCE]
+        inner = np.flatnonzero(outer >= 0)
+        outer_end = intervals.end[outer[inner]]
+        if not np.all((outer_end >= mine.end[inner]) & (outer_end > mine.start[inner])):
+            return False
+    return True
