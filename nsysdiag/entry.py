@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 UTF8 = "utf8"
 BLAS_THREADS = "OPENBLAS_NUM_THREADS"
-GARBAGE_SEARCHED = 200_000
-"""Python looks for cycles among new objects once there are so many: more than imports make, which drop none."""
+GARBAGE_SEARCHED = 1_000_000
+"""Python looks for cycles among new objects once there are so many: more than imports and a page of eight devices make,
+of which one in a hundred is in a cycle."""
 
 
 def process() -> NoReturn:
@@ -25,12 +26,11 @@ def process() -> NoReturn:
     try:
         main()
     except SystemExit as ended:
-        assert isinstance(ended.code, int)
         atexit._run_exitfuncs()
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
-        os._exit(ended.code)
+        os._exit(int(ended.code or 0))
 
 
 def main() -> NoReturn:

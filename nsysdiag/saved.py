@@ -173,7 +173,7 @@ def unpack(packed: GapsPacked) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.in
     return starts, lengths, causes
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=64)
 def _unpacked(count: int, *columns: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Kept for the next section of a page that draws the same gaps."""
     starts, lengths, causes = (

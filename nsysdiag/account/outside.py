@@ -252,14 +252,14 @@ def device_phases(
     charged = charged_before(found, start)
     before = None if charged is None else charged.account
     spans = Intervals.of([(phase.start, phase.end) for phase in found.phases])
-    states, causes, accounts, waited = (
-        _by_span(of(spans), len(spans)) for of in (time.states, time.own_causes, time.bottlenecks, time.waited)
+    parts, accounts, waited = (
+        _by_span(of(spans), len(spans)) for of in (time.work_and_causes, time.bottlenecks, time.waited)
     )
     unseen = coverage(graphs, spans).tolist()
     made = []
     for at, length in enumerate((spans.end - spans.start).tolist()):
-        ledger, first = causes[at], (before if before is not None and at == 0 else {})
-        work = {name: states[at].get(name, 0) for name in WORK}
+        ledger, first = parts[at], (before if before is not None and at == 0 else {})
+        work = {name: ledger.pop(name, 0) for name in WORK}
         made.append(
             PhaseDevice(
                 key=key,

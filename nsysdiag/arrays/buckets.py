@@ -16,6 +16,7 @@ from nsysdiag.arrays.intervals import (
     Intervals,
     ascending,
     coverage,
+    coverage_between,
     equal_edges,
     nearest_before,
 )
@@ -33,7 +34,7 @@ class Periods(Struct, frozen=True, eq=False):
     def together(self, count: int) -> Periods:
         """Each `count` periods as one, the last one of what is left."""
         first = np.arange(0, len(self.inside), count)
-        inside, covered = (np.add.reduceat(each, first) for each in (self.inside, self.covered))
+        inside, covered = (np.add.reduceat(each, first, dtype=np.int64) for each in (self.inside, self.covered))
         return Periods(self.start, self.length * count, inside, covered)
 
 
@@ -53,14 +54,10 @@ def in_periods(covered: Intervals, parts: Intervals, length: int, most: int) -> 
     low, high = int(parts.start[0]), int(parts.end[-1])
     while -(-(high - low) // length) > most:
         length *= 2
-    start = low + length * np.arange(-(-(high - low) // length), dtype=np.int64)
-    each = Intervals(start, np.append(start[1:], high))
-    return Periods(low, length, coverage(parts, each), coverage(covered, each))
-
-
-def bucket_coverage(s: Intervals, edges: IntArray) -> IntArray:
-    """The ns of each bucket that the set `s` covers."""
-    return coverage(s, Intervals(edges[:-1], edges[1:]))
+    edges = np.append(np.arange(low, high, length), high)
+    narrow = np.dtype(np.int32 if length < 1 << 31 else np.int64)  # a week has a million of them
+    inside, held = (coverage_between(each, edges).astype(narrow, copy=False) for each in (parts, covered))
+    return Periods(low, length, inside, held)
 
 
 def coarser(values: IntArray, coarsest: int) -> list[IntArray]:

@@ -7,14 +7,13 @@ never overlap, even if the input overlaps without nesting.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, Intervals, nearest_before
+from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, Intervals, nearest_before, searched
 
 # Arrays in which one value stands for all rows: they take the memory of one.
 
@@ -193,17 +192,18 @@ def _by_open(intervals: Intervals, order: IntArray) -> tuple[list[IntArray], Int
     # An empty interval counts as the shortest one there is.
     over = np.maximum(intervals.end, intervals.start + 1)
     over.sort()
-    for at in range(0, len(order), AT_ONCE):
-        part = slice(at, at + AT_ONCE)
-        level[part] -= np.searchsorted(over, intervals.start[order[part]], side="right")
+    level -= searched(over, intervals.start[order], "right")
     del over
     if not len(level) or level.max() >= MOST_LEVELS:
         return None
     ordered = np.argsort(level.astype(np.uint16), kind="stable").astype(np.int32)
     places = np.split(ordered, np.cumsum(np.bincount(level))[:-1])
-    above = np.full(len(order), -1, dtype=np.int32)
-    for outer, inner in pairwise(places):
-        above[order[inner]] = order[outer[np.searchsorted(outer, inner) - 1]]
+    # The first one inside another comes right behind that; those that follow on its level are inside the same one.
+    parent = np.where(np.diff(level, prepend=level[:1]) > 0, np.arange(-1, len(level) - 1, dtype=np.int32), -1)
+    for inner in places[1:]:
+        parent[inner] = np.maximum.accumulate(parent.take(inner))
+    above = np.empty_like(order)
+    above[order] = np.append(order, order.dtype.type(-1)).take(parent)
     return ([order[each] for each in places], above) if _all_inside(intervals, above) else None
 
 
@@ -231,8 +231,7 @@ def _all_inside(intervals: Intervals, above: IntArray) -> bool:
     """Is each interval inside its parent, which is open at its start?"""
     for at in range(0, len(above), AT_ONCE):
         outer, mine = above[at : at + AT_ONCE], intervals[at : at + AT_ONCE]
-        inner = np.flatnonzero(outer >= 0)
-        outer_end = intervals.end[outer[inner]]
-        if not np.all((outer_end >= mine.end[inner]) & (outer_end > mine.start[inner])):
+        outer_end = intervals.end.take(outer, mode="wrap")
+        if not np.all((outer_end >= mine.end) & (outer_end > mine.start) | (outer < 0)):
             return False
     return True

@@ -100,13 +100,13 @@ class HostEvidence(Struct, frozen=True):
 def named(lane: NamedRows, pattern: re.Pattern[str]) -> BoolArray:
     """True for the rows whose name matches from its beginning to its end."""
     hits = named_like(lane.names, pattern)
-    return hits[lane.name] if hits.any() else np.zeros(len(lane), dtype=np.bool_)
+    return hits.take(lane.name) if hits.any() else np.zeros(len(lane), dtype=np.bool_)
 
 
 def named_rows(lane: NamedRows, pattern: re.Pattern[str]) -> NamedRows:
     """The rows whose name matches from its beginning to its end."""
     hits = named_like(lane.names, pattern)
-    return lane.take(hits[lane.name] if hits.any() else slice(0, 0))
+    return lane.take(hits.take(lane.name) if hits.any() else slice(0, 0))
 
 
 def nested_calls(pattern: re.Pattern[str]) -> Callable[[HostEvidence], list[EvidenceLayer]]:

@@ -9,7 +9,8 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from nsysdiag.arrays import intervals
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, intersect, union
+from nsysdiag.arrays.groups import sum_of_each
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, intersect, pieces, union
 from nsysdiag.counters.facts import IterationMetrics, KernelMetrics, RangeMetrics
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline, project
@@ -38,13 +39,16 @@ class SamplesWithin(Struct, frozen=True, eq=False):
     whole: BoolArray
 
     @classmethod
-    def of(cls, grid: Grid, spans: Intervals, busy: Intervals | None = None) -> SamplesWithin:
-        """`spans` and `busy` are sets; without `busy` all of `spans` counts as work."""
-        index = _touched(grid, spans)
+    def of(cls, grid: Grid, spans: Intervals, work: BusySamples | None = None) -> SamplesWithin:
+        """Those in the set `spans`; without `work` all of it counts as such."""
+        index, ns = _touched(grid, spans)
         samples = grid.spans[index]
-        ns = coverage(spans, samples)
-        worked = ns if busy is None else coverage(intersect(spans, busy), samples)
-        return cls(index, ns, worked, ns == samples.end - samples.start)
+        worked, whole = ns, ns == samples.end - samples.start
+        if work is not None:
+            worked, cut = work.worked[index], np.flatnonzero(~whole)
+            part, inside = pieces(spans, samples[cut])
+            worked[cut] = sum_of_each(part, coverage(work.busy, inside), len(cut))
+        return cls(index, ns, worked, whole)
 
     def mean(self, value: FloatArray) -> float | None:
         """The mean over the set of a metric with such a value in each sample, NaN for none; None without any."""
@@ -67,18 +71,18 @@ def _mean(values: FloatArray, ns: IntArray) -> float | None:
     return float((values[known] * ns[known]).sum()) / total if total else None
 
 
-def _touched(grid: Grid, spans: Intervals) -> IntArray:
-    """The samples that are at least partly in the set, in order; each once, however many intervals it reaches into."""
+def _touched(grid: Grid, spans: Intervals) -> tuple[IntArray, IntArray]:
+    """The samples that are at least partly in the set, in order, and how many ns of each are; each once, however many
+    intervals it reaches into."""
     if len(grid.start) < len(spans):
-        # The first interval that ends after a sample began: does it begin before the sample is over?
-        at = np.searchsorted(spans.end, grid.start, side="right")
-        known = np.flatnonzero(at < len(spans))
-        return known[spans.start[at[known]] < grid.end[known]]
+        ns = coverage(spans, grid.spans)
+        index = np.flatnonzero(ns)
+        return index, ns[index]
     first = np.searchsorted(grid.end, spans.start, side="right").astype(np.int64)
     behind = np.searchsorted(grid.start, spans.end, side="left").astype(np.int64)
     first[1:] = np.maximum(first[1:], behind[:-1])
-    count = np.maximum(behind - first, 0)
-    return intervals.rows_from(first, count)
+    index = intervals.rows_from(first, np.maximum(behind - first, 0))
+    return index, coverage(spans, grid.spans[index])
 
 
 class Sampled(Struct, frozen=True, eq=False):
@@ -169,8 +173,9 @@ class BusySamples:
     operations."""
 
     def __init__(self, grid: Grid, busy: Intervals) -> None:
-        self._length: IntArray = grid.end - grid.start
+        self.busy = busy
         self.worked: IntArray = coverage(busy, grid.spans)
+        self._length: IntArray = grid.end - grid.start
         self._idle = SamplesWithin.of(grid, intervals.complement(busy, int(grid.start[0]), int(grid.end[-1])))
 
     def part(self, series: MetricSeries) -> Parted:
@@ -294,13 +299,13 @@ class Lens(Struct, frozen=True, eq=False):
         work all of their time."""
         return cls(
             grid=grid,
-            work=BusySamples(grid, busy),
+            work=(work := BusySamples(grid, busy)),
             window=SamplesWithin.of(grid, window),
             kernels=SamplesWithin.of(grid, split.kernels),
             compute=SamplesWithin.of(grid, split.parts[0]),
             gaps=SamplesWithin.of(grid, gaps),
             targets=[
-                SamplesWithin.of(grid, each.spans, None if each.kind is KernelMetrics else busy) for each in targets
+                SamplesWithin.of(grid, each.spans, None if each.kind is KernelMetrics else work) for each in targets
             ],
         )
 

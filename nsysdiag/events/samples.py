@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.groups import sorted_pairs
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, places_among, rows_from, union
 from nsysdiag.events.callchains import (
     MOST_FRAMES,
@@ -22,7 +23,7 @@ from nsysdiag.events.callchains import (
 )
 from nsysdiag.events.identity import pid_of, process_of
 from nsysdiag.events.nvtx import PythonMarks
-from nsysdiag.events.rows import Rows, ThreadAxis, coded_tuples, distinct, picked
+from nsysdiag.events.rows import Rows, ThreadAxis, coded_tuples, distinct, narrowed, picked
 from nsysdiag.limits import MOST_DEEP
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class SampleSteps(Struct, frozen=True):
     def of(cls, rows: SampleRows) -> SampleSteps:
         """Those of all threads."""
         threads, thread = distinct(rows.thread)
-        order = np.lexsort((rows.time, thread))
+        order = np.lexsort((rows.time, narrowed(thread)))
         time, thread = rows.time[order], thread[order]
         period = sampling_periods(time, thread, len(threads))[thread]
         runs_on = np.ones(len(time), dtype=np.bool_)
@@ -178,8 +179,7 @@ def sampling_periods(time: IntArray, thread: IntArray, threads: int) -> IntArray
     step, owner = np.diff(time)[within], thread[1:][within]
     if len(step) == 0:
         return periods
-    order = np.lexsort((step, owner))
-    step, owner = step[order], owner[order]
+    owner, step = sorted_pairs(owner, step)
     present, first, count = np.unique(owner, return_index=True, return_counts=True)
     median = (step[first + (count - 1) // 2] + step[first + count // 2]) // 2
     middle = np.repeat(median, count)

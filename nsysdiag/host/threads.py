@@ -16,7 +16,6 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity, place_api_calls, place_os_calls
 from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.rows import NamedRows, Rows, ThreadAxis, distinct, distinct_values
-from nsysdiag.events.samples import sampling_periods
 from nsysdiag.events.scheduling import SwitchRows, maybe_ready, switches_by_thread
 from nsysdiag.host.facts import HostThread, Stall
 from nsysdiag.trace.enums import ThreadState
@@ -384,12 +383,13 @@ def _longest(lane: IntArray, length: IntArray, count: int) -> IntArray:
 
 def _estimates(scene: HostScene, known: BoolArray) -> IntArray:
     """The time on a CPU that samples stand for, of lanes without scheduling events: a sampling period each."""
-    rows, result = scene.host_trace.tables.samples, np.full(len(known), NOTHING, dtype=np.int64)
+    tables, result = scene.host_trace.tables, np.full(len(known), NOTHING, dtype=np.int64)
+    rows, steps = tables.samples, tables.sample_steps
     if known.all() or len(rows) == 0:
         return result
     threads, thread = distinct(rows.thread)
-    order = np.lexsort((rows.time, thread))
-    period = sampling_periods(rows.time[order], thread[order], len(threads))
+    period = np.zeros(len(threads), dtype=np.int64)
+    period[thread[steps.row]] = steps.period
     inside = (rows.time >= scene.low) & (rows.time < scene.high)
     stood = np.minimum(np.bincount(thread[inside], minlength=len(threads)) * period, scene.span)
     lane = scene.axis.lane(threads)

@@ -112,8 +112,7 @@ def device_iterations(
     take turns. `phases` are numbers of what steps of a server do."""
     if found is None:
         return DeviceIterations()
-    states = time.states(found.spans)
-    parts = {name: states[name] for name in WORK} | time.own_causes(found.spans)
+    parts = time.work_and_causes(found.spans)
     report, slow = _report(found, parts, strings, paused, kinds, phases)
     steady = np.ones(len(found), dtype=np.bool_)
     steady[report.left_out] = False

@@ -21,8 +21,8 @@ from nsysdiag.arrays.intervals import (
     subtract,
     union,
 )
-from nsysdiag.causes import CAUSES, FALLBACK, blocking_copy, sync
-from nsysdiag.causes.evidence import LEAD_NS, EvidenceLayer, HostEvidence
+from nsysdiag.causes import CAUSES, FALLBACK
+from nsysdiag.causes.evidence import LEAD_NS, EvidenceLayer
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
@@ -293,14 +293,9 @@ class Drained(Struct, frozen=True):
     names: list[Sentence]
 
 
-def draining_calls(evidence: HostEvidence) -> list[EvidenceLayer]:
-    """Calls that return when the device has caught up: synchronization and blocking copies."""
-    return [*sync.evidence(evidence), *blocking_copy.evidence(evidence)]
-
-
 def sync_drained(frame: LaunchFrame, layers: list[EvidenceLayer], axis: ThreadAxis, lane: IntArray) -> Drained:
-    """A sync or blocking call of the launching thread began at least 5 µs before the gap. It ended between the start of
-    the gap and that of the launch call.
+    """A sync or blocking call of the launching thread, which returns when the device has caught up, began at least 5 µs
+    before the gap. It ended between the start of the gap and that of the launch call.
 
     ```
     device  [==A==)...............[==next==)

@@ -295,7 +295,8 @@ def roots_of(found: DeviceGaps) -> DeviceRoots:
     chains = follow(slices, lane, host.launching, host.traced, found.finder, floor, disabled)
     root_slices = laid(attribute_roots(slices, chains, host.names, floor), slices)
     trim()
-    drained = laid(sync_drained(found.frame, host.draining, host.host.axis, lane))
+    draining = [*host.layered.before[SYNCHRONIZATION], *host.layered.before[BLOCKING_COPY]]
+    drained = laid(sync_drained(found.frame, draining, host.host.axis, lane))
     context = _context(found, lane, chains, drained)
     keys = laid(GapGroupKeys.of(context, found.ledger.dominant))
     threads = launching_lanes(found.device, calls, host.host.axis)

@@ -14,7 +14,7 @@ from nsysdiag.arrays.background import Background, Deferred
 from nsysdiag.arrays.groups import Groups
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.arrays.spill import Evicting, keep_little, laid, trim
-from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence, call_facts
+from nsysdiag.causes.evidence import CallFacts, HostEvidence, call_facts
 from nsysdiag.config.file import parse_step
 from nsysdiag.config.settings import Settings
 from nsysdiag.counters.counters import Counters, read_counters
@@ -46,7 +46,6 @@ from nsysdiag.iterations.loop import Loop
 from nsysdiag.iterations.named import HostLoop, host_loop, layers_named
 from nsysdiag.launches.launches import durations_of
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
-from nsysdiag.ledger.ledger import draining_calls
 from nsysdiag.ledger.untraced_graphs import PartialReplays, partial_replays, untraced_graphs
 from nsysdiag.messages import UsageError
 from nsysdiag.programs.facts import Framework
@@ -251,8 +250,7 @@ def _unseen(trace: Trace, activity: DeviceActivity) -> UnseenLaunches:
 class HostReading(Struct, frozen=True):
     """What the threads of a trace did; `reading` is what was read of it before. `host` is that of the threads that
     launched work, on an axis of their own; `placed` are the ranges on it, and `range_sets` their time by name.
-    `layered` is what the host-side rules of all causes make of the calls of these threads; `draining` are the calls
-    that drain a device.
+    `layered` is what the host-side rules of all causes make of the calls of these threads.
 
     `call_durations` are those of all CUDA calls by name. `untraced` is the time of graphs whose nodes were not
     recorded, by launching thread; `partial_graphs` are launches of graphs of which some nodes were not. `runs` tells
@@ -269,7 +267,6 @@ class HostReading(Struct, frozen=True):
     range_sets: Callable[[], RangeSets]
     facts: CallFacts
     layered: LayeredEvidence
-    draining: list[EvidenceLayer]
     call_durations: Callable[[], Groups]
     untraced: dict[int, Intervals]
     partial_graphs: PartialReplays
@@ -321,7 +318,6 @@ def look_at_host(reading: Reading, progress: Progress) -> HostReading:
         range_sets=Deferred(partial(RangeSets.of, placed)).result,
         facts=facts,
         layered=layered,
-        draining=draining_calls(evidence),
         call_durations=Deferred(partial(durations_of, activity.api_calls.rows)).result,
         untraced=untraced_graphs(activity, facts),
         partial_graphs=partial_replays(activity, facts),

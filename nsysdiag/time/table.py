@@ -14,7 +14,7 @@ from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.identity import joint
 from nsysdiag.phases.facts import PhaseDevice
-from nsysdiag.time.facts import EVERY_STATE, OUTSIDE, STATES, NameColumn, TimeColumns
+from nsysdiag.time.facts import EVERY_STATE, OUTSIDE, STATES, WORK, NameColumn, TimeColumns
 
 IDLE = STATES.index("idle")
 _BLOCK = 1 << 16
@@ -51,9 +51,13 @@ class TimeTable(Struct, frozen=True):
         """The ns of each of `spans` by bottleneck, of those that occur in the window."""
         return self._by_name(self.bottleneck, self.bottleneck, BOTTLENECK_IDS, spans)
 
-    def own_causes(self, spans: Intervals) -> dict[str, IntArray]:
-        """The idle ns of each of `spans` by what the launching thread itself did, of the causes that occur."""
-        return self._by_name(self.own, self._of_rows(self.own), list(CAUSES), spans)
+    def work_and_causes(self, spans: Intervals) -> dict[str, IntArray]:
+        """The ns of each of `spans` by kind of work, and the idle ns by what the launching thread itself did, of the
+        causes that occur."""
+        occur = np.flatnonzero(np.bincount(self.own)).tolist()
+        code = np.where(self.slice >= 0, self._of_rows(self.own), len(CAUSES) + self.state)
+        found, names = sums(self.spans, code, len(CAUSES) + len(STATES), spans), [*CAUSES, *WORK]
+        return {names[at]: found[at] for at in (*range(len(CAUSES), len(names)), *occur)}
 
     def root_causes(self, spans: Intervals) -> dict[str, IntArray]:
         """The idle ns of each of `spans` by root cause, of the causes that occur."""

@@ -13,9 +13,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
-from nsysdiag.arrays.buckets import bucket_coverage, coarser
+from nsysdiag.arrays.buckets import coarser
 from nsysdiag.arrays.groups import to_planes, to_text
-from nsysdiag.arrays.intervals import IntArray, Intervals, ascending, clip, equal_edges, places_among, rows_from, union
+from nsysdiag.arrays.intervals import (
+    IntArray,
+    Intervals,
+    ascending,
+    clip,
+    coverage_between,
+    equal_edges,
+    places_among,
+    rows_from,
+    union,
+)
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
@@ -182,7 +192,7 @@ class Packing(Struct, frozen=True, dict=True):
         """How much of each bucket all rows cover, if that says anything."""
         if not source.shares:
             return []
-        covered = coarser(bucket_coverage(union(Intervals(source.start, source.end)), self.edges), COARSEST_PACKED)
+        covered = coarser(coverage_between(union(Intervals(source.start, source.end)), self.edges), COARSEST_PACKED)
         sizes = coarser(np.diff(self.edges), COARSEST_PACKED)
         return [share_bytes(part, size) for part, size in zip(covered, sizes, strict=True)]
 
@@ -350,10 +360,10 @@ def overview(
     if window.narrowed and len(window.parts):
         low, high = int(window.parts.start[0]), int(window.parts.end[-1])
     edges = equal_edges(low, high, 1 << finest)
-    lanes = {name: coarser(bucket_coverage(spans, edges), COARSEST) for name, spans in _lanes(device, gaps).items()}
+    lanes = {name: coarser(coverage_between(spans, edges), COARSEST) for name, spans in _lanes(device, gaps).items()}
     idle = Intervals(gaps.start, gaps.end)
     by_cause = {
-        number: coarser(bucket_coverage(idle[ledger.dominant == number], edges), COARSEST)
+        number: coarser(coverage_between(idle[ledger.dominant == number], edges), COARSEST)
         for number in np.flatnonzero(np.bincount(ledger.dominant, minlength=len(CAUSES))).tolist()
     }
     sizes = coarser(np.diff(edges), COARSEST)

@@ -68,13 +68,15 @@ def dashboard(kernels: Intervals, parts: Intervals, settings: UtilizationThresho
     if not len(parts):
         return None
     samples = in_periods(kernels, parts, settings.sample_ns, MOST_PERIODS)
+    by_time, notes = _series(samples), _notes(samples, settings.sample_ns)
+    del samples
     polls = in_periods(kernels, parts, settings.poll_ns, MOST_PERIODS)
     polled = Periods(polls.start, polls.length, polls.inside, np.where(polls.covered > 0, polls.inside, 0))
     return Dashboard(
-        by_time=_series(samples),
+        by_time=by_time,
         by_period=_series(polled),
         period_share=round(int(polled.covered.sum()) / int(polled.inside.sum()), 6),
-        notes=_notes(samples, settings.sample_ns),
+        notes=notes,
     )
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 from threading import Event, Thread, current_thread
 from time import sleep
+from typing import Any
 from weakref import ref
 
 import pytest
 
-from nsysdiag.arrays.background import Background
+from nsysdiag.arrays.background import Background, Deferred
 
 
 def test_work_is_done_in_another_thread_in_its_order() -> None:
@@ -56,6 +57,51 @@ def test_the_second_thread_goes_on_while_another_does_its_work() -> None:
     assert first.result()[1]
 
 
+def test_who_waits_does_what_comes_next() -> None:
+    started, helped = Event(), Event()
+    with Background() as background:
+        running = background.begin(lambda: (started.set(), helped.wait(60))[1])
+        next_one = background.begin(lambda: (helped.set(), current_thread())[1])
+        assert started.wait(60)
+        assert running.result()
+        assert next_one.result() is current_thread()
+
+
+def test_who_waits_inside_other_work_does_nothing_else() -> None:
+    started, go_on, waits = Event(), Event(), Event()
+    with Background() as background:
+        running = background.begin(lambda: (started.set(), go_on.wait(60))[1])
+        asks = background.begin(lambda: (waits.set(), running.result())[1])
+        last = background.begin(current_thread)
+        assert started.wait(60)
+        asking = Thread(target=asks.result)
+        asking.start()
+        assert waits.wait(60)
+        asking.join(0.05)
+        go_on.set()
+        asking.join(60)
+        assert last.result() is not asking
+
+
+def test_the_second_thread_does_the_first_ones_of_many_and_the_caller_the_last() -> None:
+    with Background() as background:
+        started, go_on = Event(), Event()
+
+        def work(number: int) -> tuple[int, bool]:
+            if number == 0:
+                started.set()
+                assert go_on.wait(60)
+            elif number == 2:
+                assert started.wait(60)
+                go_on.set()
+            return number, current_thread().name.startswith("nsysdiag")
+
+        given = [0, 1, 2]
+        assert background.each(work, given)[::2] == [(0, True), (2, False)]
+        assert not given
+        assert background.each(work, []) == []
+
+
 def test_a_result_that_was_let_go_takes_no_memory() -> None:
     started, go_on = Event(), Event()
     with Background() as background:
@@ -82,14 +128,13 @@ def test_errors_reach_who_asks_for_the_result() -> None:
             broken.result()
 
 
-def _set_at_shutdown(pool: ThreadPoolExecutor, event: Event) -> None:
-    """Set the event once the pool has dropped what was not begun."""
-    while True:
-        with pool._shutdown_lock:
-            if pool._shutdown:
-                event.set()
-                return
+def _set_once_dropped(queue: SimpleQueue[Deferred[Any] | None], event: Event) -> None:
+    """Set the event once what was not begun is dropped, and the end is in the queue."""
+    while (task := queue.get()) is not None:
+        queue.put(task)
         sleep(0.001)
+    queue.put(None)
+    event.set()
 
 
 def test_what_was_not_begun_yet_is_dropped_at_the_end() -> None:
@@ -103,8 +148,6 @@ def test_what_was_not_begun_yet_is_dropped_at_the_end() -> None:
         running = background.begin(first)
         background.begin(never.set)
         assert started.wait(60)
-        pool = background._pool
-        assert pool is not None
-        Thread(target=_set_at_shutdown, args=(pool, go_on)).start()
+        Thread(target=_set_once_dropped, args=(background._queue, go_on)).start()
     assert running.result()
     assert not never.is_set()

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.arrays.buckets import bucket_coverage, coarser
+from nsysdiag.arrays.buckets import coarser
 from nsysdiag.arrays.claim import Owned, claim, within
-from nsysdiag.arrays.intervals import Intervals, equal_edges, union
+from nsysdiag.arrays.intervals import Intervals, coverage_between, equal_edges, union
 
 SPAN = 64
 pairs = st.lists(st.tuples(st.integers(0, SPAN), st.integers(0, SPAN)), max_size=12)
@@ -120,7 +120,7 @@ def test_the_levels_of_a_pyramid_hold_the_same_time(covered: list[tuple[int, int
     assert (edges[0], edges[-1], len(edges)) == (0, span, (1 << finest) + 1)
     assert np.all(np.diff(edges) >= 0)
     s = union(Intervals.of(covered))
-    levels = coarser(bucket_coverage(s, edges), 0)
+    levels = coarser(coverage_between(s, edges), 0)
     inside = sum(max(min(int(end), span) - int(start), 0) for start, end in zip(s.start, s.end, strict=True))
     assert [len(level) for level in levels] == [1 << depth for depth in range(finest, -1, -1)]
     assert {int(level.sum()) for level in levels} == {inside}

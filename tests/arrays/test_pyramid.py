@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.arrays.buckets import bucket_coverage, coarser
-from nsysdiag.arrays.intervals import Intervals, equal_edges, union
+from nsysdiag.arrays.buckets import coarser
+from nsysdiag.arrays.intervals import Intervals, coverage_between, equal_edges, union
 from tests.arrays.oracle import HI, LO, any_intervals, paint, pairs
 
 
@@ -44,12 +44,12 @@ def test_every_bucket_holds_what_lies_in_it(intervals: Intervals, exponent: int)
         int(cells[low - LO : high - LO].sum())
         for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
     ]
-    assert bucket_coverage(covered, edges).tolist() == expected
+    assert coverage_between(covered, edges).tolist() == expected
 
 
 @given(any_intervals)
 def test_every_level_adds_up_to_all_of_it(intervals: Intervals) -> None:
     covered = union(intervals)
-    levels = coarser(bucket_coverage(covered, equal_edges(LO, HI, 1 << 6)), 0)
+    levels = coarser(coverage_between(covered, equal_edges(LO, HI, 1 << 6)), 0)
     assert [len(level) for level in levels] == [64, 32, 16, 8, 4, 2, 1]
     assert {int(level.sum()) for level in levels} == {covered.total()}

@@ -169,7 +169,7 @@ def test_means_of_each_query_too(times: list[int], data: st.DataObject, spans: l
 def test_work_is_what_is_busy_inside(spans: list[tuple[int, int]], busy: list[tuple[int, int]]) -> None:
     grid = series([10, 20, 30, 40, 50, 60, 70, 80], [0.0] * 8).grid
     query, at_work = (union(Intervals.of([(at, at + length) for at, length in each])) for each in (spans, busy))
-    found = SamplesWithin.of(grid, query, at_work)
+    found = SamplesWithin.of(grid, query, BusySamples(grid, at_work))
     both = moments(spans) & moments(busy)
     for index, ns, worked in zip(found.index.tolist(), found.ns.tolist(), found.worked.tolist(), strict=True):
         its = set(range(10 * index, 10 * index + 10))
@@ -188,8 +188,9 @@ class TestParted:
     def parted(self, values: list[float], busy: Intervals = BUSY) -> tuple[Parted, Callable[..., float | None]]:
         """The samples after ten idle ones, and the mean over a stretch of time."""
         made = series([*self.IDLE, 1100, 1200][: len(values)], values)
-        found = BusySamples(made.grid, busy).part(made)
-        return found, lambda *query: found.mean(SamplesWithin.of(made.grid, Intervals.of([query]), busy))
+        work = BusySamples(made.grid, busy)
+        found = work.part(made)
+        return found, lambda *query: found.mean(SamplesWithin.of(made.grid, Intervals.of([query]), work))
 
     def test_the_idle_part_is_taken_out(self) -> None:
         parted, mean = self.parted([0.0] * 10 + [0.24, 0.24])

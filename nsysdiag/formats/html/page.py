@@ -33,7 +33,7 @@ from nsysdiag.document.view import Context
 from nsysdiag.formats import RenderOptions, sections
 from nsysdiag.formats.html import assets
 from nsysdiag.formats.html.assets import asset
-from nsysdiag.formats.html.timeline_data import timeline_data, timelines
+from nsysdiag.formats.html.timeline_data import all_drawn_gaps, timeline_data
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -204,10 +204,11 @@ def render(report: Report, options: RenderOptions) -> bytes:
     """The whole page as UTF-8."""
     context = Context.of(report)
     report = context.report
-    timeline = assets.timeline_script() if timelines(report) else None
+    gaps = all_drawn_gaps(report)
+    timeline = assets.timeline_script() if gaps else None
     with Background() as beside:
         # To compress what the scripts draw takes as long as all else, without Python's lock: it is put in last.
-        drawn = beside.begin(timeline_data, report, context.causes)
+        drawn = beside.begin(timeline_data, report, context.causes, gaps)
         page = framed(
             "report.html",
             report.tool,
@@ -219,7 +220,10 @@ def render(report: Report, options: RenderOptions) -> bytes:
             groups=_groups(context),
             # The section's own templates see `values`.
             html_of=lambda drawn, level, values: html_of(
-                drawn.section.blocks, environment(), level, {**values, "section": drawn, "timeline_data": PUT_IN_LAST}
+                drawn.section.blocks,
+                environment(),
+                level,
+                {**values, "section": drawn, "drawn_gaps": gaps, "timeline_data": PUT_IN_LAST},
             ),
             several=len(report.devices) > 1,
             timeline_script=timeline.packed if timeline else "",

@@ -16,7 +16,7 @@ from nsysdiag.document.blocks import Chart, Section, SectionScope
 from nsysdiag.document.packed import unpack_lanes
 from nsysdiag.document.view import WORK, Causes, Context
 from nsysdiag.formats.html.section import View, drawn_section
-from nsysdiag.formats.html.timeline_data import DrawnGaps, drawn_gaps, timelines
+from nsysdiag.formats.html.timeline_data import DrawnGaps, timelines
 from nsysdiag.units import format_count, format_exact_ns, format_ns, format_share
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def timeline_view(context: Context) -> View:
     return {
         "charts": [Chart(d.DrawnLanes(stills), LABEL, legend=_legend(context, stills))],
         "more": len(drawn) - MOST_STILLS,
-        "exact": _exact(drawn),
+        "exact": partial(_exact, drawn),
     }
 
 
@@ -85,14 +85,11 @@ def _legend(context: Context, stills: list[d.LaneGroup]) -> list[d.LegendEntry]:
     )
 
 
-def _exact(drawn: list[tuple[DeviceReport, TimelineLevels]]) -> list[str]:
+def _exact(drawn: list[tuple[DeviceReport, TimelineLevels]], gaps: list[DrawnGaps]) -> list[str]:
     """What is exact and what is thinned; devices of which the same is to be said share a sentence."""
     said: dict[str, list[str]] = {}
-    for device, levels in drawn:
-        for sentence in (
-            _gaps_sentence(drawn_gaps(device, levels.exact_operations, len(drawn))),
-            *_lane_sentences(levels),
-        ):
+    for (device, levels), its in zip(drawn, gaps, strict=True):
+        for sentence in (_gaps_sentence(its), *_lane_sentences(levels)):
             said.setdefault(sentence, []).append(device.key)
     found = []
     for sentence, keys in said.items():

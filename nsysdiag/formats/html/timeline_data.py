@@ -224,10 +224,15 @@ def gap_key(report: Report, device: str, start_ns: int) -> str:
     return f"{keys.index(device)}.{start_ns}" if drawn and device in keys else ""
 
 
-def timeline_data(report: Report, causes: Causes) -> Value:
+def all_drawn_gaps(report: Report) -> list[DrawnGaps]:
+    """The gaps to draw of each of `timelines`. Raises InputError if the report is damaged."""
+    drawn = timelines(report)
+    return [drawn_gaps(device, levels.exact_operations, len(drawn)) for device, levels in drawn]
+
+
+def timeline_data(report: Report, causes: Causes, gaps: list[DrawnGaps]) -> Value:
     """Everything that the scripts draw. Raises InputError if the report is damaged."""
     drawn = timelines(report)
-    gaps = [drawn_gaps(device, levels.exact_operations, len(drawn)) for device, levels in drawn]
     starts = [levels.start_ns for _device, levels in drawn]
     spans = [levels.host_span[0] for _device, levels in drawn if levels.host_span]
     origin = min([*starts, *spans, *(int(each.start[0]) for each in gaps if each.count)])
