@@ -7,6 +7,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread, local
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from weakref import ref
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +31,7 @@ _depth = _Depth()
 class Deferred(Generic[T]):
     """Work that is done once, by the thread that comes first: the second one, or one that asks for the result."""
 
-    def __init__(self, work: Callable[[], T], queue: SimpleQueue[Deferred[Any] | None] | None = None) -> None:
+    def __init__(self, work: Callable[[], T], queue: SimpleQueue[ref[Deferred[Any]] | None] | None = None) -> None:
         """`queue` holds other works: who waits for this one does them meanwhile."""
         self._work: Callable[[], T] | None = work
         self._queue = queue
@@ -74,8 +75,14 @@ class Deferred(Generic[T]):
                 other = self._queue.get_nowait()
             except Empty:
                 return
-            if other is not None:
-                other.begin()
+            _begin(other)
+
+
+def _begin(task: ref[Deferred[Any]] | None) -> None:
+    """Only what somebody still refers to: a result that was asked for meanwhile, and let go, would take memory."""
+    known = None if task is None else task()
+    if known is not None:
+        known.begin()
 
 
 class Background:
@@ -89,13 +96,12 @@ class Background:
     """
 
     def __init__(self, *, small: bool = False) -> None:
-        self._queue: SimpleQueue[Deferred[Any] | None] = SimpleQueue()
+        self._queue: SimpleQueue[ref[Deferred[Any]] | None] = SimpleQueue()
         self._thread = None if small else Thread(target=self._run, name="nsysdiag-beside", daemon=True)
 
     def _run(self) -> None:
         while (task := self._queue.get()) is not None:
-            task.begin()
-            del task
+            _begin(task)
 
     def begin(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> Deferred[T]:
         """Begin this once what was begun before is done, or when its result is asked for. It may ask for
@@ -103,7 +109,7 @@ class Background:
         if self._thread is None:
             return Deferred(partial(work, *args, **named))
         task = Deferred(partial(work, *args, **named), self._queue)
-        self._queue.put(task)
+        self._queue.put(ref(task))
         return task
 
     def each(self, work: Callable[[Of], T], given: list[Of]) -> list[T]:

@@ -100,9 +100,11 @@ def levels(intervals: Intervals, limit: int = MOST_LEVELS) -> IntArray:
          [------)        2: not nested, but [----) is open at its start
     ```
     """
-    depth = np.full(len(intervals), limit - 1, np.int8)
-    for level, members in enumerate(Nesting.of(intervals, limit).members):
-        depth[members] = level
+    depth, order = np.full(len(intervals), limit - 1, np.int8), _outer_first(intervals)
+    for level in range(limit - 1 if len(order) else 0):
+        top = _begin_alone(intervals, order)
+        depth[order[top]] = level
+        order = order[~top]
     return depth
 
 
@@ -209,12 +211,18 @@ def _by_peeling(intervals: Intervals, order: IntArray, limit: int) -> tuple[list
     members: list[IntArray] = []
     above = np.full(len(intervals), -1, dtype=np.int32)
     while len(order) and len(members) < limit:
-        reach = np.maximum.accumulate(intervals.end[order])
-        top = np.append(True, reach[:-1] <= intervals.start[order[1:]])
+        top = _begin_alone(intervals, order)
         members.append(order[top])
         parent, order = members[-1][(np.cumsum(top) - 1)[~top]], order[~top]
         above[order] = parent
     return members, above if not len(order) and _all_inside(intervals, above) else None
+
+
+def _begin_alone(intervals: Intervals, order: IntArray) -> BoolArray:
+    """Which of the intervals in this `order` begin when all before them have ended."""
+    reach = intervals.end[order]
+    np.maximum.accumulate(reach, out=reach)
+    return np.append(True, reach[:-1] <= intervals.start[order[1:]])[: len(order)]
 
 
 def _all_inside(intervals: Intervals, above: IntArray) -> bool:

@@ -38,8 +38,9 @@ class Sightings(Struct, frozen=True):
     @classmethod
     def of(cls, context: GapContext, evidence: LayeredEvidence, own: IntArray) -> Sightings:
         """The rows of a device's trace, by what its host side made calls from."""
-        process = process_of(evidence.host.api_calls.rows.thread)
-        return cls(context, evidence, own, bool(len(process)) and bool(process.min() != process.max()))
+        thread = evidence.host.api_calls.rows.thread
+        several = len(thread) > 0 and process_of(int(thread.min())) != process_of(int(thread.max()))
+        return cls(context, evidence, own, several)
 
     def rows(self, slices: IntArray, most: int) -> list[EvidenceRow]:
         """The rows behind the longest of `slices`, at most `most`, each once."""

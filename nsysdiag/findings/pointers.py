@@ -15,7 +15,7 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import pid_of, process_of, tid_of
-from nsysdiag.events.nvtx import NvtxRanges, RangeRows
+from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.facts import EvidenceRow, Finding
@@ -60,7 +60,7 @@ def empty_iterations(
         return None
     names = [normal_range(name) for name in ranges.names]
     known = {name: at for at, name in enumerate(dict.fromkeys(names))}
-    code = np.array([known[name] for name in names], dtype=np.int64)
+    code = np.array([known[name] for name in names], dtype=np.int32)
     operator = np.array([OPERATOR.match(name) is not None for name in names], dtype=np.bool_)
     rows = ranges.rows
     chosen = ~operator[rows.name] & ~rows.communication & ~rows.mpi
@@ -70,22 +70,22 @@ def empty_iterations(
     issued: dict[int, IntArray] = {}
     for thread in of_thread.values():
         of_it = of_thread[thread]
-        mine = rows.take(of_it[chosen[of_it]])
+        mine = of_it[chosen[of_it]]
         if len(mine) < FEWEST:
             continue
         owner = process_of(thread)
         if owner not in issued:
             issued[owner] = np.sort(calls.start[launched[issued_by[owner]]])
-        found = _on_thread(mine, code[mine.name], issued[owner], distinct_names, thread)
+        spans = Intervals(rows.start[mine], np.minimum(rows.end[mine], np.iinfo(np.int64).max // 2))
+        found = _on_thread(spans, code[rows.name[mine]], issued[owner], distinct_names, thread)
         if found is not None and (best is None or len(found.spans) > len(best.spans)):
             best = found
     return best
 
 
 def _on_thread(
-    rows: RangeRows, code: IntArray, issued: IntArray, names: list[str], thread: int
+    spans: Intervals, code: IntArray, issued: IntArray, names: list[str], thread: int
 ) -> EmptyIterations | None:
-    spans = Intervals(rows.start, np.minimum(rows.end, np.iinfo(np.int64).max // 2))
     depth = levels(spans, MOST_LEVELS + 1)
     for level in range(MOST_LEVELS):
         at = np.flatnonzero(depth == level)

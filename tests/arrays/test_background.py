@@ -6,6 +6,7 @@ from queue import SimpleQueue
 from threading import Event, Thread, current_thread
 from time import sleep
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -19,8 +20,9 @@ def test_work_is_done_in_another_thread_in_its_order() -> None:
         threads = [
             background.begin(lambda each=each: (done.append(each), current_thread().name)[1]) for each in range(5)
         ]
-        background.begin(all_done.set)
+        last = background.begin(all_done.set)
         assert all_done.wait(60)
+        last.result()
         names = {each.result() for each in threads}
     assert done == [0, 1, 2, 3, 4]
     assert len(names) == 1
@@ -44,13 +46,14 @@ def test_the_second_thread_goes_on_while_another_does_its_work() -> None:
     with Background() as background:
         first = background.begin(lambda: (started.set(), begun.wait(60)))
         taken = background.begin(lambda: (begun.set(), go_on.wait(60)))
-        background.begin(behind.set)
+        last = background.begin(behind.set)
         assert started.wait(60)
         asking = Thread(target=taken.result)
         asking.start()
         assert behind.wait(60), "what comes next does not wait for it"
         go_on.set()
         asking.join(60)
+        last.result()
     assert first.result()[1]
 
 
@@ -97,6 +100,19 @@ def test_the_second_thread_does_the_first_ones_of_many_and_the_caller_the_last()
         assert background.each(work, given)[::2] == [(0, True), (2, False)]
         assert not given
         assert background.each(work, []) == []
+
+
+def test_a_result_that_was_let_go_takes_no_memory() -> None:
+    started, go_on = Event(), Event()
+    with Background() as background:
+        running = background.begin(lambda: (started.set(), go_on.wait(60)))
+        assert started.wait(60)
+        asked = background.begin(Event)
+        made = ref(asked.result())
+        del asked
+        assert made() is None
+        go_on.set()
+        assert running.result()
 
 
 def test_small_work_is_done_by_who_asks_for_it() -> None:
