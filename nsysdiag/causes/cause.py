@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, auto
 from functools import cache
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 from msgspec import Struct, toml
@@ -134,10 +135,15 @@ class RuleWords(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return (self.advice_for(), *map(self.advice_for, self.variants))
 
 
+_reading = Lock()
+"""msgspec crashes if two threads are the first to decode a class."""
+
+
 @cache
 def words_of(rule: str) -> RuleWords:
     """The words of the rule with this id. Files are read when they are first asked for: an analysis needs few."""
-    return toml.decode((DATA / "rules" / f"{rule}.toml").read_bytes(), type=RuleWords)
+    with _reading:
+        return toml.decode((DATA / "rules" / f"{rule}.toml").read_bytes(), type=RuleWords)
 
 
 @cache

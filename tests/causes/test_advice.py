@@ -6,11 +6,16 @@ import ast
 import os
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Semaphore
+from time import sleep
 from types import ModuleType
+from typing import Any
 
 import msgspec
 import pytest
+from msgspec import toml
 from msgspec.structs import replace
 
 from nsysdiag import analyze
@@ -201,3 +206,20 @@ class TestReports:
         texts = sentences_in(report)
         assert len(texts) > 30
         assert [text for text in texts if PYTORCH.search(text)] == []
+
+
+def test_one_thread_at_a_time_reads_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """msgspec crashes now and then if two threads decode a class that no thread has decoded before."""
+    words_of.cache_clear()
+    decode, inside, together = toml.decode, Semaphore(1), []
+
+    def watched(data: bytes, **options: Any) -> Any:
+        together.append(not inside.acquire(blocking=False))
+        sleep(0.01)
+        inside.release()
+        return decode(data, **options)
+
+    monkeypatch.setattr("nsysdiag.causes.cause.toml.decode", watched)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(words_of, ["sync", "sleep", "io_wait", "lock_wait"]))
+    assert together == [False] * 4
