@@ -55,13 +55,20 @@ class TimeTable(Struct, frozen=True):
         """The ns of each of `spans` by kind of work, and the idle ns by what the launching thread itself did, of the
         causes that occur."""
         occur = np.flatnonzero(np.bincount(self.own)).tolist()
-        code = np.where(self.slice >= 0, np.append(self.own, np.int8(0)).take(self.slice), len(CAUSES) + self.state)
+        code = np.where(self.slice >= 0, self._of_rows(self.own), len(CAUSES) + self.state)
         found, names = sums(self.spans, code, len(CAUSES) + len(STATES), spans), [*CAUSES, *WORK]
         return {names[at]: found[at] for at in (*range(len(CAUSES), len(names)), *occur)}
 
     def root_causes(self, spans: Intervals) -> dict[str, IntArray]:
         """The idle ns of each of `spans` by root cause, of the causes that occur."""
-        return self._by_name(self.root, np.append(self.root, len(CAUSES)).take(self.slice), list(CAUSES), spans)
+        return self._by_name(self.root, self._of_rows(self.root), list(CAUSES), spans)
+
+    def _of_rows(self, cause: IntArray) -> IntArray:
+        """The cause of each row by that of each slice, one more than the last for work."""
+        found, known = np.empty(len(self), dtype=cause.dtype), np.append(cause, cause.dtype.type(len(CAUSES)))
+        for at in range(0, len(self), _BLOCK):
+            known.take(self.slice[at : at + _BLOCK], mode="wrap", out=found[at : at + _BLOCK])
+        return found
 
     def waited(self, spans: Intervals) -> dict[tuple[int, str], IntArray]:
         """The ns of each of `spans` in which another device was waited for, by its number and by bottleneck."""
