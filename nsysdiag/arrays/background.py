@@ -80,8 +80,8 @@ class Deferred(Generic[T]):
 
 
 def _begin(task: ref[Deferred[Any]] | None) -> BaseException | None:
-    """Only what somebody still refers to: a result that was asked for meanwhile, and let go, would take memory. Returns
-    what the work raised."""
+    """Only what something still refers to: a result that was asked for meanwhile, and released, would take memory.
+    Returns what the work raised."""
     known = None if task is None else task()
     if known is None:
         return None
@@ -117,7 +117,7 @@ class Background:
         return task
 
     def each(self, work: Callable[[Of], T], given: list[Of]) -> list[T]:
-        """The work on all that is given, which is let go: the second thread does the first ones, the caller the last
+        """The work on all that is given, which is released: the second thread does the first ones, the caller the last
         ones. The very last is never left to that thread, which would then do all that it begins itself."""
         if not given:
             return []

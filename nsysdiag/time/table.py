@@ -52,8 +52,8 @@ class TimeTable(Struct, frozen=True):
         return self._by_name(self.bottleneck, self.bottleneck, BOTTLENECK_IDS, spans)
 
     def work_and_causes(self, spans: Intervals) -> dict[str, IntArray]:
-        """The ns of each of `spans` by kind of work, and the idle ns by what the launching thread itself did, of the
-        causes that occur."""
+        """The ns of each of `spans` by kind of work, and its idle ns by what the launching thread itself did. That is
+        of the causes that occur."""
         occur = np.flatnonzero(np.bincount(self.own)).tolist()
         code = np.where(self.slice >= 0, self._of_rows(self.own), len(CAUSES) + self.state)
         found, names = sums(self.spans, code, len(CAUSES) + len(STATES), spans), [*CAUSES, *WORK]
