@@ -74,7 +74,7 @@ class HostTrace(Struct, frozen=True, dict=True):
         return WeakValueDictionary()
 
     def waiting(self, threads: IntArray) -> WaitingThreads:
-        """`threads` over the whole time; made anew only if no one holds what was made of them before."""
+        """`threads` over the whole time; made again only if nothing refers to what was made of them before."""
         axis = ThreadAxis.over(threads, self.low, self.high)
         view = self._views.get(key := axis.threads.tobytes())
         if view is None:
