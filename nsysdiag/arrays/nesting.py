@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, searched
+from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, Intervals, nearest_before, searched
 
 # Arrays in which one value stands for all rows: they take the memory of one.
 
@@ -66,13 +66,13 @@ def _outer_first(intervals: Intervals, group: IntArray | None = None) -> IntArra
     """The order by group, then start, then the later end first, then the input."""
     # ~end falls as end rises and, unlike -end, never overflows.
     keys = (~intervals.end, intervals.start) if group is None else (~intervals.end, intervals.start, group)
-    if _is_ordered(keys):
+    if is_ordered(keys):
         return np.arange(len(intervals), dtype=np.int64)
     return np.lexsort(keys).astype(np.int64, copy=False)
 
 
-def _is_ordered(keys: tuple[IntArray, ...]) -> bool:
-    """True if rows are sorted by the last key, ties by the one before it, and so on."""
+def is_ordered(keys: tuple[IntArray, ...]) -> bool:
+    """True if rows are sorted by the last key, ties by the one before it, and so on, as np.lexsort sorts them."""
     tied = np.ones(max(len(keys[0]) - 1, 0), np.bool_)
     for key in reversed(keys):
         if np.any(tied & (key[1:] < key[:-1])):
@@ -190,11 +190,13 @@ def _by_open(intervals: Intervals, order: IntArray) -> tuple[list[IntArray], Int
     there are too many levels, or one is not inside all that are open at its start."""
     level = np.arange(len(order), dtype=np.int32)
     # An empty interval counts as the shortest one there is.
-    over = np.sort(np.maximum(intervals.end, intervals.start + 1))
+    over = np.maximum(intervals.end, intervals.start + 1)
+    over.sort()
     level -= searched(over, intervals.start[order], "right")
+    del over
     if not len(level) or level.max() >= MOST_LEVELS:
         return None
-    ordered = np.argsort(level.astype(np.uint16), kind="stable")
+    ordered = np.argsort(level.astype(np.uint16), kind="stable").astype(np.int32)
     places = np.split(ordered, np.cumsum(np.bincount(level))[:-1])
     # The first one inside another comes right behind that; those that follow on its level are inside the same one.
     parent = np.where(np.diff(level, prepend=level[:1]) > 0, np.arange(-1, len(level) - 1, dtype=np.int32), -1)
@@ -227,5 +229,9 @@ def _begin_alone(intervals: Intervals, order: IntArray) -> BoolArray:
 
 def _all_inside(intervals: Intervals, above: IntArray) -> bool:
     """Is each interval inside its parent, which is open at its start?"""
-    outer_end = intervals.end.take(above, mode="wrap")
-    return bool(np.all((outer_end >= intervals.end) & (outer_end > intervals.start) | (above < 0)))
+    for at in range(0, len(above), AT_ONCE):
+        outer, mine = above[at : at + AT_ONCE], intervals[at : at + AT_ONCE]
+        outer_end = intervals.end.take(outer, mode="wrap")
+        if not np.all((outer_end >= mine.end) & (outer_end > mine.start) | (outer < 0)):
+            return False
+    return True

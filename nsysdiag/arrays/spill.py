@@ -34,7 +34,7 @@ With four times as much, the analysis of 1,000,000 kernels took 10 to 20% more m
 quarter it took as much."""
 ALIGNED = 64
 """Where in a file an array may begin: at a multiple of so many bytes, a line of the caches of most processors."""
-LOOK_S, MOST_IN_MEMORY = 0.01, 40 << 20
+LOOK_S, MOST_IN_MEMORY = 0.003, 40 << 20
 """So often is looked how much of files is in memory, and so much may be: libraries are 28 MiB of it."""
 STATM = Path("/proc/self/statm")
 ON_DISK = "/var/tmp"

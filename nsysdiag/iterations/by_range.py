@@ -90,7 +90,7 @@ def _threads(
         mine = mine[chosen[mine]]
         if len(mine) >= fewest:
             work = _Launched.of(device, calls, launched[issued_by[thread]])
-            yield work, ThreadRanges.of(ranges.take(mine), kinds)
+            yield work, ThreadRanges.of(ranges, mine, kinds)
 
 
 def loop_of_ranges(
@@ -146,7 +146,7 @@ def _of_thread(work: _Launched, named: ThreadRanges, whole: Intervals) -> list[L
             loop = _loop(work, named, family, whole, FEWEST)
             if loop is not None and loop.total_ns >= LEAST_SHARE * whole.total():
                 inner = family.inner or (_inner(named, family.rows) if family.kind == STEP else None)
-                found.append(_counted_again(replace(loop, inner=inner), named.number[family.rows]))
+                found.append(_counted_again(replace(loop, inner=inner), named.number(family.rows)))
                 spans = named.spans[family.rows]
                 taken = union(taken, Intervals(spans.start[:1], spans.end.max(keepdims=True)))
     return found
@@ -180,7 +180,7 @@ def _share_of_work(work: _Launched, spans: Intervals) -> float:
 def _families(named: ThreadRanges, at: IntArray) -> list[_Family]:
     """The names that repeat among the ranges `at` of one level and cover their time. If none does alone, equally
     frequent names count together, under the first of them."""
-    code = named.code[at]
+    code = named.code(at)
     count = np.bincount(code, minlength=1)
     repeated = np.flatnonzero(count >= FEWEST)
     # Each costs a look at all work: of more than MOST_NAMES those with most rows.
@@ -208,7 +208,7 @@ def _counted(named: ThreadRanges, at: IntArray, rows: dict[int, IntArray], found
     often = [
         word for word, mine in rows.items() if len(mine) >= TIMES * min(steps) and is_step(named.kinds.words[word])
     ]
-    number = {word: named.number[rows[word]] for word in often}
+    number = {word: named.number(rows[word]) for word in often}
     return [
         _Family(rows[word], named.kinds.words[word])
         for word, its in number.items()
@@ -225,12 +225,12 @@ def _of_one_stem(named: ThreadRanges, at: IntArray, alone: float) -> list[_Famil
     ```
     """
     stems: dict[str, list[int]] = {}
-    for code in distinct_values(named.code[at]).tolist():
+    for code in distinct_values(named.code(at)).tolist():
         if stem := stem_of(named.kinds.words[code]):
             stems.setdefault(stem, []).append(code)
     for stem, codes in stems.items():
-        rows = at[np.isin(named.code[at], codes)]
-        unequal = len(codes) > 1 and len(set(np.bincount(named.code[rows])[codes].tolist())) > 1
+        rows = at[np.isin(named.code(at), codes)]
+        unequal = len(codes) > 1 and len(set(np.bincount(named.code(rows))[codes].tolist())) > 1
         if unequal and len(rows) >= FEWEST and (cover := _cover(named.spans[rows])) >= LEAST_COVER and cover > alone:
             return [_Family(rows, stem, alone=True)]
     return []
@@ -258,7 +258,7 @@ def _family(named: ThreadRanges, rows: IntArray, word: int, cover: float) -> _Fa
     blocks.3  blocks.4  blocks.5  blocks.6  blocks.7                     five layers, and no step
     ```
     """
-    name, part = named.kinds.words[word], named.part[rows]
+    name, part = named.kinds.words[word], named.part(rows)
     if part[0] < 0 or (part == part[0]).all():
         return _Family(rows, name, alone=True) if cover >= LEAST_COVER else None
     first = rows[part == part[0]]
@@ -276,7 +276,7 @@ def _together(named: ThreadRanges, rows: dict[int, IntArray], covers: dict[int, 
     counts = {len(mine) for mine in rows.values()}
     found = []
     for count in sorted(counts):
-        same = [word for word, mine in rows.items() if len(mine) == count and (named.part[mine] < 0).all()]
+        same = [word for word, mine in rows.items() if len(mine) == count and (named.part(mine) < 0).all()]
         if len(same) > 1 and sum(covers[word] for word in same) >= LEAST_COVER:
             first = min(same, key=lambda word: int(named.spans.start[rows[word][0]]))
             found.append(_Family(rows[first], named.kinds.words[first]))
@@ -291,14 +291,16 @@ def _inner(named: ThreadRanges, rows: IntArray) -> Inner | None:
     for level in range(int(named.level[rows[0]]) + 1, MOST_LEVELS + 1):
         at = named.at(level)
         at = at[contains(whole, named.spans.start[at])]
-        of_word = RowsOf(named.code[at])
+        of_word = RowsOf(named.code(at))
         repeated = sorted((len(of_word[word]), word) for word in of_word.values())
         for count, word in repeated:
-            mine = named.spans[at[of_word[word]]]
             times = round(count / len(outer))
+            if times <= 1:
+                continue
+            mine = named.spans[at[of_word[word]]]
             each = np.bincount(np.searchsorted(outer.start, mine.start, side="right") - 1, minlength=len(outer))
             alike = float((each == times).mean()) >= LEAST_COVER
-            if times > 1 and alike and mine.total() >= LEAST_INNER * outer.total():
+            if alike and mine.total() >= LEAST_INNER * outer.total():
                 return Inner(Called(named.kinds.words[word]), times, int(np.median(np.diff(mine.start))))
     return None
 

@@ -14,7 +14,7 @@ from nsysdiag.arrays.nesting import levels, outermost
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
-from nsysdiag.events.rows import RowsOf, distinct
+from nsysdiag.events.rows import RowsOf, distinct, picked
 from nsysdiag.iterations.loop import FEWEST, Loop
 from nsysdiag.names import pseudonym
 
@@ -109,26 +109,36 @@ more level, in which only a part of a step may repeat. Each level costs a look a
 
 
 class ThreadRanges(Struct, frozen=True):
-    """The ranges of a thread, in order of time, with the level of each."""
+    """The ranges of a thread, in order of time, with the level of each and its `name`, for which `kinds` has codes."""
 
     spans: Intervals
     level: IntArray
-    code: IntArray
-    part: IntArray
-    number: IntArray
+    name: IntArray
     kinds: Kinds
 
     @classmethod
-    def of(cls, rows: RangeRows, kinds: Kinds) -> ThreadRanges:
-        """Those in `rows`."""
-        if not ascending(rows.start):
-            rows = rows.take(np.argsort(rows.start, kind="stable"))
-        name, spans = rows.name, Intervals(rows.start, np.minimum(rows.end, np.iinfo(np.int64).max // 2))
-        return cls(spans, levels(spans, MOST_LEVELS + 1), kinds.code[name], kinds.part[name], kinds.number[name], kinds)
+    def of(cls, rows: RangeRows, at: IntArray, kinds: Kinds) -> ThreadRanges:
+        """Those at these places in `rows`."""
+        at = at if ascending(rows.start[at]) else at[np.argsort(rows.start[at], kind="stable")]
+        mine = picked(at)
+        spans = Intervals(rows.start[mine], np.minimum(rows.end[mine], np.iinfo(np.int64).max // 2))
+        return cls(spans, levels(spans, MOST_LEVELS + 1), rows.name[mine], kinds)
 
     def at(self, level: int) -> IntArray:
         """The places of those of a level."""
         return np.flatnonzero(self.level == level)
+
+    def code(self, at: IntArray) -> IntArray:
+        """The codes of the names of some."""
+        return self.kinds.code[self.name[at]]
+
+    def part(self, at: IntArray) -> IntArray:
+        """The same of the names with their counters, as in `kinds`."""
+        return self.kinds.part[self.name[at]]
+
+    def number(self, at: IntArray) -> IntArray:
+        """The first numbers in the names of some."""
+        return self.kinds.number[self.name[at]]
 
 
 # NVTX ranges of a trace without GPU activity: what repeats on the host, and what takes its time.
@@ -288,10 +298,10 @@ def _families(ranges: NvtxRanges) -> list[_Ranges]:
     of_thread = RowsOf(rows.thread)
     found: list[_Ranges] = []
     for thread in of_thread.values():
-        its = ThreadRanges.of(rows.take(of_thread[thread]), kinds)
+        its = ThreadRanges.of(rows, of_thread[thread], kinds)
         for level in range(MOST_LEVELS):
             at = its.at(level)
-            of_word = RowsOf(its.code[at])
+            of_word = RowsOf(its.code(at))
             words = ((_is_step(kinds.words[word]), at[of_word[word]]) for word in of_word.values())
             found += [_Ranges(its.spans[mine], steps, level) for steps, mine in words]
     return found

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import portions, sum_of_each
-from nsysdiag.arrays.intervals import IntArray, Intervals, nearest_before, overlaps, place_in, union
+from nsysdiag.arrays.intervals import IntArray, Intervals, ascending, near, nearest_before, overlaps, place_in, union
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.identity import joint
@@ -55,15 +55,20 @@ class TimeTable(Struct, frozen=True):
         """The ns of each of `spans` by kind of work, and the idle ns by what the launching thread itself did, of the
         causes that occur."""
         occur = np.flatnonzero(np.bincount(self.own)).tolist()
-        code = np.where(self.slice >= 0, np.append(self.own, np.int8(0)).take(self.slice), len(CAUSES) + self.state)
+        code = np.where(self.slice >= 0, self._of_rows(self.own), len(CAUSES) + self.state)
         found, names = sums(self.spans, code, len(CAUSES) + len(STATES), spans), [*CAUSES, *WORK]
         return {names[at]: found[at] for at in (*range(len(CAUSES), len(names)), *occur)}
 
     def root_causes(self, spans: Intervals) -> dict[str, IntArray]:
         """The idle ns of each of `spans` by root cause, of the causes that occur."""
-        return self._by_name(
-            self.root, np.append(self.root, len(CAUSES)).take(self.slice), list(CAUSES), spans
-        )
+        return self._by_name(self.root, self._of_rows(self.root), list(CAUSES), spans)
+
+    def _of_rows(self, cause: IntArray) -> IntArray:
+        """The cause of each row by that of each slice, one more than the last for work."""
+        found, known = np.empty(len(self), dtype=cause.dtype), np.append(cause, cause.dtype.type(len(CAUSES)))
+        for at in range(0, len(self), _BLOCK):
+            known.take(self.slice[at : at + _BLOCK], mode="wrap", out=found[at : at + _BLOCK])
+        return found
 
     def waited(self, spans: Intervals) -> dict[tuple[int, str], IntArray]:
         """The ns of each of `spans` in which another device was waited for, by its number and by bottleneck."""
@@ -114,10 +119,13 @@ def sums(rows: Intervals, code: IntArray, count: int, spans: Intervals) -> IntAr
 def _sums_of_pairs(rows: Intervals, code: IntArray, count: int, spans: Intervals) -> IntArray:
     """The same from each pair of a row and a span that it has time in common with."""
     total = np.zeros(count * len(spans), dtype=np.int64)
+    in_order = ascending(spans.start) and ascending(spans.end)
     for begin in range(0, len(rows) if len(spans) else 0, _BLOCK):
         part = slice(begin, begin + _BLOCK)
         mine = rows[part]
-        span, row = overlaps(mine, spans)
+        there = near(spans, mine) if in_order else slice(0, len(spans))
+        span, row = overlaps(mine, spans[there])
+        span += there.start
         ns = np.minimum(mine.end[row], spans.end[span]) - np.maximum(mine.start[row], spans.start[span])
         np.add.at(total, joint(code[part][row], span, len(spans)), ns)
     return total.reshape(count, len(spans))
