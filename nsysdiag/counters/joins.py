@@ -304,9 +304,7 @@ class Lens(Struct, frozen=True, eq=False):
             kernels=SamplesWithin.of(grid, split.kernels),
             compute=SamplesWithin.of(grid, split.parts[0]),
             gaps=SamplesWithin.of(grid, gaps),
-            targets=[
-                SamplesWithin.of(grid, each.spans, None if each.kind is KernelMetrics else work) for each in targets
-            ],
+            targets=[SamplesWithin.of(grid, it.spans, work if it.kind is RangeMetrics else None) for it in targets],
         )
 
 

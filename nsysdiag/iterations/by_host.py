@@ -99,7 +99,7 @@ def by_wait(happened: Happened) -> Loop | None:
 def _first(waits: _HostWaits, each: int, happened: Happened) -> int:
     """Behind which wait of a period a step begins: where the device is idle for longest."""
     before = np.searchsorted(happened.start, waits.starts)
-    idle = waits.starts - happened.until[np.maximum(before - 1, 0)]
+    idle = waits.starts - np.maximum.accumulate(happened.end)[np.maximum(before - 1, 0)]
     return int(np.argmax([np.median(idle[at::each]) for at in range(each)]))
 
 

@@ -4,7 +4,7 @@ graphs."""
 from __future__ import annotations
 
 import re
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 from msgspec import Struct
@@ -90,7 +90,7 @@ class NameKinds(Rows, frozen=True):
         )
 
 
-class Happened(Struct, frozen=True, dict=True):
+class Happened(Struct, frozen=True):
     """What shows levels of a device: its operations in order of time, and the calls and ranges of the threads that
     launch them. Operations have their time on the device. Nodes of graphs that the trace lost are there, and take no
     time. `code` and `host_code` are places in `names`. `operations` are the rows of the operations, `issued_at` is by
@@ -123,11 +123,6 @@ class Happened(Struct, frozen=True, dict=True):
         were launched after them: the order of the calls is that of the program."""
         return np.flatnonzero(self.names.upload[self.code] & (self.issued_at[self.operations] >= 0))
 
-    @cached_property
-    def until(self) -> IntArray:
-        """When all operations up to each one are over."""
-        return np.maximum.accumulate(self.end)
-
     def called(self, code: int) -> Called:
         """The repeating item, for a kernel."""
         return Called(anchor=int(self.names.anchor[code]))
@@ -135,8 +130,8 @@ class Happened(Struct, frozen=True, dict=True):
     def loop_from(self, called: Called, starts: IntArray) -> Loop:
         """The loop of repeats that take any time, from the first of `starts` to the end: it is left if the device is
         idle for far longer than a repeat takes."""
-        length = np.diff(starts)
-        own_end = self.until[np.searchsorted(self.start, np.append(starts[1:], self.last)) - 1]
+        until, length = np.maximum.accumulate(self.end), np.diff(starts)
+        own_end = until[np.searchsorted(self.start, np.append(starts[1:], self.last)) - 1]
         away = pauses(starts[1:] - own_end[:-1], float(np.median(length)), int(length.sum())) if len(length) else length
         return loop_of(called, starts, away > 0, own_end, self.last)
 

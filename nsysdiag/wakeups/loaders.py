@@ -74,14 +74,13 @@ class HostTrace(Struct, frozen=True, dict=True):
         return WeakValueDictionary()
 
     def waiting(self, threads: IntArray) -> WaitingThreads:
-        """`threads` over the whole time; made anew only if no one holds what was made of them before."""
+        """`threads` over the whole time; made again only if nothing refers to what was made of them before."""
         axis = ThreadAxis.over(threads, self.low, self.high)
         view = self._views.get(key := axis.threads.tobytes())
         if view is None:
-            api_calls, latest = self.activity.api_calls, self.activity.latest_ns
-            api = place_api_calls(axis, api_calls, latest)
-            os_calls = place_os_calls(axis, self.tables, latest)
-            host = host_activity(self.tables, api_calls, axis, api, os_calls, latest)
+            calls, latest = self.activity.api_calls, self.activity.latest_ns
+            api, os_calls = place_api_calls(axis, calls, latest), place_os_calls(axis, self.tables, latest)
+            host = host_activity(self.tables, calls, axis, api, os_calls, latest)
             view = self._views[key] = WaitingThreads(host, self.facts)
         return view
 
