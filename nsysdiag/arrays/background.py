@@ -75,14 +75,18 @@ class Deferred(Generic[T]):
                 other = self._queue.get_nowait()
             except Empty:
                 return
-            _begin(other)
+            if not isinstance(error := _begin(other), Exception | None):  # a signal to this thread
+                raise error
 
 
-def _begin(task: ref[Deferred[Any]] | None) -> None:
-    """Only what somebody still refers to: a result that was asked for meanwhile, and let go, would take memory."""
+def _begin(task: ref[Deferred[Any]] | None) -> BaseException | None:
+    """Only what somebody still refers to: a result that was asked for meanwhile, and let go, would take memory. Returns
+    what the work raised."""
     known = None if task is None else task()
-    if known is not None:
-        known.begin()
+    if known is None:
+        return None
+    known.begin()
+    return known._error
 
 
 class Background:

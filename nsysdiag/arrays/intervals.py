@@ -143,6 +143,8 @@ def intersect(a: Intervals, b: Intervals) -> Intervals:
 
 def common_ns(a: Intervals, b: Intervals) -> int:
     """How many ns both sets cover, without the intervals that these are in all at once."""
+    if np.array_equal(a.start, b.start) and np.array_equal(a.end, b.end):
+        return a.total()  # as the work of a device often is that of its kernels
     return sum(stretch.total() for stretch in _stretches_of_both(a, b))
 
 

@@ -66,13 +66,13 @@ def _outer_first(intervals: Intervals, group: IntArray | None = None) -> IntArra
     """The order by group, then start, then the later end first, then the input."""
     # ~end falls as end rises and, unlike -end, never overflows.
     keys = (~intervals.end, intervals.start) if group is None else (~intervals.end, intervals.start, group)
-    if _is_ordered(keys):
+    if is_ordered(keys):
         return np.arange(len(intervals), dtype=np.int64)
     return np.lexsort(keys).astype(np.int64, copy=False)
 
 
-def _is_ordered(keys: tuple[IntArray, ...]) -> bool:
-    """True if rows are sorted by the last key, ties by the one before it, and so on."""
+def is_ordered(keys: tuple[IntArray, ...]) -> bool:
+    """True if rows are sorted by the last key, ties by the one before it, and so on, as np.lexsort sorts them."""
     tied = np.ones(max(len(keys[0]) - 1, 0), np.bool_)
     for key in reversed(keys):
         if np.any(tied & (key[1:] < key[:-1])):

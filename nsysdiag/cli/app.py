@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -92,4 +93,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command line, `sys.argv` by default, or complete one for a shell, and exit with its code."""
     if help.VARIABLE in os.environ:
         help.complete(app)
-    sys.exit(run(app, sys.argv[1:] if arguments is None else arguments))
+    given = sys.argv[1:] if arguments is None else arguments
+    sys.exit(run(_analyzing() if given[:1] == ["analyze"] else app, given))
+
+
+def _analyzing() -> typer.Typer:
+    """The application with `analyze` alone: to make all commands takes 9 of 430 ms for a small trace."""
+    alone = copy(app)
+    alone.registered_commands = app.registered_commands[:1]
+    return alone

@@ -16,12 +16,13 @@ import re
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import IntArray, Intervals, clip, coverage, nearest_before, union
 from nsysdiag.events.calls import ApiCalls, CallRows, named_like
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import distinct, distinct_values
+from nsysdiag.events.rows import distinct
 from nsysdiag.units import format_count, format_share
 
 LONG_NS = 1_000_000
@@ -114,9 +115,8 @@ def launches_begin(device: DeviceTimeline) -> IntArray:
 def _first_of_streams(device: DeviceTimeline) -> IntArray:
     """The first operation of each stream, where its launch is in the file."""
     rows = np.flatnonzero(device.running & ~device.operations.migration)
-    streams = distinct_values(device.stream_code[rows])
-    order = np.searchsorted(streams, device.stream_code[rows])
-    first = rows[np.unique(order, return_index=True)[1]]
+    streams, stream = distinct(device.stream_code[rows])
+    first = least_of_each(stream, rows, len(streams))
     return first[device.launch[first] >= 0]
 
 

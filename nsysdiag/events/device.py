@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import least_of_each
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, contains, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, contains, searched, union
 from nsysdiag.arrays.spill import laid
 from nsysdiag.events.calls import ApiCalls, CallRows, issue_times, match_launches
 from nsysdiag.events.event_waits import HostFunctions, StreamWaits, Synchronized, read_stream_waits
@@ -339,8 +339,8 @@ def _extents(device: DeviceTimeline, calls: CallRows, rows: IntArray, ranges: Ra
     if np.any(issued[1:] < issued[:-1]):
         order = np.argsort(issued, kind="stable")
         rows, issued = rows[order], issued[order]
-    first = np.searchsorted(issued, ranges.start, side="left")
-    behind = np.searchsorted(issued, ranges.end, side="left")
+    first = searched(issued, ranges.start, "left")
+    behind = searched(issued, ranges.end, "left")
     holds: BoolArray = behind > first
     first, behind = first[holds], behind[holds]
     start, end = device.operations.start[rows], device.operations.end[rows]

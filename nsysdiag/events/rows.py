@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -124,7 +125,7 @@ class RowsOf:
 
     def __init__(self, column: IntArray, among: IntArray | list[int] | None = None) -> None:
         every = np.arange(len(column), dtype=np.int32)
-        rows = every if among is None else every[np.isin(column, among)]
+        rows = every if among is None else taken(every, picked(once(column, partial(np.isin, test_elements=among))))
         values = taken(column, rows)
         if len(values) and values.min() != values.max():
             order = np.argsort(narrowed(values), kind="stable")

@@ -246,14 +246,9 @@ def thread_states(scene: HostScene) -> ThreadStates:
 def _running(mine: SwitchRows, lane: IntArray, begin: IntArray, end: IntArray, low: int) -> CpuStretches:
     """From each coming in to the next event; and from the start of the range to a first event that goes out."""
     first = np.append(True, lane[1:] != lane[:-1])[: len(lane)]
-    before = np.flatnonzero(first & ~mine.comes_in & (begin > low))
-    during = np.flatnonzero(mine.comes_in & (end > begin))
-    rows = np.concatenate((before, during))
-    start = np.concatenate((np.full(len(before), low, dtype=np.int64), begin[during]))
-    over = np.concatenate((begin[before], end[during]))
-    if len(before):
-        order = np.lexsort((start, lane[rows]))
-        rows, start, over = rows[order], start[order], over[order]
+    before = first & ~mine.comes_in & (begin > low)
+    rows = np.flatnonzero(before | (mine.comes_in & (end > begin)))
+    start, over = np.where(before, low, begin)[rows], np.where(before, begin, end)[rows]
     return CpuStretches(lane[rows], start, over, mine.cpu[rows])
 
 

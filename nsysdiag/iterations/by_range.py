@@ -294,11 +294,13 @@ def _inner(named: ThreadRanges, rows: IntArray) -> Inner | None:
         of_word = RowsOf(named.code(at))
         repeated = sorted((len(of_word[word]), word) for word in of_word.values())
         for count, word in repeated:
-            mine = named.spans[at[of_word[word]]]
             times = round(count / len(outer))
+            if times <= 1:
+                continue
+            mine = named.spans[at[of_word[word]]]
             each = np.bincount(np.searchsorted(outer.start, mine.start, side="right") - 1, minlength=len(outer))
             alike = float((each == times).mean()) >= LEAST_COVER
-            if times > 1 and alike and mine.total() >= LEAST_INNER * outer.total():
+            if alike and mine.total() >= LEAST_INNER * outer.total():
                 return Inner(Called(named.kinds.words[word]), times, int(np.median(np.diff(mine.start))))
     return None
 

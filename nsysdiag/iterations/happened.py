@@ -4,7 +4,7 @@ graphs."""
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from msgspec import Struct
@@ -13,7 +13,7 @@ from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.events.calls import ApiCalls
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.identity import joint
+from nsysdiag.events.identity import joint, once
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category, Operations
 from nsysdiag.events.rows import Rows, distinct, distinct_values
@@ -187,10 +187,11 @@ def _on_host(
     calls, launch = api.rows, device.launch[rows]
     launch = launch[launch >= 0]
     threads = distinct_values(calls.thread[launch]) if len(launch) else np.empty(0, np.int64)
-    others = np.flatnonzero(np.isin(calls.thread, threads))
+    launched_by = partial(np.isin, test_elements=threads)
+    others = np.flatnonzero(once(calls.thread, launched_by))
     # The driver's row of a launch is inside that of the runtime, with the same id.
     others = others[~np.isin(calls.correlation[others], calls.correlation[launch])]
-    named = np.isin(ranges.rows.thread, threads) & ~kinds.operator[ranges.rows.name] & ~ranges.rows.communication
+    named = once(ranges.rows.thread, launched_by) & ~kinds.operator[ranges.rows.name] & ~ranges.rows.communication
     # What is called as often as kernels are launched, such as a query, shows no step.
     called = np.bincount(calls.name[others], minlength=1)
     others = others[(called <= len(rows) // 2)[calls.name[others]]]

@@ -12,6 +12,7 @@ that update weights and the copies from the host come once in each step; a read-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
@@ -34,7 +35,7 @@ LEAST_HELD = 0.75
 """Of the usual operations: a repeat with fewer is another kind of work."""
 
 
-class RepeatCounts(Struct, frozen=True):
+class RepeatCounts(Struct, frozen=True, dict=True):
     """How often names happen in each repeat of a loop: `count[at, repeat]` for the name `at` of `names`, the most
     frequent first, and how often is `usual`."""
 
@@ -97,6 +98,7 @@ class RepeatCounts(Struct, frozen=True):
         rows = ~self.names.host & (self.usual > 0)
         return (self.count[rows, :-1] == self.usual[rows, None]).all(axis=0)
 
+    @cached_property
     def are_alike(self) -> bool:
         """Whether most repeats have the same operations, and hardly others."""
         held = self.usually(~self.names.host)
@@ -190,7 +192,7 @@ def _special(at: IntArray, held: dict[int, int], found: RepeatCounts) -> Special
     longest = each + 1 if exact else LONGEST_IRREGULAR * max(each, 1)
     covers = int(at[0]) <= longest and found.size - 1 - int(at[-1]) <= longest
     even = len(at) >= FEWEST_EVEN and each >= LEAST_EVEN and int(distance.max()) <= LONGEST_EVEN * each
-    even = even and found.are_alike()
+    even = even and found.are_alike
     shown = even or len(rows) >= LEAST_TOGETHER or bool(names.update.all())
     together = len(at) >= FEWEST_IRREGULAR and shown and int(distance.max()) <= longest
     together &= each > 1 and bool((usually == 0).any())

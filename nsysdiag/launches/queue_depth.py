@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.buckets import open_in_buckets
-from nsysdiag.arrays.groups import group_totals, medians
+from nsysdiag.arrays.groups import group_totals, medians, sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, rows_from
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, IN_LAUNCH_CALL, LAUNCH_LATENCY, PLACE, QUEUE_FULL, places
 from nsysdiag.causes.cause import Cause
@@ -301,8 +301,8 @@ def causes_of(found: LaunchBoundPhases, gap_count: int, slices: Slices) -> dict[
     edges = np.zeros(gap_count + 1, dtype=np.int64)
     edges[found.first_gap] += 1
     edges[found.last_gap + 1] -= 1
-    inside = np.cumsum(edges[:-1])[slices.rows.gap] > 0
-    ns = np.bincount(slices.rows.cause[inside], weights=slices.lengths(inside), minlength=len(CAUSES))
+    inside = (np.cumsum(edges[:-1]) > 0).take(slices.rows.gap)
+    ns = sum_of_each(slices.rows.cause, np.where(inside, slices.ns, 0), len(CAUSES))
     return {cause: int(ns[number]) for number, cause in enumerate(CAUSES) if ns[number]}
 
 

@@ -243,7 +243,8 @@ def split_window(device: DeviceTimeline, parts: Intervals) -> WindowSplit:
     compute = intersect(parts, union(spans[computes]))
     communication = intersect(parts, union(spans[device.communication]))
     both = union(compute, communication)
-    busy = compute if computes.all() else intersect(parts, union(spans))
+    copies = intersect(parts, union(spans[~(computes | device.communication)]))
+    busy = union(both, copies)
     return WindowSplit(
         window=parts,
         compute_ns=compute.total(),
@@ -253,13 +254,8 @@ def split_window(device: DeviceTimeline, parts: Intervals) -> WindowSplit:
         kernel_ns=both.total(),
         kernels=both,
         busy=busy,
-        parts=(compute, _beside(both, compute), _beside(busy, both)),
+        parts=(compute, subtract(communication, compute), subtract(copies, both)),
     )
-
-
-def _beside(whole: Intervals, part: Intervals) -> Intervals:
-    """The set `whole` without its subset `part`."""
-    return Intervals.empty() if whole.total() == part.total() else subtract(whole, part)
 
 
 # Gaps that a synchronization opened: the call emptied the queue, and what follows is its price.

@@ -208,7 +208,8 @@ def merged(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal], wo
     while joined := _joined_run(found, without):
         found = joined
     found = without(found, _alike(found))
-    return _trimmed(parts(_with_last_steps(found)), parts)
+    last = _with_last_steps(found)
+    return _trimmed(found if np.array_equal(last, found.borders) else parts(last), parts)
 
 
 def _in_turns(found: JobParts) -> Iterator[int]:

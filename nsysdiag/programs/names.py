@@ -183,7 +183,7 @@ def names_of(trace: Trace, activity: DeviceActivity, ranges: NvtxRanges, samples
     processes = working or set(distinct_values(process_of(ranges.rows.thread)).tolist())
     programs, threads = process_names(trace), thread_names(trace)
     kernel = operations.category == Category.KERNEL
-    kernels = np.union1d(operations.name[kernel], operations.short_name[kernel])
+    kernels = np.union1d(distinct_values(operations.name[kernel]), distinct_values(operations.short_name[kernel]))
     named, most = ranges.names, min(len(ranges.names), MOST_RANGES)
     return {
         "kernel": tuple(sorted(set(trace.strings.texts(kernels[kernels >= 0])))),

@@ -26,8 +26,9 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline, project
 from nsysdiag.events.identity import joint
+from nsysdiag.events.nvtx import RangePaths
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import ThreadAxis, distinct, taken
+from nsysdiag.events.rows import ThreadAxis, distinct, picked, taken
 from nsysdiag.gap_groups.details import GapContext, gap_moments
 from nsysdiag.gap_groups.groups import normal_range, without_ids
 from nsysdiag.ledger.ledger import WindowSplit
@@ -70,10 +71,20 @@ class Nodes(Struct, frozen=True):
         return short_path(found[::-1])
 
 
-def nodes_of(nesting: Nesting, name: IntArray, names: list[str], steps: str = "") -> Nodes:
+def nodes_of(
+    nesting: Nesting, name: IntArray, names: list[str], steps: str = "", paths: RangePaths | None = None
+) -> Nodes:
     """The tree of ranges on an axis of threads; `name` is an index into `names`. Ranges that are the `steps` are one
-    node whatever their counters."""
-    used, code = distinct(name)
+    node whatever their counters. `paths` are those of the ranges, of which there are few; without them, as of ranges
+    that do not nest, each range has its own."""
+    if paths is None:
+        above, name = np.append(0, nesting.parents() + 1), np.append(0, name)
+        path, members = np.arange(1, len(name)), [each + 1 for each in nesting.members]
+    else:
+        path, above, name = paths.code, paths.above, paths.name
+        members = [np.arange(*each) for each in paths.levels]
+    used, code = distinct(name[1:])
+    code = np.append(0, code)
     texts, normal_texts = CodeTable[str](), CodeTable[str]()
     exact = texts.codes(without_ids(names[each]) for each in used.tolist())[code]
     normal = normal_texts.codes(normal_range(names[each]) for each in used.tolist())[code]
@@ -95,18 +106,21 @@ def nodes_of(nesting: Nesting, name: IntArray, names: list[str], steps: str = ""
         ]
         return of_kind // width, found, of_row
 
-    spans, outer = nesting.intervals, nesting.parents()
-    node = np.append(np.full(len(name), -1), 0)
+    timed = nesting.intervals.end > nesting.intervals.start
+    held, node = np.zeros(len(above), dtype=np.bool_), np.full(len(above), -1, dtype=np.int32)
+    held[path[timed]] = True
+    node[0] = 0
     parents, labels = [np.array([-1])], [""]
     levels = []
-    for members in nesting.members:
-        rows = members[spans.end[members] > spans.start[members]]
-        parent, found, of_row = children(rows, node[outer[rows]])
+    for each in members:
+        rows = each[held[each]]
+        parent, found, of_row = children(rows, node[above[rows]])
         node[rows] = len(labels) + of_row
         parents.append(parent)
         levels.append(slice(len(labels), len(labels) + len(found)))
         labels += found
-    return Nodes(np.concatenate(parents), levels, labels, nesting, node)
+    of_range = np.append(np.where(timed, node[path], np.int32(-1)), np.int32(0))
+    return Nodes(np.concatenate(parents), levels, labels, nesting, of_range)
 
 
 def own_spans(device: DeviceTimeline, split: WindowSplit) -> Iterator[tuple[IntArray, Intervals, Intervals]]:
@@ -121,13 +135,13 @@ def own_spans(device: DeviceTimeline, split: WindowSplit) -> Iterator[tuple[IntA
     """
     operations = device.operations
     computes = (operations.category == Category.KERNEL) | (operations.category == Category.GRAPH)
-    state = np.where(device.communication, 1, np.where(computes, 0, 2))
+    state = np.where(device.communication, np.int8(1), np.where(computes, np.int8(0), np.int8(2)))
     # What computes counts all through the window.
     for at, part in enumerate((split.window, *split.parts[1:])):
         rows = np.flatnonzero(state == at)
-        end = operations.end[rows]
+        start, end = (taken(each, picked(rows)) for each in (operations.start, operations.end))
         reach = np.append(np.iinfo(np.int64).min, np.maximum.accumulate(end))[: len(rows)]
-        yield rows, Intervals(np.maximum(operations.start[rows], reach), end), part
+        yield rows, Intervals(np.maximum(start, reach), end), part
 
 
 def own_work_of(device: DeviceTimeline, split: WindowSplit) -> IntArray:
@@ -146,7 +160,7 @@ def range_tree(
     device, placed = gaps.device, gaps.ranges
     if len(placed.row) == 0:
         return None
-    nodes = nodes_of(placed.nesting, placed.name, placed.ranges.names, steps)
+    nodes = nodes_of(placed.nesting, placed.name, placed.ranges.names, steps, placed.paths)
     count = len(nodes.names)
     instance, projected = project(device, calls, placed.ranges.rows.take(placed.row), inside)
     node, length = nodes.of_range[instance], projected.end - projected.start
@@ -190,10 +204,10 @@ def _in_order(nodes: Nodes, chosen: list[int]) -> list[int]:
 def _idle(nodes: Nodes, gaps: GapContext, time: TimeTable) -> tuple[IntArray, list[str]]:
     """The idle time of each node alone, a row for each, by cause, and the causes of the columns."""
     waits = np.flatnonzero(time.slice >= 0)
-    gap = gaps.slices.rows.gap[time.slice[waits]]
     of_gap = nodes.at(_positions(gaps.axis, gaps.lane, gap_moments(gaps.frame)))
-    present, cause = distinct(time.own[time.slice[waits]])
-    key, count = joint(of_gap[gap], cause, len(present)), len(nodes.names)
+    present, cause = distinct(time.own)
+    of_slice, count = joint(of_gap.take(gaps.slices.rows.gap), cause, len(present)), len(nodes.names)
+    key = of_slice.take(time.slice.take(waits))
     idle = sum_of_each(key, time.spans.end[waits] - time.spans.start[waits], count * len(present)).reshape(count, -1)
     return idle, [list(CAUSES)[each] for each in present.tolist()]
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import portions, sum_of_each
-from nsysdiag.arrays.intervals import IntArray, Intervals, nearest_before, overlaps, place_in, union
+from nsysdiag.arrays.intervals import IntArray, Intervals, ascending, near, nearest_before, overlaps, place_in, union
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.identity import joint
@@ -119,10 +119,13 @@ def sums(rows: Intervals, code: IntArray, count: int, spans: Intervals) -> IntAr
 def _sums_of_pairs(rows: Intervals, code: IntArray, count: int, spans: Intervals) -> IntArray:
     """The same from each pair of a row and a span that it has time in common with."""
     total = np.zeros(count * len(spans), dtype=np.int64)
+    in_order = ascending(spans.start) and ascending(spans.end)
     for begin in range(0, len(rows) if len(spans) else 0, _BLOCK):
         part = slice(begin, begin + _BLOCK)
         mine = rows[part]
-        span, row = overlaps(mine, spans)
+        there = near(spans, mine) if in_order else slice(0, len(spans))
+        span, row = overlaps(mine, spans[there])
+        span += there.start
         ns = np.minimum(mine.end[row], spans.end[span]) - np.maximum(mine.start[row], spans.start[span])
         np.add.at(total, joint(code[part][row], span, len(spans)), ns)
     return total.reshape(count, len(spans))

@@ -9,7 +9,7 @@ import numpy as np
 
 from nsysdiag.arrays.groups import least_of_each, longest
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, places_among
-from nsysdiag.arrays.nesting import levels
+from nsysdiag.arrays.nesting import is_ordered, levels
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.event_waits import HostFunctions
 from nsysdiag.events.host import HostActivity
@@ -227,7 +227,8 @@ def _nvtx(ranges: NvtxRanges, thread: int, place: int, low: int, high: int) -> l
     """A lane for each depth, without calls of MPI, which have their own; an open range ends with the timeline."""
     rows = ranges.rows.take((ranges.rows.thread == thread) & ~ranges.rows.mpi)
     rows = rows.take(_inside(Intervals(rows.start, rows.end), low, high))
-    rows = rows.take(np.lexsort((rows.name, ~rows.end, rows.start)))
+    keys = (rows.name, ~rows.end, rows.start)
+    rows = rows if is_ordered(keys) else rows.take(np.lexsort(keys))
     # By their own ends: cut at the end of the timeline, an inner range may look as long as its outer one.
     depth = levels(Intervals(rows.start, rows.end), MOST_DEPTH + 1)
     result = []

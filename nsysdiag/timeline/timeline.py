@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct, structs
 
-from nsysdiag.arrays.groups import group_totals
+from nsysdiag.arrays.groups import group_totals, longest
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.host import HostActivity
@@ -286,5 +286,4 @@ def _chosen(source: LaneSource, parts: Intervals, rows: int) -> IntArray:
     inside = rows_in(source, parts)
     if source.kind != "nvtx":
         return inside
-    longest = np.argsort(source.start - source.end, kind="stable")[: rows // LONGEST_RANGES]
-    return np.union1d(inside, longest)
+    return np.union1d(inside, longest(source.end - source.start, source.start, rows // LONGEST_RANGES))

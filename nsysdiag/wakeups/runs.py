@@ -8,7 +8,7 @@ from msgspec import Struct
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, nearest_before, rows_from
 from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.rows import Rows, RowsOf, ThreadAxis, distinct, distinct_values
-from nsysdiag.events.scheduling import SwitchRows
+from nsysdiag.events.scheduling import SwitchRows, sorted_order
 from nsysdiag.limits import MOST_SEEN
 
 AROUND_NS = 1_000_000_000
@@ -67,10 +67,10 @@ class Runs(Struct, frozen=True):
         kept &= (switches.time >= low) & (switches.time < high)
         switches = switches.take(kept)
         axis = ThreadAxis.over(switches.thread, low, high)
-        position = axis.position(axis.lane(switches.thread), switches.time)
-        comes_in, cpu = switches.comes_in, switches.cpu
+        lane, comes_in, cpu = axis.lane(switches.thread), switches.comes_in, switches.cpu
+        position = axis.position(lane, switches.time)
         if not np.all(position[1:] > position[:-1]):
-            order = np.lexsort((comes_in, position))
+            order = sorted_order(lane, switches.time, comes_in)
             position, comes_in, cpu = position[order], comes_in[order], cpu[order]
             _in_turn(position, comes_in, cpu)
         stretches = _stretches(axis, position, comes_in, just)

@@ -17,7 +17,7 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
 from nsysdiag.events.host import HostTables
 from nsysdiag.events.identity import process_of
-from nsysdiag.events.rows import distinct
+from nsysdiag.events.rows import distinct, distinct_values
 from nsysdiag.events.scheduling import BREAK_NS
 from nsysdiag.wakeups.runs import Runs
 from nsysdiag.wakeups.waits import (
@@ -83,7 +83,7 @@ class WakeFinder:
         self._os_calls = tables.os_calls
         self._cpus = tables.cpus
         self._ignored = ignored
-        traced = np.unique(process_of(tables.os_calls.thread))
+        traced = process_of(distinct_values(tables.os_calls.thread))
         self._untraced = ~np.isin(process_of(self._runs.axis.threads), traced)
 
     def find(self, waits: Waits) -> Wakers:

@@ -67,6 +67,23 @@ def test_who_waits_does_what_comes_next() -> None:
         assert next_one.result() is current_thread()
 
 
+def test_a_signal_ends_who_does_what_comes_next() -> None:
+    started, go_on = Event(), Event()
+
+    def interrupted() -> None:
+        go_on.set()
+        raise KeyboardInterrupt
+
+    with Background() as background:
+        running = background.begin(lambda: (started.set(), go_on.wait(60)))
+        behind = background.begin(interrupted)
+        assert started.wait(60)
+        with pytest.raises(KeyboardInterrupt):
+            running.result()
+        with pytest.raises(KeyboardInterrupt):
+            behind.result()
+
+
 def test_who_waits_inside_other_work_does_nothing_else() -> None:
     started, go_on, waits = Event(), Event(), Event()
     with Background() as background:
