@@ -80,8 +80,8 @@ class Deferred(Generic[T]):
 
 
 def _begin(task: ref[Deferred[Any]] | None) -> BaseException | None:
-    """Only what somebody still refers to: a result that was asked for meanwhile, and let go, would take memory. Returns
-    what the work raised."""
+    """What the work raised. Nothing is done if no thread refers to it any more: a result that was asked for meanwhile
+    would stay in memory."""
     known = None if task is None else task()
     if known is None:
         return None
