@@ -35,7 +35,8 @@ quarter it took as much."""
 ALIGNED = 64
 """Where in a file an array may begin: at a multiple of so many bytes, a line of the caches of most processors."""
 LOOK_S, MOST_IN_MEMORY = 0.003, 40 << 20
-"""So often is looked how much of files is in memory, and so much may be: libraries are 28 MiB of it."""
+"""So often is looked how much of files is in memory, and so much may be: libraries are 28 MiB of it. With 10 ms,
+1,000,000 kernels took up to 7% more memory in the same CPU time."""
 STATM = Path("/proc/self/statm")
 ON_DISK = "/var/tmp"
 MOUNTS = Path("/proc/self/mounts")

@@ -9,7 +9,17 @@ import pytest
 from nsysdiag.arrays import spill
 from nsysdiag.config.settings import Settings
 from nsysdiag.events import memory as memory_fit
-from nsysdiag.events.memory import BASE_BYTES, MARGIN_NS, MIB, SHARE_IN_FILES, FittingSpan, needed_bytes, part_that_fits
+from nsysdiag.events.memory import (
+    BASE_BYTES,
+    GPU_BYTES,
+    MARGIN_NS,
+    MIB,
+    SHARE_IN_FILES,
+    TEXT_BYTES,
+    FittingSpan,
+    needed_bytes,
+    part_that_fits,
+)
 from nsysdiag.messages import UsageError
 from nsysdiag.pipeline import analyze
 from nsysdiag.trace.trace import open_trace
@@ -17,6 +27,8 @@ from tests.builder import TraceBuilder
 
 KERNELS, PERIOD = 2_000, 10_000_000
 END = KERNELS * PERIOD
+BASE = BASE_BYTES + 5 * TEXT_BYTES
+"""What the program takes, and the names of the kernel and of its call."""
 
 
 @pytest.fixture(scope="module")
@@ -30,13 +42,17 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def needed(path: Path) -> int:
+    return needed_of(path)
+
+
+def needed_of(path: Path) -> int:
     with open_trace(path) as trace:
         return needed_bytes(trace)
 
 
 def limit_of(share: float, needed: int) -> int:
-    """So much of what the rows need, beside what the program does."""
-    return BASE_BYTES + int(share * (needed - BASE_BYTES))
+    """So much of what the rows need, beside what any part does."""
+    return BASE + int(share * (needed - BASE))
 
 
 def part_of(path: Path, limit: int, low: int | None = None, high: int | None = None) -> FittingSpan | None:
@@ -45,7 +61,15 @@ def part_of(path: Path, limit: int, low: int | None = None, high: int | None = N
 
 
 def test_rows_are_counted_by_what_each_needs(needed: int) -> None:
-    assert needed == BASE_BYTES + KERNELS * (230 + 120)
+    assert needed == BASE + KERNELS * (230 + 120)
+
+
+def test_gpus_and_texts_are_counted_whatever_part_is_read(tmp_path: Path) -> None:
+    trace = TraceBuilder().gpu(0).gpu(1)
+    few = needed_of(trace.write(tmp_path / "few.sqlite"))
+    for text in "abc":
+        trace.string(text)
+    assert needed_of(trace.gpu(2).write(tmp_path / "more.sqlite")) - few == GPU_BYTES + 3 * TEXT_BYTES
 
 
 def test_a_trace_that_fits_has_no_part(path: Path, needed: int) -> None:
