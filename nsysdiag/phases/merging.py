@@ -246,13 +246,15 @@ def _uneven(found: JobParts) -> Iterator[int]:
 
 def _one_stretch(found: JobParts, borders: IntArray, slow: BoolArray) -> list[int]:
     """The borders of parts inside steps between these `borders`, from the first that is not `slow` to the last one.
-    None if one of the parts does other work."""
+    None if one of the parts does other work. A part without work that begins before them or ends after them is a
+    pause."""
     usual = np.flatnonzero(~slow)
     if not len(usual):
         return []
     lo, hi = borders[usual[0]], borders[usual[-1] + 1]
-    part = np.flatnonzero((found.borders[1:] > lo) & (found.borders[:-1] < hi))
-    works = found.mix[part][found.busy[part] >= LEAST_BUSY]
+    begin, end, busy = found.borders[:-1], found.borders[1:], found.busy >= LEAST_BUSY
+    part = np.flatnonzero((end > lo) & (begin < hi) & (busy | ((begin >= lo) & (end <= hi))))
+    works = found.mix[part[busy[part]]]
     alike = [cosine(each, works.sum(axis=0)) > ALIKE for each in works]
     starts = found.account[part, 3] > MOST_STARTUP
     return part[1:].tolist() if all(alike) and found.steady[part].any() and not starts.any() else []
