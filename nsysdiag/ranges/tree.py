@@ -204,10 +204,10 @@ def _in_order(nodes: Nodes, chosen: list[int]) -> list[int]:
 def _idle(nodes: Nodes, gaps: GapContext, time: TimeTable) -> tuple[IntArray, list[str]]:
     """The idle time of each node alone, a row for each, by cause, and the causes of the columns."""
     waits = np.flatnonzero(time.slice >= 0)
+    gap = gaps.slices.rows.gap[time.slice[waits]]
     of_gap = nodes.at(_positions(gaps.axis, gaps.lane, gap_moments(gaps.frame)))
-    present, cause = distinct(time.own)
-    of_slice, count = joint(of_gap.take(gaps.slices.rows.gap), cause, len(present)), len(nodes.names)
-    key = of_slice.take(time.slice.take(waits))
+    present, cause = distinct(time.own[time.slice[waits]])
+    key, count = joint(of_gap[gap], cause, len(present)), len(nodes.names)
     idle = sum_of_each(key, time.spans.end[waits] - time.spans.start[waits], count * len(present)).reshape(count, -1)
     return idle, [list(CAUSES)[each] for each in present.tolist()]
 
