@@ -189,7 +189,7 @@ def coverage(s: Intervals, queries: Intervals) -> IntArray:
     if len(s) == 1:
         np.maximum(np.minimum(queries.end, s.end) - np.maximum(queries.start, s.start), 0, out=found)
         return found
-    until = np.concatenate(([np.int64(0)], np.cumsum(s.end - s.start)))
+    until = _until(s)
     for at in range(0, len(queries), AT_ONCE):
         part = slice(at, at + AT_ONCE)
         start, end = queries.start[part], queries.end[part]
@@ -205,9 +205,14 @@ def coverage_between(s: Intervals, edges: IntArray) -> IntArray:
     """How many ns the set `s` covers from each of the edges, which rise, to the next one."""
     if not len(s):
         return np.zeros(len(edges) - 1, np.int64)
-    until = np.concatenate(([np.int64(0)], np.cumsum(s.end - s.start)))
+    until = _until(s)
     parts = (edges[at : at + AT_ONCE] for at in range(0, len(edges), AT_ONCE))
     return np.diff(np.concatenate([_covered_before(s, until, part) for part in parts]))
+
+
+def _until(s: Intervals) -> IntArray:
+    """How many ns the set covers up to the end of each interval, with a 0 before these."""
+    return np.concatenate(([np.int64(0)], np.cumsum(s.end - s.start)))
 
 
 def _covered_before(s: Intervals, until: IntArray, times: IntArray) -> IntArray:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct, structs
 
+from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.spill import trim
 from nsysdiag.causes import CAUSES, FALLBACK
 from nsysdiag.config.settings import Settings
@@ -24,10 +25,10 @@ from nsysdiag.iterations.chosen import CarriedSteps
 from nsysdiag.iterations.report import referenced
 from nsysdiag.messages import UsageError
 from nsysdiag.phrases import finished
-from nsysdiag.pipeline.device_time import begin_devices
+from nsysdiag.pipeline.device_time import BegunDevice, begin_devices
 from nsysdiag.pipeline.devices import Devices, look_at_devices
 from nsysdiag.pipeline.job import Job, devices_for_ranks, judge_job
-from nsysdiag.pipeline.reading import HostReading, Progress, look_at_host, read, silent, working
+from nsysdiag.pipeline.reading import HostReading, Progress, Reading, look_at_host, read, silent, working
 from nsysdiag.pipeline.result import TraceResult
 from nsysdiag.record import ByName
 from nsysdiag.report import SCHEMA_VERSION, Report, Tool, TraceInfo
@@ -97,13 +98,19 @@ def analysis_of(
     those that another trace shows."""
     told = progress or silent
     with working(trace) as background:
-        reading = read(trace, settings, background, told, steps)
-        begun = begin_devices(reading, background)
-        host = look_at_host(reading, told)
+        host, begun = _looked_at(read(trace, settings, background, told, steps), background, told)
         devices = look_at_devices(host, begun, background, keep_time=keep_time)
         timelines = background.begin(_timelines, devices, host)
         job = judge_job(devices, host, background, told)
         return Analysis(write_report(job, host, timelines.result()), job)
+
+
+def _looked_at(
+    reading: Reading, background: Background, progress: Progress
+) -> tuple[HostReading, dict[str, BegunDevice]]:
+    """What the host did, and the devices, which the second thread begins with meanwhile."""
+    begun = begin_devices(reading, background)
+    return look_at_host(reading, progress), begun
 
 
 def _timelines(devices: Devices, host: HostReading) -> Timelines:
@@ -150,9 +157,7 @@ def analyze_devices(trace: Trace, settings: Settings) -> TraceResult:
     """The devices of an open trace, for a comparison of ranks. Raises UsageError for settings that do not fit."""
     _check(settings)
     with working(trace) as background:
-        reading = read(trace, settings, background, silent)
-        begun = begin_devices(reading, background)
-        host = look_at_host(reading, silent)
+        host, begun = _looked_at(read(trace, settings, background, silent), background, silent)
         return devices_for_ranks(look_at_devices(host, begun, background), host)
 
 
