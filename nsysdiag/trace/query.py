@@ -1,27 +1,29 @@
-"""The SELECT statements: quoted by SQLAlchemy, with defaults for NULL and for columns that the file does not
-have."""
+"""The SELECT statements: columns as SQLAlchemy writes them, for the declared ones ahead of time, of the chosen rows."""
 
 from __future__ import annotations
 
 import codecs
 import hashlib
 import sqlite3
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import sqlalchemy as sa
+import msgspec
 from msgspec import Struct
 
 from nsysdiag.limits import BLOB_BYTES, CELL_BYTES, TEXT_BYTES, marked
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, decode, quoted
-from nsysdiag.trace.tables import ColumnSpec, ColumnType
+from nsysdiag.trace.tables import ColumnType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from nsysdiag.trace.tables import ColumnSpec
 
-NULL_REAL = "-9e999"  # minus infinity: SQLite has no NaN, and a first batch of NULLs would lose its type
+
+FILE = Path(__file__).parents[1] / "data" / "columns.json"
 
 
 class Chosen(Struct, frozen=True):
@@ -82,60 +84,52 @@ def select_sql(table: FoundTable, columns: Sequence[ColumnSpec], *choices: Choic
 @lru_cache(maxsize=1024)
 def _selected(table: str, columns: tuple[tuple[ColumnSpec, tuple[FoundColumn, ...]], ...]) -> str:
     """What is read of which table. Kept, as the tables of a kind of trace are the same in each."""
-    source = _Source(table)
-    return _sql(sa.select(*[_expression(source, spec, found) for spec, found in columns]).select_from(source.table))
+    return f"SELECT {', '.join(_column(table, spec, found) for spec, found in columns)} FROM {quoted(table)}"
+
+
+def _column(table: str, spec: ColumnSpec, found: tuple[FoundColumn, ...]) -> str:
+    """How a column is read: written ahead if all its names are as they are declared."""
+    ahead = written_ahead().get(column_key(table, spec, found))
+    if ahead is not None:
+        return ahead
+    from nsysdiag.trace.expressions import column_sql  # imports SQLAlchemy, which takes long
+
+    return column_sql(table, spec, found)
+
+
+@cache
+def written_ahead() -> dict[str, str]:
+    """How SQLAlchemy writes each column of `tables.py`, by `column_key`. `scripts/update_goldens` makes the file."""
+    return msgspec.json.decode(FILE.read_bytes(), type=dict[str, str])
+
+
+def column_key(table: str, spec: ColumnSpec, found: tuple[FoundColumn, ...]) -> str:
+    """What tells a column in a file from others: its table, its declaration, where it is read from, and if it can be
+    NULL."""
+    is_known = found[0].not_null and spec.type is ColumnType.INTEGER and not spec.parts
+    return " ".join((table, spec.name, *(each.name for each in found), *(("NOT NULL",) if is_known else ())))
 
 
 def _where(table: FoundTable, choices: Sequence[Choice]) -> str:
-    source = _Source(table.name)
-    chosen = [_restriction(source, table, choice) for choice in choices]
-    return f" WHERE {_sql(sa.and_(*chosen))}" if chosen else ""
+    chosen = [_restriction(table, choice) for choice in choices]
+    return f" WHERE {' AND '.join(chosen)}" if chosen else ""
 
 
-class _Source:
-    """A table of the file in a statement, without SQLAlchemy objects for its columns: these take longer to create than
-    a small table to read."""
-
-    def __init__(self, table: str) -> None:
-        self.table = sa.table(table)
-        self._name = quoted(table)
-
-    def __getitem__(self, name: str) -> sa.ColumnElement[Any]:
-        return sa.literal_column(f"{self._name}.{quoted(name)}")
-
-
-def _restriction(source: _Source, table: FoundTable, chosen: Choice) -> sa.ColumnElement[bool]:
+def _restriction(table: FoundTable, chosen: Choice) -> str:
     if isinstance(chosen, TimeLimit):
-        start, end = source[chosen.start], source[chosen.end]
-        low: sa.ColumnElement[int] = sa.literal_column(str(chosen.low))
-        high: sa.ColumnElement[int] = sa.literal_column(str(chosen.high))
+        start, end = _name(table, chosen.start), _name(table, chosen.end)
         if chosen.start == chosen.end:
-            return sa.and_(start >= low, start < high)
-        return sa.and_(start < high, sa.or_(end > low, end.is_(None)))
+            return f"{start} >= {chosen.low} AND {start} < {chosen.high}"
+        return f"{start} < {chosen.high} AND ({end} > {chosen.low} OR {end} IS NULL)"
     assert isinstance(chosen, Chosen) or table.rowid is not None
     if isinstance(chosen, Half):
-        return sa.literal_column(f"{table.rowid} {'>' if chosen.behind else '<='} {chosen.middle}")
-    column = source[chosen.column] if isinstance(chosen, Chosen) else sa.literal_column(str(table.rowid))
-    # One literal: to build an expression for each of thousands of ids takes longer than to find the rows.
-    return column.op("IN", is_comparison=True)(sa.literal_column(f"({', '.join(map(str, chosen.ids))})"))
+        return f"{table.rowid} {'>' if chosen.behind else '<='} {chosen.middle}"
+    column = _name(table, chosen.column) if isinstance(chosen, Chosen) else table.rowid
+    return f"{column} IN ({', '.join(map(str, chosen.ids))})"
 
 
-def _expression(source: _Source, spec: ColumnSpec, found: tuple[FoundColumn, ...]) -> sa.ColumnElement[Any]:
-    column: sa.ColumnElement[Any] = source[found[0].name]
-    if spec.parts:
-        for part in found[1:]:
-            column = column.op(spec.operator)(source[part.name])
-        column = sa.func.coalesce(column, sa.literal_column(str(spec.default)))
-        # A product beyond 64 bits is a float to SQLite: the cast cuts it to what fits.
-        return sa.cast(column, sa.INTEGER).label(spec.name)
-    if spec.type is ColumnType.REAL:
-        return sa.cast(sa.func.coalesce(column, sa.literal_column(NULL_REAL)), sa.REAL).label(spec.name)
-    if spec.type is ColumnType.BLOB:
-        # Of NULL, hex() makes the empty text.
-        column = sa.func.nullif(sa.func.hex(column), sa.literal_column("''"))
-    if spec.type is ColumnType.INTEGER and not found[0].not_null:
-        column = sa.func.coalesce(column, sa.literal_column(str(spec.default)))
-    return column.label(spec.name)
+def _name(table: FoundTable, column: str) -> str:
+    return f"{quoted(table.name)}.{quoted(column)}"
 
 
 def _row_order(table: FoundTable) -> str:
@@ -173,10 +167,6 @@ def row_bound_sql(table: FoundTable) -> str:
     of rows if the table has no rowids. NULL for an empty table."""
     bound = "nullif(count(*), 0)" if table.rowid is None else f"max({table.rowid})"
     return f"SELECT {bound} FROM {quoted(table.name)}"
-
-
-def _sql(statement: sa.Select[Any] | sa.ColumnElement[bool]) -> str:
-    return str(statement.compile(compile_kwargs={"literal_binds": True}))
 
 
 # Texts of any length as far as they are read: cut where they are too long, and counted.
