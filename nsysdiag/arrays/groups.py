@@ -132,13 +132,21 @@ def medians(code: IntArray, duration: IntArray, count: int) -> IntArray:
 def longest(ns: IntArray, start: IntArray, most: int) -> IntArray:
     """The places of the `most` largest `ns`, largest first; of equal ones that with the earlier `start`."""
     if len(ns) > 2 * most:
-        least = np.partition(ns, len(ns) - most)[len(ns) - most]
+        least = nth_largest(ns, most)
         kept, tied = np.flatnonzero(ns > least), np.flatnonzero(ns == least)
         among = most - len(kept)
         until = np.partition(start[tied], among - 1)[among - 1]
         rows = np.concatenate((kept, tied[start[tied] <= until]))
         return rows[np.lexsort((rows, start[rows], -ns[rows]))[:most]]
     return np.lexsort((start, -ns))[:most]
+
+
+def nth_largest(values: IntArray, most: int) -> int:
+    """The value that `most` of at least as many reach or exceed. Where there are many, those below that of every 16th
+    value alone, which cannot be it, are left out: to order the rest takes a fraction of the time."""
+    if len(values) > 64 * most:
+        values = values[values >= nth_largest(values[::16], most)]
+    return int(np.partition(values, len(values) - most)[len(values) - most])
 
 
 def evenly(code: IntArray, most: int) -> BoolArray:

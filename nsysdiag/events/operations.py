@@ -5,6 +5,7 @@ Kernels were launched in few shapes among many launches, so each launch holds a 
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,7 +85,7 @@ TO_DEVICE = (*ON_DEVICES, CopyKind.HOST_TO_DEVICE, CopyKind.HOST_TO_ARRAY, CopyK
 FIRST_MIGRATION, LAST_MIGRATION = min(MIGRATIONS), max(MIGRATIONS)
 
 
-class Operations(Rows, frozen=True):
+class Operations(Rows, frozen=True, dict=True):
     """Times in ns. `name` and `short_name` are string ids, -1 for none; `graph_node` is 0 or -1 outside graphs.
     `copy_kind`, `src_kind`, `dst_kind` are CUPTI's numbers, -1 for none. `graph` is the number of an instantiated graph
     that was recorded as a whole, else -1. `shape` is an index into the table of launch shapes, -1 for none. `copies` is
@@ -109,10 +110,11 @@ class Operations(Rows, frozen=True):
     shape: IntArray
     copies: IntArray
 
-    @property
+    @cached_property
     def migration(self) -> BoolArray:
         """True for page migrations of unified memory, which have no launch."""
-        return (self.copy_kind >= FIRST_MIGRATION) & (self.copy_kind <= LAST_MIGRATION)
+        found = (self.copy_kind >= FIRST_MIGRATION) & (self.copy_kind <= LAST_MIGRATION)
+        return found if found.any() else constant(np.zeros(1, dtype=np.bool_), len(found))
 
 
 def _columns(declared: str) -> dict[str, str]:

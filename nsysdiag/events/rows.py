@@ -57,12 +57,13 @@ def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
     if len(values) == 0 or is_constant(values):
         return values[:1].copy(), np.zeros(len(values), dtype=np.int64)
     low, seen = _seen(values)
-    if len(seen) == 1:
-        return values[:1].copy(), np.zeros(len(values), dtype=np.int64)
     if len(seen) == 0:
         unique, inverse = np.unique(values, return_inverse=True)
         return unique, inverse.astype(np.int64)
-    return np.flatnonzero(seen) + low, (np.cumsum(seen, dtype=np.int64) - 1)[values - low]
+    present = np.flatnonzero(seen)
+    if len(present) == len(seen):
+        return present + low, np.subtract(values, low, dtype=np.int64)
+    return present + low, (np.cumsum(seen, dtype=np.int64) - 1)[values - low]
 
 
 def last_before(group: IntArray, time: IntArray, asked: IntArray, moment: IntArray) -> IntArray:
@@ -344,7 +345,10 @@ def combinations(*columns: IntArray) -> tuple[IntArray, list[IntArray]]:
     for column in columns[1:]:
         values, inverse = distinct(column)
         width = max(len(values), 1)
-        combined, code = distinct(code * width + inverse)
+        if width == 1 or len(keys[0]) == 1:
+            combined, code = np.arange(len(keys[0]) * width), inverse if width > 1 else code
+        else:
+            combined, code = distinct(code * width + inverse)
         keys = [key[combined // width] for key in keys] + [values[combined % width]]
     return code, keys
 

@@ -274,11 +274,12 @@ def _tallies(devices: Iterable[DeviceReport]) -> dict[str, npt.NDArray[np.int64]
     for device in devices:
         _starts, lengths, causes = unpack(device.gaps_packed)
         place = np.maximum(np.searchsorted(np.array(FINE_EDGES), lengths, side="right") - 1, 0)
-        for cause in np.unique(causes).tolist():
-            mine, id = causes == cause, device.gaps_packed.cause_ids[cause]
-            number, time = tallies.setdefault(id, np.zeros((2, len(FINE_EDGES)), dtype=np.int64))
-            np.add.at(number, place[mine], 1)
-            np.add.at(time, place[mine], lengths[mine])
+        bins, ids = len(FINE_EDGES), device.gaps_packed.cause_ids
+        key = causes.astype(np.int64, copy=False) * bins + place
+        number = np.bincount(key, minlength=len(ids) * bins).reshape(-1, bins)
+        time = sum_of_each(key, lengths, number.size).reshape(-1, bins)
+        for cause in np.flatnonzero(number.any(axis=1)).tolist():
+            tallies.setdefault(ids[cause], np.zeros((2, bins), dtype=np.int64))[...] += (number[cause], time[cause])
     return dict(sorted(tallies.items(), key=lambda item: (-int(item[1][1].sum()), item[0])))
 
 

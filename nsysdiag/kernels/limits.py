@@ -278,6 +278,8 @@ def _paging(device: DeviceTimeline) -> Intervals:
     pages all the time between."""
     operations = device.operations
     moves = union(Intervals(operations.start, operations.end)[operations.migration])
+    if not len(moves):
+        return moves
     kernels = np.flatnonzero(device.running & (operations.category == Category.KERNEL))
     kernel, moved = pieces(moves, Intervals(operations.start[kernels], operations.end[kernels]))
     if not len(kernel):

@@ -32,7 +32,7 @@ from msgspec import Struct
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category, copy_name
-from nsysdiag.events.rows import distinct, taken
+from nsysdiag.events.rows import distinct, picked, taken
 from nsysdiag.limits import KEPT_NAMES, mark_of, short_name
 from nsysdiag.names import CUT as COLLAPSED
 from nsysdiag.names import is_mangled, pseudonym, readable
@@ -213,7 +213,7 @@ def operation_names(device: DeviceTimeline, rows: IntArray, strings: Strings) ->
     return _coded(device, rows, strings, device.operations.short_name[rows])[:2]
 
 
-def whole_names(device: DeviceTimeline, rows: IntArray) -> IntArray:
+def whole_names(device: DeviceTimeline, rows: IntArray | slice) -> IntArray:
     """The string id of each kernel's whole name, of its short name if the export has no other."""
     operations = device.operations
     name = taken(operations.name, rows)
@@ -241,9 +241,10 @@ class NamedKernels(Struct, frozen=True):
 
 def named_kernels(device: DeviceTimeline, rows: IntArray, strings: Strings) -> NamedKernels:
     """The names of the kernels at `rows`; the short name of several that share a whole one is that of the last."""
-    ids, code = distinct(whole_names(device, rows))
+    chosen = picked(rows)
+    ids, code = distinct(whole_names(device, chosen))
     short = np.zeros(len(ids), dtype=np.int64)
-    short[code] = device.operations.short_name[rows]
+    short[code] = taken(device.operations.short_name, chosen)
     return NamedKernels(code, strings.texts(ids), strings.texts(short))
 
 

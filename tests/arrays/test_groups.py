@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.arrays.groups import evenly, group_durations, group_totals, longest, medians, summed
+from nsysdiag.arrays.groups import evenly, group_durations, group_totals, longest, medians, nth_largest, summed
 
 EMPTY = np.empty(0, dtype=np.int64)
 PAIRS = st.lists(st.tuples(st.integers(0, 6), st.one_of(st.integers(0, 9), st.integers(-5, 1 << 40))), max_size=120)
@@ -118,6 +118,14 @@ def test_the_longest_are_those_that_a_sort_puts_first(rows: list[tuple[int, int]
     ns, start = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)) if rows else 2 * [EMPTY]
     expected = sorted(range(len(rows)), key=lambda at: (-rows[at][0], rows[at][1], at))[:most]
     assert longest(ns, start, most).tolist() == expected
+
+
+@given(st.integers(0, 2**32), st.integers(1, 40), st.sampled_from((3, 1_000, 10**15)), st.integers(0, 2_000))
+def test_of_many_values_the_same_is_the_nth_largest(seed: int, most: int, highest: int, more: int) -> None:
+    """With and without ties, and in rising order, where every 16th is no fair share of the largest."""
+    values = np.random.default_rng(seed).integers(0, highest, 64 * most + more)
+    for each in (values, np.sort(values), np.sort(values)[::-1]):
+        assert nth_largest(each, most) == np.sort(values)[-most]
 
 
 def test_sums_by_name() -> None:

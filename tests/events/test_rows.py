@@ -7,7 +7,7 @@ import numpy.typing as npt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.events.rows import picked
+from nsysdiag.events.rows import combinations, picked
 
 COUNT = 12
 VALUES = np.arange(100, 100 + COUNT)
@@ -28,3 +28,15 @@ def test_rows_that_follow_each_other_are_not_copied() -> None:
     assert picked((VALUES > 102) & (VALUES < 106)) == slice(3, 6)
     assert not isinstance(picked(np.array([3, 5, 5])), slice)
     assert not isinstance(picked(np.array([5, 3, 7])), slice)
+
+
+@given(st.lists(st.tuples(st.integers(5, 6), st.integers(-1, 1), st.sampled_from((0, 3, 10**12))), max_size=20))
+def test_codes_of_combinations_stand_for_the_rows_in_order(rows: list[tuple[int, int, int]]) -> None:
+    """Also where a column holds one value throughout, or no value at all."""
+    columns = (
+        [np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)] if rows else 3 * [np.empty(0, int)]
+    )
+    code, keys = combinations(*columns)
+    known = list(zip(*(key.tolist() for key in keys), strict=True))
+    assert known == sorted(set(rows))
+    assert [known[each] for each in code.tolist()] == rows

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import subprocess
-import sys
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -77,9 +75,3 @@ def test_a_column_in_other_letters_is_read_as_well(tmp_path: Path) -> None:
         connection.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME COLUMN deviceId TO DEVICEID")
     with open_trace(trace) as opened:
         assert opened.read("CUPTI_ACTIVITY_KIND_KERNEL", "deviceId")["deviceId"].tolist() == [0]
-
-
-def test_a_plain_trace_is_analyzed_without_sqlalchemy(tmp_path: Path) -> None:
-    trace = TraceBuilder().kernel(10, 20).write(tmp_path / "trace.sqlite")
-    program = "import sys, nsysdiag; nsysdiag.analyze(sys.argv[1]); sys.exit('sqlalchemy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program, trace], check=False).returncode == 0

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import UNSET, Struct
 
-from nsysdiag.arrays.groups import column_from, names_from, running_sums, to_planes
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
+from nsysdiag.arrays.groups import column_from, names_from, nth_largest, running_sums, to_planes
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, union
 from nsysdiag.document import words
 from nsysdiag.document.drawings import safe_color
 from nsysdiag.document.names import clip
@@ -63,12 +63,13 @@ def drawn_gaps(device: DeviceReport, exact: list[tuple[int, int]], devices: int)
     """The gaps to draw of one of so many devices; `exact` are the windows that hold all operations, in order. Gaps of
     equal length are among the longest together or not at all. Raises InputError if the report is damaged."""
     start, length, cause = unpack(device.gaps_packed)
-    order = np.argsort(start, kind="stable")
-    start, length, cause = start[order], length[order], cause[order]
+    if not ascending(start):
+        order = np.argsort(start, kind="stable")
+        start, length, cause = start[order], length[order], cause[order]
     most = max(MOST_GAPS // max(devices, 1), FEWEST_GAPS)
     threshold, longest = 0, len(start)
     if len(start) > most:
-        threshold = int(np.sort(length)[-most - 1]) + 1
+        threshold = nth_largest(length, most + 1) + 1
         long = length >= threshold
         kept = long | _touches(start, start + length, exact)
         longest = int(np.count_nonzero(long))
