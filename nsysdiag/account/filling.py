@@ -9,6 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import (
     BoolArray,
     FloatArray,
@@ -172,7 +173,7 @@ def followed(number: int, every: dict[int, TimeTable]) -> TimeTable:
     found, left = [whole.take(whole.other < 0)], whole.take(whole.other >= 0)
     for _ in range(len(every)):
         further = [left.take(slice(0))]
-        for device in np.unique(left.other).tolist():
+        for device in distinct_values(left.other).tolist():
             asked, its = left.take(left.other == device), every.get(device)
             if its is None:
                 found.append(asked)

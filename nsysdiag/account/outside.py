@@ -11,6 +11,7 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import compiling
 from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import Name, longest, summed
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, subtract, union
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
@@ -22,7 +23,7 @@ from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity, HostTables, host_activity, place_api_calls, place_os_calls
 from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.events.rows import ThreadAxis, distinct, picked, taken
+from nsysdiag.events.rows import ThreadAxis, picked, taken
 from nsysdiag.events.samples import Samples
 from nsysdiag.fields import Sentence
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
@@ -179,7 +180,7 @@ def done_by(layered: LayeredEvidence, thread: int, begin: int, end: int) -> dict
     lane = int(axis.lane(np.array([thread], dtype=np.int64))[0])
     left, mpi = _placed(axis, lane, begin, end), layered.host.mpi
     found = list[tuple[str, Intervals]]()
-    for name in np.unique(mpi.name[named(mpi, other_calls.START_UP)]).tolist():
+    for name in distinct_values(mpi.name[named(mpi, other_calls.START_UP)]).tolist():
         inside, left, _ = claim(left, union(mpi.spans[mpi.name == name]))
         found.append((mpi.names[name], inside.spans))
     return _sets([*found, *((word or UNEXPLAINED, spans) for _, word, spans in _divided(layered, left))])
@@ -215,7 +216,7 @@ def _divided(layered: LayeredEvidence, left: Owned) -> Iterator[tuple[str, str, 
     for cause in CAUSES.values():
         for layer in layered.before.get(cause.id, []):
             taken, left, source = claim(left, layer.spans)
-            for code in np.unique(layer.name[source]).tolist():
+            for code in distinct_values(layer.name[source]).tolist():
                 word = activity_of(cause.id, layer.names[code] if layer.are_calls else "")
                 spans = taken.spans[layer.name[source] == code]
                 yield _bottleneck(cause, layer, layer.names[code]), word, spans

@@ -9,6 +9,7 @@ import math
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import (
     AT_ONCE,
     FloatArray,
@@ -223,7 +224,7 @@ def taken(spans: Intervals, weights: list[IntArray], most: int, parts: Intervals
     # Stretches with a bounded number of events each.
     low, high = parts.start[0], parts.end[-1]
     some = np.concatenate((start[::AT_ONCE], end[::AT_ONCE]))
-    edges = np.unique(np.concatenate(([low], some[(some > low) & (some < high)], [high])))
+    edges = distinct_values(np.concatenate(([low], some[(some > low) & (some < high)], [high])))
     sums = [_WeightArea(weight, by_start, by_end, most) for weight in weights]
     begun, over = np.searchsorted(start, edges), np.searchsorted(end, edges)
     for at in range(len(edges) - 1):

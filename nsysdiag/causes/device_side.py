@@ -6,13 +6,14 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.arrays.claim import EvidenceLabel
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.causes import blocking_copy, sync
 from nsysdiag.causes.cause import Cause, Variant
 from nsysdiag.causes.evidence import LATENCY_LIMIT, EvidenceLayer, HostEvidence, Threshold, plain_layer
 from nsysdiag.events.event_waits import HOST_FUNCTIONS, SLACK_NS
 from nsysdiag.events.gpus import slices_of_others
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import NamedRows, distinct_values
+from nsysdiag.events.rows import NamedRows
 from nsysdiag.gaps import gaps
 from nsysdiag.gaps.gaps import (
     LABELS,

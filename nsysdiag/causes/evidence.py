@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.claim import EvidenceLabel
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, union
 from nsysdiag.config.settings import FindingThresholds
@@ -19,7 +20,7 @@ from nsysdiag.events.event_waits import HeldCalls, held_calls
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import NamedRows, distinct, picked, taken
+from nsysdiag.events.rows import NamedRows, picked, taken
 from nsysdiag.fields import Sentence
 from nsysdiag.gaps import gaps
 from nsysdiag.trace.enums import CopyKind, MemoryKind

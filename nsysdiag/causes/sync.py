@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from nsysdiag.arrays.claim import EvidenceLabel
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import BoolArray, Intervals, coverage, union
 from nsysdiag.causes.cause import (
     Cause,
@@ -69,7 +70,7 @@ def _by_kind(evidence: HostEvidence, calls: NamedRows) -> list[EvidenceLayer]:
     return [
         layer_of(kind.take(device == number), label, number if number >= 0 else None)
         for (label, kind), device in zip(kinds, devices, strict=True)
-        for number in np.unique(device).tolist()
+        for number in distinct_values(device).tolist()
     ]
 
 
@@ -126,7 +127,7 @@ def queries_at_once(evidence: HostEvidence) -> Intervals:
     follows = np.append(lane[1:] == lane[:-1], False)
     first = query & ~np.append(False, (refused & follows)[:-1])
     other = ~query & (calls.spans.start % axis.stride < axis.span)
-    goes_on = np.unique(lane[refused & follows & np.append(other[1:], False)])
+    goes_on = distinct_values(lane[refused & follows & np.append(other[1:], False)])
     return calls.spans[first & ~refused & ~np.isin(lane, goes_on)]
 
 

@@ -7,12 +7,12 @@ import re
 import numpy as np
 
 from nsysdiag.arrays.claim import EvidenceLabel
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.intervals import BoolArray
 from nsysdiag.causes.cause import Cause, EvidenceRows, Variant, matching
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, named
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import process_of
-from nsysdiag.events.rows import distinct
 
 # Waits for CPython's global interpreter lock, as distinct from other waits.
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.kernels.kinds import KernelFamily, family_of
@@ -269,7 +270,7 @@ def carried(found: Aligned, two: LaunchOrder, borders: Sequence[int] | IntArray)
     reached = np.maximum.accumulate(np.append(-1, found.match))
     place = np.where(found.match[borders] >= 0, found.match[borders], reached[borders] + 1)
     last = int(reached[-1])
-    place = _with_missed(np.unique(place[place <= last]), last + 1)
+    place = _with_missed(distinct_values(place[place <= last]), last + 1)
     size = np.diff(np.append(place, last + 1))
     even = np.abs(size - np.median(size)) <= REGULAR * np.median(size) if len(size) else size
     if not len(size) or float(np.mean(even)) < EVEN:

@@ -21,6 +21,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from nsysdiag.arrays.distinct import distinct_values
+
 Values = npt.NDArray[np.float64]
 """One row an entry, one column a quantity."""
 
@@ -186,7 +188,9 @@ def student(freedom: float, level: float = LEVEL) -> float:
 def _added_up(capture: Values) -> tuple[Values, Values]:
     """Entries that follow one another added up if there are very many: how many each row stands for, and the
     sums."""
-    starts = np.unique(np.linspace(0, len(capture), min(len(capture), _MOST_ROWS), endpoint=False).astype(np.int64))
+    starts = distinct_values(
+        np.linspace(0, len(capture), min(len(capture), _MOST_ROWS), endpoint=False).astype(np.int64)
+    )
     rows = np.diff(np.append(starts, len(capture))).astype(np.float64)
     return rows, np.add.reduceat(capture, starts, axis=0)
 

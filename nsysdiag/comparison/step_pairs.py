@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nsysdiag.arrays.claim import CodeTable
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import to_planes, to_text
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.comparison import step_facts
@@ -92,7 +93,7 @@ def _alone(sides: Steps, found: Matched) -> Differences:
     for number, side in enumerate(sides):
         taken, kind = found.operations[number, found.in_order], side.operations[KIND]
         own = np.flatnonzero(side.operations[MARK] == step_facts.ALONE)
-        for each in np.unique(kind[own]).tolist():
+        for each in distinct_values(kind[own]).tolist():
             mine = own[kind[own] == each]
             behind = np.searchsorted(np.sort(taken[kind[taken] == each]), mine)
             for at, spot in zip(mine.tolist(), behind.tolist(), strict=True):

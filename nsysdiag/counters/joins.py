@@ -9,6 +9,7 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from nsysdiag.arrays import intervals
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, intersect, pieces, union
 from nsysdiag.counters.facts import IterationMetrics, KernelMetrics, RangeMetrics
@@ -17,7 +18,6 @@ from nsysdiag.events.device import DeviceTimeline, project
 from nsysdiag.events.gpu_metrics import METRICS, Grid, MetricSeries, MetricUnit
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import distinct
 from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.iterations.facts import IterationReport
 from nsysdiag.ledger.ledger import WindowSplit

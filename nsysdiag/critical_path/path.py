@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.bottlenecks import OF_WORK, title_of
@@ -20,7 +21,6 @@ from nsysdiag.causes.device_side import DEVICE_STALL, GPU_CONTEXT_SWITCH
 from nsysdiag.causes.memory_calls import UNIFIED_MEMORY
 from nsysdiag.critical_path.facts import CriticalPath, PathPart, PathWork
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import distinct
 from nsysdiag.kernels.kernels import GRAPHS
 from nsysdiag.kernels.kinds import collective_of, family_of, family_title
 from nsysdiag.replay.changes import Changes

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import group_totals, portions, summed
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.bottlenecks import BOTTLENECKS
@@ -35,7 +36,6 @@ from nsysdiag.diagnosis.sentences import (
 )
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import MpiRanks
-from nsysdiag.events.rows import distinct
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.rules import KERNELS as KERNEL_TIME

@@ -12,9 +12,10 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.claim import CodeTable
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.calls import ApiCalls
-from nsysdiag.events.rows import combinations, distinct
+from nsysdiag.events.rows import combinations
 
 if TYPE_CHECKING:
     from nsysdiag.trace.trace import Trace
@@ -212,7 +213,7 @@ class CallChains(Struct):
 
     def stacks(self, source: str, ids: IntArray) -> Stacks:
         """The stacks of these chains of one table."""
-        wanted = np.unique(ids[ids > NO_CHAIN] if source != "sampling" else ids)
+        wanted = distinct_values(ids[ids > NO_CHAIN] if source != "sampling" else ids)
         rows = self.trace.read_chosen(TABLES[source], "id", wanted, "id", "symbol", "module", "stackDepth")
         if len(rows) == 0:
             return {}
@@ -223,13 +224,13 @@ class CallChains(Struct):
     def through(self, source: str, ids: IntArray, library: re.Pattern[str]) -> dict[int, bool]:
         """Whether each of these chains of one table passes through a library, by its file name. A chain that is only in
         the operating system's kernel, or unknown, is not in it."""
-        rows = self.trace.read_chosen(TABLES[source], "id", np.unique(ids), "id", "module")
+        rows = self.trace.read_chosen(TABLES[source], "id", distinct_values(ids), "id", "module")
         modules, code = distinct(rows["module"])
         names = [file_name(path) for path in self.trace.strings.texts(modules)]
         known = np.array([bool(name) and not name.startswith("[") for name in names], dtype=np.bool_)[code]
         inside = np.array([library.match(name) is not None for name in names], dtype=np.bool_)[code]
         passing = set(rows["id"][inside].tolist())
-        return {each: each in passing for each in np.unique(rows["id"][known]).tolist()}
+        return {each: each in passing for each in distinct_values(rows["id"][known]).tolist()}
 
     def _frames(self, symbol: IntArray, module: IntArray) -> tuple[list[StackFrame], IntArray]:
         """The distinct frames, and the code of each row. An address counts as its module, so that all addresses of a

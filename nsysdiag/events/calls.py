@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, ascending, places_among
 from nsysdiag.arrays.nesting import is_constant
 from nsysdiag.events.identity import once, process_of
-from nsysdiag.events.rows import Rows, distinct, distinct_values
+from nsysdiag.events.rows import Rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

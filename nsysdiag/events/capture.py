@@ -16,13 +16,13 @@ import re
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import IntArray, Intervals, clip, coverage, nearest_before, union
 from nsysdiag.events.calls import ApiCalls, CallRows, named_like
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import distinct
 from nsysdiag.units import format_count, format_share
 
 LONG_NS = 1_000_000

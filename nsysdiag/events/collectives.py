@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before, places_among
 from nsysdiag.events.calls import CallRows, coded_names
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
-from nsysdiag.events.rows import Rows, RowsOf, combinations, distinct
+from nsysdiag.events.rows import Rows, RowsOf, combinations
 
 if TYPE_CHECKING:
     from nsysdiag.trace.columns import Strings

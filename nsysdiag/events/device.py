@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, contains, searched, union
 from nsysdiag.arrays.spill import laid
@@ -18,16 +19,7 @@ from nsysdiag.events.gpus import DeviceKeys, Gpu, TimeSlices, busiest, describe,
 from nsysdiag.events.identity import pid_of, process_of
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category, LaunchShapes, Operations, RecordedOperations
-from nsysdiag.events.rows import (
-    RowsOf,
-    Streams,
-    combinations,
-    describe_streams,
-    distinct,
-    distinct_values,
-    picked,
-    taken,
-)
+from nsysdiag.events.rows import RowsOf, Streams, combinations, describe_streams, picked, taken
 
 if TYPE_CHECKING:
     from nsysdiag.trace.columns import Columns

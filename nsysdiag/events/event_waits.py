@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, rows_from, union
 from nsysdiag.arrays.nesting import constant
 from nsysdiag.events.calls import ApiCalls, CallRows, issue_times, match_launches, named_like
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Operations
-from nsysdiag.events.rows import Rows, coded_tuples, combinations, distinct, last_before
+from nsysdiag.events.rows import Rows, coded_tuples, combinations, last_before
 from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.enums import NO_EVENT
 
@@ -364,7 +365,7 @@ def held_calls(functions: HostFunctions, calls: CallRows, synchronized: IntArray
     """
     if len(functions) == 0:
         return HeldCalls(np.empty(0, dtype=np.int64), Intervals.empty())
-    processes = np.unique(functions.process)
+    processes = distinct_values(functions.process)
     streams = int(max(functions.stream.max(), synchronized.max(initial=_NO_STREAM))) + 1
     owner = process_of(calls.thread)
     any_stream = streams + np.searchsorted(processes, owner)

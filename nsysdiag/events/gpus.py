@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.events.identity import pid_of
 from nsysdiag.events.rows import Rows, coded_tuples
@@ -139,7 +140,7 @@ def gpus_present(trace: Trace) -> int | None:
     capable = np.array([_NO_CUDA.search(name) is None for name in names], dtype=np.bool_)
     if (table["smCount"] > 0).any():
         capable &= table["smCount"] > 0
-    return len(np.unique(table["id"][capable])) or None
+    return len(distinct_values(table["id"][capable])) or None
 
 
 def describe(trace: Trace, gpu_id: int | None, ids: list[tuple[int, int]]) -> Gpu:
@@ -190,7 +191,7 @@ def read_time_slices(trace: Trace) -> TimeSlices:
 
 def slices_of_others(slices: TimeSlices, gpu_id: int | None, process: int) -> Intervals:
     """The time that the GPU spent in slices of other processes, a set. Without a GPU id the trace must be of one."""
-    if gpu_id is None and len(np.unique(slices.gpu)) > 1:
+    if gpu_id is None and len(distinct_values(slices.gpu)) > 1:
         return Intervals.empty()
     others = slices.process != process
     if gpu_id is not None:

@@ -10,13 +10,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, Intervals, pieces, union
 from nsysdiag.events.callchains import file_name
 from nsysdiag.events.calls import CALLS, ApiCalls, call_columns, coded_names
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import RANGE_COLUMNS, RANGES, NvtxRanges
 from nsysdiag.events.operations import TABLES, Category, operation_columns
-from nsysdiag.events.rows import CallTable, NamedRows, ThreadAxis, combinations, distinct_values, place_calls, within
+from nsysdiag.events.rows import CallTable, NamedRows, ThreadAxis, combinations, place_calls, within
 from nsysdiag.events.samples import SAMPLE_COLUMNS, SAMPLES, SampleRows, Samples, SampleSteps, read_samples, samples_of
 from nsysdiag.events.scheduling import (
     SWITCH_COLUMNS,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.arrays.nesting import constant, is_constant
 
@@ -70,7 +71,7 @@ def nsys_threads(trace: Trace) -> IntArray:
     """Threads of nsys itself inside the profiled processes (globalTids): nothing of the program waits for them."""
     columns = trace.read("ThreadNames", "nameId", "globalTid")
     own = [is_of_nsys(name) for name in trace.strings.texts(columns["nameId"])]
-    return np.unique(columns["globalTid"][np.array(own, dtype=np.bool_)])
+    return distinct_values(columns["globalTid"][np.array(own, dtype=np.bool_)])
 
 
 def process_names(trace: Trace) -> dict[int, str]:

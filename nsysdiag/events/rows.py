@@ -1,4 +1,4 @@
-"""A table as a record of equally long arrays, how rows are picked from it, and the distinct values of a column."""
+"""A table as a record of equally long arrays, and how rows are picked from it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from nsysdiag import typed
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, nearest_before, places_among
 from nsysdiag.arrays.nesting import constant, is_constant, outermost
 from nsysdiag.events.identity import joint, once, pid_of
@@ -52,20 +53,6 @@ def taken(values: npt.NDArray[Any], index: npt.NDArray[Any] | slice) -> npt.NDAr
     return constant(values, count) if count else values[:0]
 
 
-def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
-    """The distinct values, sorted, and for each row its place among them; no sort where they are few and dense."""
-    if len(values) == 0 or is_constant(values):
-        return values[:1].copy(), np.zeros(len(values), dtype=np.int64)
-    low, seen = _seen(values)
-    if len(seen) == 0:
-        unique, inverse = np.unique(values, return_inverse=True)
-        return unique, inverse.astype(np.int64)
-    present = np.flatnonzero(seen)
-    if len(present) == len(seen):
-        return present + low, np.subtract(values, low, dtype=np.int64)
-    return present + low, (np.cumsum(seen, dtype=np.int64) - 1)[values - low]
-
-
 def last_before(group: IntArray, time: IntArray, asked: IntArray, moment: IntArray) -> IntArray:
     """For each group that is asked for the row of its last `time` (ns) up to a moment, -1 for none."""
     if not len(group) or not len(asked):
@@ -83,33 +70,6 @@ def first_since(group: IntArray, time: IntArray, asked: IntArray, moment: IntArr
     """For each group that is asked for the row of its first `time` (ns) from a moment on, -1 for none."""
     row = last_before(group[::-1], -time[::-1], asked, -moment)
     return np.where(row >= 0, len(group) - 1 - row, -1)
-
-
-def distinct_values(values: IntArray) -> IntArray:
-    """The distinct values, sorted; fast where there is one, as with the process of most tables."""
-    if len(values) == 0 or is_constant(values):
-        return values[:1].copy()  # a part of the array would keep all of it in memory
-    low, seen = _seen(values)
-    return np.flatnonzero(seen) + low if len(seen) else _sorted_distinct(values)
-
-
-def _sorted_distinct(values: IntArray) -> IntArray:
-    """The distinct values, sorted. np.unique takes far longer for a million of them: it makes a hash table."""
-    ordered = np.sort(values)
-    new = np.ones(len(ordered), dtype=np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
-    return ordered[new]
-
-
-def _seen(values: IntArray) -> tuple[int, BoolArray]:
-    """The lowest of the values, at least one, and whether each number from it to the highest occurs; no flags where
-    these are too many."""
-    low, high = int(values.min()), int(values.max())
-    if high - low > 2 * len(values) + 65_536:
-        return low, np.zeros(0, dtype=np.bool_)
-    seen = np.zeros(high - low + 1, dtype=np.bool_)
-    seen[values - low if low != high else 0] = True
-    return low, seen
 
 
 def narrowed(values: IntArray) -> IntArray:

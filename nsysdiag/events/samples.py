@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import sorted_pairs
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, places_among, rows_from, union
 from nsysdiag.events.callchains import (
@@ -23,7 +24,7 @@ from nsysdiag.events.callchains import (
 )
 from nsysdiag.events.identity import pid_of, process_of
 from nsysdiag.events.nvtx import PythonMarks
-from nsysdiag.events.rows import Rows, ThreadAxis, coded_tuples, distinct, narrowed, picked
+from nsysdiag.events.rows import Rows, ThreadAxis, coded_tuples, narrowed, picked
 from nsysdiag.limits import MOST_DEEP
 
 if TYPE_CHECKING:
@@ -158,7 +159,9 @@ def leaf_symbols(trace: Trace, ids: IntArray) -> tuple[IntArray, list[str]]:
 def chain_symbols(trace: Trace, ids: IntArray) -> list[str]:
     """The functions in the call chains of the samples `ids`, and the modules that they are in, each once."""
     columns = trace.read_chosen("SAMPLING_CALLCHAINS", "id", ids, "symbol", "module")
-    return sorted({text for column in ("symbol", "module") for text in trace.strings.texts(np.unique(columns[column]))})
+    return sorted(
+        {text for column in ("symbol", "module") for text in trace.strings.texts(distinct_values(columns[column]))}
+    )
 
 
 def sampling_periods(time: IntArray, thread: IntArray, threads: int) -> IntArray:

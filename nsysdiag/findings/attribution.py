@@ -8,6 +8,7 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import DeviceWaitCalls, Made
 from nsysdiag.arrays.claim import EvidenceLabel
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_after, nearest_before
 from nsysdiag.arrays.nesting import constant
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
@@ -18,7 +19,7 @@ from nsysdiag.causes.evidence import CallFacts, named
 from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import NamedRows, Rows, distinct
+from nsysdiag.events.rows import NamedRows, Rows
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapGroupKeys, normal_paths
 from nsysdiag.ledger.classify import LayeredEvidence

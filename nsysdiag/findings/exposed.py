@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, common_ns, contains, intersect, union
 from nsysdiag.causes.cause import Advice
@@ -175,7 +176,7 @@ class _Exposed(Struct, frozen=True):
             (largest,) = top_copies(device, _flags(device, chosen), 1)
             return cls(ns, None, _ran(device, chosen, time), rows, largest, _special(device, inside, time))
         code, names = operation_names(device, inside, context.gaps.strings)
-        ran = {names[each]: _ran(device, inside[code == each], time) for each in np.unique(code).tolist()}
+        ran = {names[each]: _ran(device, inside[code == each], time) for each in distinct_values(code).tolist()}
         kinds = kinds_of(
             NamedTime(collective_of(each) if rule is EXPOSED_COMM else "", each, ran[each]) for each in sorted(ran)
         )

@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.background import Background
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import IntArray, Intervals, intersect, union
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECKS, BottleneckId, promised
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, EVENT_WAIT, memory_calls
@@ -114,7 +115,7 @@ def waits_for_others(device: DeviceReport, context: FindingContext, shares: Shar
     least = max(context.thresholds.smallest * context.judged.ns, 1)
     pair = joint(shares.other, shares.bottleneck, len(BOTTLENECK_IDS))
     found = []
-    for each in np.unique(pair).tolist():
+    for each in distinct_values(pair).tolist():
         number, bottleneck = divmod(each, len(BOTTLENECK_IDS))
         mine = shares.take(pair == each)
         if int(mine.lost.sum()) >= least:

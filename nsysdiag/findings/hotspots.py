@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import WAITING_FOR_A_SYNC
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import group_totals, longest
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.bottlenecks import BOTTLENECK_IDS
@@ -19,7 +20,7 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.causes.thread_states import BY_FUNCTIONS
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.identity import joint, pid_of, tid_of
-from nsysdiag.events.rows import distinct, distinct_values, taken
+from nsysdiag.events.rows import taken
 from nsysdiag.events.samples import LONE_PERIOD_NS, Samples
 from nsysdiag.findings.attribution import Shares
 from nsysdiag.findings.facts import Finding

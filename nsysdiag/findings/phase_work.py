@@ -13,6 +13,7 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.account.outside import HOST, UNEXPLAINED, Start, activity_of, done_by
 from nsysdiag.arrays.claim import Owned, within
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import group_totals, summed
 from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, Intervals, common_ns, intersect, union
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
@@ -20,7 +21,6 @@ from nsysdiag.causes import CAUSES, HOST_CODE, input_output
 from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.nvtx import PlacedRanges
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import distinct
 from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.findings.hotspots import code_in
 from nsysdiag.gap_groups.details import GapContext

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.claim import EvidenceLabel
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import BoolArray
 from nsysdiag.bottlenecks import promised
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, IN_LAUNCH_CALL, INPUT_WAIT, bottlenecks_of_cause
@@ -19,7 +20,6 @@ from nsysdiag.causes.cause import Cause, Hint, Variant
 from nsysdiag.causes.device_side import DISPATCH
 from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.diagnosis.sentences import HANGS, UNSEEN_TITLE
-from nsysdiag.events.rows import distinct_values
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.attribution import Shares
 from nsysdiag.findings.facts import Evidence, EvidenceRow, Finding, FindingKind, names_nothing

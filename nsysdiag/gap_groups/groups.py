@@ -11,11 +11,11 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import Groups, group_durations, least_of_each, to_planes, to_text
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.identity import joint, tid_of
-from nsysdiag.events.rows import distinct
 from nsysdiag.gap_groups.details import GapContext, gap_moments
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.iterations.report import KindsOfGaps

@@ -9,13 +9,14 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.claim import EvidenceLabel
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, rows_from
 from nsysdiag.arrays.nesting import constant
 from nsysdiag.events.calls import issue_times
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.event_waits import NO_PRODUCER, UNKNOWN_PRODUCER
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import Rows, distinct, picked, previous_on_stream
+from nsysdiag.events.rows import Rows, picked, previous_on_stream
 
 
 class Gaps(Rows, frozen=True):

@@ -7,12 +7,13 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.claim import Owned
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
 from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.host import HostActivity, host_activity, place_api_calls, place_os_calls
 from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.events.rows import CallTable, NamedRows, ThreadAxis, distinct_values, place_calls
+from nsysdiag.events.rows import CallTable, NamedRows, ThreadAxis, place_calls
 from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.iterations.named import Kinds
 from nsysdiag.messages import InputError
@@ -186,7 +187,7 @@ def _threads(trace: HostTrace) -> IntArray:
     tables = trace.tables
     columns = [tables.switches.thread, tables.samples.thread, tables.os_calls.thread, tables.mpi.thread]
     columns += [trace.activity.api_calls.rows.thread, trace.ranges.rows.thread]
-    found = np.unique(np.concatenate([distinct_values(column) for column in columns]))
+    found = distinct_values(np.concatenate([distinct_values(column) for column in columns]))
     found = found[(tid_of(found) != 0) & ~np.isin(found, trace.nsys_threads)]
     own = trace.traced_processes
     return found[np.isin(process_of(found), own)] if len(own) else found

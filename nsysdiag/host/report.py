@@ -9,11 +9,11 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.buckets import StepFunction, count_open, time_by_level
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, union
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import pid_of, process_of, tid_of
-from nsysdiag.events.rows import distinct
 from nsysdiag.fields import Sentence
 from nsysdiag.host.facts import ChangePoint, Contention, CpuHolder, CpuLimit, HostReport, HostThread, HostWindow
 from nsysdiag.host.sync_latency import Working, host_windows, latencies, sync_latency, window_edges
@@ -249,7 +249,7 @@ def contention(scene: HostScene, states: ThreadStates) -> Contention:
         held_ns=int(wanted[rows].sum()),
         holders=holders[:MOST_HOLDERS],
         holder_count=len(holders),
-        cpus_used=len(np.unique(states.running.cpu)),
+        cpus_used=len(distinct_values(states.running.cpu)),
         cpus_seen=len(cpus.numbers),
         limits=_limits(scene, states),
     )
@@ -260,7 +260,7 @@ def _holders(scene: HostScene, thread: IntArray, ns: IntArray) -> list[CpuHolder
     not traced only the number is reported: they belong to others."""
     host_trace = scene.host_trace
     traced = set(host_trace.traced_processes.tolist())
-    own = np.isin(process_of(thread), np.unique(process_of(scene.axis.threads)))
+    own = np.isin(process_of(thread), distinct_values(process_of(scene.axis.threads)))
     present, code = distinct(np.where(own, thread, process_of(thread)))
     total = np.zeros(len(present), dtype=np.int64)
     np.add.at(total, code, ns)
@@ -284,7 +284,7 @@ def _limits(scene: HostScene, states: ThreadStates) -> list[CpuLimit]:
     process = process_of(scene.axis.threads)
     lost = states.away.take(states.preempted)
     found = []
-    for number in np.unique(process[lost.lane]).tolist():
+    for number in distinct_values(process[lost.lane]).tolist():
         mine = np.flatnonzero(process == number)
         waiting = lost.take(np.isin(lost.lane, mine))
         if union(waiting.spans).total() >= STARVED_SHARE * scene.span:
@@ -307,7 +307,7 @@ def _limit(scene: HostScene, running: CpuStretches, waiting: CpuStretches, proce
     """
     at_once = _open(running.spans, scene)
     cpus = _most(time_by_level(at_once, Intervals.of([(scene.low, scene.high)])), scene.span)
-    if len(np.unique(running.cpu)) > cpus:
+    if len(distinct_values(running.cpu)) > cpus:
         return None
     starved = union(waiting.spans)
     levels = time_by_level(at_once, starved)

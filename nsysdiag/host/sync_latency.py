@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import sorted_pairs
 from nsysdiag.arrays.intervals import (
     BoolArray,
@@ -22,7 +23,7 @@ from nsysdiag.arrays.intervals import (
 )
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import RowsOf, distinct_values, picked
+from nsysdiag.events.rows import RowsOf, picked
 from nsysdiag.host.facts import HostWindow, SyncLatency, SyncPart
 from nsysdiag.host.threads import CpuStretches, HostScene, ThreadStates
 from nsysdiag.units import NS_PER

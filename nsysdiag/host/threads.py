@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before, union
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes.sync import CALLS as SYNC_CALLS
@@ -15,7 +16,7 @@ from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity, place_api_calls, place_os_calls
 from nsysdiag.events.identity import pid_of, process_of, tid_of
-from nsysdiag.events.rows import NamedRows, Rows, ThreadAxis, distinct, distinct_values
+from nsysdiag.events.rows import NamedRows, Rows, ThreadAxis
 from nsysdiag.events.scheduling import SwitchRows, maybe_ready, switches_by_thread
 from nsysdiag.host.facts import HostThread, Stall
 from nsysdiag.trace.enums import ThreadState
@@ -100,7 +101,7 @@ def host_scene(
     """The threads over [low, high); `host` is what is placed already of those that launch work."""
     activity, tables, latest = host_trace.activity, host_trace.tables, host_trace.activity.latest_ns
     calls = activity.api_calls.rows
-    processes = np.unique(np.concatenate([distinct_values(device.operations.process) for device in devices]))
+    processes = distinct_values(np.concatenate([distinct_values(device.operations.process) for device in devices]))
     launched = [_launched(device, len(calls), low, high) for device in devices]
     axis = ThreadAxis.over(
         _threads(host_trace, processes, launched), host.axis.origin, host.axis.origin + host.axis.span
@@ -130,11 +131,11 @@ def _threads(host_trace: HostTrace, processes: IntArray, launched: list[IntArray
     work: then it is none."""
     tables, calls = host_trace.tables, host_trace.activity.api_calls.rows
     columns = (tables.switches.thread, tables.os_calls.thread, tables.samples.thread, calls.thread)
-    found = np.unique(np.concatenate([distinct_values(column) for column in columns]))
+    found = distinct_values(np.concatenate([distinct_values(column) for column in columns]))
     found = found[np.isin(process_of(found), processes) & (tid_of(found) != 0)]
     launchers = [distinct_values(calls.thread[rows]) for rows in launched]
     kept = ~np.isin(found, host_trace.nsys_threads)
-    return np.unique(np.concatenate([found[kept], *launchers]))
+    return distinct_values(np.concatenate([found[kept], *launchers]))
 
 
 def _launched(device: DeviceTimeline, calls: int, low: int, high: int) -> IntArray:
@@ -360,7 +361,7 @@ def _by_state(states: ThreadStates, count: int) -> tuple[IntArray, IntArray, Boo
 def _cpus(running: CpuStretches, count: int) -> IntArray:
     """On how many CPUs each lane ran."""
     numbers, cpu = distinct(running.cpu)
-    pairs = np.unique(running.lane * max(len(numbers), 1) + cpu)
+    pairs = distinct_values(running.lane * max(len(numbers), 1) + cpu)
     return np.bincount(pairs // max(len(numbers), 1), minlength=count)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.iterations.happened import Happened
@@ -157,7 +158,7 @@ def take_turns(kinds: IntArray) -> bool:
     in a row: so many are a phase."""
     border = np.flatnonzero(np.diff(kinds, prepend=-1, append=-1))
     first, length = border[:-1], np.diff(border)
-    for kind in np.unique(kinds).tolist():
+    for kind in distinct_values(kinds).tolist():
         run = length[kinds[first] == kind]
         if len(run) >= FEWEST_TURNS and run.sum() < MOST_OF_STEPS * len(kinds) and np.median(run) < FEWEST:
             return True
@@ -182,7 +183,7 @@ def by_exchange(happened: Happened) -> Loop | None:
     rows = RowsOf(code)
     often = [each for each in np.flatnonzero(names.kernel).tolist() if FEWEST < len(rows[each]) <= len(down) + 1]
     for kernel in sorted(often, key=lambda each: -len(rows[each]))[:MOST_TRIED]:
-        starts = np.unique(time[rows[kernel]])
+        starts = distinct_values(time[rows[kernel]])
         if float(np.ptp(starts)) < REACH * happened.whole.total() or not (_alike(up, starts) and _alike(down, starts)):
             continue
         if take_turns(_kinds(starts, happened)):

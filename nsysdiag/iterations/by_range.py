@@ -8,12 +8,13 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, union
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline, of_processes
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import RowsOf, distinct_values
+from nsysdiag.events.rows import RowsOf
 from nsysdiag.iterations.happened import Happened
 from nsysdiag.iterations.loop import FEWEST, LAYER, STEP, Called, Inner, Loop, loop_of, pauses, through
 from nsysdiag.iterations.named import MOST_LEVELS, Kinds, ThreadRanges, is_step, stem_of

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, union
 from nsysdiag.config.file import StepChoice, parse_step
 from nsysdiag.config.settings import Settings
@@ -19,7 +20,7 @@ from nsysdiag.events.device import DeviceTimeline, of_processes, project
 from nsysdiag.events.memory import FittingSpan
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import RowsOf, distinct_values
+from nsysdiag.events.rows import RowsOf
 from nsysdiag.fields import Sentence
 from nsysdiag.iterations.by_range import loop_of_ranges
 from nsysdiag.iterations.iterations import find_loops, main_loop
@@ -307,7 +308,7 @@ def _kernels(wanted: str, device: DeviceTimeline, strings: Strings) -> IntArray:
 
 def _from(starts: IntArray, called: Called, whole: Intervals) -> Loop | None:
     """A step from each of these times to the next."""
-    starts = np.unique(starts)
+    starts = distinct_values(starts)
     if len(starts) < FEWEST_CHOSEN:
         return None
     return through(called, starts, int(whole.end[-1]))
@@ -342,7 +343,7 @@ def _counted(count: int, loop: Loop | None, device: DeviceTimeline, whole: Inter
         each = round(len(starts) / count)
         if each < 1 or not 0 <= len(starts) - each * count < min(each, MOST_SPARE):
             continue
-        made = _grouped(through(called, np.unique(starts), until), each)
+        made = _grouped(through(called, distinct_values(starts), until), each)
         if made is not None and len(made) == count:
             unequal = _unequal(made, operations.start[work])
             if best is None or (unequal, place) < best[:2]:

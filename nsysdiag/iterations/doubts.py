@@ -16,10 +16,11 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import RowsOf, combinations, distinct_values
+from nsysdiag.events.rows import RowsOf, combinations
 from nsysdiag.iterations.begins import REGULAR, with_the_first
 from nsysdiag.iterations.begins import Sequence as Operations
 from nsysdiag.iterations.happened import Happened, NameKinds
@@ -220,7 +221,7 @@ def parts_of_one_pass(loop: Loop, happened: Happened) -> bool:
         return False
     operations = happened.device.operations
     shape = operations.shape[np.searchsorted(operations.start, loop.starts)]
-    sizes = len(np.unique(shape))
+    sizes = len(distinct_values(shape))
     if sizes < FEWEST_SIZES or np.count_nonzero(np.diff(shape)) >= sizes:
         return False
     found = RepeatCounts.of(happened, loop.starts)
@@ -287,7 +288,7 @@ def _with_host(device: DeviceTimeline) -> BoolArray:
 def _in_most(loop: Loop, place: IntArray) -> bool:
     """Whether most repeats are among the places in the loop."""
     within = place[(place >= 0) & (place < len(loop))]
-    return len(np.unique(within)) >= OFTEN * len(loop)
+    return len(distinct_values(within)) >= OFTEN * len(loop)
 
 
 def _place(loop: Loop, start: IntArray) -> IntArray:

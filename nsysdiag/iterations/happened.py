@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.events.calls import ApiCalls
@@ -16,7 +17,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint, once
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category, Operations
-from nsysdiag.events.rows import Rows, distinct, distinct_values
+from nsysdiag.events.rows import Rows
 from nsysdiag.iterations.loop import Called, Loop, loop_of, pauses
 from nsysdiag.iterations.named import Kinds
 from nsysdiag.ledger.untraced_graphs import RecordedNodes

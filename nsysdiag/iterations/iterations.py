@@ -8,12 +8,13 @@ from itertools import permutations
 import numpy as np
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.arrays.spill import laid
 from nsysdiag.events.calls import ApiCalls
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.events.rows import RowsOf, distinct_values
+from nsysdiag.events.rows import RowsOf
 from nsysdiag.iterations.begins import Sequence, before_other_work, from_the_first
 from nsysdiag.iterations.by_anchor import anchored_loops
 from nsysdiag.iterations.by_host import by_exchange, by_wait

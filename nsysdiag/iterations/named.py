@@ -9,12 +9,13 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, contains, union
 from nsysdiag.arrays.nesting import levels, outermost
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
-from nsysdiag.events.rows import RowsOf, distinct, picked
+from nsysdiag.events.rows import RowsOf, picked
 from nsysdiag.iterations.loop import FEWEST, Loop
 from nsysdiag.names import pseudonym
 

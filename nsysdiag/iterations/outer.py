@@ -18,6 +18,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import RowsOf, picked
@@ -357,7 +358,7 @@ def by_sequence(happened: Happened, known: list[Loop]) -> Loop | None:
             loop = happened.loop_from(base.called, starts)
         if len(loop) >= FEWEST and 2 * loop.total_ns >= whole.total():
             starts = np.concatenate([np.empty(0, np.int64), *(each.starts for each in known)])
-            held = np.unique(np.searchsorted(loop.starts, starts, side="right"))
+            held = distinct_values(np.searchsorted(loop.starts, starts, side="right"))
             return loop if 2 * len(held) < len(loop) else None
     return None
 
@@ -391,7 +392,7 @@ def _outer(loop: Loop, special: Special, found: RepeatCounts, happened: Happened
     left = count - 1 - int(special.at[-1])
     if 2 * left < special.each:
         starts = starts[:-1]
-    starts = np.unique(operations[np.minimum(starts, len(operations) - 1)])
+    starts = distinct_values(operations[np.minimum(starts, len(operations) - 1)])
     if len(starts) < 2:
         return None
     inner = Inner(loop.called, special.each - lacks, int(np.median(np.diff(loop.starts))), loop.inner)

@@ -10,13 +10,14 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import column_from, running_sums, sum_of_each, to_planes, to_text
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, place_in
 from nsysdiag.causes.ids import GRAPH_BUILD
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import distinct, picked
+from nsysdiag.events.rows import picked
 from nsysdiag.iterations.facts import (
     InnerLoop,
     Iteration,

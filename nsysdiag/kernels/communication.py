@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import group_totals, sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, intersect, subtract, union
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.collectives import KINDS, MEETINGS, SEND_RECEIVE, Collectives, kind_of
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import NamedRows, ThreadAxis, distinct, distinct_values
+from nsysdiag.events.rows import NamedRows, ThreadAxis
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.kernels.facts import CollectiveKind, MpiCall
 from nsysdiag.ledger.ledger import WindowSplit

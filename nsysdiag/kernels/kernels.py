@@ -11,12 +11,13 @@ import numpy as np
 from msgspec import structs
 
 from nsysdiag import typed
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import group_durations, group_totals, sum_of_each
 from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, Intervals, common_ns, contains, coverage, union
 from nsysdiag.counters.facts import KernelMetrics
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category, LaunchShapes
-from nsysdiag.events.rows import distinct, distinct_values, picked
+from nsysdiag.events.rows import picked
 from nsysdiag.fields import Sentence
 from nsysdiag.kernels.facts import FamilyKernel, FamilyTime, KernelRow, TopKernel
 from nsysdiag.kernels.kinds import (

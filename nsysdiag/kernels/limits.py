@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import GroupTotals, group_totals, sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, common_ns, coverage, pieces, union
 from nsysdiag.events.calls import CallRows
@@ -15,7 +16,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.gpus import Gpu, SmLimits
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category, LaunchShapes
-from nsysdiag.events.rows import distinct, distinct_values, narrowed, picked
+from nsysdiag.events.rows import narrowed, picked
 from nsysdiag.utilization.facts import KernelShape
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from nsysdiag import typed
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import Groups, group_durations, group_totals, medians
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, places_among
 from nsysdiag.causes import CAUSES, QUEUE_FULL
@@ -19,7 +20,7 @@ from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import joint, pid_of, process_of, tid_of
 from nsysdiag.events.operations import Category, Operations
-from nsysdiag.events.rows import ThreadAxis, combinations, distinct_values, picked
+from nsysdiag.events.rows import ThreadAxis, combinations, picked
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gaps.gaps import Gaps, LaunchCase, same_graph_launch
 from nsysdiag.iterations.chosen import AnalysisWindow

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.claim import Owned, claim, within
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, subtract, union
 from nsysdiag.causes import CAUSES, EVENT_WAIT, FALLBACK, IN_LAUNCH_CALL, LAUNCH_LATENCY, UNTRACED_GRAPH, launching
@@ -14,7 +15,7 @@ from nsysdiag.causes.cause import Cause, OwnCall
 from nsysdiag.causes.evidence import FIRST_USE, CallFacts, EvidenceLayer, HostEvidence
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import ThreadAxis, distinct, taken
+from nsysdiag.events.rows import ThreadAxis, taken
 from nsysdiag.fields import Sentence
 from nsysdiag.gaps.gaps import LABELS, OTHER_DEVICE, DeviceSide, LaunchCase, LaunchFrame
 from nsysdiag.ledger.ledger import SliceCollector, Slices

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import group_totals, sum_of_each
 from nsysdiag.arrays.intervals import (
     BoolArray,
@@ -391,7 +392,7 @@ def longest_kind(device: DeviceTimeline, rows: IntArray, time: Intervals) -> Int
     """Those of the copies and sets `rows` that are of the kind that runs for most of `time`, a set."""
     code, operations = _sorts(device, rows)[0], device.operations
     spans = Intervals(operations.start[rows], operations.end[rows])
-    ns = {each: common_ns(union(spans[code == each]), time) for each in np.unique(code).tolist()}
+    ns = {each: common_ns(union(spans[code == each]), time) for each in distinct_values(code).tolist()}
     return rows[code == max(ns, key=lambda each: ns[each], default=-1)]
 
 

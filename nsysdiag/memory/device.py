@@ -7,6 +7,7 @@ from enum import IntEnum
 import numpy as np
 
 from nsysdiag.arrays.buckets import StepFunction, in_buckets
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, intersect, union
 from nsysdiag.arrays.nesting import outermost
@@ -17,7 +18,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import pid_of, process_of
 from nsysdiag.events.memory import GpuFaults, Memory, MemoryLimits, Migrations, Usage, belongs, of_processes
 from nsysdiag.events.operations import copy_name
-from nsysdiag.events.rows import Rows, combinations, distinct
+from nsysdiag.events.rows import Rows, combinations
 from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.ledger.ledger import packed
 from nsysdiag.memory.copies import a_turn, rates_of

@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, union
 from nsysdiag.iterations.loop import Loop
 from nsysdiag.phases.facts import FEWEST_REPEATS
@@ -115,7 +116,7 @@ class CutCandidates(Struct, frozen=True):
     def between(self, lo: int, hi: int) -> IntArray:
         """Those in (lo, hi), sorted: borders of steps, or if there are none the others."""
         steps = _inside(self.steps, lo, hi)
-        return steps if len(steps) else np.unique(np.concatenate([_inside(each, lo, hi) for each in self.work]))
+        return steps if len(steps) else distinct_values(np.concatenate([_inside(each, lo, hi) for each in self.work]))
 
 
 def _inside(times: IntArray, lo: int, hi: int) -> IntArray:
@@ -128,7 +129,7 @@ def job_cuts(signal: Signal, changes: CutCandidates) -> IntArray:
     cuts = best_cuts(cost, signal.edges, penalty_of(signal.values, signal.weights))
     cuts = moved_cuts(cost, signal.edges, cuts)
     times = [_exact(signal, changes, *cuts[place - 1 : place + 2]) for place in range(1, len(cuts) - 1)]
-    return np.unique(np.array([signal.edges[0], *times, signal.edges[-1]], np.int64))
+    return distinct_values(np.array([signal.edges[0], *times, signal.edges[-1]], np.int64))
 
 
 def _exact(signal: Signal, changes: CutCandidates, before: int, cut: int, after: int) -> int:

@@ -19,6 +19,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, place_in
 from nsysdiag.bottlenecks import BOTTLENECK_IDS
 from nsysdiag.events.device import DeviceTimeline
@@ -182,7 +183,7 @@ def served_steps(
 
 def serving_phases(found: ServedSteps, steps: Intervals, steady: IntArray, time: TimeTable) -> list[ServingPhase]:
     """The `steady` ones of the steps by phase, that with most time first; empty if all of these are unnamed."""
-    named = np.unique(found.phase[steady]).tolist()
+    named = distinct_values(found.phase[steady]).tolist()
     phases = [_phase(at, found, steps, steady, time) for at in named if named != [UNNAMED]]
     return sorted(phases, key=lambda each: (-each.total_ns, each.phase))
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, equal_edges, union
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import distinct, picked
+from nsysdiag.events.rows import picked
 from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.iterations.loop import Loop
 from nsysdiag.ledger.ledger import WindowSplit
@@ -50,7 +51,7 @@ def job_work(devices: list[DeviceTimeline], lo: int, hi: int) -> JobWork:
     """The operations of `devices` that are at work in [lo, hi). The same name on two devices has the same code."""
     chosen = [picked(launched_in(device, lo, hi)) for device in devices]
     named = [distinct(operation_keys(device)[rows]) for device, rows in zip(devices, chosen, strict=True)]
-    keys = np.unique(np.concatenate([np.empty(0, np.int64), *(keys for keys, _ in named)]))
+    keys = distinct_values(np.concatenate([np.empty(0, np.int64), *(keys for keys, _ in named)]))
     spans = [
         Intervals(device.operations.start[rows], device.operations.end[rows])
         for device, rows in zip(devices, chosen, strict=True)
@@ -227,7 +228,7 @@ def window_edges(lo: int, hi: int, loops: list[Loop], windows: int = WINDOWS) ->
     grid = equal_edges(lo, hi, count)
     for loop in loops:
         grid = _snapped(grid, loop, (hi - lo) // count)
-    return np.unique(np.concatenate([grid, [lo, hi]]))
+    return distinct_values(np.concatenate([grid, [lo, hi]]))
 
 
 def _snapped(grid: IntArray, loop: Loop, width: int) -> IntArray:

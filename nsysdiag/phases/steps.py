@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import to_planes, to_text
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, place_in
 from nsysdiag.bottlenecks import IN_GRAPHS, noun_of
@@ -75,10 +76,10 @@ def _of_names(part: Span, steady: Span, signal: DeviceSignal) -> IntArray:
     device = signal.device
     operations, keys, inside = device.operations, operation_keys(device), launched_in(device, *part)
     kernel, usual = np.isin(operations.category, (Category.KERNEL, Category.GRAPH)), launched_in(device, *steady)
-    known = np.unique(keys[kernel & usual])
+    known = distinct_values(keys[kernel & usual])
     time = np.minimum(operations.end[inside], part[1]) - np.maximum(operations.start[inside], part[0])
-    named, same = np.isin(keys[inside], known), np.isin(keys[inside], np.unique(keys[usual]))
-    names = len(np.unique(keys[inside][named])), len(known)
+    named, same = np.isin(keys[inside], known), np.isin(keys[inside], distinct_values(keys[usual]))
+    names = len(distinct_values(keys[inside][named])), len(known)
     return np.array([time[named].sum(), time[same].sum(), time.sum(), *names], np.int64)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.comparison.alignment import LEAST_ALIKE, Aligned, LaunchOrder, align, carried, chance_in, chance_of_total
 from nsysdiag.comparison.facts import ITERATIONS, Unit
@@ -22,7 +23,6 @@ from nsysdiag.comparison.units import CutAlike, OneRun, in_units
 from nsysdiag.config.settings import Settings
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import distinct
 from nsysdiag.iterations.chosen import CarriedSteps, whole_of
 from nsysdiag.iterations.iterations import main_loop
 from nsysdiag.iterations.loop import FEWEST, STEP, Loop
@@ -241,7 +241,7 @@ def _borders(made: LaunchOrder, starts: IntArray) -> IntArray:
     kernels = np.flatnonzero(made.kernel)
     order = np.argsort(made.start[kernels], kind="stable")
     first = np.searchsorted(made.start[kernels][order], starts)
-    return np.unique(kernels[order][first[first < len(order)]])
+    return distinct_values(kernels[order][first[first < len(order)]])
 
 
 def _known(side: dict[str, _Side]) -> tuple[bool, bool, bool, int]:

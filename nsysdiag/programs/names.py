@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysdiag import typed
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.events.callchains import NO_CHAIN, file_name
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import process_names, process_of, thread_names
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import distinct_values
 from nsysdiag.events.samples import SampleRows
 from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.programs.facts import FRAMEWORKS, TITLES, Framework
@@ -201,10 +201,10 @@ def _modules(trace: Trace, activity: DeviceActivity, samples: SampleRows, proces
     """The file names of the modules in call chains of CUDA calls and of CPU samples of these processes."""
     chains = activity.api_calls.chain
     mine = np.isin(process_of(samples.thread), np.array(sorted(processes), dtype=np.int64))
-    by_table = {"CUDA_CALLCHAINS": np.unique(chains[chains > NO_CHAIN]), "SAMPLING_CALLCHAINS": samples.id[mine]}
+    by_table = {"CUDA_CALLCHAINS": distinct_values(chains[chains > NO_CHAIN]), "SAMPLING_CALLCHAINS": samples.id[mine]}
     found: set[str] = set()
     for table, ids in by_table.items():
         chosen = ids[np.linspace(0, len(ids) - 1, min(len(ids), MOST_CHAINS)).astype(np.int64)]
-        modules = np.unique(trace.read_chosen(table, "id", chosen, "module")["module"])
+        modules = distinct_values(trace.read_chosen(table, "id", chosen, "module")["module"])
         found |= {file_name(path) for path in trace.strings.texts(modules[modules >= 0])}
     return tuple(sorted(found))

@@ -20,12 +20,12 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import DeviceWaitCalls
 from nsysdiag.arrays.claim import Owned, within
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import least_of_each, sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, overlaps
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import distinct
 from nsysdiag.fields import Sentence
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapGroupKeys, normal_paths

@@ -19,6 +19,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.claim import CodeTable
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage
 from nsysdiag.arrays.nesting import Nesting
@@ -28,7 +29,7 @@ from nsysdiag.events.device import DeviceTimeline, project
 from nsysdiag.events.identity import joint
 from nsysdiag.events.nvtx import RangePaths
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import ThreadAxis, distinct, picked, taken
+from nsysdiag.events.rows import ThreadAxis, picked, taken
 from nsysdiag.gap_groups.details import GapContext, gap_moments
 from nsysdiag.gap_groups.groups import normal_range, without_ids
 from nsysdiag.ledger.ledger import WindowSplit

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, common_ns, coverage, intersect
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.collectives import KINDS
@@ -188,7 +189,7 @@ def _more(delays: list[_Delays]) -> Times:
     total: defaultdict[str, float] = defaultdict(float)
     for each in delays:
         column = each.column[each.column > 0]
-        for middle in np.unique(each.lateness.middle[column]).tolist():
+        for middle in distinct_values(each.lateness.middle[column]).tolist():
             its = replace(each, column=column[each.lateness.middle[column] == middle])
             differences = _differences(its, middle)
             explained = sum(np.maximum(ns, 0) for ns in differences.values())

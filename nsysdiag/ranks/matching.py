@@ -18,9 +18,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from nsysdiag import typed
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, contains
 from nsysdiag.events.collectives import KINDS, MEETINGS
-from nsysdiag.events.rows import distinct, distinct_values
 from nsysdiag.fields import Sentence
 from nsysdiag.ranks.clocks import MatchedCollectives, RankClocks, RankTimeline
 from nsysdiag.typed import joined, say
@@ -184,7 +184,7 @@ def _offset_spread(first: IntArray, other: IntArray, move: int) -> float:
     low, high = max(0, -move), min(len(first), len(other) - move)
     if high - low < max(FEWEST, min(len(first), len(other)) // 2):
         return np.inf
-    some = np.unique(np.linspace(low, high - 1, min(high - low, MOST_COMPARED)).astype(np.int64))
+    some = distinct_values(np.linspace(low, high - 1, min(high - low, MOST_COMPARED)).astype(np.int64))
     apart = other[some + move] - first[some]
     return float(np.median(np.abs(apart - np.median(apart))))
 

@@ -9,11 +9,12 @@ from enum import IntEnum
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import RangeRows
-from nsysdiag.events.rows import CallTable, RowsOf, distinct, distinct_values
+from nsysdiag.events.rows import CallTable, RowsOf
 from nsysdiag.replay.orders import Before
 from nsysdiag.replay.pacing import MESSAGES, WAITED_NS
 from nsysdiag.replay.wakes import LOCKS, Wakes
@@ -248,7 +249,7 @@ def step_work(work: Work, thread: IntArray, stretch: Stretch, kernel: IntArray, 
     kin = np.isin(process, process[np.isin(kernel, kernel[first]) | (work.kind == Class.COMMUNICATION)])
     elsewhere = ~np.isin(work.device, work.device[mine])
     part[~mine & ~(elsewhere & (kin | np.isin(process, process[first])))] = StepWork.BESIDE
-    for each in np.unique(thread[(part == StepWork.BESIDE) & np.isin(process, process[first])]).tolist():
+    for each in distinct_values(thread[(part == StepWork.BESIDE) & np.isin(process, process[first])]).tolist():
         its = (thread == each) & (part == StepWork.BESIDE)
         if _is_regular(work.start[its], stretch, none=False):
             takes = events.after[its[events.after] & (part[events.before] == StepWork.OWN)]

@@ -9,11 +9,11 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
 from nsysdiag.causes import PLACE, PREEMPTION
 from nsysdiag.causes.thread_states import untraced_code
 from nsysdiag.events.identity import process_of
-from nsysdiag.events.rows import distinct_values
 from nsysdiag.replay import device_rules as device
 from nsysdiag.replay.beside import ANSWER_NS, REGULAR, Follower, StepWork
 from nsysdiag.replay.changes import Changes

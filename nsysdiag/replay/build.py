@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.claim import Owned
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.causes import CAUSES, FALLBACK, PLACE
 from nsysdiag.causes.evidence import HostEvidence
@@ -17,7 +18,6 @@ from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.event_waits import HostFunctions
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import distinct_values
 from nsysdiag.gaps.gaps import LATENCY_HIGHEST_NS
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.replay.beside import Beside

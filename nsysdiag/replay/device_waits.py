@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.causes import ALLOCATION, BLOCKING_COPY, PLACE, QUEUE_FULL, SYNCHRONIZATION, blocking_copy, sync
 from nsysdiag.causes.evidence import HostEvidence
@@ -17,7 +18,7 @@ from nsysdiag.events.calls import CallRows, named_like
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.event_waits import SLACK_NS, HostFunctions
 from nsysdiag.events.identity import joint, process_of
-from nsysdiag.events.rows import Rows, distinct, first_since, last_before, previous_on_stream
+from nsysdiag.events.rows import Rows, first_since, last_before, previous_on_stream
 from nsysdiag.replay.orders import (
     LATENCY_NS,
     NONE,

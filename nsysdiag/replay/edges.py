@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, places_among
 from nsysdiag.events.calls import CallRows, named_like
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import Rows, ThreadAxis, distinct, first_since, last_before, previous_on_stream
+from nsysdiag.events.rows import Rows, ThreadAxis, first_since, last_before, previous_on_stream
 from nsysdiag.replay.device_waits import Behind, DeviceWaits
 from nsysdiag.replay.meetings import Meetings
 from nsysdiag.replay.moments import DEVICE, ORIGIN, EdgeKind, Edges, MomentPlaces, Moments, ThreadActions

@@ -19,9 +19,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, union
 from nsysdiag.events.identity import process_of
-from nsysdiag.events.rows import distinct, distinct_values
 from nsysdiag.replay.beside import StepWork, as_often, counts_in_steps
 from nsysdiag.replay.changes import SURE, Changes
 from nsysdiag.replay.model import Model, once

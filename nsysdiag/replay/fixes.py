@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.account.outside import COMPILING, Outside, start_of
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, union
 from nsysdiag.bottlenecks import UNKNOWN
 from nsysdiag.causes import (
@@ -28,7 +29,6 @@ from nsysdiag.causes.device_side import HOST_FUNCTION
 from nsysdiag.causes.input_output import IO_WAIT, WORKER_COMPUTES, WORKER_READS
 from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.diagnosis.facts import FULL_LINK
-from nsysdiag.events.rows import distinct
 from nsysdiag.findings.facts import Finding
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.model import Model
@@ -300,7 +300,7 @@ def _exposed_mpi(changes: Changes, its: FixScope) -> bool:
     if changes.view == View.LEAST:
         return bool(inside.any())
     compute = int(model.work.length[model.work.kind == Class.COMPUTE].sum())
-    threads = len(np.unique(model.program.thread))
+    threads = len(distinct_values(model.program.thread))
     hidden = min(compute * threads / max(float(inside.sum()), 1.0), 1.0)
     changes.time[:] *= 1 - hidden * pieces.inside(mpi) * its.pieces
     return bool(inside.any())

@@ -8,11 +8,12 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
 from nsysdiag.events.collectives import Does, Messages
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import Rows, distinct
+from nsysdiag.events.rows import Rows
 from nsysdiag.replay.work import Class, Work, keyed, row_of
 
 # Collectives: none of the ranks that take part can leave one before the last of them has come.
@@ -223,7 +224,7 @@ def mpi_calls(
 def within(calls: MpiCalls, lo: int, hi: int) -> MpiCalls:
     """The meetings whose calls all begin in [lo, hi), numbered from 0."""
     inside = (calls.begin >= lo) & (calls.begin < hi)
-    outside = np.unique(calls.meeting[~inside])
+    outside = distinct_values(calls.meeting[~inside])
     kept = calls.take(~np.isin(calls.meeting, outside))
     return replace(kept, meeting=distinct(kept.meeting)[1])
 

@@ -17,6 +17,7 @@ from typing import TypeVar
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, nearest_before, pieces, union
 from nsysdiag.causes import PLACE, THREAD_WAIT, places
 from nsysdiag.causes.thread_waits import SLEEP
@@ -24,7 +25,6 @@ from nsysdiag.events.collectives import KINDS, SEND_RECEIVE, kind_of
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category, copy_name
-from nsysdiag.events.rows import distinct, distinct_values
 from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.ledger.classify import LayeredEvidence
@@ -125,7 +125,7 @@ class Model(Struct, frozen=True, dict=True):
     @cached_property
     def devices(self) -> list[int]:
         """The numbers of the devices whose work is replayed, ascending."""
-        return np.unique(self.work.device).tolist()
+        return distinct_values(self.work.device).tolist()
 
     @cached_property
     def launching(self) -> IntArray:

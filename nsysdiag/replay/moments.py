@@ -11,11 +11,12 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, places_among
 from nsysdiag.causes import HOST_CODE, PLACE
 from nsysdiag.events.calls import CallRows
-from nsysdiag.events.rows import Rows, distinct_values
+from nsysdiag.events.rows import Rows
 from nsysdiag.replay.device_waits import NEVER, Behind, DeviceWaits, DeviceWaitTable
 from nsysdiag.replay.meetings import Meetings, MpiCalls
 from nsysdiag.replay.orders import NONE

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.event_waits import STREAM_WAITS, UNKNOWN_PRODUCER, StreamWaits
 from nsysdiag.events.gpus import slices_of_others
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import Rows, distinct, distinct_values, first_since, last_before, previous_on_stream
+from nsysdiag.events.rows import Rows, first_since, last_before, previous_on_stream
 from nsysdiag.gaps.gaps import LATENCY_HIGHEST_NS
 from nsysdiag.replay.work import Class, Stretch, Work, keyed
 
@@ -127,7 +128,7 @@ def hidden_order(work: Work, activity: DeviceActivity, stretch: Stretch) -> Befo
         return Before.empty()
     asked = np.isin(calls.rows.name, names) & (calls.rows.start >= stretch.begin) & (calls.rows.start < stretch.end)
     known = waits.issued[waits.producer != UNKNOWN_PRODUCER]
-    known = np.unique(known[(known >= stretch.begin) & (known < stretch.end)])
+    known = distinct_values(known[(known >= stretch.begin) & (known < stretch.end)])
     late = np.ones(len(work), dtype=np.bool_)
     return observed_order(work, late) if np.count_nonzero(asked) > len(known) else Before.empty()
 

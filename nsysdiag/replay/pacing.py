@@ -18,12 +18,13 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, nearest_before, union
 from nsysdiag.causes import FALLBACK, HOST_CODE, IN_MPI, PLACE, PREEMPTION, SYNCHRONIZATION, THREAD_WAIT, places
 from nsysdiag.causes.input_output import IO_WAIT
 from nsysdiag.causes.thread_states import untraced_code
 from nsysdiag.causes.thread_waits import SLEEP
-from nsysdiag.events.rows import Rows, RowsOf, ThreadAxis, distinct
+from nsysdiag.events.rows import Rows, RowsOf, ThreadAxis
 from nsysdiag.replay.device_waits import DeviceWaits
 from nsysdiag.replay.work import LEAST_ERROR, HostNames, HostTime, Stretch
 

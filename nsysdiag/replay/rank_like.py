@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import number_of_each
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, union
-from nsysdiag.events.rows import distinct
 from nsysdiag.replay.beside import REGULAR
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.model import Model, once
@@ -26,7 +26,7 @@ def like_the_median(changes: Changes) -> bool:
     device is a rank; of two the other one is the median. If all launch as often, host time is compared between
     launches, and each kernel with those at its place; in the view that saves least, steps are as a whole."""
     model = changes.model
-    if len(np.unique(model.work.device)) < 2:
+    if len(distinct_values(model.work.device)) < 2:
         return False
     _shorten_host(changes)
     _shorten_kernels(changes)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.causes import BLOCKING_COPY, PLACE, SYNCHRONIZATION, input_output
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import distinct, first_since, last_before, previous_on_stream
+from nsysdiag.events.rows import first_since, last_before, previous_on_stream
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.entangled import dependent
 from nsysdiag.replay.model import WAITS, Model
@@ -89,7 +90,7 @@ def _launched_last(changes: Changes, group: IntArray, joins: BoolArray) -> None:
     total = np.bincount(group, changes.length, len(group)).astype(np.int64)
     last = np.zeros(len(group), dtype=np.int64)
     np.maximum.at(last, group, np.arange(len(group)))
-    ends = np.unique(last[group[joins]])
+    ends = distinct_values(last[group[joins]])
     row = model.graph.at(model.places.operation[ends], ends, -1)[edges.target]
     launches = np.flatnonzero((edges.kind == EdgeKind.LAUNCH) & (row >= 0))
     changes.dropped[launches] = False
@@ -171,7 +172,7 @@ def workers(changes: Changes, count: int) -> bool:
     how many of them there are."""
     model, woken = changes.model, changes.model.threads.woken
     every = loaders(woken)
-    idle = np.unique(woken.thread[np.isin(woken.thread, every) & np.isin(woken.waker, every)])
+    idle = distinct_values(woken.thread[np.isin(woken.thread, every) & np.isin(woken.waker, every)])
     loading = np.setdiff1d(every, idle) if len(every) > len(idle) else every
     mine = np.isin(model.program.thread, loading)
     pieces = mine[model.pieces.owner]

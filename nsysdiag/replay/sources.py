@@ -13,13 +13,14 @@ import re
 import numpy as np
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, coverage, places_among, union
 from nsysdiag.causes import BLOCKED, PLACE
 from nsysdiag.causes.input_output import IO_WAIT
 from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.identity import process_of
-from nsysdiag.events.rows import NamedRows, distinct
+from nsysdiag.events.rows import NamedRows
 from nsysdiag.kernels.communication import steady_sends
 from nsysdiag.replay.beside import StepWork, answered
 from nsysdiag.replay.changes import Changes
@@ -84,7 +85,7 @@ def _timer_posts(model: Model, rows: IntArray) -> bool:
     if model.beside.naps < least:
         return False
     takes = np.append(answered(model.named.calls), False)[pieces.call[rows]] & (pieces.length[rows] < WAITED_NS)
-    return len(np.unique(_step(model, rows[takes]))) >= least
+    return len(distinct_values(_step(model, rows[takes]))) >= least
 
 
 def _at_times(model: Model, kind: IntArray, rows: IntArray) -> bool:
@@ -216,7 +217,7 @@ def most_sooner(changes: Changes) -> float:
 def in_a_row(model: Model) -> int:
     """How many ranks may wait for each other in a row: all others of the trace that make such calls, at least one."""
     calls, axis = exchanging(model), model.host.host.axis
-    return max(len(np.unique(process_of(axis.threads[calls.spans.start // axis.stride].astype(np.int64)))) - 1, 1)
+    return max(len(distinct_values(process_of(axis.threads[calls.spans.start // axis.stride].astype(np.int64)))) - 1, 1)
 
 
 def takes_out_waits(changes: Changes) -> bool:

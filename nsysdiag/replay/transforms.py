@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, contains, subtract, union
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import (
@@ -25,7 +26,6 @@ from nsysdiag.causes import (
 )
 from nsysdiag.causes.device_side import DEVICE_STALL, HOST_FUNCTION, STREAM_BARRIER
 from nsysdiag.causes.thread_waits import SLEEP
-from nsysdiag.events.rows import distinct_values
 from nsysdiag.messages import UsageError
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.facts import Transform, text_of
@@ -357,7 +357,7 @@ def causes_of(model: Model) -> list[str]:
 
 def _near(model: Model, transform: Transform) -> str | None:
     """Names that could have been meant; None for an option without a name."""
-    kernels = lambda: sorted({model.names.shown[code] for code in np.unique(model.names.whole).tolist()} - {""})  # noqa: E731
+    kernels = lambda: sorted({model.names.shown[code] for code in distinct_values(model.names.whole).tolist()} - {""})  # noqa: E731
     named: dict[str, Callable[[], list[str]]] = {
         "without": lambda: causes_of(model),
         **dict.fromkeys(("kernel", "merge", "stream"), kernels),

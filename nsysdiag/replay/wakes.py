@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import (
     BoolArray,
@@ -24,16 +25,7 @@ from nsysdiag.causes.thread_waits import SWITCH_INTERVAL_NS, TIMED_WAIT
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.host import place_api_calls
 from nsysdiag.events.identity import pid_of, process_of, tid_of
-from nsysdiag.events.rows import (
-    CallTable,
-    Rows,
-    ThreadAxis,
-    distinct,
-    distinct_values,
-    first_since,
-    last_before,
-    place_calls,
-)
+from nsysdiag.events.rows import CallTable, Rows, ThreadAxis, first_since, last_before, place_calls
 from nsysdiag.replay.pacing import WAITED_NS
 from nsysdiag.replay.work import keyed
 from nsysdiag.wakeups.levels import MOST_HOPS
@@ -346,7 +338,7 @@ def loaders(woken: Wakes) -> IntArray:
     """The threads that load data: those that end waits for input, and those that they wait for in turn, such as the
     worker behind the thread that feeds its queue. A thread that only waits for input is none, though it may tell the
     worker what to load."""
-    found = np.unique(woken.waker[woken.loader > 0])
+    found = distinct_values(woken.waker[woken.loader > 0])
     served = np.setdiff1d(woken.thread[woken.loader > 0], found)
     behind = found
     while len(behind):

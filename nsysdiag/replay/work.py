@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.claim import CodeTable, EvidenceLabel, Owned, claim
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, places_among, union
 from nsysdiag.causes import FALLBACK, IN_LAUNCH_CALL, PLACE
 from nsysdiag.causes.evidence import EvidenceLayer
@@ -22,7 +23,7 @@ from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import Rows, ThreadAxis, distinct, distinct_values
+from nsysdiag.events.rows import Rows, ThreadAxis
 from nsysdiag.ledger.classify import LayeredEvidence
 
 

@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import PurePath
 from typing import Any, TypeVar
 
-import numpy as np
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import column_from, names_from, to_text
 from nsysdiag.bottlenecks import BOTTLENECK_IDS
 from nsysdiag.fields import TextKind
@@ -67,7 +67,7 @@ def packed_names(timeline: TimelineLevels) -> list[tuple[TextKind, str]]:
         for text in reversed(_ORDER):
             for lane in timeline.lanes:
                 if lane.names and _OF_LANE.get(lane.kind) is text:
-                    kind |= dict.fromkeys(np.unique(column_from(lane.names, lane.count)).tolist(), text)
+                    kind |= dict.fromkeys(distinct_values(column_from(lane.names, lane.count)).tolist(), text)
     except ValueError as error:
         raise InputError("the names in the timeline of this report cannot be read: the file is damaged") from error
     kind |= dict.fromkeys(range(_OURS), TextKind.OWN)

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import pipeline
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.config.settings import Settings
 from nsysdiag.document.drawings import FULL
 from nsysdiag.document.packed import unpack_lanes
@@ -111,7 +112,7 @@ def _borders(report: Report, whole: Candidate) -> Borders:
         starts = sorted((row.start_ns, row.index) for row in (rows.rows if rows else ()))
         if len(starts) > FEWEST_ITERATIONS:
             return Borders(np.array([start for start, _ in starts]), [index for _, index in starts])
-    return Borders(np.unique(np.linspace(whole.start_ns, whole.end_ns, EQUAL_PARTS + 1).astype(np.int64)), None)
+    return Borders(distinct_values(np.linspace(whole.start_ns, whole.end_ns, EQUAL_PARTS + 1).astype(np.int64)), None)
 
 
 def _matched(report: Report, borders: Borders, whole: Candidate) -> tuple[Times, Shares]:

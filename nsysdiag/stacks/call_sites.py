@@ -21,13 +21,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import evenly
 from nsysdiag.arrays.intervals import IntArray, Intervals, rows_from
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import CAUSES, IN_LAUNCH_CALL, places
 from nsysdiag.events.callchains import NO_CHAIN, CallChain, CallChains, StackFrame, Stacks
 from nsysdiag.events.host import HostActivity
-from nsysdiag.events.rows import NamedRows, Rows, distinct_values, taken
+from nsysdiag.events.rows import NamedRows, Rows, taken
 from nsysdiag.events.samples import PythonStacks
 from nsysdiag.gaps.gaps import LaunchFrame
 from nsysdiag.ledger.ledger import Slices
@@ -176,7 +177,7 @@ def places_of(side: HostSide, group: IntArray, count: int) -> list[Place]:
     stacks: list[Stacks] = []
     for number, name in enumerate(SOURCES):
         ids = chosen.id[chosen.source == number]
-        stacks.append(side.python.stacks(np.unique(ids)) if name == "python" else side.chains.stacks(name, ids))
+        stacks.append(side.python.stacks(distinct_values(ids)) if name == "python" else side.chains.stacks(name, ids))
     stacks_by_kind: list[dict[int, list[tuple[str, CallChain]]]] = [{} for _ in range(count)]
     for at, kind, source, chain in zip(
         group[chosen.gap].tolist(), chosen.kind.tolist(), chosen.source.tolist(), chosen.id.tolist(), strict=True
@@ -264,7 +265,7 @@ def _few_of_each(group: IntArray, kind: IntArray) -> IntArray:
     parts = []
     for each in SiteKind:
         mine = np.flatnonzero(kind == each)
-        groups = np.unique(group[mine])[:MOST_CHAINS]
+        groups = distinct_values(group[mine])[:MOST_CHAINS]
         mine = mine[group[mine] <= groups[-1]] if len(groups) else mine
         parts.append(mine[evenly(group[mine], MOST_CHAINS // max(len(groups), 1))])
     return np.concatenate(parts)

@@ -11,12 +11,12 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.claim import Owned
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import evenly, sum_of_each
 from nsysdiag.arrays.intervals import IntArray, Intervals, rows_from
 from nsysdiag.events.callchains import CallChain, CallChains, Origin, StackFrame, Stacks, part_of, qualified
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import distinct
 from nsysdiag.events.samples import PythonStacks, Samples
 from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.kernels.names import normal_kernel

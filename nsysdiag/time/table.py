@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import portions, sum_of_each
 from nsysdiag.arrays.intervals import IntArray, Intervals, ascending, near, nearest_before, overlaps, place_in, union
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECK_NUMBER, BottleneckId
@@ -212,7 +213,7 @@ def cut(spans: Intervals, borders: IntArray) -> tuple[IntArray, Intervals]:
     parts     [0-)[0-)[0--)[1----)      [2---)
     ```
     """
-    borders = np.unique(borders)
+    borders = distinct_values(borders)
     owner = nearest_before(spans.start, borders)
     inside = (owner >= 0) & (borders > spans.start[owner]) & (borders < spans.end[owner]) if len(spans) else owner > 0
     start = np.sort(np.concatenate((spans.start, borders[inside])))

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.buckets import coarser
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import to_planes, to_text
 from nsysdiag.arrays.intervals import (
     IntArray,
@@ -82,7 +83,7 @@ def rows_in(source: LaneSource, parts: Intervals) -> IntArray:
     """
     first, count = source.among(parts)
     row = rows_from(first, count)
-    return np.unique(row[source.end[row] > np.repeat(parts.start, count)])
+    return distinct_values(row[source.end[row] > np.repeat(parts.start, count)])
 
 
 def codes_of(code: IntArray, names: Sequence[Sentence]) -> Named:

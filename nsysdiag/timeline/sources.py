@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import least_of_each, longest
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, places_among
 from nsysdiag.arrays.nesting import is_ordered, levels
@@ -15,7 +16,7 @@ from nsysdiag.events.event_waits import HostFunctions
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category, LaunchShapes
-from nsysdiag.events.rows import NamedRows, distinct, picked
+from nsysdiag.events.rows import NamedRows, picked
 from nsysdiag.fields import Sentence
 from nsysdiag.iterations.report import Steps
 from nsysdiag.kernels.names import normal_operation_names

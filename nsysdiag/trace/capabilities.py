@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.messages import printable
 from nsysdiag.report import Capability
@@ -320,7 +321,7 @@ def gather(trace: Trace) -> TraceFacts:
 
 def _distinct(trace: Trace, tables: tuple[str, ...], column: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """The ids in a column over several tables; -1 is nsys's row without one."""
-    ids = np.unique(np.concatenate([np.unique(trace.read(table, column)[column]) for table in tables]))
+    ids = distinct_values(np.concatenate([distinct_values(trace.read(table, column)[column]) for table in tables]))
     return ids[ids > 0]
 
 

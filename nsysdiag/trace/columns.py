@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import FloatArray, places_among
 from nsysdiag.arrays.nesting import constant, is_constant
 from nsysdiag.arrays.spill import laid
@@ -321,7 +322,7 @@ class Strings:
 
     def ids_where(self, predicate: Callable[[str], bool], among: IntArray) -> IntArray:
         """Those of the ids, distinct and sorted, whose text fulfils the predicate. Unknown ids never do."""
-        distinct = np.unique(np.asarray(among, np.int64))
+        distinct = distinct_values(np.asarray(among, np.int64))
         self._fetch(distinct.tolist())
         chosen = [predicate(text) if text is not None else False for text in map(self._known.get, distinct.tolist())]
         found: IntArray = distinct[np.array(chosen, np.bool_)]

@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import structs
 
 from nsysdiag import typed
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.limits import short_name
 from nsysdiag.messages import UsageError, printable
@@ -222,7 +223,7 @@ class Trace:
         spec, found, rows = self._spec(table), self._filled(table), self.about_rows(table)
         if found is None or found.rowid is None or spec.times is None:
             return np.empty(0, dtype=np.int64)
-        ids = np.unique(np.linspace(1, rows, min(most, rows)).astype(np.int64)).tolist()
+        ids = distinct_values(np.linspace(1, rows, min(most, rows)).astype(np.int64)).tolist()
         start = spec.times[0]
         return self._read(spec, found, [start], ChosenRows(ids)).integers(start)
 
@@ -267,7 +268,7 @@ class Trace:
         order. Without an index on `key` (callchains and StringIds have one) every block scans the table.
         """
         spec, found = self._spec(table), self._filled(table)
-        distinct = np.unique(np.asarray(ids, np.int64)).tolist()
+        distinct = distinct_values(np.asarray(ids, np.int64)).tolist()
         keys = found.sources(spec.column(key)) if found else ()
         if found is None or not keys or not distinct:
             return self._empty(table, columns)

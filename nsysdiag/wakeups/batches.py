@@ -12,10 +12,10 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.claim import Owned, claim, within
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.arrays.nesting import constant
 from nsysdiag.causes import CAUSES, INPUT_WAIT, OF_WORKER, PLACE, input_output, thread_states, variant_of
-from nsysdiag.events.rows import distinct
 from nsysdiag.ledger.ledger import SliceRows, Slices
 from nsysdiag.typed import say
 from nsysdiag.units import format_ns
@@ -140,7 +140,7 @@ class Batches(Struct, frozen=True):
 
     def words(self, slices: IntArray) -> str:
         """What the workers of some slices did over whole batches; empty if they did one thing only."""
-        workers = np.unique(self.worker[slices])
+        workers = distinct_values(self.worker[slices])
         ns = self.ns[workers[workers >= 0]].sum(axis=0)
         done = [at for at in np.argsort(-ns, kind="stable").tolist() if ns[at]]
         said = ", ".join(f"{_KINDS[at].title} {format_ns(int(ns[at]))}" for at in done)

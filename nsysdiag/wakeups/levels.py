@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.claim import CodeTable, EvidenceLabel, Owned, claim
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
 from nsysdiag.causes import CAUSES, INPUT_WAIT, PLACE, PREEMPTION, places, thread_states, thread_waits
 from nsysdiag.events.rows import Rows
@@ -108,7 +109,7 @@ def follow(
         followed = np.flatnonzero((level.wakers.thread > 0) & (level.confidence >= floor) & ~level.aside)
         if len(followed) == 0:
             break
-        view = host_trace.waiting(np.unique(level.wakers.thread[followed]))
+        view = host_trace.waiting(distinct_values(level.wakers.thread[followed]))
         pieces = _next(level, followed, view, words, disabled)
         before = _Before.of(level, pieces.parent, pieces_aside=level.pieces.label == search.interpreter)
     return Chains(levels, words)

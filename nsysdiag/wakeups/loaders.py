@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before, union
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence
@@ -20,7 +21,7 @@ from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.host import HostActivity, HostTables, host_activity, place_api_calls, place_os_calls
 from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.events.rows import ThreadAxis, distinct, distinct_values
+from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.fields import Sentence
 from nsysdiag.report import Thread
 from nsysdiag.typed import NO_WORDS, say
@@ -63,7 +64,7 @@ class HostTrace(Struct, frozen=True, dict=True):
     def traced_processes(self) -> IntArray:
         """The processes with calls or ranges of their own in the trace: those of the program that was captured."""
         threads = (self.tables.os_calls.thread, self.activity.api_calls.rows.thread, self.ranges.rows.thread)
-        return np.unique(np.concatenate([distinct_values(process_of(each)) for each in threads]))
+        return distinct_values(np.concatenate([distinct_values(process_of(each)) for each in threads]))
 
     def program(self, process: int) -> str | None:
         """The name of a process's program without its folders, which may tell who ran it; None if it has none."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, nearest_before, rows_from
 from nsysdiag.events.identity import pid_of, process_of, tid_of
-from nsysdiag.events.rows import Rows, RowsOf, ThreadAxis, distinct, distinct_values
+from nsysdiag.events.rows import Rows, RowsOf, ThreadAxis
 from nsysdiag.events.scheduling import SwitchRows, sorted_order
 from nsysdiag.limits import MOST_SEEN
 

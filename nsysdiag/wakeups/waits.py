@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, rows_from
 from nsysdiag.events.identity import joint, process_of
-from nsysdiag.events.rows import CallTable, Rows, RowsOf, distinct
+from nsysdiag.events.rows import CallTable, Rows, RowsOf
 
 
 class Ends(IntEnum):
@@ -301,7 +302,7 @@ class Callers:
         """True where the thread made a call within [low, high] that ends such waits."""
         mine = self._calls.take(self._of_thread[thread])
         result = np.zeros(len(low), dtype=np.bool_)
-        for kind in np.unique(ends).tolist():
+        for kind in distinct_values(ends).tolist():
             start = mine.start[mine.ends == kind]
             rows = np.flatnonzero(ends == kind)
             result[rows] = np.searchsorted(start, low[rows]) < np.searchsorted(start, high[rows], side="right")

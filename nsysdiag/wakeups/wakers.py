@@ -14,10 +14,10 @@ from functools import cached_property
 
 import numpy as np
 
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
 from nsysdiag.events.host import HostTables
 from nsysdiag.events.identity import process_of
-from nsysdiag.events.rows import distinct, distinct_values
 from nsysdiag.events.scheduling import BREAK_NS
 from nsysdiag.wakeups.runs import Runs
 from nsysdiag.wakeups.waits import (
@@ -258,7 +258,7 @@ class WakeFinder:
         pairs = pairs.take(open_[pairs.wait])
         pairs = pairs.take(alone(pairs))
         found.settle(pairs, How.CALL)
-        rows = np.unique(pairs.wait)
+        rows = distinct_values(pairs.wait)
         found.confidence[rows] = ELSEWHERE
         self._discount(found, rows, np.full(len(rows), BEFORE_NS + AFTER_NS))
 
@@ -390,7 +390,7 @@ class WakeFinder:
         must end so at most waits of a group: one may be there by chance. `clear` are the groups of waits that took
         their time."""
         pairs = self._ended_threads(waits, moment, Ends.RELEASE, found)
-        hits = np.bincount(group[np.unique(pairs.wait)], minlength=int(group.max(initial=0)) + 1)
+        hits = np.bincount(group[distinct_values(pairs.wait)], minlength=int(group.max(initial=0)) + 1)
         often = (hits >= REPEATED) & (hits >= MOST * np.bincount(clear, minlength=len(hits)))
         self._settle_ended(pairs.take(often[group[pairs.wait]]), waits, found)
 

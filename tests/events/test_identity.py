@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.events.calls import clean_api_name
 from nsysdiag.events.identity import pid_of, process_of, tid_of
-from nsysdiag.events.rows import coded_tuples, distinct, distinct_values, previous_on_stream
+from nsysdiag.events.rows import coded_tuples, previous_on_stream
 
 HARDWARE, VM, PID, TID = 3, 7, 0x123456, 0xABCDEF
 THREAD = HARDWARE << 56 | VM << 48 | PID << 24 | TID

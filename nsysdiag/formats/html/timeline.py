@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import summed
 from nsysdiag.document import drawings as d
 from nsysdiag.document import words
@@ -47,7 +48,7 @@ def level_lanes(level: TimelineLevel, cause_ids: list[str], causes: Causes, step
         areas = [d.Area(label, name, "", heights)]
         if name == "idle":
             first = columns["cause"][:, 0]
-            present = [number for number in np.unique(first[heights > 0]).tolist() if number < len(cause_ids)]
+            present = [number for number in distinct_values(first[heights > 0]).tolist() if number < len(cause_ids)]
             shown = [(causes[cause_ids[number]], np.where(first == number, heights, 0)) for number in present]
             areas = [d.Area(cause.title, "", d.safe_color(cause.color), held) for cause, held in shown]
         lanes.append(d.DrawnLane(label, len(heights), areas))
