@@ -142,10 +142,13 @@ def longest(ns: IntArray, start: IntArray, most: int) -> IntArray:
 
 
 def nth_largest(values: IntArray, most: int) -> int:
-    """The value that `most` of at least as many reach or exceed. Where there are many, those below that of every 16th
-    value alone, which cannot be it, are left out: to order the rest takes a fraction of the time."""
+    """The value that `most` of at least as many reach or exceed. It is at least that of every 16th value alone: if
+    there are many, only those beyond that are ordered."""
     if len(values) > 64 * most:
-        values = values[values >= nth_largest(values[::16], most)]
+        least = nth_largest(values[::16], most)
+        values = values[values > least]
+        if len(values) < most:
+            return least
     return int(np.partition(values, len(values) - most)[len(values) - most])
 
 

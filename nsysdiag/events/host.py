@@ -169,9 +169,15 @@ def recorded_time(tables: HostTables, activity: DeviceActivity, ranges: NvtxRang
     host = (tables.os_calls, tables.libraries, tables.mpi)
     times = [calls.start, calls.end, operations.start, operations.end, ranges.rows.start, ranges.rows.end]
     times += [each for table in host for each in (table.start, table.end)] + [tables.switches.time, tables.samples.time]
-    valid = [each[(each >= 0) & (each <= activity.latest_ns)] for each in times]
-    first = min((int(each.min()) for each in valid if len(each)), default=0)
-    return first, max((int(each.max()) for each in valid if len(each)), default=0)
+    extents = [found for each in times for found in _extent(each, activity.latest_ns)]
+    return min(extents, default=0), max(extents, default=0)
+
+
+def _extent(times: IntArray, latest: int) -> tuple[int, ...]:
+    """The first and the last of the times in [0, latest]; nothing if none is."""
+    if len(times) and not (times.min() >= 0 and times.max() <= latest):
+        times = times[(times >= 0) & (times <= latest)]
+    return (int(times.min()), int(times.max())) if len(times) else ()
 
 
 def large_tables(trace: Trace) -> list[Request]:

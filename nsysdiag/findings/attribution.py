@@ -125,8 +125,9 @@ def slice_kinds(context: GapContext, evidence: LayeredEvidence, attribution: Att
     after = np.zeros(len(rows), dtype=np.int64)
     waits = np.flatnonzero(rows.cause == PLACE[SYNCHRONIZATION])
     after[waits] = _CallsAt.of(context, evidence, rows.gap[waits], rows.start[waits]).after()
-    said = joint(attribution.cause, attribution.label % len(labels), len(labels))
-    key = joint(said, rows.text % len(texts), len(texts))
+    # The last of each stands for none, which is -1.
+    said = joint(attribution.cause, np.where(attribution.label < 0, len(labels) - 1, attribution.label), len(labels))
+    key = joint(said, np.where(rows.text < 0, len(texts) - 1, rows.text), len(texts))
     present, code = distinct(joint(key, after, len(HINTS)))
     ids = list(CAUSES)
     kinds = []

@@ -171,6 +171,8 @@ def mpi_calls(mpi: NamedRows, gaps: Gaps, lane: IntArray, threads: IntArray, axi
     ```
     """
     its = np.flatnonzero(np.isin(mpi.spans.start // axis.stride, threads) & (mpi.spans.end > mpi.spans.start))
+    if not len(its):
+        return []
     spans, name = mpi.spans[its], mpi.name[its]
     behind = np.flatnonzero(lane >= 0)
     waited = Intervals(*(axis.position(lane[behind], side[behind]) for side in (gaps.start, gaps.end)))

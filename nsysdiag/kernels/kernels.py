@@ -103,10 +103,14 @@ def top_kernels(
 
 def runs_in(device: DeviceTimeline, parts: Intervals) -> BoolArray:
     """Whether each operation runs, or without a length begins, inside `parts`, a set of time."""
-    first, found = np.append(parts.start, np.iinfo(np.int64).max), np.empty(len(device.operations), dtype=np.bool_)
+    operations = device.operations
+    if len(parts) == 1:
+        from_here, until = parts.start[0], parts.end[0]
+        return (operations.start < until) & ((operations.end > from_here) | (operations.start >= from_here))
+    first, found = np.append(parts.start, np.iinfo(np.int64).max), np.empty(len(operations), dtype=np.bool_)
     for at in range(0, len(found), AT_ONCE):
         part = slice(at, at + AT_ONCE)
-        start, end = device.operations.start[part], device.operations.end[part]
+        start, end = operations.start[part], operations.end[part]
         # The first of the parts that ends behind the start is the only one to look at.
         begins = first[np.searchsorted(parts.end, start, side="right")]
         found[part] = (begins <= start) | (begins < end)
