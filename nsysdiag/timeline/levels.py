@@ -41,13 +41,15 @@ from nsysdiag.timeline.facts import TimelineLane, TimelineLevel, TimelineLevels
 # What a lane is drawn from: rows with a start and an end, and how they are named.
 
 Named = Callable[[IntArray], tuple[IntArray, Sequence[Sentence]]]
+Column = Callable[[IntArray], IntArray]
 """For rows of a source, the code of each one's name, and the names that the codes stand for."""
 
 
 class LaneSource(Struct, frozen=True, dict=True):
     """Rows [start, end) in ns, sorted by start, none of them empty. `kinds` is None if all rows are of one kind;
     `shares` says whether their share of the time means anything. `call` is the row of the CUDA call that each operation
-    was launched by, -1 for none, or that each row is; `shape` their amounts and threads per block."""
+    was launched by, -1 for none, or that each row is; `shape` their amounts and threads per block. Of these columns and
+    of names only those of the rows that are asked for are made."""
 
     kind: str
     start: IntArray
@@ -56,10 +58,10 @@ class LaneSource(Struct, frozen=True, dict=True):
     label: str = ""
     thread: int | None = None
     depth: int = 0
-    kinds: IntArray | None = None
+    kinds: Column | None = None
     shares: bool = True
-    call: IntArray | None = None
-    shape: tuple[IntArray, IntArray] | None = None
+    call: Column | None = None
+    shape: Callable[[IntArray], tuple[IntArray, IntArray]] | None = None
 
     @cached_property
     def reach(self) -> IntArray:
@@ -173,6 +175,7 @@ class Packing(Struct, frozen=True, dict=True):
         """The lane with the exact `rows`; what began before the timeline begins with it."""
         start = np.maximum(source.start[rows], self.low)
         named = self.names.numbers(*source.named(rows)) if source.named is not None else None
+        shape = source.shape(rows) if source.shape is not None else ()
         return TimelineLane(
             kind=source.kind,
             label=source.label,
@@ -183,10 +186,8 @@ class Packing(Struct, frozen=True, dict=True):
             starts=_column(np.diff(start, prepend=np.int64(self.low))),
             lengths=_column(source.end[rows] - start),
             names=_column(named) if named is not None else "",
-            kinds=_column(source.kinds[rows]) if source.kinds is not None else "",
-            **dict(
-                zip(("amounts", "blocks_of"), (_column(values[rows]) for values in source.shape or ()), strict=False)
-            ),
+            kinds=_column(source.kinds(rows)) if source.kinds is not None else "",
+            **dict(zip(("amounts", "blocks_of"), map(_column, shape), strict=False)),
         )
 
     def shares(self, source: LaneSource) -> list[str]:
@@ -336,7 +337,7 @@ def fitted(
         held = min(sum(lane.count for lane in lanes), rows)
         rows = max(int(held * max(room.size, 0) / size * CAUTION), FEWEST_ROWS)
     lanes = [replace(lane, levels=packing.shares(source)) for lane, source in zip(lanes, sources, strict=True)]
-    calls = [each[:0] if source.call is None else source.call[each] for source, each in zip(sources, kept, strict=True)]
+    calls = [each[:0] if source.call is None else source.call(each) for source, each in zip(sources, kept, strict=True)]
     return Fitted(lanes, list(zip(parts.start.tolist(), parts.end.tolist(), strict=True)), trial.names, calls)
 
 

@@ -37,7 +37,7 @@ def cause_source(slices: Slices, wanted: BoolArray, most: int) -> LaneSource:
     rows = rows[np.argsort(slices.rows.start[rows], kind="stable")]
     named = codes_of(slices.rows.text[rows] + 1, [NO_WORDS, *slices.texts])
     start, end, kinds = slices.rows.start[rows], slices.rows.end[rows], slices.rows.cause[rows]
-    return LaneSource("causes", start, end, named, kinds=kinds, shares=False)
+    return LaneSource("causes", start, end, named, kinds=kinds.take, shares=False)
 
 
 NamedSpans = Sequence[tuple[Sentence, int, int]]
@@ -97,11 +97,11 @@ MOST_STREAMS = 8
 COMPUTE, COMMUNICATION, COPIES = range(3)
 
 
-def work_kinds(device: DeviceTimeline) -> IntArray:
-    """For each operation whether it is compute, communication or a copy (or memory set)."""
-    category = device.operations.category
+def work_kinds(device: DeviceTimeline, rows: IntArray) -> IntArray:
+    """For each of the operations whether it is compute, communication or a copy (or memory set)."""
+    category = device.operations.category[rows]
     kernels = (category == Category.KERNEL) | (category == Category.GRAPH)
-    return np.where(device.communication, COMMUNICATION, np.where(kernels, COMPUTE, COPIES))
+    return np.where(device.communication[rows], COMMUNICATION, np.where(kernels, COMPUTE, COPIES))
 
 
 def stream_sources(
@@ -115,7 +115,6 @@ def stream_sources(
     ranked = np.argsort(-busy, kind="stable")
     ranked = ranked[busy[ranked] > 0]
     shown = ranked[: MOST_STREAMS if len(ranked) <= MOST_STREAMS else MOST_STREAMS - 1]
-    kinds, shape = work_kinds(device), shape_columns(device, shapes)
 
     def source(mine: IntArray, label: str) -> LaneSource:
         return LaneSource(
@@ -124,9 +123,9 @@ def stream_sources(
             operations.end[mine],
             lambda chosen: normal_operation_names(device, mine[chosen], strings),
             label=label,
-            kinds=kinds[mine],
-            call=device.launch[mine],
-            shape=(shape[0][mine], shape[1][mine]),
+            kinds=lambda chosen: work_kinds(device, mine[chosen]),
+            call=lambda chosen: device.launch[mine[chosen]],
+            shape=lambda chosen: shape_columns(device, mine[chosen], shapes),
         )
 
     each = [rows[code == stream] for stream in np.sort(shown).tolist()]
@@ -137,14 +136,14 @@ def stream_sources(
     return sources
 
 
-def shape_columns(device: DeviceTimeline, shapes: LaunchShapes) -> tuple[IntArray, IntArray]:
+def shape_columns(device: DeviceTimeline, rows: IntArray, shapes: LaunchShapes) -> tuple[IntArray, IntArray]:
     """For copies and sets their bytes, for kernels the blocks of the grid and the threads of a block; 0 if the trace
     does not say."""
-    operations = device.operations
-    known = operations.shape >= 0
-    place = operations.shape[known]
-    amounts, blocks_of = np.maximum(operations.size, 0).astype(np.int64), np.zeros(len(known), dtype=np.int64)
-    amounts[known], blocks_of[known] = shapes.blocks[place], shapes.threads[place]
+    shape = device.operations.shape[rows]
+    known = shape >= 0
+    amounts = np.maximum(device.operations.size[rows], 0).astype(np.int64)
+    blocks_of = np.zeros(len(known), dtype=np.int64)
+    amounts[known], blocks_of[known] = shapes.blocks[shape[known]], shapes.threads[shape[known]]
     return amounts, blocks_of
 
 
@@ -196,10 +195,14 @@ class _ThreadLanes(NamedTuple):
         mine = self._mine(lane)
         spans = lane.spans[mine]
         kept = picked(lane.outermost[mine] & self._inside(spans))
-        named = codes_of(lane.shown[mine][kept], lane.shown_names)
-        call = lane.row[mine][kept] if kind == "api" else None
+        names = codes_of(lane.shown[mine], lane.shown_names)
+
+        def of(chosen: IntArray) -> IntArray:
+            return chosen + kept.start if isinstance(kept, slice) else kept[chosen]
+
+        call = (lambda chosen: lane.row[mine][of(chosen)]) if kind == "api" else None
         start, end = spans.start[kept] + self._shift, spans.end[kept] + self._shift
-        return LaneSource(kind, start, end, named, thread=self.place, call=call)
+        return LaneSource(kind, start, end, lambda chosen: names(of(chosen)), thread=self.place, call=call)
 
     def nested(self, lane: NamedRows, kind: str) -> list[LaneSource]:
         """A lane for each depth of the thread's events."""
