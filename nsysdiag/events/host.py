@@ -175,9 +175,10 @@ def recorded_time(tables: HostTables, activity: DeviceActivity, ranges: NvtxRang
 
 def _extent(times: IntArray, latest: int) -> tuple[int, ...]:
     """The first and the last of the times in [0, latest]; nothing if none is."""
-    if len(times) and not (times.min() >= 0 and times.max() <= latest):
-        times = times[(times >= 0) & (times <= latest)]
-    return (int(times.min()), int(times.max())) if len(times) else ()
+    if not len(times):
+        return ()
+    low, high = int(times.min()), int(times.max())
+    return (low, high) if low >= 0 and high <= latest else _extent(times[(times >= 0) & (times <= latest)], latest)
 
 
 def large_tables(trace: Trace) -> list[Request]:

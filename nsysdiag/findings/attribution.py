@@ -94,7 +94,8 @@ def shares_of(
     inside = np.flatnonzero(time.slice >= 0).astype(np.int32)
     lost = coverage(focus, time.spans[inside])
     if not lost.all():
-        inside, lost = inside[lost > 0], lost[lost > 0]
+        kept = np.flatnonzero(lost)
+        inside, lost = inside[kept], lost[kept]
     row = time.slice[inside]
     gap, code = context.slices.rows.gap[row], time.bottleneck[inside]
     waits = time.other[inside] >= 0

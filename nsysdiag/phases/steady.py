@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, nearest_before, pieces
 from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.rows import picked
 from nsysdiag.iterations.loop import Loop
 from nsysdiag.phases.facts import FEWEST_REPEATS
 from nsysdiag.phases.signal import (
@@ -198,16 +199,19 @@ def _by_name(work: NamedWork, borders: IntArray, names: int) -> tuple[FloatArray
     """[part, name]: ns of the operations inside each part, and how many begin in it."""
     start, end = work.spans.start, work.spans.end
     parts = len(borders) - 1
-    first = np.searchsorted(borders, start, side="right") - 1
-    whole = (first >= 0) & (end <= borders[np.minimum(first + 1, parts)])
+    begin = np.searchsorted(start, borders)
+    size = np.diff(begin, prepend=0, append=len(start))
+    # Operations are in order of start: those before all parts, of each part, and behind them.
+    key = np.repeat(np.arange(-1, parts + 1) * names, size) + work.name
+    whole = end <= np.repeat(np.concatenate(([np.iinfo(np.int64).min], borders[1:], borders[-1:])), size)
     time = np.zeros(parts * names)
-    time += np.bincount((first * names + work.name)[whole], (end - start)[whole], parts * names)
+    rows = picked(whole)
+    time += np.bincount(key[rows], (end - start)[rows], parts * names)
     crossing = np.flatnonzero(~whole)
     query, spans = pieces(Intervals(borders[:-1], borders[1:]), work.spans[crossing])
     part = np.searchsorted(borders, spans.start, side="right") - 1
     time += np.bincount(part * names + work.name[crossing[query]], spans.end - spans.start, parts * names)
-    begins = (first >= 0) & (first < parts)
-    count = np.bincount((first * names + work.name)[begins], minlength=parts * names)
+    count = np.bincount(key[begin[0] : begin[-1]], minlength=parts * names)
     return time.reshape(parts, names), count.reshape(parts, names)
 
 
