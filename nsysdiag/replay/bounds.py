@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.distinct import distinct_values
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, union
 from nsysdiag.causes import PLACE, PREEMPTION
 from nsysdiag.causes.thread_states import untraced_code
 from nsysdiag.events.identity import process_of
@@ -80,6 +80,7 @@ class Prediction(Struct, frozen=True):
         least = math.ceil((1 - most) * self.now.ns)
         if len(distinct_values(process_of(model.launched_by))) == 1:
             least -= max(round(computing(model, self.now) - computing(model, self.run)), 0)
+        least = max(least, round(computing(model, self.run)))
         least = least if taken_ns is None else max(least, self.now.ns - taken_ns)
         run = replace(self.run, longer=max(least - self.run.ns, 0))
         differs = spread_of_mean(self.now.steps, self.run.steps // self.run.each) if self.now.count > 1 else 0.0
@@ -408,9 +409,23 @@ RULES = (
 
 
 def computing(model: Model, run: Run) -> float:
-    """How long the device that computes most does so in a step, in ns."""
-    own = model.step_work == StepWork.OWN
-    return max(busy(model, run, each, [Class.COMPUTE], own).total() for each in model.devices) / run.count
+    """How long the device that computes most does so in a step, in ns. That is by the kernels of the counted steps,
+    wherever they are in the replay.
+
+    ```
+    copies   [==0==)[1][2][3]                   a fix may let copies run ahead, or the first kernels run before
+    kernels  [0)[1)[2)[3)                       the copy of the first step is done: before the counted time
+                   |  |  |                      borders: each step is shorter than its kernels
+    ```
+    """
+    own, stretch = model.step_work == StepWork.OWN, model.stretch
+    if not stretch.stepwise or run.count < 2:
+        return max(busy(model, run, each, [Class.COMPUTE], own).total() for each in model.devices) / run.count
+    work = model.work
+    own &= (work.kind == Class.COMPUTE) & (work.start < stretch.end)
+    own &= stretch.step(work.start) >= stretch.count - run.count
+    mine = (np.flatnonzero(own & (work.device == each)) for each in model.devices)
+    return max(union(Intervals(run.start[rows], run.end[rows])).total() for rows in mine) / run.count
 
 
 def spread_of_mean(now: IntArray, then: IntArray) -> float:
