@@ -27,7 +27,7 @@ from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import CAUSES, IN_LAUNCH_CALL, places
 from nsysdiag.events.callchains import NO_CHAIN, CallChain, CallChains, StackFrame, Stacks
 from nsysdiag.events.host import HostActivity
-from nsysdiag.events.rows import NamedRows, Rows, distinct_values, taken
+from nsysdiag.events.rows import NamedRows, Rows, distinct_values, narrowed, taken
 from nsysdiag.events.samples import PythonStacks
 from nsysdiag.gaps.gaps import LaunchFrame
 from nsysdiag.ledger.ledger import Slices
@@ -264,9 +264,9 @@ def _few_of_each(group: IntArray, kind: IntArray) -> IntArray:
     parts = []
     for each in SiteKind:
         mine = np.flatnonzero(kind == each)
-        groups = np.unique(group[mine])[:MOST_CHAINS]
+        groups = distinct_values(group[mine])[:MOST_CHAINS]
         mine = mine[group[mine] <= groups[-1]] if len(groups) else mine
-        parts.append(mine[evenly(group[mine], MOST_CHAINS // max(len(groups), 1))])
+        parts.append(mine[evenly(narrowed(group[mine]), MOST_CHAINS // max(len(groups), 1))])
     return np.concatenate(parts)
 
 
