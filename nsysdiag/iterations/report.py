@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import column_from, running_sums, sum_of_each, to_planes, to_text
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, place_in
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, pieces, place_in
 from nsysdiag.causes.ids import GRAPH_BUILD
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
@@ -341,7 +341,7 @@ def _gap_times(kinds: KindsOfGaps, steady: Intervals, most: int) -> IntArray:
     kept = picked((kinds.place >= 0) & (kinds.place < most))
     gaps, kind = kinds.gaps[kept], kinds.place[kept]
     iteration, piece = pieces(gaps, steady)
-    kind = kind[np.searchsorted(gaps.start, piece.start, side="right") - 1]
+    kind = kind[nearest_before(gaps.start, piece.start)]
     return _added(kind, iteration, piece.end - piece.start, (most, len(steady)))
 
 
