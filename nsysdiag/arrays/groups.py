@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray, rows_from
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -165,10 +165,22 @@ def evenly(code: IntArray, most: int) -> BoolArray:
     order = np.argsort(code, kind="stable")
     begin = np.flatnonzero(np.append(True, code[order][1:] != code[order][:-1]))
     count = np.diff(np.append(begin, len(code)))
-    rank, rows = np.arange(len(code)) - np.repeat(begin, count), np.repeat(count, count)
-    kept = np.empty(len(code), dtype=np.bool_)
-    kept[order] = (rows <= most) | (rank * most // rows != (rank - 1) * most // rows)
+    few = np.minimum(count, most)
+    group, rank = np.repeat(np.arange(len(few)), few), rows_from(np.zeros_like(few), few)
+    kept = np.zeros(len(code), dtype=np.bool_)
+    kept[order[begin[group] + _spread(rank, count[group], few[group])]] = True
     return kept
+
+
+def some_of(count: int, most: int) -> IntArray:
+    """The places of `most` of so many rows at most, spread as `evenly` does."""
+    few = min(count, most)
+    return _spread(np.arange(few), count, max(few, 1))
+
+
+def _spread(rank: IntArray, count: IntArray | int, few: IntArray | int) -> IntArray:
+    """The places of the first, second and further of `few` rows among `count`: rounded up."""
+    return -(-rank * count // few)
 
 
 def sorted_pairs(code: IntArray, duration: IntArray) -> tuple[IntArray, IntArray]:

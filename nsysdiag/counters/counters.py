@@ -20,10 +20,11 @@ from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.gpu_metrics import METRICS, Chip, GpuMetricSamples, MetricSeries, MetricUnit
 from nsysdiag.events.nvtx import NvtxRanges
+from nsysdiag.events.rows import picked
 from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.iterations.facts import IterationReport
 from nsysdiag.kernels.facts import FamilyTime
-from nsysdiag.kernels.kernels import families_in
+from nsysdiag.kernels.kernels import FamilyRows
 from nsysdiag.ledger.ledger import WindowSplit, packed
 from nsysdiag.report import Gap
 from nsysdiag.typed import joined, say
@@ -288,14 +289,13 @@ FEW, LATENCY = "few active SMs", "latency: no peak is near"
 
 
 def with_limits(
-    found: list[FamilyTime], device: DeviceTimeline, parts: Intervals, strings: Strings, measured: Measured | None
+    found: list[FamilyTime], device: DeviceTimeline, rows: FamilyRows, parts: Intervals, measured: Measured | None
 ) -> list[FamilyTime]:
     """The families with means of the counters, and with what limits each; as they are without counters."""
     if measured is None or not found:
         return found
-    rows = families_in(device, parts, strings)
     every = Intervals(device.operations.start, device.operations.end)
-    alone = {row.family: _alone(every, rows[row.family], parts) for row in found}
+    alone = {row.family: _alone(every, rows.of_family(row.family), parts) for row in found}
     means: dict[str, dict[str, tuple[float, int]]] = {title: {} for title in alone}
     within: dict[str, SamplesWithin] = {}
     busy, work, grid = union(every), None, None
@@ -316,7 +316,7 @@ def _alone(every: Intervals, rows: IntArray, parts: Intervals) -> Intervals:
     """The set of time in `parts` in which only the operations at `rows` run."""
     mine = np.zeros(len(every), dtype=np.bool_)
     mine[rows] = True
-    return subtract(intersect(union(every[mine]), parts), union(every[~mine]))
+    return subtract(intersect(union(every[picked(rows)]), parts), union(every[~mine]))
 
 
 def _mean(parted: Parted, alone: SamplesWithin, worked: IntArray) -> tuple[float, int] | None:

@@ -91,12 +91,12 @@ def known_from(device: DeviceTimeline, calls: CallRows) -> int | None:
     """When the last first operation of a stream starts that waited for work outside of the file; None without any. Work
     of a stream runs in order, so only the first operation can have waited for that."""
     firsts = _first_of_streams(device)
-    if not len(firsts):
-        return None
     operations = device.operations
     waits = Intervals(calls.end[device.launch[firsts]], operations.start[firsts])
     held = waits.end - waits.start > HELD_NS
     firsts, waits = firsts[held], waits[held]
+    if not len(firsts):
+        return None
     busy = union(Intervals(operations.start[device.running], operations.end[device.running]))
     idle = coverage(busy, waits) <= (1 - MOST_IDLE) * (waits.end - waits.start)
     before = coverage(busy, Intervals(np.full(len(waits), operations.start[0]), waits.end))

@@ -169,16 +169,16 @@ def recorded_time(tables: HostTables, activity: DeviceActivity, ranges: NvtxRang
     host = (tables.os_calls, tables.libraries, tables.mpi)
     times = [calls.start, calls.end, operations.start, operations.end, ranges.rows.start, ranges.rows.end]
     times += [each for table in host for each in (table.start, table.end)] + [tables.switches.time, tables.samples.time]
-    extents = [found for each in times for found in _extent(each, activity.latest_ns)]
-    return min(extents, default=0), max(extents, default=0)
+    reach = [found for each in times if (found := _reach(each, activity.latest_ns)) is not None]
+    return min((low for low, _ in reach), default=0), max((high for _, high in reach), default=0)
 
 
-def _extent(times: IntArray, latest: int) -> tuple[int, ...]:
-    """The first and the last of the times in [0, latest]; nothing if none is."""
+def _reach(times: IntArray, latest: int) -> tuple[int, int] | None:
+    """The first and the last of the times that are neither negative nor after `latest`; None without any."""
     if not len(times):
-        return ()
+        return None
     low, high = int(times.min()), int(times.max())
-    return (low, high) if low >= 0 and high <= latest else _extent(times[(times >= 0) & (times <= latest)], latest)
+    return (low, high) if low >= 0 and high <= latest else _reach(times[(times >= 0) & (times <= latest)], latest)
 
 
 def large_tables(trace: Trace) -> list[Request]:

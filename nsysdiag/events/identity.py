@@ -42,7 +42,9 @@ def tid_of(thread: Ids) -> Ids:
 
 def joint(first: IntArray, second: IntArray | int, width: int) -> IntArray:
     """One number for each pair of codes, the second of `width`; in 64 bits, as codes are kept in 32 where they fit."""
-    return first.astype(np.int64, copy=False) * width + second
+    pair: IntArray = np.multiply(first, width, dtype=np.int64)
+    pair += second
+    return pair
 
 
 def once(value: Any, of: Callable[[Any], Any]) -> Any:

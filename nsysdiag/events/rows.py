@@ -178,7 +178,9 @@ class ThreadAxis(Struct, frozen=True):
         """Positions of times on lanes; times outside the span are moved to its borders."""
         # Clipped first: an open range ends at the largest number, and a difference would wrap around.
         position: IntArray = np.clip(time, self.origin, self.origin + self.span)
-        position += (rank[:1] if is_constant(rank) else rank).astype(np.int64, copy=False) * self.stride - self.origin
+        lane = np.multiply(rank[:1] if is_constant(rank) else rank, self.stride, dtype=np.int64)
+        lane -= self.origin
+        position += lane
         return position
 
     def place(self, rank: IntArray, intervals: Intervals) -> Intervals:

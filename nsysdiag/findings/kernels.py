@@ -36,8 +36,8 @@ from nsysdiag.kernels.advice import (
 )
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
 from nsysdiag.kernels.kernels import GRAPHS, kernel_share, kinds_in, runs_in, top_kernels
-from nsysdiag.kernels.kinds import FUSED, KernelFamily, KernelKind, by_name, family_of, is_one_operator, kernel_families
-from nsysdiag.kernels.names import operation_names
+from nsysdiag.kernels.kinds import FUSED, KernelFamily, KernelKind, family_of, is_one_operator, kernel_families
+from nsysdiag.kernels.names import NamedKernels, named_kernels, operation_names
 from nsysdiag.names import readable
 from nsysdiag.peaks import lacks_tensor_cores, product_peaks
 from nsysdiag.report import DeviceReport
@@ -242,6 +242,29 @@ LEAST_UNFUSED = 0.05
 """The share of the compute time in single operators alone from which fusing them is worth advice."""
 
 
+class JudgedKernels(Struct, frozen=True):
+    """The kernels that begin in the judged time, with their names: the `rows` of so many operations (`count`)."""
+
+    rows: IntArray
+    names: NamedKernels
+    count: int
+
+    @classmethod
+    def of(cls, context: FindingContext) -> JudgedKernels:
+        """Those of a device; communication is none."""
+        device = context.gaps.device
+        operations = device.operations
+        kernels = (operations.category == Category.KERNEL) & device.running & ~device.communication
+        rows = np.flatnonzero(kernels & contains(context.judged.parts, operations.start))
+        return cls(rows, named_kernels(device, rows, context.gaps.strings), len(operations))
+
+    def of_kind(self, tell: Callable[[str, str], int]) -> BoolArray:
+        """The operations of which `tell` is true, by full and short name."""
+        mine = np.zeros(self.count, dtype=np.bool_)
+        mine[self.rows] = self.names.told(tell) > 0
+        return mine
+
+
 class KernelRuns(Struct, frozen=True):
     """Kernels that directly follow one another on a stream: `followers` come after another one. `whole_ns` is the time
     of the runs of two or more, with the gaps inside; `rest_ns` is that of their kernels without the longest of each."""
@@ -276,9 +299,9 @@ class KernelRuns(Struct, frozen=True):
         return cls(len(run) - len(runs), int(whole), int((end - start).sum() - longest.sum()))
 
 
-def unfused_findings(device: DeviceReport, context: FindingContext) -> list[Finding]:
+def unfused_findings(device: DeviceReport, context: FindingContext, kernels: JudgedKernels) -> list[Finding]:
     """One, if such kernels alone take the least share of the compute time that is worth advice."""
-    mine = _kernels_of_kind(context, is_one_operator)
+    mine = kernels.of_kind(is_one_operator)
     alone = _alone(context, mine, LEAST_UNFUSED)
     if not alone:
         return []
@@ -293,11 +316,11 @@ def unfused_findings(device: DeviceReport, context: FindingContext) -> list[Find
     return [_of_kind(device, context, UNFUSED, mine, alone, runs.whole_ns, evidence, chain, advice)]
 
 
-def single_precision_findings(device: DeviceReport, context: FindingContext) -> list[Finding]:
+def single_precision_findings(device: DeviceReport, context: FindingContext, kernels: JudgedKernels) -> list[Finding]:
     """One finding, if matrix products without tensor cores take enough of the compute time to be worth advice, and
     the GPU may have tensor cores. Its bound is that of the GPU's peak rates; none if these are unknown."""
     gpu = context.gaps.device.gpu
-    mine = _kernels_of_kind(context, lambda name, short: family_of(name, short) == KernelFamily.PRODUCTS_FP32)
+    mine = kernels.of_kind(lambda name, short: family_of(name, short) == KernelFamily.PRODUCTS_FP32)
     alone = 0 if lacks_tensor_cores(gpu.name, gpu.limits.compute) else _alone(context, mine, LEAST_FP32)
     if not alone:
         return []
@@ -347,17 +370,6 @@ def _alone(context: FindingContext, mine: BoolArray, least: float) -> int:
     compute = (timeline.operations.category == Category.KERNEL) & timeline.running
     alone = common_ns(subtract(union(spans[mine]), union(spans[compute & ~mine])), judged.parts)
     return alone if alone >= max(least * judged.compute_ns, context.thresholds.smallest * judged.ns) else 0
-
-
-def _kernels_of_kind(context: FindingContext, tell: Callable[[str, str], int]) -> BoolArray:
-    """The kernels that begin in the judged time, and of which `tell` is true, by full and short name."""
-    device = context.gaps.device
-    operations = device.operations
-    kernels = (operations.category == Category.KERNEL) & device.running & ~device.communication
-    rows: IntArray = np.flatnonzero(kernels & contains(context.judged.parts, operations.start))
-    mine = np.zeros(len(operations), dtype=np.bool_)
-    mine[rows] = by_name(device, rows, context.gaps.strings, tell) > 0
-    return mine
 
 
 def _longest_names(context: FindingContext, rows: IntArray) -> list[Sentence]:

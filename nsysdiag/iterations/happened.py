@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import least_of_each
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, searched
 from nsysdiag.events.calls import ApiCalls
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint, once
@@ -132,7 +132,7 @@ class Happened(Struct, frozen=True):
         """The loop of repeats that take any time, from the first of `starts` to the end: it is left if the device is
         idle for far longer than a repeat takes."""
         until, length = np.maximum.accumulate(self.end), np.diff(starts)
-        own_end = until[np.searchsorted(self.start, np.append(starts[1:], self.last)) - 1]
+        own_end = until[searched(self.start, np.append(starts[1:], self.last), "left") - 1]
         away = pauses(starts[1:] - own_end[:-1], float(np.median(length)), int(length.sum())) if len(length) else length
         return loop_of(called, starts, away > 0, own_end, self.last)
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.distinct import distinct_values
-from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before
+from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before, searched
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import RowsOf, picked
 from nsysdiag.iterations.happened import Happened, NameKinds
@@ -49,7 +49,7 @@ class RepeatCounts(Struct, frozen=True, dict=True):
         """Up to `end`, in ns, or all. With the calls of the `host` if those that launch the repeats are known."""
         time, code = happened.start, happened.code
         end = happened.last if end is None else end
-        begins = np.searchsorted(time, starts)
+        begins = searched(time, starts, "left")
         place = np.repeat(np.arange(-1, len(starts), dtype=np.int32), np.diff(begins, prepend=0, append=len(time)))
         issued = happened.issued_at[happened.operations[np.minimum(begins, len(time) - 1)]] if host else begins[:0]
         if len(issued) and not (issued < 0).any():

@@ -225,6 +225,8 @@ def idle_in_steady_sends(
     mine = np.isin(mpi.spans.start // axis.stride, launching_lanes(device, calls, axis))
     start = axis.time(mpi.spans.start)
     sends = np.flatnonzero(steady_sends(mpi, axis, mine & contains(parts, start)))
+    if not len(sends):
+        return 0
     sent = Intervals(start[sends], start[sends] + mpi.spans.end[sends] - mpi.spans.start[sends])
     operations = device.operations
     busy = union(Intervals(operations.start[device.running], operations.end[device.running]))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import structs
+from msgspec import Struct, structs
 
 from nsysdiag import typed
 from nsysdiag.arrays.distinct import distinct, distinct_values
@@ -227,14 +227,32 @@ MOST_KERNELS = 3
 """Of a family that are named."""
 
 
+class FamilyRows(Struct, frozen=True):
+    """The `rows` of kernels and whole graphs, the codes of their names and families, and what the codes stand for."""
+
+    rows: IntArray
+    name: IntArray
+    names: list[str]
+    family: IntArray
+    titles: list[str]
+
+    @classmethod
+    def of(cls, device: DeviceTimeline, parts: Intervals, strings: Strings) -> FamilyRows:
+        """Those that run in `parts`, a set of time."""
+        rows = _kernels_and_graphs(device, parts)
+        return cls(rows, *_named(device, rows, strings))
+
+    def of_family(self, title: str) -> IntArray:
+        """The rows of one family."""
+        return self.rows[self.family == self.titles.index(title)]
+
+
 def family_times(
-    device: DeviceTimeline, parts: Intervals, whole_ns: int, steps: Intervals, strings: Strings
+    device: DeviceTimeline, every: FamilyRows, parts: Intervals, whole_ns: int, steps: Intervals
 ) -> list[FamilyTime]:
     """The families of the kernels that run in `parts`, a set of time, that with most time first. Shares are of
     `whole_ns`. `steps` are disjoint; those that are not whole in `parts` do not count."""
-    operations = device.operations
-    rows = _kernels_and_graphs(device, parts)
-    name, names, family, titles = _named(device, rows, strings)
+    operations, rows, name, family = device.operations, every.rows, every.name, every.family
     ns = operations.end[rows] - operations.start[rows]
     whole = steps[coverage(parts, steps) == steps.end - steps.start]
     in_step = contains(union(whole), operations.start[rows])
@@ -244,7 +262,7 @@ def family_times(
         by_name, stepped = group_totals(name[mine], ns[mine]), mine[in_step[mine]]
         found.append(
             FamilyTime(
-                family=titles[code],
+                family=every.titles[code],
                 count=len(mine),
                 total_ns=int(ns[mine].sum()),
                 share=kernel_share(device, rows[mine], parts, whole_ns),
@@ -253,20 +271,13 @@ def family_times(
                 step_ns=int(ns[stepped].sum()) // len(whole) if len(whole) else None,
                 kernels=records(
                     FamilyKernel,
-                    name=[names[each] for each in by_name.code[:MOST_KERNELS].tolist()],
+                    name=[every.names[each] for each in by_name.code[:MOST_KERNELS].tolist()],
                     count=by_name.count[:MOST_KERNELS],
                     total_ns=by_name.total[:MOST_KERNELS],
                 ),
             )
         )
     return sorted(found, key=lambda each: (-each.total_ns, each.family))
-
-
-def families_in(device: DeviceTimeline, parts: Intervals, strings: Strings) -> dict[str, IntArray]:
-    """The rows of the kernels and whole graphs that run in `parts`, a set of time, by family."""
-    rows = _kernels_and_graphs(device, parts)
-    _name, _names, family, titles = _named(device, rows, strings)
-    return {title: rows[family == code] for code, title in enumerate(titles)}
 
 
 def _kernels_and_graphs(device: DeviceTimeline, parts: Intervals) -> IntArray:

@@ -28,7 +28,7 @@ from nsysdiag.findings.before_work import before_findings
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.facts import Finding
 from nsysdiag.findings.findings import IdleFindings, findings_of
-from nsysdiag.findings.kernels import kernel_findings, single_precision_findings, unfused_findings
+from nsysdiag.findings.kernels import JudgedKernels, kernel_findings, single_precision_findings, unfused_findings
 from nsysdiag.findings.phase_work import JudgedTime, work_of_phase
 from nsysdiag.findings.pointers import pointers_of
 from nsysdiag.findings.spot_facts import FindingContext
@@ -237,11 +237,12 @@ def _findings(
     """The findings of a device, less sure if rows are missing; and what threads did behind waits."""
     reading, host, before = met.reading, met.host, met.judged_before
     context, idle = _idle_findings(met, judged, shares, report, background)
+    kernels = JudgedKernels.of(context)
     made = [
         *idle.found,
         *kernel_findings(report, context, met.time, begun.work.result()),
-        *single_precision_findings(report, context),
-        *unfused_findings(report, context),
+        *single_precision_findings(report, context, kernels),
+        *unfused_findings(report, context, kernels),
         *before_findings(report.key, judged, before, host.tables.samples, host.call_chains, reading.settings.findings),
         *pointers_of(report, context, begun.iterations.slow, met.without_work.result(), idle.found),
     ]

@@ -23,7 +23,7 @@ from nsysdiag.iterations.loop import LAYER, NVTX
 from nsysdiag.iterations.report import DeviceIterations, device_iterations, pack_iterations
 from nsysdiag.kernels.communication import collective_kinds, mpi_calls
 from nsysdiag.kernels.facts import Communication, FamilyTime, KernelRow
-from nsysdiag.kernels.kernels import family_times
+from nsysdiag.kernels.kernels import FamilyRows, family_times
 from nsysdiag.ledger.ledger import coverage
 from nsysdiag.memory.copies import copy_report
 from nsysdiag.memory.device import device_memory, unified_memory
@@ -249,10 +249,11 @@ def _communication(of: DeviceTime, kernels: list[KernelRow]) -> Communication:
 
 def _families(of: DeviceTime, judged: JudgedTime) -> list[FamilyTime]:
     """The kernels of the judged time by family."""
-    loop, strings = of.repeating.result(), of.reading.strings
+    loop, parts = of.repeating.result(), judged.parts
     steps = Intervals.empty() if loop is None or loop.kind == LAYER else loop.spans
-    found = family_times(of.device, judged.parts, judged.account_ns, steps, strings)
-    return with_limits(found, of.device, judged.parts, strings, of.measured)
+    rows = FamilyRows.of(of.device, parts, of.reading.strings)
+    found = family_times(of.device, rows, parts, judged.account_ns, steps)
+    return with_limits(found, of.device, rows, parts, of.measured)
 
 
 def _work(of: DeviceTime, judged: JudgedTime, metrics: Deferred[GpuMetrics | None]) -> KernelWork:

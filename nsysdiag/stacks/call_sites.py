@@ -23,12 +23,12 @@ from msgspec.structs import replace
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import evenly
-from nsysdiag.arrays.intervals import IntArray, Intervals, rows_from
+from nsysdiag.arrays.intervals import IntArray, Intervals, rows_from, searched
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import CAUSES, IN_LAUNCH_CALL, places
 from nsysdiag.events.callchains import NO_CHAIN, CallChain, CallChains, StackFrame, Stacks
 from nsysdiag.events.host import HostActivity
-from nsysdiag.events.rows import NamedRows, Rows, taken
+from nsysdiag.events.rows import NamedRows, Rows, narrowed, picked, taken
 from nsysdiag.events.samples import PythonStacks
 from nsysdiag.gaps.gaps import LaunchFrame
 from nsysdiag.ledger.ledger import Slices
@@ -191,11 +191,11 @@ def places_of(side: HostSide, group: IntArray, count: int) -> list[Place]:
 def _focus(side: HostSide, group: IntArray) -> Owned:
     """The time on the thread axis that the dominant causes of the grouped gaps took, with the gap of each piece."""
     rows = side.slices.rows
-    grouped = np.flatnonzero(group[rows.gap] >= 0)
-    gap, cause = rows.gap[grouped], rows.cause[grouped]
-    mine = grouped[(cause == side.dominant[gap]) & _ON_THREAD[cause] & (side.lane[gap] >= 0)]
-    gap = rows.gap[mine]
-    return Owned.of(side.host.axis.place(taken(side.lane, gap), Intervals(rows.start, rows.end)[mine]), gap)
+    grouped = picked(group[rows.gap] >= 0)
+    gap, cause, start, end = (taken(each, grouped) for each in (rows.gap, rows.cause, rows.start, rows.end))
+    mine = (cause == side.dominant[gap]) & _ON_THREAD[cause] & (side.lane[gap] >= 0)
+    gap = gap[mine]
+    return Owned.of(side.host.axis.place(taken(side.lane, gap), Intervals(start, end)[mine]), gap)
 
 
 def _longest_calls(side: HostSide, focus: Owned) -> _Chains:
@@ -229,8 +229,8 @@ def claimed_calls(time: Owned, lane: NamedRows, ids: IntArray) -> tuple[Owned, O
 
 def _inside(focus: Owned, position: IntArray, ids: IntArray, kind: SiteKind) -> _Chains:
     """The samples or marks inside the focus; `position` is sorted."""
-    first = np.searchsorted(position, focus.spans.start)
-    count = np.searchsorted(position, focus.spans.end) - first
+    first, behind = (searched(position, side, "left") for side in (focus.spans.start, focus.spans.end))
+    count = behind - first
     sample = rows_from(first, count)
     source = "sampling" if kind is SiteKind.SAMPLE else "python"
     return _chains(kind, np.repeat(focus.owner, count), SOURCES.index(source), ids[sample])
@@ -267,7 +267,7 @@ def _few_of_each(group: IntArray, kind: IntArray) -> IntArray:
         mine = np.flatnonzero(kind == each)
         groups = distinct_values(group[mine])[:MOST_CHAINS]
         mine = mine[group[mine] <= groups[-1]] if len(groups) else mine
-        parts.append(mine[evenly(group[mine], MOST_CHAINS // max(len(groups), 1))])
+        parts.append(mine[evenly(narrowed(group[mine]), MOST_CHAINS // max(len(groups), 1))])
     return np.concatenate(parts)
 
 

@@ -12,8 +12,8 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.arrays.claim import Owned
 from nsysdiag.arrays.distinct import distinct
-from nsysdiag.arrays.groups import evenly, sum_of_each
-from nsysdiag.arrays.intervals import IntArray, Intervals, rows_from
+from nsysdiag.arrays.groups import evenly, some_of, sum_of_each
+from nsysdiag.arrays.intervals import IntArray, Intervals, rows_from, searched
 from nsysdiag.events.callchains import CallChain, CallChains, Origin, StackFrame, Stacks, part_of, qualified
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import joint
@@ -87,7 +87,7 @@ def without_templates(function: str) -> str:
 def sampled_code(ids: IntArray, chains: CallChains, most: int = MOST_SAMPLES) -> SampledCode:
     """What the samples `ids` were in. Of more than `most` as many are read, evenly spread, and stand for all of
     them."""
-    chosen = ids[evenly(np.zeros(len(ids), dtype=np.int64), most)]
+    chosen = ids[some_of(len(ids), most)]
     stacks = chains.stacks("sampling", chosen).values() if len(chosen) else ()
     leaves = Counter(stack.leaf.symbol or stack.leaf.module for stack in stacks)
     callers = Counter(
@@ -105,7 +105,7 @@ def sampled_code(ids: IntArray, chains: CallChains, most: int = MOST_SAMPLES) ->
 
 def python_code(marks: IntArray, python: PythonStacks, most: int) -> SampledCode:
     """What Python's own stacks were in, by the program's innermost function. Of more than `most` as many are read."""
-    chosen = marks[evenly(np.zeros(len(marks), dtype=np.int64), most)]
+    chosen = marks[some_of(len(marks), most)]
     found = python.stacks(chosen).values() if len(chosen) else ()
     ranked = _ranked(Counter(stack.frames[0].symbol for stack in found if stack.frames))
     counts = {name: round(count * len(marks) / len(chosen)) for name, count in ranked}
@@ -190,22 +190,21 @@ def sampled_code_of(owned: Owned, count: int, samples: Samples, chains: CallChai
 def sampled_time(owned: Owned, count: int, samples: Samples) -> tuple[IntArray, IntArray, IntArray]:
     """Samples that are read: the group of each, its chain, and the ns that it stands for. Of many samples a few
     are read, and stand for all of their group."""
-    first, behind = (np.searchsorted(samples.position, side) for side in (owned.spans.start, owned.spans.end))
+    first, behind = (searched(samples.position, side, "left") for side in (owned.spans.start, owned.spans.end))
     each = behind - first
-    owner, sample = np.repeat(owned.owner, each), rows_from(first, each)
-    whole, number = (
-        sum_of_each(owned.owner, owned.spans.end - owned.spans.start, count),
-        np.bincount(owner, minlength=count),
-    )
+    whole, number = (sum_of_each(owned.owner, ns, count) for ns in (owned.spans.end - owned.spans.start, each))
     stand_for = np.minimum(number * samples.period_ns, whole)
-    read = np.flatnonzero(evenly(np.zeros(len(owner), dtype=np.int64), MOST_READ))
-    read = read[np.argsort(owner[read], kind="stable")]
-    mine = np.bincount(owner[read], minlength=count)
+    until = np.cumsum(each)
+    read = some_of(int(until[-1]) if len(until) else 0, MOST_READ)
+    stretch = np.searchsorted(until, read, side="right")
+    order = np.argsort(owned.owner[stretch], kind="stable")
+    read, stretch = read[order], stretch[order]
+    group, sample = owned.owner[stretch], behind[stretch] - until[stretch] + read
+    mine = np.bincount(group, minlength=count)
     place = np.arange(len(read)) - np.repeat(np.cumsum(mine) - mine, mine)
-    group = owner[read]
     # Whole numbers that add up to what all of the group stand for.
     low, high = (stand_for[group] * at // mine[group] for at in (place, place + 1))
-    return group, samples.id[sample[read]], high - low
+    return group, samples.id[sample], high - low
 
 
 def _add(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.arrays.groups import evenly, group_durations, group_totals, longest, medians, nth_largest, summed
+from nsysdiag.arrays.groups import evenly, group_durations, group_totals, longest, medians, nth_largest, some_of, summed
 
 EMPTY = np.empty(0, dtype=np.int64)
 PAIRS = st.lists(st.tuples(st.integers(0, 6), st.one_of(st.integers(0, 9), st.integers(-5, 1 << 40))), max_size=120)
@@ -36,6 +36,14 @@ def test_never_more_than_asked_for_and_all_of_it_where_there_is_enough(rows: int
     assert len(kept) == min(rows, 1000)
     assert kept[0] == 0
     assert np.diff(kept).max(initial=0) <= -(-rows // 1000)
+
+
+@given(st.integers(0, 500), st.integers(1, 60))
+def test_some_rows_are_those_that_are_evenly_spread(rows: int, most: int) -> None:
+    kept = np.flatnonzero(evenly(np.zeros(rows, dtype=np.int64), most))
+    ranks = np.arange(rows)
+    spread = (ranks * most // max(rows, 1) != (ranks - 1) * most // max(rows, 1)) | (rows <= most)
+    assert some_of(rows, most).tolist() == kept.tolist() == np.flatnonzero(spread).tolist()
 
 
 @pytest.mark.parametrize("unit", [1, 1 << 31, 1 << 60, -1])

@@ -181,6 +181,17 @@ def test_what_was_read_does_not_stay_in_memory(monkeypatch: pytest.MonkeyPatch) 
 
 
 @only_linux
+def test_each_look_tells_what_of_files_is_in_memory_now() -> None:
+    found = laid(np.arange(8 * MIB))
+    with spilling.STATM.open("rb", buffering=0) as statm:
+        evict()
+        little = spilling._files_in_memory(statm)
+        found.sum()
+        assert spilling._files_in_memory(statm) - little > 60 * MIB
+    assert spilling._files_in_memory(None) > spilling.MOST_IN_MEMORY
+
+
+@only_linux
 def test_small_arrays_of_a_record_are_in_its_file_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spilling, "LEAST_BYTES", 6400)
     large, small, tiny = np.arange(800), np.arange(101, dtype=np.int8), np.arange(100, dtype=np.int8)

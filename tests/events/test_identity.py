@@ -9,11 +9,27 @@ from hypothesis import strategies as st
 
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.events.calls import clean_api_name
-from nsysdiag.events.identity import pid_of, process_of, tid_of
+from nsysdiag.events.host import _reach
+from nsysdiag.events.identity import joint, pid_of, process_of, tid_of
 from nsysdiag.events.rows import coded_tuples, previous_on_stream
 
 HARDWARE, VM, PID, TID = 3, 7, 0x123456, 0xABCDEF
 THREAD = HARDWARE << 56 | VM << 48 | PID << 24 | TID
+
+
+@given(st.lists(st.tuples(st.integers(0, 1 << 30), st.integers(0, 9))))
+def test_pairs_of_codes_have_a_number_in_64_bits(pairs: list[tuple[int, int]]) -> None:
+    first, second = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
+    assert joint(first, second, 10).tolist() == [10 * one + other for one, other in pairs]
+
+
+@pytest.mark.parametrize(
+    ("times", "reach"),
+    [([], None), ([5, 3, 9], (3, 9)), ([-1, 4, 7], (4, 7)), ([4, 7, 11], (4, 7)), ([-1, 11], None)],
+)
+def test_malformed_times_do_not_count(times: list[int], reach: tuple[int, int] | None) -> None:
+    assert _reach(int64(times), 10) == reach
+
 
 columns = st.lists(st.one_of(st.integers(-3, 3), st.integers(-(2**62), 2**62)), max_size=20)
 
