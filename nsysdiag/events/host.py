@@ -168,9 +168,15 @@ def recorded_time(tables: HostTables, activity: DeviceActivity, ranges: NvtxRang
     host = (tables.os_calls, tables.libraries, tables.mpi)
     times = [calls.start, calls.end, operations.start, operations.end, ranges.rows.start, ranges.rows.end]
     times += [each for table in host for each in (table.start, table.end)] + [tables.switches.time, tables.samples.time]
-    valid = [each[(each >= 0) & (each <= activity.latest_ns)] for each in times]
-    first = min((int(each.min()) for each in valid if len(each)), default=0)
-    return first, max((int(each.max()) for each in valid if len(each)), default=0)
+    borders = [border for each in times if len(each) for border in _first_and_last(each, activity.latest_ns)]
+    return min(borders, default=0), max(borders, default=0)
+
+
+def _first_and_last(times: IntArray, latest: int) -> list[int]:
+    """Of the times from 0 to `latest` the lowest and the highest; none without any."""
+    if times.min() < 0 or times.max() > latest:
+        times = times[(times >= 0) & (times <= latest)]
+    return [int(times.min()), int(times.max())] if len(times) else []
 
 
 def large_tables(trace: Trace) -> list[Request]:

@@ -4,7 +4,8 @@ graphs."""
 from __future__ import annotations
 
 import re
-from functools import partial
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -16,7 +17,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint, once
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category, Operations
-from nsysdiag.events.rows import Rows, distinct, distinct_values
+from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.iterations.loop import Called, Loop, loop_of, pauses
 from nsysdiag.iterations.named import Kinds
 from nsysdiag.ledger.untraced_graphs import RecordedNodes
@@ -90,7 +91,7 @@ class NameKinds(Rows, frozen=True):
         )
 
 
-class Happened(Struct, frozen=True):
+class Happened(Struct, frozen=True, dict=True):
     """What shows levels of a device: its operations in order of time, and the calls and ranges of the threads that
     launch them. Operations have their time on the device. Nodes of graphs that the trace lost are there, and take no
     time. `code` and `host_code` are places in `names`. `operations` are the rows of the operations, `issued_at` is by
@@ -121,7 +122,15 @@ class Happened(Struct, frozen=True):
     def issued_early(self) -> IntArray:
         """The copies from the host whose calls are known. Another stream may run them long before the kernels that
         were launched after them: the order of the calls is that of the program."""
+        if not self.names.upload.any():
+            return np.empty(0, np.int64)
         return np.flatnonzero(self.names.upload[self.code] & (self.issued_at[self.operations] >= 0))
+
+    @cached_property
+    def counted(self) -> dict[bool, tuple[tuple[int, bytes], Any]]:
+        """The last repeats that were counted with the calls of the host, and without: several rules ask for those of
+        one loop."""
+        return {}
 
     def called(self, code: int) -> Called:
         """The repeating item, for a kernel."""
@@ -181,9 +190,11 @@ def _on_host(
     the number of its name; names of ranges follow those of calls."""
     calls, launch = api.rows, device.launch[rows]
     launch = launch[launch >= 0]
-    threads = distinct_values(calls.thread[launch]) if len(launch) else np.empty(0, np.int64)
+    threads = calls.threads_at(launch)
     launched_by = partial(np.isin, test_elements=threads)
-    others = np.flatnonzero(once(calls.thread, launched_by))
+    mine = calls.made_by(threads).copy()
+    mine[launch] = False
+    others = np.flatnonzero(mine)
     # The driver's row of a launch is inside that of the runtime, with the same id.
     others = others[~np.isin(calls.correlation[others], calls.correlation[launch])]
     named = once(ranges.rows.thread, launched_by) & ~kinds.operator[ranges.rows.name] & ~ranges.rows.communication

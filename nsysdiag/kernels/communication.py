@@ -15,7 +15,7 @@ from nsysdiag.events.calls import CallRows
 from nsysdiag.events.collectives import KINDS, MEETINGS, SEND_RECEIVE, Collectives, kind_of
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import NamedRows, ThreadAxis, distinct, distinct_values
+from nsysdiag.events.rows import NamedRows, ThreadAxis, distinct
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.kernels.facts import CollectiveKind, MpiCall
 from nsysdiag.ledger.ledger import WindowSplit
@@ -126,7 +126,7 @@ def _fastest(rates: tuple[float, float | None]) -> float:
 def launching_lanes(device: DeviceTimeline, calls: CallRows, axis: ThreadAxis) -> IntArray:
     """The lanes of the threads that launched on the device."""
     launch = device.launch[device.launch >= 0]
-    return axis.lane(distinct_values(calls.thread[launch]) if len(launch) else launch)
+    return axis.lane(calls.threads_at(launch))
 
 
 def mpi_meetings(mpi: NamedRows, threads: IntArray, axis: ThreadAxis) -> Collectives:
