@@ -78,7 +78,7 @@ def outside_of(window: Intervals, device: DeviceTimeline, calls: CallRows) -> Ou
         return None
     threads, place = distinct(taken(calls.thread, launch))
     thread, end = int(threads[np.argmax(np.bincount(place))]), int(window.start[0])
-    begin = int(calls.start[picked(calls.thread == thread)].min())
+    begin = int(calls.start[picked(calls.made_by(np.array([thread])))].min())
     return Outside(thread, begin, end) if begin < end else None
 
 
@@ -88,7 +88,7 @@ def evidence_of_start(
     """The causes of the calls of this thread in that time."""
     axis = ThreadAxis.over(np.array([outside.thread], dtype=np.int64), outside.first, outside.end)
     calls, latest = activity.api_calls, activity.latest_ns
-    mine = np.flatnonzero(calls.rows.thread == outside.thread)
+    mine = np.flatnonzero(calls.rows.made_by(axis.threads))
     start = calls.rows.start[mine]
     # Up to the first one behind it: whether a thread goes on to ask tells what a query was for.
     until = start[start >= outside.end].min(initial=np.iinfo(np.int64).max)

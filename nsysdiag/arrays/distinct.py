@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsysdiag.arrays.nesting import is_constant
+from nsysdiag.arrays.nesting import constant, is_constant
 
 if TYPE_CHECKING:
     from nsysdiag.arrays.intervals import BoolArray, IntArray
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
     """The distinct values, sorted, and for each row its place among them; no sort where they are few and dense."""
     if len(values) == 0 or is_constant(values):
-        return values[:1].copy(), np.zeros(len(values), dtype=np.int64)
+        return values[:1].copy(), _first_place(len(values))
     low, seen = _seen(values)
+    if len(seen) == 1:
+        return values[:1].copy(), _first_place(len(values))
     if len(seen) == 0:
         unique, inverse = np.unique(values, return_inverse=True)
         return unique, inverse.astype(np.int64)
@@ -24,6 +26,11 @@ def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
     if len(present) == len(seen):
         return present + low, np.subtract(values, low, dtype=np.int64)
     return present + low, (np.cumsum(seen, dtype=np.int64) - 1)[values - low]
+
+
+def _first_place(count: int) -> IntArray:
+    """The place of one value that stands for all rows."""
+    return constant(np.zeros(1, dtype=np.int64), count)
 
 
 def distinct_values(values: IntArray) -> IntArray:

@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, rows_from
+from nsysdiag.arrays.nesting import is_constant
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -79,6 +80,9 @@ def group_totals(code: IntArray, duration: IntArray) -> GroupTotals:
 def sum_of_each(code: IntArray, values: IntArray, count: int) -> IntArray:
     """The sum of the values of each code, 0 to `count` - 1, exact."""
     total = np.zeros(count, dtype=np.int64)
+    if is_constant(code):
+        total[code[0]] = values.sum(dtype=np.int64)
+        return total
     np.add.at(total, code, values.astype(np.int64, copy=False))  # narrower numbers take thirty times as long
     return total
 
@@ -86,6 +90,9 @@ def sum_of_each(code: IntArray, values: IntArray, count: int) -> IntArray:
 def least_of_each(code: IntArray, values: IntArray, count: int) -> IntArray:
     """The smallest of the values of each code, 0 to `count` - 1; the largest number there is for a code without any."""
     found = np.full(count, np.iinfo(np.int64).max)
+    if is_constant(code):
+        found[code[0]] = values.min()
+        return found
     np.minimum.at(found, code, values.astype(np.int64, copy=False))
     return found
 

@@ -51,10 +51,13 @@ def outermost(intervals: Intervals, group: IntArray | None = None) -> BoolArray:
     order = _outer_first(intervals, group)
     rank = intervals.end[order]
     if group is not None:
+        changes = group[order][1:] != group[order][:-1]
+        if np.all(changes | (rank[1:] > rank[:-1])):
+            return np.ones(len(intervals), np.bool_)
         # By end within a group, and each group above all earlier ones. Places stand for the ends: a time multiplied by
         # the number of a group would overflow.
         ends, place = np.unique(rank, return_inverse=True)
-        number = np.concatenate(([0], np.cumsum(group[order][1:] != group[order][:-1])))[: len(group)]
+        number = np.concatenate(([0], np.cumsum(changes)))
         rank = number * np.int64(len(ends)) + place
     result = np.ones(len(intervals), np.bool_)
     # Whatever starts no later stands before, so a container is there if any of those ends no earlier.

@@ -18,7 +18,7 @@ from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.event_waits import HeldCalls, held_calls
 from nsysdiag.events.host import HostActivity
-from nsysdiag.events.identity import joint, process_of
+from nsysdiag.events.identity import joint, once
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import NamedRows, picked, taken
 from nsysdiag.fields import Sentence
@@ -83,7 +83,8 @@ class HostEvidence(Struct, frozen=True):
         """Divides the calls once; those that created a context are in neither part: what they are called does not say
         what took the time."""
         api = host.api
-        named_well = ~facts.creates_context[api.row]
+        creates = facts.creates_context
+        named_well = ~creates[api.row] if creates.any() else np.ones(len(api), dtype=np.bool_)
         inner = ~api.outermost & named_well
         whole = bool(named_well.all()) and not inner.any()
         return cls(host, facts, api if whole else api.take(api.outermost & named_well), api.take(inner))
@@ -259,21 +260,23 @@ def _creates_context(activity: DeviceActivity) -> BoolArray:
     flags = np.zeros(len(calls), dtype=np.bool_)
     if len(calls) == 0:
         return flags
-    processes, owner = distinct(process_of(calls.thread))
+    processes, owner = distinct(calls.process)
     first = _first_of_each(owner, calls.start, calls.end)
     lowest = np.array([activity.first_correlation.get(each, 0) for each in processes.tolist()], dtype=np.int64)
     working, worker = distinct(operations.process)
     begun = least_of_each(worker, operations.start, len(working))
     numbered = picked(operations.correlation > 0)
-    number = least_of_each(worker[numbered], operations.correlation[numbered], len(working))
+    number = least_of_each(taken(worker, numbered), operations.correlation[numbered], len(working))
     fresh = lowest > 0
     known, at, its = np.intersect1d(processes, working, assume_unique=True, return_indices=True)
     if len(known):
         fresh[at] &= (begun[its] >= calls.start[first[at]]) & (number[its] >= lowest[at])
+    if not fresh.any():
+        return flags
     asks = named_like(activity.api_calls.names, ASKS)
     uses = picked(~asks[calls.name])
-    until = least_of_each(owner[uses], calls.start[uses], len(processes))
-    rows = np.flatnonzero(fresh[owner] & (calls.start <= until[owner]))
+    until = least_of_each(taken(owner, uses), calls.start[uses], len(processes))
+    rows = np.flatnonzero(once(owner, fresh.take) & (calls.start <= once(owner, until.take)))
     flags[rows] = _work_begins(activity, rows) - calls.start[rows] > LONG_NS
     return flags
 
@@ -291,7 +294,7 @@ def _work_begins(activity: DeviceActivity, rows: IntArray) -> IntArray:
 def _first_of_each(group: IntArray, start: IntArray, end: IntArray) -> IntArray:
     """The row of each group, 0 and up, that starts first; of several the one that ends last."""
     begun = least_of_each(group, start, int(group.max()) + 1)
-    rows: IntArray = np.flatnonzero(start == begun[group])
+    rows: IntArray = np.flatnonzero(start == once(group, begun.take))
     rows = rows[np.lexsort((~end[rows], group[rows]))]
     return rows[np.append(True, group[rows[1:]] != group[rows[:-1]])]
 

@@ -25,6 +25,7 @@ from nsysdiag.causes.evidence import (
     named,
     named_rows,
 )
+from nsysdiag.events.identity import once
 from nsysdiag.events.rows import NamedRows
 from nsysdiag.gaps.gaps import OTHER_DEVICE
 from nsysdiag.units import format_ns
@@ -105,14 +106,17 @@ def query_waits(evidence: HostEvidence) -> tuple[Intervals, BoolArray]:
     query, stride = named(calls, _QUERIES), evidence.host.axis.stride
     if not query.any():
         return Intervals.empty(), query[:0]
-    this, following = calls.spans.end[:-1], calls.spans.start[1:]
+    at = np.flatnonzero(query[1:] & query[:-1])
+    at = at[np.isin(calls.kind[at], NOT_READY)]
+    this, following = calls.spans.end[at], calls.spans.start[at + 1]
     asleep = coverage(union(evidence.os_calls(PAUSES).spans), Intervals(this, np.maximum(following, this)))
     sleeps = 2 * asleep > following - this
-    follows = query[1:] & query[:-1] & np.isin(calls.kind[:-1], NOT_READY)
-    follows &= (sleeps | (following - this < SPIN_NS)) & (following // stride == calls.spans.start[:-1] // stride)
+    near = (sleeps | (following - this < SPIN_NS)) & (following // stride == calls.spans.start[at] // stride)
+    follows, slept = np.zeros((2, len(calls) - 1), np.bool_)
+    follows[at[near]], slept[at[near & sleeps]] = True, True
     first = np.flatnonzero(np.append(follows, False) & ~np.append(False, follows))
     last = np.flatnonzero(np.append(False, follows) & ~np.append(follows, False))
-    count = np.append(0, np.cumsum(sleeps & follows))
+    count = np.append(0, np.cumsum(slept))
     return Intervals(calls.spans.start[first], calls.spans.end[last]), count[last] > count[first]
 
 
@@ -123,7 +127,10 @@ def queries_at_once(evidence: HostEvidence) -> Intervals:
     query = named(calls, _QUERIES)
     if not query.any():
         return Intervals.empty()
-    lane, refused = calls.spans.start // axis.stride, query & np.isin(calls.kind, NOT_READY)
+    refused = query & once(calls.kind, lambda kind: np.isin(kind, NOT_READY))
+    if not refused.any():
+        return calls.spans[query]
+    lane = calls.spans.start // axis.stride
     follows = np.append(lane[1:] == lane[:-1], False)
     first = query & ~np.append(False, (refused & follows)[:-1])
     other = ~query & (calls.spans.start % axis.stride < axis.span)

@@ -143,7 +143,7 @@ class UnseenLaunches(Struct, frozen=True):
         if np.count_nonzero((operations.correlation <= 0) & ~operations.migration) >= np.count_nonzero(unseen) > 0:
             return cls._none()  # their operations may be those without an id
         after = run_after_the_end(activity, launches, unseen)
-        return cls(process_of(taken(calls.thread, launches)), unseen & ~after, after)
+        return cls(taken(calls.process, launches), unseen & ~after, after)
 
 
 def missing_of(
@@ -216,7 +216,7 @@ _DEVICE_SYNC = re.compile(r"cuda(Device|Thread)Synchronize|cuCtxSynchronize")
 def run_after_the_end(activity: DeviceActivity, launches: IntArray, unseen: BoolArray) -> BoolArray:
     """Which of the kernel launches, rows of the table of calls, have no kernel because the slice ends before it."""
     result = np.zeros(len(launches), dtype=np.bool_)
-    process = process_of(taken(activity.api_calls.rows.thread, launches))
+    process = taken(activity.api_calls.rows.process, launches)
     for owner in distinct_values(process[unseen]).tolist():
         mine = np.flatnonzero(unseen & (process == owner))
         cut = _behind_the_last(activity, owner, launches[mine])
@@ -236,7 +236,7 @@ def _behind_the_last(activity: DeviceActivity, process: int, launches: IntArray)
     last = kernels[np.argmax(operations.start[kernels])]
     issued = calls.start[activity.launch[last]] if activity.launch[last] >= 0 else operations.start[last]
     cut: BoolArray = calls.start[launches] > issued
-    own = np.flatnonzero(process_of(calls.thread) == process)
+    own = np.flatnonzero(calls.process == process)
     stopped = int(calls.end[own].max()) - int(operations.end[its].max())
     longest = int((operations.end[its] - operations.start[its]).max())
     possible = np.count_nonzero(cut) <= MOST_QUEUED and stopped <= longest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, ascending, places_among
-from nsysdiag.arrays.nesting import is_constant
+from nsysdiag.arrays.nesting import constant, is_constant
 from nsysdiag.events.identity import once, process_of
-from nsysdiag.events.rows import Rows
+from nsysdiag.events.rows import Rows, taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -68,7 +68,7 @@ def named_like(names: Iterable[str], pattern: re.Pattern[str]) -> BoolArray:
     return np.array([pattern.fullmatch(cuda_name(name)) is not None for name in names], dtype=np.bool_)
 
 
-class CallRows(Rows, frozen=True):
+class CallRows(Rows, frozen=True, dict=True):
     """Calls in the order of the export: start and end in ns, `name` an index into the names stored with it."""
 
     start: IntArray
@@ -77,6 +77,35 @@ class CallRows(Rows, frozen=True):
     correlation: IntArray
     name: IntArray
     returned: IntArray
+
+    @cached_property
+    def _by_thread(self) -> tuple[IntArray, IntArray]:
+        """The threads, sorted, and which of them made each call, in as few bytes as hold it."""
+        threads, place = distinct(self.thread)
+        return threads, once(place, lambda each: each.astype(np.min_scalar_type(len(threads))))
+
+    @property
+    def threads(self) -> IntArray:
+        """The threads that called, sorted."""
+        return self._by_thread[0]
+
+    @property
+    def process(self) -> IntArray:
+        """The process of each call."""
+        found = distinct_values(process_of(self.threads))
+        return constant(found, len(self)) if len(found) == 1 else process_of(self.thread)
+
+    def threads_at(self, rows: IntArray) -> IntArray:
+        """The threads that made the calls at these rows, sorted."""
+        known, place = self._by_thread
+        return known[distinct_values(taken(place, rows))]
+
+    def made_by(self, threads: IntArray) -> BoolArray:
+        """Which calls are of these threads."""
+        known, place = self._by_thread
+        chosen = np.isin(known, threads)
+        at = np.flatnonzero(chosen)
+        return once(place, lambda each: each == at[0] if len(at) == 1 else chosen[each])
 
 
 class ApiCalls(Struct, frozen=True):
@@ -133,7 +162,7 @@ def match_launches(process: IntArray, correlation: IntArray, calls: CallRows) ->
         return np.full(len(process), -1, dtype=np.int32)
     processes = distinct_values(process)
     wanted = _launch_key(processes, process, correlation)
-    keys = _launch_key(processes, process_of(calls.thread), calls.correlation)
+    keys = _launch_key(processes, calls.process, calls.correlation)
     rows = _outermost_of_each(keys, _in_order(keys), calls)
     if len(rows) == 0:
         return np.full(len(wanted), -1, dtype=np.int32)

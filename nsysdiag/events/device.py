@@ -194,7 +194,7 @@ def _first_correlations(calls: CallRows) -> dict[int, int]:
     """The lowest correlation id that each process's calls recorded."""
     numbered = picked(calls.correlation > 0)
     correlation = calls.correlation[numbered]
-    processes, process = distinct(process_of(calls.thread[numbered]))
+    processes, process = distinct(taken(calls.process, numbered))
     if len(processes) == 1:
         return {int(processes[0]): int(correlation.min())}
     lowest = least_of_each(process, correlation, len(processes))

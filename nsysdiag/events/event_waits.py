@@ -367,7 +367,7 @@ def held_calls(functions: HostFunctions, calls: CallRows, synchronized: IntArray
         return HeldCalls(np.empty(0, dtype=np.int64), Intervals.empty())
     processes = distinct_values(functions.process)
     streams = int(max(functions.stream.max(), synchronized.max(initial=_NO_STREAM))) + 1
-    owner = process_of(calls.thread)
+    owner = calls.process
     any_stream = streams + np.searchsorted(processes, owner)
     known = np.isin(owner, processes) & one_device
     key = np.where(synchronized >= 0, synchronized, np.where(known, any_stream, _NO_STREAM))

@@ -16,7 +16,7 @@ from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.events.rows import RowsOf
+from nsysdiag.events.rows import RowsOf, taken
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.facts import EvidenceRow, Finding
 from nsysdiag.findings.rules import EMPTY_ITERATIONS, SLOW_ITERATIONS, FindingRule, severity
@@ -66,7 +66,7 @@ def empty_iterations(
     chosen = ~operator[rows.name] & ~rows.communication & ~rows.mpi
     best: EmptyIterations | None = None
     distinct_names = list(known)
-    of_thread, issued_by = RowsOf(rows.thread, threads), RowsOf(process_of(calls.thread[launched]))
+    of_thread, issued_by = RowsOf(rows.thread, threads), RowsOf(taken(calls.process, launched))
     issued: dict[int, IntArray] = {}
     for thread in of_thread.values():
         of_it = of_thread[thread]

@@ -110,7 +110,7 @@ def host_scene(
     others = ThreadAxis.over(rest, axis.origin, axis.origin + axis.span)
     launching = np.zeros(len(axis.threads), dtype=np.bool_)
     for rows in launched:
-        launching[axis.lane(distinct_values(calls.thread[rows]))] = True
+        launching[axis.lane(calls.threads_at(rows))] = True
     return HostScene(
         host_trace=host_trace,
         devices=devices,
@@ -130,10 +130,10 @@ def _threads(host_trace: HostTrace, processes: IntArray, launched: list[IntArray
     """Every thread of `processes` that any table has an event of. A thread of nsys itself is one only if it launched
     work: then it is none."""
     tables, calls = host_trace.tables, host_trace.activity.api_calls.rows
-    columns = (tables.switches.thread, tables.os_calls.thread, tables.samples.thread, calls.thread)
-    found = distinct_values(np.concatenate([distinct_values(column) for column in columns]))
+    columns = (tables.switches.thread, tables.os_calls.thread, tables.samples.thread)
+    found = distinct_values(np.concatenate([calls.threads, *map(distinct_values, columns)]))
     found = found[np.isin(process_of(found), processes) & (tid_of(found) != 0)]
-    launchers = [distinct_values(calls.thread[rows]) for rows in launched]
+    launchers = [*map(calls.threads_at, launched)]
     kept = ~np.isin(found, host_trace.nsys_threads)
     return distinct_values(np.concatenate([found[kept], *launchers]))
 

@@ -84,8 +84,10 @@ def _threads(
     if len(ranges) < fewest:
         return
     launched = np.flatnonzero(device.running & (device.launch >= 0))
-    issued_by = RowsOf(calls.thread[device.launch[launched]] if len(launched) else launched)
-    of_thread = RowsOf(ranges.thread, issued_by.values())
+    of_thread = RowsOf(ranges.thread, calls.threads_at(device.launch[launched]))
+    if not of_thread.values():
+        return
+    issued_by = RowsOf(calls.thread[device.launch[launched]])
     for thread in issued_by.values():
         mine = of_thread[thread]
         mine = mine[chosen[mine]]

@@ -4,12 +4,13 @@ graphs."""
 from __future__ import annotations
 
 import re
-from functools import partial
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.distinct import distinct, distinct_values
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, searched
 from nsysdiag.events.calls import ApiCalls
@@ -91,7 +92,7 @@ class NameKinds(Rows, frozen=True):
         )
 
 
-class Happened(Struct, frozen=True):
+class Happened(Struct, frozen=True, dict=True):
     """What shows levels of a device: its operations in order of time, and the calls and ranges of the threads that
     launch them. Operations have their time on the device. Nodes of graphs that the trace lost are there, and take no
     time. `code` and `host_code` are places in `names`. `operations` are the rows of the operations, `issued_at` is by
@@ -122,7 +123,15 @@ class Happened(Struct, frozen=True):
     def issued_early(self) -> IntArray:
         """The copies from the host whose calls are known. Another stream may run them long before the kernels that
         were launched after them: the order of the calls is that of the program."""
+        if not self.names.upload.any():
+            return np.empty(0, np.int64)
         return np.flatnonzero(self.names.upload[self.code] & (self.issued_at[self.operations] >= 0))
+
+    @cached_property
+    def counted(self) -> dict[bool, tuple[tuple[int, bytes], Any]]:
+        """The last repeats that were counted with the calls of the host, and without: several rules ask for those of
+        one loop."""
+        return {}
 
     def called(self, code: int) -> Called:
         """The repeating item, for a kernel."""
@@ -182,9 +191,11 @@ def _on_host(
     the number of its name; names of ranges follow those of calls."""
     calls, launch = api.rows, device.launch[rows]
     launch = launch[launch >= 0]
-    threads = distinct_values(calls.thread[launch]) if len(launch) else np.empty(0, np.int64)
+    threads = calls.threads_at(launch)
     launched_by = partial(np.isin, test_elements=threads)
-    others = np.flatnonzero(once(calls.thread, launched_by))
+    mine = calls.made_by(threads).copy()
+    mine[launch] = False
+    others = np.flatnonzero(mine)
     # The driver's row of a launch is inside that of the runtime, with the same id.
     others = others[~np.isin(calls.correlation[others], calls.correlation[launch])]
     named = once(ranges.rows.thread, launched_by) & ~kinds.operator[ranges.rows.name] & ~ranges.rows.communication

@@ -34,6 +34,8 @@ USUAL = 0.4
 """A count that so many repeats have is usual; the smallest of such."""
 LEAST_HELD = 0.75
 """Of the usual operations: a repeat with fewer is another kind of work."""
+MOST_KEPT = 1_000_000
+"""Counts of names in repeats that are kept for the next rule: 4 MB."""
 
 
 class RepeatCounts(Struct, frozen=True, dict=True):
@@ -47,8 +49,18 @@ class RepeatCounts(Struct, frozen=True, dict=True):
     @classmethod
     def of(cls, happened: Happened, starts: IntArray, end: int | None = None, *, host: bool = False) -> RepeatCounts:
         """Up to `end`, in ns, or all. With the calls of the `host` if those that launch the repeats are known."""
-        time, code = happened.start, happened.code
         end = happened.last if end is None else end
+        of = (end, starts.tobytes())
+        last, found = happened.counted.get(host, (None, None))
+        if found is None or last != of:
+            found = cls._of(happened, starts, end, host=host)
+            if found.count.size <= MOST_KEPT:
+                happened.counted[host] = of, found
+        return found
+
+    @classmethod
+    def _of(cls, happened: Happened, starts: IntArray, end: int, *, host: bool) -> RepeatCounts:
+        time, code = happened.start, happened.code
         begins = searched(time, starts, "left")
         place = np.repeat(np.arange(-1, len(starts), dtype=np.int32), np.diff(begins, prepend=0, append=len(time)))
         issued = happened.issued_at[happened.operations[np.minimum(begins, len(time) - 1)]] if host else begins[:0]

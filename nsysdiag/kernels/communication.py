@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nsysdiag.arrays.distinct import distinct, distinct_values
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import group_totals, sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, intersect, subtract, union
 from nsysdiag.events.calls import CallRows
@@ -127,7 +127,7 @@ def _fastest(rates: tuple[float, float | None]) -> float:
 def launching_lanes(device: DeviceTimeline, calls: CallRows, axis: ThreadAxis) -> IntArray:
     """The lanes of the threads that launched on the device."""
     launch = device.launch[device.launch >= 0]
-    return axis.lane(distinct_values(calls.thread[launch]) if len(launch) else launch)
+    return axis.lane(calls.threads_at(launch))
 
 
 def mpi_meetings(mpi: NamedRows, threads: IntArray, axis: ThreadAxis) -> Collectives:

@@ -260,6 +260,8 @@ def _pick(values: npt.NDArray[Any], chosen: BoolArray) -> npt.NDArray[Any]:
 
 def _distinct(rows: IntArray, count: int) -> IntArray:
     """The rows of a table of `count` that occur, each once."""
+    if np.all(rows[1:] > rows[:-1]):
+        return rows
     seen = np.zeros(count, dtype=np.bool_)
     seen[rows] = True
     return np.flatnonzero(seen).astype(np.int32)
@@ -293,10 +295,12 @@ def _cause_by_name(api_calls: ApiCalls, slices: Slices) -> dict[str, str]:
 
 def _calls_of(device: DeviceTimeline, calls: CallRows, window: AnalysisWindow) -> CallRows:
     """The calls of the processes that worked on the device, inside the window if it is narrowed."""
-    process, owners = process_of(calls.thread), distinct_values(device.operations.process)
-    if not window.narrowed and np.all(np.isin(distinct_values(process), owners)):
+    owners = distinct_values(device.operations.process)
+    mine = np.isin(process_of(calls.threads), owners)
+    if not window.narrowed and mine.all():
         return calls
-    return calls.take(np.isin(process, owners) & (contains(window.parts, calls.start) | (not window.narrowed)))
+    inside = contains(window.parts, calls.start) | (not window.narrowed)
+    return calls.take(calls.made_by(calls.threads[mine]) & inside)
 
 
 def durations_of(calls: CallRows) -> Groups:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from nsysdiag.arrays.distinct import distinct, distinct_values
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, contains, union
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import blocking_copy, sync
 from nsysdiag.causes.evidence import CallFacts
@@ -18,7 +18,7 @@ from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Operations
-from nsysdiag.events.rows import RowsOf, combinations, first_since
+from nsysdiag.events.rows import RowsOf, combinations, first_since, picked, taken
 from nsysdiag.gaps.gaps import FLOOR_HIGHEST_NS
 
 _LAUNCH = re.compile(r"(cuda|cu)GraphLaunch")
@@ -285,12 +285,13 @@ def _shares_an_id(activity: DeviceActivity, launches: IntArray) -> BoolArray:
 
 def is_outermost(activity: DeviceActivity, launches: IntArray) -> BoolArray:
     """Runtime and driver rows of one launch count once."""
-    calls = activity.api_calls.rows.take(launches)
+    calls, chosen = activity.api_calls.rows, picked(launches)
     # By id: of calls at the very same time the first counts, whatever the order of the rows.
-    order = np.argsort(calls.correlation, kind="stable")
-    calls = calls.take(order)
+    id = taken(calls.correlation, chosen)
+    order = slice(None) if ascending(id) else np.argsort(id, kind="stable")
+    start, end, thread = (taken(taken(each, chosen), order) for each in (calls.start, calls.end, calls.thread))
     result = np.zeros(len(launches), dtype=np.bool_)
-    result[order] = outermost(Intervals(calls.start, calls.end), calls.thread)
+    result[order] = outermost(Intervals(start, end), thread)
     return result
 
 

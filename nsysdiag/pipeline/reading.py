@@ -37,7 +37,7 @@ from nsysdiag.events.identity import nsys_threads, process_names, thread_names
 from nsysdiag.events.memory import FittingSpan, Memory, part_that_fits, read_memory
 from nsysdiag.events.nvtx import NvtxRanges, PlacedRanges, read_ranges
 from nsysdiag.events.operations import read_operations
-from nsysdiag.events.rows import ThreadAxis
+from nsysdiag.events.rows import ThreadAxis, picked
 from nsysdiag.events.samples import PythonStacks, chain_symbols, leaf_symbols
 from nsysdiag.findings.phase_work import RangeSets
 from nsysdiag.iterations.chosen import AnalysisWindow, CarriedSteps, chosen_loops, window_of
@@ -351,9 +351,9 @@ def _axis(reading: Reading) -> ThreadAxis:
     low = min((int(span.start[0]) for span in spans), default=0) - MARGIN_NS
     low = min([low, *(_first_launch(reading, device) for device in reading.devices)])
     high = max((int(span.end[0]) for span in spans), default=0)
-    thread = reading.activity.api_calls.rows.thread
-    launches = [device.launch[device.launch >= 0] for device in reading.devices]
-    threads: list[IntArray] = [np.empty(0, dtype=np.int64), *(thread[rows] for rows in launches if len(rows))]
+    calls = reading.activity.api_calls.rows
+    launches = (device.launch[picked(device.launch >= 0)] for device in reading.devices)
+    threads: list[IntArray] = [np.empty(0, dtype=np.int64), *map(calls.threads_at, launches)]
     return ThreadAxis.over(np.concatenate(threads), low, high)
 
 

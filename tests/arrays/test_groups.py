@@ -10,7 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.arrays.groups import evenly, group_durations, group_totals, longest, medians, nth_largest, some_of, summed
+from nsysdiag.arrays.groups import (
+    evenly,
+    group_durations,
+    group_totals,
+    least_of_each,
+    longest,
+    medians,
+    nth_largest,
+    some_of,
+    sum_of_each,
+    summed,
+)
+from nsysdiag.arrays.nesting import constant
 
 EMPTY = np.empty(0, dtype=np.int64)
 PAIRS = st.lists(st.tuples(st.integers(0, 6), st.one_of(st.integers(0, 9), st.integers(-5, 1 << 40))), max_size=120)
@@ -139,3 +151,11 @@ def test_of_many_values_the_same_is_the_nth_largest(seed: int, most: int, highes
 def test_sums_by_name() -> None:
     assert summed([]) == {}
     assert summed([{"host": 3, "sync": 1}, {}, {"sync": -1, "input": 5}]) == {"host": 3, "sync": 0, "input": 5}
+
+
+def test_one_code_for_all_values() -> None:
+    """The same with one code in memory as with one for each value."""
+    values = np.array([5, -2, 9], dtype=np.int32)
+    for code in (constant(np.array([1]), 3), np.array([1, 1, 1])):
+        assert sum_of_each(code, values, 3).tolist() == [0, 12, 0]
+        assert least_of_each(code, values, 3).tolist() == [np.iinfo(np.int64).max, -2, np.iinfo(np.int64).max]

@@ -33,3 +33,33 @@ def test_the_call_is_the_same_in_any_order_of_rows(
     for rows in ((first, second), (second, first)):
         (found,) = match_launches(np.array([PROCESS]), np.array([SEVEN]), calls(*rows)).tolist()
         assert rows[found] == first
+
+
+def of_threads(*threads: int) -> CallRows:
+    """A call of each of these threads after the other."""
+    other = np.arange(len(threads), dtype=np.int64)
+    return CallRows(other, other, np.array(threads, dtype=np.int64), other, other, other)
+
+
+ELSEWHERE = 1 << 48 | 77 << 24
+
+
+@pytest.mark.parametrize(
+    "threads",
+    [
+        pytest.param((), id="no calls"),
+        pytest.param((PROCESS | 1,) * 3, id="one thread"),
+        pytest.param((PROCESS | 2, PROCESS | 1, PROCESS | 2), id="two threads of one process"),
+        pytest.param((PROCESS | 2, ELSEWHERE | 1, PROCESS | 2), id="two processes"),
+        pytest.param(tuple(PROCESS | each for each in range(300)), id="more threads than fit in a byte"),
+    ],
+)
+def test_the_threads_of_calls(threads: tuple[int, ...]) -> None:
+    """Whatever the number of threads, and whether one value stands for all rows."""
+    rows = of_threads(*threads)
+    assert rows.threads.tolist() == sorted(set(threads))
+    assert rows.process.tolist() == [each & ~0xFFFFFF for each in threads]
+    assert rows.threads_at(np.arange(len(threads))[1:]).tolist() == sorted(set(threads[1:]))
+    for wanted in ((), threads[:1], (*threads[1:3], PROCESS | 999)):
+        made = rows.made_by(np.array(wanted, dtype=np.int64)).tolist()
+        assert made == [each in wanted for each in threads]

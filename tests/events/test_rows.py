@@ -7,7 +7,7 @@ import numpy.typing as npt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.events.rows import combinations, picked
+from nsysdiag.events.rows import combinations, distinct, picked
 
 COUNT = 12
 VALUES = np.arange(100, 100 + COUNT)
@@ -40,3 +40,11 @@ def test_codes_of_combinations_stand_for_the_rows_in_order(rows: list[tuple[int,
     known = list(zip(*(key.tolist() for key in keys), strict=True))
     assert known == sorted(set(rows))
     assert [known[each] for each in code.tolist()] == rows
+
+
+def test_the_place_of_one_value_takes_the_memory_of_one() -> None:
+    for values in (np.full(COUNT, 7), np.full(COUNT, 7, dtype=np.int8)):
+        known, place = distinct(values)
+        assert known.tolist() == [7]
+        assert place.tolist() == [0] * COUNT
+        assert place.strides == (0,)
