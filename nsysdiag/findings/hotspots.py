@@ -220,7 +220,8 @@ MAY_BE_LOST = 2
 
 def code_in(context: GapContext, slices: IntArray) -> tuple[SampledCode, float]:
     """What the CPU samples inside the longest of `slices` were in, and the share of that time that they stand for.
-    If a slice is a wait that was followed to another thread, the samples are those of that thread."""
+    If a slice is a wait that was followed to another thread, the samples are those of that thread: they stand for no
+    time of the launching one, nor its samples for theirs."""
     rows, total = _longest(context, slices)
     followed, others, period = context.wake_chains.samples(Intervals(rows.start, rows.end))
     own = rows.take(~followed & (context.lane[rows.gap] >= 0))
@@ -228,7 +229,10 @@ def code_in(context: GapContext, slices: IntArray) -> tuple[SampledCode, float]:
     mine = context.samples.inside(spans)
     code = sampled_code(np.concatenate((mine, others)), context.host_side.chains, MOST_SAMPLES)
     period = max(period, context.samples.period_ns if len(mine) else 0)
-    return (code, _standing_for(code, period, total)) if code.count else _recorded(context, slices)
+    of_others = int((rows.end - rows.start)[followed].sum())
+    sampled = of_others * bool(len(others)) + (total - of_others) * bool(len(mine))
+    known = min(_standing_for(code, period, total), sampled / max(total, 1))
+    return (code, known) if code.count else _recorded(context, slices)
 
 
 def python_in(context: GapContext, slices: IntArray) -> tuple[SampledCode, float]:

@@ -96,7 +96,8 @@ def _in_function(code: dict[str, int]) -> Sentence:
 
 
 def _idle(context: GapContext, span: tuple[int, int]) -> tuple[dict[Sentence, int], dict[str, int]]:
-    """Idle time of the device by what the host did, and the functions in the CPU samples of host code."""
+    """Idle time of the device by what the host did, and the functions in the CPU samples of host code, if these stand
+    for more than half of it: those of a short part of it say nothing of a thread without samples."""
     rows = context.slices.rows
     inside = np.flatnonzero((rows.start < span[1]) & (rows.end > span[0]))
     ns = np.minimum(rows.end[inside], span[1]) - np.maximum(rows.start[inside], span[0])
@@ -109,7 +110,10 @@ def _idle(context: GapContext, span: tuple[int, int]) -> tuple[dict[Sentence, in
     pairs = zip(*(each.tolist() for each in (*np.divmod(values, len(calls)), total)), strict=True)
     words: dict[Sentence, int] = summed({activity_of(causes[cause], calls[text]): time} for cause, text, time in pairs)
     host = inside[rows.cause[inside] == causes.index(HOST_CODE)]
-    return words, _functions(code_in(context, host)[0]) if len(host) else {}
+    if not len(host):
+        return words, {}
+    code, known = code_in(context, host)
+    return words, _functions(code) if 2 * known > 1 else {}
 
 
 def _operations(context: GapContext, found: TimeTable, phase: Intervals) -> Iterator[tuple[Sentence, int]]:

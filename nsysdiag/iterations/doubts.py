@@ -24,7 +24,7 @@ from nsysdiag.events.rows import RowsOf, combinations
 from nsysdiag.iterations.begins import REGULAR, with_the_first
 from nsysdiag.iterations.begins import Sequence as Operations
 from nsysdiag.iterations.happened import Happened, NameKinds
-from nsysdiag.iterations.loop import NVTX, REPEAT, STEP, Inner, Loop, loop_of, median_of
+from nsysdiag.iterations.loop import NVTX, REPEAT, STEP, Inner, Loop, loop_of, median_of, through
 from nsysdiag.iterations.outer import LONGEST_EVEN, MOST_TOKENS, RepeatCounts, Special, judged
 from nsysdiag.trace.enums import CopyKind
 
@@ -83,6 +83,8 @@ FEWEST_REGULAR, FEW_REPEATS = 3, 10
 """Kernels that come equally often in most repeats: so many show a loop, whatever else varies; not of few repeats."""
 FEWEST_OUTER, LEAST_EACH = 3, 4
 """So many times something comes at every fourth repeat or less often."""
+FEWEST_SKIPS = 2
+"""Repeats that hold several steps at least, and steps in a repeat that may be a step and one that stopped early."""
 MOST_CELLS = 8_000_000
 """Counts of operations by repeat: of more, those of the most frequent operations are looked at."""
 
@@ -98,6 +100,8 @@ def as_shown(loop: Loop, happened: Happened, *, evaluates: bool) -> Loop:
         return replace(loop, certain=False)
     if evaluates and found.usually(found.names.upload | found.names.update):
         return loop
+    if (shorter := _of_each_answer(loop, found, happened)) is not None:
+        return shorter.in_doubt(loop)
     longer = _longer(loop, found, happened)
     return loop if longer is None else loop.in_doubt(longer)
 
@@ -120,6 +124,39 @@ def _same(found: RepeatCounts) -> BoolArray:
     """Which repeats have mostly the usual operations, as often."""
     pair = found.count[~found.names.host], found.usual[~found.names.host, None]
     return np.minimum(*pair).sum(axis=0) >= SAME * np.maximum(*pair).sum(axis=0)
+
+
+# Steps that stop early, as the host finds in what it reads back: a loop of what they leave out has fewer repeats.
+#
+# ```
+# device      |u f d b a |u f d |u f d b a |u f d b a |u f d |u f d |u f d b a |       b and a are left out
+# found       |          |                 |          |                        |       by a: in doubt
+# ```
+
+
+def _of_each_answer(loop: Loop, found: RepeatCounts, happened: Happened) -> Loop | None:
+    """The loop of what comes again as often as the host is told something, if some repeats tell it several times, at
+    no regular distance, and take input as often. Runs of several, equally many, are an evaluation. The last repeat may
+    be cut."""
+    names, count, usual = found.names, found.count[:, :-1], found.usual
+    told = np.flatnonzero((names.download | names.wait) & (usual == 1) & (count.min(axis=1) == 1))
+    if not len(told) or not names.upload.any():
+        return None
+    times = count[told[0]]
+    at = np.flatnonzero(times > 1)
+    feeds = bool((count[names.upload].sum(axis=0)[at] > found.usually(names.upload)).all())
+    again = np.flatnonzero(names.kernel & (usual > 0) & (count == usual[:, None] * times).all(axis=1))
+    if len(at) < FEWEST_SKIPS or not feeds or not len(again) or _evaluates(at, times[at]):
+        return None
+    starts = happened.start[happened.code == names.code[again[0]]]
+    return through(loop.called, starts[starts >= loop.starts[0]][:: int(usual[again[0]])], happened.last)
+
+
+def _evaluates(at: IntArray, times: IntArray) -> bool:
+    """Whether the repeats `at` these places come at one distance, or tell the host equally often, more than twice."""
+    distance = np.diff(at)
+    regular = float((distance == np.median(distance)).mean()) >= REGULAR
+    return regular or bool(times.min() == times.max() > FEWEST_SKIPS)
 
 
 def _longer(loop: Loop, found: RepeatCounts, happened: Happened) -> Loop | None:

@@ -22,6 +22,7 @@ from nsysdiag.iterations.by_range import apart, named_loops
 from nsysdiag.iterations.doubts import FEW, as_shown, by_chance, parts_of_one_pass, perhaps_layers, perhaps_several
 from nsysdiag.iterations.happened import Happened
 from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, Loop, median_of, spread_of, through
+from nsysdiag.iterations.named import is_step
 from nsysdiag.iterations.outer import LIGHT_KERNELS, REGULAR, RepeatCounts, by_sequence, outermost
 from nsysdiag.trace.columns import Strings
 
@@ -77,16 +78,20 @@ of a longer step. If they are more than half, what is between them does more tha
 
 
 def without_other_work(loop: Loop, happened: Happened) -> Loop:
-    """The loop without repeats that are an evaluation between its steps: the step before them lasts until the next."""
-    if len(loop) < FEWEST:
+    """The loop without repeats that are an evaluation between its steps: the step before them lasts until the next.
+    What the program itself calls its steps are all of them. In doubt, if some repeats update no weights, and are not
+    in runs as an evaluation is: a step may skip its update, or belong to the next one."""
+    if len(loop) < FEWEST or (loop.source == NVTX and is_step(loop.name)):
         return loop
     found = RepeatCounts.of(happened, loop.starts)
     part, updates = _parts(found), found.count[found.names.update].any(axis=0)
     update_only = bool((updates != part)[:-1].all())  # all whole repeats update weights, and no others
     if not part.any() or not (update_only or _in_regular_runs(part)):
         return loop
-    starts = loop.starts[~part]
-    return replace(through(loop.called, starts, happened.last), inner=loop.inner, certain=loop.certain, kind=loop.kind)
+    whole = through(loop.called, loop.starts[~part], happened.last)
+    if not _in_like_runs(part):
+        return loop.in_doubt(whole) if loop.certain else loop
+    return replace(whole, inner=loop.inner, certain=loop.certain, kind=loop.kind)
 
 
 def _parts(found: RepeatCounts) -> BoolArray:
@@ -105,16 +110,18 @@ def _parts(found: RepeatCounts) -> BoolArray:
 
 def _in_regular_runs(part: BoolArray) -> bool:
     """Whether they come in runs of one length at one distance, and are no more than half of the repeats: else those
-    between them do more than a step. An end of the trace may cut a run."""
-    if part.mean() > MOST_PARTS:
-        return False
+    between them do more than a step."""
+    first = np.flatnonzero(part & ~np.append(False, part[:-1]))
+    distance = np.diff(first)
+    return part.mean() <= MOST_PARTS and len(distance) > 0 and _one_value(distance) and _in_like_runs(part)
+
+
+def _in_like_runs(part: BoolArray) -> bool:
+    """Whether they come in runs of one length, and not one by one. An end of the trace may cut a run."""
     first = np.flatnonzero(part & ~np.append(False, part[:-1]))
     behind = np.flatnonzero(part & ~np.append(part[1:], False)) + 1
-    length, distance = behind - first, np.diff(first)
-    inside = length[: len(length) - int(behind[-1] == len(part))]
-    if not len(distance) or not len(inside) or int(np.median(inside)) < SHORTEST_RUN:
-        return False
-    return _one_value(inside) and _one_value(distance)
+    length = (behind - first)[: len(first) - int(behind[-1] == len(part))]
+    return len(length) > 0 and int(np.median(length)) >= SHORTEST_RUN and _one_value(length)
 
 
 def _one_value(values: IntArray) -> bool:

@@ -235,6 +235,7 @@ def judged(special: Special, found: RepeatCounts) -> tuple[bool, bool]:
     updates weights            more kernels of other names   not certain: the inner ones may be a part of it
     anything                   updates weights               outer: micro batches
     no input                   input                         outer: layers, sweeps
+    a read-back, a wait        these, at no regular distance not certain: steps without, or requests in one batch
     input, or a read-back      kernels of other names        not certain: micro batches, or an evaluation
     input                      no kernel                     inner: a log, a checkpoint
     a read-back                a read-back, a wait           inner: a log, a checkpoint
@@ -252,7 +253,7 @@ def judged(special: Special, found: RepeatCounts) -> tuple[bool, bool]:
         return False, not (special.exact and _outweighs(special, found))
     feeds, reads, waits = (bool(inner[kind].any()) for kind in (names.upload, names.download, names.wait))
     if extra.update.any() or (extra.upload.any() and not feeds):
-        return True, True
+        return True, special.exact or not (reads or waits)
     of_host = feeds or reads or waits
     if not special.exact:
         closes = bool(extra.download.any()) and not of_host

@@ -13,6 +13,7 @@ from tests.replay.pairs.host import before_each_step
 from tests.replay.pairs.others import held_lock
 from tests.replay.pairs.pair import Build, simulated
 from tests.replay.pairs.workers import loading
+from tests.unlike import CLASSES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,3 +57,12 @@ def test_what_a_worker_does(read: int, decode: int, by: str, said: str, tmp_path
     assert (found.cause, found.summary) == ("data_loading", said)
     assert found.call is not None
     assert found.call in said
+
+
+def test_samples_of_one_thread_name_no_code_of_another(tmp_path: Path) -> None:
+    """The holder of a lock has no CPU sample in a pause; the launching thread has one behind it, in `prepare`."""
+    kind = CLASSES["a_thread_that_holds_a_lock"]
+    trace = kind.run(kind.made(13))[0].write(tmp_path / "trace.sqlite")
+    said = [phase.sentence for phase in analyze(trace, Settings(timeline=False)).phases if phase.name == "pause"]
+    assert ["host code" in each for each in said] == [True]
+    assert "prepare" not in said[0]

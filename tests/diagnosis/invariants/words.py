@@ -28,7 +28,7 @@ MENTIONS = {
     "sync": r"synchroni|wait|read-?back",
     "launch": r"launch",
     "memory": r"memory|alloc|pag(e|ing)|migrat",
-    "startup": r"start|initiali|load|compil|context|warm",
+    "startup": r"start|initiali|load|compil|context|warm|(build|updat)ing.* graph",
     "other_process": r"process|program",
     "profiler": r"profil",
     "unknown": r"unknown|(no|without) evidence|not (in|record|know|captur|trac|expla)|cannot|unexplain|no GPU|untraced"
