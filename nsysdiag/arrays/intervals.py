@@ -212,7 +212,9 @@ def coverage_between(s: Intervals, edges: IntArray) -> IntArray:
 
 def _until(s: Intervals) -> IntArray:
     """How many ns the set covers up to the end of each interval, with a 0 before these."""
-    return np.concatenate(([np.int64(0)], np.cumsum(s.end - s.start)))
+    until = np.zeros(len(s) + 1, np.int64)
+    np.cumsum(s.end - s.start, out=until[1:])
+    return until
 
 
 def _covered_before(s: Intervals, until: IntArray, times: IntArray) -> IntArray:

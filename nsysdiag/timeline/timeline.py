@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct, structs
 
 from nsysdiag.arrays.groups import group_totals, longest
-from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.arrays.intervals import IntArray, Intervals, places_among
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import pid_of, tid_of
@@ -87,7 +87,9 @@ def with_lanes(
     packing = Packing(NameTable(NAME_ROOM // devices), low, high)
     # Causes are drawn in the gaps that the report describes or that stand for a group.
     starts = [gap.start_ns for gap in report.gaps] + [row.representative_start_ns for row in report.signatures]
-    described = np.isin(context.frame.gaps.start, np.array(starts, dtype=np.int64))
+    described = np.zeros(len(context.frame.gaps), dtype=np.bool_)
+    at = places_among(context.frame.gaps.start, np.array(starts, dtype=np.int64))
+    described[at[at >= 0]] = True
     most = rows // CAUSE_SLICES
     steps = steady_steps(report.iterations) if report.iterations is not None else None
     own = _with_rows(
