@@ -131,8 +131,8 @@ class UnseenLaunches(Struct, frozen=True):
     @classmethod
     def of(cls, activity: DeviceActivity) -> UnseenLaunches:
         """Of successful launches, outermost calls only; not those that were recorded into a graph, which run later."""
-        calls, names = activity.api_calls.rows, activity.api_calls.names
-        launches = np.flatnonzero(named_like(names, _KERNEL_LAUNCH)[calls.name])
+        calls = activity.api_calls.rows
+        launches = activity.api_calls.called(_KERNEL_LAUNCH)
         launches = launches[(calls.returned[launches] == 0) & (calls.correlation[launches] > 0)]
         if len(launches) == 0 or activity.left_out_gpus:
             return cls._none()
@@ -184,8 +184,8 @@ def unseen_everywhere(launches: UnseenLaunches) -> list[str]:
 
 def _into_graphs(activity: DeviceActivity, launches: IntArray) -> BoolArray:
     """True for launches while their process records a graph, on whatever thread."""
-    calls, names = activity.api_calls.rows, activity.api_calls.names
-    begins, ends = (np.flatnonzero(named_like(names, pattern)[calls.name]) for pattern in (_BEGIN, _END))
+    calls = activity.api_calls.rows
+    begins, ends = map(activity.api_calls.called, (_BEGIN, _END))
     result = np.zeros(len(launches), dtype=np.bool_)
     if len(begins) == 0:
         return result

@@ -90,22 +90,34 @@ class CallRows(Rows, frozen=True, dict=True):
         return self._by_thread[0]
 
     @property
+    def thread_place(self) -> IntArray:
+        """The place among the threads of that of each call."""
+        return self._by_thread[1]
+
+    @property
     def process(self) -> IntArray:
         """The process of each call."""
         found = distinct_values(process_of(self.threads))
         return constant(found, len(self)) if len(found) == 1 else process_of(self.thread)
 
+    @cached_property
+    def share_ids(self) -> bool:
+        """Whether several calls may have one correlation id; known where these rise from row to row."""
+        return not np.all(self.correlation[1:] > self.correlation[:-1])
+
+    def of_threads(self, values: IntArray, rows: IntArray) -> IntArray:
+        """For each call at these rows what `values`, one for each of the threads, hold for its thread."""
+        return once(taken(self.thread_place, rows), values.take)
+
     def threads_at(self, rows: IntArray) -> IntArray:
         """The threads that made the calls at these rows, sorted."""
-        known, place = self._by_thread
-        return known[distinct_values(taken(place, rows))]
+        return self.threads[distinct_values(taken(self.thread_place, rows))]
 
     def made_by(self, threads: IntArray) -> BoolArray:
         """Which calls are of these threads."""
-        known, place = self._by_thread
-        chosen = np.isin(known, threads)
+        chosen = np.isin(self.threads, threads)
         at = np.flatnonzero(chosen)
-        return once(place, lambda each: each == at[0] if len(at) == 1 else chosen[each])
+        return once(self.thread_place, lambda each: each == at[0] if len(at) == 1 else chosen[each])
 
 
 class ApiCalls(Struct, frozen=True):
@@ -116,6 +128,11 @@ class ApiCalls(Struct, frozen=True):
     names: list[str]
     malformed: int
     chain: IntArray
+
+    def called(self, pattern: re.Pattern[str]) -> IntArray:
+        """The rows of the calls whose name matches from beginning to end, by CUDA's name."""
+        hits = named_like(self.names, pattern)
+        return np.flatnonzero(hits[self.rows.name]) if hits.any() else np.empty(0, dtype=np.int64)
 
 
 def call_columns(trace: Trace) -> tuple[str, ...]:

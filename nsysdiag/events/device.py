@@ -301,10 +301,10 @@ def project(
     """The rows of `ranges` that launched any of the operations that are `counted`, and the time of each on the
     device."""
     launched = np.flatnonzero(counted & (device.launch >= 0)).astype(np.int32)
-    thread_of = taken(calls.thread, device.launch[launched]) if len(launched) else launched
+    launch = device.launch[picked(launched)]
     index, parts = [np.empty(0, dtype=np.int64)], []
-    issued_by = RowsOf(thread_of)
-    of_thread = RowsOf(ranges.thread, issued_by.values())
+    of_thread = RowsOf(ranges.thread, calls.threads_at(launch))
+    issued_by = RowsOf(taken(calls.thread, launch) if of_thread.values() else launch[:0])
     for thread in issued_by.values():
         mine = of_thread[thread]
         if len(mine) == 0:

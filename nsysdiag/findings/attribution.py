@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from msgspec import Struct
 
@@ -123,14 +125,17 @@ def slice_kinds(context: GapContext, evidence: LayeredEvidence, attribution: Att
     """The variant of each slice, an index into those of its cause; found once for each combination of its words."""
     rows, texts = context.slices.rows, [*context.slices.texts, ""]
     labels = [*attribution.labels, None]
-    after = np.zeros(len(rows), dtype=np.int64)
+    after = np.zeros(len(rows), dtype=np.int8)
     waits = np.flatnonzero(rows.cause == PLACE[SYNCHRONIZATION])
     after[waits] = _CallsAt.of(context, evidence, rows.gap[waits], rows.start[waits]).after()
-    # The last of each stands for none, which is -1.
-    said = joint(attribution.cause, np.where(attribution.label < 0, len(labels) - 1, attribution.label), len(labels))
-    key = joint(said, np.where(rows.text < 0, len(texts) - 1, rows.text), len(texts))
-    present, code = distinct(joint(key, after, len(HINTS)))
-    ids = list(CAUSES)
+    ids, sizes = list(CAUSES), (len(labels), len(texts), len(HINTS))
+    key: IntArray = attribution.cause.astype(np.int32 if len(ids) * math.prod(sizes) < 1 << 31 else np.int64)
+    for column, size in zip((attribution.label, rows.text, after), sizes, strict=True):
+        key *= size
+        key += column
+        if (none := column < 0).any():
+            key[none] += size
+    present, code = distinct(key)
     kinds = []
     for combination in present.tolist():
         rest, hint = divmod(combination, len(HINTS))

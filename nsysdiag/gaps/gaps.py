@@ -16,7 +16,7 @@ from nsysdiag.events.calls import issue_times
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.event_waits import NO_PRODUCER, UNKNOWN_PRODUCER
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import Rows, picked, previous_on_stream
+from nsysdiag.events.rows import Rows, picked, previous_on_stream, taken
 
 
 class Gaps(Rows, frozen=True):
@@ -152,9 +152,10 @@ def _floor(device: DeviceTimeline, activity: DeviceActivity) -> int | None:
 def _latency(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity, waits_present: BoolArray) -> int | None:
     """The lower quartile of start - api_end over kernels that found the device idle and waited for no event."""
     calls = activity.api_calls.rows
-    launch = device.launch[gaps.next]
-    operations = device.operations
-    kernel = (operations.category[gaps.next] == Category.KERNEL) & (operations.graph_node[gaps.next] <= 0)
+    operations, following = device.operations, picked(gaps.next)
+    columns = (device.launch, operations.category, operations.graph_node)
+    launch, category, node = (taken(each, following) for each in columns)
+    kernel = (category == Category.KERNEL) & (node <= 0)
     chosen = np.flatnonzero(kernel & (launch >= 0) & ~waits_present)
     chosen = chosen[calls.start[launch[chosen]] >= gaps.opened[chosen]] if len(chosen) else chosen
     if len(chosen) < LATENCY_SAMPLES:

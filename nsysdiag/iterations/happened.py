@@ -196,14 +196,21 @@ def _on_host(
     mine = calls.made_by(threads).copy()
     mine[launch] = False
     others = np.flatnonzero(mine)
-    # The driver's row of a launch is inside that of the runtime, with the same id.
-    others = others[~np.isin(calls.correlation[others], calls.correlation[launch])]
+    if calls.share_ids:  # the driver's row of a launch is inside that of the runtime
+        others = others[~_are_among(calls.correlation[others], calls.correlation[launch])]
     named = once(ranges.rows.thread, launched_by) & ~kinds.operator[ranges.rows.name] & ~ranges.rows.communication
     # What is called as often as kernels are launched, such as a query, shows no step.
     called = np.bincount(calls.name[others], minlength=1)
     others = others[(called <= len(rows) // 2)[calls.name[others]]]
     time = np.append(calls.start[others], ranges.rows.start[named])
     return time, np.append(calls.name[others], len(api.names) + kinds.code[ranges.rows.name[named]]).astype(np.int32)
+
+
+def _are_among(ids: IntArray, known: IntArray) -> BoolArray:
+    """Which of the ids are known. By a table, also where other devices have most of the ids between: np.isin sorts
+    then."""
+    dense = len(known) > 0 and int(known.max()) - int(known.min()) < 64 * len(known)
+    return np.isin(ids, known, kind="table" if dense else None)
 
 
 # Graphs that are launched again and again, node by node: which launches lack nodes that others have.

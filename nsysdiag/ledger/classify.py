@@ -87,9 +87,10 @@ class _Splitter:
         self.give = self.collector.add
         self.axis: ThreadAxis = layered.host.axis
         calls = side.activity.api_calls
-        self.lane = self.axis.lane_of(calls.rows.thread, self.frame.call)
+        self.lane = self.axis.lane_of(calls.rows, self.frame.call)
         launch = side.device.launch[side.device.operations.graph_node > 0]
-        self.nodes = np.bincount(launch[launch >= 0], minlength=len(calls.rows))
+        self.nodes = np.bincount(launch[launch >= 0], minlength=len(calls.rows)) if len(launch) else launch
+        self.call_start, self.call_end, self.settled = side.frame.call_start, side.frame.call_end, side.frame.settled
         self.subject = np.logical_and(*(self.frame.case != case for case in _NEVER_UNTRACED))
 
     def untraced_time(self) -> None:
@@ -111,14 +112,14 @@ class _Splitter:
 
     def before_calls(self) -> None:
         """From the opening of the gap to the launch call, by what the launching thread did."""
-        left = self._region(self.frame.gaps.opened, self.frame.call_start, self.frame.case == LaunchCase.LATE)
+        left = self._region(self.frame.gaps.opened, self.call_start, self.frame.case == LaunchCase.LATE)
         left = self._by_layers(self._placed(left), self.layered.before)
         self.give(FALLBACK, self._timed(left))
 
     def inside_calls(self) -> dict[str, BoolArray]:
         """The call's own part; for each cause that goes on after the call, the gaps with evidence of it in the call."""
         chosen = (self.frame.case == LaunchCase.LATE) | (self.frame.case == LaunchCase.ISSUING)
-        left = self._region(self.frame.call_start, self.frame.call_end, chosen)
+        left = self._region(self.call_start, self.call_end, chosen)
         going_on = {cause.id: self._in_call(cause.id, chosen) for cause in CAUSES.values() if cause.after_call}
         left = self._timed(self._by_layers(self._placed(left), self.layered.inside))
         for cause, own in self.layered.own_call.items():
@@ -140,7 +141,7 @@ class _Splitter:
     def _flagged(self, flags: BoolArray) -> BoolArray:
         """A flag of the table of calls for the launch behind each gap."""
         call = self.frame.call
-        return flags[call] & (call >= 0) if len(flags) else np.zeros(len(call), dtype=np.bool_)
+        return flags[call] & (call >= 0) if flags.any() else np.zeros(len(call), dtype=np.bool_)
 
     def _in_call(self, cause: str, chosen: BoolArray) -> BoolArray:
         """The chosen gaps whose launch call has evidence of the cause anywhere in it, even before the gap or below
@@ -157,7 +158,7 @@ class _Splitter:
         frame = self.frame
         known = frame.host_known
         waits = frame.event_wait & self.side.waits.known
-        call_end, settled = frame.call_end, frame.settled
+        call_end, settled = self.call_end, self.settled
         on_its_way = self._region(call_end, settled, known & ~waits)
         self.give(LAUNCH_LATENCY, on_its_way, text="launch on its way")
         held = self._region(call_end, settled, known & waits)
@@ -169,7 +170,7 @@ class _Splitter:
         """After the latency: what goes on after the call, then the device-side rules in order."""
         frame = self.frame
         known = frame.host_known | (frame.case == LaunchCase.BEFORE_CAPTURE)
-        left = self._region(frame.settled, frame.gaps.closed, known)
+        left = self._region(self.settled, frame.gaps.closed, known)
         for name, gaps in going_on.items():
             arriving, left = _divide(left, gaps & ~frame.event_wait)
             label = CAUSES[name].after_call

@@ -223,8 +223,8 @@ def _graphs(launch: IntArray, node: IntArray, launches: int, nodes: int) -> IntA
 
 def untraced_launches(activity: DeviceActivity) -> IntArray:
     """The rows of successful graph launches, outermost calls only, of which the trace holds no operation."""
-    calls, names = activity.api_calls.rows, activity.api_calls.names
-    launches: IntArray = np.flatnonzero(named_like(names, _LAUNCH)[calls.name])
+    calls = activity.api_calls.rows
+    launches = activity.api_calls.called(_LAUNCH)
     launches = launches[calls.returned[launches] == 0]
     if len(launches):
         launches = launches[is_outermost(activity, launches)]
@@ -289,7 +289,7 @@ def is_outermost(activity: DeviceActivity, launches: IntArray) -> BoolArray:
     # By id: of calls at the very same time the first counts, whatever the order of the rows.
     id = taken(calls.correlation, chosen)
     order = slice(None) if ascending(id) else np.argsort(id, kind="stable")
-    start, end, thread = (taken(taken(each, chosen), order) for each in (calls.start, calls.end, calls.thread))
+    start, end, thread = (taken(taken(each, chosen), order) for each in (calls.start, calls.end, calls.thread_place))
     result = np.zeros(len(launches), dtype=np.bool_)
     result[order] = outermost(Intervals(start, end), thread)
     return result

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
-from nsysdiag.events.calls import CallRows, match_launches
+from nsysdiag.events.calls import ApiCalls, CallRows, match_launches
 
 PROCESS = 1 << 48 | 4242 << 24
 SEVEN = 7
@@ -60,6 +62,17 @@ def test_the_threads_of_calls(threads: tuple[int, ...]) -> None:
     assert rows.threads.tolist() == sorted(set(threads))
     assert rows.process.tolist() == [each & ~0xFFFFFF for each in threads]
     assert rows.threads_at(np.arange(len(threads))[1:]).tolist() == sorted(set(threads[1:]))
+    named = rows.of_threads(np.arange(len(set(threads))), np.arange(len(threads))[1:])
+    assert named.tolist() == [sorted(set(threads)).index(each) for each in threads[1:]]
     for wanted in ((), threads[:1], (*threads[1:3], PROCESS | 999)):
         made = rows.made_by(np.array(wanted, dtype=np.int64)).tolist()
         assert made == [each in wanted for each in threads]
+
+
+def test_calls_by_name_and_whether_they_share_ids() -> None:
+    rows = calls((10, 30, 1, 0), (12, 25, 1, 1), (40, 50, 1, 0))
+    every = ApiCalls(rows, ["cudaLaunchKernel", "cuLaunchKernel"], 0, np.empty(0, dtype=np.int64))
+    assert every.called(re.compile("cudaLaunch.*")).tolist() == [0, 2]
+    assert every.called(re.compile("Launch")).tolist() == []
+    assert rows.share_ids
+    assert not of_threads(5, 3, 5).share_ids
