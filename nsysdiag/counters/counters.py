@@ -11,12 +11,12 @@ from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from nsysdiag import typed
+from nsysdiag.arrays.background import Deferred
 from nsysdiag.arrays.intervals import IntArray, Intervals, equal_edges, intersect, subtract, union
 from nsysdiag.counters import joins as joined_to
 from nsysdiag.counters.facts import Clocks, GpuMetric, GpuMetrics, IterationMetrics, KernelMetrics, RangeMetrics
 from nsysdiag.counters.joins import BusySamples, Lens, Parted, Sampled, SamplesWithin, rounded
 from nsysdiag.events import gpu_metrics as captured
-from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.gpu_metrics import METRICS, Chip, GpuMetricSamples, MetricSeries, MetricUnit
 from nsysdiag.events.nvtx import NvtxRanges
@@ -100,8 +100,8 @@ class Measured(Struct, frozen=True):
 def gpu_metrics(
     measured: Measured,
     device: DeviceTimeline,
-    calls: CallRows,
     ranges: NvtxRanges,
+    projected: Deferred[tuple[IntArray, Intervals]],
     strings: Strings,
     parts: Intervals,
     gaps: Intervals,
@@ -110,7 +110,8 @@ def gpu_metrics(
     clock_limit: float,
 ) -> GpuMetrics | None:
     """All that was sampled of `device` inside its window, the set `parts`, which is idle in `gaps`; None if that is
-    nothing. A clock below `clock_limit`, a share of the highest one, is low."""
+    nothing. A clock below `clock_limit`, a share of the highest one, is low. `projected` are rows of `ranges` with
+    their time on the device."""
     series = [measured.series[metric] for metric in METRICS if metric in measured.series]
     series = [each for each in series if len(SamplesWithin.of(each.grid, parts).index)]
     if not series:
@@ -118,7 +119,7 @@ def gpu_metrics(
     periods = [each.grid.period_ns for each in series]
     edges = _edges(parts, min(periods))
     kernels = joined_to.kernel_targets(device, parts, strings, max(periods))
-    joins = joined_to.Joins([*joined_to.range_targets(device, calls, ranges, parts), *kernels], iterations)
+    joins = joined_to.Joins([*joined_to.range_targets(ranges, projected.result(), parts), *kernels], iterations)
     busy, lens = union(Intervals(device.operations.start, device.operations.end)), None
     rows, clock = [], None
     for each in series:

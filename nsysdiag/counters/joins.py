@@ -13,8 +13,7 @@ from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, intersect, pieces, union
 from nsysdiag.counters.facts import IterationMetrics, KernelMetrics, RangeMetrics
-from nsysdiag.events.calls import CallRows
-from nsysdiag.events.device import DeviceTimeline, project
+from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.gpu_metrics import METRICS, Grid, MetricSeries, MetricUnit
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
@@ -212,9 +211,10 @@ class MetricTarget(Struct, frozen=True, eq=False):
     whole: bool = False
 
 
-def range_targets(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, parts: Intervals) -> list[MetricTarget]:
-    """The names of ranges with most time on the device inside the set `parts`, the longest first."""
-    index, spans = project(device, calls, ranges.rows, device.running)
+def range_targets(ranges: NvtxRanges, projected: tuple[IntArray, Intervals], parts: Intervals) -> list[MetricTarget]:
+    """The names of ranges with most time on the device inside the set `parts`, the longest first; `projected` are the
+    rows of ranges that have any, and that time."""
+    index, spans = projected
     words: dict[str, int] = {}
     used, code = distinct(ranges.rows.name[index])
     word_of = [words.setdefault(normal_range(ranges.names[name]), len(words)) for name in used.tolist()]

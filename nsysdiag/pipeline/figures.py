@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from msgspec import Struct, structs
 
 from nsysdiag.arrays.background import Background, Deferred
-from nsysdiag.arrays.intervals import Intervals, common_ns, union
+from nsysdiag.arrays.intervals import IntArray, Intervals, common_ns, union
 from nsysdiag.arrays.spill import trim
 from nsysdiag.causes import ALLOCATION
 from nsysdiag.counters.counters import gap_notes, gpu_metrics, measured_sm_active, with_limits, with_sm_active
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.diagnosis.missing import device_notes
+from nsysdiag.events.device import project
 from nsysdiag.events.operations import Category
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.kernels import KernelWork
@@ -55,9 +58,11 @@ class BegunFigures(Struct, frozen=True):
 def begin_figures(of: DeviceTime, job_phases: JobPhases, judged: JudgedTime, background: Background) -> BegunFigures:
     """Figures that need no others are made by the second thread."""
     iterations = _iterations(of, job_phases)
-    metrics = background.begin(_metrics, of, iterations.report)
+    calls, rows = of.reading.activity.api_calls.rows, of.reading.ranges.rows
+    projected = Deferred(partial(project, of.device, calls, rows, of.device.running))  # if it is asked for
+    metrics = background.begin(_metrics, of, iterations.report, projected)
     used = background.begin(_utilization, of, metrics)
-    ranges = background.begin(_ranges, of, iterations.report)
+    ranges = background.begin(_ranges, of, iterations.report, None if of.measured is None else projected)
     signatures = signature_rows(of.context, of.keys, iterations.steady)
     packed = background.begin(_packed_iterations, of, iterations, signatures)
     families = background.begin(_families, of, judged)
@@ -153,7 +158,11 @@ def _iterations(of: DeviceTime, job_phases: JobPhases) -> DeviceIterations:
     return structs.replace(found, report=report)
 
 
-def _metrics(of: DeviceTime, iterations: IterationReport | None) -> GpuMetrics | None:
+Projected = Deferred[tuple[IntArray, Intervals]]
+"""Rows of ranges, and their time on a device."""
+
+
+def _metrics(of: DeviceTime, iterations: IterationReport | None, projected: Projected) -> GpuMetrics | None:
     """What the GPU's own counters say of the window."""
     reading = of.reading
     if of.measured is None or not of.window.length_ns:
@@ -161,8 +170,8 @@ def _metrics(of: DeviceTime, iterations: IterationReport | None) -> GpuMetrics |
     return gpu_metrics(
         of.measured,
         of.device,
-        reading.activity.api_calls.rows,
         reading.ranges,
+        projected,
         reading.strings,
         of.window.parts,
         Intervals(of.gaps.start, of.gaps.end),
@@ -187,11 +196,11 @@ def _utilization(of: DeviceTime, metrics: Deferred[GpuMetrics | None]) -> Utiliz
     )
 
 
-def _ranges(of: DeviceTime, iterations: IterationReport | None) -> RangeTree | None:
+def _ranges(of: DeviceTime, iterations: IterationReport | None, known: Projected | None) -> RangeTree | None:
     """The time by NVTX range."""
     step = iterations.name if iterations is not None and iterations.source == NVTX else ""
     calls = of.reading.activity.api_calls.rows
-    return range_tree(calls, of.root_context, of.time, of.split, of.inside, step)
+    return range_tree(calls, of.root_context, of.time, of.split, of.inside, step, known)
 
 
 def _packed_iterations(

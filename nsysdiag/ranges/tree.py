@@ -18,6 +18,7 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.background import Deferred
 from nsysdiag.arrays.claim import CodeTable
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import sum_of_each
@@ -154,16 +155,27 @@ def own_work_of(device: DeviceTimeline, split: WindowSplit) -> IntArray:
 
 
 def range_tree(
-    calls: CallRows, gaps: GapContext, time: TimeTable, split: WindowSplit, inside: BoolArray, steps: str = ""
+    calls: CallRows,
+    gaps: GapContext,
+    time: TimeTable,
+    split: WindowSplit,
+    inside: BoolArray,
+    steps: str = "",
+    known: Deferred[tuple[IntArray, Intervals]] | None = None,
 ) -> RangeTree | None:
     """The tree of a device; None if its threads have no ranges. `gaps` has the slices of `time`, `inside` marks the
-    operations of the window, and `steps` is the name of the ranges that are its steps."""
+    operations of the window, and `steps` is the name of the ranges that are its steps. `known` are the rows of all
+    ranges with their time on the device, by all operations that run; it is used if these are all there are."""
     device, placed = gaps.device, gaps.ranges
     if len(placed.row) == 0:
         return None
     nodes = nodes_of(placed.nesting, placed.name, placed.ranges.names, steps, placed.paths)
     count = len(nodes.names)
-    instance, projected = project(device, calls, placed.ranges.rows.take(placed.row), inside)
+    every = len(placed.row) == len(placed.ranges.rows) and bool(inside.all() and device.running.all())
+    if known is not None and every:
+        instance, projected = known.result()
+    else:
+        instance, projected = project(device, calls, placed.ranges.rows.take(placed.row), inside)
     node, length = nodes.of_range[instance], projected.end - projected.start
     node, length = node[node >= 0], length[node >= 0]
     launched = _launched_in(nodes, device, calls, gaps.axis)

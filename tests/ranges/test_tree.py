@@ -109,6 +109,25 @@ def test_of_operations_at_once_one_counts(tmp_path: Path) -> None:
     assert [found[name].projected_ns for name in "abc"] == [100 * US] * 3
 
 
+@pytest.mark.parametrize("empty", [False, True])
+@pytest.mark.parametrize("thread", [MAIN, OTHER])
+def test_with_counters_the_tree_is_the_same(tmp_path: Path, thread: tuple[int, int], *, empty: bool) -> None:
+    """
+    thread  [other][forward        ]
+    device       |====|....|====|....|====|.||.|====|     a kernel may take no time
+    """
+
+    def made() -> TraceBuilder:
+        trace = four_kernels().nvtx("other", 10 * US, 95 * US, thread=thread).nvtx("forward", 180 * US, 300 * US)
+        if empty:
+            trace.kernel(360 * US, 360 * US, launch=(296 * US, 298 * US))
+        return trace
+
+    counted = made().gpu_metric("SMs Active [Throughput %]", [(at * US, 50) for at in range(100, 700, 20)])
+    assert device_of(counted, tmp_path).gpu_metrics is not None
+    assert tree_of(counted, tmp_path) == tree_of(made(), tmp_path)
+
+
 def test_a_trace_without_ranges_has_no_tree(tmp_path: Path) -> None:
     assert device_of(four_kernels(), tmp_path).ranges is None
     assert device_of(four_kernels().nvtx("elsewhere", 80 * US, 500 * US, thread=OTHER), tmp_path).ranges is None
