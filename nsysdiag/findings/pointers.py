@@ -132,7 +132,7 @@ def pointers_of(
         inside = judged.told_by(device.iterations)
         large = inside.slow_extra_ns >= thresholds.smallest * device.window_ns
         if inside.slow and large and not _of_a_longer_loop(inside):
-            found.append(_slow(device, context, inside, judged.spans, others))
+            found.append(_slow(device, context, inside, judged, others))
     if empty is not None and len(empty.spans) >= max(thresholds.empty * empty.count, 1):
         found.append(_empty(device, context, empty))
     return found
@@ -175,11 +175,22 @@ def _pointer(
     )
 
 
+def _beside_compute(slow: SlowIterations) -> int:
+    """What slow iterations take beyond the median, but for what they compute more: that may be work, as a backward
+    pass that others skip, and no delay."""
+    computes = np.maximum(slow.more.get("compute", np.zeros(len(slow.spans), np.int64)), 0)
+    return int(np.maximum(slow.ones.extra - computes, 0).sum())
+
+
 def _slow(
-    device: DeviceReport, context: FindingContext, iterations: IterationReport, spans: Intervals, others: list[Finding]
+    device: DeviceReport,
+    context: FindingContext,
+    iterations: IterationReport,
+    judged: SlowIterations,
+    others: list[Finding],
 ) -> Finding:
-    """The finding on what slow iterations take beyond the median: an upper bound, as much of it is in other
-    findings. `spans` are those of the slow ones, longest first."""
+    """The finding on what slow iterations, the longest first, take beyond the median. What they do not compute is an
+    upper bound, as much of it is in other findings."""
     slow = iterations.slow[:4]
     worst = slow[0]
     further = _how_many_more(iterations)
@@ -190,7 +201,7 @@ def _slow(
         device,
         context,
         SLOW_ITERATIONS,
-        iterations.slow_extra_ns,
+        _beside_compute(judged),
         bottleneck=_bottleneck(worst),
         title=_slow_title(iterations.slow_period),
         evidence=[
@@ -198,7 +209,7 @@ def _slow(
             *(f"iteration {each.index}: +{format_ns(each.extra_ns)}: {', '.join(_more(each)[:2])}" for each in slow),
         ],
         chain=chain,
-        rows=_first_operations(context, iterations.slow, spans),
+        rows=_first_operations(context, iterations.slow, judged.spans),
         nvtx=[iterations.name] if iterations.source == "nvtx" else [],
         part_of=_explained_by(iterations, others),
     )

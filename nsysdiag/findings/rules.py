@@ -149,7 +149,7 @@ SLOW_ITERATIONS = FindingRule(
     id="slow_iterations",
     bottleneck="host",
     title="Some iterations take far longer",
-    meaning="Steady iterations longer than the median by three times the usual deviation and by 5%. The time itself is charged to other findings: nothing is counted twice.",
+    meaning="Steady iterations longer than the median by three times the usual deviation and by 5%. What they compute more may be work: it is no saving. The time itself is charged to other findings: nothing is counted twice.",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS"),
     fix="look at what takes longer in these iterations",
 )

@@ -84,7 +84,8 @@ FEWEST_REGULAR, FEW_REPEATS = 3, 10
 FEWEST_OUTER, LEAST_EACH = 3, 4
 """So many times something comes at every fourth repeat or less often."""
 FEWEST_SKIPS = 2
-"""Repeats that hold several steps at least, and steps in a repeat that may be a step and one that stopped early."""
+"""So many repeats hold several steps: a single one may be where the loop was left. Of runs of equal length, one of two
+may be a step and one that stopped early; longer ones are an evaluation."""
 MOST_CELLS = 8_000_000
 """Counts of operations by repeat: of more, those of the most frequent operations are looked at."""
 

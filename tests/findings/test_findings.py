@@ -469,13 +469,19 @@ def _focus(report: Report) -> int:
 
 class TestIterations:
     def steps(
-        self, lengths: list[int], *, works: set[int] | None = None, prefills: Collection[int] = ()
+        self,
+        lengths: list[int],
+        *,
+        works: set[int] | None = None,
+        prefills: Collection[int] = (),
+        long: Collection[int] = (),
     ) -> TraceBuilder:
         """Each step launches one kernel of 100_000 at its beginning (if it is in `works`), reads, and ends; `prefills`
-        one of another name, of 5 ms."""
+        one of another name, of 5 ms, and `long` ones the same kernel for 500_000."""
         trace, start = TraceBuilder(), 1_000_000
         for number, idle in enumerate(lengths):
             kernel, name = (5_000_000, "prefill") if number in prefills else (100_000, "gemm")
+            kernel += 400_000 * (number in long)
             trace.nvtx(f"step {number}", start - 21_000, start + kernel + idle - 25_000)
             if works is None or number in works:
                 trace.kernel(start, start + kernel, name=name, launch=(start - 20_000, start - 10_000))
@@ -500,6 +506,13 @@ class TestIterations:
         assert slow.ceiling_ns == 16 * 1_000_000
         assert slow.title == "Every 5th iteration takes far longer than the median"
         assert slow.evidence[0] == "16 of 80 iterations are slow, every 5th: 16.0 ms more in all"
+
+    def test_what_slow_ones_compute_more_is_no_saving(self, tmp_path: Path) -> None:
+        """Three of 41 steps compute 400 µs more, at no regular distance, and one of these reads for 1 ms more."""
+        idle = [1_300_000 if number == 19 else 300_000 for number in range(41)]
+        slow = by_cause(report_of(self.steps(idle, long=(7, 19, 24)), tmp_path))["slow_iterations"]
+        assert slow.ceiling_ns == 1_000_000
+        assert slow.evidence[0] == "3 of 40 iterations are slow: 2.20 ms more in all"
 
     def test_even_ones_are_no_finding(self, tmp_path: Path) -> None:
         assert "slow_iterations" not in by_cause(report_of(self.steps([300_000] * 10), tmp_path))

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nsysdiag.arrays.intervals import IntArray
     from nsysdiag.phases.facts import Phase, PhaseSteps
     from nsysdiag.report import Report
 
 NEAR_LENGTH = 0.15
-"""A median step is that of the program where it differs by less."""
+"""A median or mean step is that of the program where it differs by less: if steps are of two lengths, one step more
+changes the median from one length to the other."""
 
 
 class Verdict(enum.Enum):
@@ -48,7 +51,8 @@ def judged(report: Report, truth: dict[str, IntArray], levels: tuple[str, ...]) 
     if not phase.steps.of_the_program:
         return Verdict.UNKNOWN
     inside = {level: _inside(starts, phase) for level, starts in truth.items()}
-    if any(_is(phase.steps.count, phase.steps.median_ns, inside[level]) for level in levels):
+    lengths = [phase.steps.median_ns, *([phase.steps.mean_ns] if phase.steps.mean_ns else [])]
+    if any(_is(phase.steps.count, lengths, inside[level]) for level in levels):
         return Verdict.RIGHT
     if not phase.steps.certain and any(_may_be(phase.steps, inside[level]) for level in levels):
         return Verdict.NAMED
@@ -60,11 +64,13 @@ def _inside(starts: IntArray, phase: Phase) -> IntArray:
     return starts[(starts >= phase.start_ns) & (starts < phase.end_ns)]
 
 
-def _is(count: int, median: int, starts: IntArray) -> bool:
+def _is(count: int, lengths: Sequence[int], starts: IntArray) -> bool:
+    """Whether the steps are these: `lengths` are their median, and their mean if it is known."""
     if len(starts) < 2 or not near(count, len(starts)):
         return False
-    true = float(np.median(np.diff(starts)))
-    return abs(median - true) <= NEAR_LENGTH * true
+    each = np.diff(starts)
+    true = float(np.median(each)), float(each.mean())
+    return any(abs(told - own) <= NEAR_LENGTH * own for told, own in zip(lengths, true, strict=False))
 
 
 def _may_be(steps: PhaseSteps, starts: IntArray) -> bool:
@@ -73,4 +79,4 @@ def _may_be(steps: PhaseSteps, starts: IntArray) -> bool:
     if not (steps.group or steps.parts):
         return len(starts) < steps.count
     times = 1 / steps.group if steps.group else steps.parts or 1
-    return near(steps.count * times, len(starts)) or _is(len(starts), round(steps.median_ns / times), starts)
+    return near(steps.count * times, len(starts)) or _is(len(starts), [round(steps.median_ns / times)], starts)
