@@ -96,8 +96,8 @@ def _in_function(code: dict[str, int]) -> Sentence:
 
 
 def _idle(context: GapContext, span: tuple[int, int]) -> tuple[dict[Sentence, int], dict[str, int]]:
-    """Idle time of the device by what the host did, and the functions in the CPU samples of host code, if these stand
-    for more than half of it: those of a short part of it say nothing of a thread without samples."""
+    """Idle time of the device by what the host did, and the functions in the CPU samples of host code. They are left
+    out if they stand for less than half of it: those of a short part say nothing of a thread without samples."""
     rows = context.slices.rows
     inside = np.flatnonzero((rows.start < span[1]) & (rows.end > span[0]))
     ns = np.minimum(rows.end[inside], span[1]) - np.maximum(rows.start[inside], span[0])

@@ -136,14 +136,14 @@ def _same(found: RepeatCounts) -> BoolArray:
 
 
 def _of_each_answer(loop: Loop, found: RepeatCounts, happened: Happened) -> Loop | None:
-    """The loop of what comes again as often as the host is told something, if some repeats tell it several times, at
-    no regular distance, and take input as often. Runs of several, equally many, are an evaluation. The last repeat may
-    be cut."""
+    """The loop of what comes again as often as the host waits or reads back. None unless some repeats have several such
+    answers, at no regular distance, and take more input. Runs of equal length are an evaluation. The last repeat may be
+    cut."""
     names, count, usual = found.names, found.count[:, :-1], found.usual
-    told = np.flatnonzero((names.download | names.wait) & (usual == 1) & (count.min(axis=1) == 1))
-    if not len(told) or not names.upload.any():
+    answers = np.flatnonzero((names.download | names.wait) & (usual == 1) & (count.min(axis=1) == 1))
+    if not len(answers) or not names.upload.any():
         return None
-    times = count[told[0]]
+    times = count[answers[0]]
     at = np.flatnonzero(times > 1)
     feeds = bool((count[names.upload].sum(axis=0)[at] > found.usually(names.upload)).all())
     again = np.flatnonzero(names.kernel & (usual > 0) & (count == usual[:, None] * times).all(axis=1))
@@ -154,7 +154,7 @@ def _of_each_answer(loop: Loop, found: RepeatCounts, happened: Happened) -> Loop
 
 
 def _evaluates(at: IntArray, times: IntArray) -> bool:
-    """Whether the repeats `at` these places come at one distance, or tell the host equally often, more than twice."""
+    """Whether the repeats `at` these places come at one distance, or have equally many answers, more than two."""
     distance = np.diff(at)
     regular = float((distance == np.median(distance)).mean()) >= REGULAR
     return regular or bool(times.min() == times.max() > FEWEST_SKIPS)
