@@ -117,7 +117,7 @@ class CallRows(Rows, frozen=True, dict=True):
         """Which calls are of these threads."""
         chosen = np.isin(self.threads, threads)
         at = np.flatnonzero(chosen)
-        return once(self.thread_place, lambda each: each == at[0] if len(at) == 1 else chosen[each])
+        return once(self.thread_place, lambda each: each == int(at[0]) if len(at) == 1 else chosen[each])
 
 
 class ApiCalls(Struct, frozen=True):

@@ -183,16 +183,17 @@ def calls_around(context: GapContext, host: HostActivity, slices: IntArray) -> t
     """The outermost CUDA calls of the launching thread around each slice: the last that it began before, and the first
     that it began behind it. Each is an index into the names, -1 for none."""
     calls, gap = host.api.take(host.api.outermost), context.slices.rows.gap[slices]
-    lane, rows = np.maximum(context.lane[gap], 0), context.slices.rows
+    owner, rows = context.lane[gap].astype(np.int64, copy=False), context.slices.rows
+    lane, length = np.maximum(owner, 0), context.axis.stride
     before = nearest_before(calls.spans.start, context.axis.position(lane, rows.start[slices]))
     behind = nearest_after(calls.spans.start, context.axis.position(lane, rows.end[slices]))
 
     def named(at: IntArray) -> IntArray:
-        code = np.full(len(slices), -1, dtype=np.int64)
-        known = np.flatnonzero((context.lane[gap] >= 0) & (at >= 0) & (at < len(calls)))
-        known = known[calls.spans.start[at[known]] // context.axis.stride == lane[known]]
-        code[known] = calls.name[at[known]]
-        return code
+        if not len(calls):
+            return np.full(len(slices), -1, dtype=np.int64)
+        into = calls.spans.start.take(at, mode="clip") - owner * length
+        known = (owner >= 0) & (at >= 0) & (at < len(calls)) & (into >= 0) & (into < length)
+        return np.where(known, calls.name.take(at, mode="clip"), np.int64(-1))
 
     return named(before), named(behind), calls.names
 

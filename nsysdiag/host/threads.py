@@ -12,7 +12,6 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, 
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes.sync import CALLS as SYNC_CALLS
 from nsysdiag.causes.thread_states import NON_WAITS
-from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity, place_api_calls, place_os_calls
 from nsysdiag.events.identity import pid_of, process_of, tid_of
@@ -149,9 +148,7 @@ def _launched(device: DeviceTimeline, calls: int, low: int, high: int) -> IntArr
 
 
 def _sync_calls(host_trace: HostTrace, axis: ThreadAxis, low: int, high: int) -> SyncCalls:
-    calls, names = host_trace.activity.api_calls.rows, host_trace.activity.api_calls.names
-    wanted = np.append(named_like(names, SYNC_CALLS), False)
-    row = np.flatnonzero(wanted[calls.name])
+    calls, row = host_trace.activity.api_calls.rows, host_trace.activity.api_calls.called(SYNC_CALLS)
     row = row[(calls.start[row] >= low) & (calls.start[row] < high)]
     lane = axis.lane(calls.thread[row])
     row, lane = row[lane >= 0], lane[lane >= 0]

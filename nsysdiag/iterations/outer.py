@@ -34,8 +34,6 @@ USUAL = 0.4
 """A count that so many repeats have is usual; the smallest of such."""
 LEAST_HELD = 0.75
 """Of the usual operations: a repeat with fewer is another kind of work."""
-MOST_KEPT = 1_000_000
-"""Counts of names in repeats that are kept for the next rule: 4 MB."""
 
 
 class RepeatCounts(Struct, frozen=True, dict=True):
@@ -54,7 +52,7 @@ class RepeatCounts(Struct, frozen=True, dict=True):
         last, found = happened.counted.get(host, (None, None))
         if found is None or last != of:
             found = cls._of(happened, starts, end, host=host)
-            if found.count.size <= MOST_KEPT:
+            if found.count.nbytes <= 1 << 22:  # 4 MB: little to keep for the next rule
                 happened.counted[host] = of, found
         return found
 
