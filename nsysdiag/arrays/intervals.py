@@ -252,6 +252,13 @@ def overlaps(s: Intervals, queries: Intervals) -> tuple[IntArray, IntArray]:
     return np.repeat(np.arange(len(queries), dtype=np.int64), count), rows_from(first, count)
 
 
+def shared(s: Intervals, queries: Intervals) -> tuple[IntArray, IntArray, IntArray]:
+    """As `overlaps`, and the ns that each query and interval have in common."""
+    query, item = overlaps(s, queries)
+    begin = np.maximum(s.start[item], queries.start[query])
+    return query, item, np.minimum(s.end[item], queries.end[query]) - begin
+
+
 def places_among(known: IntArray, values: IntArray) -> IntArray:
     """The place of each value among the `known`, which are sorted; -1 if it is not one of them."""
     if len(known) == 0:

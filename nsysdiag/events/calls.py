@@ -13,7 +13,7 @@ from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, ascending, places_among
 from nsysdiag.arrays.nesting import constant, is_constant
 from nsysdiag.events.identity import once, process_of
-from nsysdiag.events.rows import Rows, taken
+from nsysdiag.events.rows import Rows, ThreadAxis, taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -108,6 +108,15 @@ class CallRows(Rows, frozen=True, dict=True):
     def of_threads(self, values: IntArray, rows: IntArray) -> IntArray:
         """For each call at these rows what `values`, one for each of the threads, hold for its thread."""
         return once(taken(self.thread_place, rows), values.take)
+
+    def lanes_at(self, axis: ThreadAxis, rows: IntArray) -> IntArray:
+        """The lane of the thread of the call at each row, -1 for none: also where a row is -1."""
+        lanes, known = axis.lane(self.threads), rows >= 0
+        if known.all():
+            return self.of_threads(lanes, rows)
+        lane = np.full(len(rows), -1, dtype=np.int64)
+        lane[known] = self.of_threads(lanes, rows[known])
+        return lane
 
     def threads_at(self, rows: IntArray) -> IntArray:
         """The threads that made the calls at these rows, sorted."""

@@ -21,7 +21,6 @@ from nsysdiag.trace.enums import StreamFlag
 from nsysdiag.typed import say
 
 if TYPE_CHECKING:
-    from nsysdiag.events.calls import CallRows
     from nsysdiag.trace.trace import Trace
 
 
@@ -165,15 +164,6 @@ class ThreadAxis(Struct, frozen=True):
     def lane(self, threads: IntArray) -> IntArray:
         """The lane of each thread, -1 for a thread that has none."""
         return once(threads, lambda each: places_among(self.threads, each))
-
-    def lane_of(self, calls: CallRows, row: IntArray) -> IntArray:
-        """The lane of the thread of the call at each row, -1 for none: also where `row` is -1."""
-        lanes, known = self.lane(calls.threads), row >= 0
-        if known.all():
-            return calls.of_threads(lanes, row)
-        lane = np.full(len(row), -1, dtype=np.int64)
-        lane[known] = calls.of_threads(lanes, row[known])
-        return lane
 
     def position(self, rank: IntArray, time: IntArray) -> IntArray:
         """Positions of times on lanes; times outside the span are moved to its borders."""

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import column_from, running_sums, sum_of_each, to_planes, to_text
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, overlaps, place_in
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, place_in, shared
 from nsysdiag.causes.ids import GRAPH_BUILD
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
@@ -341,9 +341,8 @@ def _gap_times(kinds: KindsOfGaps, steady: Intervals, most: int) -> IntArray:
     """The ns of each of the first gap groups in each iteration; a gap may reach into several."""
     kept = picked((kinds.place >= 0) & (kinds.place < most))
     gaps, kind = kinds.gaps[kept], kinds.place[kept]
-    iteration, gap = overlaps(gaps, steady)
-    start = np.maximum(gaps.start[gap], steady.start[iteration])
-    return _added(kind[gap], iteration, np.minimum(gaps.end[gap], steady.end[iteration]) - start, (most, len(steady)))
+    iteration, gap, ns = shared(gaps, steady)
+    return _added(kind[gap], iteration, ns, (most, len(steady)))
 
 
 # The steps of a finished report: number and time of each steady one, and how much the profiler distorts them.

@@ -87,7 +87,7 @@ class _Splitter:
         self.give = self.collector.add
         self.axis: ThreadAxis = layered.host.axis
         calls = side.activity.api_calls
-        self.lane = self.axis.lane_of(calls.rows, self.frame.call)
+        self.lane = calls.rows.lanes_at(self.axis, self.frame.call)
         launch = side.device.launch[side.device.operations.graph_node > 0]
         self.nodes = np.bincount(launch[launch >= 0], minlength=len(calls.rows)) if len(launch) else launch
         self.call_start, self.call_end, self.settled = side.frame.call_start, side.frame.call_end, side.frame.settled

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, nearest_before, pieces
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, nearest_before, shared
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.rows import picked
 from nsysdiag.iterations.loop import Loop
@@ -208,9 +208,8 @@ def _by_name(work: NamedWork, borders: IntArray, names: int) -> tuple[FloatArray
     rows = picked(whole)
     time += np.bincount(key[rows], (end - start)[rows], parts * names)
     crossing = np.flatnonzero(~whole)
-    query, spans = pieces(Intervals(borders[:-1], borders[1:]), work.spans[crossing])
-    part = np.searchsorted(borders, spans.start, side="right") - 1
-    time += np.bincount(part * names + work.name[crossing[query]], spans.end - spans.start, parts * names)
+    query, part, ns = shared(Intervals(borders[:-1], borders[1:]), work.spans[crossing])
+    time += np.bincount(part * names + work.name[crossing[query]], ns, parts * names)
     count = np.bincount(key[begin[0] : begin[-1]], minlength=parts * names)
     return time.reshape(parts, names), count.reshape(parts, names)
 

@@ -318,7 +318,7 @@ def roots_of(found: DeviceGaps) -> DeviceRoots:
 
 def _lane(found: DeviceGaps) -> IntArray:
     """The lane of the thread that launched the operation behind each gap, on the axis of the host; -1 for none."""
-    lane = found.host.host.axis.lane_of(found.reading.activity.api_calls.rows, found.frame.call)
+    lane = found.reading.activity.api_calls.rows.lanes_at(found.host.host.axis, found.frame.call)
     return once(lane, lambda codes: codes.astype(np.int32))
 
 
@@ -431,7 +431,7 @@ def _packed_gaps(found: DeviceRoots) -> GapsPacked:
 def _device_waits(found: DeviceRoots) -> DeviceWaitCalls:
     device, before, axis = found.device, found.host.layered.before, found.host.host.axis
     calls, launch = found.reading.activity.api_calls.rows, device.launch[device.launch >= 0]
-    lane = axis.lane_of(calls, launch)
+    lane = calls.lanes_at(axis, launch)
     launches = axis.position(lane, calls.start.take(launch))[picked(lane >= 0)]
     launches = launches if ascending(launches) else np.sort(launches)
     waits, copies = before[SYNCHRONIZATION], before[BLOCKING_COPY]

@@ -231,7 +231,7 @@ def _launched_in(nodes: Nodes, device: DeviceTimeline, calls: CallRows, axis: Th
     known = np.flatnonzero(device.launch >= 0)
     if len(known):
         call = device.launch[known]
-        found[known] = nodes.at(_positions(axis, axis.lane_of(calls, call), calls.start[call]))
+        found[known] = nodes.at(_positions(axis, calls.lanes_at(axis, call), calls.start[call]))
     return found
 
 

@@ -77,10 +77,10 @@ class Prediction(Struct, frozen=True):
         model = self.changes.model
         if (model.step_work < StepWork.OWN).any() and taken_ns is None:
             return self
-        least = math.ceil((1 - most) * self.now.ns)
+        least, kernels = math.ceil((1 - most) * self.now.ns), computing(model, self.run)
         if len(distinct_values(process_of(model.launched_by))) == 1:
-            least -= max(round(computing(model, self.now) - computing(model, self.run)), 0)
-        least = max(least, round(computing(model, self.run)))
+            least -= max(round(computing(model, self.now) - kernels), 0)
+        least = max(least, round(kernels))
         least = least if taken_ns is None else max(least, self.now.ns - taken_ns)
         run = replace(self.run, longer=max(least - self.run.ns, 0))
         differs = spread_of_mean(self.now.steps, self.run.steps // self.run.each) if self.now.count > 1 else 0.0

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import portions, sum_of_each
-from nsysdiag.arrays.intervals import IntArray, Intervals, ascending, near, nearest_before, overlaps, place_in, union
+from nsysdiag.arrays.intervals import IntArray, Intervals, ascending, near, nearest_before, place_in, shared, union
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.identity import joint
@@ -125,10 +125,8 @@ def _sums_of_pairs(rows: Intervals, code: IntArray, count: int, spans: Intervals
         part = slice(begin, begin + _BLOCK)
         mine = rows[part]
         there = near(spans, mine) if in_order else slice(0, len(spans))
-        span, row = overlaps(mine, spans[there])
-        span += there.start
-        ns = np.minimum(mine.end[row], spans.end[span]) - np.maximum(mine.start[row], spans.start[span])
-        np.add.at(total, joint(code[part][row], span, len(spans)), ns)
+        span, row, ns = shared(mine, spans[there])
+        np.add.at(total, joint(code[part][row], span + there.start, len(spans)), ns)
     return total.reshape(count, len(spans))
 
 

@@ -20,6 +20,7 @@ from nsysdiag.arrays.intervals import (
     nearest_before,
     pieces,
     rows_from,
+    shared,
     subtract,
     union,
 )
@@ -277,6 +278,15 @@ class TestPieces:
         by_query = np.zeros(len(queries), np.int64)
         np.add.at(by_query, index, found.end - found.start)
         assert by_query.tolist() == coverage(s, queries).tolist()
+
+    @given(sets, any_intervals)
+    def test_are_as_long_as_what_is_shared_with_one_interval(self, s: Intervals, queries: Intervals) -> None:
+        index, found = pieces(s, queries)
+        query, item, ns = shared(s, queries)
+        assert (query.tolist(), ns.tolist()) == (index.tolist(), (found.end - found.start).tolist())
+        assert contains(s, found.start).all()
+        assert (s.start[item] <= found.start).all()
+        assert (s.end[item] >= found.end).all()
 
 
 class TestContains:
