@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.constant import constant, taken
 from nsysdiag.arrays.intervals import (
     BoolArray,
     IntArray,
@@ -21,7 +22,6 @@ from nsysdiag.arrays.intervals import (
     subtract,
     union,
 )
-from nsysdiag.arrays.nesting import constant
 from nsysdiag.arrays.spill import laid
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import BLOCKED, FALLBACK, PLACE, PREEMPTION, UNTRACED_GRAPH, places
@@ -212,8 +212,8 @@ def idle_pieces(
     built, outside = _cut(Owned(every, row), builds, lane, Intervals.empty() if compiles is None else compiles, axis)
     eligible = _among(bottleneck, [BOTTLENECK_NUMBER[name] for name in WAITING_FOR_A_SYNC])
     eligible &= _among(own, ON_ITS_OWN)
-    eligible = eligible[outside.owner] & (coverage(foreign, outside.spans) == 0)
-    made = made_by_waits(waits, outside.spans, lane[outside.owner], eligible, axis)
+    eligible = taken(eligible, outside.owner) & (coverage(foreign, outside.spans) == 0)
+    made = made_by_waits(waits, outside.spans, taken(lane, outside.owner), eligible, axis)
     begins = outside.spans.start.copy()
     owner = outside.owner[made.slice]
     counts = np.full(len(owner), True) if waits_seen else (own[owner] != PLACE[FALLBACK]) | (ns[owner] < MAY_WAIT_NS)
@@ -222,7 +222,7 @@ def idle_pieces(
     idle = [
         (built.spans, _codes("startup", len(built)), built.owner),
         (made.spans[counts], _codes("sync", int(counts.sum())), owner[counts]),
-        (Intervals(begins, outside.spans.end), bottleneck[outside.owner], outside.owner),
+        (Intervals(begins, outside.spans.end), taken(bottleneck, outside.owner), outside.owner),
     ]
     return IdlePieces([piece for each in idle for piece in _of_others(*each, foreign)], made)
 
@@ -288,7 +288,7 @@ def _codes(name: BottleneckId, count: int) -> IntArray:
 def _cut(pieces: Owned, able: BoolArray, lane: IntArray, borders: Intervals, axis: ThreadAxis) -> tuple[Owned, Owned]:
     """Pieces of slices cut where their thread was inside `borders`, a set on the axis: what is inside, and what is not;
     `owner` is the slice. Only the slices that are `able` are cut."""
-    cuts = able[pieces.owner]
+    cuts = taken(able, pieces.owner)
     if len(borders) == 0 or not cuts.any():
         return Owned.empty(), pieces
     spans, row = pieces.spans, pieces.owner

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.constant import constant, taken
 from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import (
     BoolArray,
@@ -23,7 +24,6 @@ from nsysdiag.arrays.intervals import (
     subtract,
     union,
 )
-from nsysdiag.arrays.nesting import constant
 from nsysdiag.causes import EVENT_WAIT, PLACE, SYNCHRONIZATION
 from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.counters.counters import Measured
@@ -86,7 +86,7 @@ def _by_shapes(device: DeviceTimeline, split: WindowSplit, found: Residency | No
     operations = device.operations
     computes = (operations.category == Category.KERNEL) & ~device.communication
     graphs = operations.category == Category.GRAPH
-    share = np.append(found.sm_share, np.nan)[operations.shape]
+    share = taken(np.append(found.sm_share, np.nan), operations.shape)
     known = computes & ~np.isnan(share)
     spans = Intervals(operations.start, operations.end)
     compute, unknown = split.parts[0], (computes | graphs) & ~known
@@ -137,7 +137,7 @@ def waited_for(
     labelled = rows.label == slices.labels.index(OTHER_DEVICE)
     held = np.flatnonzero(labelled & (rows.cause == PLACE[EVENT_WAIT]))
     found[held] = producer[rows.gap[held]]
-    called = np.flatnonzero(labelled & (rows.cause == PLACE[SYNCHRONIZATION]) & (lane[rows.gap] >= 0))
+    called = np.flatnonzero(labelled & (rows.cause == PLACE[SYNCHRONIZATION]) & (taken(lane, rows.gap) >= 0))
     at = axis.position(lane[rows.gap[called]], rows.start[called])
     for layers in calls:
         found[called] = np.maximum(found[called], _device_at(at, layers))

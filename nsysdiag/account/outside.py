@@ -11,6 +11,7 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import compiling
 from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import Name, longest, summed
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, subtract, union
@@ -23,7 +24,7 @@ from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity, HostTables, host_activity, place_api_calls, place_os_calls
 from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.events.rows import ThreadAxis, picked, taken
+from nsysdiag.events.rows import ThreadAxis, picked
 from nsysdiag.events.samples import Samples
 from nsysdiag.fields import Sentence
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence

@@ -13,8 +13,8 @@ from typing import TypeVar
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.constant import is_constant
 from nsysdiag.arrays.intervals import BoolArray, IntArray, rows_from
-from nsysdiag.arrays.nesting import is_constant
 
 Name = TypeVar("Name", bound=Hashable)
 

@@ -7,30 +7,12 @@ never overlap, even if the input overlaps without nesting.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
+from nsysdiag.arrays.constant import is_constant
 from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, Intervals, nearest_before, searched
-
-# Arrays in which one value stands for all rows: they take the memory of one.
-
-
-def constant(values: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
-    """The first of `values`, at least one, `count` times. Cannot be written to.
-
-    The same as np.broadcast_to, in a tenth of its time: every analysis makes hundreds of them, as most exports lack
-    most columns."""
-    made: npt.NDArray[Any] = np.ndarray(count, values.dtype, buffer=values[:1], strides=(0,))
-    made.flags.writeable = False
-    return made
-
-
-def is_constant(values: npt.NDArray[Any]) -> bool:
-    """Does one value stand for all rows, as in a column that is the same throughout?"""
-    return values.strides == (0,) and len(values) > 0
 
 
 def outermost(intervals: Intervals, group: IntArray | None = None) -> BoolArray:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.claim import EvidenceLabel
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, union
@@ -20,7 +21,7 @@ from nsysdiag.events.event_waits import HeldCalls, held_calls
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import joint, once
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import NamedRows, picked, taken
+from nsysdiag.events.rows import NamedRows, picked
 from nsysdiag.fields import Sentence
 from nsysdiag.gaps import gaps
 from nsysdiag.trace.enums import CopyKind, MemoryKind
@@ -274,7 +275,7 @@ def _creates_context(activity: DeviceActivity) -> BoolArray:
     if not fresh.any():
         return flags
     asks = named_like(activity.api_calls.names, ASKS)
-    uses = picked(~asks[calls.name])
+    uses = picked(~taken(asks, calls.name))
     until = least_of_each(taken(owner, uses), calls.start[uses], len(processes))
     rows = np.flatnonzero(once(owner, fresh.take) & (calls.start <= once(owner, until.take)))
     flags[rows] = _work_begins(activity, rows) - calls.start[rows] > LONG_NS
@@ -322,9 +323,9 @@ class _FirstLaunches(Struct, frozen=True):
             return cls(nothing, nothing, nothing, nothing, nothing, np.empty(0, dtype=np.bool_))
         process = distinct(taken(operations.process, rows))[1]
         names, name = distinct(operations.name[rows])
-        first = _earliest_of_each(joint(process, name, len(names)), calls.start[row])
-        duration = calls.end[row] - calls.start[row]
-        _, api = distinct(joint(process, calls.name[row], int(calls.name.max()) + 1))
+        first = _earliest_of_each(joint(process, name, len(names)), taken(calls.start, row))
+        duration = taken(calls.end, row) - taken(calls.start, row)
+        _, api = distinct(joint(process, taken(calls.name, row), int(calls.name.max()) + 1))
         count = np.bincount(api)
         once_more = count - np.bincount(api[first], minlength=len(count))
         return cls(row[first], duration[first], api[first], count, _both_medians(api, duration), 2 * once_more < count)

@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from nsysdiag.arrays.claim import EvidenceLabel
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.intervals import Intervals, contains, nearest_before, union
 from nsysdiag.causes import memory_calls
 from nsysdiag.causes.cause import Cause, EvidenceRows, OwnCall, Variant, matching
@@ -91,7 +92,7 @@ LOADING_KINDS = (
 def module_load_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Outermost loading calls, slow first launches of a kernel, and loading that the profiler saw."""
     api = evidence.host.api
-    first = api.take(api.outermost & evidence.facts.first_launch[api.row])
+    first = api.take(api.outermost & taken(evidence.facts.first_launch, api.row))
     return [layer_of(evidence.calls(MODULE_LOAD_CALLS)), loading_rows(evidence), layer_of(first, FIRST_LAUNCH)]
 
 

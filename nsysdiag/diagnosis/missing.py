@@ -8,6 +8,7 @@ import re
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.causes import CAUSES
@@ -16,7 +17,7 @@ from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import joint, once, process_of
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import RowsOf, taken
+from nsysdiag.events.rows import RowsOf
 from nsysdiag.findings.facts import Finding
 from nsysdiag.ledger.untraced_graphs import PartialReplays, has_operations, is_outermost
 from nsysdiag.report import Capability, DeviceReport, NotRecorded

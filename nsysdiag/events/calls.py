@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.constant import constant, is_constant, taken
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, ascending, places_among
-from nsysdiag.arrays.nesting import constant, is_constant
 from nsysdiag.events.identity import once, process_of
-from nsysdiag.events.rows import Rows, ThreadAxis, taken
+from nsysdiag.events.rows import Rows, ThreadAxis
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

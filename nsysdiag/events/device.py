@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, contains, searched, union
@@ -19,7 +20,7 @@ from nsysdiag.events.gpus import DeviceKeys, Gpu, TimeSlices, busiest, describe,
 from nsysdiag.events.identity import pid_of, process_of
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category, LaunchShapes, Operations, RecordedOperations
-from nsysdiag.events.rows import RowsOf, Streams, combinations, describe_streams, picked, taken
+from nsysdiag.events.rows import RowsOf, Streams, combinations, describe_streams, picked
 
 if TYPE_CHECKING:
     from nsysdiag.trace.columns import Columns
@@ -327,7 +328,7 @@ def of_processes(device: DeviceTimeline, calls: CallRows, ranges: RangeRows) -> 
 
 def _extents(device: DeviceTimeline, calls: CallRows, rows: IntArray, ranges: RangeRows) -> tuple[BoolArray, Intervals]:
     """Which ranges hold any of the operations `rows`, and the extents of these."""
-    issued = calls.start[device.launch[rows]]
+    issued = taken(calls.start, taken(device.launch, rows))
     if np.any(issued[1:] < issued[:-1]):
         order = np.argsort(issued, kind="stable")
         rows, issued = rows[order], issued[order]
@@ -335,7 +336,7 @@ def _extents(device: DeviceTimeline, calls: CallRows, rows: IntArray, ranges: Ra
     behind = searched(issued, ranges.end, "left")
     holds: BoolArray = behind > first
     first, behind = first[holds], behind[holds]
-    start, end = device.operations.start[rows], device.operations.end[rows]
+    start, end = taken(device.operations.start, rows), taken(device.operations.end, rows)
     if len(first) == 0 or (ascending(start) and ascending(end)):  # as work of one stream does
         return holds, Intervals(start[first], end[behind - 1])
     bounds = np.column_stack((first, behind)).ravel()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.constant import constant
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, rows_from, union
-from nsysdiag.arrays.nesting import constant
 from nsysdiag.events.calls import ApiCalls, CallRows, issue_times, match_launches, named_like
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Operations

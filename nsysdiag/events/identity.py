@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.constant import constant, is_constant
 from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.arrays.nesting import constant, is_constant
 
 if TYPE_CHECKING:
     from nsysdiag.trace.trace import Trace

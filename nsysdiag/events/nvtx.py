@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
+from nsysdiag.arrays.constant import constant, taken
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, places_among
-from nsysdiag.arrays.nesting import Nesting, constant, enclosing
+from nsysdiag.arrays.nesting import Nesting, enclosing
 from nsysdiag.events.calls import coded_names
 from nsysdiag.events.identity import joint, process_of
-from nsysdiag.events.rows import Rows, ThreadAxis, combinations, picked, taken
+from nsysdiag.events.rows import Rows, ThreadAxis, combinations, picked
 from nsysdiag.limits import short_path
 from nsysdiag.trace.enums import NvtxEvent
 

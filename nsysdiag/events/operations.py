@@ -12,8 +12,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.constant import constant
 from nsysdiag.arrays.intervals import BoolArray, IntArray
-from nsysdiag.arrays.nesting import constant
 from nsysdiag.events.rows import Rows, combinations
 from nsysdiag.trace.catalog import without_version
 from nsysdiag.trace.columns import Columns

@@ -11,9 +11,10 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from nsysdiag import typed
+from nsysdiag.arrays.constant import is_constant, taken
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, nearest_before, places_among
-from nsysdiag.arrays.nesting import constant, is_constant, outermost
+from nsysdiag.arrays.nesting import outermost
 from nsysdiag.events.identity import joint, once, pid_of
 from nsysdiag.fields import Sentence
 from nsysdiag.messages import InputError
@@ -41,16 +42,6 @@ def _follow(rows: npt.NDArray[Any]) -> bool:
     if len(rows) == 0 or int(rows[0]) < 0 or int(rows[-1]) - int(rows[0]) != len(rows) - 1:
         return False
     return bool(np.all(rows[1:] > rows[:-1]))
-
-
-def taken(values: npt.NDArray[Any], index: npt.NDArray[Any] | slice) -> npt.NDArray[Any]:
-    """The values at `index`; one value that stands for all rows still takes the memory of one."""
-    if isinstance(index, slice):
-        return values[index]
-    if not is_constant(values):
-        return values.compress(index) if index.dtype == np.bool_ else values.take(index)
-    count = int(np.count_nonzero(index)) if index.dtype == np.bool_ else len(index)
-    return constant(values, count) if count else values[:0]
 
 
 def last_before(group: IntArray, time: IntArray, asked: IntArray, moment: IntArray) -> IntArray:

@@ -10,9 +10,9 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import DeviceWaitCalls, Made
 from nsysdiag.arrays.claim import EvidenceLabel
+from nsysdiag.arrays.constant import constant, taken
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_after, nearest_before
-from nsysdiag.arrays.nesting import constant
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, OTHER_PROCESS, PLACE, SYNCHRONIZATION, sync, variant_of
 from nsysdiag.causes.blocking_copy import READS_BACK
@@ -98,24 +98,25 @@ def shares_of(
     if not lost.all():
         kept = np.flatnonzero(lost)
         inside, lost = inside[kept], lost[kept]
-    row = time.slice[inside]
-    gap, code = context.slices.rows.gap[row], time.bottleneck[inside]
-    waits = time.other[inside] >= 0
+    row = taken(time.slice, inside)
+    gap, code = taken(context.slices.rows.gap, row), taken(time.bottleneck, inside)
+    other = taken(time.other, inside)
+    waits = other >= 0
     foreign = (code == BOTTLENECK_NUMBER["other_process"]) & ~waits
-    around, its_own = np.isin(code, AROUND) | waits, slice_bottlenecks[row]
+    around, its_own = np.isin(code, AROUND) | waits, taken(slice_bottlenecks, row)
     explained = Shares(
         gap=gap,
         slice=row,
         wait=constant(np.full(1, -1, dtype=np.int32), len(row)),
         behind=constant(np.full(1, -1, dtype=np.int32), len(row)),
-        cause=np.where(foreign, PLACE[OTHER_PROCESS], attribution.cause[row]),
-        kind=np.where(foreign, len(CAUSES[OTHER_PROCESS].variants) - 1, kinds[row]),
-        path=keys.path[gap],
+        cause=np.where(foreign, PLACE[OTHER_PROCESS], taken(attribution.cause, row)),
+        kind=np.where(foreign, len(CAUSES[OTHER_PROCESS].variants) - 1, taken(kinds, row)),
+        path=taken(keys.path, gap),
         lost=lost,
         made=constant(np.zeros(1, dtype=np.int64), len(row)),
         counts=around | (code == its_own),
         bottleneck=np.where(around, code, its_own),
-        other=time.other[inside],
+        other=other,
     )
     made, paths = _made(context, evidence, keys, *waited, focus)
     return Shares.concatenate([explained, made]), paths
@@ -142,7 +143,7 @@ def slice_kinds(context: GapContext, evidence: LayeredEvidence, attribution: Att
         rest, text = divmod(rest, len(texts))
         cause, label = divmod(rest, len(labels))
         kinds.append(variant_of(ids[cause], labels[label], typed.called(texts[text]), HINTS[hint]))
-    return np.array(kinds, dtype=np.int16)[code]
+    return taken(np.array(kinds, dtype=np.int16), code)
 
 
 class _CallsAt(Struct, frozen=True):

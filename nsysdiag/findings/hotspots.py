@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import WAITING_FOR_A_SYNC
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import group_totals, longest
 from nsysdiag.arrays.intervals import IntArray, Intervals
@@ -20,7 +21,6 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.causes.thread_states import BY_FUNCTIONS
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.identity import joint, pid_of, tid_of
-from nsysdiag.events.rows import taken
 from nsysdiag.events.samples import LONE_PERIOD_NS, Samples
 from nsysdiag.findings.attribution import Shares
 from nsysdiag.findings.facts import Finding
@@ -101,15 +101,15 @@ def spot_of(
     """The hotspot of these `rows` of the attribution."""
     ns = taken(shares.lost, rows)
     lost, ns = int(ns.sum()), ns + taken(shares.made, rows)
-    ceiling, counted = int(ns.sum()), int(ns.sum(where=shares.counts[rows]))
+    ceiling, counted = int(ns.sum()), int(ns.sum(where=taken(shares.counts, rows)))
     return Hotspot(*cause, kind, path, rest, rows, lost, ceiling - lost, ceiling, counted)
 
 
 def _divided(shares: Shares, whole: Hotspot, least: float, most: int) -> list[Hotspot]:
     rows = whole.rows
-    width = int(shares.path[rows].max()) + 1
-    present, code = distinct(joint(shares.kind[rows], shares.path[rows], width))
-    lost, made = (_by_place(code, len(present), side[rows]) for side in (shares.lost, shares.made))
+    width = int((path := taken(shares.path, rows)).max()) + 1
+    present, code = distinct(joint(taken(shares.kind, rows), path, width))
+    lost, made = (_by_place(code, len(present), taken(side, rows)) for side in (shares.lost, shares.made))
     ceiling = lost + made
     large = np.flatnonzero(ceiling >= least)
     if len(large) < 2:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.account.outside import HOST, UNEXPLAINED, Start, activity_of, done_by
 from nsysdiag.arrays.claim import Owned, within
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import group_totals, summed
 from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, Intervals, common_ns, intersect, union
@@ -213,8 +214,8 @@ def host_time(
     for begin in range(0, len(time), AT_ONCE):
         part = slice(begin, begin + AT_ONCE)
         code, of = time.bottleneck[part], time.slice[part]
-        at = np.flatnonzero((code == BOTTLENECK_NUMBER[bottleneck] if bottleneck else code >= 0) & mine[of])
-        lane = gaps.lane[gaps.slices.rows.gap[of[at]]]
+        at = np.flatnonzero((code == BOTTLENECK_NUMBER[bottleneck] if bottleneck else code >= 0) & taken(mine, of))
+        lane = taken(gaps.lane, taken(gaps.slices.rows.gap, of[at]))
         inside, _ = within(Owned.of(time.spans[part][at[lane >= 0]], lane[lane >= 0]), judged.parts)
         found.append(gaps.axis.place(inside.owner, inside.spans))
     return union(*found)

@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, union
 from nsysdiag.arrays.nesting import levels
@@ -16,7 +17,7 @@ from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.events.rows import RowsOf, taken
+from nsysdiag.events.rows import RowsOf
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.facts import EvidenceRow, Finding
 from nsysdiag.findings.rules import EMPTY_ITERATIONS, SLOW_ITERATIONS, FindingRule, severity
@@ -75,7 +76,7 @@ def empty_iterations(
             continue
         owner = process_of(thread)
         if owner not in issued:
-            issued[owner] = np.sort(calls.start[launched[issued_by[owner]]])
+            issued[owner] = np.sort(taken(calls.start, taken(launched, issued_by[owner])))
         spans = Intervals(rows.start[mine], np.minimum(rows.end[mine], np.iinfo(np.int64).max // 2))
         found = _on_thread(spans, code[rows.name[mine]], issued[owner], distinct_names, thread)
         if found is not None and (best is None or len(found.spans) > len(best.spans)):

@@ -10,6 +10,7 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import DeviceWaitCalls
 from nsysdiag.arrays.claim import EvidenceLabel
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.groups import GroupTotals, group_totals
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, common_ns
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, INPUT_WAIT, variant_of
@@ -129,7 +130,7 @@ def spot_facts(device: DeviceReport, context: FindingContext, shares: Shares, sp
         kind=kind,
         alone=alone,
         path=path,
-        labels=_by_words(context.attribution.label[slices], context.attribution.labels, ns),
+        labels=_by_words(taken(context.attribution.label, slices), context.attribution.labels, ns),
         calls=calls,
         naming=naming,
         code=code,
@@ -230,7 +231,7 @@ def _by_words(code: IntArray, words: list[Word], ns: IntArray) -> dict[Word, tup
 def _calls(context: FindingContext, shares: Shares, slices: IntArray, ns: IntArray) -> Times:
     """The calls of the hotspot; if it has no exclusive time, the calls that caused idle time."""
     rows, waits = context.gaps.slices, context.waits
-    found = _by_words(rows.rows.text[slices], rows.texts, ns)
+    found = _by_words(taken(rows.rows.text, slices), rows.texts, ns)
     made = shares.wait >= 0
     return found or _by_words(waits.name[shares.wait[made]], waits.names, shares.made[made])
 
@@ -329,12 +330,12 @@ def _of_call(context: FindingContext, shares: Shares, call: Sentence) -> BoolArr
     for row, code, words in columns if call else ():
         known = np.flatnonzero(row >= 0)
         same = np.array([each == call for each in (*words, "")], dtype=np.bool_)
-        found[known] = same[code[row[known]]]
+        found[known] = taken(same, taken(code, row[known]))
     return found
 
 
 def _followed(context: FindingContext, slices: IntArray) -> float:
     """The share of their time that was followed from a wait to another thread."""
     lengths, attribution = context.gaps.slices.lengths, context.attribution
-    moved = slices[attribution.cause[slices] != attribution.own[slices]]
+    moved = slices[taken(attribution.cause, slices) != taken(attribution.own, slices)]
     return int(lengths(moved).sum()) / max(int(lengths(slices).sum()), 1) if len(moved) else 0.0

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import CAUSES, FALLBACK, places
@@ -126,7 +127,7 @@ def _slices_by_gap(context: GapContext, number: IntArray, paths: list[list[str]]
     """The slices of the chosen gaps, one for each cause and gap, in the order in which they begin. `number` is the
     place of each gap among the chosen ones, -1 for the others."""
     rows = context.slices.rows
-    mine = np.flatnonzero(number[rows.gap] >= 0)
+    mine = np.flatnonzero(taken(number, rows.gap) >= 0)
     mine = mine[np.lexsort((rows.start[mine], number[rows.gap[mine]]))]
     samples = _host_code(context, mine)
     borders = np.searchsorted(number[rows.gap[mine]], np.arange(len(paths) + 1))

@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import Groups, group_durations, least_of_each, to_planes, to_text
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
@@ -152,7 +153,7 @@ def signature_rows(context: GapContext, keys: GapGroupKeys, steady: Intervals | 
     groups = group_durations(keys.code, length)
     most = np.zeros(len(groups.code), dtype=np.int64)
     most[groups.code] = groups.longest
-    longest = np.flatnonzero(length == most[keys.code])
+    longest = np.flatnonzero(length == taken(most, keys.code))
     first = least_of_each(keys.code[longest], longest, len(most))  # of equally long gaps
     inside = np.zeros(len(groups.code), dtype=np.int64)
     if steady is not None:
@@ -160,7 +161,7 @@ def signature_rows(context: GapContext, keys: GapGroupKeys, steady: Intervals | 
     shown = groups.code[:MOST]
     number = np.full(len(groups.code), -1, dtype=np.int64)
     number[shown] = np.arange(len(shown))
-    places = places_of(context.host_side, number[keys.code], len(shown))
+    places = places_of(context.host_side, taken(number, keys.code), len(shown))
     cost = [None if steady is None else int(inside[group]) // len(steady) for group in shown.tolist()]
     return [
         _row(keys, gaps, groups, at, int(first[group]), cost[at], places[at]) for at, group in enumerate(shown.tolist())
@@ -171,7 +172,7 @@ def kinds_of_gaps(gaps: Gaps, keys: GapGroupKeys, rows: list[SignatureRow]) -> K
     """Which of the rows each gap is counted in."""
     place = np.full(int(keys.code.max(initial=-1)) + 1, -1, dtype=np.int64)
     place[keys.code[[row.representative_index for row in rows]]] = np.arange(len(rows))
-    return KindsOfGaps(Intervals(gaps.start, gaps.end), place[keys.code], len(rows))
+    return KindsOfGaps(Intervals(gaps.start, gaps.end), taken(place, keys.code), len(rows))
 
 
 def _row(

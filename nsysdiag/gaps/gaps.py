@@ -9,14 +9,14 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.claim import EvidenceLabel
+from nsysdiag.arrays.constant import constant, taken
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, rows_from
-from nsysdiag.arrays.nesting import constant
 from nsysdiag.events.calls import issue_times
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.event_waits import NO_PRODUCER, UNKNOWN_PRODUCER
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import Rows, picked, previous_on_stream, taken
+from nsysdiag.events.rows import Rows, picked, previous_on_stream
 
 
 class Gaps(Rows, frozen=True):
@@ -160,8 +160,8 @@ def _latency(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity, waits
     chosen = chosen[calls.start[launch[chosen]] >= gaps.opened[chosen]] if len(chosen) else chosen
     if len(chosen) < LATENCY_SAMPLES:
         return None
-    delay = np.maximum(operations.start[gaps.next[chosen]] - calls.end[launch[chosen]], 0)
-    return int(np.percentile(delay, LATENCY_PERCENTILE))
+    delay = taken(operations.start, taken(gaps.next, chosen)) - taken(calls.end, taken(launch, chosen))
+    return int(np.percentile(np.maximum(delay, 0), LATENCY_PERCENTILE))
 
 
 # Waits for another stream.
@@ -438,8 +438,9 @@ def same_graph_launch(gaps: Gaps, device: DeviceTimeline) -> BoolArray:
     node, launch = device.operations.graph_node > 0, device.launch
     if not node.any():
         return np.zeros(len(gaps), dtype=np.bool_)
-    following = launch[gaps.next]
-    return node[gaps.next] & node[gaps.previous] & (launch[gaps.previous] == following) & (following >= 0)
+    following = taken(launch, gaps.next)
+    nodes = taken(node, gaps.next) & taken(node, gaps.previous)
+    return nodes & (taken(launch, gaps.previous) == following) & (following >= 0)
 
 
 def launched_before_capture(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) -> BoolArray:

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, union
 from nsysdiag.events.calls import CallRows
@@ -72,7 +73,7 @@ def named_loops(happened: Happened) -> list[Loop]:
     ```
     """
     kinds, rows = happened.kinds, happened.ranges.rows
-    chosen = ~kinds.operator[rows.name] & ~rows.communication & ~rows.mpi
+    chosen = ~taken(kinds.operator, rows.name) & ~rows.communication & ~rows.mpi
     threads = _threads(happened.device, happened.api.rows, rows, chosen, kinds, FEWEST)
     return apart([loop for work, named in threads for loop in _of_thread(work, named, happened.whole)])
 
@@ -87,7 +88,7 @@ def _threads(
     of_thread = RowsOf(ranges.thread, calls.threads_at(device.launch[launched]))
     if not of_thread.values():
         return
-    issued_by = RowsOf(calls.thread[device.launch[launched]])
+    issued_by = RowsOf(taken(calls.thread, taken(device.launch, launched)))
     for thread in issued_by.values():
         mine = of_thread[thread]
         mine = mine[chosen[mine]]

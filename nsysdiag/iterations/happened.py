@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, searched
@@ -162,7 +163,9 @@ class Happened(Struct, frozen=True, dict=True):
             host_time=host_time,
             host_code=len(first) + host_code,
             names=NameKinds.of(first, operations, api.names, len(kinds.words), strings),
-            issued_at=np.where(device.launch >= 0, calls.start[device.launch], -1) if len(calls) else device.launch,
+            issued_at=np.where(device.launch >= 0, calls.start[device.launch], -1)
+            if len(calls)
+            else device.launch,
             operations=rows,
             device=device,
             api=api,
@@ -198,7 +201,9 @@ def _on_host(
     others = np.flatnonzero(mine)
     if calls.share_ids:  # the driver's row of a launch is inside that of the runtime
         others = others[~_are_among(calls.correlation[others], calls.correlation[launch])]
-    named = once(ranges.rows.thread, launched_by) & ~kinds.operator[ranges.rows.name] & ~ranges.rows.communication
+    named = (
+        once(ranges.rows.thread, launched_by) & ~taken(kinds.operator, ranges.rows.name) & ~ranges.rows.communication
+    )
     # What is called as often as kernels are launched, such as a query, shows no step.
     called = np.bincount(calls.name[others], minlength=1)
     others = others[(called <= len(rows) // 2)[calls.name[others]]]

@@ -29,11 +29,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category, copy_name
-from nsysdiag.events.rows import picked, taken
+from nsysdiag.events.rows import picked
 from nsysdiag.limits import KEPT_NAMES, mark_of, short_name
 from nsysdiag.names import CUT as COLLAPSED
 from nsysdiag.names import is_mangled, pseudonym, readable

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from nsysdiag import typed
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import Groups, group_durations, group_totals, medians
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, places_among
@@ -193,9 +194,9 @@ def _times(device: DeviceTimeline, calls: CallRows, inside: BoolArray, launched:
     return {
         "calls": len(call),
         **_kernel_lengths(operations, kernel),
-        **_intervals(calls.start[call]),
+        **_intervals(taken(calls.start, call)),
         **_delays(calls, row, start, alone),
-        "call": distribution(_sorted(calls.end[alone_call] - calls.start[alone_call])),
+        "call": distribution(_sorted(taken(calls.end, alone_call) - taken(calls.start, alone_call))),
     }
 
 
@@ -226,12 +227,12 @@ def _intervals(begin: IntArray) -> dict[str, Any]:
 
 def _delays(calls: CallRows, row: IntArray, start: IntArray, alone: BoolArray) -> dict[str, Any]:
     """From each call and from its return to the start of its operation; those of graphs are not delays of one call."""
-    delay = np.maximum(start - calls.end[row], 0)
+    delay = np.maximum(start - taken(calls.end, row), 0)
     of_calls = distribution(_sorted(delay[alone]))
     delay = _sorted(delay)
     found = {"median_queue_delay_ns": _median(delay), "queue_delay": of_calls}
     row, start = _pick(row, alone), _pick(start, alone)
-    np.subtract(start, calls.start[row], out=delay[: len(row)])
+    np.subtract(start, taken(calls.start, row), out=delay[: len(row)])
     return found | {"to_start": distribution(_sorted(np.maximum(delay[: len(row)], 0)))}
 
 
@@ -283,7 +284,7 @@ def _cause_by_name(api_calls: ApiCalls, slices: Slices) -> dict[str, str]:
     """The cause that calls of each name were given most idle time of, if they were given any."""
     names = {typed.api(name) for name in api_calls.names}
     texts = np.array([text in names for text in slices.texts] + [False], dtype=np.bool_)
-    rows = np.flatnonzero(texts[slices.rows.text])
+    rows = np.flatnonzero(taken(texts, slices.rows.text))
     said = joint(slices.rows.text[rows], slices.rows.cause[rows], len(CAUSES))
     groups = group_totals(said, slices.lengths(rows))
     ids = list(CAUSES)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.buckets import open_in_buckets
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.groups import group_totals, medians, sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, rows_from
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, IN_LAUNCH_CALL, LAUNCH_LATENCY, PLACE, QUEUE_FULL, places
@@ -67,7 +68,7 @@ def outstanding(device: DeviceTimeline, calls: CallRows) -> Outstanding:
     start, end = operations.start, operations.end
     issued = start
     if len(calls):
-        called, returned = calls.start[launch], calls.end[launch]
+        called, returned = taken(calls.start, launch), taken(calls.end, launch)
         issued = np.where(launch >= 0, np.where(returned <= start, returned, np.minimum(called, start)), start)
     counted = ~operations.migration
     if not counted.all():
@@ -272,7 +273,7 @@ def _launches(device: DeviceTimeline, calls: CallRows, found: LaunchBoundPhases)
     if not known.all():
         rows, owner, launch = rows[known], owner[known], launch[known]
     first = np.flatnonzero(_begins(launch) | _begins(owner))
-    work = np.add.reduceat(device.operations.end[rows] - device.operations.start[rows], first)
+    work = np.add.reduceat(taken(device.operations.end, rows) - taken(device.operations.start, rows), first)
     return owner[first], calls.start[launch[first]], work
 
 

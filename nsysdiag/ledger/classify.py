@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.claim import Owned, claim, within
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, subtract, union
@@ -15,7 +16,7 @@ from nsysdiag.causes.cause import Cause, OwnCall
 from nsysdiag.causes.evidence import FIRST_USE, CallFacts, EvidenceLayer, HostEvidence
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import ThreadAxis, taken
+from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.fields import Sentence
 from nsysdiag.gaps.gaps import LABELS, OTHER_DEVICE, DeviceSide, LaunchCase, LaunchFrame
 from nsysdiag.ledger.ledger import SliceCollector, Slices
@@ -199,9 +200,9 @@ class _Splitter:
         calls = self.side.activity.api_calls
         if len(calls.rows) == 0:
             return np.full(len(pieces), -1, dtype=np.int64)
-        call = self.frame.call[pieces.owner]
+        call = taken(self.frame.call, pieces.owner)
         shown: list[Sentence] = [typed.api(each) for each in calls.names]
-        codes = self.collector.texts(shown, are_calls=True)[calls.rows.name[call]]
+        codes = self.collector.texts(shown, are_calls=True)[taken(calls.rows.name, call)]
         most = int(self.nodes.max(initial=0))
         launches = np.flatnonzero(self.nodes[call] > 1) if most > 1 else np.empty(0, dtype=np.int64)
         graph = call[launches]

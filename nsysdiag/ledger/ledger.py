@@ -10,6 +10,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from nsysdiag.arrays.claim import CodeTable, EvidenceLabel, Owned
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.groups import sum_of_each, to_text
 from nsysdiag.arrays.intervals import (
     AT_ONCE,
@@ -63,7 +64,7 @@ class Slices(Struct, frozen=True):
 
     def lengths(self, index: IntArray | BoolArray | slice) -> IntArray:
         """The lengths of those at `index`."""
-        return self.rows.end[index] - self.rows.start[index]
+        return taken(self.rows.end, index) - taken(self.rows.start, index)
 
 
 Label: TypeAlias = EvidenceLabel | IntArray

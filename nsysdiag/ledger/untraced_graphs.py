@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, contains, union
 from nsysdiag.arrays.nesting import outermost
@@ -18,7 +19,7 @@ from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Operations
-from nsysdiag.events.rows import RowsOf, combinations, first_since, picked, taken
+from nsysdiag.events.rows import RowsOf, combinations, first_since, picked
 from nsysdiag.gaps.gaps import FLOOR_HIGHEST_NS
 
 _LAUNCH = re.compile(r"(cuda|cu)GraphLaunch")

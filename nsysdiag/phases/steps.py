@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import to_planes, to_text
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, place_in
@@ -129,7 +130,7 @@ def kinds_of(starts: IntArray, work: JobWork) -> IntArray:
     if none does. Graphs that a trace holds as wholes are one kind, whichever was launched."""
     name = np.concatenate([device.name for device in work.devices])
     spans = Intervals.concatenate(device.spans for device in work.devices)
-    kernel = work.kernel[name]
+    kernel = taken(work.kernel, name)
     return longest_in(Intervals(starts[:-1], starts[1:]), spans[kernel], work.kind[name[kernel]])
 
 

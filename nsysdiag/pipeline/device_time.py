@@ -20,6 +20,7 @@ from msgspec.structs import asdict, replace
 from nsysdiag.account.bottlenecks import DeviceWaitCalls, Made, busy_pieces, compiling, idle_pieces, in_order
 from nsysdiag.account.filling import foreign_time, hollow_time, waited_for
 from nsysdiag.arrays.background import Background, Deferred
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, contains, union
 from nsysdiag.arrays.spill import laid, trim
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
@@ -379,7 +380,7 @@ def time_of(found: DeviceRoots, background: Background) -> DeviceTime:
         slices,
         slice_bottlenecks,
         rooted.own,
-        found.context.lane[slices.rows.gap],
+        taken(found.context.lane, slices.rows.gap),
         waits,
         foreign_time(Intervals(found.gaps.start, found.gaps.end), found.measured, limit),
         axis,

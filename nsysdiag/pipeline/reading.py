@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.background import Background, Deferred
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.groups import Groups
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.arrays.spill import Evicting, keep_little, laid, trim
@@ -361,7 +362,7 @@ def _first_launch(reading: Reading, device: DeviceTimeline) -> int:
     """When the first call began that launched work of this device in its window."""
     start = reading.windows[device.key].whole.start
     launch = device.launch[device.operations.start >= start[0]] if len(start) else device.launch[:0]
-    return int(reading.activity.api_calls.rows.start[launch[launch >= 0]].min(initial=NEVER))
+    return int(taken(reading.activity.api_calls.rows.start, launch[launch >= 0]).min(initial=NEVER))
 
 
 def _traced(trace: Trace, reading: Reading, tables: HostTables, facts: CallFacts, host: HostActivity) -> HostTrace:

@@ -20,6 +20,7 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import DeviceWaitCalls
 from nsysdiag.arrays.claim import Owned, within
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import least_of_each, sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, overlaps
@@ -62,7 +63,7 @@ def flame_graph(
 def idle_stacks(context: GapContext, keys: GapGroupKeys, rooted: RootSlices, chains: Chains) -> list[FlameStack]:
     """The idle time by root cause, ranges of the launching thread, and what the thread at the root did."""
     slices, side = rooted.slices, context.host_side
-    rows, path, lane = slices.rows, keys.path[slices.rows.gap], context.lane[slices.rows.gap]
+    rows, path, lane = slices.rows, taken(keys.path, slices.rows.gap), taken(context.lane, slices.rows.gap)
     time = Intervals(rows.start, rows.end)
     place = joint(rows.cause, path, max(len(keys.paths), 1))
     groups = _StackGroups.of(joint(place, rows.text + 1, len(slices.texts) + 1), rows.end - rows.start)

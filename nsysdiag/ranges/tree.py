@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.background import Deferred
 from nsysdiag.arrays.claim import CodeTable
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage
@@ -30,7 +31,7 @@ from nsysdiag.events.device import DeviceTimeline, project
 from nsysdiag.events.identity import joint
 from nsysdiag.events.nvtx import RangePaths
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import ThreadAxis, picked, taken
+from nsysdiag.events.rows import ThreadAxis, picked
 from nsysdiag.gap_groups.details import GapContext, gap_moments
 from nsysdiag.gap_groups.groups import normal_range, without_ids
 from nsysdiag.ledger.ledger import WindowSplit
@@ -217,10 +218,11 @@ def _in_order(nodes: Nodes, chosen: list[int]) -> list[int]:
 def _idle(nodes: Nodes, gaps: GapContext, time: TimeTable) -> tuple[IntArray, list[str]]:
     """The idle time of each node alone, a row for each, by cause, and the causes of the columns."""
     waits = np.flatnonzero(time.slice >= 0)
-    gap = gaps.slices.rows.gap[time.slice[waits]]
+    rows = taken(time.slice, waits)
+    gap = taken(gaps.slices.rows.gap, rows)
     of_gap = nodes.at(_positions(gaps.axis, gaps.lane, gap_moments(gaps.frame)))
-    present, cause = distinct(time.own[time.slice[waits]])
-    key, count = joint(of_gap[gap], cause, len(present)), len(nodes.names)
+    present, cause = distinct(taken(time.own, rows))
+    key, count = joint(taken(of_gap, gap), cause, len(present)), len(nodes.names)
     idle = sum_of_each(key, time.spans.end[waits] - time.spans.start[waits], count * len(present)).reshape(count, -1)
     return idle, [list(CAUSES)[each] for each in present.tolist()]
 
@@ -231,7 +233,7 @@ def _launched_in(nodes: Nodes, device: DeviceTimeline, calls: CallRows, axis: Th
     known = np.flatnonzero(device.launch >= 0)
     if len(known):
         call = device.launch[known]
-        found[known] = nodes.at(_positions(axis, calls.lanes_at(axis, call), calls.start[call]))
+        found[known] = nodes.at(_positions(axis, calls.lanes_at(axis, call), taken(calls.start, call)))
     return found
 
 

@@ -408,7 +408,7 @@ def replay(graph: Graph, ns: IntArray | None = None, residual: IntArray | None =
     residual = graph.residual if residual is None else residual
     likely = all((ns[graph.rows[kind]] == NEVER_NS).all() for kind in OF_BOUNDS)
     slots = graph.likely_slots if likely else graph.slots
-    lengths = np.append(ns, 0)[slots.edge]
+    lengths = np.append(ns, 0).take(slots.edge)
     lengths[:, slots.node] += residual
     later = _behind_heads(slots, lengths[0])
     after = (lengths[:, slots.heads[1:]] + later[slots.source]).tolist()

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.claim import CodeTable, EvidenceLabel, Owned, claim
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, places_among, union
 from nsysdiag.causes import FALLBACK, IN_LAUNCH_CALL, PLACE
@@ -305,7 +306,7 @@ def host_time(spans: Owned, layered: LayeredEvidence, launches: IntArray) -> tup
     found, api = _Collector(), layered.host.api
     launched = np.zeros(len(layered.host.api_calls.rows), dtype=np.bool_)
     launched[launches] = True
-    chosen = np.flatnonzero(api.outermost & launched[api.row])
+    chosen = np.flatnonzero(api.outermost & taken(launched, api.row))
     inside, left, source = claim(spans, api.spans[chosen])
     # The pieces inside a call keep its place: what no layer claims is the call's own.
     rest = found.by_layers(Owned(inside.spans, np.arange(len(inside))), layered.inside)

@@ -21,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import evenly
 from nsysdiag.arrays.intervals import IntArray, Intervals, rows_from, searched
@@ -28,7 +29,7 @@ from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import CAUSES, IN_LAUNCH_CALL, places
 from nsysdiag.events.callchains import NO_CHAIN, CallChain, CallChains, StackFrame, Stacks
 from nsysdiag.events.host import HostActivity
-from nsysdiag.events.rows import NamedRows, Rows, narrowed, picked, taken
+from nsysdiag.events.rows import NamedRows, Rows, narrowed, picked
 from nsysdiag.events.samples import PythonStacks
 from nsysdiag.gaps.gaps import LaunchFrame
 from nsysdiag.ledger.ledger import Slices

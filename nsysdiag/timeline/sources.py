@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import least_of_each, longest
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, places_among
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 def cause_source(slices: Slices, wanted: BoolArray, most: int) -> LaneSource:
     """The slices of the `wanted` gaps, the longest `most` of them."""
-    rows = np.flatnonzero(wanted[slices.rows.gap] & (slices.ns > 0))
+    rows = np.flatnonzero(taken(wanted, slices.rows.gap) & (slices.ns > 0))
     rows = rows[np.sort(longest(slices.lengths(rows), rows, most))]
     rows = rows[np.argsort(slices.rows.start[rows], kind="stable")]
     named = codes_of(slices.rows.text[rows] + 1, [NO_WORDS, *slices.texts])

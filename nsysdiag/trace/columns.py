@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from nsysdiag.arrays.constant import constant, is_constant
 from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import FloatArray, places_among
-from nsysdiag.arrays.nesting import constant, is_constant
 from nsysdiag.arrays.spill import laid
 from nsysdiag.limits import short_name
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType

@@ -12,9 +12,9 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.claim import Owned, claim, within
+from nsysdiag.arrays.constant import constant
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
-from nsysdiag.arrays.nesting import constant
 from nsysdiag.causes import CAUSES, INPUT_WAIT, OF_WORKER, PLACE, input_output, thread_states, variant_of
 from nsysdiag.ledger.ledger import SliceRows, Slices
 from nsysdiag.typed import say

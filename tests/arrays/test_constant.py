@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nsysdiag.arrays.nesting import constant, is_constant
+from nsysdiag.arrays.constant import constant, is_constant
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.int64, np.float64, np.bool_])

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nsysdiag.arrays.constant import constant
 from nsysdiag.arrays.distinct import distinct, distinct_values
-from nsysdiag.arrays.nesting import constant
 
 FAR = 10**12
 

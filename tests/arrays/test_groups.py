@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nsysdiag.arrays.constant import constant
 from nsysdiag.arrays.groups import (
     evenly,
     group_durations,
@@ -22,7 +23,6 @@ from nsysdiag.arrays.groups import (
     sum_of_each,
     summed,
 )
-from nsysdiag.arrays.nesting import constant
 
 EMPTY = np.empty(0, dtype=np.int64)
 PAIRS = st.lists(st.tuples(st.integers(0, 6), st.one_of(st.integers(0, 9), st.integers(-5, 1 << 40))), max_size=120)

@@ -33,7 +33,7 @@ from nsysdiag.document.view import Context
 from nsysdiag.formats import RenderOptions, sections
 from nsysdiag.formats.html import assets
 from nsysdiag.formats.html.assets import asset
-from nsysdiag.formats.html.timeline_data import all_drawn_gaps, timeline_data
+from nsysdiag.formats.html.timeline_data import all_drawn_gaps, timeline_data, timelines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -204,11 +204,12 @@ def render(report: Report, options: RenderOptions) -> bytes:
     """The whole page as UTF-8."""
     context = Context.of(report)
     report = context.report
-    gaps = all_drawn_gaps(report)
-    timeline = assets.timeline_script() if gaps else None
+    timeline = assets.timeline_script() if timelines(report) else None
     with Background() as beside:
-        # To compress what the scripts draw takes as long as all else, without Python's lock: it is put in last.
-        drawn = beside.begin(timeline_data, report, context.causes, gaps)
+        # To unpack all gaps, and to compress what the scripts draw, takes as long as all else, without Python's lock:
+        # it is put in last.
+        gaps = beside.begin(all_drawn_gaps, report)
+        drawn = beside.begin(lambda: timeline_data(report, context.causes, gaps.result()))
         page = framed(
             "report.html",
             report.tool,
