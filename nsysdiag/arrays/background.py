@@ -31,8 +31,11 @@ _depth = _Depth()
 class Deferred(Generic[T]):
     """Work that is done once, by the thread that comes first: the second one, or one that asks for the result."""
 
-    def __init__(self, work: Callable[[], T], queue: SimpleQueue[ref[Deferred[Any]] | None] | None = None) -> None:
-        """`queue` holds other works: who waits for this one does them meanwhile."""
+    def __init__(
+        self, work: Callable[[], T], queue: SimpleQueue[ref[Deferred[Any]] | None] | None = None, *, long: bool = False
+    ) -> None:
+        """`queue` holds other works: who waits for this one does them meanwhile, but for `long` ones."""
+        self.long = long
         self._work: Callable[[], T] | None = work
         self._queue = queue
         self._lock = Lock()
@@ -71,12 +74,24 @@ class Deferred(Generic[T]):
         """While another thread does this, do what comes next. Not inside other work: for that one the other thread may
         have to wait."""
         while self._queue is not None and self._lock.locked() and not _depth.works:
-            try:
-                other = self._queue.get_nowait()
-            except Empty:
+            other = _short(self._queue)
+            if other is None:
                 return
             if not isinstance(error := _begin(other), Exception | None):  # a signal to this thread
                 raise error
+
+
+def _short(queue: SimpleQueue[ref[Deferred[Any]] | None]) -> ref[Deferred[Any]] | None:
+    """The next work that is not long, None for none; long ones come last then."""
+    for _ in range(queue.qsize()):
+        with suppress(Empty):
+            task = queue.get_nowait()
+            known = None if task is None else task()
+            if known is not None and not known.long:
+                return task
+            if task is None or known is not None:
+                queue.put(task)
+    return None
 
 
 def _begin(task: ref[Deferred[Any]] | None) -> BaseException | None:
@@ -110,9 +125,17 @@ class Background:
     def begin(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> Deferred[T]:
         """Begin this once what was begun before is done, or when its result is asked for. It may ask for
         results of what was begun before it or by it, never of what waits for it."""
+        return self._begin(partial(work, *args, **named), long=False)
+
+    def begin_long(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> Deferred[T]:
+        """The same for work that the caller does not do while it waits for a shorter one: it would be late with what
+        depends on that."""
+        return self._begin(partial(work, *args, **named), long=True)
+
+    def _begin(self, work: Callable[[], T], *, long: bool) -> Deferred[T]:
         if self._thread is None:
-            return Deferred(partial(work, *args, **named))
-        task = Deferred(partial(work, *args, **named), self._queue)
+            return Deferred(work)
+        task = Deferred(work, self._queue, long=long)
         self._queue.put(ref(task))
         return task
 

@@ -203,10 +203,9 @@ def issue_times(launch: IntArray, calls: CallRows, otherwise: IntArray) -> IntAr
 def _launch_key(processes: IntArray, process: IntArray, correlation: IntArray) -> IntArray:
     """One integer for (process, correlation id); -1 for what cannot match: id 0 or below, an unknown process."""
     rank: IntArray = once(process, lambda each: places_among(processes, each))
-    valid = (correlation > 0) & (correlation < 1 << _CORRELATION_BITS)
-    valid &= rank >= 0
-    if is_constant(rank) and valid.all():
-        return correlation.astype(np.int64, copy=False) + (int(rank[0]) << _CORRELATION_BITS)
+    if is_constant(rank) and rank[0] >= 0 and correlation.min() > 0 and correlation.max() < 1 << _CORRELATION_BITS:
+        return np.add(correlation, int(rank[0]) << _CORRELATION_BITS, dtype=np.int64)
+    valid = (correlation > 0) & (correlation < 1 << _CORRELATION_BITS) & (rank >= 0)
     return np.where(valid, (rank << _CORRELATION_BITS) | correlation, -1)
 
 
@@ -225,7 +224,10 @@ def _looked_up(known: IntArray, rows: IntArray, wanted: IntArray) -> IntArray:
         return np.where(at >= 0, rows[at], np.int32(-1))
     table = np.full(high - low + 2, -1, dtype=np.int32)
     table[known - low] = rows
-    return table[np.where((wanted >= low) & (wanted <= high), wanted - low, -1)]
+    place = wanted - low
+    if len(place) and not (int(place.min()) >= 0 and int(place.max()) <= high - low):
+        place[(wanted < low) | (wanted > high)] = -1
+    return table.take(place)
 
 
 def _outermost_of_each(keys: IntArray, rows: IntArray, calls: CallRows) -> IntArray:

@@ -16,6 +16,7 @@ import re
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import IntArray, Intervals, clip, coverage, nearest_before, union
@@ -64,8 +65,8 @@ def _had_context(device: DeviceTimeline, api_calls: ApiCalls) -> bool:
     launch = device.launch[device.launch >= 0]
     if not len(launch):
         return False
-    processes, which = distinct(process_of(calls.thread[launch]))
-    process = processes[np.argmax(np.bincount(which))]
+    processes, which = distinct(taken(calls.process, launch))
+    process = processes[np.argmax(np.bincount(which))] if len(processes) > 1 else processes[0]
     first = int(device.operations.start[device.launch >= 0].min())
     mine = _rows_of(calls, process, np.flatnonzero(calls.start <= first))
     uses = _named(api_calls, mine, _USES)

@@ -9,15 +9,15 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.constant import taken
+from nsysdiag.arrays.constant import is_constant, taken
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, contains, searched, union
 from nsysdiag.arrays.spill import laid
-from nsysdiag.events.calls import ApiCalls, CallRows, issue_times, match_launches
+from nsysdiag.events.calls import ApiCalls, CallRows, match_launches
 from nsysdiag.events.event_waits import HostFunctions, StreamWaits, Synchronized, read_stream_waits
 from nsysdiag.events.gpus import DeviceKeys, Gpu, TimeSlices, busiest, describe, device_keys, read_time_slices
-from nsysdiag.events.identity import pid_of, process_of
+from nsysdiag.events.identity import once, pid_of, process_of
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category, LaunchShapes, Operations, RecordedOperations
 from nsysdiag.events.rows import RowsOf, Streams, combinations, describe_streams, picked
@@ -162,13 +162,12 @@ def device_activity(
     recorded, launch, index, keys = operations.recorded, operations.launch, operations.device, operations.keys
     every = recorded.rows
     communication = laid(_is_communication(trace, every, launch, api_calls.rows, ranges, communication_patterns))
-    issued = issue_times(launch, api_calls.rows, every.start)
     if len(keys.keys) < 2:
         synchronized: IntArray = np.broadcast_to(np.int32(-1), len(api_calls.rows))
     else:
         number_of = {pair: number for number, pairs in enumerate(keys.ids) for pair in pairs}
         synchronized = synchronized_devices(trace, api_calls, every, index, number_of)
-    waited = laid(read_stream_waits(trace, api_calls, every, issued))
+    waited = laid(read_stream_waits(trace, api_calls, every, launch))
     return DeviceActivity(
         devices=_timelines(trace, operations, communication, waited.operations),
         api_calls=api_calls,
@@ -231,7 +230,7 @@ def _timelines(
 
 def _with_process(operations: Operations, api_calls: ApiCalls) -> Operations:
     """Exports before 2021 have no globalPid: where only one process made API calls, it launched everything."""
-    unknown = operations.process <= 0
+    unknown = once(operations.process, lambda each: each <= 0)
     if not unknown.any():
         return operations
     processes = distinct_values(process_of(api_calls.rows.thread))
@@ -270,13 +269,15 @@ def _is_communication(
 def _order(operations: Operations, launch: IntArray, calls: CallRows, device: IntArray) -> IntArray | None:
     """The order of the rows by device, then by start; ties by launched first, launch time, correlation id, stream. None
     where they are in that order."""
-    start = operations.start
-    in_order = (device[1:] > device[:-1]) | ((device[1:] == device[:-1]) & (start[1:] >= start[:-1]))
-    sorted_already = bool(in_order.all())
-    order = np.arange(len(start)) if sorted_already else np.lexsort((start, device))
-    same = (np.diff(start[order]) == 0) & (np.diff(device[order]) == 0)
+    start, is_one = operations.start, is_constant(device) or (len(device) > 0 and device.min() == device.max())
+    rises = ascending(start) if is_one else _rises(device, start)
+    order = None if rises else np.lexsort((start, device))
+    same = _equals_next(start, order)
+    if not is_one:
+        same &= _equals_next(device, order)
     if not same.any():
-        return None if sorted_already else order
+        return order
+    order = np.arange(len(start)) if order is None else order
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     group = order[tied]
     # -1 would pick the last call; what has no launch is behind everything that has one.
@@ -291,6 +292,18 @@ def _order(operations: Operations, launch: IntArray, calls: CallRows, device: In
     )
     order[tied] = group[np.lexsort(keys)]
     return order
+
+
+def _rises(device: IntArray, start: IntArray) -> bool:
+    """Are the rows in order of the device, then of the start?"""
+    in_order = (device[1:] > device[:-1]) | ((device[1:] == device[:-1]) & (start[1:] >= start[:-1]))
+    return bool(in_order.all())
+
+
+def _equals_next(values: IntArray, order: IntArray | None) -> BoolArray:
+    """Is each value, in this order or as they are, the same as the next one?"""
+    ordered = values if order is None else values[order]
+    return ordered[1:] == ordered[:-1]
 
 
 # NVTX ranges on the GPU: each from the first to the last operation that its thread launched inside it.

@@ -12,7 +12,7 @@ from nsysdiag.arrays.constant import constant
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, rows_from, union
 from nsysdiag.events.calls import ApiCalls, CallRows, issue_times, match_launches, named_like
-from nsysdiag.events.identity import joint, process_of
+from nsysdiag.events.identity import joint, once, process_of
 from nsysdiag.events.operations import Operations
 from nsysdiag.events.rows import Rows, coded_tuples, combinations, last_before
 from nsysdiag.trace.columns import Columns
@@ -168,11 +168,11 @@ class StreamsWaited(Struct, frozen=True):
     streams: list[tuple[int, int, int]]
 
 
-def read_stream_waits(trace: Trace, api_calls: ApiCalls, operations: Operations, issued: IntArray) -> StreamsWaited:
+def read_stream_waits(trace: Trace, api_calls: ApiCalls, operations: Operations, launch: IntArray) -> StreamsWaited:
     """What streams and calls waited for, as the tables of synchronizations and of event records have it.
 
-    Waits are known by the name of their API call: syncType is wrong in some versions. `issued` is when each
-    operation was launched (its start, where that is unknown).
+    Waits are known by the name of their API call: syncType is wrong in some versions. `launch` is the row of the call
+    that launched each operation, -1 for none.
     """
     sync = trace.read(
         "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
@@ -184,11 +184,14 @@ def read_stream_waits(trace: Trace, api_calls: ApiCalls, operations: Operations,
     )
     functions = read_host_functions(trace)
     parts = [(operations.process, operations.context, operations.stream)]
-    parts += [(table["globalPid"], table["contextId"], table["streamId"]) for table in (sync, records, functions)]
-    code, keys = coded_tuples(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    others = [table for table in (sync, records, functions) if len(table)]
+    parts += [(table["globalPid"], table["contextId"], table["streamId"]) for table in others]
+    code, keys = coded_tuples(*(np.concatenate(each) if others else each[0] for each in zip(*parts, strict=True)))
     borders = np.cumsum([len(operations), len(sync), len(records)])
     # Copies: a part, even an empty one, would keep all of `code` in memory.
-    op_code, sync_code, record_code, function_code = (part.astype(np.int32) for part in np.split(code, borders))
+    op_code, sync_code, record_code, function_code = (
+        once(part, lambda codes: codes.astype(np.int32)) for part in np.split(code, borders)
+    )
     call = match_launches(sync["globalPid"], sync["correlationId"], api_calls.rows)
     recorded_by = match_launches(records["globalPid"], records["correlationId"], api_calls.rows)
     record_time = issue_times(recorded_by, api_calls.rows, np.full(len(records), -1, dtype=np.int64))
@@ -199,6 +202,7 @@ def read_stream_waits(trace: Trace, api_calls: ApiCalls, operations: Operations,
         return rows, time, _record_of(sync, rows, time, records, record_time)
 
     rows, time, record = asked(STREAM_WAITS)
+    issued = issue_times(launch, api_calls.rows, operations.start) if len(rows) else operations.start
     producer = _producers(record, record_time, record_code, op_code, issued)
     waits = StreamWaits(sync_code[rows], time, producer)
     waits = _through_others(waits, record, record_time, record_code, issued)
@@ -272,6 +276,8 @@ def _producers(
 ) -> IntArray:
     """The last operation issued to the record's stream before the record."""
     known = np.flatnonzero(record >= 0)
+    if not len(known):
+        return np.full(len(record), UNKNOWN_PRODUCER, dtype=np.int64)
     time, stream = record_time[record[known]], record_code[record[known]]
     producer = last_before(op_code, issued, stream, time - 1)
     result = np.full(len(record), UNKNOWN_PRODUCER, dtype=np.int64)

@@ -252,13 +252,13 @@ def findings_of(
     judged, thresholds = context.judged, context.thresholds
     if judged.ns == 0:
         return IdleFindings([], [])
+    exposed = background.begin(exposed_findings, device, context, work)
     own = shares.take(shares.other < 0)
     spots = spots_of(own, judged.ns, thresholds)
     spots = [*spots[: thresholds.most], *[spot for spot in spots[thresholds.most :] if spot.behind]]
     told = background.each(lambda spot: told_of(device, context, own.take(spot.rows), spot), [*spots])
     found = [each.finding for each in told]
-    exposed = exposed_findings(device, context, work)
     behind = behind_waits(own, spots, found)
-    found = copies_as_one(found, [each.kind for each in told], exposed, context, work)
+    found = copies_as_one(found, [each.kind for each in told], exposed.result(), context, work)
     found = pages_as_one(found, device, context)
     return IdleFindings([*found, *waits_for_others(device, context, shares.take(shares.other >= 0), gpus)], behind)

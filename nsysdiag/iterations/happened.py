@@ -163,9 +163,7 @@ class Happened(Struct, frozen=True, dict=True):
             host_time=host_time,
             host_code=len(first) + host_code,
             names=NameKinds.of(first, operations, api.names, len(kinds.words), strings),
-            issued_at=np.where(device.launch >= 0, calls.start[device.launch], -1)
-            if len(calls)
-            else device.launch,
+            issued_at=np.where(device.launch >= 0, calls.start[device.launch], -1) if len(calls) else device.launch,
             operations=rows,
             device=device,
             api=api,

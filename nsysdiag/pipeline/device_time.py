@@ -155,7 +155,7 @@ def begin_devices(reading: Reading, background: Background) -> dict[str, BegunDe
     def begun(device: DeviceTimeline, window: AnalysisWindow) -> BegunDevice:
         split = background.begin(lambda: laid(split_window(device, window.parts), device, window))
         framed = background.begin(_framed, device, window, reading)
-        return BegunDevice(split, framed, background.begin(_loops, device, window, reading))
+        return BegunDevice(split, framed, background.begin_long(_loops, device, window, reading))
 
     return {device.key: begun(device, reading.windows[device.key]) for device in reading.devices}
 

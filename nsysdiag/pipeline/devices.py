@@ -27,7 +27,7 @@ from nsysdiag.findings.attribution import Attribution, Shares, shares_of
 from nsysdiag.findings.before_work import before_findings
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.facts import Finding
-from nsysdiag.findings.findings import IdleFindings, findings_of
+from nsysdiag.findings.findings import findings_of
 from nsysdiag.findings.kernels import JudgedKernels, kernel_findings, single_precision_findings, unfused_findings
 from nsysdiag.findings.phase_work import JudgedTime, work_of_phase
 from nsysdiag.findings.pointers import pointers_of
@@ -186,9 +186,10 @@ def _rank(met: MetDevice, file: str, *, by_mpi: bool) -> RankTimeline:
 def _result(met: MetDevice, background: Background, *, keep_time: bool) -> DeviceResult:
     before_ns = 0 if met.judged_before is None else sum(met.judged_before.account.values())
     judged = JudgedTime.of(met.time, met.window.parts, met.focus.parts, before_ns)
-    begun = begin_figures(met, met.job_phases, judged, background)
     shares = background.begin(_idle_shares, met, judged)
+    begun = begin_figures(met, met.job_phases, judged, background)
     report = figures_of(met, begun)
+    phases = background.begin(_with_work, met)
     findings, behind = _findings(met, judged, shares.result(), begun, report, background)
     return DeviceResult(
         report,
@@ -201,7 +202,7 @@ def _result(met: MetDevice, background: Background, *, keep_time: bool) -> Devic
         met.meetings,
         met.in_mpi,
         met.job_phases,
-        _with_work(met),
+        phases.result(),
         met.focus,
         met.missing.result(),
         _time_columns(met) if keep_time else None,
@@ -235,15 +236,16 @@ def _findings(
     background: Background,
 ) -> tuple[list[Finding], list[BehindWait]]:
     """The findings of a device, less sure if rows are missing; and what threads did behind waits."""
-    reading, host, before = met.reading, met.host, met.judged_before
-    context, idle = _idle_findings(met, judged, shares, report, background)
-    kernels = JudgedKernels.of(context)
+    reading, before = met.reading, met.judged_before
+    context = _finding_context(met, judged, shares)
+    kernels = background.begin(_kernel_findings, report, context, begun)
+    gpus = [each.key for each in reading.devices]
+    idle = findings_of(report, context, shares.shares, met.time, gpus, background)
+    samples, chains = met.host.tables.samples, met.host.call_chains
     made = [
         *idle.found,
-        *kernel_findings(report, context, met.time, begun.work.result()),
-        *single_precision_findings(report, context, kernels),
-        *unfused_findings(report, context, kernels),
-        *before_findings(report.key, judged, before, host.tables.samples, host.call_chains, reading.settings.findings),
+        *kernels.result(),
+        *before_findings(report.key, judged, before, samples, chains, reading.settings.findings),
         *pointers_of(report, context, begun.iterations.slow, met.without_work.result(), idle.found),
     ]
     trim()
@@ -252,12 +254,10 @@ def _findings(
     return made, idle.behind
 
 
-def _idle_findings(
-    met: MetDevice, judged: JudgedTime, idle: _IdleShares, report: DeviceReport, background: Background
-) -> tuple[FindingContext, IdleFindings]:
-    """The findings on time in which the device waited, or worked exposed, and what all findings of it are about."""
+def _finding_context(met: MetDevice, judged: JudgedTime, idle: _IdleShares) -> FindingContext:
+    """What all findings of a device are about."""
     host, reading, root_context = met.host, met.reading, met.root_context
-    context = FindingContext(
+    return FindingContext(
         root_context,
         met.keys,
         idle.attribution,
@@ -273,8 +273,16 @@ def _idle_findings(
         host_unseen=reading.host_unseen,
         asked=reading.asked,
     )
-    gpus = [each.key for each in reading.devices]
-    return context, findings_of(report, context, idle.shares, met.time, gpus, background)
+
+
+def _kernel_findings(report: DeviceReport, context: FindingContext, begun: BegunFigures) -> list[Finding]:
+    """The findings on what kernels do."""
+    kernels = JudgedKernels.of(context)
+    return [
+        *kernel_findings(report, context, context.time, begun.work.result()),
+        *single_precision_findings(report, context, kernels),
+        *unfused_findings(report, context, kernels),
+    ]
 
 
 def _lanes(met: MetDevice, report: DeviceReport, findings: list[Finding]) -> DeviceLanes | None:

@@ -104,6 +104,15 @@ class Columns:
         rows = len(next(iter(values.values()))) if values else len(np.empty(self.rows, np.bool_)[index])
         return Columns(values, self._present, rows)
 
+    def in_files(self) -> Columns:
+        """The same with large arrays in files."""
+        values = laid(tuple(self._values.values()))
+        return Columns(dict(zip(self._values, values, strict=True)), self._present, self.rows)
+
+    def pop(self, name: str) -> Values:
+        """A column, which is not kept."""
+        return self._values.pop(name)
+
 
 def defaults(spec: ColumnSpec, rows: int) -> Values:
     """A column that the file does not have: its default everywhere."""
@@ -115,11 +124,12 @@ def defaults(spec: ColumnSpec, rows: int) -> Values:
 
 
 def joined(parts: Sequence[Columns]) -> Columns:
-    """The rows of all parts, one after another; the parts hold the same columns. At least one part."""
+    """The rows of all parts, one after another; the parts hold the same columns. At least one part. Several are empty
+    afterwards: so one column at a time takes its memory twice."""
     first = parts[0]
     if len(parts) == 1:
         return first
-    values = {name: _joined_values([part[name] for part in parts]) for name in first.names()}
+    values = {name: _joined_values([part.pop(name) for part in parts]) for name in first.names()}
     return Columns(values, filter(first.present, first.names()), sum(map(len, parts)))
 
 
@@ -191,9 +201,7 @@ class Buffers:
             elif len(part) and part.min() == part.max():
                 done.append(np.broadcast_to(part[0], self.rows))
                 continue
-            # Here and not at the end of a step: what is read ahead waits for its step, and of columns that are copied
-            # one at a time those before are in files by then.
-            done.append(laid(part if 2 * self.rows >= self._capacity else part.copy()))
+            done.append(part if 2 * self.rows >= self._capacity else part.copy())
         return done
 
 
@@ -268,17 +276,29 @@ class ReadAhead:
         """`parts` has what reads a table: as a whole, or a part of its rows each."""
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="nsysdiag-read")
         self._begun: dict[Request, list[Future[Columns]]] = {}
+        self._wanted: Request | None = None
         try:
-            for table, columns in requests:
-                self._begun[table, columns] = [self._pool.submit(part) for part in parts(table, *columns)]
+            for request in requests:
+                read = parts(request[0], *request[1])
+                self._begun[request] = [self._pool.submit(self._read, request, part) for part in read]
         except BaseException:  # no thread could be started
             self.close()
             raise
 
     def take(self, table: str, columns: tuple[str, ...]) -> Columns | None:
         """What was read, waiting for it where need be; None for what was not begun. Raises what reading raised."""
+        self._wanted = table, columns
         begun = self._begun.pop((table, columns), None)
-        return None if begun is None else joined([each.result() for each in begun])
+        if begun is None:
+            return None
+        parts = [each.result() for each in begun]
+        begun.clear()
+        return joined(parts)
+
+    def _read(self, request: Request, part: Callable[[], Columns]) -> Columns:
+        """What waits for its step is kept in files; what is waited for is used at once."""
+        columns = part()
+        return columns if self._wanted == request else columns.in_files()
 
     def close(self) -> None:
         """Begin no more reads, wait for running ones, and drop results that were not taken."""

@@ -45,11 +45,12 @@ class ChosenRows(Struct, frozen=True):
     columns: ClassVar[tuple[str, ...]] = ()
 
 
-class Half(Struct, frozen=True):
-    """A restriction: only rows up to this rowid, or only those `behind` it."""
+class Part(Struct, frozen=True):
+    """A restriction: only rows with rowids above `behind` and up to `until`, None for no border; about `rows`."""
 
-    middle: int
-    behind: bool
+    behind: int | None
+    until: int | None
+    rows: int
     columns: ClassVar[tuple[str, ...]] = ()
 
 
@@ -68,7 +69,7 @@ class TimeLimit(Struct, frozen=True):
         return (self.start,) if self.start == self.end else (self.start, self.end)
 
 
-Choice = Chosen | ChosenRows | Half | TimeLimit
+Choice = Chosen | ChosenRows | Part | TimeLimit
 
 
 def select_sql(table: FoundTable, columns: Sequence[ColumnSpec], *choices: Choice) -> str:
@@ -122,8 +123,9 @@ def _restriction(table: FoundTable, chosen: Choice) -> str:
             return f"{start} >= {chosen.low} AND {start} < {chosen.high}"
         return f"{start} < {chosen.high} AND ({end} > {chosen.low} OR {end} IS NULL)"
     assert isinstance(chosen, Chosen) or table.rowid is not None
-    if isinstance(chosen, Half):
-        return f"{table.rowid} {'>' if chosen.behind else '<='} {chosen.middle}"
+    if isinstance(chosen, Part):
+        sides = ((">", chosen.behind), ("<=", chosen.until))
+        return " AND ".join(f"{table.rowid} {sign} {border}" for sign, border in sides if border is not None)
     column = _name(table, chosen.column) if isinstance(chosen, Chosen) else table.rowid
     return f"{column} IN ({', '.join(map(str, chosen.ids))})"
 
@@ -155,11 +157,13 @@ def count_sql(table: FoundTable, *choices: Choice) -> str:
     return f"SELECT count(*) FROM {quoted(table.name)}{_where(table, choices)}"
 
 
-def any_text_sql(table: FoundTable, column: ColumnSpec) -> str:
+def any_text_sql(table: FoundTable, column: ColumnSpec, *choices: Choice) -> str:
     """The SQL that gives one row if a column holds anything, none if it is NULL throughout. SQLite tells the type of a
     cell without loading it, whatever its size."""
     (found,) = table.sources(column)
-    return f"SELECT 1 FROM {quoted(table.name)} WHERE typeof({quoted(found.name)}) <> 'null' LIMIT 1"
+    chosen = [_restriction(table, choice) for choice in choices]
+    conditions = " AND ".join([f"typeof({quoted(found.name)}) <> 'null'", *chosen])
+    return f"SELECT 1 FROM {quoted(table.name)} WHERE {conditions} LIMIT 1"
 
 
 def row_bound_sql(table: FoundTable) -> str:

@@ -15,7 +15,7 @@ from nsysdiag.shortage import is_shortage, memory_short
 from nsysdiag.trace.catalog import FoundTable, Schema, decode, read_schema
 from nsysdiag.trace.columns import Buffers, Columns, Pair, Sink, SplitBuffers, TextColumn, Values, completed
 from nsysdiag.trace.format import EXPORT_HINT, refused
-from nsysdiag.trace.query import Choice, Chosen, Half, any_text_sql, count_sql, row_bound_sql, select_sql
+from nsysdiag.trace.query import Choice, Chosen, Part, any_text_sql, count_sql, row_bound_sql, select_sql
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType, table_spec
 
 if TYPE_CHECKING:
@@ -231,8 +231,8 @@ class SqliteDatabase:
 
     def read(self, table: FoundTable, columns: Sequence[ColumnSpec], capacity: int, *chosen: Choice) -> Columns:
         """The columns, of all rows or of the chosen ones. `capacity` is a guess at the number of rows. Raises
-        NotColumnarError for a half if the driver cannot read it: a table is converted, and warned of, as a whole."""
-        half = any(isinstance(each, Half) for each in chosen)
+        NotColumnarError for a part if the driver cannot read it: a table is converted, and warned of, as a whole."""
+        is_part = any(isinstance(each, Part) for each in chosen)
         found = [column for column in columns if table.sources(column)]
         numbers = [column for column in found if column.type not in TEXTS]
         values: dict[str, Values] = {}
@@ -240,7 +240,7 @@ class SqliteDatabase:
             if numbers:
                 sql = select_sql(table, numbers, *chosen)
                 buffers = Buffers(numbers, capacity)
-                if half:
+                if is_part:
                     read_arrow(self._connections, sql, numbers, buffers)
                 else:
                     buffers = self._filled(connection, lambda: Buffers(numbers, capacity), table, sql, numbers)
@@ -248,8 +248,8 @@ class SqliteDatabase:
             for column in found:
                 if column.type in TEXTS:
                     # Texts come row by row, which takes long; whether there is any at all SQLite finds out by itself.
-                    known = (not chosen or half) and len(values) > 0
-                    if known and connection.execute(any_text_sql(table, column)).fetchone() is None:
+                    known = (not chosen or is_part) and len(values) > 0
+                    if known and connection.execute(any_text_sql(table, column, *chosen)).fetchone() is None:
                         none = np.broadcast_to(np.int64(-1), len(next(iter(values.values()))))
                         values[column.name] = TextColumn(none, [])
                     else:

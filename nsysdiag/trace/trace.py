@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -23,7 +24,7 @@ from nsysdiag.trace.columns import Columns, IntArray, Pair, ReadAhead, Request, 
 from nsysdiag.trace.format import OF_ROCM, RECORDER, refused
 from nsysdiag.trace.formats import folder_format, marked
 from nsysdiag.trace.parquet.folder import ParquetFolder
-from nsysdiag.trace.query import Choice, Chosen, ChosenRows, Half, LongTexts, TimeLimit
+from nsysdiag.trace.query import Choice, Chosen, ChosenRows, LongTexts, Part, TimeLimit
 from nsysdiag.trace.reader import READERS, NotColumnarError, SqliteDatabase
 from nsysdiag.trace.source import TraceSource
 from nsysdiag.trace.tables import CAPTURE_OPTIONS, SYSTEM, TABLES, TableSpec, payload_spec, table_spec, work_spec
@@ -43,8 +44,8 @@ SLICE = "NSYSDIAG_SLICE"
 """A name in the metadata of a slice of a trace, in addition to those of nsys."""
 FIRST_ROWS = 1 << 16
 """Room for the rows of a part of the time, to begin with."""
-MANY_ROWS = 1 << 18
-"""A table with fewer rows is read by one thread."""
+MANY_ROWS, MOST_PARTS = 1 << 18, 8
+"""A table with fewer rows is read by one thread, a larger one in an even number of parts of about so many rows."""
 
 
 def open_trace(
@@ -233,13 +234,15 @@ class Trace:
             self._ahead = ReadAhead(self._parts, requests)
 
     def _parts(self, table: str, *columns: str) -> list[Callable[[], Columns]]:
-        """What reads a table. One with many rows is read in halves, by rowid, so that both threads are busy to the
+        """What reads a table. One with many rows is read in parts, by rowid, so that both threads are busy to the
         end."""
         spec, found, rows = self._spec(table), self._filled(table), self.about_rows(table)
         if found is None or found.rowid is None or rows < MANY_ROWS or self._span is not None or not self._columnar:
             return [partial(self._read_all, table, *columns)]
-        halves = (Half(rows // 2, behind) for behind in (False, True))
-        return [partial(self._read, spec, found, columns, half) for half in halves]
+        count = min(2 * max(round(rows / MANY_ROWS / 2), 1), MOST_PARTS)
+        borders = [None, *(rows * at // count for at in range(1, count)), None]
+        parts = (Part(*each, rows // count + 1) for each in pairwise(borders))
+        return [partial(self._read, spec, found, columns, part) for part in parts]
 
     def _read_all(self, table: str, *columns: str) -> Columns:
         spec, found = self._spec(table), self._filled(table)
@@ -295,8 +298,7 @@ class Trace:
 
     def _read(self, spec: TableSpec, found: FoundTable, columns: Sequence[str], *chosen: Choice) -> Columns:
         wanted = [spec.column(name) for name in columns]
-        few = [each for each in chosen if not isinstance(each, Half)]  # room for the rest of a table costs no memory
-        limits = [FIRST_ROWS if isinstance(each, TimeLimit) else len(each.ids) for each in few]
+        limits = [_room(each) for each in chosen]
         return self._database.read(found, wanted, min(limits, default=self._capacity(found)), *chosen)
 
     def _capacity(self, found: FoundTable) -> int:
@@ -405,6 +407,13 @@ class Trace:
     def _empty(self, table: str, columns: Sequence[str]) -> Columns:
         found, wanted = self.table(table), [self._spec(table).column(name) for name in columns]
         return completed(wanted, {each.name: defaults(each, 0) for each in wanted if found and found.sources(each)}, 0)
+
+
+def _room(choice: Choice) -> int:
+    """For how many rows there is room to begin with."""
+    if isinstance(choice, Part):
+        return choice.rows
+    return FIRST_ROWS if isinstance(choice, TimeLimit) else len(choice.ids)
 
 
 def _pairs(read: Columns) -> list[tuple[str, str]]:

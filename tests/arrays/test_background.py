@@ -67,6 +67,20 @@ def test_who_waits_does_what_comes_next() -> None:
         assert next_one.result() is current_thread()
 
 
+def test_who_waits_leaves_long_work_to_the_second_thread() -> None:
+    started, helped = Event(), Event()
+    with Background() as background:
+        running = background.begin(lambda: (started.set(), helped.wait(60))[1])
+        long = background.begin_long(current_thread)
+        short = background.begin(lambda: (helped.set(), current_thread())[1])
+        assert started.wait(60)
+        assert running.result()
+        assert short.result() is current_thread()
+        while long._work is not None:
+            sleep(0.001)
+        assert long.result() is not current_thread()
+
+
 def test_a_signal_ends_who_does_what_comes_next() -> None:
     started, go_on = Event(), Event()
 

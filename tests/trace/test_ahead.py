@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from nsysdiag import open_trace
+from nsysdiag.arrays import spill
 from nsysdiag.trace import trace as tracing
 from nsysdiag.trace.columns import Columns, ReadAhead
 from nsysdiag.trace.reader import READERS
@@ -55,6 +57,42 @@ def test_what_went_wrong_is_raised_where_it_is_asked_for() -> None:
     with pytest.raises(ValueError, match="a damaged table"):
         ahead.take("damaged", ("start",))
     ahead.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all arrays stay in memory")
+def test_what_waits_is_kept_in_files_and_what_is_waited_for_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spill, "LEAST_BYTES", 1)
+    asked = threading.Event()
+
+    def slowly(table: str, *columns: str) -> Columns:
+        assert asked.wait(60)
+        return read(table, *columns)
+
+    def parts_of(table: str, *columns: str) -> list[Callable[[], Columns]]:
+        return [partial(slowly if table == "kernels" else read, table, *columns)]
+
+    ahead = ReadAhead(parts_of, [("kernels", ("start",)), ("calls", ("start",))])
+    threading.Timer(0.05, asked.set).start()
+    kernels, calls = (ahead.take(table, ("start",)) for table in ("kernels", "calls"))
+    ahead.close()
+    assert kernels is not None
+    assert calls is not None
+    assert [isinstance(each["start"].base, np.ndarray) for each in (kernels, calls)] == [False, True]
+
+
+@pytest.mark.parametrize(("rows", "parts"), [(7, 1), (8, 2), (23, 2), (24, 4), (64, 8), (10_000, 8)])
+def test_a_table_of_many_rows_is_read_in_an_even_number_of_parts(
+    rows: int, parts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = execute(tmp_path / "t.sqlite", KERNEL)
+    insert(path, REQUESTS[0][0], [(at, at + 1, *KERNEL_ROW[2:]) for at in range(1, rows + 1)])
+    monkeypatch.setattr(tracing, "MANY_ROWS", 8)
+    with open_trace(path) as trace:
+        found = trace._parts(*REQUESTS[0][:1], *REQUESTS[0][1])
+        starts = [each()["start"].tolist() for each in found]
+    assert len(found) == parts
+    assert np.concatenate(starts).tolist() == list(range(1, rows + 1))
+    assert max(map(len, starts)) - min(map(len, starts)) <= 1
 
 
 def test_nothing_is_left_behind_when_it_is_closed() -> None:
@@ -103,7 +141,7 @@ def test_where_no_thread_can_be_started_none_is_left(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("text", [None, "step"])
 @pytest.mark.parametrize("last", [70, "odd"])
 @pytest.mark.parametrize("first_row", [1, -30])
-def test_two_halves_are_the_table(
+def test_the_parts_are_the_table(
     reader: str, text: str | None, last: object, first_row: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the cells and row numbers are: the values, their types, the memory of a constant, what is warned of."""
