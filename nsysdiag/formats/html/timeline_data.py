@@ -228,7 +228,9 @@ def gap_key(report: Report, device: str, start_ns: int) -> str:
 def all_drawn_gaps(report: Report) -> list[DrawnGaps]:
     """The gaps to draw of each of `timelines`. Raises InputError if the report is damaged."""
     drawn = timelines(report)
-    return [drawn_gaps(device, levels.exact_operations, len(drawn)) for device, levels in drawn]
+    # From the last: meanwhile another thread writes sections, which unpack those of the first devices.
+    found = [drawn_gaps(device, levels.exact_operations, len(drawn)) for device, levels in reversed(drawn)]
+    return found[::-1]
 
 
 def timeline_data(report: Report, causes: Causes, gaps: list[DrawnGaps]) -> Value:
