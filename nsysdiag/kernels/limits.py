@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import GroupTotals, group_totals, sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, common_ns, coverage, pieces, union
@@ -304,13 +305,14 @@ def in_order_ns(device: DeviceTimeline, calls: CallRows, parts: Intervals) -> in
     kernels = device.running & ~device.communication & ~operations.migration
     rows = np.flatnonzero(kernels & np.isin(operations.category, (Category.KERNEL, Category.GRAPH)))
     launch, streams = device.launch[rows], len(device.stream_code) and int(device.stream_code.max()) + 1
-    thread = np.where(launch >= 0, np.append(calls.thread, -1)[launch], -1)
-    threads, code = distinct(thread)
+    code, threads = np.zeros(len(rows), dtype=np.int64), len(calls.threads) + 1  # one more: not launched by any of them
+    known = picked(launch >= 0)
+    code[known] = taken(calls.thread_place, launch[known]) + 1
     lanes, lane = distinct(joint(code, device.stream_code[rows], streams))
     if len(lanes) < 2:
         return None
     ns = _ns_of_lanes(Intervals(operations.start[rows], operations.end[rows]), lane, len(lanes), parts)
-    longest, whole = np.zeros(len(threads), np.int64), np.bincount(lanes // streams, ns, len(threads))
+    longest, whole = np.zeros(threads, np.int64), np.bincount(lanes // streams, ns, threads)
     np.maximum.at(longest, lanes // streams, ns)
     return int(longest[whole >= min(REAL_WORK * whole.sum(), whole.max())].min())
 

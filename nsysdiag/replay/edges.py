@@ -74,8 +74,9 @@ def launch_cost(work: Work, threads: ThreadActions, calls: CallRows, others: Bef
 def staged(work: Work, uploads: BoolArray, calls: CallRows, late_ns: IntArray) -> BoolArray:
     """Which of the `uploads` were late by `late_ns` as the driver first staged them: once the stream was empty, and
     until about the start of the copy."""
-    found: BoolArray = uploads & (late_ns > 0)
-    found &= np.append(calls.end, 0)[work.launch] >= work.start - LATENCY_NS
+    found: BoolArray = uploads & (late_ns > 0) & (work.launch >= 0)
+    rows = np.flatnonzero(found)
+    found[rows] = calls.end[work.launch[rows]] >= work.start[rows] - LATENCY_NS
     return found
 
 

@@ -171,7 +171,8 @@ def late_threads(changes: Changes, times: IntArray, closing: IntArray, decided: 
     call = model.call_of_operation[closing]
     known = (decided == EdgeKind.LAUNCH) & (call >= 0)
     row = model.work.launch[closing]
-    thread = np.where(known, np.append(model.host.host.api_calls.rows.thread, 0)[row], 0)
+    thread = np.zeros(len(row), dtype=np.int64)
+    thread[known] = model.host.host.api_calls.rows.thread[row[known]]
     launched = times[np.append(model.places.launch, 0)[call]] + changes.costs()[closing]
     # A call that waits for its copy holds its thread until that has begun, and longer.
     held = known & np.isin(row, model.threads.held.call[changes.held])
