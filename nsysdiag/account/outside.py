@@ -12,7 +12,7 @@ from nsysdiag import typed
 from nsysdiag.account.bottlenecks import compiling
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.constant import taken
-from nsysdiag.arrays.distinct import distinct, distinct_values
+from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import Name, longest, summed
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, subtract, union
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
@@ -24,7 +24,7 @@ from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity, HostTables, host_activity, place_api_calls, place_os_calls
 from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.events.rows import ThreadAxis, picked
+from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.events.samples import Samples
 from nsysdiag.fields import Sentence
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
@@ -77,9 +77,9 @@ def outside_of(window: Intervals, device: DeviceTimeline, calls: CallRows) -> Ou
     launch = device.launch[device.launch >= 0]
     if not len(window) or not len(launch):
         return None
-    threads, place = distinct(taken(calls.thread, launch))
-    thread, end = int(threads[np.argmax(np.bincount(place))]), int(window.start[0])
-    begin = int(calls.start[picked(calls.made_by(np.array([thread])))].min())
+    most = int(np.argmax(np.bincount(taken(calls.thread_place, launch))))
+    thread, end = int(calls.threads[most]), int(window.start[0])
+    begin = int(calls.start[calls.rows_of(thread)].min())
     return Outside(thread, begin, end) if begin < end else None
 
 
@@ -89,7 +89,7 @@ def evidence_of_start(
     """The causes of the calls of this thread in that time."""
     axis = ThreadAxis.over(np.array([outside.thread], dtype=np.int64), outside.first, outside.end)
     calls, latest = activity.api_calls, activity.latest_ns
-    mine = np.flatnonzero(calls.rows.made_by(axis.threads))
+    mine = calls.rows.rows_of(outside.thread)
     start = calls.rows.start[mine]
     # Up to the first one behind it: whether a thread goes on to ask tells what a query was for.
     until = start[start >= outside.end].min(initial=np.iinfo(np.int64).max)

@@ -13,7 +13,7 @@ from nsysdiag.arrays.constant import constant, is_constant, taken
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, ascending, places_among
 from nsysdiag.events.identity import once, process_of
-from nsysdiag.events.rows import Rows, ThreadAxis
+from nsysdiag.events.rows import Rows, RowsOf, ThreadAxis
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,6 +66,9 @@ def cuda_name(name: str) -> str:
 def named_like(names: Iterable[str], pattern: re.Pattern[str]) -> BoolArray:
     """True for the names that match from beginning to end, by CUDA's name of a call."""
     return np.array([pattern.fullmatch(cuda_name(name)) is not None for name in names], dtype=np.bool_)
+
+
+_NO_ROWS = np.empty(0, dtype=np.int32)
 
 
 class CallRows(Rows, frozen=True, dict=True):
@@ -121,6 +124,14 @@ class CallRows(Rows, frozen=True, dict=True):
     def threads_at(self, rows: IntArray) -> IntArray:
         """The threads that made the calls at these rows, sorted."""
         return self.threads[distinct_values(taken(self.thread_place, rows))]
+
+    @cached_property
+    def _rows_of_threads(self) -> RowsOf:
+        return RowsOf(self.thread_place)
+
+    def rows_of(self, thread: int) -> IntArray:
+        """The rows of the calls of a thread, in their order."""
+        return self._rows_of_threads[int(np.searchsorted(self.threads, thread))] if thread in self.threads else _NO_ROWS
 
     def made_by(self, threads: IntArray) -> BoolArray:
         """Which calls are of these threads."""
