@@ -126,9 +126,8 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     also = say("; “{}” saves more: {}", action.title, action.saves.figure) if ahead and action and action.saves else ""
     sentences: list[Sentence] = [say("{}: {}{}.", first, detail, also) if detail else say("{}{}.", first, also)]
     if said.scope.basis == "cold":
-        steady = (
-            f"only {format_ns(said.scope.steady_ns)} of steady state" if said.scope.steady_ns else "no steady state"
-        )
+        few = f"only {format_ns(said.scope.few_ns)} of steps, {TOO_FEW}" if said.scope.few_ns else "no steady state"
+        steady = f"only {format_ns(said.scope.steady_ns)} of steady state" if said.scope.steady_ns else few
         sentences.insert(0, f"The trace shows a start and {steady}: {format_ns(said.work_ns)} of GPU work.")
     whole = said.duration_ns or said.recorded_ns or said.scope.phases_ns or 0
     if said.judged_ns < SMALL_PART * whole:
