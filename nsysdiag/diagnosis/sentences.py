@@ -16,7 +16,7 @@ from nsysdiag.diagnosis.facts import FULL_LINK, KERNELS, PACED, UNSEEN, WAITS, P
 from nsysdiag.diagnosis.focus import Scope
 from nsysdiag.diagnosis.one_problem import EXPLAINED
 from nsysdiag.fields import Sentence
-from nsysdiag.findings.facts import Finding, Named, kernels_first
+from nsysdiag.findings.facts import SAME_KERNELS, Finding, Named, kernels_first
 from nsysdiag.findings.rules import BEFORE_WORK, OTHER_GPU
 from nsysdiag.host.alone import Alone
 from nsysdiag.iterations.named import HostLoop
@@ -281,9 +281,13 @@ def verdict_sentence(bottleneck: str, share: float, second: Part | None, *, host
 
 
 def limit_sentence(findings: list[Finding]) -> Sentence:
-    """That copies run all the time, whatever takes most time of the account; empty if none do."""
+    """That copies run all the time, whatever takes most time of the account, or that kernels take longer in some steps
+    than in others; empty if neither is so."""
     full = next((each for each in findings if each.variant == FULL_LINK and each.share >= TOLD), None)
-    return say("The copy engine is the limit: {}.", typed.uncapitalized(full.summary)) if full else ""
+    if full is not None:
+        return say("The copy engine is the limit: {}.", typed.uncapitalized(full.summary))
+    slower = next((each for each in findings if each.variant == SAME_KERNELS), None)
+    return say("{}.", capitalized(slower.summary)) if slower is not None else ""
 
 
 def action_sentence(action: Finding) -> Sentence:

@@ -259,8 +259,8 @@ def step_work(work: Work, thread: IntArray, stretch: Stretch, kernel: IntArray, 
 
 def with_most_work(work: Work, thread: IntArray, stretch: Stretch, woken: Wakes, part: IntArray) -> IntArray:
     """The `StepWork` of operations; those that may belong to the steps do if they compute for longer than all that
-    surely do, and threads launched them that wait for another one in most steps, or end such a wait. The steps may be
-    found by what hands them over.
+    surely do. Their threads wait for another one in most steps, or end such a wait. The steps may be found by what
+    hands them over.
 
     ```
     decoder   [waits for a frame][convert][waits for a frame][convert]      the steps begin with these

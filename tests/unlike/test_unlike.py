@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -65,6 +66,7 @@ class Seen:
     verdict: Verdict
     certain: bool
     lead: str
+    headline: str
     account: Mapping[str, float]
     broken: Sequence[str]
     promises: Sequence[Promise]
@@ -88,6 +90,7 @@ def seen(name: str, seed: int) -> Seen:
         verdict=judged(found.report, starts(loops), kind.levels),
         certain=all(each.steps is None or each.steps.certain for each in found.report.phases if each.judged),
         lead=found.report.diagnosis.bottleneck,
+        headline=str(found.report.diagnosis.headline),
         account=account(simulation, loops),
         broken=broken(as_json(found.report)),
         promises=made_known,
@@ -189,6 +192,13 @@ def test_what_leads_takes_most_time(name: str, seed: int) -> None:
 def test_nothing_contradicts_the_rest(name: str, seed: int) -> None:
     told = seen(name, seed).broken
     assert [each for each in told if name not in SEVERAL or not each.startswith(OF_ONE_THREAD)] == []
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in SEEDS[1:])])
+def test_kernels_that_take_longer_are_said(seed: int) -> None:
+    found = re.search(r"The same kernels take ([\d.]+) times as long in", seen("kernels_that_slow_down", seed).headline)
+    assert found is not None
+    assert float(found[1]) == pytest.approx(CLASSES["kernels_that_slow_down"].made(seed).slow, rel=0.05)
 
 
 FEWEST_PREDICTED, MOST_VAGUE, WIDEST = 0.9, 0.2, 0.05
