@@ -40,7 +40,8 @@ class Scope(Struct, frozen=True):
     start-up causes that is followed by work for at least SEEN_LATER, or None. `others` is the time in ns of all other
     phases by name. `phases` is where the first phase begins and the last one ends, None for several traces. `started`
     says that the first one begins with the first CUDA call. `chosen`: the user chose the time.
-    `inside_step`: it is a part of one step. `steady_ns` is the length of steady phases in a cold start. `paged_ns`:
+    `inside_step`: it is a part of one step. `steady_ns` is the length of steady phases in a cold start,
+    `few_ns` that of phases with few steps. `paged_ns`:
     after the last phase, pages of unified memory move for so long. `around` is what the host did before the first phase
     and after the last one. `held`: the first work waited for work that is not in the trace."""
 
@@ -55,6 +56,7 @@ class Scope(Struct, frozen=True):
     chosen: bool = False
     inside_step: bool = False
     steady_ns: int = 0
+    few_ns: int = 0
     paged_ns: int = 0
     around: tuple[Sentence, Sentence] = ("", "")
     held: bool = False
@@ -82,11 +84,15 @@ class Scope(Struct, frozen=True):
         )
         steady = [at for at, phase in enumerate(found.phases) if phase.name == "steady"]
         if focus.phase is None:
-            states = [
-                phase for phase in found.phases if phase.name == "steady" and not (phase.steps and phase.steps.few)
-            ]
-            short = sum(phase.end - phase.start for phase in states)
-            return rest(found.basis, later=_later(found), steady_ns=short)
+            few, states = (
+                sum(
+                    phase.end - phase.start
+                    for phase in found.phases
+                    if phase.name == "steady" and (phase.steps is not None and phase.steps.few) is are_few
+                )
+                for are_few in (True, False)
+            )
+            return rest(found.basis, later=_later(found), steady_ns=states, few_ns=few)
         several = focus.phase in steady and len(steady) > 1
         basis = found.basis_of(focus.phase)
         names = numbered([repeating(found.phases[at].steps, basis) for at in steady])

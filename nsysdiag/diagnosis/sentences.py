@@ -16,7 +16,7 @@ from nsysdiag.diagnosis.facts import FULL_LINK, KERNELS, PACED, UNSEEN, WAITS, P
 from nsysdiag.diagnosis.focus import Scope
 from nsysdiag.diagnosis.one_problem import EXPLAINED
 from nsysdiag.fields import Sentence
-from nsysdiag.findings.facts import Finding, Named, kernels_first
+from nsysdiag.findings.facts import SAME_KERNELS, Finding, Named, kernels_first
 from nsysdiag.findings.rules import BEFORE_WORK, OTHER_GPU
 from nsysdiag.host.alone import Alone
 from nsysdiag.iterations.named import HostLoop
@@ -126,9 +126,8 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     also = say("; “{}” saves more: {}", action.title, action.saves.figure) if ahead and action and action.saves else ""
     sentences: list[Sentence] = [say("{}: {}{}.", first, detail, also) if detail else say("{}{}.", first, also)]
     if said.scope.basis == "cold":
-        steady = (
-            f"only {format_ns(said.scope.steady_ns)} of steady state" if said.scope.steady_ns else "no steady state"
-        )
+        few = f"only {format_ns(said.scope.few_ns)} of steps, {TOO_FEW}" if said.scope.few_ns else "no steady state"
+        steady = f"only {format_ns(said.scope.steady_ns)} of steady state" if said.scope.steady_ns else few
         sentences.insert(0, f"The trace shows a start and {steady}: {format_ns(said.work_ns)} of GPU work.")
     whole = said.duration_ns or said.recorded_ns or said.scope.phases_ns or 0
     if said.judged_ns < SMALL_PART * whole:
@@ -282,9 +281,13 @@ def verdict_sentence(bottleneck: str, share: float, second: Part | None, *, host
 
 
 def limit_sentence(findings: list[Finding]) -> Sentence:
-    """That copies run all the time, whatever takes most time of the account; empty if none do."""
+    """That copies run all the time, whatever takes most time of the account, or that kernels take longer in some steps
+    than in others; empty if neither is so."""
     full = next((each for each in findings if each.variant == FULL_LINK and each.share >= TOLD), None)
-    return say("The copy engine is the limit: {}.", typed.uncapitalized(full.summary)) if full else ""
+    if full is not None:
+        return say("The copy engine is the limit: {}.", typed.uncapitalized(full.summary))
+    slower = next((each for each in findings if each.variant == SAME_KERNELS), None)
+    return say("{}.", capitalized(slower.summary)) if slower is not None else ""
 
 
 def action_sentence(action: Finding) -> Sentence:

@@ -165,6 +165,8 @@ KERNELS_LEAD, NOTABLE = 0.8, 0.1
 """If kernels take this share of the time, and no fix saves this share, look at the kernels first."""
 LITTLE = 0.05
 """Share of the time: a smaller finding without a known saving is not on the first screen."""
+SAME_KERNELS = "same_kernels"
+"""The variant of slow iterations that run the same kernels, which take longer in them."""
 OTHER_GPU, LATE_RANK, SINGLE_PRECISION = "other_gpu", "late_rank", "single_precision"
 TOLD_TWICE = frozenset(("slow_iterations", "empty_iterations", "unfused", SINGLE_PRECISION))
 """Causes of findings whose time is charged to other findings."""

@@ -8,18 +8,20 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.constant import taken
-from nsysdiag.arrays.groups import summed
-from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, union
+from nsysdiag.arrays.distinct import distinct
+from nsysdiag.arrays.groups import sum_of_each, summed
+from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, place_in, union
 from nsysdiag.arrays.nesting import levels
 from nsysdiag.bottlenecks import OF_WORK
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.identity import pid_of, process_of, tid_of
+from nsysdiag.events.identity import joint, pid_of, process_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges
+from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.fields import Sentence
-from nsysdiag.findings.facts import EvidenceRow, Finding
+from nsysdiag.findings.facts import SAME_KERNELS, EvidenceRow, Finding
 from nsysdiag.findings.rules import EMPTY_ITERATIONS, SLOW_ITERATIONS, FindingRule, severity
 from nsysdiag.findings.spot_facts import FindingContext
 from nsysdiag.findings.text import thread_words
@@ -131,9 +133,11 @@ def pointers_of(
     if device.iterations is not None and slow is not None:
         judged = slow.among(coverage(context.judged.parts, slow.spans) == slow.spans.end - slow.spans.start)
         inside = judged.told_by(device.iterations)
-        large = inside.slow_extra_ns >= thresholds.smallest * device.window_ns
-        if inside.slow and large and not _of_a_longer_loop(inside):
-            found.append(_slow(device, context, inside, judged, others))
+        large = inside.slow and inside.slow_extra_ns >= thresholds.smallest * device.window_ns
+        longer = _longer_kernels(context.gaps.device, inside, judged) if large else 0.0
+        if large and (longer or not _of_a_longer_loop(inside)):
+            made = _slow(device, context, inside, judged, others)
+            found.append(_same_kernels(made, inside, longer) if longer else made)
     if empty is not None and len(empty.spans) >= max(thresholds.empty * empty.count, 1):
         found.append(_empty(device, context, empty))
     return found
@@ -213,6 +217,61 @@ def _slow(
         rows=_first_operations(context, iterations.slow, judged.spans),
         nvtx=[iterations.name] if iterations.source == "nvtx" else [],
         part_of=_explained_by(iterations, others),
+    )
+
+
+# Slow iterations that run the same kernels as others: those take longer, and nothing else does.
+#
+# ```
+# device   [k1)[k2)|[k1)[k2)|[= k1 =)[= k2 =)|[k1)[k2)|      larger inputs, lower clocks, or others on the GPU
+# ```
+
+LEAST_SAME, LEAST_LONGER = 0.8, 1.05
+"""Of the slow iterations, and of the others: so many run the usual kernels as often. And how many times as long these
+take at least."""
+
+
+def _longer_kernels(device: DeviceTimeline, iterations: IterationReport, slow: SlowIterations) -> float:
+    """How many times as long the usual kernels take in slow iterations as in others; 0 if these run other ones, or if
+    what they take longer for is mostly no kernel."""
+    computes = sum(each.more.get("compute", 0) for each in iterations.slow)
+    index = slow.ones.index.tolist()
+    usual = [(row.start_ns, row.end_ns) for row in iterations.rows if row.steady and row.index not in index]
+    if 2 * computes <= sum(each.extra_ns for each in iterations.slow) or not usual:
+        return 0.0
+    spans = Intervals.concatenate([slow.spans, Intervals.of(usual)])
+    order = np.argsort(spans.start, kind="stable")
+    count, time = _kernels_in(device, spans[order])
+    is_slow = order < len(slow.spans)
+    same = (count == np.median(count[:, ~is_slow], axis=1)[:, None]).all(axis=0)
+    if min(same[is_slow].mean(), same[~is_slow].mean()) < LEAST_SAME:
+        return 0.0
+    longer = float(np.median(time[is_slow & same])) / max(float(np.median(time[~is_slow & same])), 1.0)
+    return longer if longer >= LEAST_LONGER else 0.0
+
+
+def _kernels_in(device: DeviceTimeline, spans: Intervals) -> tuple[IntArray, IntArray]:
+    """How often the kernels of each name begin in each of the spans, and how long all of them take, in ns."""
+    operations = device.operations
+    rows = np.flatnonzero(device.running & (operations.category == Category.KERNEL))
+    place = place_in(spans, operations.start[rows])
+    rows, place = rows[place >= 0], place[place >= 0]
+    names, code = distinct(operations.name[rows])
+    table = sum_of_each(joint(code, place, len(spans)), np.ones(len(rows), np.int64), len(names) * len(spans))
+    time = sum_of_each(place, operations.end[rows] - operations.start[rows], len(spans))
+    return table.reshape(len(names), len(spans)), time
+
+
+def _same_kernels(finding: Finding, iterations: IterationReport, longer: float) -> Finding:
+    """The finding of slow iterations whose kernels are the usual ones, and take so many times as long."""
+    of = f"{format_count(iterations.slow_count)} of {format_count(iterations.steady)} steps"
+    said = f"the same kernels take {longer:.2f} times as long in {of}"
+    return replace(
+        finding,
+        variant=SAME_KERNELS,
+        summary=said,
+        evidence=[*finding.evidence, said],
+        advice=[*SLOW_ITERATIONS.words.advice_for(SAME_KERNELS).plain],
     )
 
 

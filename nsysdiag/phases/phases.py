@@ -8,7 +8,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import Intervals, common_ns, coverage, subtract, union
+from nsysdiag.arrays.distinct import distinct_values
+from nsysdiag.arrays.intervals import IntArray, Intervals, common_ns, coverage, place_in, subtract, union
 from nsysdiag.iterations.loop import Loop
 from nsysdiag.phases.facts import FEWEST_REPEATS, Basis, PhaseName
 from nsysdiag.phases.merging import LEAST_LENGTH, CutCandidates, job_cuts, merged
@@ -22,7 +23,18 @@ from nsysdiag.phases.signal import (
     window_edges,
     working,
 )
-from nsysdiag.phases.steady import ALIKE, REPEATED, TWO_STEPS, WARM_UP_SLOWER, JobParts, cosine, segments_of
+from nsysdiag.phases.steady import (
+    ALIKE,
+    REPEATED,
+    REPEATED_SHARE,
+    TWO_STEPS,
+    WARM_UP_SLOWER,
+    JobParts,
+    busiest,
+    cosine,
+    few_repeats,
+    segments_of,
+)
 from nsysdiag.phases.steps import (
     SAME_WORK,
     FoundPhase,
@@ -176,19 +188,29 @@ def _chosen(lo: int, hi: int, signals: list[DeviceSignal], first: int) -> JobPha
 
 def _parts(signals: list[DeviceSignal], loops: list[Loop], lo: int, hi: int) -> JobParts:
     """The parts of the job. If none is steady, the search is repeated with longer windows, and with the devices' work
-    scaled up. If that finds no steady part either, the first result is used."""
+    scaled up. If that finds no steady part either, the first result is used. Without loops, no part ends inside one of
+    a few repeats of the same operations."""
     work = job_work([signal.device for signal in signals], lo, hi)
     if work.most_repeats < REPEATED:  # no part can be steady, wherever the borders are
         return segments_of(np.array([lo, hi], np.int64), loops, signals, work)
     loops = with_kinds(loops, work)
     changes = CutCandidates.of(signals, work, loops)
+    repeats = Intervals.empty() if loops else few_repeats(busiest(signals), lo, hi)
     looks: list[JobParts] = []
     for windows, scaled in LOOKS:
         signal = signal_of(signals, work, window_edges(lo, hi, loops, windows))
-        looks.append(merged(job_cuts(signal.scaled() if scaled else signal, changes), loops, signals, work))
+        cuts = job_cuts(signal.scaled() if scaled else signal, changes)
+        looks.append(merged(_outside(repeats, cuts), loops, signals, work))
         if looks[-1].steady.any():
             return looks[-1]
     return looks[0]
+
+
+def _outside(repeats: Intervals, cuts: IntArray) -> IntArray:
+    """The cuts outside of the repeats; one inside the first is where that begins."""
+    at = place_in(repeats, cuts)
+    moved = np.where(at == 0, repeats.start[:1].sum(), cuts)
+    return distinct_values(moved[(at <= 0) | (cuts == np.append(repeats.start, 0)[at])])
 
 
 def _judged(found: JobParts, signals: list[DeviceSignal], loops: list[Loop], first_call_ns: int | None) -> JobPhases:
@@ -335,7 +357,7 @@ def _named(found: JobParts, loops: list[Loop], signals: list[DeviceSignal], firs
     for at in np.flatnonzero(found.steady).tolist():
         phase = FoundPhase("steady", *found.span(at), bool(found.strong[at]), int(found.repeats[at]))
         phase = without_cut_steps(*with_steps(phase, loops, signals))
-        if phase.steps is None and phase.repeats < FEWEST_REPEATS:
+        if phase.steps is None and not _within_other_work(found, at):
             phase = with_few_repeats(phase, steady[-1].end if steady else lo, signals)
         steady.append(phase)
     if steady and steady[0].start == lo and lo - first < LEAST_LENGTH * (hi - lo):
@@ -345,6 +367,14 @@ def _named(found: JobParts, loops: list[Loop], signals: list[DeviceSignal], firs
         at = int(np.flatnonzero(found.steady)[-1])
         phases[-1] = FoundPhase("steady", phases[-1].start, hi, repeats=int(found.repeats[at + 1 :].max()))
     return phases
+
+
+def _within_other_work(found: JobParts, at: int) -> bool:
+    """Whether what a steady part mostly does comes again among other work in steady parts: its few repeats may be the
+    layers of one of the steps that these hold."""
+    others = [each for each in np.flatnonzero(found.steady).tolist() if cosine(found.mix[at], found.mix[each]) <= ALIKE]
+    again = found.mix[at][found.mix[others].sum(axis=0) > 0]
+    return bool(again.sum() >= REPEATED_SHARE * found.mix[at].sum())
 
 
 def _with_rest(

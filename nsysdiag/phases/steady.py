@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, nearest_before, shared
+from nsysdiag.arrays.intervals import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Intervals,
+    complement,
+    coverage,
+    nearest_before,
+    shared,
+)
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.rows import picked
 from nsysdiag.iterations.loop import Loop
@@ -263,6 +272,33 @@ def same_sequences(device: DeviceTimeline, lo: int, hi: int) -> IntArray | None:
     first += _after_most_idle(start, end, first, period, repeats, (behind - first) % period)
     last = first + repeats * period
     return np.append(start[first:last:period], end[first:last].max())
+
+
+def busiest(signals: list[DeviceSignal]) -> DeviceSignal:
+    """The device that works most."""
+    return max(signals, key=lambda signal: (signal.split.busy_ns, -signal.device.number))
+
+
+def few_repeats(signal: DeviceSignal, lo: int, hi: int) -> Intervals:
+    """Three or four repeats of the same operations in [lo, hi), if most of the device's work is in them: each up to the
+    end of its last operation. What is inside one is no phase. Of a first one that is a warm-up, that is what comes
+    after its longest idle time.
+
+    ```
+    device    [f).............[f)[f)[b)[b)[b)[u)..[f)[f)[f)[b)[b)[b)[u)..[f)[f)[f)[b)[b)[b)[u)
+    repeats                   |----------------|  |-------------------|  |-------------------|
+    ```
+    """
+    borders, work = same_sequences(signal.device, lo, hi), signal.split.busy
+    inside = borders is not None and int(coverage(work, Intervals.of([(borders[0], borders[-1])]))[0])
+    if borders is None or 2 * inside < signal.split.busy_ns:
+        return Intervals.empty()
+    ends = np.minimum(work.end[np.searchsorted(work.start, borders[1:]) - 1], borders[1:])
+    starts = borders[:-1].copy()
+    if len(without_warm_up(borders)) < len(borders):
+        idle = complement(work, int(starts[0]), int(ends[0]))
+        starts[0] = idle.end[np.argmax(idle.end - idle.start)] if len(idle) else starts[0]
+    return Intervals(starts, ends)
 
 
 def without_warm_up(borders: IntArray) -> IntArray:

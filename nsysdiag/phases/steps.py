@@ -28,8 +28,9 @@ from nsysdiag.phases.signal import (
     with_all_work,
     with_their_end,
 )
-from nsysdiag.phases.steady import REPEATED_SHARE, same_sequences, without_warm_up
+from nsysdiag.phases.steady import REPEATED_SHARE, busiest, same_sequences, without_warm_up
 from nsysdiag.trace.columns import Strings
+from nsysdiag.trace.enums import CopyKind
 
 # Short parts at the end of a phase, or between two, that do its work: a step that is cut, or an evaluation.
 #
@@ -229,6 +230,9 @@ AS_EVEN = 2.0
 """The same few operations three or four times may be chance: the steps are sure if none is longer than another by more
 than this factor."""
 
+LEAST_PAUSE = 0.1
+"""Of a repeat: idle time between a few repeats that is longer is the host's own work of each step."""
+
 Cut = tuple[int, int]
 """Time at the beginning and at the end of a phase, in ns, that is in steps without all of their work."""
 
@@ -276,8 +280,8 @@ def with_steps(phase: FoundPhase, loops: list[Loop], signals: list[DeviceSignal]
 def with_few_repeats(phase: FoundPhase, since: int, signals: list[DeviceSignal]) -> FoundPhase:
     """The phase with the repeats of the same operations as steps, if it is about those. The first one may begin
     before it, but not before `since`; a phase begins behind a first one that is a warm-up."""
-    busiest = max(signals, key=lambda signal: (signal.split.busy_ns, -signal.device.number))
-    borders = same_sequences(busiest.device, since, phase.end)
+    signal = busiest(signals)
+    borders = same_sequences(signal.device, since, phase.end)
     if borders is None or 2 * (borders[-1] - max(borders[0], phase.start)) < phase.end - phase.start:
         return phase
     judged = without_warm_up(borders)
@@ -285,9 +289,22 @@ def with_few_repeats(phase: FoundPhase, since: int, signals: list[DeviceSignal])
     start = max(int(judged[0]) if warm_up else min(int(borders[0]), phase.start), since)
     length = np.diff(judged)
     even = bool(length.max() <= AS_EVEN * length.min())
-    steps = replace(_measured(length, SEQUENCE, warm_up), certain=even)
+    steps = replace(_measured(length, SEQUENCE, warm_up), certain=even and _closes(judged, signal))
     loop = Loop(Called(), judged[:-1], judged[1:], np.zeros(len(length), np.bool_))
     return replace(phase, start=start, repeats=len(length), steps=steps, loop=loop)
+
+
+def _closes(borders: IntArray, signal: DeviceSignal) -> bool:
+    """Whether the host comes back in each of a few repeats: for a copy, a graph, or idle time between them. Else they
+    may be parts of one step, as layers are."""
+    operations, inside = signal.device.operations, launched_in(signal.device, int(borders[0]), int(borders[-1]))
+    host = np.isin(operations.copy_kind, (CopyKind.HOST_TO_DEVICE, CopyKind.DEVICE_TO_HOST))
+    host |= (operations.category == Category.GRAPH) | (operations.graph_node >= 0)
+    repeat = np.searchsorted(borders, operations.start[inside & host], side="right")
+    busy, starts = signal.split.busy, borders[1:-1]
+    idle = starts - np.minimum(busy.end[np.searchsorted(busy.start, starts) - 1], starts)
+    often = len(distinct_values(repeat)) >= len(borders) - 1
+    return often or bool(np.median(idle) >= LEAST_PAUSE * np.median(np.diff(borders)))
 
 
 def _measured(length: IntArray, source: str, warm_up_ns: int | None = None) -> PhaseSteps:

@@ -257,6 +257,21 @@ def step_work(work: Work, thread: IntArray, stretch: Stretch, kernel: IntArray, 
     return part
 
 
+def with_most_work(work: Work, thread: IntArray, stretch: Stretch, woken: Wakes, part: IntArray) -> IntArray:
+    """The `StepWork` of operations; those that may belong to the steps do if they compute for longer than all that
+    surely do. Their threads wait for another one in most steps, or end such a wait. The steps may be found by what
+    hands them over.
+
+    ```
+    decoder   [waits for a frame][convert][waits for a frame][convert]      the steps begin with these
+    main      ..(waits)[== infer ==)........(waits)[== infer ==)            but no frame is done before this
+    ```
+    """
+    maybe = (part == StepWork.MAYBE) & np.isin(thread, _in_most(woken.take(woken.lock == 0), stretch.count))
+    compute = work.length * (work.kind == Class.COMPUTE)
+    return np.where(maybe & (compute[maybe].sum() > compute[part == StepWork.OWN].sum()), StepWork.OWN, part)
+
+
 def at_own_pace(work: Work, thread: IntArray, stretch: Stretch, woken: Wakes) -> IntArray:
     """The `StepWork` of operations that threads of the process launch at a pace of their own, and OWN for all others.
     It is none of the steps if it is another number in each, and MAYBE if such a thread meets others at locks

@@ -151,6 +151,7 @@ def model_of(given: ReplayInputs) -> Model:
         explained=kept,
         paging=paging_ns(work, activity, kept),
         uploads=uploads,
+        downloads=activity.operations.copy_kind[work.row] == CopyKind.DEVICE_TO_HOST,
         staged=late_uploads,
         possible=placed,
     )

@@ -13,7 +13,16 @@ from nsysdiag.events.rows import Rows, ThreadAxis, first_since, last_before, pre
 from nsysdiag.replay.device_waits import Behind, DeviceWaits
 from nsysdiag.replay.meetings import Meetings
 from nsysdiag.replay.moments import DEVICE, ORIGIN, EdgeKind, Edges, MomentPlaces, Moments, ThreadActions
-from nsysdiag.replay.orders import LATENCY_NS, Before, Pace, class_order, following, overlapped_order, stream_order
+from nsysdiag.replay.orders import (
+    LATENCY_NS,
+    Before,
+    Pace,
+    class_order,
+    following,
+    overlapped_order,
+    previous_of_class,
+    stream_order,
+)
 from nsysdiag.replay.wakes import BLOCKED_NS, LOCKS, Births, CallsOf, Wakes, births, waits_of
 from nsysdiag.replay.work import HostTime, Stretch, Work, keyed, on_axis, row_of
 from nsysdiag.wakeups.loaders import Finder, HostTrace
@@ -122,11 +131,20 @@ class KnownOrder(Struct, frozen=True):
         return every.take(every.source < every.target)
 
     def begun_before(self) -> Edges:
-        """Operations that were launched before the replayed time began, the first of their streams: they start when
-        they did."""
-        first = np.flatnonzero((previous_on_stream(self.work.stream) < 0) & (self.work.issued < self.begin))
-        place, time = self.places.operation[first], self.time
-        return Edges.of(ORIGIN, place, time[place] - time[ORIGIN], EdgeKind.START)
+        """Operations that were launched before the replayed time began, the first of their class in their streams: they
+        start no sooner than the first of all in these. That one starts when it did.
+
+        ```
+        stream   [== k0 ==)|[copy)[== k1 ==)     k0 is not in the replay: if kernels and copies do not wait for each
+        begin              |                     other, nothing else keeps k1 behind it
+        ```
+        """
+        work = self.work
+        first = np.flatnonzero(previous_on_stream(work.stream) < 0)
+        began = np.zeros(int(work.stream.max(initial=-1)) + 1, dtype=np.int64)
+        began[work.stream[first]] = self.time[self.places.operation[first]] - self.time[ORIGIN]
+        held = np.flatnonzero((previous_of_class(work) < 0) & (work.issued < self.begin))
+        return Edges.of(ORIGIN, self.places.operation[held], began[work.stream[held]], EdgeKind.START)
 
     def _waits(self) -> list[Edges]:
         """The ends of waits, and the operations or threads that they are for."""

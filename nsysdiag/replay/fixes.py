@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from nsysdiag import typed
 from nsysdiag.account.outside import COMPILING, Outside, start_of
 from nsysdiag.arrays.distinct import distinct, distinct_values
-from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
 from nsysdiag.bottlenecks import UNKNOWN
 from nsysdiag.causes import (
+    BLOCKING_COPY,
     CAUSES,
     FALLBACK,
     IN_MPI,
@@ -152,7 +153,17 @@ def _is_rest(finding: Finding, among: Sequence[Finding]) -> bool:
 
 def may_differ(model: Model, finding: Finding) -> bool:
     """Whether a fix may save less than is likely."""
-    return finding.cause in (LATE_RANK, IN_MPI) or may_only_move(model, finding)
+    copies = any(each.cause == BLOCKING_COPY for each in problems_of(finding)) and bool(_results(model).any())
+    return finding.cause in (LATE_RANK, IN_MPI) or may_only_move(model, finding) or copies
+
+
+def _results(model: Model) -> BoolArray:
+    """Which waits for a device are for copies of results to the host, which may need these at once: made from pinned
+    memory, or asynchronously, a copy has to be waited for by another call. The fix of one that reads a value back is
+    not to read it."""
+    held = model.threads.held
+    downloads = np.isin(held.call, model.work.launch[model.downloads & (model.work.launch >= 0)])
+    return downloads & (held.cause == PLACE[BLOCKING_COPY]) & ~np.append(model.host.facts.read_back, False)[held.call]
 
 
 def may_only_move(model: Model, finding: Finding) -> bool:
@@ -262,6 +273,8 @@ def _take_out(changes: Changes, problem: Problem, rest: Sequence[Problem], its: 
     if part is None or not part.anything:
         return NOT_THERE if part is None else NOT_SEPARATE
     part = with_rows(changes.model, part.without(_paced(changes)))
+    if changes.view == View.LEAST:
+        part = FixScope(part.pieces, part.held & ~_results(changes.model), part.full, part.woken)
     if part.anything:
         take_out(changes, problem.cause, part)
     return ""

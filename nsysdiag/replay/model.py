@@ -28,7 +28,7 @@ from nsysdiag.events.operations import Category, copy_name
 from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.ledger.classify import LayeredEvidence
-from nsysdiag.replay.beside import Beside, at_own_pace, step_work
+from nsysdiag.replay.beside import Beside, at_own_pace, step_work, with_most_work
 from nsysdiag.replay.device_waits import DeviceWaits
 from nsysdiag.replay.edges import PlacedWaits, Program
 from nsysdiag.replay.meetings import MpiCalls
@@ -88,8 +88,8 @@ class Model(Struct, frozen=True, dict=True):
     starts, by the numbers of devices. `cpus` is how many CPUs the trace shows, 0 if unknown. `beside` are the
     threads that the graph does not hold. `explained` marks the operations of which rows say why they started late;
     `paging` is for how long pages moved before each of them, in ns.
-    `uploads` are copies from pageable memory, of which those that are `staged` started late. `possible` are waits that
-    the trace does not show."""
+    `uploads` are copies from pageable memory, of which those that are `staged` started late; `downloads` are all copies
+    to the host. `possible` are waits that the trace does not show."""
 
     stretch: Stretch
     work: Work
@@ -111,6 +111,7 @@ class Model(Struct, frozen=True, dict=True):
     explained: BoolArray
     paging: IntArray
     uploads: BoolArray
+    downloads: BoolArray
     staged: BoolArray
     possible: PlacedWaits
 
@@ -145,8 +146,10 @@ class Model(Struct, frozen=True, dict=True):
     @cached_property
     def step_work(self) -> IntArray:
         """The `StepWork` of each operation."""
-        part = step_work(self.work, self.launched_by, self.stretch, self.names.short, self.events)
-        return np.minimum(part, self.others_work)
+        thread = self.launched_by
+        part = step_work(self.work, thread, self.stretch, self.names.short, self.events)
+        part = np.minimum(part, self.others_work)
+        return with_most_work(self.work, thread, self.stretch, self.threads.woken, part)
 
     @cached_property
     def events(self) -> Before:

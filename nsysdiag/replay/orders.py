@@ -66,8 +66,13 @@ def last_to_end(group: IntArray, end: IntArray, order: IntArray) -> IntArray:
 def class_order(work: Work) -> Before:
     """Each operation and the previous one of its class in its stream, if another one is between them: the remaining
     order of a stream once classes overlap."""
-    own = previous_on_stream(distinct(joint(work.stream, work.kind, len(Class)))[1])
+    own = previous_of_class(work)
     return _pairs(np.where(own == previous_on_stream(work.stream), NONE, own))
+
+
+def previous_of_class(work: Work) -> IntArray:
+    """The place of the last operation of the same class before each in its stream, NONE for the first."""
+    return previous_on_stream(distinct(joint(work.stream, work.kind, len(Class)))[1])
 
 
 def _pairs(before: IntArray) -> Before:

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from tests.unlike import inputs, others, outside, states, streams, training
+from tests.unlike import computing, inputs, models, others, outside, states, streams, training
 from tests.unlike.made import CLASSES, Class, Fix, Made
 
-__all__ = ["CLASSES", "Class", "Fix", "Made", "inputs", "others", "outside", "states", "streams", "training"]
+__all__ = [
+    "CLASSES",
+    "Class",
+    "Fix",
+    "Made",
+    "computing",
+    "inputs",
+    "models",
+    "others",
+    "outside",
+    "states",
+    "streams",
+    "training",
+]
