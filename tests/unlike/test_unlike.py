@@ -143,6 +143,9 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
         ("a_loss_that_branches", 1),  # steps without an update were none, though each has a range
         ("a_loss_that_branches", 3),  # they were a part of the next one for certain, at no regular distance
         ("a_loss_that_branches", 8),  # the same if the host reads back in each
+        ("requests_by_chance", 3106),  # the only waits for requests were before the replayed steps
+        ("requests_by_chance", 3107),  # a server that is behind asked for one request in 40 steps
+        ("requests_by_chance", 3227),  # and for none but the first
         ("requests_in_one_batch", 7),  # steps in which a request begins were the only ones
     ],
 )
