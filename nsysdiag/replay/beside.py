@@ -263,7 +263,7 @@ def step_work(work: Work, thread: IntArray, stretch: Stretch, kernel: IntArray, 
     trainer               [wait event][train]       [wait event][train]
     ```
     """
-    first = _begin_steps(work, thread, stretch)
+    first = begin_steps(work, thread, stretch)
     part = np.full(len(work), StepWork.OWN)
     if not stretch.stepwise or not first.any():
         return part
@@ -286,7 +286,7 @@ def at_own_pace(work: Work, thread: IntArray, stretch: Stretch, woken: Wakes) ->
     It is none of the steps if it is another number in each, and MAYBE if such a thread meets others at locks
     only. `thread` launched each, -1 if that is not known. A thread that ends a wait of another in most steps, or
     waits for one, is tied to it, whatever it launches; and so is one that communicates."""
-    first = _begin_steps(work, thread, stretch)
+    first = begin_steps(work, thread, stretch)
     found = np.full(len(work), StepWork.OWN)
     if not stretch.stepwise or not first.any():
         return found
@@ -304,7 +304,7 @@ def at_own_pace(work: Work, thread: IntArray, stretch: Stretch, woken: Wakes) ->
     return found
 
 
-def _begin_steps(work: Work, thread: IntArray, stretch: Stretch) -> BoolArray:
+def begin_steps(work: Work, thread: IntArray, stretch: Stretch) -> BoolArray:
     """The operations with which steps begin. Another thread may launch one that starts at the same time by chance.
     If some threads begin a part of the steps each, and most together, the others do not count."""
     found: BoolArray = np.isin(work.start, stretch.borders[:-1]) & (thread >= 0)

@@ -130,12 +130,14 @@ would be predicted for time that is not judged."""
 class Stretch(Struct, frozen=True):
     """The time [borders[0], borders[-1]) in ns; `borders` are those of its steps if `stepwise`, else two. Steps are
     `named` by ranges of the program, or found by what repeats on a device. `loop` is the first border and the last one
-    of all steps of the program, of which these are some; it is empty without steps."""
+    of all steps of the program, of which these are some; it is empty without steps. So many make a `group` that
+    repeats, of unlike steps."""
 
     borders: IntArray
     stepwise: bool
     named: bool = False
     loop: tuple[int, int] = (0, 0)
+    group: int = 1
 
     @property
     def per(self) -> Literal["step", "window"]:
@@ -163,11 +165,13 @@ class Stretch(Struct, frozen=True):
 
 
 class Repeating(Struct, frozen=True):
-    """The judged time (a set), and the borders of its steps in ns, None if it has none; ranges may name them."""
+    """The judged time (a set), and the borders of its steps in ns, None if it has none; ranges may name them. So many
+    are a `group` that repeats."""
 
     parts: Intervals
     steps: IntArray | None
     named: bool = False
+    group: int = 1
 
 
 def are_apart(parts: Intervals) -> bool:

@@ -146,6 +146,11 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
         ("requests_by_chance", 3106),  # the only waits for requests were before the replayed steps
         ("requests_by_chance", 3107),  # a server that is behind asked for one request in 40 steps
         ("requests_by_chance", 3227),  # and for none but the first
+        ("a_convoy_of_launching_threads", 3100),  # one of three threads was ahead of the others, which took steps, too
+        ("a_convoy_of_launching_threads", 6),  # the same with a range of its own for each step of each thread
+        ("a_convoy_of_launching_threads", 3224),  # a lock was waited for in the same order once its holders are faster
+        ("a_convoy_of_launching_threads", 3259),  # kernels of several threads ran at the same time more often
+        ("evaluation_now_and_then", 3103),  # the replay held one evaluation more than times of training
         ("requests_in_one_batch", 7),  # steps in which a request begins were the only ones
     ],
 )
