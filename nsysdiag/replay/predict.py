@@ -83,7 +83,7 @@ def predict(
     known = findings or {}
     fixed = [known[each.of] for each in transforms if each.option == "finding" and each.of in known]
     unsure = any(each.option in SHAPES for each in transforms) or any(may_differ(model, each) for each in fixed)
-    unsure |= bool(model.waits_before_mpi.any())
+    unsure |= bool(model.waits_before_mpi.any() or model.waits_of_others.any())
     views = [View.LIKELY, *([View.LEAST, View.MOST] if unsure else [])]
     more = Edges.concatenate([Edges.empty(), *(edges_of(model, each) for each in transforms)])
     rewired = replace(model, graph=extended(model.graph, more))
@@ -195,10 +195,11 @@ def predicted(
 ) -> Prediction | str:
     """With all these `among` all findings fixed, or why the replay cannot tell."""
     views = [View.LIKELY]
-    views += [View.LEAST] if any(may_differ(model, each) for each in findings) else []
+    of_causes = np.isin(model.threads.held.cause, [PLACE.get(each.cause, -1) for each in findings])
+    differs = (model.waits_of_others & of_causes).any() or any(may_differ(model, each) for each in findings)
+    views += [View.LEAST] if differs else []
     # A call of MPI may need what the device made.
-    causes = [PLACE.get(each.cause, -1) for each in findings]
-    views += [View.MOST] if (model.waits_before_mpi & np.isin(model.threads.held.cause, causes)).any() else []
+    views += [View.MOST] if (model.waits_before_mpi & of_causes).any() else []
     likely, *others = [Changes.none(model, view) for view in views]
     for changes in (likely, *others):
         for finding in findings:
