@@ -122,7 +122,8 @@ def _repeating_time(devices: MetDevices, meetings: Callable[[], Meetings], parts
         return Repeating(Intervals.of([(begin, found.end)] if found.phases else []), None)
     loop = found.phases[focus.phase].loop
     steps = None if loop is None or loop.kernels else loop.borders
-    return Repeating(focus.parts, steps, loop is not None and loop.source == NVTX)
+    group = 1 if loop is None or loop.outer is None else loop.outer.per_iteration
+    return Repeating(focus.parts, steps, loop is not None and loop.source == NVTX, max(group, 1))
 
 
 def builder_of(met: MetDevices, host: HostReading) -> Builder:
@@ -145,7 +146,7 @@ def builder_of(met: MetDevices, host: HostReading) -> Builder:
         stretch = stretch_of(repeating.parts, repeating.steps, starts, wanted, most)
         if isinstance(stretch, str):
             return stretch
-        stretch = replace(stretch, named=repeating.named)
+        stretch = replace(stretch, named=repeating.named, group=repeating.group)
         threads, traced, evidence = host.launching, host.traced, host.layered
         if stretch.begin < traced.low:  # a start that is judged begins before the first work of a device
             traced = replace(traced, low=stretch.begin)

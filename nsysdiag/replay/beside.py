@@ -14,7 +14,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import RangeRows
-from nsysdiag.events.rows import CallTable, RowsOf
+from nsysdiag.events.rows import CallTable, Rows, RowsOf
 from nsysdiag.replay.orders import Before
 from nsysdiag.replay.pacing import MESSAGES, WAITED_NS
 from nsysdiag.replay.wakes import LOCKS, Wakes
@@ -46,6 +46,28 @@ class Follower(Struct, frozen=True):
     turns_ns: IntArray = np.empty(0, dtype=np.int64)
 
 
+class Requests(Rows, frozen=True):
+    """Waits [start, end) in ns of `thread` for messages, while no thread of the trace sent any."""
+
+    thread: IntArray
+    start: IntArray
+    end: IntArray
+
+    @classmethod
+    def of(cls, calls: CallTable, launching: IntArray, operations: IntArray, stretch: Stretch) -> Requests:
+        """Those of `launching` threads in any step of the loop, also in one that is not replayed. The first step may
+        wait as well, since the last of the `operations` that starts before it."""
+        first, end = stretch.loop
+        begin = int(operations[operations < first].max(initial=0))
+        long = (calls.start >= begin) & (calls.end <= end) & (calls.end - calls.start >= WAITED_NS)
+        asks = np.append(named_like(calls.names, MESSAGES), False)[calls.name]
+        rows = np.flatnonzero(long & asks & np.isin(calls.thread, launching))
+        sent = np.sort(calls.start[np.append(named_like(calls.names, WRITES), False)[calls.name]])
+        alone = np.searchsorted(sent, calls.start[rows]) == np.searchsorted(sent, calls.end[rows], side="right")
+        rows = rows[alone]
+        return cls(calls.thread[rows], calls.start[rows], calls.end[rows])
+
+
 class Beside(Struct, frozen=True):
     """`threads` (globalTids, ascending) with calls or ranges, but for those of nsys; `messages` is how many calls
     that send something they begin in the replayed time. One of them that is of the program sleeps `naps` times then, or
@@ -54,12 +76,13 @@ class Beside(Struct, frozen=True):
     `followers` are threads of the program that wait for another one in nearly each step, or time and again in a window,
     and launch nothing; a replay may hold them. Others have a range in each step, and no thread is known to wait for
     them. They may hand over what they made in memory, while who needs it asks again and again. Of these it is the time
-    in their ranges."""
+    in their ranges. `requests` are waits of threads that launch for what is outside of the trace."""
 
     threads: IntArray = np.empty(0, dtype=np.int64)
     messages: int = 0
     naps: int = 0
     followers: tuple[Follower, ...] = ()
+    requests: Requests = Requests.empty()
 
     @classmethod
     def of(
@@ -78,7 +101,8 @@ class Beside(Struct, frozen=True):
         found = _followers(calls, kin, stretch)
         found += _always_busy(calls, np.setdiff1d(_without(kin, found), wakers), launching, stretch)
         found += _makers(ranges, np.setdiff1d(_without(kin, found), wakers), stretch)
-        return cls(threads, int((sends[calls.name] & inside).sum()), naps, tuple(found))
+        requests = Requests.of(calls, launching, host_trace.activity.operations.start, stretch)
+        return cls(threads, int((sends[calls.name] & inside).sum()), naps, tuple(found), requests)
 
 
 def _without(threads: IntArray, followers: list[Follower]) -> IntArray:
@@ -239,7 +263,7 @@ def step_work(work: Work, thread: IntArray, stretch: Stretch, kernel: IntArray, 
     trainer               [wait event][train]       [wait event][train]
     ```
     """
-    first = _begin_steps(work, thread, stretch)
+    first = begin_steps(work, thread, stretch)
     part = np.full(len(work), StepWork.OWN)
     if not stretch.stepwise or not first.any():
         return part
@@ -277,7 +301,7 @@ def at_own_pace(work: Work, thread: IntArray, stretch: Stretch, woken: Wakes) ->
     It is none of the steps if it is another number in each, and MAYBE if such a thread meets others at locks
     only. `thread` launched each, -1 if that is not known. A thread that ends a wait of another in most steps, or
     waits for one, is tied to it, whatever it launches; and so is one that communicates."""
-    first = _begin_steps(work, thread, stretch)
+    first = begin_steps(work, thread, stretch)
     found = np.full(len(work), StepWork.OWN)
     if not stretch.stepwise or not first.any():
         return found
@@ -295,7 +319,7 @@ def at_own_pace(work: Work, thread: IntArray, stretch: Stretch, woken: Wakes) ->
     return found
 
 
-def _begin_steps(work: Work, thread: IntArray, stretch: Stretch) -> BoolArray:
+def begin_steps(work: Work, thread: IntArray, stretch: Stretch) -> BoolArray:
     """The operations with which steps begin. Another thread may launch one that starts at the same time by chance.
     If some threads begin a part of the steps each, and most together, the others do not count."""
     found: BoolArray = np.isin(work.start, stretch.borders[:-1]) & (thread >= 0)

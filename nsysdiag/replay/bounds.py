@@ -15,7 +15,7 @@ from nsysdiag.causes import PLACE, PREEMPTION
 from nsysdiag.causes.thread_states import untraced_code
 from nsysdiag.events.identity import process_of
 from nsysdiag.replay import device_rules as device
-from nsysdiag.replay.beside import ANSWER_NS, REGULAR, Follower, StepWork
+from nsysdiag.replay.beside import ANSWER_NS, REGULAR, Follower, StepWork, begin_steps
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.entangled import BoundCase, followed, turns
 from nsysdiag.replay.fixes import reads_ns
@@ -42,11 +42,12 @@ NO_GRID = np.iinfo(np.int64).max
 
 class BoundRule(Struct, frozen=True):
     """Lengths of a step in ns that may be true as well as the likely one, and why: a sentence. `entangled`: more may be
-    saved than what the changes take away."""
+    saved than what the changes take away. `elsewhere`: the kernels of the steps say nothing about these lengths."""
 
     why: str
     lengths: Callable[[BoundCase], Sequence[int]]
     entangled: bool = False
+    elsewhere: bool = False
 
 
 class Prediction(Struct, frozen=True):
@@ -83,8 +84,9 @@ class Prediction(Struct, frozen=True):
         least = max(least, round(kernels))
         least = least if taken_ns is None else max(least, self.now.ns - taken_ns)
         run = replace(self.run, longer=max(least - self.run.ns, 0))
-        differs = spread_of_mean(self.now.steps, self.run.steps // self.run.each) if self.now.count > 1 else 0.0
-        low_ns = min(self.low_ns, run.ns) if self.entangled else max(self.low_ns, least - round(differs))
+        less = spread_of_mean(self.now.steps, self.run.steps // self.run.each) if self.now.count > 1 else 0.0
+        less += kernels - _least_computing(model, self.run)
+        low_ns = min(self.low_ns, run.ns) if self.entangled else max(self.low_ns, least - round(less))
         return replace(self, run=run, low_ns=low_ns, high_ns=max(self.high_ns, least))
 
     def unproven(self) -> Prediction:
@@ -103,8 +105,9 @@ def prediction_of(changes: Changes, error: float, others: Sequence[Changes] = ()
     error_ns = LEAST_ERROR * now.ns
     slack = round(max(error * now.ns, error_ns) + spread_of_mean(now.steps, run.steps // run.each))
     runs = [run, *case.runs, *(each for each in (case.apart, case.free) if each is not None)]
-    kernels = min(computing(model, each) for each in runs)
+    kernels = min(_least_computing(model, each) for each in runs)
     low = max(min(lengths) - slack, round(min(kernels, run.ns) - error_ns), 0)
+    low = min([low, *(ns - slack for rule, each in found if rule.elsewhere for ns in each)])
     why = [rule.why for rule, each in found if any(abs(ns - run.ns) > slack for ns in each)]
     least, shorter = min(((min(each), rule.why) for rule, each in found if each), default=(run.ns, ""))
     entangled = any(rule.entangled for rule, each in found if each)
@@ -344,18 +347,46 @@ def _beside(case: BoundCase) -> Sequence[int]:
 
 def _other_loops(case: BoundCase) -> Sequence[int]:
     """Steps that no range names are not those that were found, but what another thread does in a loop of its own. In a
-    window without steps each of several threads may be meant. Who works for less than half of the time has no loop."""
-    model, now = case.model, case.now
+    window without steps each of several threads may be meant."""
+    model, thread = case.model, case.model.launched_by
     if model.stretch.named:
         return []
-    thread = model.launched_by
     several = (thread != thread[0]).any() and not model.stretch.stepwise
-    found = []
-    for other in distinct_values(thread[((model.step_work < StepWork.OWN) | several) & (thread >= 0)]).tolist():
-        was, took = (int(np.ptp(one.end[thread == other])) for one in (now, case.run))
-        if 2 * was >= model.stretch.end - model.stretch.begin:
-            found.append(round(now.ns * took / was))
-    return found
+    return _of_threads(case, distinct_values(thread[((model.step_work < StepWork.OWN) | several) & (thread >= 0)]))
+
+
+def _of_threads(case: BoundCase, threads: IntArray) -> Sequence[int]:
+    """The lengths of a step, if it is shorter by as much as the loop of each of the threads. Who works for less than
+    half of the time has no loop."""
+    stretch, thread = case.model.stretch, case.model.launched_by
+    loops = [[int(np.ptp(run.end[thread == each])) for run in (case.now, case.run)] for each in threads.tolist()]
+    return [round(case.now.ns * took / was) for was, took in loops if 2 * was >= stretch.end - stretch.begin]
+
+
+def _same_loops(case: BoundCase) -> Sequence[int]:
+    """Several threads take the steps in turns, or each takes all of them: one may leave the others behind.
+
+    ```
+    A    [step 0]        [step 2]        [step 4]
+    B            [step 1]        [step 3]              A needs less time for each than B, and is ahead of it then
+    ```
+    """
+    return _of_threads(case, _alike(case.model))
+
+
+@once
+def _alike(model: Model) -> IntArray:
+    """The threads of a process that launch the kernel with which most steps begin, as often as any of them; none if
+    only one does. Ranks, of which each has a process, go on together."""
+    names, thread = model.names.short, model.launched_by
+    first = names[begin_steps(model.work, thread, model.stretch)]
+    if not model.stretch.stepwise or not len(first):
+        return np.empty(0, dtype=np.int64)
+    same = (names == np.bincount(first).argmax()) & (model.work.kind == Class.COMPUTE) & (thread >= 0)
+    threads, count = np.unique(thread[same], return_counts=True)
+    threads = threads[count >= REGULAR * count.max(initial=0)]
+    _, process, several = np.unique(process_of(threads), return_inverse=True, return_counts=True)
+    return threads[several[process] > 1]
 
 
 @once
@@ -363,6 +394,24 @@ def _prompt_ns(model: Model) -> int | None:
     """The same if no call of MPI waits for a rank; None if hardly any does."""
     prompt = without_waits(Changes.none(model))
     return None if prompt is None else run_of(prompt).ns
+
+
+def _whole_groups(case: BoundCase) -> Sequence[int]:
+    """Only whole groups of steps say what an average step saves, whichever steps these begin with.
+
+    ```
+    steps    [trains][trains][trains][evaluates][trains][trains][trains][evaluates][trains
+             |------------- a group -----------||-------------- a group ----------|        and a part of one
+    ```
+    """
+    now, run, group = case.now, case.run, case.model.stretch.group
+    steps = len(now.steps)
+    whole = steps - steps % group
+    if group < 2 or whole in (0, steps) or len(run.steps) != steps:
+        return []
+    was, took = (each.borders[whole:] - each.borders[:-whole] for each in (now, run))
+    found = now.ns * took / np.maximum(was, 1)
+    return [round(float(found.min())), round(float(found.max()))]
 
 
 def _slowed(case: BoundCase) -> Sequence[int]:
@@ -396,6 +445,8 @@ RULES = (
     BoundRule("Some calls of MPI may not have to wait for their peers.", _unsure_messages),
     BoundRule("Work next to the steps may belong to them.", _beside),
     BoundRule("Another thread has a loop of its own, and no range says which of both is meant.", _other_loops),
+    BoundRule("Several threads do the same, each at a pace of its own.", _same_loops, elsewhere=True),
+    BoundRule("Several unlike steps repeat together, and the replay holds a part of such a group.", _whole_groups),
     BoundRule("Threads take turns, as with a lock: with shorter steps they meet at other times.", turns),
     BoundRule("Kernels that send or receive are not paired with those of their peers.", device.unpaired),
     BoundRule("A thread asks for the device and sleeps between: it notices later that the work is done.", device.polls),
@@ -408,9 +459,15 @@ RULES = (
 )
 
 
-def computing(model: Model, run: Run) -> float:
+def _least_computing(model: Model, run: Run) -> float:
+    """The same, if kernels of threads that all do the same may run at the same time."""
+    apart: list[BoolArray | bool] = [model.launched_by == each for each in _alike(model).tolist()]
+    return max(computing(model, run, mine) for mine in apart or [True])
+
+
+def computing(model: Model, run: Run, among: BoolArray | bool = True) -> float:
     """How long the device that computes most does so in a step, in ns. That is by the kernels of the counted steps,
-    wherever they are in the replay.
+    wherever they are in the replay; of those `among` them.
 
     ```
     copies   [==0==)[1][2][3]                   a fix may let copies run ahead, or the first kernels run before
@@ -418,7 +475,7 @@ def computing(model: Model, run: Run) -> float:
                    |  |  |                      borders: each step is shorter than its kernels
     ```
     """
-    own, stretch = model.step_work == StepWork.OWN, model.stretch
+    own, stretch = (model.step_work == StepWork.OWN) & among, model.stretch
     if not stretch.stepwise or run.count < 2:
         return max(busy(model, run, each, [Class.COMPUTE], own).total() for each in model.devices) / run.count
     work = model.work

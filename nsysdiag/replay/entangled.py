@@ -104,11 +104,12 @@ def _total(begin: IntArray, end: IntArray, chosen: BoolArray) -> int:
 def loosened(changes: Changes) -> Changes | None:
     """The same changes without waits for a lock, or for a thread that is not known or not sure. Threads at a pace of
     their own do nothing on devices. None if there is no such wait or thread. A lock stays if its holder's own
-    time is changed: that one releases it sooner."""
+    time is changed, and it waits for none: that one releases it sooner, and no other takes it before."""
     model, graph = changes.model, changes.model.graph
     woken, pieces = model.threads.woken, model.pieces
     fixed = distinct_values(model.program.thread[pieces.owner[changes.time < 1]])
-    turns = met_by_chance(model) & ~((woken.lock > 0) & np.isin(woken.waker, fixed))
+    holding = np.setdiff1d(fixed, woken.thread[woken.lock > 0])
+    turns = met_by_chance(model) & ~((woken.lock > 0) & np.isin(woken.waker, holding))
     at_once = (woken.end - woken.begin < WAITED_NS) & (woken.loader == 0)
     waits = (turns | at_once | (woken.confidence < SURE)) & changes.woken
     unknown = model.unknown_waits

@@ -28,7 +28,7 @@ from nsysdiag.events.operations import Category, copy_name
 from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.ledger.classify import LayeredEvidence
-from nsysdiag.replay.beside import Beside, at_own_pace, step_work, with_most_work
+from nsysdiag.replay.beside import Beside, StepWork, at_own_pace, step_work, with_most_work
 from nsysdiag.replay.device_waits import DeviceWaits
 from nsysdiag.replay.edges import PlacedWaits, Program
 from nsysdiag.replay.meetings import MpiCalls
@@ -255,6 +255,18 @@ class Model(Struct, frozen=True, dict=True):
     def in_known_waits(self) -> BoolArray:
         """Which pieces of host time are in a wait of which the waker is known."""
         return coverage(union(self.on_axis_of(self.threads.woken)), self.pieces.spans) > 0
+
+    @cached_property
+    def waits_of_others(self) -> BoolArray:
+        """Which waits for a device are those of threads that launch no work of the steps: what they wait for may be for
+        others.
+
+        ```
+        trainer  [launch][launch][sync: needless )[launch]
+        saver    [copy to the host][sync: the copy is needed )[writes the copy]
+        ```
+        """
+        return ~np.isin(self.threads.held.thread, self.launched_by[self.step_work == StepWork.OWN])
 
     @cached_property
     def waits_before_mpi(self) -> BoolArray:

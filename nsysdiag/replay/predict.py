@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import summed
-from nsysdiag.causes import PLACE
+from nsysdiag.causes import PLACE, SYNCHRONIZATION
 from nsysdiag.diagnosis.facts import LIKELY_BELOW, REPLAY, Predicted
 from nsysdiag.fields import TextKind
 from nsysdiag.findings.facts import Finding
@@ -83,7 +83,7 @@ def predict(
     known = findings or {}
     fixed = [known[each.of] for each in transforms if each.option == "finding" and each.of in known]
     unsure = any(each.option in SHAPES for each in transforms) or any(may_differ(model, each) for each in fixed)
-    unsure |= bool(model.waits_before_mpi.any())
+    unsure |= bool(model.waits_before_mpi.any() or model.waits_of_others.any())
     views = [View.LIKELY, *([View.LEAST, View.MOST] if unsure else [])]
     more = Edges.concatenate([Edges.empty(), *(edges_of(model, each) for each in transforms)])
     rewired = replace(model, graph=extended(model.graph, more))
@@ -195,10 +195,12 @@ def predicted(
 ) -> Prediction | str:
     """With all these `among` all findings fixed, or why the replay cannot tell."""
     views = [View.LIKELY]
-    views += [View.LEAST] if any(may_differ(model, each) for each in findings) else []
+    of_causes = np.isin(model.threads.held.cause, [PLACE.get(each.cause, -1) for each in findings])
+    synced = any(each.cause == SYNCHRONIZATION for each in findings) and model.waits_of_others.any()
+    differs = synced or any(may_differ(model, each) for each in findings)
+    views += [View.LEAST] if differs else []
     # A call of MPI may need what the device made.
-    causes = [PLACE.get(each.cause, -1) for each in findings]
-    views += [View.MOST] if (model.waits_before_mpi & np.isin(model.threads.held.cause, causes)).any() else []
+    views += [View.MOST] if (model.waits_before_mpi & of_causes).any() else []
     likely, *others = [Changes.none(model, view) for view in views]
     for changes in (likely, *others):
         for finding in findings:

@@ -67,9 +67,28 @@ def source_may_limit(changes: Changes) -> bool:
     soon = late | (length < LEAST_PART * (stretch.end - stretch.begin) / stretch.count)
     if _ahead(model, kind, soon, np.flatnonzero(asked | late)):
         return True
+    if _serves(model) and (changes.time[messages] >= 1).all():
+        return True
     if _timer_posts(model, np.flatnonzero(launching & unknown)):
         return True
     return _at_times(model, kind, np.flatnonzero(((asked | asleep) & launching) | blocked))
+
+
+def _serves(model: Model) -> bool:
+    """Whether a thread of the steps waited for a message that came from outside of the trace, in any step.
+
+    ```
+    requests      0      1   2  3     4    5      6     7
+    server   [recv][step 0 ][step 1 ][step 2 ][step 3 ][step 4     it is behind, and asks for none
+    faster   [recv][0 ].[1 ][2 ][3 ].[4 ][5 ].....[6 ].[7 ]        until it is faster than they come
+    ```
+
+    How many requests wait while it is behind is not known: they may come as slowly as it took them."""
+    asked, host = model.beside.requests, model.host.host
+    own = np.isin(asked.thread, model.launched_by[model.step_work == StepWork.OWN])
+    spans = model.on_axis(asked.thread[own], asked.start[own], asked.end[own])
+    # A driver asks its device, and a library of MPI other ranks.
+    return bool((coverage(union(host.api.spans, host.mpi.spans), spans) == 0).any())
 
 
 def of_devices(model: Model) -> BoolArray:

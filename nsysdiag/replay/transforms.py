@@ -22,6 +22,7 @@ from nsysdiag.causes import (
     LAUNCH_LATENCY,
     OTHER_PROCESS,
     PLACE,
+    SYNCHRONIZATION,
     places,
 )
 from nsysdiag.causes.device_side import DEVICE_STALL, HOST_FUNCTION, STREAM_BARRIER
@@ -110,9 +111,12 @@ def take_out(changes: Changes, cause: str, part: FixScope) -> None:
     another thread stays as long as that one works: the wait's own may be what nothing explains of that, and its return.
     A lock need not be waited for, though in doubt what its holder does is needed. So is what an unknown thread does
     that ends a wait for no lock, and the return of another thread that the waiting one woke. A wait before a call of
-    MPI stays, too. In the view that saves most, only one whose result MPI is seen to copy does."""
+    MPI stays, too. In the view that saves most, only one whose result MPI is seen to copy does. In the one that saves
+    least, other threads than those of the steps still wait for the device."""
     model = changes.model
     needed = model.waits_for_mpi if changes.view == View.MOST else model.waits_before_mpi
+    if changes.view == View.LEAST and cause == SYNCHRONIZATION:
+        needed = needed | model.waits_of_others
     part = replace(part, held=part.held & ~needed)
     # Who sleeps between queries still waits for the device, and only returns sooner.
     held = part.held & (cause != SLEEP.id)

@@ -130,11 +130,15 @@ would be predicted for time that is not judged."""
 
 class Stretch(Struct, frozen=True):
     """The time [borders[0], borders[-1]) in ns; `borders` are those of its steps if `stepwise`, else two. Steps are
-    `named` by ranges of the program, or found by what repeats on a device."""
+    `named` by ranges of the program, or found by what repeats on a device. `loop` is the first border and the last one
+    of all steps of the program, of which these are some; it is empty without steps. So many make a `group` that
+    repeats, of unlike steps."""
 
     borders: IntArray
     stepwise: bool
     named: bool = False
+    loop: tuple[int, int] = (0, 0)
+    group: int = 1
 
     @property
     def per(self) -> Literal["step", "window"]:
@@ -162,11 +166,13 @@ class Stretch(Struct, frozen=True):
 
 
 class Repeating(Struct, frozen=True):
-    """The judged time (a set), and the borders of its steps in ns, None if it has none; ranges may name them."""
+    """The judged time (a set), and the borders of its steps in ns, None if it has none; ranges may name them. So many
+    are a `group` that repeats."""
 
     parts: Intervals
     steps: IntArray | None
     named: bool = False
+    group: int = 1
 
 
 def are_apart(parts: Intervals) -> bool:
@@ -193,7 +199,8 @@ def stretch_of(
     if len(parts) == 0:
         return "no GPU work was recorded in the judged time"
     lo, hi = int(parts.start[0]), int(parts.end[-1])
-    inside = np.empty(0, np.int64) if steps is None else steps[(steps >= lo) & (steps <= hi)]
+    steps = np.empty(0, np.int64) if steps is None else steps
+    inside = steps[(steps >= lo) & (steps <= hi)]
     if len(inside) <= FEWEST_STEPS:
         return _whole(lo, hi, starts, most)
     before = np.searchsorted(starts, inside)
@@ -204,7 +211,7 @@ def stretch_of(
     first = (len(inside) - 1 - count) // 2
     if before[first] == before[first + count]:
         return "no GPU work was recorded in the steps of the judged time"
-    return Stretch(inside[first : first + count + 1], stepwise=True)
+    return Stretch(inside[first : first + count + 1], stepwise=True, loop=(int(steps[0]), int(steps[-1])))
 
 
 def _whole(lo: int, hi: int, starts: IntArray, most: int) -> Stretch | str:

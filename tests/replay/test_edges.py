@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import astuple
 
+from nsysdiag.events.rows import previous_on_stream
 from nsysdiag.replay.device_waits import Behind, DeviceWaits
 from nsysdiag.replay.edges import KnownOrder, launch_cost, program_order
 from nsysdiag.replay.meetings import Meetings
@@ -81,8 +82,13 @@ def test_edges_of_devices_go_forward(work: Work) -> None:
 def test_what_was_launched_before_starts_when_it_did(work: Work, begin: int) -> None:
     order = order_of(work, begin)
     edges, time = order.begun_before(), order.time
-    assert (time[edges.source] + edges.ns == time[edges.target]).all()
-    assert len(edges) <= len(np.unique(work.stream))
+    held = {
+        place: ns for place, ns in zip(edges.target.tolist(), (time[edges.source] + edges.ns).tolist(), strict=True)
+    }
+    assert all(ns <= time[place] for place, ns in held.items())
+    assert len(held) == len(edges) <= len({*zip(work.stream.tolist(), work.kind.tolist(), strict=True)})
+    first = np.flatnonzero((previous_on_stream(work.stream) < 0) & (work.issued < begin))
+    assert all(held[place] == time[place] for place in order.places.operation[first].tolist())
 
 
 @given(works())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nsysdiag.replay.beside import StepWork
-from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.entangled import loosened, met_by_chance, taken_out
 from nsysdiag.replay.facts import Transform
 from nsysdiag.replay.moments import EdgeKind
@@ -51,6 +51,28 @@ def test_a_lock_stays_where_its_holder_is_faster() -> None:
     apply(changes, Transform("without", "io_wait"))
     loose = loosened(changes)
     assert loose is None or not (loose.dropped & (model.graph.edges.kind == EdgeKind.WAKE)).any()
+
+
+@pytest.mark.slow
+def test_a_lock_is_free_if_its_holders_wait_for_it_as_well() -> None:
+    model = model_of_pair("sync within a lock of three launching threads")
+    changes = Changes.none(model)
+    changes.time[:] = 0.5
+    loose, locks = loosened(changes), model.threads.woken.lock > 0
+    assert loose is not None
+    assert locks.any()
+    assert loose.dropped[model.graph.of_rows(EdgeKind.WAKE, locks)].all()
+
+
+def test_who_launches_no_work_of_the_steps_may_still_wait_for_the_device() -> None:
+    model = model_of_pair("sync beside long kernels of another thread, as the finding says")
+    of_others, changes = model.waits_of_others, [Changes.none(model, view) for view in (View.LIKELY, View.LEAST)]
+    for each in changes:
+        apply(each, Transform("without", "sync"))
+    likely, least = changes
+    assert not likely.held[of_others].all()
+    assert least.held[of_others].all()
+    assert np.array_equal(likely.held[~of_others], least.held[~of_others])
 
 
 @pytest.mark.slow

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from nsysdiag.events.rows import CallTable
+from nsysdiag.replay.beside import Requests
 from nsysdiag.replay.facts import Transform
+from nsysdiag.replay.work import Stretch
 from tests.replay.pairs import paced, sources
 from tests.replay.pairs.pair import Pair, pair
 from tests.replay.pairs.prediction import predicted
@@ -18,6 +23,42 @@ from tests.replay.pairs.prediction import predicted
 def test_a_source_that_is_ahead_may_limit(each: Pair, tmp_path: Path) -> None:
     outcome = predicted(each, tmp_path)
     assert outcome.low <= outcome.true <= outcome.high
+
+
+class TestRequests:
+    """Waits of launching threads for messages, and who may have sent these."""
+
+    @staticmethod
+    def rows(calls: Sequence[tuple[int, int, int, str]], launching: int = 1) -> int:
+        names = sorted({name for *_, name in calls})
+        thread, start, end = (np.array([each[at] for each in calls]) for at in range(3))
+        code = np.array([names.index(name) for *_, name in calls])
+        table = CallTable(thread, start, end, code, names, code)
+        stretch = Stretch(np.array([300_000, 600_000]), stepwise=True, loop=(200_000, 900_000))
+        return len(Requests.of(table, np.array([launching]), np.array([10_000, 50_000, 200_000]), stretch))
+
+    @pytest.mark.parametrize(
+        ("start", "end", "found"),
+        [
+            (10_000, 60_000, 0),  # other work is done between it and the loop
+            (100_000, 150_000, 1),  # the first step waits
+            (220_000, 250_000, 1),  # in a step that is not replayed
+            (220_000, 230_000, 0),  # the return of the call
+            (890_000, 950_000, 0),  # behind the loop
+        ],
+    )
+    def test_count_in_any_step(self, start: int, end: int, found: int) -> None:
+        assert self.rows([(1, start, end, "recv")]) == found
+
+    def test_of_threads_that_launch(self) -> None:
+        assert self.rows([(1, 220_000, 260_000, "recv")], launching=2) == 0
+
+    @pytest.mark.parametrize(("at", "found"), [(210_000, 1), (240_000, 0), (270_000, 1)])
+    def test_are_for_no_thread_that_sends(self, at: int, found: int) -> None:
+        assert self.rows([(1, 220_000, 260_000, "poll"), (2, at, at + 5_000, "sendmsg")]) == found
+
+    def test_are_for_no_file(self) -> None:
+        assert self.rows([(1, 220_000, 260_000, "read")]) == 0
 
 
 @pytest.mark.slow

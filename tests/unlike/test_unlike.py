@@ -149,6 +149,14 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
         ("a_loss_that_branches", 1),  # steps without an update were none, though each has a range
         ("a_loss_that_branches", 3),  # they were a part of the next one for certain, at no regular distance
         ("a_loss_that_branches", 8),  # the same if the host reads back in each
+        ("requests_by_chance", 3106),  # the only waits for requests were before the replayed steps
+        ("requests_by_chance", 3107),  # a server that is behind asked for one request in 40 steps
+        ("requests_by_chance", 3227),  # and for none but the first
+        ("a_convoy_of_launching_threads", 3100),  # one of three threads was ahead of the others, which took steps, too
+        ("a_convoy_of_launching_threads", 6),  # the same with a range of its own for each step of each thread
+        ("a_convoy_of_launching_threads", 3224),  # a lock was waited for in the same order once its holders are faster
+        ("a_convoy_of_launching_threads", 3259),  # kernels of several threads ran at the same time more often
+        ("evaluation_now_and_then", 3103),  # the replay held one evaluation more than times of training
         ("requests_in_one_batch", 7),  # steps in which a request begins were the only ones
         ("few_steps", 4),  # kernels of a window began before it without its copies; its layers were steps
         ("few_steps", 14),  # layers were steps, as the other ones are in a phase of mixed work
