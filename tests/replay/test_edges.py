@@ -82,9 +82,7 @@ def test_edges_of_devices_go_forward(work: Work) -> None:
 def test_what_was_launched_before_starts_when_it_did(work: Work, begin: int) -> None:
     order = order_of(work, begin)
     edges, time = order.begun_before(), order.time
-    held = {
-        place: ns for place, ns in zip(edges.target.tolist(), (time[edges.source] + edges.ns).tolist(), strict=True)
-    }
+    held = dict(zip(edges.target.tolist(), (time[edges.source] + edges.ns).tolist(), strict=True))
     assert all(ns <= time[place] for place, ns in held.items())
     assert len(held) == len(edges) <= len({*zip(work.stream.tolist(), work.kind.tolist(), strict=True)})
     first = np.flatnonzero((previous_on_stream(work.stream) < 0) & (work.issued < begin))
