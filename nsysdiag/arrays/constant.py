@@ -1,5 +1,4 @@
-"""Arrays in which one value stands for all rows, which take the memory of one, and how rows are looked up in these and
-in others."""
+"""Arrays in which one value stands for all rows, and how rows are looked up in any array."""
 
 from __future__ import annotations
 
