@@ -242,7 +242,8 @@ def _of_threads(view: WaitingThreads, threads: IntArray, loaders: Loaders, searc
     seen = found.call >= 0
     at = np.where(seen, found.at, np.maximum(calls.before(found.thread, found.at), waits.start + 1))
     loads = loaders.by_waker(waits, found.thread, found.at)
-    loads |= loaders.in_range(waits.thread, Intervals(waits.start, waits.end))
+    inside = loaders.in_range(waits.thread, Intervals(waits.start, waits.end))
+    loads |= inside & ~loaders.for_orders(waits.thread, found.thread)
     loader, held = loads.astype(np.int64), interpreter[sure].astype(np.int64)
     names = np.append(named_like(view.host.os_calls.names, LOCKS), False)
     lock = np.maximum(names[waits.name], held) * SURE_LOCK

@@ -235,7 +235,24 @@ class Loaders:
         known = np.array([thread > 0 and self._is_loader(thread) for thread in threads.tolist()], dtype=np.bool_)
         result = known[code] if len(waker) else np.zeros(0, dtype=np.bool_)
         result = result | self.in_range(waker, Intervals(waits.start, until))
-        return (result | self._is_worker_process(waits, waker)) & (waker > 0)
+        return (result | self._is_worker_process(waits, waker)) & (waker > 0) & ~self.for_orders(waits.thread, waker)
+
+    def for_orders(self, thread: IntArray, waker: IntArray) -> BoolArray:
+        """True where a thread that launches nothing waits for one that launches most work of a device: that one takes
+        what it makes, whatever names of data loading are met in it."""
+        leading, launching = self._launching
+        return np.isin(waker, leading) & ~np.isin(thread, launching)
+
+    @cached_property
+    def _launching(self) -> tuple[IntArray, IntArray]:
+        """The thread that launched most of each device's work, and all threads that launched any."""
+        calls = self._host_trace.activity.api_calls.rows
+        launches = [each.launch[each.launch >= 0] for each in self._host_trace.activity.devices]
+        leading = [
+            calls.threads[np.bincount(taken(calls.thread_place, each)).argmax()] for each in launches if len(each)
+        ]
+        launching = [calls.threads_at(each) for each in launches if len(each)]
+        return np.array(leading, dtype=np.int64), distinct_values(np.concatenate([*launching, np.empty(0, np.int64)]))
 
     def in_range(self, thread: IntArray, time: Intervals) -> BoolArray:
         """True where a range that the thread named after loading data holds at least half of the time. That says what

@@ -142,6 +142,8 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
     ("name", "seed"),
     [
         ("a_prefetch_of_two", 1004),  # slow steps in a row were called a pause
+        ("a_prefetch_of_two", 4202),  # the thread of the steps was one that loads data, as its samples are in `collate`
+        ("a_prefetch_of_two", 4201),  # the same by a range of that name
         ("copies_from_far_memory", 1003),  # uploads staged while their stream was busy, some of them late
         ("queries_that_yield", 2103),  # the last query of the trace said that its thread does not wait
         ("garbage_collections", 2103),  # stops in many steps, one behind a read-back, were called pauses
