@@ -287,7 +287,7 @@ def limit_sentence(findings: list[Finding]) -> Sentence:
     if full is not None:
         return say("The copy engine is the limit: {}.", typed.uncapitalized(full.summary))
     slower = next((each for each in findings if each.variant == SAME_KERNELS), None)
-    return say("{}.", capitalized(slower.summary)) if slower is not None else ""
+    return say("{}.", typed.capitalized(slower.summary)) if slower is not None else ""
 
 
 def action_sentence(action: Finding) -> Sentence:
