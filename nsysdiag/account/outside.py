@@ -11,7 +11,6 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import compiling
 from nsysdiag.arrays.claim import Owned, claim
-from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import Name, longest, summed
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, subtract, union
@@ -77,8 +76,7 @@ def outside_of(window: Intervals, device: DeviceTimeline, calls: CallRows) -> Ou
     launch = device.launch[device.launch >= 0]
     if not len(window) or not len(launch):
         return None
-    most = int(np.argmax(np.bincount(taken(calls.thread_place, launch))))
-    thread, end = int(calls.threads[most]), int(window.start[0])
+    thread, end = calls.busiest_thread(launch), int(window.start[0])
     begin = int(calls.start[calls.rows_of(thread)].min())
     return Outside(thread, begin, end) if begin < end else None
 

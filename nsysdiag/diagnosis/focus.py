@@ -84,15 +84,10 @@ class Scope(Struct, frozen=True):
         )
         steady = [at for at, phase in enumerate(found.phases) if phase.name == "steady"]
         if focus.phase is None:
-            few, states = (
-                sum(
-                    phase.end - phase.start
-                    for phase in found.phases
-                    if phase.name == "steady" and (phase.steps is not None and phase.steps.few) is are_few
-                )
-                for are_few in (True, False)
-            )
-            return rest(found.basis, later=_later(found), steady_ns=states, few_ns=few)
+            every = [found.phases[at] for at in steady]
+            whole = sum(phase.end - phase.start for phase in every)
+            few = sum(phase.end - phase.start for phase in every if phase.steps and phase.steps.few)
+            return rest(found.basis, later=_later(found), steady_ns=whole - few, few_ns=few)
         several = focus.phase in steady and len(steady) > 1
         basis = found.basis_of(focus.phase)
         names = numbered([repeating(found.phases[at].steps, basis) for at in steady])

@@ -68,9 +68,6 @@ def named_like(names: Iterable[str], pattern: re.Pattern[str]) -> BoolArray:
     return np.array([pattern.fullmatch(cuda_name(name)) is not None for name in names], dtype=np.bool_)
 
 
-_NO_ROWS = np.empty(0, dtype=np.int32)
-
-
 class CallRows(Rows, frozen=True, dict=True):
     """Calls in the order of the export: start and end in ns, `name` an index into the names stored with it."""
 
@@ -131,7 +128,11 @@ class CallRows(Rows, frozen=True, dict=True):
 
     def rows_of(self, thread: int) -> IntArray:
         """The rows of the calls of a thread, in their order."""
-        return self._rows_of_threads[int(np.searchsorted(self.threads, thread))] if thread in self.threads else _NO_ROWS
+        return self._rows_of_threads[int(places_among(self.threads, np.array([thread]))[0])]
+
+    def busiest_thread(self, rows: IntArray) -> int:
+        """The thread that made most of the calls at these rows, at least one; the first of several."""
+        return int(self.threads[np.bincount(taken(self.thread_place, rows)).argmax()])
 
     def made_by(self, threads: IntArray) -> BoolArray:
         """Which calls are of these threads."""

@@ -16,7 +16,6 @@ import re
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import IntArray, Intervals, clip, coverage, nearest_before, union
@@ -65,8 +64,8 @@ def _had_context(device: DeviceTimeline, api_calls: ApiCalls) -> bool:
     launch = device.launch[device.launch >= 0]
     if not len(launch):
         return False
-    processes, which = distinct(taken(calls.process, launch))
-    process = processes[np.argmax(np.bincount(which))] if len(processes) > 1 else processes[0]
+    processes, which = distinct(calls.of_threads(process_of(calls.threads), launch))
+    process = processes[np.argmax(np.bincount(which))]
     first = int(device.operations.start[device.launch >= 0].min())
     mine = _rows_of(calls, process, np.flatnonzero(calls.start <= first))
     uses = _named(api_calls, mine, _USES)

@@ -9,10 +9,11 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.constant import is_constant, taken
+from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, contains, searched, union
+from nsysdiag.arrays.nesting import is_ordered
 from nsysdiag.arrays.spill import laid
 from nsysdiag.events.calls import ApiCalls, CallRows, match_launches
 from nsysdiag.events.event_waits import HostFunctions, StreamWaits, Synchronized, read_stream_waits
@@ -269,12 +270,10 @@ def _is_communication(
 def _order(operations: Operations, launch: IntArray, calls: CallRows, device: IntArray) -> IntArray | None:
     """The order of the rows by device, then by start; ties by launched first, launch time, correlation id, stream. None
     where they are in that order."""
-    start, is_one = operations.start, is_constant(device) or (len(device) > 0 and device.min() == device.max())
-    rises = ascending(start) if is_one else _rises(device, start)
-    order = None if rises else np.lexsort((start, device))
-    same = _equals_next(start, order)
-    if not is_one:
-        same &= _equals_next(device, order)
+    start = operations.start
+    order = None if is_ordered((start, device)) else np.lexsort((start, device))
+    starts, devices = (start, device) if order is None else (start[order], device[order])
+    same = (starts[1:] == starts[:-1]) & (devices[1:] == devices[:-1])
     if not same.any():
         return order
     order = np.arange(len(start)) if order is None else order
@@ -292,18 +291,6 @@ def _order(operations: Operations, launch: IntArray, calls: CallRows, device: In
     )
     order[tied] = group[np.lexsort(keys)]
     return order
-
-
-def _rises(device: IntArray, start: IntArray) -> bool:
-    """Are the rows in order of the device, then of the start?"""
-    in_order = (device[1:] > device[:-1]) | ((device[1:] == device[:-1]) & (start[1:] >= start[:-1]))
-    return bool(in_order.all())
-
-
-def _equals_next(values: IntArray, order: IntArray | None) -> BoolArray:
-    """Is each value, in this order or as they are, the same as the next one?"""
-    ordered = values if order is None else values[order]
-    return ordered[1:] == ordered[:-1]
 
 
 # NVTX ranges on the GPU: each from the first to the last operation that its thread launched inside it.

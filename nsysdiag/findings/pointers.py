@@ -235,7 +235,7 @@ def _longer_kernels(device: DeviceTimeline, iterations: IterationReport, slow: S
     """How many times as long the usual kernels take in slow iterations as in others; 0 if these run other ones, or if
     what they take longer for is mostly no kernel."""
     computes = sum(each.more.get("compute", 0) for each in iterations.slow)
-    index = slow.ones.index.tolist()
+    index = set(slow.ones.index.tolist())
     usual = [(row.start_ns, row.end_ns) for row in iterations.rows if row.steady and row.index not in index]
     if 2 * computes <= sum(each.extra_ns for each in iterations.slow) or not usual:
         return 0.0

@@ -279,6 +279,11 @@ def busiest(signals: list[DeviceSignal]) -> DeviceSignal:
     return max(signals, key=lambda signal: (signal.split.busy_ns, -signal.device.number))
 
 
+def last_busy(work: Intervals, times: IntArray) -> IntArray:
+    """Until when a set of work lasts that begins before each of the times, at most to that time."""
+    return np.minimum(work.end[np.searchsorted(work.start, times) - 1], times)
+
+
 def few_repeats(signal: DeviceSignal, lo: int, hi: int) -> Intervals:
     """Three or four repeats of the same operations in [lo, hi), if most of the device's work is in them: each up to the
     end of its last operation. What is inside one is no phase. Of a first one that is a warm-up, that is what comes
@@ -293,7 +298,7 @@ def few_repeats(signal: DeviceSignal, lo: int, hi: int) -> Intervals:
     inside = borders is not None and int(coverage(work, Intervals.of([(borders[0], borders[-1])]))[0])
     if borders is None or 2 * inside < signal.split.busy_ns:
         return Intervals.empty()
-    ends = np.minimum(work.end[np.searchsorted(work.start, borders[1:]) - 1], borders[1:])
+    ends = last_busy(work, borders[1:])
     starts = borders[:-1].copy()
     if len(without_warm_up(borders)) < len(borders):
         idle = complement(work, int(starts[0]), int(ends[0]))

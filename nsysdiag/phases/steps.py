@@ -28,7 +28,7 @@ from nsysdiag.phases.signal import (
     with_all_work,
     with_their_end,
 )
-from nsysdiag.phases.steady import REPEATED_SHARE, busiest, same_sequences, without_warm_up
+from nsysdiag.phases.steady import REPEATED_SHARE, busiest, last_busy, same_sequences, without_warm_up
 from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.enums import CopyKind
 
@@ -301,8 +301,7 @@ def _closes(borders: IntArray, signal: DeviceSignal) -> bool:
     host = np.isin(operations.copy_kind, (CopyKind.HOST_TO_DEVICE, CopyKind.DEVICE_TO_HOST))
     host |= (operations.category == Category.GRAPH) | (operations.graph_node >= 0)
     repeat = np.searchsorted(borders, operations.start[inside & host], side="right")
-    busy, starts = signal.split.busy, borders[1:-1]
-    idle = starts - np.minimum(busy.end[np.searchsorted(busy.start, starts) - 1], starts)
+    idle = borders[1:-1] - last_busy(signal.split.busy, borders[1:-1])
     often = len(distinct_values(repeat)) >= len(borders) - 1
     return often or bool(np.median(idle) >= LEAST_PAUSE * np.median(np.diff(borders)))
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 from msgspec import Struct
 
 from nsysdiag.account.outside import Outside, evidence_of_start
 from nsysdiag.arrays.background import Background, Deferred
-from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.arrays.spill import laid, trim
 from nsysdiag.critical_path.facts import CriticalPath
@@ -238,8 +236,7 @@ def _around_phases(found: JobPhases, host: HostReading) -> tuple[Sentence, Sente
     launch = activity.launch[activity.launch >= 0]
     if not len(launch) or not found.phases:
         return "", ""
-    threads, count = np.unique(taken(activity.api_calls.rows.thread, launch), return_counts=True)
-    thread, (first, last) = int(threads[count.argmax()]), host.recorded_span
+    thread, (first, last) = activity.api_calls.rows.busiest_thread(launch), host.recorded_span
     begin, end, least = found.phases[0].start, found.phases[-1].end, NOTABLE * (last - first)
     if max(begin - first, last - end) < least:
         return "", ""

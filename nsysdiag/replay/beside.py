@@ -62,6 +62,8 @@ class Requests(Rows, frozen=True):
         long = (calls.start >= begin) & (calls.end <= end) & (calls.end - calls.start >= WAITED_NS)
         asks = np.append(named_like(calls.names, MESSAGES), False)[calls.name]
         rows = np.flatnonzero(long & asks & np.isin(calls.thread, launching))
+        if not len(rows):
+            return cls.empty()
         sent = np.sort(calls.start[np.append(named_like(calls.names, WRITES), False)[calls.name]])
         alone = np.searchsorted(sent, calls.start[rows]) == np.searchsorted(sent, calls.end[rows], side="right")
         rows = rows[alone]

@@ -85,7 +85,7 @@ class Prediction(Struct, frozen=True):
         least = least if taken_ns is None else max(least, self.now.ns - taken_ns)
         run = replace(self.run, longer=max(least - self.run.ns, 0))
         less = spread_of_mean(self.now.steps, self.run.steps // self.run.each) if self.now.count > 1 else 0.0
-        less += kernels - _least_computing(model, self.run)
+        less += kernels - _least_computing(model, self.run, kernels)
         low_ns = min(self.low_ns, run.ns) if self.entangled else max(self.low_ns, least - round(less))
         return replace(self, run=run, low_ns=low_ns, high_ns=max(self.high_ns, least))
 
@@ -105,7 +105,7 @@ def prediction_of(changes: Changes, error: float, others: Sequence[Changes] = ()
     error_ns = LEAST_ERROR * now.ns
     slack = round(max(error * now.ns, error_ns) + spread_of_mean(now.steps, run.steps // run.each))
     runs = [run, *case.runs, *(each for each in (case.apart, case.free) if each is not None)]
-    kernels = min(_least_computing(model, each) for each in runs)
+    kernels = min(_least_computing(model, each, computing(model, each)) for each in runs)
     low = max(min(lengths) - slack, round(min(kernels, run.ns) - error_ns), 0)
     low = min([low, *(ns - slack for rule, each in found if rule.elsewhere for ns in each)])
     why = [rule.why for rule, each in found if any(abs(ns - run.ns) > slack for ns in each)]
@@ -459,12 +459,6 @@ RULES = (
 )
 
 
-def _least_computing(model: Model, run: Run) -> float:
-    """The same, if kernels of threads that all do the same may run at the same time."""
-    apart: list[BoolArray | bool] = [model.launched_by == each for each in _alike(model).tolist()]
-    return max(computing(model, run, mine) for mine in apart or [True])
-
-
 def computing(model: Model, run: Run, among: BoolArray | bool = True) -> float:
     """How long the device that computes most does so in a step, in ns. That is by the kernels of the counted steps,
     wherever they are in the replay; of those `among` them.
@@ -483,6 +477,12 @@ def computing(model: Model, run: Run, among: BoolArray | bool = True) -> float:
     own &= stretch.step(work.start) >= stretch.count - run.count
     mine = (np.flatnonzero(own & (work.device == each)) for each in model.devices)
     return max(union(Intervals(run.start[rows], run.end[rows])).total() for rows in mine) / run.count
+
+
+def _least_computing(model: Model, run: Run, kernels: float) -> float:
+    """The same, which is `kernels`, if those of threads that all do the same may run at the same time."""
+    apart = (model.launched_by == each for each in _alike(model).tolist())
+    return max((computing(model, run, mine) for mine in apart), default=kernels)
 
 
 def spread_of_mean(now: IntArray, then: IntArray) -> float:

@@ -221,9 +221,7 @@ def _of_start(model: Model, finding: Finding) -> Intervals | None:
     mine = np.flatnonzero((work.device == model.names.keys.index(finding.device)) & (work.launch >= 0))
     if finding.bottleneck == UNKNOWN or not len(mine):
         return None
-    calls = model.host.host.api_calls.rows
-    threads, launches = np.unique(calls.thread[work.launch[mine]], return_counts=True)
-    thread = int(threads[launches.argmax()])
+    thread = model.host.host.api_calls.rows.busiest_thread(work.launch[mine])
     others = model.host.host.axis.threads.tolist() if finding.bottleneck != STARTUP else []
     until, ranges = int(work.start[mine[0]]), model.names.ranges
     starts = [start_of(model.host, Outside(each, model.stretch.begin, until), ranges) for each in {thread, *others}]

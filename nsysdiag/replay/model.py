@@ -152,6 +152,11 @@ class Model(Struct, frozen=True, dict=True):
         return with_most_work(self.work, thread, self.stretch, self.threads.woken, part)
 
     @cached_property
+    def step_threads(self) -> IntArray:
+        """The threads that launch work of the steps, sorted; also -1 for work of which that is not known."""
+        return distinct_values(self.launched_by[self.step_work == StepWork.OWN])
+
+    @cached_property
     def events(self) -> Before:
         """The operations that wait for an event in another stream, and what they wait for."""
         rows, edges = self.graph.rows[EdgeKind.EVENT], self.graph.edges
@@ -266,7 +271,7 @@ class Model(Struct, frozen=True, dict=True):
         saver    [copy to the host][sync: the copy is needed )[writes the copy]
         ```
         """
-        return ~np.isin(self.threads.held.thread, self.launched_by[self.step_work == StepWork.OWN])
+        return ~np.isin(self.threads.held.thread, self.step_threads)
 
     @cached_property
     def waits_before_mpi(self) -> BoolArray:

@@ -22,7 +22,7 @@ from nsysdiag.events.calls import named_like
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import NamedRows
 from nsysdiag.kernels.communication import steady_sends
-from nsysdiag.replay.beside import StepWork, answered
+from nsysdiag.replay.beside import answered
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.pacing import LEAST_PART, MANY, MESSAGES, RETURN_NS, WAITED_NS
@@ -59,7 +59,7 @@ def source_may_limit(changes: Changes) -> bool:
     asked = (messages | model.in_calls(_DEVICES)) & ~fed & reads
     asked = (asked | (_queued(model) & unknown)) & (changes.time >= 1)
     asleep = (pieces.cause == PLACE[SLEEP.id]) & model.in_calls(_SLEEPS) & (changes.time >= 1)
-    launching = np.isin(model.program.thread, model.launched_by[model.step_work == StepWork.OWN])[pieces.owner]
+    launching = np.isin(model.program.thread, model.step_threads)[pieces.owner]
     blocked = (pieces.cause == PLACE[BLOCKED]) & unknown & launching & (changes.time >= 1)
     # Who sleeps until a time that has come returns at once, or as soon as it is woken.
     length = pieces.length
@@ -85,7 +85,7 @@ def _serves(model: Model) -> bool:
 
     How many requests wait while it is behind is not known: they may come as slowly as it took them."""
     asked, host = model.beside.requests, model.host.host
-    own = np.isin(asked.thread, model.launched_by[model.step_work == StepWork.OWN])
+    own = np.isin(asked.thread, model.step_threads)
     spans = model.on_axis(asked.thread[own], asked.start[own], asked.end[own])
     # A driver asks its device, and a library of MPI other ranks.
     return bool((coverage(union(host.api.spans, host.mpi.spans), spans) == 0).any())

@@ -45,7 +45,7 @@ class ChosenRows(Struct, frozen=True):
     columns: ClassVar[tuple[str, ...]] = ()
 
 
-class Part(Struct, frozen=True):
+class RowPart(Struct, frozen=True):
     """A restriction: only rows with rowids above `behind` and up to `until`, None for no border; about `rows`."""
 
     behind: int | None
@@ -69,7 +69,7 @@ class TimeLimit(Struct, frozen=True):
         return (self.start,) if self.start == self.end else (self.start, self.end)
 
 
-Choice = Chosen | ChosenRows | Part | TimeLimit
+Choice = Chosen | ChosenRows | RowPart | TimeLimit
 
 
 def select_sql(table: FoundTable, columns: Sequence[ColumnSpec], *choices: Choice) -> str:
@@ -111,8 +111,8 @@ def column_key(table: str, spec: ColumnSpec, found: tuple[FoundColumn, ...]) -> 
     return " ".join((table, spec.name, *(each.name for each in found), *(("NOT NULL",) if is_known else ())))
 
 
-def _where(table: FoundTable, choices: Sequence[Choice]) -> str:
-    chosen = [_restriction(table, choice) for choice in choices]
+def _where(table: FoundTable, choices: Sequence[Choice], *conditions: str) -> str:
+    chosen = [*conditions, *(_restriction(table, choice) for choice in choices)]
     return f" WHERE {' AND '.join(chosen)}" if chosen else ""
 
 
@@ -123,7 +123,7 @@ def _restriction(table: FoundTable, chosen: Choice) -> str:
             return f"{start} >= {chosen.low} AND {start} < {chosen.high}"
         return f"{start} < {chosen.high} AND ({end} > {chosen.low} OR {end} IS NULL)"
     assert isinstance(chosen, Chosen) or table.rowid is not None
-    if isinstance(chosen, Part):
+    if isinstance(chosen, RowPart):
         sides = ((">", chosen.behind), ("<=", chosen.until))
         return " AND ".join(f"{table.rowid} {sign} {border}" for sign, border in sides if border is not None)
     column = _name(table, chosen.column) if isinstance(chosen, Chosen) else table.rowid
@@ -161,9 +161,8 @@ def any_text_sql(table: FoundTable, column: ColumnSpec, *choices: Choice) -> str
     """The SQL that gives one row if a column holds anything, none if it is NULL throughout. SQLite tells the type of a
     cell without loading it, whatever its size."""
     (found,) = table.sources(column)
-    chosen = [_restriction(table, choice) for choice in choices]
-    conditions = " AND ".join([f"typeof({quoted(found.name)}) <> 'null'", *chosen])
-    return f"SELECT 1 FROM {quoted(table.name)} WHERE {conditions} LIMIT 1"
+    holds = f"typeof({quoted(found.name)}) <> 'null'"
+    return f"SELECT 1 FROM {quoted(table.name)}{_where(table, choices, holds)} LIMIT 1"
 
 
 def row_bound_sql(table: FoundTable) -> str:

@@ -15,7 +15,7 @@ from nsysdiag.shortage import is_shortage, memory_short
 from nsysdiag.trace.catalog import FoundTable, Schema, decode, read_schema
 from nsysdiag.trace.columns import Buffers, Columns, Pair, Sink, SplitBuffers, TextColumn, Values, completed
 from nsysdiag.trace.format import EXPORT_HINT, refused
-from nsysdiag.trace.query import Choice, Chosen, Part, any_text_sql, count_sql, row_bound_sql, select_sql
+from nsysdiag.trace.query import Choice, Chosen, RowPart, any_text_sql, count_sql, row_bound_sql, select_sql
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType, table_spec
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ class SqliteDatabase:
     def read(self, table: FoundTable, columns: Sequence[ColumnSpec], capacity: int, *chosen: Choice) -> Columns:
         """The columns, of all rows or of the chosen ones. `capacity` is a guess at the number of rows. Raises
         NotColumnarError for a part if the driver cannot read it: a table is converted, and warned of, as a whole."""
-        is_part = any(isinstance(each, Part) for each in chosen)
+        is_part = any(isinstance(each, RowPart) for each in chosen)
         found = [column for column in columns if table.sources(column)]
         numbers = [column for column in found if column.type not in TEXTS]
         values: dict[str, Values] = {}

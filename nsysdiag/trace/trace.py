@@ -24,7 +24,7 @@ from nsysdiag.trace.columns import Columns, IntArray, Pair, ReadAhead, Request, 
 from nsysdiag.trace.format import OF_ROCM, RECORDER, refused
 from nsysdiag.trace.formats import folder_format, marked
 from nsysdiag.trace.parquet.folder import ParquetFolder
-from nsysdiag.trace.query import Choice, Chosen, ChosenRows, LongTexts, Part, TimeLimit
+from nsysdiag.trace.query import Choice, Chosen, ChosenRows, LongTexts, RowPart, TimeLimit
 from nsysdiag.trace.reader import READERS, NotColumnarError, SqliteDatabase
 from nsysdiag.trace.source import TraceSource
 from nsysdiag.trace.tables import CAPTURE_OPTIONS, SYSTEM, TABLES, TableSpec, payload_spec, table_spec, work_spec
@@ -241,7 +241,7 @@ class Trace:
             return [partial(self._read_all, table, *columns)]
         count = min(2 * max(round(rows / MANY_ROWS / 2), 1), MOST_PARTS)
         borders = [None, *(rows * at // count for at in range(1, count)), None]
-        parts = (Part(*each, rows // count + 1) for each in pairwise(borders))
+        parts = (RowPart(*each, rows // count + 1) for each in pairwise(borders))
         return [partial(self._read, spec, found, columns, part) for part in parts]
 
     def _read_all(self, table: str, *columns: str) -> Columns:
@@ -411,7 +411,7 @@ class Trace:
 
 def _room(choice: Choice) -> int:
     """For how many rows there is room to begin with."""
-    if isinstance(choice, Part):
+    if isinstance(choice, RowPart):
         return choice.rows
     return FIRST_ROWS if isinstance(choice, TimeLimit) else len(choice.ids)
 

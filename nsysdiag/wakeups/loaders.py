@@ -247,12 +247,9 @@ class Loaders:
     def _launching(self) -> tuple[IntArray, IntArray]:
         """The thread that launched most of each device's work, and all threads that launched any."""
         calls = self._host_trace.activity.api_calls.rows
-        launches = [each.launch[each.launch >= 0] for each in self._host_trace.activity.devices]
-        leading = [
-            calls.threads[np.bincount(taken(calls.thread_place, each)).argmax()] for each in launches if len(each)
-        ]
-        launching = [calls.threads_at(each) for each in launches if len(each)]
-        return np.array(leading, dtype=np.int64), distinct_values(np.concatenate([*launching, np.empty(0, np.int64)]))
+        every = [each.launch[each.launch >= 0] for each in self._host_trace.activity.devices]
+        leading = np.array([calls.busiest_thread(each) for each in every if len(each)], dtype=np.int64)
+        return leading, calls.threads_at(np.concatenate([*every, np.empty(0, dtype=np.int32)]))
 
     def in_range(self, thread: IntArray, time: Intervals) -> BoolArray:
         """True where a range that the thread named after loading data holds at least half of the time. That says what
