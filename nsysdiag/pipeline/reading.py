@@ -134,9 +134,10 @@ def read(
     None if they are found or chosen. Raises UsageError for settings that do not fit the trace."""
     progress("reading device activity", 0.0)
     part = _part(trace, settings)
-    trace.read_ahead(large_tables(trace))  # while the ranges are read
-    ranges, strings = laid(read_ranges(trace)), trace.strings
-    activity = read_activity(trace, ranges, settings)
+    trace.read_ahead(large_tables(trace))
+    reading, strings = background.begin(lambda: laid(read_ranges(trace))), trace.strings
+    activity = read_activity(trace, reading.result, settings)
+    ranges = reading.result()
     chosen = _chosen(activity, ranges, strings, settings) if steps is None else steps.loops(activity.devices)
     shown = _shown(activity, settings)
     windows = _windows(trace, activity, ranges, settings, part, chosen, shown)
@@ -172,13 +173,13 @@ def _part(trace: Trace, settings: Settings) -> FittingSpan | None:
     return found
 
 
-def read_activity(trace: Trace, ranges: NvtxRanges, settings: Settings) -> DeviceActivity:
-    """What all GPUs did, and the API calls that launched it."""
-    recorded = laid(read_operations(trace))
+def read_activity(trace: Trace, ranges: Callable[[], NvtxRanges], settings: Settings) -> DeviceActivity:
+    """What all GPUs did, and the API calls that launched it; the ranges are asked for last."""
+    recorded = read_operations(trace)
     api_calls = laid(read_api_calls(trace, recorded.latest_ns))
-    operations = laid(operations_by_gpu(trace, recorded, api_calls, same_gpu=settings.same_gpu), recorded, api_calls)
+    operations = laid(operations_by_gpu(trace, recorded, api_calls, same_gpu=settings.same_gpu), api_calls)
     del recorded
-    return laid(device_activity(trace, ranges, api_calls, operations, settings.communication_patterns))
+    return laid(device_activity(trace, ranges(), api_calls, operations, settings.communication_patterns))
 
 
 def _shown(activity: DeviceActivity, settings: Settings) -> frozenset[str]:

@@ -276,7 +276,7 @@ class ReadAhead:
         """`parts` has what reads a table: as a whole, or a part of its rows each."""
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="nsysdiag-read")
         self._begun: dict[Request, list[Future[Columns]]] = {}
-        self._wanted: Request | None = None
+        self._wanted: set[Request] = set()
         try:
             for request in requests:
                 read = parts(request[0], *request[1])
@@ -287,7 +287,7 @@ class ReadAhead:
 
     def take(self, table: str, columns: tuple[str, ...]) -> Columns | None:
         """What was read, waiting for it where need be; None for what was not begun. Raises what reading raised."""
-        self._wanted = table, columns
+        self._wanted.add((table, columns))
         begun = self._begun.pop((table, columns), None)
         if begun is None:
             return None
@@ -298,7 +298,7 @@ class ReadAhead:
     def _read(self, request: Request, part: Callable[[], Columns]) -> Columns:
         """What waits for its step is kept in files; what is waited for is used at once."""
         columns = part()
-        return columns if self._wanted == request else columns.in_files()
+        return columns if request in self._wanted else columns.in_files()
 
     def close(self) -> None:
         """Begin no more reads, wait for running ones, and drop results that were not taken."""
