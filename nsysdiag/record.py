@@ -31,8 +31,17 @@ class PackedColumn(NamedTuple):
     width: int
 
 
-class Packed(Record, frozen=True):
+class Packed(Record, frozen=True, dict=True):
     """A record that holds packed columns."""
+
+    def keep_unpacked(self, numbers: object) -> None:
+        """Keep the numbers of its columns, which are not saved: whoever packed them has them."""
+        self.__dict__["_unpacked"] = numbers
+
+    @property
+    def unpacked(self) -> Any:
+        """The numbers that were kept; None of a record that was read from a file."""
+        return self.__dict__.get("_unpacked")
 
     def columns(self) -> Iterable[PackedColumn]:
         """Its packed columns, without those that are left empty because they say nothing."""
@@ -97,7 +106,12 @@ def rewritten(record: R, visit: Visit) -> R:
         new = _within(new, visit) if nested else new
         if new is not value:
             changed[name] = new
-    return replace(record, **changed) if changed else record
+    if not changed:
+        return record
+    made = replace(record, **changed)
+    if isinstance(record, Packed) and isinstance(made, Packed):
+        made.keep_unpacked(record.unpacked)
+    return made
 
 
 def _within(value: Any, visit: Visit) -> Any:

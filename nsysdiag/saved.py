@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from nsysdiag.report import GapsPacked
 
+    Unpacked = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
 
 WHOLE = "a saved report is read whole: give the program more memory"
 Saved = TypeVar("Saved", bound=Record)
@@ -158,11 +160,13 @@ def _version_of(path: Path, data: bytes, versions: tuple[str, ...]) -> str:
 # All gaps of a saved report, read back into arrays.
 
 
-def unpack(packed: GapsPacked) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def unpack(packed: GapsPacked) -> Unpacked:
     """Start and length in ns and the index into `cause_ids` of every gap, one element each; not to be written to.
 
     Raises InputError if the fields contradict each other or cannot be decoded.
     """
+    if packed.unpacked is not None:
+        return cast("Unpacked", packed.unpacked)
     try:
         starts, lengths, causes = _unpacked(packed.count, packed.starts, packed.lengths, packed.causes)
     except ValueError as error:
@@ -174,7 +178,7 @@ def unpack(packed: GapsPacked) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.in
 
 
 @lru_cache(maxsize=64)
-def _unpacked(count: int, *columns: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _unpacked(count: int, *columns: str) -> Unpacked:
     """Kept for the next section of a page that draws the same gaps."""
     starts, lengths, causes = (
         numbers_from(text, kind, count) for text, kind in zip(columns, ("<i8", "<i8", "u1"), strict=True)

@@ -22,6 +22,7 @@ from nsysdiag.arrays.intervals import (
     subtract,
     union,
 )
+from nsysdiag.arrays.spill import laid
 from nsysdiag.causes import CAUSES, FALLBACK
 from nsysdiag.causes.evidence import LEAD_NS, EvidenceLayer
 from nsysdiag.events.device import DeviceTimeline
@@ -178,14 +179,17 @@ def coverage(total: dict[str, int]) -> float | None:
 
 def pack_gaps(gaps: Gaps, ledger: Ledger, places: GapPlaces) -> GapsPacked:
     """Starts as deltas, lengths, dominant causes and places of all gaps, in order of time."""
-    return GapsPacked(
+    columns = gaps.start, gaps.end - gaps.start, ledger.dominant.astype(np.int64)
+    made = GapsPacked(
         count=len(gaps),
         starts=packed(np.diff(gaps.start, prepend=np.int64(0)).astype("<i8")),
-        lengths=packed((gaps.end - gaps.start).astype("<i8")),
+        lengths=packed(columns[1].astype("<i8")),
         causes=packed(ledger.dominant.astype("<u1")),
         cause_ids=list(CAUSES),
         places=places,
     )
+    made.keep_unpacked(laid(columns))
+    return made
 
 
 def packed(values: npt.NDArray[np.generic]) -> str:
