@@ -3,7 +3,8 @@
 ```
 read             -> Reading              what is read of the trace, and the window of each device
 look_at_host     -> HostReading          what threads and CPUs did, and what that is evidence of
-look_at_devices  -> Devices              every device: its table of time, its figures, its findings
+meet,            -> list[MetDevice]      every device: its table of time, and the phases of the job
+look_at_devices  -> Devices              its figures, its findings
 judge_job        -> Job                  what holds the job up, and what to do about it
 write_report     -> Report
 ```
@@ -26,8 +27,8 @@ from nsysdiag.iterations.report import referenced
 from nsysdiag.messages import UsageError
 from nsysdiag.phrases import finished
 from nsysdiag.pipeline.device_time import BegunDevice, begin_devices
-from nsysdiag.pipeline.devices import Devices, look_at_devices
-from nsysdiag.pipeline.job import Job, devices_for_ranks, judge_job
+from nsysdiag.pipeline.devices import Devices, look_at_devices, meet
+from nsysdiag.pipeline.job import Job, devices_for_ranks, judge_job, look_at_threads
 from nsysdiag.pipeline.reading import HostReading, Progress, Reading, look_at_host, read, silent, working
 from nsysdiag.pipeline.result import TraceResult
 from nsysdiag.record import ByName
@@ -99,9 +100,12 @@ def analysis_of(
     told = progress or silent
     with working(trace) as background:
         host, begun = _looked_at(read(trace, settings, background, told, steps), background, told)
-        devices = look_at_devices(host, begun, background, keep_time=keep_time)
+        met = meet(host, begun, background)
+        shown = [(each.device, each.split) for each in met if each.device.key in host.reading.shown]
+        threads = background.begin(look_at_threads, shown, host)
+        devices = look_at_devices(met, host, background, keep_time=keep_time)
         timelines = background.begin(_timelines, devices, host)
-        job = judge_job(devices, host, background, told)
+        job = judge_job(devices, threads, host, background, told)
         return Analysis(write_report(job, host, timelines.result()), job)
 
 
@@ -158,7 +162,7 @@ def analyze_devices(trace: Trace, settings: Settings) -> TraceResult:
     _check(settings)
     with working(trace) as background:
         host, begun = _looked_at(read(trace, settings, background, silent), background, silent)
-        return devices_for_ranks(look_at_devices(host, begun, background), host)
+        return devices_for_ranks(look_at_devices(meet(host, begun, background), host, background), host)
 
 
 def _check(settings: Settings) -> None:

@@ -80,16 +80,20 @@ class Devices(Struct, frozen=True):
     predictions: Deferred[Predictions | str]
 
 
-def look_at_devices(
-    host: HostReading, begun: dict[str, BegunDevice], background: Background, *, keep_time: bool = False
-) -> Devices:
-    """The results of all devices, which have `begun`. With `keep_time` each has its table of time."""
+def meet(host: HostReading, begun: dict[str, BegunDevice], background: Background) -> list[MetDevice]:
+    """The time of all devices, which have `begun`, and the phases of the job."""
     finder = host.finder()  # let go with this function
 
     def alone(device: DeviceTimeline) -> DeviceTime:
         return time_of(roots_of(gaps_of(device, begun.pop(device.key), host, finder, background)), background)
 
-    met = _meet(background.each(alone, [*host.reading.devices]))
+    return _meet(background.each(alone, [*host.reading.devices]))
+
+
+def look_at_devices(
+    met: list[MetDevice], host: HostReading, background: Background, *, keep_time: bool = False
+) -> Devices:
+    """The results of all devices, which are released. With `keep_time` each has its table of time."""
     builder = builder_of(_replayed(met, host.reading.trace.file), host)
     predictions = background.begin(predictions_of, builder, host.reading)
     results = background.each(lambda each: _result(each, background, keep_time=keep_time), met)

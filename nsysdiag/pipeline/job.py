@@ -26,6 +26,7 @@ from nsysdiag.diagnosis.judge import (
 from nsysdiag.diagnosis.missing import MPI, left_out_gpus, malformed_warnings, unseen_everywhere
 from nsysdiag.diagnosis.savings import predict_of
 from nsysdiag.diagnosis.sentences import unrecorded
+from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.gpus import gpus_present
 from nsysdiag.events.identity import mpi_ranks
 from nsysdiag.fields import Sentence
@@ -37,6 +38,7 @@ from nsysdiag.host.sync_latency import Working
 from nsysdiag.host.threads import thread_states
 from nsysdiag.kernels.communication import idle_in_steady_sends
 from nsysdiag.kernels.limits import InOrder
+from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.phases.facts import LEAST_WORK, told
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.pipeline.devices import Devices
@@ -76,20 +78,40 @@ class Job(Struct, frozen=True):
     path: Deferred[CriticalPath | None]
 
 
-def judge_job(devices: Devices, host: HostReading, background: Background, progress: Progress) -> Job:
-    """What holds the job up, and what to do about it."""
+def look_at_threads(shown: list[tuple[DeviceTimeline, WindowSplit]], host: HostReading) -> HostReport | None:
+    """What all threads of the programs that used these devices did meanwhile; None if no time is under analysis."""
+    devices = [device for device, _ in shown]
+    windows = [host.reading.windows[each.key] for each in devices]
+    scene = laid(scene_of(host.traced, host.host, devices, windows), host.traced)
+    if scene is None:
+        return None
+    working = [Working(split.busy, window.parts) for (_, split), window in zip(shown, windows, strict=True)]
+    made = host_report(scene, thread_states(scene), working)
+    del scene
+    trim()
+    return made
+
+
+def judge_job(
+    devices: Devices,
+    threads: Deferred[HostReport | None],
+    host: HostReading,
+    background: Background,
+    progress: Progress,
+) -> Job:
+    """What holds the job up, and what to do about it; `threads` are what threads and CPUs did meanwhile."""
     reading, results = host.reading, devices.results
     reported = [each for each in results if each.report.key in reading.shown]
     warnings = _row_warnings(host)
     progress("looking at threads and CPUs", 0.9)
-    threads = _threads(reported, host)
+    seen = threads.result()
     progress("writing the report", 0.95)
     ranks = _ranks(results, reading.trace)
     alone = _alone(host)
     predictions = devices.predictions.result()
     path = background.begin(_path, results, predictions)
-    judgment = _judgment(results, reported, ranks, threads, predictions, alone, host)
-    return Job(results, reported, warnings, threads, ranks, devices.builder, predictions, judgment, alone.stacks, path)
+    judgment = _judgment(results, reported, ranks, seen, predictions, alone, host)
+    return Job(results, reported, warnings, seen, ranks, devices.builder, predictions, judgment, alone.stacks, path)
 
 
 def devices_for_ranks(devices: Devices, host: HostReading) -> TraceResult:
@@ -113,21 +135,6 @@ def _row_warnings(host: HostReading) -> list[str]:
     reading = host.reading
     found = [*left_out_gpus(reading.activity), *malformed_warnings(host.host.malformed)]
     return found if reading.devices else [*found, *unseen_everywhere(reading.unseen.result())]
-
-
-def _threads(reported: list[DeviceResult], host: HostReading) -> HostReport | None:
-    """What all threads of the programs that used the devices did meanwhile; None if no time is under analysis."""
-    reading = host.reading
-    mine = [each for each in reading.devices if each.key in reading.shown]
-    scene = laid(scene_of(host.traced, host.host, mine, [reading.windows[each.key] for each in mine]), host.traced)
-    if scene is None:
-        return None
-    states = thread_states(scene)
-    working = [Working(each.split.busy, reading.windows[each.report.key].parts) for each in reported]
-    made = host_report(scene, states, working)
-    del scene, states
-    trim()
-    return made
 
 
 def _ranks(results: list[DeviceResult], trace: Trace) -> RankComparison | None:
