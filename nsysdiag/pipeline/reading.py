@@ -38,7 +38,7 @@ from nsysdiag.events.identity import nsys_threads, process_names, thread_names
 from nsysdiag.events.memory import FittingSpan, Memory, part_that_fits, read_memory
 from nsysdiag.events.nvtx import NvtxRanges, PlacedRanges, read_ranges
 from nsysdiag.events.operations import read_operations
-from nsysdiag.events.rows import ThreadAxis, picked
+from nsysdiag.events.rows import NamedRows, ThreadAxis, picked
 from nsysdiag.events.samples import PythonStacks, chain_symbols, leaf_symbols
 from nsysdiag.findings.phase_work import RangeSets
 from nsysdiag.iterations.chosen import AnalysisWindow, CarriedSteps, chosen_loops, window_of
@@ -298,14 +298,16 @@ def look_at_host(reading: Reading, progress: Progress) -> HostReading:
     """Reads the tables of the host, and runs the host-side rules of all causes."""
     trace, activity, ranges = reading.trace, reading.activity, reading.ranges
     progress("reading host activity", 0.3)
+    axis = _axis(reading)  # while tables of the host are read
+    api = laid(place_api_calls(axis, activity.api_calls, activity.latest_ns), activity)
+    placed = laid(PlacedRanges.of(ranges, axis), ranges)
+    facts = laid(call_facts(activity))
     tables = laid(read_host_tables(trace, ranges))
     trim()
     span = recorded_time(tables, activity, ranges)
     frameworks = frameworks_of(names_of(trace, activity, ranges, tables.samples))
-    host = _host(reading, tables)
-    placed = laid(PlacedRanges.of(ranges, host.axis), ranges)
+    host = _host(reading, tables, axis, api)
     progress("classifying gaps", 0.6)
-    facts = laid(call_facts(activity))
     evidence = HostEvidence.of(host, facts)
     layered = laid(layer_evidence(evidence), evidence)
     traced = _traced(trace, reading, tables, facts, host)
@@ -336,11 +338,9 @@ def look_at_host(reading: Reading, progress: Progress) -> HostReading:
     )
 
 
-def _host(reading: Reading, tables: HostTables) -> HostActivity:
-    """All that the threads did that launched work."""
+def _host(reading: Reading, tables: HostTables, axis: ThreadAxis, api: NamedRows) -> HostActivity:
+    """All that the threads of the axis did, whose CUDA calls are `api`."""
     activity = reading.activity
-    axis = _axis(reading)
-    api = laid(place_api_calls(axis, activity.api_calls, activity.latest_ns), activity)
     os_calls = laid(place_os_calls(axis, tables, activity.latest_ns), tables)
     made = host_activity(tables, activity.api_calls, axis, api, os_calls, activity.latest_ns)
     return laid(made, tables, activity, api, os_calls)
