@@ -162,3 +162,7 @@ class Background:
                     self._queue.get_nowait()
             self._queue.put(None)
             self._thread.join()
+
+
+ALONE = Background(small=True)
+"""Does all work in the thread that asks."""

@@ -95,7 +95,7 @@ def look_at_devices(
 ) -> Devices:
     """The results of all devices, which are released. With `keep_time` each has its table of time."""
     builder = builder_of(_replayed(met, host.reading.trace.file), host)
-    predictions = background.begin(predictions_of, builder, host.reading)
+    predictions = background.begin(predictions_of, builder, host.reading, background)
     results = background.each(lambda each: _result(each, background, keep_time=keep_time), met)
     return Devices(results, builder, predictions)
 

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.diagnosis.focus import Focus
@@ -171,11 +172,11 @@ def builder_of(met: MetDevices, host: HostReading) -> Builder:
     return build
 
 
-def predictions_of(builder: Builder, reading: Reading) -> Predictions | str:
+def predictions_of(builder: Builder, reading: Reading, background: Background) -> Predictions | str:
     """The predicted savings of findings, by the replay of a stretch short enough to cost little compared with the
     analysis; or why nothing is predicted."""
     if not reading.settings.replay:
         return NOT_ASKED
     wanted = min(max(round(PART * len(reading.activity.operations)), FEWEST), MOST_OPERATIONS)
     model = builder(wanted, MOST_IN_ANALYSIS)
-    return model if isinstance(model, str) else Predictions.of(model)
+    return model if isinstance(model, str) else Predictions.of(model, background)

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.background import ALONE, Background
 from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, union
 from nsysdiag.causes import PLACE, PREEMPTION
@@ -94,13 +95,15 @@ class Prediction(Struct, frozen=True):
         return replace(self, high_ns=max(self.high_ns, self.now.ns), why=[*self.why, UNPROVEN])
 
 
-def prediction_of(changes: Changes, error: float, others: Sequence[Changes] = ()) -> Prediction:
+def prediction_of(
+    changes: Changes, error: float, others: Sequence[Changes] = (), background: Background = ALONE
+) -> Prediction:
     """The prediction of changes, which may be made in `others` ways as well. Its bounds are those of all rules, further
     apart by the spread of the steps and the `error` of the model. That is a share of the length. But no step is shorter
     than the kernels of the device that computes most."""
     case = BoundCase.of(changes, others)
     now, run, model = case.now, case.run, case.model
-    found = [(rule, rule.lengths(case)) for rule in RULES]
+    found = list(zip(RULES, background.each(lambda rule: rule.lengths(case), [*RULES]), strict=True))
     lengths = [run.ns, *(ns for _, each in found for ns in each)]
     error_ns = LEAST_ERROR * now.ns
     slack = round(max(error * now.ns, error_ns) + spread_of_mean(now.steps, run.steps // run.each))

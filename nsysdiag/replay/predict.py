@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from nsysdiag.arrays.background import ALONE, Background
 from nsysdiag.arrays.groups import summed
 from nsysdiag.causes import PLACE, SYNCHRONIZATION
 from nsysdiag.diagnosis.facts import LIKELY_BELOW, REPLAY, Predicted
@@ -117,22 +118,24 @@ Told = Mapping[str, Prediction | str]
 
 
 class Predictions(Struct, frozen=True):
-    """Predicts what fixing findings brings, by the replay of a model; each finding once."""
+    """Predicts what fixing findings brings, by the replay of a model, in both threads of `background`; each finding
+    once."""
 
     model: Model
     identity: Identity
+    background: Background = ALONE
     known: dict[str, Prediction | str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, model: Model) -> Predictions | str:
+    def of(cls, model: Model, background: Background = ALONE) -> Predictions | str:
         """Says why if the model is too far off what was recorded."""
         identity = identity_of(model)
-        return reason_against(model, identity) or cls(model, identity)
+        return reason_against(model, identity) or cls(model, identity, background)
 
     def __call__(self, finding: Finding, among: Sequence[Finding] = (), most: float = 1.0) -> Predicted:
         """What fixing a finding `among` all saves, at `most` this share, or why the replay cannot tell."""
         if finding.id not in self.known:
-            made = predicted(self.model, [finding], self.identity, among)
+            made = predicted(self.model, [finding], self.identity, among, self.background)
             if not isinstance(made, str):
                 made = made.saving(most, taken_out(self.model, finding))
                 made = made.unproven() if finding.confidence < LIKELY_BELOW else made
@@ -157,16 +160,13 @@ class Predictions(Struct, frozen=True):
         }
         if not predicted:
             return []
-        now = _strip(Changes.none(self.model), next(iter(predicted.values())).now, device)
+        replays = [(Changes.none(self.model), next(iter(predicted.values())).now)]
+        replays += [(found.changes, found.run) for found in predicted.values()]
+        now, *strips = self.background.each(lambda each: _strip(*each, device), replays)
+        key, per = self.model.names.keys[device], self.model.stretch.per
         return [
-            Outlook(
-                finding=each,
-                device=self.model.names.keys[device],
-                per=self.model.stretch.per,
-                now=now,
-                predicted=_strip(found.changes, found.run, device),
-            )
-            for each, found in predicted.items()
+            Outlook(finding=each, device=key, per=per, now=now, predicted=strip)
+            for each, strip in zip(predicted, strips, strict=True)
         ]
 
 
@@ -191,7 +191,11 @@ def savings_of(model: Model, findings: Sequence[Finding], identity: Identity, to
 
 
 def predicted(
-    model: Model, findings: Sequence[Finding], identity: Identity, among: Sequence[Finding] = ()
+    model: Model,
+    findings: Sequence[Finding],
+    identity: Identity,
+    among: Sequence[Finding] = (),
+    background: Background = ALONE,
 ) -> Prediction | str:
     """With all these `among` all findings fixed, or why the replay cannot tell."""
     views = [View.LIKELY]
@@ -206,7 +210,7 @@ def predicted(
         for finding in findings:
             if reason := apply_fix(changes, finding, among):
                 return reason
-    return prediction_of(likely, identity.length_error, others)
+    return prediction_of(likely, identity.length_error, others, background)
 
 
 def _together(
