@@ -25,7 +25,7 @@ def collectives_of(trace: TraceBuilder, folder: Path) -> Collectives:
     """Those of the only device."""
     with open_trace(trace.write(folder / "trace.sqlite")) as opened:
         ranges = read_ranges(opened)
-        activity = read_activity(opened, ranges, Settings(communication_patterns=("nccl",)))
+        activity = read_activity(opened, lambda: ranges, Settings(communication_patterns=("nccl",)))
         (device,) = activity.devices
         return find_collectives(device, activity.api_calls.rows, ranges, opened.strings)
 

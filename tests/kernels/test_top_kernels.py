@@ -60,7 +60,7 @@ def closed() -> Iterator[None]:
 
 def looked_at(path: Path) -> Looked:
     trace = OPENED.enter_context(open_trace(path))
-    return Looked(read_activity(trace, read_ranges(trace), Settings()), trace.strings)
+    return Looked(read_activity(trace, lambda: read_ranges(trace), Settings()), trace.strings)
 
 
 def steps() -> TraceBuilder:
