@@ -35,7 +35,7 @@ class Packed(Record, frozen=True, dict=True):
     """A record that holds packed columns."""
 
     def keep_unpacked(self, numbers: object) -> None:
-        """Keep the numbers of its columns, which are not saved: whoever packed them has them."""
+        """Keep the numbers of its columns, which are not saved: the code that packs them has them."""
         self.__dict__["_unpacked"] = numbers
 
     @property
