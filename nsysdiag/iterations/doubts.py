@@ -137,10 +137,10 @@ def _same(found: RepeatCounts) -> BoolArray:
 
 def _of_each_answer(loop: Loop, found: RepeatCounts, happened: Happened) -> Loop | None:
     """The loop of what comes again as often as the host waits or reads back. None unless some repeats have several such
-    answers, at no regular distance, and take more input; one without an answer begins in the middle of a step. Runs of
-    equal length are an evaluation. The last repeat may be cut."""
+    answers, at no regular distance, and take more input. Runs of equal length are an evaluation. The last repeat may be
+    cut."""
     names, count, usual = found.names, found.count[:, :-1], found.usual
-    answers = np.flatnonzero((names.download | names.wait) & (usual == 1))
+    answers = np.flatnonzero((names.download | names.wait) & (usual == 1) & (count.min(axis=1) == 1))
     if not len(answers) or not names.upload.any():
         return None
     times = count[answers[0]]
@@ -154,10 +154,9 @@ def _of_each_answer(loop: Loop, found: RepeatCounts, happened: Happened) -> Loop
 
 
 def _evaluates(at: IntArray, times: IntArray) -> bool:
-    """Whether the repeats `at` these places come at one distance, or have equally many answers, more than two. A single
-    distance is no regular one."""
+    """Whether the repeats `at` these places come at one distance, or have equally many answers, more than two."""
     distance = np.diff(at)
-    regular = len(distance) > 1 and float((distance == np.median(distance)).mean()) >= REGULAR
+    regular = float((distance == np.median(distance)).mean()) >= REGULAR
     return regular or bool(times.min() == times.max() > FEWEST_SKIPS)
 
 

@@ -176,7 +176,7 @@ def find_loops(
 
 
 def _perhaps_epochs(loops: list[Loop], happened: Happened) -> list[Loop]:
-    """The named loops. One whose ranges are called epochs is in doubt if the work in each repeats: that may be steps."""
+    """The named loops. One whose ranges are called epochs is in doubt if work repeats in each: that may be steps."""
     if not any(is_epoch(loop.name) and loop.inner is None for loop in loops):
         return loops
     others = anchored_loops(happened, [loop for loop in loops if not is_epoch(loop.name)])
