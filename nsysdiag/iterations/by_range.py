@@ -18,7 +18,7 @@ from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.iterations.happened import Happened
 from nsysdiag.iterations.loop import FEWEST, LAYER, STEP, Called, Inner, Loop, loop_of, pauses, through
-from nsysdiag.iterations.named import MOST_LEVELS, Kinds, ThreadRanges, is_step, stem_of
+from nsysdiag.iterations.named import MOST_LEVELS, Kinds, ThreadRanges, is_epoch, is_step, is_step_of_epochs, stem_of
 
 LEAST_COVER = 0.6
 """Ranges that leave more of the time between them to others are not the loop, but something in it."""
@@ -147,6 +147,8 @@ def _of_thread(work: _Launched, named: ThreadRanges, whole: Intervals) -> list[L
         for family in _families(named, at):
             if family.alone and _share_of_work(work, named.spans[family.rows]) < LEAST_WORK:
                 continue
+            if is_epoch(family.name) and _holds_steps(named, family.rows, level):
+                continue
             loop = _loop(work, named, family, whole, FEWEST)
             if loop is not None and loop.total_ns >= LEAST_SHARE * whole.total():
                 inner = family.inner or (_inner(named, family.rows) if family.kind == STEP else None)
@@ -171,6 +173,24 @@ def _counted_again(loop: Loop, number: IntArray) -> Loop:
     if (number != number[0] + np.arange(len(number)) % each).any():
         return loop
     return loop.in_doubt(through(loop.called, loop.starts[::each], int(loop.ends[-1])), each)
+
+
+def _holds_steps(named: ThreadRanges, rows: IntArray, level: int) -> bool:
+    """Whether ranges of a `level` hold ranges that the program calls steps, several in each: those are the steps.
+
+    ```
+    thread   [epoch 0                     ][epoch 1                     ][epoch 2                     ]
+             [batch 0][batch 1][batch 2]   [batch 0][batch 1][batch 2]   [batch 0][batch 1][batch 2]
+    ```
+    """
+    whole = union(named.spans[rows])
+    for deeper in range(level + 1, MOST_LEVELS):
+        at = named.at(deeper)
+        of_word = RowsOf(named.code(at[contains(whole, named.spans.start[at])]))
+        often = (word for word in of_word.values() if len(of_word[word]) >= TIMES * len(rows))
+        if any(is_step_of_epochs(named.kinds.words[word]) for word in often):
+            return True
+    return False
 
 
 def _share_of_work(work: _Launched, spans: Intervals) -> float:

@@ -18,11 +18,11 @@ from nsysdiag.events.rows import RowsOf
 from nsysdiag.iterations.begins import Sequence, before_other_work, from_the_first
 from nsysdiag.iterations.by_anchor import anchored_loops
 from nsysdiag.iterations.by_host import by_exchange, by_wait
-from nsysdiag.iterations.by_range import apart, named_loops
+from nsysdiag.iterations.by_range import TIMES, apart, named_loops
 from nsysdiag.iterations.doubts import FEW, as_shown, by_chance, parts_of_one_pass, perhaps_layers, perhaps_several
 from nsysdiag.iterations.happened import Happened
-from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, Loop, median_of, spread_of, through
-from nsysdiag.iterations.named import is_step
+from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, Inner, Loop, median_of, spread_of, through
+from nsysdiag.iterations.named import is_epoch, is_step
 from nsysdiag.iterations.outer import LIGHT_KERNELS, REGULAR, RepeatCounts, by_sequence, outermost
 from nsysdiag.trace.columns import Strings
 
@@ -159,7 +159,7 @@ def find_loops(
     if len(whole) == 0:
         return []
     happened = laid(Happened.of(device, api_calls, ranges, strings, whole))
-    loops = named_loops(happened)
+    loops = _perhaps_epochs(named_loops(happened), happened)
     if sum(loop.total_ns for loop in loops) < ENOUGH_NAMED * whole.total():
         loops += [loop for loop in anchored_loops(happened, loops) if not parts_of_one_pass(loop, happened)]
     outers = [(loop, outermost(loop, happened)) for loop in loops]
@@ -173,6 +173,26 @@ def find_loops(
             loops = apart([*loops, irregular])
     judged = [_judged(loop, happened) for loop in loops]
     return sorted(judged, key=lambda loop: (-loop.total_ns, int(loop.starts[0])))
+
+
+def _perhaps_epochs(loops: list[Loop], happened: Happened) -> list[Loop]:
+    """The named loops. One whose ranges are called epochs is in doubt if work repeats in each: that may be steps."""
+    if not any(is_epoch(loop.name) and loop.inner is None for loop in loops):
+        return loops
+    others = anchored_loops(happened, [loop for loop in loops if not is_epoch(loop.name)])
+    every = [_judged(outermost(loop, happened), happened) for loop in others]
+    return [_in_doubt(loop, every) if is_epoch(loop.name) and loop.inner is None else loop for loop in loops]
+
+
+def _in_doubt(epochs: Loop, every: list[Loop]) -> Loop:
+    """The epochs, with the repeats of the loops found in them as their parts."""
+    mine = [loop for loop in every if epochs.starts[0] <= loop.starts[0] < epochs.ends[-1]]
+    times = round(sum(len(loop) for loop in mine) / len(epochs))
+    if times < TIMES:
+        return epochs
+    longest = max(mine, key=lambda loop: loop.total_ns)
+    inner = Inner(longest.called, times, median_of(longest.ends - longest.starts))
+    return replace(epochs, inner=inner, certain=False)
 
 
 def _judged(found: Loop, happened: Happened) -> Loop:

@@ -50,6 +50,21 @@ def is_step(name: str) -> bool:
     return _WHOLE_STEP.search(lower) is not None and _PART_OF_STEP.search(lower) is None
 
 
+_EPOCH = re.compile(r"(?<![a-z])epochs?(?![a-z])")
+_IN_EPOCHS = re.compile(r"(?<![a-z])(step|iter|iteration|batch)(es|s)?(?![a-z])")
+
+
+def is_epoch(name: str) -> bool:
+    """Whether a range is called an epoch, which usually holds many steps."""
+    return _EPOCH.search(name.lower()) is not None
+
+
+def is_step_of_epochs(name: str) -> bool:
+    """Whether a range inside epochs is called a step: `batch #` is one there, `micro_batch #` is a part of one."""
+    lower = name.lower()
+    return _IN_EPOCHS.search(lower) is not None and _PART_OF_STEP.search(lower) is None
+
+
 def family_of(name: str) -> str:
     """A name without its numbers: `execute_context_1(888_1)` is `execute_context_#(#)`, however long the list is."""
     return _LIST.sub("#", _COUNTER.sub("#", name))

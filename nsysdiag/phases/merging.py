@@ -178,7 +178,10 @@ STEPS_SHARE = 0.2
 """Of a steady part: what whole steps take at least if it ends with them."""
 FEWEST_STOPS, OFTEN = 3, 0.1
 """Runs of steps four times as long as usual, between usual ones: so many, and so many for each step of the loop, are no
-pauses. With far less, three evaluations in a long run would be steps."""
+pauses. With far less, three evaluations in a long run would be steps. How many there are for each step is not known if
+several repeats may be one."""
+MOST_OF_THE_TIME = 0.5
+"""Of a loop: stops that take more of it are what the program mostly does, however few they are."""
 MOST_OF_A_STEP = 0.75
 """Of the steps between two steady parts: one that takes more of their time, and is longer than any regular one, holds
 a pause."""
@@ -205,6 +208,7 @@ def merged(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal], wo
     found = parts(borders)
     found = without(found, _in_turns(found))
     found = without(found, _uneven(found))
+    found = without(found, _often_left(found))
     found = without(found, _alike(found))
     while joined := _joined_run(found, without):
         found = joined
@@ -238,11 +242,29 @@ def _uneven(found: JobParts) -> Iterator[int]:
         length = np.diff(loop.borders)
         slow = length > IRREGULAR * np.median(length)
         stops = np.count_nonzero(np.diff(np.flatnonzero(~slow)) > 1)
-        if stops < FEWEST_STOPS or stops < OFTEN * len(length):
+        often = stops >= OFTEN * len(length) or not loop.certain
+        if stops < FEWEST_STOPS or not (often or length[slow].sum() > MOST_OF_THE_TIME * length.sum()):
             continue
         pauses = np.flatnonzero(length > IRREGULAR * np.median(length[slow])).tolist()
         for first, behind in pairwise([-1, *pauses, len(length)]):
             yield from _one_stretch(found, loop.borders[first + 1 : behind + 1], slow[first + 1 : behind])
+
+
+def _often_left(found: JobParts) -> Iterator[int]:
+    """The borders inside each loop that is left several times, for most of its time: the pauses are what the program
+    does, such as to open the data of each epoch. A loop that is left once or twice runs in rounds.
+
+    ```
+    steps    |||||||..................|||||||..................|||||||..................|||||||
+    parts    |                                          1                                     |
+    ```
+    """
+    for name in {each.called: None for each in found.loops if each.closed}:
+        runs = [each for each in found.loops if each.called == name and each.closed]
+        borders = np.array([(each.starts[0], each.ends[-1]) for each in runs], np.int64).ravel()
+        left = int(np.diff(borders)[1::2].sum())
+        if len(runs) > FEWEST_STOPS and left > MOST_OF_THE_TIME * int(borders[-1] - borders[0]):
+            yield from _one_stretch(found, borders[[0, -1]], np.zeros(1, np.bool_))
 
 
 def _one_stretch(found: JobParts, borders: IntArray, slow: BoolArray) -> list[int]:

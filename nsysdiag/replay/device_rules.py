@@ -257,3 +257,18 @@ def _most_ns(case: BoundCase, more: Sequence[IntArray]) -> int:
     slack = times[edges.target] - times[edges.source] - case.lengths
     decide = (slack <= 0) & (shorter < 0)
     return max(int(-shorter[decide].sum()), int(np.maximum(longer - slack, 0)[longer > 0].sum()))
+
+
+def staged_downloads(case: BoundCase) -> Sequence[int]:
+    """A copy to pageable memory whose call no longer waits starts as soon as what is before it has ended: the start of
+    its call may have been behind that.
+
+    ```
+    thread   [launch][cudaMemcpy ...............]
+    stream           [=k=).........[= copy =)          the kernel is shorter than the start of the copy
+    sooner           [=k=)[= copy =)
+    ```
+    """
+    changes, model, held = case.changes, case.model, case.model.threads.held
+    free = np.isin(model.work.launch, held.call[~changes.held & (held.call >= 0)]) & model.downloads
+    return [min(case.ns(eager=changes.eager | free), case.run.ns)] if free.any() else []

@@ -200,14 +200,16 @@ def _kernel(changes: Changes, transform: Transform) -> bool:
 
 
 def _host(changes: Changes, transform: Transform) -> bool:
-    """What threads did inside ranges whose name matches takes `factor` of its time."""
+    """What threads did inside ranges whose name matches takes `factor` of its time. Host time that leads to what
+    happens behind the last step shortens none, though its first part may be in that step."""
     model = changes.model
     codes, rows = _codes_like(model, transform.of), model.names.ranges.rows
     inside = model.pieces.inside(union(model.ranges_of(codes, rows)))
     changes.time[:] *= 1 - (1 - transform.factor) * inside
     threads = distinct_values(rows.thread[np.isin(rows.name, codes)])
     changes.elsewhere[:] |= np.isin(threads, model.beside.threads).any()
-    return bool(inside.any())
+    replayed = model.program.end[model.pieces.owner] <= model.stretch.end
+    return bool((inside[replayed] > 0).any())
 
 
 def _codes_like(model: Model, pattern: str) -> list[int]:
@@ -372,5 +374,7 @@ def _near(model: Model, transform: Transform) -> str | None:
     if transform.option not in named:
         return NEEDS.get(transform.option)
     known = named[transform.option]()
+    if transform.option == "host" and any(fnmatchcase(name, transform.of) for name in known):
+        return "ranges of this name are elsewhere in the trace: choose their time with --from and --to"
     near = difflib.get_close_matches(transform.of, known, MOST_NEAR, 0.3) or known[:MOST_NEAR]
     return "near names: " + ", ".join(near) if near else "there are no names to choose from"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unlike import computing, inputs, models, others, outside, states, streams, training
+from tests.unlike import computing, inputs, models, others, outside, practices, serving, states, streams, training
 from tests.unlike.made import CLASSES, Class, Fix, Made
 
 __all__ = [
@@ -15,6 +15,8 @@ __all__ = [
     "models",
     "others",
     "outside",
+    "practices",
+    "serving",
     "states",
     "streams",
     "training",

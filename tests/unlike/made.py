@@ -41,13 +41,16 @@ class Made(SimpleNamespace):
 @dataclass(slots=True)
 class Loops(Marks):
     """Where each repeat of each loop begins: `begun` by level, as its thread and the number of operations that this has
-    launched before it."""
+    launched before it. `stopped` are the numbers of steps in which the program does something else for a time."""
 
     begun: dict[str, list[tuple[Thread, int]]] = field(default_factory=dict)
+    stopped: list[int] = field(default_factory=list)
 
-    def step(self, t: Thread, level: str = "step") -> None:
+    def step(self, t: Thread, level: str = "step", *, stops: bool = False) -> None:
         """A repeat of `level` begins with the next operation of the thread."""
-        self.begun.setdefault(level, []).append((t, len(_of_thread(t))))
+        at = self.begun.setdefault(level, [])
+        self.stopped += [len(at)] if stops else []
+        at.append((t, len(_of_thread(t))))
 
 
 def _of_thread(t: Thread) -> list[Op]:
@@ -136,12 +139,15 @@ def some(chance: random.Random, base: int = 200, spread: float = 0.8) -> int:
 
 def lengths(loops: Loops, first: int = 0) -> IntArray:
     """How long a step takes, in ns, by which of the steps are measured: from the last end of the `first` ones, or of
-    some more, to that of all, or of some fewer, of the thread that takes them."""
+    some more, to that of all, or of some fewer, of the thread that takes them; or the mean of those without a stop."""
     thread, _ = loops.begun["step"][0]
     ops, begun = _of_thread(thread), [at for _, at in loops.begun["step"]]
     ends = np.maximum.accumulate([op.end for op in ops])[np.array([*begun[1:], len(ops)]) - 1]
     spans = [(first + more, len(ends) - fewer) for more in (1, 3, WARM, 2 * WARM) for fewer in (1, 2, WARM)]
-    return np.array([(ends[last - 1] - ends[begin - 1]) / (last - begin) for begin, last in spans])
+    found = [(ends[last - 1] - ends[begin - 1]) / (last - begin) for begin, last in spans]
+    stopped = np.array([each for each in loops.stopped if each > first], np.int64)
+    found += [np.delete(np.diff(ends), stopped - 1)[first:].mean()] if len(stopped) else []
+    return np.array(found)
 
 
 OF_WRITES = {"io_wait": "host"}

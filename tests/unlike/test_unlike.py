@@ -18,6 +18,7 @@ from nsysdiag.findings.facts import Finding
 from nsysdiag.messages import UsageError
 from nsysdiag.pipeline.changes import replayed, whatif
 from nsysdiag.replay.bounds import MOST_APART
+from nsysdiag.replay.facts import Transform
 from nsysdiag.report import Report
 from nsysdiag.trace.trace import open_trace
 from tests.diagnosis.invariants import broken
@@ -36,7 +37,7 @@ OF_THE_HOST = ("host", "sync", "launch")
 """What the same host code is charged to, by whether it is behind a wait."""
 SEVERAL = (
     *("asynchronous_checkpoints", "streams_of_two_priorities", "a_convoy_of_launching_threads"),
-    "two_processes_on_one_gpu",
+    *("two_processes_on_one_gpu", "batches_by_timeout"),
 )
 """Classes in which several threads launch: without a wait of one, the work of both may overlap more."""
 OF_ONE_THREAD = ("a_synchronization_saves_idle_time_at_most", "no_saving_shortens_the_kernels")
@@ -167,6 +168,10 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
         ("rollouts_and_updates", 3),  # copies from pinned memory were to free the host of a wait for its results
         ("frames_decoded_by_the_gpu", 0),  # what a thread decodes was to be gone, and with it what others compute
         ("experts_of_uneven_load", 2),  # a late GPU was said to be late for itself
+        ("a_slow_first_batch", 0),  # epochs were steps, though the steps in them have ranges
+        ("a_slow_first_batch", 3),  # the same for certain if these have none
+        ("a_slow_first_batch", 5),  # the loader of each epoch, most of the time, was left out as pauses
+        ("metrics_that_block", 16),  # copies that do not wait started as late as with the start of their call
     ],
 )
 def test_what_was_once_wrong(name: str, seed: int) -> None:
@@ -209,6 +214,17 @@ def test_kernels_that_take_longer_are_said(seed: int) -> None:
     found = re.search(r"The same kernels take ([\d.]+) times as long in", seen("kernels_that_slow_down", seed).headline)
     assert found is not None
     assert float(found[1]) == pytest.approx(CLASSES["kernels_that_slow_down"].made(seed).slow, rel=0.05)
+
+
+def test_a_range_behind_the_last_step_shortens_none(tmp_path: Path) -> None:
+    """A compiler that runs between two phases was to save nothing of a step, for certain."""
+    kind = CLASSES["a_compile_in_the_middle"]
+    simulation, _ = kind.run(kind.made(0))
+    trace = simulation.write(tmp_path / "trace.sqlite", kind.capture)
+    with pytest.raises(UsageError, match="matches nothing in the replayed time") as error:
+        whatif(trace, [Transform("host", "compile", 0.5)], SETTINGS)
+    assert error.value.hint is not None
+    assert "--from" in error.value.hint
 
 
 FEWEST_PREDICTED, MOST_VAGUE, WIDEST = 0.9, 0.2, 0.05

@@ -10,6 +10,7 @@ from tests.diagnosis.programs.registry import US, solver
 from tests.replay.pairs.pair import BACKGROUND, faster, ranged, waking, without
 from tests.simulator import Simulation
 from tests.simulator.actions import Thread
+from tests.simulator.device import Stream
 from tests.simulator.host import Body
 from tests.unlike.made import STEPS, Fix, Loops, Made, programs, some, varied
 
@@ -29,6 +30,14 @@ def gone(name: str, size: str) -> Fix:
 def no_read_back(made: Made) -> list[Fix]:
     """The loss is read no more, if it was."""
     return [Fix("no read-back", {"waits": False}, without("blocking_copy"), "blocking_copy")] if made.waits else []
+
+
+def read_back(t: Thread, made: Made, size: int = 4, stream: Stream | None = None) -> Body:
+    """A value is copied to the host, which waits for it if `made.waits`."""
+    if made.waits:
+        yield from t.blocking_copy("DtoH", size, 2 * US, stream)
+    else:
+        yield from t.copy("DtoH", size, 2 * US, stream)
 
 
 def _uneven_sizes(chance: random.Random) -> Made:
