@@ -148,7 +148,7 @@ def segments_of(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal
     computes = steady & (kernel_ns > 0) & (repeats > 1)
     # Copies alone repeat too if a large upload is made of many: a phase only if no kernel repeats.
     steady = computes if computes.any() else steady
-    steady &= ~_warm_ups(borders, mix, repeats, steady)
+    steady &= ~_warm_ups(borders, mix, repeats, steady, loops)
     return JobParts(borders, mix, account, kernel_ns, busy_ns, repeats, operations, steady, steady & many, loops)
 
 
@@ -184,18 +184,29 @@ def _full_of_steps(borders: IntArray, loops: list[Loop]) -> BoolArray:
     return found
 
 
-def _warm_ups(borders: IntArray, mix: FloatArray, repeats: IntArray, steady: BoolArray) -> BoolArray:
+def _warm_ups(
+    borders: IntArray, mix: FloatArray, repeats: IntArray, steady: BoolArray, loops: list[Loop]
+) -> BoolArray:
     """The steady parts that are a warm-up of the next one that is none: most of their kernels are the same, but run far
-    less often in the warm-up, and take longer each time."""
+    less often in the warm-up, and take longer each time. Of one loop a warm-up has far fewer steps."""
     found = np.zeros(len(steady), np.bool_)
     slowness = np.diff(borders) / np.maximum(repeats, 1)
     after = -1
     for at in np.flatnonzero(steady).tolist()[::-1]:
         shared = max(_share_in(mix[after], mix[at]), _share_in(mix[at], mix[after])) >= REPEATED_SHARE
-        few = repeats[at] <= WARM_UP_REPEATS * repeats[after]
+        few = repeats[at] <= WARM_UP_REPEATS * repeats[after] and not _many_steps(borders, loops, at, after)
         found[at] = after >= 0 and shared and few and slowness[at] >= WARM_UP_SLOWER * slowness[after]
         after = after if found[at] else at
     return found
+
+
+def _many_steps(borders: IntArray, loops: list[Loop], at: int, after: int) -> bool:
+    """Whether two parts are steps of one loop, and the first has so many that it is no warm-up: a server that takes
+    other work for a while runs fewer kernels in each step, which take longer."""
+    first, second = (whole_steps(loops, *borders[part : part + 2].tolist()) for part in (at, after))
+    if first is None or second is None or first[0] is not second[0]:
+        return False
+    return len(first[1]) - 1 > WARM_UP_REPEATS * (len(second[1]) - 1)
 
 
 def _share_in(one: FloatArray, other: FloatArray) -> float:
