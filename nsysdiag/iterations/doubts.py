@@ -139,25 +139,27 @@ def _of_each_answer(loop: Loop, found: RepeatCounts, happened: Happened) -> Loop
     """The loop of what comes again as often as the host waits or reads back. None unless some repeats have several such
     answers, at no regular distance, and take more input. Runs of equal length are an evaluation. The last repeat may be
     cut."""
-    names, count, usual = found.names, found.count[:, :-1], found.usual
-    answers = np.flatnonzero((names.download | names.wait) & (usual == 1) & (count.min(axis=1) == 1))
+    names, count = found.names, found.count[:, :-1]
+    answers = np.flatnonzero((names.download | names.wait) & (count.min(axis=1) == 1))
     if not len(answers) or not names.upload.any():
         return None
     times = count[answers[0]]
-    at = np.flatnonzero(times > 1)
-    feeds = bool((count[names.upload].sum(axis=0)[at] > found.usually(names.upload)).all())
-    again = np.flatnonzero(names.kernel & (usual > 0) & (count == usual[:, None] * times).all(axis=1))
-    if len(at) < FEWEST_SKIPS or not feeds or not len(again) or _evaluates(at, times[at]):
+    each, at = count[:, times.argmin()], np.flatnonzero(times > 1)
+    takes = count[names.upload].sum(axis=0)
+    feeds = bool((takes[at] > takes[times == 1].max()).all())
+    again = np.flatnonzero(names.kernel & (each > 0) & (count == each[:, None] * times).all(axis=1))
+    if len(at) < FEWEST_SKIPS or not feeds or not len(again) or _evaluates(at, times):
         return None
     starts = happened.start[happened.code == names.code[again[0]]]
-    return through(loop.called, starts[starts >= loop.starts[0]][:: int(usual[again[0]])], happened.last)
+    return through(loop.called, starts[starts >= loop.starts[0]][:: int(each[again[0]])], happened.last)
 
 
 def _evaluates(at: IntArray, times: IntArray) -> bool:
-    """Whether the repeats `at` these places come at one distance, or have equally many answers, more than two."""
+    """Whether the repeats `at` these places come at one distance between more others, or have equally many answers,
+    more than two."""
     distance = np.diff(at)
-    regular = float((distance == np.median(distance)).mean()) >= REGULAR
-    return regular or bool(times.min() == times.max() > FEWEST_SKIPS)
+    regular = 2 * len(at) < len(times) and float((distance == np.median(distance)).mean()) >= REGULAR
+    return regular or bool(times[at].min() == times[at].max() > FEWEST_SKIPS)
 
 
 def _longer(loop: Loop, found: RepeatCounts, happened: Happened) -> Loop | None:

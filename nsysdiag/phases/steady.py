@@ -184,9 +184,7 @@ def _full_of_steps(borders: IntArray, loops: list[Loop]) -> BoolArray:
     return found
 
 
-def _warm_ups(
-    borders: IntArray, mix: FloatArray, repeats: IntArray, steady: BoolArray, loops: list[Loop]
-) -> BoolArray:
+def _warm_ups(borders: IntArray, mix: FloatArray, repeats: IntArray, steady: BoolArray, loops: list[Loop]) -> BoolArray:
     """The steady parts that are a warm-up of the next one that is none: most of their kernels are the same, but run far
     less often in the warm-up, and take longer each time. Of one loop a warm-up has far fewer steps."""
     found = np.zeros(len(steady), np.bool_)

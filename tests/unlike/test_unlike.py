@@ -152,6 +152,7 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
         ("a_loss_that_branches", 1),  # steps without an update were none, though each has a range
         ("a_loss_that_branches", 3),  # they were a part of the next one for certain, at no regular distance
         ("a_loss_that_branches", 8),  # the same if the host reads back in each
+        ("a_loss_that_branches", 6310),  # the same if most updates come after several steps
         ("requests_by_chance", 3106),  # the only waits for requests were before the replayed steps
         ("requests_by_chance", 3107),  # a server that is behind asked for one request in 40 steps
         ("requests_by_chance", 3227),  # and for none but the first
