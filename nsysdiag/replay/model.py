@@ -263,15 +263,17 @@ class Model(Struct, frozen=True, dict=True):
 
     @cached_property
     def waits_of_others(self) -> BoolArray:
-        """Which waits for a device are those of threads that launch no work of the steps: what they wait for may be for
-        others.
+        """Which waits for a device are those of threads that launch no work of the steps, or only copies: what they
+        wait for may be for others.
 
         ```
         trainer  [launch][launch][sync: needless )[launch]
         saver    [copy to the host][sync: the copy is needed )[writes the copy]
         ```
         """
-        return ~np.isin(self.threads.held.thread, self.step_threads)
+        computes = self.launched_by[(self.step_work == StepWork.OWN) & (self.work.kind == Class.COMPUTE)]
+        mine = distinct_values(computes) if len(computes) else self.step_threads
+        return ~np.isin(self.threads.held.thread, mine)
 
     @cached_property
     def waits_before_mpi(self) -> BoolArray:
