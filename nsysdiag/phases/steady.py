@@ -192,8 +192,9 @@ def _warm_ups(borders: IntArray, mix: FloatArray, repeats: IntArray, steady: Boo
     after = -1
     for at in np.flatnonzero(steady).tolist()[::-1]:
         shared = max(_share_in(mix[after], mix[at]), _share_in(mix[at], mix[after])) >= REPEATED_SHARE
-        few = repeats[at] <= WARM_UP_REPEATS * repeats[after] and not _many_steps(borders, loops, at, after)
-        found[at] = after >= 0 and shared and few and slowness[at] >= WARM_UP_SLOWER * slowness[after]
+        few = repeats[at] <= WARM_UP_REPEATS * repeats[after]
+        slow = after >= 0 and shared and few and slowness[at] >= WARM_UP_SLOWER * slowness[after]
+        found[at] = slow and not _many_steps(borders, loops, at, after)
         after = after if found[at] else at
     return found
 

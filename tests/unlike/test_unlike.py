@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 
+from nsysdiag import analyze
 from nsysdiag.diagnosis.facts import REPLAY
 from nsysdiag.findings.facts import Finding
 from nsysdiag.messages import UsageError
@@ -153,6 +154,7 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
         ("a_loss_that_branches", 3),  # they were a part of the next one for certain, at no regular distance
         ("a_loss_that_branches", 8),  # the same if the host reads back in each
         ("a_loss_that_branches", 6310),  # the same if most updates come after several steps
+        ("asynchronous_checkpoints", 6311),  # the thread that writes copies was to need no wait for them
         ("requests_by_chance", 3106),  # the only waits for requests were before the replayed steps
         ("requests_by_chance", 3107),  # a server that is behind asked for one request in 40 steps
         ("requests_by_chance", 3227),  # and for none but the first
@@ -189,6 +191,15 @@ def test_steps_are_those_of_the_program(name: str, seed: int) -> None:
     """Or it is said that others may be the steps."""
     found = seen(name, seed)
     assert not (found.verdict.confidently_wrong and found.certain)
+
+
+@pytest.mark.slow
+def test_many_steps_of_a_loop_are_no_warm_up(tmp_path: Path) -> None:
+    """Twelve steps with a prefill between others were a pause of the server."""
+    kind = CLASSES["prefills_among_tokens"]
+    simulation, _ = kind.run(kind.made(6100))
+    found = analyze(simulation.write(tmp_path / "trace.sqlite", kind.capture))
+    assert [phase.steps.count for phase in found.phases if phase.steps] == [12, 12, 7, 8]
 
 
 @every_class
