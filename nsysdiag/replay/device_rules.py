@@ -13,6 +13,7 @@ from nsysdiag.causes import PLACE
 from nsysdiag.causes.evidence import named_rows
 from nsysdiag.causes.sync import PAUSES
 from nsysdiag.causes.thread_waits import SLEEP
+from nsysdiag.events.rows import previous_on_stream
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.entangled import BoundCase
 from nsysdiag.replay.model import Model, once
@@ -77,15 +78,30 @@ def staged_behind(case: BoundCase) -> Sequence[int]:
     if hidden.any():
         longer = case.ns(cost=np.maximum(changes.cost, hidden))
         found += [min(max(longer, case.run.ns), now.ns)]
-    # A late one may have been staged from its call on, not only once the stream was empty. Then others were, too.
-    late = held & model.staged
-    if late.any():
-        since = np.where(late, np.maximum(model.work.start - model.work.issued, 0), 0)
-        alike = np.where(held, hidden_staging(model, np.where(late, since, model.cost)), 0)
-        for cost in (since, np.maximum(since, alike)):
-            early = case.ns(cost=np.maximum(changes.cost, cost), prompt=changes.prompt | late)
-            found += [min(early, max(now.ns, case.run.ns))]
-    return found
+    return [*found, *_staged_from_the_call(case, held)]
+
+
+def _staged_from_the_call(case: BoundCase, held: BoolArray) -> list[int]:
+    """Uploads that were late may have been staged from their calls on, not only once the stream was empty; then others
+    were, too. Those that were a little late may have been, which the replay takes for a gap between queued operations.
+
+    ```
+    thread   [launch][prepares][cudaMemcpy: staging  ]        prepares for less: the copy starts sooner
+    stream           [== k ========)..............[= copy =)
+    ```
+    """
+    changes, model, work = case.changes, case.model, case.model.work
+    ended = np.append(work.end, 0)[previous_on_stream(work.stream)]
+    gap = np.where(ended > work.issued, work.start - ended, 0)
+    late, little = held & model.staged, held & model.uploads & ~model.staged & (gap > LATENCY_NS)
+    if not (late | little).any():
+        return []
+    since = np.where(late | little, np.maximum(work.start - work.issued, 0), 0)
+    alike = np.where(held, hidden_staging(model, np.where(late, since, model.cost)), 0)
+    more = changes.later(model.places.operation, np.where(little, LATENCY_NS - gap, 0), EdgeKind.STREAM)
+    costs = (np.maximum(changes.cost, each) for each in (since, np.maximum(since, alike)))
+    lengths = [case.ns(cost=cost, prompt=changes.prompt | late, more=more) for cost in costs]
+    return [min(each, max(case.now.ns, case.run.ns)) for each in lengths]
 
 
 def hidden_staging(model: Model, seen: IntArray) -> IntArray:

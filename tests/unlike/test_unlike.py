@@ -149,6 +149,7 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
         ("copies_from_far_memory", 1003),  # uploads staged while their stream was busy, some of them late
         ("queries_that_yield", 2103),  # the last query of the trace said that its thread does not wait
         ("garbage_collections", 2103),  # stops in many steps, one behind a read-back, were called pauses
+        ("copies_from_far_memory", 6311),  # uploads staged behind a short rest of their stream, which was their gap
         ("copies_from_far_memory", 3107),  # copies that run ahead left steps that were shorter than their kernels
         ("a_loss_that_branches", 1),  # steps without an update were none, though each has a range
         ("a_loss_that_branches", 3),  # they were a part of the next one for certain, at no regular distance
