@@ -177,11 +177,12 @@ def find_loops(
 
 def _perhaps_epochs(loops: list[Loop], happened: Happened) -> list[Loop]:
     """The named loops. One whose ranges are called epochs is in doubt if work repeats in each: that may be steps."""
-    if not any(is_epoch(loop.name) and loop.inner is None for loop in loops):
+    epochs = [loop for loop in loops if is_epoch(loop.name) and loop.inner is None]
+    if not epochs:
         return loops
     others = anchored_loops(happened, [loop for loop in loops if not is_epoch(loop.name)])
     every = [_judged(outermost(loop, happened), happened) for loop in others]
-    return [_in_doubt(loop, every) if is_epoch(loop.name) and loop.inner is None else loop for loop in loops]
+    return [_in_doubt(loop, every) if loop in epochs else loop for loop in loops]
 
 
 def _in_doubt(epochs: Loop, every: list[Loop]) -> Loop:

@@ -46,8 +46,11 @@ _PART_OF_STEP = re.compile(r"micro|mini|sub|inner|accum|layer|block|sweep|solve|
 
 def is_step(name: str) -> bool:
     """Whether a range is called a whole step: `train_step #`, no `micro_step #`, no `optimizer.step`."""
-    lower = name.lower()
-    return _WHOLE_STEP.search(lower) is not None and _PART_OF_STEP.search(lower) is None
+    return _is_whole(name.lower(), _WHOLE_STEP)
+
+
+def _is_whole(name: str, word: re.Pattern[str]) -> bool:
+    return word.search(name) is not None and _PART_OF_STEP.search(name) is None
 
 
 _EPOCH = re.compile(r"(?<![a-z])epochs?(?![a-z])")
@@ -61,8 +64,7 @@ def is_epoch(name: str) -> bool:
 
 def is_step_of_epochs(name: str) -> bool:
     """Whether a range inside epochs is called a step: `batch #` is one there, `micro_batch #` is a part of one."""
-    lower = name.lower()
-    return _IN_EPOCHS.search(lower) is not None and _PART_OF_STEP.search(lower) is None
+    return _is_whole(name.lower(), _IN_EPOCHS)
 
 
 def family_of(name: str) -> str:

@@ -179,16 +179,16 @@ def coverage(total: dict[str, int]) -> float | None:
 
 def pack_gaps(gaps: Gaps, ledger: Ledger, places: GapPlaces) -> GapsPacked:
     """Starts as deltas, lengths, dominant causes and places of all gaps, in order of time."""
-    columns = gaps.start, gaps.end - gaps.start, ledger.dominant.astype(np.int64)
+    length = gaps.end - gaps.start
     made = GapsPacked(
         count=len(gaps),
         starts=packed(np.diff(gaps.start, prepend=np.int64(0)).astype("<i8")),
-        lengths=packed(columns[1].astype("<i8")),
+        lengths=packed(length.astype("<i8")),
         causes=packed(ledger.dominant.astype("<u1")),
         cause_ids=list(CAUSES),
         places=places,
     )
-    made.keep_unpacked(laid(columns))
+    made.keep_unpacked(laid((gaps.start, length, ledger.dominant.astype(np.int64))))
     return made
 
 

@@ -259,8 +259,9 @@ def _often_left(found: JobParts) -> Iterator[int]:
     parts    |                                          1                                     |
     ```
     """
-    for name in {each.called: None for each in found.loops if each.closed}:
-        runs = [each for each in found.loops if each.called == name and each.closed]
+    closed = [each for each in found.loops if each.closed]
+    for name in dict.fromkeys(each.called for each in closed):
+        runs = [each for each in closed if each.called == name]
         borders = np.array([(each.starts[0], each.ends[-1]) for each in runs], np.int64).ravel()
         left = int(np.diff(borders)[1::2].sum())
         if len(runs) > FEWEST_STOPS and left > MOST_OF_THE_TIME * int(borders[-1] - borders[0]):

@@ -135,9 +135,9 @@ def read(
     progress("reading device activity", 0.0)
     part = _part(trace, settings)
     trace.read_ahead(large_tables(trace))
-    reading, strings = background.begin(lambda: laid(read_ranges(trace))), trace.strings
-    activity = read_activity(trace, reading.result, settings)
-    ranges = reading.result()
+    begun = background.begin(lambda: laid(read_ranges(trace)))
+    activity = read_activity(trace, begun.result, settings)
+    ranges, strings = begun.result(), trace.strings
     chosen = _chosen(activity, ranges, strings, settings) if steps is None else steps.loops(activity.devices)
     shown = _shown(activity, settings)
     windows = _windows(trace, activity, ranges, settings, part, chosen, shown)

@@ -13,7 +13,6 @@ from nsysdiag.causes import PLACE
 from nsysdiag.causes.evidence import named_rows
 from nsysdiag.causes.sync import PAUSES
 from nsysdiag.causes.thread_waits import SLEEP
-from nsysdiag.events.rows import previous_on_stream
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.entangled import BoundCase
 from nsysdiag.replay.model import Model, once
@@ -91,7 +90,7 @@ def _staged_from_the_call(case: BoundCase, held: BoolArray) -> list[int]:
     ```
     """
     changes, model, work = case.changes, case.model, case.model.work
-    ended = np.append(work.end, 0)[previous_on_stream(work.stream)]
+    ended = work.ended_before()
     gap = np.where(ended > work.issued, work.start - ended, 0)
     late, little = held & model.staged, held & model.uploads & ~model.staged & (gap > LATENCY_NS)
     if not (late | little).any():
@@ -112,6 +111,21 @@ def hidden_staging(model: Model, seen: IntArray) -> IntArray:
     usual = float(np.quantile(seen[shown] / length[shown], MOSTLY)) if shown.any() else np.inf
     busy = np.where(model.uploads & (model.cost == 0) & ~model.staged, np.maximum(work.start - work.issued, 0), 0)
     return np.minimum(busy, usual * length + LATENCY_NS).astype(np.int64)
+
+
+def staged_downloads(case: BoundCase) -> Sequence[int]:
+    """A copy to pageable memory whose call no longer waits starts as soon as what is before it has ended: the start of
+    its call may have been behind that.
+
+    ```
+    thread   [launch][cudaMemcpy ...............]
+    stream           [=k=).........[= copy =)          the kernel is shorter than the start of the copy
+    sooner           [=k=)[= copy =)
+    ```
+    """
+    changes, model, held = case.changes, case.model, case.model.threads.held
+    free = np.isin(model.work.launch, held.call[~changes.held & (held.call >= 0)]) & model.downloads
+    return [min(case.ns(eager=changes.eager | free), case.run.ns)] if free.any() else []
 
 
 def explained(case: BoundCase) -> Sequence[int]:
@@ -273,18 +287,3 @@ def _most_ns(case: BoundCase, more: Sequence[IntArray]) -> int:
     slack = times[edges.target] - times[edges.source] - case.lengths
     decide = (slack <= 0) & (shorter < 0)
     return max(int(-shorter[decide].sum()), int(np.maximum(longer - slack, 0)[longer > 0].sum()))
-
-
-def staged_downloads(case: BoundCase) -> Sequence[int]:
-    """A copy to pageable memory whose call no longer waits starts as soon as what is before it has ended: the start of
-    its call may have been behind that.
-
-    ```
-    thread   [launch][cudaMemcpy ...............]
-    stream           [=k=).........[= copy =)          the kernel is shorter than the start of the copy
-    sooner           [=k=)[= copy =)
-    ```
-    """
-    changes, model, held = case.changes, case.model, case.model.threads.held
-    free = np.isin(model.work.launch, held.call[~changes.held & (held.call >= 0)]) & model.downloads
-    return [min(case.ns(eager=changes.eager | free), case.run.ns)] if free.any() else []

@@ -347,9 +347,7 @@ def _launched(work: Work, activity: DeviceActivity) -> IntArray:
 
 def operations_behind(functions: HostFunctions, work: Work) -> Behind:
     """The operations that are behind functions in their streams."""
-    before = previous_on_stream(work.stream)
-    since = np.append(work.end, 0)[before]
-    return Behind.of(functions, work.stream, before, since, work.start)
+    return Behind.of(functions, work.stream, previous_on_stream(work.stream), work.ended_before(), work.start)
 
 
 def waits_behind_functions(functions: HostFunctions, work: Work, held: DeviceWaits) -> Behind:

@@ -71,8 +71,7 @@ def launch_cost(work: Work, threads: ThreadActions, calls: CallRows, others: Bef
     held = np.isin(work.launch[own], threads.full.call)
     length = np.where(held, int(np.median(length)) if len(length) else 0, length)
     cost[own] = np.minimum(length, work.start[own] - work.issued[own])
-    before = previous_on_stream(work.stream)
-    ended = np.append(work.end, 0)[before]
+    ended = work.ended_before()
     np.maximum.at(ended, others.after, work.end[others.before])
     waits = np.flatnonzero(np.isin(work.launch, threads.held.call) & (work.launch >= 0))
     until = np.maximum(work.start - np.maximum(work.issued, ended) - LATENCY_NS, 0)

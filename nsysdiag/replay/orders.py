@@ -185,7 +185,7 @@ def paging_ns(work: Work, activity: DeviceActivity, late: BoolArray) -> IntArray
     the end of the operation before it in its stream; 0 if none did."""
     moved, mine = np.flatnonzero(activity.operations.migration), np.flatnonzero(late)
     found, begun = np.zeros(len(work), dtype=np.int64), activity.operations.start[moved]
-    ended = np.append(work.end, 0)[previous_on_stream(work.stream)]
+    ended = work.ended_before()
     first = first_since(activity.device[moved], begun, work.device[mine], ended[mine])
     found[mine] = np.maximum(work.start[mine] - np.append(begun, np.iinfo(np.int64).max)[first], 0)
     return found

@@ -24,7 +24,7 @@ from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import Rows, ThreadAxis
+from nsysdiag.events.rows import Rows, ThreadAxis, previous_on_stream
 from nsysdiag.ledger.classify import LayeredEvidence
 
 
@@ -73,6 +73,10 @@ class Work(Rows, frozen=True):
             device=activity.device[row].astype(np.int64),
             kind=kind,
         )
+
+    def ended_before(self) -> IntArray:
+        """When the operation before each one on its stream ended, in ns; 0 for a stream's first."""
+        return np.append(self.end, 0)[previous_on_stream(self.stream)]
 
     @property
     def length(self) -> IntArray:

@@ -46,11 +46,9 @@ class Loops(Marks):
     begun: dict[str, list[tuple[Thread, int]]] = field(default_factory=dict)
     stopped: list[int] = field(default_factory=list)
 
-    def step(self, t: Thread, level: str = "step", *, stops: bool = False) -> None:
+    def step(self, t: Thread, level: str = "step") -> None:
         """A repeat of `level` begins with the next operation of the thread."""
-        at = self.begun.setdefault(level, [])
-        self.stopped += [len(at)] if stops else []
-        at.append((t, len(_of_thread(t))))
+        self.begun.setdefault(level, []).append((t, len(_of_thread(t))))
 
 
 def _of_thread(t: Thread) -> list[Op]:

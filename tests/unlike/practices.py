@@ -357,7 +357,8 @@ def a_slow_first_batch(sim: Simulation, loops: Loops, made: Made) -> None:
         for number in range(STEPS):
             if made.names in ("epochs", "both") and number % made.every == 0:
                 t.push(f"epoch {number // made.every}")
-            loops.step(t, stops=number % made.every == 0)
+            loops.stopped += [number] if number % made.every == 0 else []
+            loops.step(t)
             name = f"step {number}" if made.names in ("steps", "both") else ""
             yield from ranged(t, name, step(t, number))
             if made.names in ("epochs", "both") and (number % made.every == made.every - 1 or number == STEPS - 1):

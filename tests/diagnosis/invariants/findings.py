@@ -82,10 +82,10 @@ def _place(finding: Json) -> tuple[float, float] | None:
         return (own, own) if finding["bottleneck"] == "unknown" else None
     if finding["cause"] == "slow_iterations":
         return share / 2, share / 2
-    if finding["cause"] == "late_rank" and saves["method"] == "replay":
-        return share + ABOUT, share + ABOUT
     if saves.get("cannot_tell"):
         return share, share
+    if finding["cause"] == "late_rank" and saves["method"] == "replay":
+        return share + ABOUT, share + ABOUT
     if finding["cause"] in BEFORE_EACH and saves["method"] != "replay":
         return share / 2, share / 2
     behind = finding["bottleneck"] in WAITING_FOR_A_SYNC and finding["lost_share"] > finding.get("share", 0.0)
