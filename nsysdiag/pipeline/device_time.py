@@ -184,7 +184,7 @@ def gaps_of(
     missing = background.begin(_missing, device, host)
     split, loops, measured = begun.split.result(), begun.loops, reading.counters.result().of(device)
     hollow = background.begin(lambda: hollow_time(device, split, residency(activity.shapes, device.gpu), measured))
-    repeating = background.begin(lambda: main_loop(loops.result()))
+    repeating = background.begin_long(lambda: main_loop(loops.result()))
     without_work = background.begin(_without_work, device, window, host)
     framed = begun.framed.result()
     slices = laid(_slices(DeviceSide(framed.frame, device, activity, framed.waits), host))
