@@ -24,7 +24,15 @@ from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.moments import EdgeKind
 from nsysdiag.replay.pacing import JOINED
 from nsysdiag.replay.run import Run, borders_of, busy, mean_step, run_of
-from nsysdiag.replay.sources import in_a_row, most_sooner, of_devices, source_may_limit, takes_out_waits, without_waits
+from nsysdiag.replay.sources import (
+    in_a_row,
+    most_sooner,
+    of_devices,
+    source_may_limit,
+    takes_out_waits,
+    unseen_may_limit,
+    without_waits,
+)
 from nsysdiag.replay.work import LEAST_ERROR, Class
 
 SAMPLES, SEED, SPREAD = 200, 1, (2.5, 97.5)
@@ -240,6 +248,11 @@ def _source(case: BoundCase) -> Sequence[int]:
     return [case.now.ns] if case.saves and source_may_limit(case.changes) else []
 
 
+def _unseen_source(case: BoundCase) -> Sequence[int]:
+    """What host time without evidence waits for, if it waits, is no faster."""
+    return [case.now.ns] if case.saves and unseen_may_limit(case.changes) else []
+
+
 def _followers(case: BoundCase) -> Sequence[int]:
     """A thread that follows the steps, and was seldom waited for, is once they are shorter than its work. What the
     changes take out of its work is gone."""
@@ -440,6 +453,7 @@ RULES = (
     BoundRule("Other threads take the CPU of a launching thread now and then.", _shared_cpus, True),
     BoundRule("Some synchronizations last longer than what they are known to wait for.", _outlasting),
     BoundRule("A source outside of the program may be no faster than it was.", _source),
+    BoundRule("OS calls were not captured: time between CUDA calls may be a wait.", _unseen_source),
     BoundRule("A thread follows the steps, and may take longer than they do then.", _followers),
     BoundRule("A thread that launches next to the steps is ahead of them, and may not be then.", _helpers),
     BoundRule("Some synchronizations are for what another thread has launched by then.", device.other_targets),

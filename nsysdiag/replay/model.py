@@ -19,10 +19,12 @@ from msgspec import Struct
 
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, nearest_before, pieces, union
-from nsysdiag.causes import PLACE, THREAD_WAIT, places
+from nsysdiag.causes import BLOCKED, FALLBACK, PLACE, THREAD_WAIT, places
+from nsysdiag.causes.thread_states import BY_SAMPLES
 from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.collectives import KINDS, SEND_RECEIVE, kind_of
 from nsysdiag.events.device import DeviceActivity
+from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category, copy_name
 from nsysdiag.gap_groups.groups import normal_range
@@ -34,7 +36,7 @@ from nsysdiag.replay.edges import PlacedWaits, Program
 from nsysdiag.replay.meetings import MpiCalls
 from nsysdiag.replay.moments import OF_OPERATIONS, EdgeKind, Graph, MomentPlaces, ThreadActions
 from nsysdiag.replay.orders import Before, Pace
-from nsysdiag.replay.pacing import Outlived, Timed
+from nsysdiag.replay.pacing import WAITED_NS, Outlived, Timed
 from nsysdiag.replay.wakes import Wakes
 from nsysdiag.replay.work import Class, HostNames, HostTime, Stretch, Work, beside_others, on_axis
 from nsysdiag.trace.columns import Strings
@@ -227,7 +229,31 @@ class Model(Struct, frozen=True, dict=True):
         ends = np.append(ends_of(self.named.calls), Ends.UNKNOWN)
         # No thread ends a sleep or a read of a file.
         found: BoolArray = np.isin(self.pieces.cause, WAITS) & (ends[self.pieces.call] != Ends.NO_THREAD)
-        return found | self.asks_again
+        return found | self.asks_again | (self.without_evidence & self._of_several)
+
+    @cached_property
+    def without_evidence(self) -> BoolArray:
+        """Which pieces of host time may be waits for anything, as no OS calls of their process were captured, and are
+        long enough. They are scheduled out, or nothing is known of them; a sample shows a moment of its period."""
+        host, pieces = self.host.host, self.pieces
+        found = np.isin(pieces.cause, (PLACE[FALLBACK], PLACE[BLOCKED])) | self.sampled
+        untraced: BoolArray = ~host.os_traced[pieces.start // host.axis.stride]
+        return found & untraced & (pieces.length >= WAITED_NS)
+
+    @cached_property
+    def sampled(self) -> BoolArray:
+        """Which pieces of host time are known by CPU samples alone."""
+        return np.array([*(label is BY_SAMPLES for label in self.named.labels), False])[self.pieces.label]
+
+    @cached_property
+    def _of_several(self) -> BoolArray:
+        """Which pieces of host time are of threads whose process has other threads with CUDA calls in the replayed
+        time: these may wait for a device, and end a wait of the first one."""
+        calls, stretch = self.host.host.api_calls.rows, self.stretch
+        inside = (calls.start >= stretch.begin) & (calls.start < stretch.end)
+        process = process_of(calls.threads_at(np.flatnonzero(inside)))
+        several = process[1:][process[1:] == process[:-1]]
+        return np.isin(process_of(self.program.thread), several)[self.pieces.owner]
 
     @cached_property
     def asks_again(self) -> BoolArray:

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.arrays.distinct import distinct, distinct_values
-from nsysdiag.arrays.intervals import BoolArray, IntArray, coverage, places_among, union
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, coverage, places_among, union
 from nsysdiag.causes import BLOCKED, PLACE
 from nsysdiag.causes.input_output import IO_WAIT
 from nsysdiag.causes.thread_waits import SLEEP
@@ -72,6 +72,58 @@ def source_may_limit(changes: Changes) -> bool:
     if _timer_posts(model, np.flatnonzero(launching & unknown)):
         return True
     return _at_times(model, kind, np.flatnonzero(((asked | asleep) & launching) | blocked))
+
+
+MAY_WAIT, UNSEEN_PART = 50_000, 0.05
+"""Host time of which nothing is known may be a wait if it is so long, in ns, and that part of a step. All of it is at
+least that part of the replayed time. Python code between two calls mostly takes less. Round numbers."""
+FEWEST_ALIKE, ALIKE, ERRORS = 8, 0.5, 2.0
+"""How many times without evidence tell whether they are code: these differ by less than ALIKE of their mean. Of what
+the time before them lasts longer, they make up for less than ALIKE, by so many standard errors. Round numbers."""
+
+
+def unseen_may_limit(changes: Changes) -> bool:
+    """Whether host time without any evidence may be waits for a source at a pace of its own. That may be a loader of
+    data, requests, or a timer: the changed steps may then be as long as they were.
+
+    ```
+    thread   [launch][? .............][launch][? .............]      code, or a wait for the next batch
+    faster   [launch][? .......][launch][? .......]                  code
+             [l.][? .................][l.][? .................]      a wait
+    ```
+    """
+    model, pieces, stretch = changes.model, changes.model.pieces, changes.model.stretch
+    whole = stretch.end - stretch.begin
+    own = model.without_evidence & np.isin(model.program.thread, model.step_threads)[pieces.owner]
+    kept = np.where(own, pieces.length * _left_alone(changes.time), 0)
+    waits = kept >= max(MAY_WAIT, UNSEEN_PART * whole / stretch.count)
+    if not waits.any() or model.ever(waits) < UNSEEN_PART * whole:
+        return False
+    return not _like_code(model, np.flatnonzero(waits))
+
+
+def _like_code(model: Model, rows: IntArray) -> bool:
+    """Whether these pieces, one in each step, last as long each time, whatever the time before them does. A wait for a
+    source is shorter by as much as the time before it is longer. Samples cut such time where they happen to be."""
+    pieces, stretch = model.pieces, model.stretch
+    rows = rows[np.argsort(pieces.start[rows])]
+    begin, end = pieces.start[rows], pieces.end[rows]
+    lane = begin // model.host.host.axis.stride
+    whole = lane[0] == lane[-1] and not model.sampled.any()
+    if not whole or not FEWEST_ALIKE <= len(rows) <= stretch.count + 1:
+        return False
+    length, before = (end - begin)[1:].astype(np.float64), (begin[1:] - end[:-1]).astype(np.float64)
+    spread = float(before.std())
+    if not spread or float(length.std()) > ALIKE * float(length.mean()):
+        return False
+    slope = float(np.cov(before, length, bias=True)[0, 1]) / spread**2
+    return slope - ERRORS * float(length.std()) / spread / len(length) ** 0.5 > -ALIKE
+
+
+def _left_alone(time: FloatArray) -> FloatArray:
+    """The part of each piece of host time that is outside of what changes, by the factors of all pieces: exact if what
+    is inside takes half its time, and too little if less of it is left."""
+    return np.clip(2 * time - 1, 0.0, 1.0)
 
 
 def _serves(model: Model) -> bool:

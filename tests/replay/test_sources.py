@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.rows import CallTable
 from nsysdiag.replay.beside import Requests
 from nsysdiag.replay.facts import Transform
+from nsysdiag.replay.sources import _like_code
 from nsysdiag.replay.work import Stretch
 from tests.replay.pairs import paced, sources
 from tests.replay.pairs.pair import Pair, pair
@@ -66,3 +69,33 @@ def test_a_file_that_is_there_limits_nothing(tmp_path: Path) -> None:
     read = partial(paced.pausing, by="read", pause=60_000, host=3_000_000)
     outcome = predicted(pair("file", read, {"factor": 0.5}, Transform("host", "prepare", 0.5), (0.2, 0.6)), tmp_path)
     assert outcome.low > 0.2
+
+
+class TestTimesWithoutEvidence:
+    """Times of 1 ms between calls, of which nothing is known, in steps of about 3 ms."""
+
+    BEFORE = 2_000_000 + 100_000 * np.array([0, 3, -2, 4, -1, -3, 2, 1, -4, 0, 3, -2])
+    NOISE = 20_000 * np.array([1, -1, 0, 1, 1, -1, 0, -1, 1, 0, -1, 1])
+
+    def alike(self, length: IntArray, *, sampled: bool = False) -> bool:
+        """Whether they are like code, the last of them without what is before it."""
+        end = np.cumsum(self.BEFORE + length)
+        model = SimpleNamespace(
+            pieces=SimpleNamespace(start=end - length, end=end),
+            stretch=SimpleNamespace(count=len(length)),
+            host=SimpleNamespace(host=SimpleNamespace(axis=SimpleNamespace(stride=10**12))),
+            sampled=np.full(len(length), sampled),
+        )
+        return _like_code(model, np.arange(len(length)))  # type: ignore[arg-type]
+
+    def test_as_long_each_time_are_code(self) -> None:
+        assert self.alike(1_000_000 + self.NOISE)
+
+    def test_that_make_up_for_the_rest_of_the_step_are_waits(self) -> None:
+        assert not self.alike(3_000_000 - self.BEFORE + self.NOISE)
+
+    def test_that_mostly_are_short_may_be_waits(self) -> None:
+        assert not self.alike(np.where(np.arange(12) % 4 == 0, 2_000_000, 60_000))
+
+    def test_cut_by_samples_may_be_waits(self) -> None:
+        assert not self.alike(1_000_000 + self.NOISE, sampled=True)

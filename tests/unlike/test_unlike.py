@@ -26,6 +26,7 @@ from tests.diagnosis.invariants import broken
 from tests.diagnosis.report_json import as_json
 from tests.iterations.known_loops.verdict import Verdict, judged
 from tests.replay.pairs.prediction import ANY, SETTINGS
+from tests.simulator import Capture
 from tests.unlike import CLASSES, Class, Fix, Made
 from tests.unlike.made import account, lengths, starts
 
@@ -76,13 +77,13 @@ class Seen:
 
 
 @cache
-def seen(name: str, seed: int) -> Seen:
-    """The report about the program of a class and a seed, and its predictions."""
+def seen(name: str, seed: int, capture: Capture | None = None) -> Seen:
+    """The report about the program of a class and a seed, and its predictions; by another `capture` than its own."""
     kind = CLASSES[name]
     made = kind.made(seed)
     simulation, loops = kind.run(made)
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        trace = simulation.write(Path(folder) / "trace.sqlite", kind.capture)
+        trace = simulation.write(Path(folder) / "trace.sqlite", capture or kind.capture)
         with open_trace(trace) as opened:
             found = replayed(opened, SETTINGS, transforms=ANY)
         patch.setattr("nsysdiag.pipeline.changes.replayed", lambda *_: found)
