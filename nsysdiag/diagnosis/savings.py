@@ -235,18 +235,20 @@ def weighed_share(finding: Finding) -> float:
 def sure_share(finding: Finding) -> float:
     """The same to order findings, and to choose what to do first. A wait comes before what is behind it and saves about
     as much, a prediction before an upper bound of about its size. That a GPU is late comes before the wait by which it
-    is: it says where to look. A bound on what comes before each operation counts half, as a thread that launches all
-    the time launches no sooner without it. What slow iterations take more counts half: much of it is in findings that
-    say why."""
+    is, if the replay can tell what it costs: it says where to look. A bound on what comes before each operation counts
+    half, as a thread that launches all the time launches no sooner without it. What slow iterations take more counts
+    half: much of it is in findings that say why."""
     saves = finding.saves
     if finding.cause == SLOW_ITERATIONS.id:
         return weighed_share(finding) / 2
     bound = saves is not None and saves.method != REPLAY
-    if finding.cause == LATE_RANK.id and saves is not None and not bound:
-        return weighed_share(finding) + ABOUT
     if finding.cause in BEFORE_EACH and bound:
         return weighed_share(finding) / 2
-    after = saves is not None and not saves.cannot_tell and (bound or counts_before(finding))
+    if saves is None or saves.cannot_tell:
+        return weighed_share(finding)
+    if finding.cause == LATE_RANK.id and not bound:
+        return weighed_share(finding) + ABOUT
+    after = bound or counts_before(finding)
     return weighed_share(finding) - (ABOUT if after else 0.0)
 
 

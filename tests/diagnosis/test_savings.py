@@ -139,6 +139,13 @@ class TestWhatComesFirst:
         bound = structs.replace(predicted, low_ns=0, method="bound")
         assert sure_share(structs.replace(finding(), saves=bound)) == 0.4 - ABOUT
 
+    def test_a_late_gpu_is_less_sure_where_the_replay_cannot_tell(self) -> None:
+        """The wait by which it is late saves as much for certain, and comes first then."""
+        saves = Saves(ns=40, low_ns=30, high_ns=50, per="step", of_ns=100, method="replay")
+        late = structs.replace(finding(cause="late_rank"), saves=saves)
+        assert sure_share(late) == 0.4 + ABOUT
+        assert sure_share(structs.replace(late, saves=structs.replace(saves, cannot_tell=True))) == 0.3
+
     def test_it_is_no_share_of_nothing(self) -> None:
         assert sure_share(finding()) == 0
 
