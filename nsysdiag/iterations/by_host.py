@@ -125,8 +125,6 @@ def _in_most(found: RepeatCounts, names: BoolArray) -> bool:
 
 FEWEST_TURNS = 3
 """So many times a kind of step comes between others: twice may be two phases around a third."""
-MOST_OF_STEPS = 0.5
-"""Of all steps: a kind that is more of them is the usual one."""
 LONGEST_NAMES, MOST_CELLS = 32, 4_000_000
 """Names that can be the longest of a step, and times of names in steps that are added up: 32 MB."""
 AS_OFTEN, REACH = 0.95, 0.8
@@ -154,13 +152,13 @@ def longest_in(steps: Intervals, spans: Intervals, code: IntArray) -> IntArray:
 
 
 def take_turns(kinds: IntArray) -> bool:
-    """Whether one kind of step, less than half of all, comes again and again between others, and mostly fewer than five
-    in a row: so many are a phase."""
+    """Whether one kind of step comes again and again between others, and mostly fewer than five in a row: so many are a
+    phase. Not if it is half of all steps: one of each kind may be a step then."""
     border = np.flatnonzero(np.diff(kinds, prepend=-1, append=-1))
     first, length = border[:-1], np.diff(border)
     for kind in distinct_values(kinds).tolist():
         run = length[kinds[first] == kind]
-        if len(run) >= FEWEST_TURNS and run.sum() < MOST_OF_STEPS * len(kinds) and np.median(run) < FEWEST:
+        if len(run) >= FEWEST_TURNS and 2 * run.sum() != len(kinds) and np.median(run) < FEWEST:
             return True
     return False
 
@@ -173,20 +171,23 @@ def take_turns(kinds: IntArray) -> bool:
 # ```
 
 
-def by_exchange(happened: Happened) -> Loop | None:
+def by_exchange(happened: Happened, others: list[Loop]) -> Loop | None:
     """The loop from one of a kernel to the next: each repeat takes input and gives output once, and several kinds take
-    turns. None if the program updates weights: its steps may be several such."""
+    turns. They need not if none of the `others` exchanges data so for most of the time. None if the program updates
+    weights: its steps may be several such."""
     names, time, code = happened.names, happened.start, happened.code
     up, down = time[names.upload[code]], time[names.download[code]]
     if names.update.any() or min(len(up), len(down)) < FEWEST:
         return None
-    rows = RowsOf(code)
+    rows, least = RowsOf(code), REACH * happened.whole.total()
+    known = any(each.total_ns >= least and _alike(up, each.starts) and _alike(down, each.starts) for each in others)
     often = [each for each in np.flatnonzero(names.kernel).tolist() if FEWEST < len(rows[each]) <= len(down) + 1]
     for kernel in sorted(often, key=lambda each: -len(rows[each]))[:MOST_TRIED]:
         starts = distinct_values(time[rows[kernel]])
-        if float(np.ptp(starts)) < REACH * happened.whole.total() or not (_alike(up, starts) and _alike(down, starts)):
+        if float(np.ptp(starts)) < least or not (_alike(up, starts) and _alike(down, starts)):
             continue
-        if take_turns(_kinds(starts, happened)):
+        kinds = _kinds(starts, happened)
+        if take_turns(kinds) or (not known and len(distinct_values(kinds)) > 1):
             return happened.loop_from(happened.called(kernel), starts)
     return None
 

@@ -72,9 +72,10 @@ OFTEN_ENOUGH = 0.2
 """Of the repeats: kernels of so many belong to what the loop does."""
 WHOLE, PART = 0.8, 0.7
 """Of the kernel names of the loop: a whole repeat has so many at least, a part of one so many at most."""
-SHORTEST_RUN, MOST_PARTS = 2, 0.5
-"""Repeats in the usual run of evaluations at least, and their share of all repeats at most. A single one may be the end
-of a longer step. If they are more than half, what is between them does more than a step."""
+SHORTEST_RUN, MOST_PARTS, FEWEST_RUNS = 2, 0.5, 2
+"""Repeats in the usual run of evaluations at least, their share of all repeats at most, and such runs at least. A
+single one may be the end of a longer step. If they are more than half, what is between them does more than a step. One
+run has no length that comes again."""
 
 
 def without_other_work(loop: Loop, happened: Happened) -> Loop:
@@ -109,19 +110,24 @@ def _parts(found: RepeatCounts) -> BoolArray:
 
 
 def _in_regular_runs(part: BoolArray) -> bool:
-    """Whether they come in runs of one length at one distance, and are no more than half of the repeats: else those
-    between them do more than a step."""
-    first = np.flatnonzero(part & ~np.append(False, part[:-1]))
-    distance = np.diff(first)
-    return part.mean() <= MOST_PARTS and len(distance) > 0 and _one_value(distance) and _in_like_runs(part)
+    """Whether they come in runs of one length at one distance, two whole ones at least, and are no more than half of
+    the repeats: else those between them do more than a step."""
+    first, length = _runs(part)
+    several = len(length) >= FEWEST_RUNS and part.mean() <= MOST_PARTS
+    return several and _one_value(np.diff(first)) and _in_like_runs(part)
 
 
 def _in_like_runs(part: BoolArray) -> bool:
-    """Whether they come in runs of one length, and not one by one. An end of the trace may cut a run."""
+    """Whether they come in runs of one length, and not one by one."""
+    length = _runs(part)[1]
+    return len(length) > 0 and int(np.median(length)) >= SHORTEST_RUN and _one_value(length)
+
+
+def _runs(part: BoolArray) -> tuple[IntArray, IntArray]:
+    """Where each run of them begins, and the lengths of those that no end of the trace cuts."""
     first = np.flatnonzero(part & ~np.append(False, part[:-1]))
     behind = np.flatnonzero(part & ~np.append(part[1:], False)) + 1
-    length = (behind - first)[: len(first) - int(behind[-1] == len(part))]
-    return len(length) > 0 and int(np.median(length)) >= SHORTEST_RUN and _one_value(length)
+    return first, (behind - first)[: len(first) - int(behind[-1] == len(part))]
 
 
 def _one_value(values: IntArray) -> bool:
@@ -165,7 +171,7 @@ def find_loops(
     outers = [(loop, outermost(loop, happened)) for loop in loops]
     every = [(outer, len(outer) == len(loop) and by_chance(loop, happened)) for loop, outer in outers]
     chance, loops = ([loop for loop, doubted in every if doubted is each] for each in (True, False))
-    if not any(loop.source == NVTX for loop in loops) and (server := by_exchange(happened)) is not None:
+    if not any(loop.source == NVTX for loop in loops) and (server := by_exchange(happened, loops)) is not None:
         loops = [server, *(loop for loop in loops if loop.starts[-1] <= server.starts[0])]
     if max((loop.total_ns for loop in loops), default=0) < ENOUGH_REGULAR * whole.total():
         irregular = _irregular(loops, chance, happened)

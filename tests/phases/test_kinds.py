@@ -141,6 +141,7 @@ def test_a_read_back_of_tokens_has_advice_for_the_engine(sampling: str, advice: 
         ("ddddddpppppppppp", False),  # two phases
         ("pdddddpddddddddd", False),  # twice only
         ("dpdpdpdpdpdpdpdp", False),  # neither is the usual one
+        ("dddppppppppdddddddddpppppppdpppppp", True),  # decode steps, most of all, come in runs of 3, 9 and 1
         ("ddddddpppppp" * 4, False),  # six in a row are a phase
         ("", False),
     ],
