@@ -19,7 +19,7 @@ from nsysdiag.document.drawings import StackedBar, bottleneck_entry, stack
 from nsysdiag.document.svg import fits
 from nsysdiag.document.view import by_time
 from nsysdiag.document.words import counted
-from nsysdiag.phases.facts import PASS, done, numbered, repeating, shown_as
+from nsysdiag.phases.facts import PASS, done, numbered, repeating, shown_as, unsteady_name
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
@@ -195,15 +195,16 @@ _ENDS = {"head": "head of the slice", "tail": "tail of the slice", "outside": "o
 def phase_names(phases: Sequence[Phase], basis: str = "steady") -> list[str]:
     """The names of phases, with a number if several have the same. One that is judged because it is all there is, is
     the window, whether it is steady or not; few repeats are not a steady state. What is between or behind steps, and
-    mostly writes, is output: a checkpoint, or results."""
+    mostly writes, is output: a checkpoint, or results. A pause in which devices work is other work."""
     if basis == "window" and len(phases) == 1 and not _is_pass(phases[0]):
         return ["window"]
-    plain: list[str] = [
-        repeating(phase.steps, basis) if phase.name == "steady" else OUTPUT if _writes(phase) else phase.name
-        for phase in phases
-    ]
+    plain = [repeating(phase.steps, basis) if phase.name == "steady" else _rest_name(phase) for phase in phases]
     plain = [PASS if _is_pass(phase) else _ENDS.get(name, name) for phase, name in zip(phases, plain, strict=True)]
     return numbered(plain)
+
+
+def _rest_name(phase: Phase) -> str:
+    return OUTPUT if _writes(phase) else unsteady_name(phase.name, phase.devices)
 
 
 def _is_pass(phase: Phase) -> bool:

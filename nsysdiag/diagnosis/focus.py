@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -12,7 +12,7 @@ from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.diagnosis.facts import KERNELS
 from nsysdiag.fields import Sentence
-from nsysdiag.phases.facts import LEAST_WORK, Basis, PhaseDevice, PhaseSteps, added, numbered, repeating
+from nsysdiag.phases.facts import LEAST_WORK, Basis, PhaseDevice, PhaseSteps, added, numbered, repeating, unsteady_name
 from nsysdiag.phases.phases import CHOSEN, INSIDE_STEP, JobPhases
 from nsysdiag.phases.steps import FoundPhase
 
@@ -68,9 +68,11 @@ class Scope(Struct, frozen=True):
         focus: Focus,
         paging: Intervals | None = None,
         around: tuple[Sentence, Sentence] = ("", ""),
+        devices: Sequence[Sequence[PhaseDevice]] = (),
     ) -> Scope:
-        """That of a job of which one phase, or all, are in focus; `paging` is the set of time in which pages move."""
-        others: dict[str, int] = summed({str(each.name): each.end - each.start} for each in _others(found, focus))
+        """That of a job of which one phase, or all, are in focus; `paging` is the set of time in which pages move.
+        `devices` holds a record for each device and phase."""
+        others: dict[str, int] = summed(_others(found, focus, devices))
         rest = partial(
             cls,
             others=others,
@@ -107,8 +109,11 @@ class Scope(Struct, frozen=True):
         return self.phase.steps if self.phase.steps.of_the_program else None
 
 
-def _others(found: JobPhases, focus: Focus) -> list[FoundPhase]:
-    return [phase for at, phase in enumerate(found.phases) if at not in focus.places]
+def _others(found: JobPhases, focus: Focus, devices: Sequence[Sequence[PhaseDevice]]) -> Iterator[dict[str, int]]:
+    """The length of each phase that is not in focus, by its name."""
+    for at, phase in enumerate(found.phases):
+        if at not in focus.places:
+            yield {unsteady_name(phase.name, [each[at] for each in devices]): phase.end - phase.start}
 
 
 def _after_all(found: JobPhases, paging: Intervals | None) -> int:

@@ -259,6 +259,17 @@ def done(devices: Sequence[PhaseDevice]) -> Sentence:
     return told(counted.did) if counted is not None else ""
 
 
+OTHER_WORK = "other work"
+
+
+def unsteady_name(name: str, devices: Sequence[PhaseDevice]) -> str:
+    """What a phase that is not steady is called: one between steps in which devices work for most of the time is no
+    pause."""
+    idle = sum(each.idle_ns + each.outside_ns for each in devices)
+    work = sum(each.compute_ns + each.exposed_comm_ns + each.exposed_copy_ns for each in devices)
+    return OTHER_WORK if name == "pause" and work > idle else name
+
+
 def told(did: Sequence[Did]) -> Sentence:
     """In words."""
     return joined(", ", (say("{} {}", each.text, format_ns(each.ns)) for each in did))

@@ -181,11 +181,12 @@ def _judgment(
     operations = reading.activity.operations
     paging = union(Intervals(operations.start, operations.end)[operations.migration])
     asked = was_asked(reading.trace.capabilities(), "cuda-api")
+    by_phase = [followed(result.phases, late.get(result.report.key)) for result in reported]
     return judge(
         phases,
-        [followed(result.phases, late.get(result.report.key)) for result in reported],
+        by_phase,
         focus,
-        Scope.of(phases, focus, paging, _around_phases(phases, host)),
+        Scope.of(phases, focus, paging, _around_phases(phases, host), by_phase),
         with_shortage(found, threads),
         _facts(results, reported, predictions, host),
         WithoutWork(unrecorded(host.loop, alone, cuda_asked=asked), alone.lines),

@@ -11,7 +11,7 @@ from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.config.settings import Settings
 from nsysdiag.diagnosis.focus import Focus, Scope
 from nsysdiag.diagnosis.sentences import MORE_STEPS, Said, headline, rest_of_capture
-from nsysdiag.phases.facts import Basis
+from nsysdiag.phases.facts import Basis, PhaseDevice
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.phases.steps import FoundPhase
 from tests.builder import TraceBuilder
@@ -90,6 +90,13 @@ class TestRestOfTheCapture:
         whole = "; the rest is time after the last GPU work (1.00 s), pauses (490 ms) and start-up (400 ms)"
         assert self.rest(focus, 2_000 * MS) == whole
         assert self.rest(focus, 100 * SECOND) == "; the rest is time after the last GPU work (99.0 s)"
+
+    def test_a_pause_in_which_the_device_works_is_none(self) -> None:
+        work = {"exposed_comm_ns": 0, "exposed_copy_ns": 0, "outside_ns": 0, "ledger": {}, "account": {}}
+        phases = [PhaseDevice(key="gpu0", compute_ns=ns, idle_ns=2, **work) for ns in (0, 3, 3, 3)]
+        scope = Scope.of(self.JOB, Focus(Intervals.empty(), [1], 1), devices=[phases])
+        told = rest_of_capture(scope, (0, 1_000 * MS), 100 * MS)
+        assert told == "; the rest is other work (490 ms) and start-up (400 ms)"
 
     def test_what_is_before_the_first_call(self) -> None:
         """The run begins two seconds before the first CUDA call."""

@@ -357,6 +357,14 @@ class TestPhases:
         pause = replace(self.FOUND[2], devices=[found])
         assert phase_names([*self.FOUND[:2], pause]) == ["start-up", "steady", named]
 
+    @pytest.mark.parametrize(("compute", "named"), [(3, "other work"), (2, "pause")])
+    def test_a_pause_in_which_a_device_works_is_other_work(self, compute: int, named: str) -> None:
+        """Of 5 ms."""
+        work = {"compute_ns": compute * MS, "exposed_comm_ns": 0, "exposed_copy_ns": 0, "outside_ns": 0}
+        found = PhaseDevice(key="gpu0", **work, idle_ns=(5 - compute) * MS, ledger={}, account={"kernels": 5 * MS})
+        pause = replace(self.FOUND[2], devices=[found])
+        assert phase_names([*self.FOUND[:2], pause]) == ["start-up", "steady", named]
+
     def test_one_that_is_all_there_is_is_not_called_steady(self) -> None:
         assert phase_names(self.FOUND[1:2], "window") == ["window"]
         assert phase_names(self.FOUND[1:2], "steady") == ["steady"]
