@@ -213,20 +213,28 @@ def merged(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal], wo
     while joined := _joined_run(found, without):
         found = joined
     found = without(found, _alike(found))
+    found = without(found, _of_few_steps(found))
     last = _with_last_steps(found)
     return _trimmed(found if np.array_equal(last, found.borders) else parts(last), parts)
 
 
 def _in_turns(found: JobParts) -> Iterator[int]:
-    """The borders inside each loop whose steps of several kinds take turns, without a start before them. Not across a
-    part without work: that is a pause."""
+    """The borders inside each loop whose steps of several kinds take turns, without a start before them: that is a
+    first step far longer than all others, too. Not across a part without work: that is a pause."""
     for loop in (each for each in found.loops if each.mixed):
+        first = loop.starts[int(_starts(np.diff(loop.borders)))]
         works = (found.borders[1:] > loop.starts[0]) & (found.borders[:-1] < loop.ends[-1])
         works &= found.busy >= LEAST_BUSY
-        starts = works & ~found.steady & (found.account[:, 3] > MOST_STARTUP)
+        starts = works & ~found.steady & ((found.account[:, 3] > MOST_STARTUP) | (found.borders[1:] <= first))
         for run in np.split(np.arange(len(found)), np.flatnonzero(~works)):
             part = run[works[run] & ~starts[run]]
             yield from range(int(part[0]) + 1, int(part[-1]) + 1) if found.steady[part].any() else ()
+
+
+def _starts(length: IntArray) -> bool:
+    """Whether the first of these steps is a start: it takes far longer than usual, and than any other."""
+    longest = WARM_UP_SLOWER * length[1:].max(initial=0)
+    return len(length) > 1 and bool(length[0] > max(IRREGULAR * np.median(length), longest))
 
 
 def _uneven(found: JobParts) -> Iterator[int]:
@@ -301,6 +309,34 @@ def _alike(found: JobParts) -> Iterator[int]:
         goes_on = loop is other and not loop.in_one_pass and after > at + 1
         if goes_on and _of_slow_steps(found, at, after, loop, float(np.median(np.diff(np.append(before, behind))))):
             yield from range(at + 1, after + 1)
+
+
+def _of_few_steps(found: JobParts) -> Iterator[int]:
+    """The borders between a steady part and a few steps next to it that do its work, if the same loop goes on around
+    these. They are too few to be steady, and no pause.
+
+    ```
+    steps    |d|d|d|d|d|d|d|  p  |    p p|    p p|  p  |  p  |        `d` decode; `p` prefill as well, some twice
+    parts    |      1      |  2  |             3             |        2 and 3 are one
+    ```
+    """
+    for at in range(1, len(found) - 1):
+        behind, before = found.steps(at + 1), found.steps(at - 1)
+        steady = found.steady[at - 1 : at + 2].tolist() == [True, False, True]
+        if not steady or behind is None or before is None or behind[0] is not before[0]:
+            continue
+        if _are_steps(found, at, at + 1, *behind):
+            yield at + 1
+        elif _are_steps(found, at, at - 1, *before):
+            yield at
+
+
+def _are_steps(found: JobParts, at: int, other: int, loop: Loop, steps: IntArray) -> bool:
+    """Whether a part is steps of a loop that do the work of another part, which has the `steps`. None of them may hold
+    a pause."""
+    own = loop.borders_in(*found.span(at))
+    whole = len(own) > 1 and np.isin(found.span(at), own).all()
+    return bool(whole and found.like(at, other) and np.diff(own).max() <= IRREGULAR * np.median(np.diff(steps)))
 
 
 def _of_slow_steps(found: JobParts, at: int, after: int, loop: Loop, usual: float) -> bool:
