@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from tests.unlike import computing, inputs, models, others, outside, practices, serving, states, streams, training
+from tests.unlike import (
+    computing,
+    grids,
+    inputs,
+    models,
+    others,
+    outside,
+    paced,
+    parallel,
+    practices,
+    serving,
+    states,
+    streams,
+    training,
+)
 from tests.unlike.made import CLASSES, Class, Fix, Made
 
 __all__ = [
@@ -11,10 +25,13 @@ __all__ = [
     "Fix",
     "Made",
     "computing",
+    "grids",
     "inputs",
     "models",
     "others",
     "outside",
+    "paced",
+    "parallel",
     "practices",
     "serving",
     "states",

@@ -176,6 +176,8 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
         ("a_slow_first_batch", 0),  # epochs were steps, though the steps in them have ranges
         ("a_slow_first_batch", 3),  # the same for certain if these have none
         ("a_slow_first_batch", 5),  # the loader of each epoch, most of the time, was left out as pauses
+        ("prefills_among_tokens", 16),  # steps from prefill to prefill, and two phases that are called pauses
+        ("a_tuner_before_the_steps", 5),  # the first step, 55 times as long as usual, was one of the others
         ("metrics_that_block", 16),  # copies that do not wait started as late as with the start of their call
     ],
 )
@@ -197,11 +199,22 @@ def test_steps_are_those_of_the_program(name: str, seed: int) -> None:
 
 @pytest.mark.slow
 def test_many_steps_of_a_loop_are_no_warm_up(tmp_path: Path) -> None:
-    """Twelve steps with a prefill between others were a pause of the server."""
+    """Twelve steps with a prefill between others were a pause of the server, and so was one such step before others."""
     kind = CLASSES["prefills_among_tokens"]
     simulation, _ = kind.run(kind.made(6100))
     found = analyze(simulation.write(tmp_path / "trace.sqlite", kind.capture))
-    assert [phase.steps.count for phase in found.phases if phase.steps] == [12, 12, 7, 8]
+    assert [phase.steps.count for phase in found.phases if phase.steps] == [12, 12, 7, 9]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [32, 56])
+def test_steps_of_a_server_are_those_that_exchange_data(seed: int, tmp_path: Path) -> None:
+    """Ten steps without a prefill were an evaluation, though no other run is as long; and only the steps from the
+    twelfth one on were steps, as the first ones come at other distances. The last one is cut."""
+    kind = CLASSES["prefills_among_tokens"]
+    simulation, _ = kind.run(kind.made(seed).but(names="none"))
+    found = analyze(simulation.write(tmp_path / "trace.sqlite", kind.capture))
+    assert [phase.steps and (phase.steps.count, phase.steps.certain) for phase in found.phases] == [(39, True)]
 
 
 @every_class
