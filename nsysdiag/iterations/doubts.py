@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before
 from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, combinations
 from nsysdiag.iterations.begins import REGULAR, with_the_first
@@ -86,6 +87,9 @@ FEWEST_OUTER, LEAST_EACH = 3, 4
 FEWEST_SKIPS = 2
 """So many repeats hold several steps: a single one may be where the loop was left. Of runs of equal length, one of two
 may be a step and one that stopped early; longer ones are an evaluation."""
+SEVERAL, LEAST_BEGUN, MOST_OF_THEM = 2, 0.2, 0.5
+"""Threads; of the repeats, those that each begins; and those with work of several. Threads of a pool that take turns
+launch whole repeats."""
 MOST_CELLS = 8_000_000
 """Counts of operations by repeat: of more, those of the most frequent operations are looked at."""
 
@@ -97,7 +101,7 @@ def as_shown(loop: Loop, happened: Happened, *, evaluates: bool) -> Loop:
     if loop.source == NVTX or loop.called.label or loop.kind != STEP or not loop.certain or len(loop) < 2:
         return loop
     found = RepeatCounts.of(happened, loop.starts, int(loop.ends[-1]), host=True)
-    if not _shown(found):
+    if not _shown(found) or (float(_same(found).mean()) < IN_MOST and _of_several_threads(loop, happened)):
         return replace(loop, certain=False)
     if evaluates and found.usually(found.names.upload | found.names.update):
         return loop
@@ -105,6 +109,28 @@ def as_shown(loop: Loop, happened: Happened, *, evaluates: bool) -> Loop:
         return shorter.in_doubt(loop)
     longer = _longer(loop, found, happened)
     return loop if longer is None else loop.in_doubt(longer)
+
+
+def _of_several_threads(loop: Loop, happened: Happened) -> bool:
+    """Whether several threads begin repeats, and launch work in most of them: repeats hold parts of several steps then.
+
+    ```
+    thread 1    |a a a u   |a a a u    |a a a u       each third `a`: a part of one batch, and a part of the other
+    thread 2      |a a a u    |a a a u   |a a a u
+    found       |     |    |    |    |    |    |
+    ```
+    """
+    calls, launch = happened.api.rows, happened.device.launch[happened.operations]
+    known = launch >= 0
+    if len(calls.threads) < SEVERAL or not known.any():
+        return False
+    thread, time = calls.thread_place[launch[known]], happened.start[known]
+    begun = np.bincount(thread[np.minimum(np.searchsorted(time, loop.starts), len(time) - 1)])
+    if np.count_nonzero(begun >= LEAST_BEGUN * len(loop)) < SEVERAL:
+        return False
+    pairs = distinct_values(joint(nearest_before(loop.starts, time), thread, len(calls.threads)))
+    threads = np.bincount(pairs[pairs >= 0] // len(calls.threads), minlength=len(loop))
+    return float((threads >= SEVERAL).mean()) >= MOST_OF_THEM
 
 
 def _shown(found: RepeatCounts) -> bool:

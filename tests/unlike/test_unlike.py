@@ -177,6 +177,7 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
         ("a_slow_first_batch", 3),  # the same for certain if these have none
         ("a_slow_first_batch", 5),  # the loader of each epoch, most of the time, was left out as pauses
         ("prefills_among_tokens", 16),  # steps from prefill to prefill, and two phases that are called pauses
+        ("batches_by_timeout", 6101),  # each third kernel, whichever of two threads launched it, began a step
         ("a_tuner_before_the_steps", 5),  # the first step, 55 times as long as usual, was one of the others
         ("metrics_that_block", 16),  # copies that do not wait started as late as with the start of their call
     ],
@@ -184,7 +185,7 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
 def test_what_was_once_wrong(name: str, seed: int) -> None:
     found = seen(name, seed)
     assert [each for each in found.promises if not each.holds] == []
-    assert found.broken == []
+    assert _contradictions(name, seed) == []
     assert not (found.verdict.confidently_wrong and found.certain)
     assert max(found.account, key=found.account.__getitem__) == found.lead or found.lead in OF_THE_HOST
 
@@ -232,8 +233,13 @@ def test_what_leads_takes_most_time(name: str, seed: int) -> None:
 @every_class
 @every_program
 def test_nothing_contradicts_the_rest(name: str, seed: int) -> None:
+    assert _contradictions(name, seed) == []
+
+
+def _contradictions(name: str, seed: int) -> list[str]:
+    """What contradicts the rest, of what must hold however many threads launch."""
     told = seen(name, seed).broken
-    assert [each for each in told if name not in SEVERAL or not each.startswith(OF_ONE_THREAD)] == []
+    return [each for each in told if name not in SEVERAL or not each.startswith(OF_ONE_THREAD)]
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in SEEDS[1:])])
