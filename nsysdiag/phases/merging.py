@@ -18,6 +18,7 @@ from nsysdiag.phases.signal import IRREGULAR, WINDOWS, DeviceSignal, JobWork, Si
 from nsysdiag.phases.steady import (
     ALIKE,
     ALIKE_BUSY,
+    COPIES_FOR_KERNELS,
     LEAST_BUSY,
     MOST_STARTUP,
     REPEATED_SHARE,
@@ -278,15 +279,16 @@ def _often_left(found: JobParts) -> Iterator[int]:
 
 def _one_stretch(found: JobParts, borders: IntArray, slow: BoolArray) -> list[int]:
     """The borders of parts inside steps between these `borders`, from the first that is not `slow` to the last one.
-    None if one of the parts does other work. A part without work that begins before them or ends after them is a
-    pause."""
+    None if one of the parts does other work: other kernels, as a part of a step may be its copies. A part without work
+    that begins before them or ends after them is a pause."""
     usual = np.flatnonzero(~slow)
     if not len(usual):
         return []
     lo, hi = borders[usual[0]], borders[usual[-1] + 1]
     begin, end, busy = found.borders[:-1], found.borders[1:], found.busy >= LEAST_BUSY
     part = np.flatnonzero((end > lo) & (begin < hi) & (busy | ((begin >= lo) & (end <= hi))))
-    works = found.mix[part[busy[part]]]
+    computes = busy & (found.busy_ns - found.kernel_ns < COPIES_FOR_KERNELS * found.kernel_ns)
+    works = found.mix[part[(computes if computes[part].any() else busy)[part]]]
     alike = [cosine(each, works.sum(axis=0)) > ALIKE for each in works]
     starts = found.account[part, 3] > MOST_STARTUP
     return part[1:].tolist() if all(alike) and found.steady[part].any() and not starts.any() else []

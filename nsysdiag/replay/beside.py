@@ -128,11 +128,11 @@ def _followers(calls: CallTable, threads: IntArray, stretch: Stretch) -> list[Fo
     found, thread = distinct(calls.thread[rows])
     if stretch.stepwise:
         follows = _in_each_step(thread, begin[rows], len(found), stretch)
-        # Who works for any time comes to some of its waits too late to wait.
+        # Who works for any time, or for most of a step, comes to some of its waits too late to wait.
         asks = every[np.isin(calls.thread[every], found)]
         of_asks = np.searchsorted(found, calls.thread[asks])
-        mostly = 2 * np.bincount(thread) >= np.bincount(of_asks, minlength=len(found))
-        follows |= _in_each_step(of_asks, begin[asks], len(found), stretch) & mostly
+        several = np.bincount(thread) >= FEWEST_ANSWERED
+        follows |= _in_each_step(of_asks, begin[asks], len(found), stretch) & several
     else:
         follows = np.bincount(thread) >= FEWEST_ANSWERED
     waits_of, asks_of = RowsOf(calls.thread[rows]), RowsOf(calls.thread[every])

@@ -147,6 +147,8 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
         ("a_prefetch_of_two", 1004),  # slow steps in a row were called a pause
         ("a_prefetch_of_two", 4202),  # the thread of the steps was one that loads data, as its samples are in `collate`
         ("a_prefetch_of_two", 4201),  # the same by a range of that name
+        ("a_prefetch_of_two", 6409),  # a loader that works for most of a step was taken to be as fast as steps get
+        ("a_prefetch_of_two", 7),  # stops in which the part of a step was its copy alone were pauses and a start
         ("copies_from_far_memory", 1003),  # uploads staged while their stream was busy, some of them late
         ("queries_that_yield", 2103),  # the last query of the trace said that its thread does not wait
         ("garbage_collections", 2103),  # stops in many steps, one behind a read-back, were called pauses
