@@ -133,7 +133,7 @@ def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: S
             joined = on_cpu and not spins and not seldom and keeps_beat(begin, end)
             real = _is_wait(end - begin)
             missed = sure is not None and may_miss_each(begin[real], end[real])
-            grid = outside and not on_cpu and not mpi and (missed or on_grid(end[real]))
+            grid = outside and not on_cpu and not mpi and (missed or on_grid(end[end - begin >= WAITED_NS]))
             if not joined and not grid and (sure is None or seldom or (on_cpu and not spins)):
                 continue
             same, thread = np.ones(len(mine), dtype=np.int64), axis.threads[lane[mine]]

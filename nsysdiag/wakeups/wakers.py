@@ -243,6 +243,7 @@ class WakeFinder:
         # If queued: the first of several calls woke it. If scheduled at once: the nearest.
         first, last = moment.first[pairs.wait], moment.last[pairs.wait]
         pairs.distance[:] = np.where(first < last, pairs.at + BEFORE_NS - first, np.abs(last - pairs.at))
+        pairs.distance[pairs.at > waits.end[pairs.wait]] += BEFORE_NS  # a call that begins after a wait ended none
         one, several = alone(pairs), most_often(pairs, group)
         found.settle(pairs.take(one), How.CALL)
         found.settle(several, How.CALL_OF_SEVERAL)

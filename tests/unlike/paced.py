@@ -106,7 +106,7 @@ def _encoder_sizes(chance: random.Random) -> Made:
         decode=some(chance, 100),
         kernel=some(chance, 100),
         encode=some(chance, 500),
-        spread=chance.choice((0.1, 0.6)),
+        spread=chance.choice((0.1, 0.3)),
         slow=chance.random() < 0.5,
         names=chance.choice(("steps", "none")),
     )

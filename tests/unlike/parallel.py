@@ -178,7 +178,7 @@ def _tokens_fixes(made: Made) -> Sequence[Fix]:
     return [*found, halved(made, "sampling", "sample"), gone("sampling", "sample")]
 
 
-@programs(_tokens_fixes, _tokens_sizes, gpus=2, leads=("communication",))
+@programs(_tokens_fixes, _tokens_sizes, gpus=2, leads=("communication", "host"))
 def tokens_of_two_ranks(sim: Simulation, loops: Loops, made: Made) -> None:
     """Two processes share each layer, and sum up behind it. The first one schedules, tells the other through a pipe,
     and samples."""

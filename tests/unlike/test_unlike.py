@@ -180,6 +180,8 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
         ("a_slow_first_batch", 5),  # the loader of each epoch, most of the time, was left out as pauses
         ("prefills_among_tokens", 16),  # steps from prefill to prefill, and two phases that are called pauses
         ("batches_by_timeout", 6101),  # each third kernel, whichever of two threads launched it, began a step
+        ("simulators_in_processes", 7000),  # the write that ended a wait was the next one, behind its end: a clock did
+        ("a_control_loop_by_a_clock", 7100),  # waits of a few µs for a tick were none, and the others too few
         ("a_tuner_before_the_steps", 5),  # the first step, 55 times as long as usual, was one of the others
         ("metrics_that_block", 16),  # copies that do not wait started as late as with the start of their call
     ],
