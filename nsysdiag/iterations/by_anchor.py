@@ -95,7 +95,38 @@ def anchored_loops(happened: Happened, known: list[Loop]) -> list[Loop]:
         loop = _loop(work, every, pick)
         found.append(replace(loop, certain=certain or loop.inner is None))
         free &= 2 * every.shared(pick) < every.end - every.begin
+    return sorted(_joined(found, happened), key=lambda loop: -loop.total_ns)
+
+
+def _joined(loops: list[Loop], happened: Happened) -> list[Loop]:
+    """The loops; those of one operation that follow each other, and do as much in each repeat, are one: all repeats
+    take longer from a time on.
+
+    ```
+    starts      |  |  |  |  |  |  |  |      |      |      |      |      |
+    stretches   [          1            )[                2             )
+    ```
+    """
+    found: list[Loop] = []
+    for loop in sorted(loops, key=lambda each: (each.called.anchor, int(each.starts[0]))):
+        goes_on = bool(found) and _goes_on(found[-1], loop, happened)
+        found.append(_both(found.pop(), loop, happened.last) if goes_on else loop)
     return found
+
+
+def _both(before: Loop, loop: Loop, end: int) -> Loop:
+    starts = np.union1d(before.starts, loop.starts)
+    left = [each.starts[:-1][each.open[:-1]] for each in (before, loop)]
+    whole = loop_of(loop.called, starts, np.isin(starts[:-1], np.concatenate(left)), None, end)
+    longer = max(before, loop, key=lambda each: each.total_ns)
+    return replace(whole, inner=longer.inner, certain=before.certain and loop.certain)
+
+
+def _goes_on(before: Loop, loop: Loop, happened: Happened) -> bool:
+    """Whether a loop begins with the last repeat of another one, or right behind it, and has the same repeats."""
+    sizes = [float(np.median(np.diff(np.searchsorted(happened.start, each.starts)))) for each in (before, loop)]
+    follows = before.called == loop.called and before.starts[0] < loop.starts[0] <= before.ends[-1] < loop.ends[-1]
+    return follows and max(sizes) <= (1 + ALIKE_WORK) * min(sizes)
 
 
 def _known(work: _AnchorWork, pool: RegularStretches, loops: list[Loop]) -> BoolArray:
@@ -197,7 +228,7 @@ def _loop(work: _AnchorWork, rows: RegularStretches, pick: int) -> Loop:
     first, behind = int(rows.first[pick]), int(rows.first[pick] + rows.count[pick])
     before = rows.first + rows.count
     taken = before[(rows.name == rows.name[pick]) & (rows.first < first)]
-    lowest = int(taken.max()) if len(taken) else int(np.searchsorted(work.code, rows.name[pick]))
+    lowest = min(int(taken.max()), first) if len(taken) else int(np.searchsorted(work.code, rows.name[pick]))
     low, high = core(np.diff(work.start[first:behind]), int(rows.median[pick]))
     # Which repeats have about as many operations as those of the core usually have.
     begin, end = first - lowest + low, first - lowest + high

@@ -246,6 +246,15 @@ def _contradictions(name: str, seed: int) -> list[str]:
     return [each for each in told if name not in SEVERAL or not each.startswith(OF_ONE_THREAD)]
 
 
+@pytest.mark.slow
+def test_steps_that_take_twice_as_long_are_steps(tmp_path: Path) -> None:
+    """Ten slow steps behind thirty others were none: "the same kernels take 2.05 times as long in 1 of 30 steps"."""
+    kind = CLASSES["kernels_that_slow_down"]
+    simulation, _ = kind.run(kind.made(8001).but(names="none"))
+    headline = str(analyze(simulation.write(tmp_path / "trace.sqlite", kind.capture)).diagnosis.headline)
+    assert "The same kernels take 2.14 times as long in 10 of 39 steps." in headline
+
+
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in SEEDS[1:])])
 def test_kernels_that_take_longer_are_said(seed: int) -> None:
     found = re.search(r"The same kernels take ([\d.]+) times as long in", seen("kernels_that_slow_down", seed).headline)
