@@ -24,7 +24,6 @@ from nsysdiag.causes.thread_states import BY_SAMPLES
 from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.collectives import KINDS, SEND_RECEIVE, kind_of
 from nsysdiag.events.device import DeviceActivity
-from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category, copy_name
 from nsysdiag.gap_groups.groups import normal_range
@@ -229,7 +228,7 @@ class Model(Struct, frozen=True, dict=True):
         ends = np.append(ends_of(self.named.calls), Ends.UNKNOWN)
         # No thread ends a sleep or a read of a file.
         found: BoolArray = np.isin(self.pieces.cause, WAITS) & (ends[self.pieces.call] != Ends.NO_THREAD)
-        return found | self.asks_again | (self.without_evidence & self._of_several)
+        return found | self.asks_again | (self.without_evidence & self._several_work)
 
     @cached_property
     def without_evidence(self) -> BoolArray:
@@ -246,14 +245,14 @@ class Model(Struct, frozen=True, dict=True):
         return np.array([*(label is BY_SAMPLES for label in self.named.labels), False])[self.pieces.label]
 
     @cached_property
-    def _of_several(self) -> BoolArray:
-        """Which pieces of host time are of threads whose process has other threads with CUDA calls in the replayed
-        time: these may wait for a device, and end a wait of the first one."""
-        calls, stretch = self.host.host.api_calls.rows, self.stretch
-        inside = (calls.start >= stretch.begin) & (calls.start < stretch.end)
-        process = process_of(calls.threads_at(np.flatnonzero(inside)))
-        several = process[1:][process[1:] == process[:-1]]
-        return np.isin(process_of(self.program.thread), several)[self.pieces.owner]
+    def _several_work(self) -> bool:
+        """Whether several threads have CUDA calls or ranges in the replayed time: one may wait for a device, or be
+        changed, and end a wait of another."""
+        calls, ranges, stretch = self.host.host.api_calls.rows, self.names.ranges.rows, self.stretch
+        called, marked = (
+            np.flatnonzero((rows.start >= stretch.begin) & (rows.start < stretch.end)) for rows in (calls, ranges)
+        )
+        return len(np.union1d(calls.threads_at(called), ranges.thread[marked])) > 1
 
     @cached_property
     def asks_again(self) -> BoolArray:
