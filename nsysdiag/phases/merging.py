@@ -18,13 +18,13 @@ from nsysdiag.phases.signal import IRREGULAR, WINDOWS, DeviceSignal, JobWork, Si
 from nsysdiag.phases.steady import (
     ALIKE,
     ALIKE_BUSY,
-    COPIES_FOR_KERNELS,
     LEAST_BUSY,
     MOST_STARTUP,
     REPEATED_SHARE,
     WARM_UP_SLOWER,
     JobParts,
     cosine,
+    mostly_copies,
     segments_of,
 )
 
@@ -287,7 +287,7 @@ def _one_stretch(found: JobParts, borders: IntArray, slow: BoolArray) -> list[in
     lo, hi = borders[usual[0]], borders[usual[-1] + 1]
     begin, end, busy = found.borders[:-1], found.borders[1:], found.busy >= LEAST_BUSY
     part = np.flatnonzero((end > lo) & (begin < hi) & (busy | ((begin >= lo) & (end <= hi))))
-    computes = busy & (found.busy_ns - found.kernel_ns < COPIES_FOR_KERNELS * found.kernel_ns)
+    computes = busy & ~mostly_copies(found.busy_ns, found.kernel_ns)
     works = found.mix[part[(computes if computes[part].any() else busy)[part]]]
     alike = [cosine(each, works.sum(axis=0)) > ALIKE for each in works]
     starts = found.account[part, 3] > MOST_STARTUP

@@ -116,6 +116,11 @@ def cosine(one: FloatArray, other: FloatArray) -> float:
     return float(one @ other) / norm if norm else 0.0
 
 
+def mostly_copies(busy_ns: IntArray | FloatArray, kernel_ns: IntArray | FloatArray) -> BoolArray:
+    """Whether copies are the work of each part that is so long busy, and so long with kernels."""
+    return busy_ns - kernel_ns >= COPIES_FOR_KERNELS * kernel_ns
+
+
 def segments_of(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal], work: JobWork) -> JobParts:
     """The parts between `borders`. Halves meet between steps of `loops` if there are any; `work` is that of the
     devices of `signals`."""
@@ -126,7 +131,7 @@ def segments_of(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal
     kernel = np.tile(work.kernel, len(work.devices))
     in_kernels, of_all = time[:, kernel].sum(axis=1), time.sum(axis=1)
     kernel_ns = in_kernels[::2] + in_kernels[1::2]
-    by_copies = of_all[::2] + of_all[1::2] - kernel_ns >= COPIES_FOR_KERNELS * kernel_ns
+    by_copies = mostly_copies(of_all[::2] + of_all[1::2], kernel_ns)
     time = np.where(kernel[None, :] | np.repeat(by_copies, 2)[:, None], time, 0.0)
     mix = time[::2] + time[1::2]
     flat = np.where(np.arange(count.shape[2]) > 0, count, 0).reshape(len(count), -1)  # code 0: kernels of many names

@@ -96,7 +96,7 @@ class Beside(Struct, frozen=True):
         every = np.union1d(distinct_values(calls.thread), distinct_values(ranges.thread))
         threads = np.setdiff1d(every, np.union1d(held, host_trace.nsys_threads))
         sends = np.append(named_like(calls.names, WRITES), False)
-        inside = (calls.start >= stretch.begin) & (calls.start < stretch.end) & np.isin(calls.thread, threads)
+        inside = stretch.holds(calls.start) & np.isin(calls.thread, threads)
         others = np.setdiff1d(every, np.union1d(launching, host_trace.nsys_threads))
         kin = others[np.isin(process_of(others), process_of(held))]
         naps = _naps(calls, np.flatnonzero(inside & np.isin(calls.thread, kin)))
@@ -126,15 +126,13 @@ def _followers(calls: CallTable, threads: IntArray, stretch: Stretch) -> list[Fo
     every = np.flatnonzero(_answered(calls) & inside & np.isin(calls.thread, threads))
     rows = every[end[every] - begin[every] >= WAITED_NS]
     found, thread = distinct(calls.thread[rows])
+    follows = several = np.bincount(thread) >= FEWEST_ANSWERED
     if stretch.stepwise:
         follows = _in_each_step(thread, begin[rows], len(found), stretch)
         # Who works for any time, or for most of a step, comes to some of its waits too late to wait.
         asks = every[np.isin(calls.thread[every], found)]
         of_asks = np.searchsorted(found, calls.thread[asks])
-        several = np.bincount(thread) >= FEWEST_ANSWERED
         follows |= _in_each_step(of_asks, begin[asks], len(found), stretch) & several
-    else:
-        follows = np.bincount(thread) >= FEWEST_ANSWERED
     waits_of, asks_of = RowsOf(calls.thread[rows]), RowsOf(calls.thread[every])
     return [
         Follower(each, _works_ns(begin[waits], end[waits], stretch), _between(begin[asks], end[asks]))
@@ -169,7 +167,7 @@ def _always_busy(calls: CallTable, threads: IntArray, launching: IntArray, stret
     ```
     """
     begin, end = (np.clip(each, stretch.begin, stretch.end) for each in (calls.start, calls.end))
-    rows = np.flatnonzero(_answered(calls) & (calls.start >= stretch.begin) & (calls.start < stretch.end))
+    rows = np.flatnonzero(_answered(calls) & stretch.holds(calls.start))
     of_steps = np.count_nonzero(np.isin(calls.thread[rows], launching))
     rows = rows[np.isin(calls.thread[rows], threads)]
     if not stretch.stepwise or of_steps < FEWEST_ANSWERED:
@@ -194,7 +192,7 @@ def _works_ns(begin: IntArray, end: IntArray, stretch: Stretch) -> int:
 
 def _makers(ranges: RangeRows, threads: IntArray, stretch: Stretch) -> list[Follower]:
     """Those of the threads that have as many ranges in each step, and how long in one these take, in ns."""
-    inside = (ranges.start >= stretch.begin) & (ranges.start < stretch.end) & (ranges.end > ranges.start)
+    inside = stretch.holds(ranges.start) & (ranges.end > ranges.start)
     rows = np.flatnonzero(np.isin(ranges.thread, threads) & inside) if stretch.stepwise else np.empty(0, dtype=np.int64)
     found, thread = distinct(ranges.thread[rows])
     makes = np.flatnonzero(_in_each_step(thread, ranges.start[rows], len(found), stretch))

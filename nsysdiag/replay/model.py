@@ -228,7 +228,8 @@ class Model(Struct, frozen=True, dict=True):
         ends = np.append(ends_of(self.named.calls), Ends.UNKNOWN)
         # No thread ends a sleep or a read of a file.
         found: BoolArray = np.isin(self.pieces.cause, WAITS) & (ends[self.pieces.call] != Ends.NO_THREAD)
-        return found | self.asks_again | (self.without_evidence & self._several_work)
+        found |= self.asks_again
+        return found | self.without_evidence if self.without_evidence.any() and self._several_work else found
 
     @cached_property
     def without_evidence(self) -> BoolArray:
@@ -248,10 +249,8 @@ class Model(Struct, frozen=True, dict=True):
     def _several_work(self) -> bool:
         """Whether several threads have CUDA calls or ranges in the replayed time: one may wait for a device, or be
         changed, and end a wait of another."""
-        calls, ranges, stretch = self.host.host.api_calls.rows, self.names.ranges.rows, self.stretch
-        called, marked = (
-            np.flatnonzero((rows.start >= stretch.begin) & (rows.start < stretch.end)) for rows in (calls, ranges)
-        )
+        calls, ranges = self.host.host.api_calls.rows, self.names.ranges.rows
+        called, marked = (np.flatnonzero(self.stretch.holds(rows.start)) for rows in (calls, ranges))
         return len(np.union1d(calls.threads_at(called), ranges.thread[marked])) > 1
 
     @cached_property

@@ -131,9 +131,9 @@ def hidden_order(work: Work, activity: DeviceActivity, stretch: Stretch) -> Befo
     names = np.flatnonzero(named_like(calls.names, STREAM_WAITS))
     if len(names) == 0:
         return Before.empty()
-    asked = np.isin(calls.rows.name, names) & (calls.rows.start >= stretch.begin) & (calls.rows.start < stretch.end)
+    asked = np.isin(calls.rows.name, names) & stretch.holds(calls.rows.start)
     known = waits.issued[waits.producer != UNKNOWN_PRODUCER]
-    known = distinct_values(known[(known >= stretch.begin) & (known < stretch.end)])
+    known = distinct_values(known[stretch.holds(known)])
     late = np.ones(len(work), dtype=np.bool_)
     return observed_order(work, late) if np.count_nonzero(asked) > len(known) else Before.empty()
 

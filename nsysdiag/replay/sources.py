@@ -93,6 +93,8 @@ def unseen_may_limit(changes: Changes) -> bool:
     ```
     """
     model, pieces, stretch = changes.model, changes.model.pieces, changes.model.stretch
+    if not model.without_evidence.any():
+        return False
     whole = stretch.end - stretch.begin
     own = model.without_evidence & np.isin(model.program.thread, model.step_threads)[pieces.owner]
     kept = np.where(own, pieces.length * _left_alone(changes.time), 0)

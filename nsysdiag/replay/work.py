@@ -158,6 +158,10 @@ class Stretch(Struct, frozen=True):
         """The step of each time, counted from 0; -1 before the first."""
         return np.searchsorted(self.borders, time, side="right") - 1
 
+    def holds(self, time: IntArray) -> BoolArray:
+        """Which of the times are in it."""
+        return (time >= self.begin) & (time < self.end)
+
     @property
     def begin(self) -> int:
         """When it begins."""
