@@ -36,7 +36,7 @@ from nsysdiag.typed import say
 if TYPE_CHECKING:
     from nsysdiag.events.device import DeviceActivity
     from nsysdiag.fields import Sentence
-    from nsysdiag.trace.columns import Request
+    from nsysdiag.trace.ahead import Request
     from nsysdiag.trace.trace import Trace
 
 OS_CALLS = "OSRT_API"

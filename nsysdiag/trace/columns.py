@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,7 +19,7 @@ from nsysdiag.limits import short_name
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
 
 IntArray = npt.NDArray[np.signedinteger[Any]]
@@ -44,6 +45,8 @@ class TextColumn(Struct, frozen=True):
 
 
 Values = IntArray | FloatArray | TextColumn
+Together = Callable[[str, Sequence[npt.NDArray[Any]]], npt.NDArray[Any]]
+"""Makes one array of the parts of a column of numbers, by its name."""
 
 
 class Columns:
@@ -123,21 +126,28 @@ def defaults(spec: ColumnSpec, rows: int) -> Values:
     return constant(np.full(1, spec.default, np.dtype(np.int32 if spec.compact else np.int64)), rows)
 
 
-def joined(parts: Sequence[Columns]) -> Columns:
+def concatenated(_name: str, parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """The numbers of a column, one part after another, in new memory."""
+    return np.concatenate(parts)
+
+
+def joined(parts: Sequence[Columns], together: Together = concatenated) -> Columns:
     """The rows of all parts, one after another; the parts hold the same columns. At least one part. Several are empty
-    afterwards: so one column at a time takes its memory twice."""
+    afterwards: so one column at a time takes its memory twice. `together` makes one array of those of a column."""
     first = parts[0]
     if len(parts) == 1:
         return first
-    values = {name: _joined_values([part.pop(name) for part in parts]) for name in first.names()}
+    each = ((name, [part.pop(name) for part in parts]) for name in first.names())
+    values = {name: _joined_values(parts, partial(together, name)) for name, parts in each}
     return Columns(values, filter(first.present, first.names()), sum(map(len, parts)))
 
 
-def _joined_values(parts: Sequence[Values]) -> Values:
+def _joined_values(parts: Sequence[Values], together: Callable[[Any], Any]) -> Values:
     if not isinstance(parts[0], TextColumn):
         if all(is_constant(part) and part[0] == parts[0][0] for part in parts):  # type: ignore[arg-type]
             return constant(parts[0], sum(map(len, parts)))
-        return np.concatenate(parts)  # type: ignore[arg-type]
+        made: Values = together(parts)
+        return made
     codes: dict[str, int] = {}
     recoded = []
     for part in parts:
@@ -163,13 +173,14 @@ class Sink(Protocol):
 
 
 class Buffers:
-    """One growing array a column. `capacity` is an expected number of rows: a hint, never relied upon."""
+    """One growing array a column. `capacity` is an expected number of rows: a hint, never relied upon. So many are
+    written to the arrays that `place` has, if given."""
 
-    def __init__(self, columns: Sequence[ColumnSpec], capacity: int) -> None:
+    def __init__(self, columns: Sequence[ColumnSpec], capacity: int, place: Place | None = None) -> None:
         self.columns = columns
         self.rows: int = 0
-        self._capacity = max(capacity, 1)
-        self._arrays: list[npt.NDArray[Any]] = [np.empty(self._capacity, _dtype(column)) for column in columns]
+        self._capacity = capacity if place else max(capacity, 1)
+        self._arrays: list[npt.NDArray[Any]] = place(columns) if place else arrays(columns, self._capacity)
 
     def append(self, batch: Sequence[npt.NDArray[np.generic]]) -> None:
         """Copy a batch in: one array a column, all of the same length."""
@@ -203,6 +214,15 @@ class Buffers:
                 continue
             done.append(part if 2 * self.rows >= self._capacity else part.copy())
         return done
+
+
+Place = Callable[[Sequence[ColumnSpec]], list[npt.NDArray[Any]]]
+"""Has an array for each of some columns, into which they are read."""
+
+
+def arrays(columns: Sequence[ColumnSpec], rows: int) -> list[npt.NDArray[Any]]:
+    """Memory for so many rows of the columns."""
+    return [np.empty(rows, _dtype(column)) for column in columns]
 
 
 def _dtype(column: ColumnSpec) -> type[np.int32] | type[np.int64] | type[np.float64]:
@@ -252,58 +272,6 @@ def completed(columns: Sequence[ColumnSpec], values: Mapping[str, Values], rows:
     """The `values` that the file has of these columns; the others hold their defaults."""
     every = {column.name: values.get(column.name, defaults(column, rows)) for column in columns}
     return Columns(every, values, rows)
-
-
-# Tables read in the background, while what was read before is worked on.
-
-Request = tuple[str, tuple[str, ...]]
-"""A table and its columns, in the order in which they will be read."""
-WORKERS = 2
-"""The driver reads without Python's lock. More at a time would only hold more memory at once."""
-
-
-class ReadAhead:
-    """Reads in the background, each kept until it is taken once.
-
-    ```
-    worker 1   [kernels][calls     ][ranges][switches][OS calls][samples]
-    worker 2   [kernels][calls     ][ranges][switches][OS calls][samples]
-    main                                    [work on kernels and calls      ][...
-    ```
-    """
-
-    def __init__(self, parts: Callable[..., Iterable[Callable[[], Columns]]], requests: Sequence[Request]) -> None:
-        """`parts` has what reads a table: as a whole, or a part of its rows each."""
-        self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="nsysdiag-read")
-        self._begun: dict[Request, list[Future[Columns]]] = {}
-        self._wanted: set[Request] = set()
-        try:
-            for request in requests:
-                read = parts(request[0], *request[1])
-                self._begun[request] = [self._pool.submit(self._read, request, part) for part in read]
-        except BaseException:  # no thread could be started
-            self.close()
-            raise
-
-    def take(self, table: str, columns: tuple[str, ...]) -> Columns | None:
-        """What was read, waiting for it where need be; None for what was not begun. Raises what reading raised."""
-        self._wanted.add((table, columns))
-        begun = self._begun.pop((table, columns), None)
-        if begun is None:
-            return None
-        parts = [each.result() for each in begun]
-        begun.clear()
-        return joined(parts)
-
-    def _read(self, request: Request, part: Callable[[], Columns]) -> Columns:
-        """What waits for its step is kept in files; what is waited for is used at once."""
-        columns = part()
-        return columns if request in self._wanted else columns.in_files()
-
-    def close(self) -> None:
-        """Begin no more reads, wait for running ones, and drop results that were not taken."""
-        self._pool.shutdown(cancel_futures=True)
-        self._begun.clear()
 
 
 # StringIds, resolved lazily: only requested ids are fetched.

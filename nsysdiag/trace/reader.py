@@ -13,7 +13,7 @@ from nsysdiag.limits import CELL_BYTES, TEXT_BYTES, short_name
 from nsysdiag.messages import printable
 from nsysdiag.shortage import is_shortage, memory_short
 from nsysdiag.trace.catalog import FoundTable, Schema, decode, read_schema
-from nsysdiag.trace.columns import Buffers, Columns, Pair, Sink, SplitBuffers, TextColumn, Values, completed
+from nsysdiag.trace.columns import Buffers, Columns, Pair, Place, Sink, SplitBuffers, TextColumn, Values, completed
 from nsysdiag.trace.format import EXPORT_HINT, refused
 from nsysdiag.trace.query import Choice, Chosen, RowPart, any_text_sql, count_sql, row_bound_sql, select_sql
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType, table_spec
@@ -229,8 +229,16 @@ class SqliteDatabase:
             bounds = {name: connection.execute(row_bound_sql(table)).fetchone()[0] for name, table in tables.items()}
         return {name: bound for name, bound in bounds.items() if bound is not None}
 
-    def read(self, table: FoundTable, columns: Sequence[ColumnSpec], capacity: int, *chosen: Choice) -> Columns:
-        """The columns, of all rows or of the chosen ones. `capacity` is a guess at the number of rows. Raises
+    def read(
+        self,
+        table: FoundTable,
+        columns: Sequence[ColumnSpec],
+        capacity: int,
+        *chosen: Choice,
+        place: Place | None = None,
+    ) -> Columns:
+        """The columns, of all rows or of the chosen ones. `capacity` is a guess at the number of rows; `place` has
+        arrays of so many for a part. Raises
         NotColumnarError for a part if the driver cannot read it: a table is converted, and warned of, as a whole."""
         is_part = any(isinstance(each, RowPart) for each in chosen)
         found = [column for column in columns if table.sources(column)]
@@ -239,7 +247,7 @@ class SqliteDatabase:
         with self._reading() as connection:
             if numbers:
                 sql = select_sql(table, numbers, *chosen)
-                buffers = Buffers(numbers, capacity)
+                buffers = Buffers(numbers, capacity, place)
                 if is_part:
                     read_arrow(self._connections, sql, numbers, buffers)
                 else:

@@ -17,10 +17,11 @@ from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.limits import short_name
 from nsysdiag.messages import UsageError, printable
 from nsysdiag.record import made_of
+from nsysdiag.trace.ahead import Parts, ReadAhead, Request
 from nsysdiag.trace.capabilities import COLUMNS as DIAGNOSTIC_COLUMNS
 from nsysdiag.trace.capabilities import SEVERITIES, Captured, capabilities, capture_warnings, tells_of_dropped
 from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, is_work, resolve, unread_events
-from nsysdiag.trace.columns import Columns, IntArray, Pair, ReadAhead, Request, Strings, completed, defaults, joined
+from nsysdiag.trace.columns import Columns, IntArray, Pair, Place, Strings, completed, defaults, joined
 from nsysdiag.trace.format import OF_ROCM, RECORDER, refused
 from nsysdiag.trace.formats import folder_format, marked
 from nsysdiag.trace.parquet.folder import ParquetFolder
@@ -30,7 +31,7 @@ from nsysdiag.trace.source import TraceSource
 from nsysdiag.trace.tables import CAPTURE_OPTIONS, SYSTEM, TABLES, TableSpec, payload_spec, table_spec, work_spec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from types import TracebackType
 
     import numpy.typing as npt
@@ -233,16 +234,18 @@ class Trace:
         if self._ahead is None:
             self._ahead = ReadAhead(self._parts, requests)
 
-    def _parts(self, table: str, *columns: str) -> list[Callable[[], Columns]]:
+    def _parts(self, table: str, *columns: str) -> Parts:
         """What reads a table. One with many rows is read in parts, by rowid, so that both threads are busy to the
         end."""
         spec, found, rows = self._spec(table), self._filled(table), self.about_rows(table)
         if found is None or found.rowid is None or rows < MANY_ROWS or self._span is not None or not self._columnar:
-            return [partial(self._read_all, table, *columns)]
+            return Parts.whole(partial(self._read_all, table, *columns))
         count = min(2 * max(round(rows / MANY_ROWS / 2), 1), MOST_PARTS)
-        borders = [None, *(rows * at // count for at in range(1, count)), None]
-        parts = (RowPart(*each, rows // count + 1) for each in pairwise(borders))
-        return [partial(self._read, spec, found, columns, part) for part in parts]
+        borders = [rows * at // count for at in range(count + 1)]
+        sizes = [end - begin for begin, end in pairwise(borders)]
+        sides = pairwise([None, *borders[1:-1], None])
+        parts = [RowPart(*each, size) for each, size in zip(sides, sizes, strict=True)]
+        return Parts([partial(self._read_part, spec, found, columns, part) for part in parts], sizes)
 
     def _read_all(self, table: str, *columns: str) -> Columns:
         spec, found = self._spec(table), self._filled(table)
@@ -295,6 +298,13 @@ class Trace:
         sides = zip(wanted, zip(*pairs, strict=True), strict=False)
         chosen = [Chosen(found.sources(each)[0].name, sorted(set(ids))) for each, ids in sides]
         return self._database.read_split(found, wanted, pairs, *chosen, *self._within(spec, found))
+
+    def _read_part(
+        self, spec: TableSpec, found: FoundTable, columns: Sequence[str], part: RowPart, place: Place | None
+    ) -> Columns:
+        """A part of a table of an SQLite file, to its place if it has one."""
+        assert isinstance(self._database, SqliteDatabase)
+        return self._database.read(found, [spec.column(name) for name in columns], part.rows, part, place=place)
 
     def _read(self, spec: TableSpec, found: FoundTable, columns: Sequence[str], *chosen: Choice) -> Columns:
         wanted = [spec.column(name) for name in columns]
@@ -411,9 +421,7 @@ class Trace:
 
 def _room(choice: Choice) -> int:
     """For how many rows there is room to begin with."""
-    if isinstance(choice, RowPart):
-        return choice.rows
-    return FIRST_ROWS if isinstance(choice, TimeLimit) else len(choice.ids)
+    return len(choice.ids) if isinstance(choice, Chosen | ChosenRows) else FIRST_ROWS
 
 
 def _pairs(read: Columns) -> list[tuple[str, str]]:

@@ -12,14 +12,18 @@ import pytest
 
 from nsysdiag import open_trace
 from nsysdiag.arrays import spill
+from nsysdiag.arrays.constant import constant
 from nsysdiag.trace import trace as tracing
-from nsysdiag.trace.columns import Columns, ReadAhead
+from nsysdiag.trace.ahead import InPlace, Parts, ReadAhead
+from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.reader import READERS
+from nsysdiag.trace.tables import ColumnSpec
 from tests.trace.files import KERNEL, KERNEL_ROW, NVTX, execute, insert
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
+
+    from nsysdiag.arrays.intervals import IntArray
 
 
 REQUESTS = [
@@ -28,9 +32,9 @@ REQUESTS = [
 ]
 
 
-def parts(table: str, *columns: str) -> list[Callable[[], Columns]]:
+def parts(table: str, *columns: str) -> Parts:
     """The table as a whole."""
-    return [partial(read, table, *columns)]
+    return Parts.whole(partial(read, table, *columns))
 
 
 def read(table: str, *columns: str) -> Columns:
@@ -68,8 +72,8 @@ def test_what_waits_is_kept_in_files_and_what_is_waited_for_is_not(monkeypatch: 
         assert asked.wait(60)
         return read(table, *columns)
 
-    def parts_of(table: str, *columns: str) -> list[Callable[[], Columns]]:
-        return [partial(slowly if table == "kernels" else read, table, *columns)]
+    def parts_of(table: str, *columns: str) -> Parts:
+        return Parts.whole(partial(slowly if table == "kernels" else read, table, *columns))
 
     ahead = ReadAhead(parts_of, [("kernels", ("start",)), ("calls", ("start",))])
     threading.Timer(0.05, asked.set).start()
@@ -89,8 +93,9 @@ def test_a_table_of_many_rows_is_read_in_an_even_number_of_parts(
     monkeypatch.setattr(tracing, "MANY_ROWS", 8)
     with open_trace(path) as trace:
         found = trace._parts(*REQUESTS[0][:1], *REQUESTS[0][1])
-        starts = [each()["start"].tolist() for each in found]
-    assert len(found) == parts
+        starts = [each(None)["start"].tolist() for each in found.reads]
+    assert len(found.reads) == parts
+    assert parts == 1 or found.rows == [len(each) for each in starts]
     assert np.concatenate(starts).tolist() == list(range(1, rows + 1))
     assert max(map(len, starts)) - min(map(len, starts)) <= 1
 
@@ -104,7 +109,7 @@ def test_nothing_is_left_behind_when_it_is_closed() -> None:
         return read(table, *columns)
 
     ahead = ReadAhead(
-        lambda *asked: [partial(slowly, *asked)], [(f"table {number}", ("start",)) for number in range(9)]
+        lambda *asked: Parts.whole(partial(slowly, *asked)), [(f"table {number}", ("start",)) for number in range(9)]
     )
     assert begun.wait(10)
     going_on.set()
@@ -132,9 +137,39 @@ def test_where_no_thread_can_be_started_none_is_left(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(threading.Thread, "start", once)
     with pytest.raises(RuntimeError, match="can't start new thread"):
-        ReadAhead(lambda *asked: [partial(slowly, *asked)], [("calls", ("start",)), ("kernels", ("start",))])
+        ReadAhead(lambda *asked: Parts.whole(partial(slowly, *asked)), [("calls", ("start",)), ("kernels", ("start",))])
     assert len(started) == 1
     assert started[0] not in {each.name for each in threading.enumerate()}
+
+
+STARTS = [ColumnSpec("start")]
+
+
+def test_parts_in_their_places_are_joined_without_a_copy() -> None:
+    """Also if one of them is a constant, which has memory of its own."""
+    together = InPlace([3, 2])
+    (first,), (second,) = (together.place(number, STARTS) for number in range(2))
+    first[:], second[:] = [1, 2, 3], 7
+    found = together.joined("start", [first, constant(second, 2)])
+    assert found is first.base
+    assert found.tolist() == [1, 2, 3, 7, 7]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (np.arange(2, dtype=np.int32), np.arange(2, dtype=np.int32)),
+        (np.arange(3, dtype=np.int32), np.array([7, 1 << 40])),
+    ],
+)
+def test_parts_that_do_not_fit_are_joined_elsewhere(first: IntArray, second: IntArray) -> None:
+    """The first one has fewer rows than were expected, or a number is wider."""
+    together = InPlace([3, 2])
+    (place,) = together.place(0, [ColumnSpec("streamId")])
+    assert place.dtype == np.int32
+    found = together.joined("streamId", [first, second])
+    assert not np.shares_memory(found, place.base)
+    assert found.tolist() == [*first.tolist(), *second.tolist()]
 
 
 @pytest.mark.parametrize("reader", READERS)
