@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysdiag.arrays.constant import constant, is_constant
+from nsysdiag.arrays.intervals import AT_ONCE
 
 if TYPE_CHECKING:
     from nsysdiag.arrays.intervals import BoolArray, IntArray
@@ -56,5 +57,8 @@ def _seen(values: IntArray) -> tuple[int, BoolArray]:
     if high - low > 2 * len(values) + 65_536:
         return low, np.zeros(0, dtype=np.bool_)
     seen = np.zeros(high - low + 1, dtype=np.bool_)
-    seen[np.subtract(values, low, dtype=np.intp) if low != high else 0] = True  # NumPy sets by 64 bits fastest
+    for at in range(0, len(values), AT_ONCE):
+        seen[np.subtract(values[at : at + AT_ONCE], low, dtype=np.intp)] = True  # NumPy sets by 64 bits fastest
+        if len(seen) <= AT_ONCE and seen.all():
+            break
     return low, seen

@@ -7,14 +7,14 @@ import binascii
 import json
 import zlib
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.constant import is_constant
-from nsysdiag.arrays.intervals import BoolArray, IntArray, rows_from
+from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, rows_from
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -83,7 +83,8 @@ def sum_of_each(code: IntArray, values: IntArray, count: int) -> IntArray:
     if is_constant(code):
         total[code[0]] = values.sum(dtype=np.int64)
         return total
-    np.add.at(total, code, values.astype(np.int64, copy=False))  # narrower numbers take thirty times as long
+    for codes, part in _by_64_bits(code, values):
+        np.add.at(total, codes, part)
     return total
 
 
@@ -93,8 +94,18 @@ def least_of_each(code: IntArray, values: IntArray, count: int) -> IntArray:
     if is_constant(code):
         found[code[0]] = values.min()
         return found
-    np.minimum.at(found, code, values.astype(np.int64, copy=False))
+    for codes, part in _by_64_bits(code, values):
+        np.minimum.at(found, codes, part)
     return found
+
+
+def _by_64_bits(code: IntArray, values: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """Stretches of both as NumPy adds them up fastest: narrower values take thirty times as long, and narrower codes a
+    third longer."""
+    step = len(code) if code.dtype == values.dtype == np.int64 else AT_ONCE
+    for at in range(0, len(code), max(step, 1)):
+        part = slice(at, at + step)
+        yield code[part].astype(np.int64, copy=False), values[part].astype(np.int64, copy=False)
 
 
 def group_durations(code: IntArray, duration: IntArray) -> Groups:

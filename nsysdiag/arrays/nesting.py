@@ -152,7 +152,7 @@ class Nesting(Struct, frozen=True):
         start, end = self.intervals.start, self.intervals.end
         inner = nearest_before(start if self.order is None else start[self.order], times)
         if self.order is not None:
-            inner = np.append(self.order, -1)[inner].astype(np.int64)
+            inner = np.append(self.order, -1).take(inner).astype(np.int64, copy=False)
         ended = np.flatnonzero(inner >= 0)
         while len(ended := ended[(inner[ended] >= 0)]) and len(ended := ended[end[inner[ended]] <= times[ended]]):
             inner[ended] = self.above[inner[ended]]

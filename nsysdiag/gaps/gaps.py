@@ -352,11 +352,12 @@ class LaunchFrame(Struct, frozen=True):
     def region(self, low: IntArray, high: IntArray, chosen: BoolArray) -> tuple[Intervals, IntArray]:
         """[low, high) of the chosen gaps, cut to the parts inside the window, and whose each piece is."""
         rows = picked(chosen)
-        start, end = self.gaps.start[rows], self.gaps.end[rows]
-        start = start if low is self.gaps.opened else np.maximum(low[rows], start)
-        end = end if high is self.gaps.closed else np.minimum(high[rows], end)
+        start, end = taken(self.gaps.start, rows), taken(self.gaps.end, rows)
+        start = start if low is self.gaps.opened else np.maximum(taken(low, rows), start)
+        end = end if high is self.gaps.closed else np.minimum(taken(high, rows), end)
         kept = picked(end > start)
-        return Intervals(start[kept], end[kept]), np.arange(len(chosen))[rows][kept]
+        number = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        return Intervals(taken(start, kept), taken(end, kept)), taken(number, kept)
 
 
 class DeviceSide(Struct, frozen=True):

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct_values
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, contains, coverage, union
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline, of_processes
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import RowsOf
+from nsysdiag.events.rows import RowsOf, picked
 from nsysdiag.iterations.happened import Happened
 from nsysdiag.iterations.loop import FEWEST, LAYER, STEP, Called, Inner, Loop, loop_of, pauses, through
 from nsysdiag.iterations.named import MOST_LEVELS, Kinds, ThreadRanges, is_epoch, is_step, is_step_of_epochs, stem_of
@@ -51,11 +51,13 @@ class _Launched(Struct, frozen=True):
 
     @classmethod
     def of(cls, device: DeviceTimeline, calls: CallRows, rows: IntArray) -> _Launched:
-        issued = calls.start[device.launch[rows]]
-        order = np.argsort(issued, kind="stable")
-        rows, issued = rows[order], issued[order]
-        start, end, stream = device.operations.start[rows], device.operations.end[rows], device.stream_code[rows]
-        computes = device.operations.category[rows] != Category.MEMCPY
+        issued = taken(calls.start, taken(device.launch, rows))
+        if not ascending(issued):
+            order = np.argsort(issued, kind="stable")
+            rows, issued = rows[order], issued[order]
+        operations, index = device.operations, picked(rows)
+        start, end, stream = (taken(each, index) for each in (operations.start, operations.end, device.stream_code))
+        computes = taken(operations.category, index) != Category.MEMCPY
         time = np.bincount(stream, weights=np.where(computes, end - start, 0))
         on_main = stream == int(np.argmax(time))
         return cls(issued, start, end, (issued[on_main], start[on_main]))

@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 
 from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct, distinct_values
+from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, contains, union
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import blocking_copy, sync
@@ -144,11 +145,10 @@ class RecordedNodes(Struct, frozen=True):
         """Of operations that are nodes of graphs; `launched` are the rows of the calls that launched them."""
         call, launch = distinct(launched)
         node, (nodes, _) = combinations(process, graph_node)
-        graph = _graphs(launch, node, len(call), len(nodes))
+        graph, of_node = _graphs(launch, node, len(call), len(nodes))
         pairs = distinct_values(joint(launch, node, len(nodes)))
-        recorded = np.bincount(pairs // max(len(nodes), 1), minlength=len(call))
-        of_node = np.zeros(len(nodes), dtype=np.int64)
-        of_node[node] = graph[launch]
+        of_pair = launch if len(pairs) == len(launch) else pairs // len(nodes)
+        recorded = np.bincount(of_pair, minlength=len(call))
         missing = np.bincount(of_node, minlength=len(call))[graph] - recorded
         return cls(call, graph, recorded, missing, launch, node, of_node, pairs)
 
@@ -209,17 +209,17 @@ class _Replays(RecordedNodes, frozen=True):
         return pauses[long], launch[within[long]]
 
 
-def _graphs(launch: IntArray, node: IntArray, launches: int, nodes: int) -> IntArray:
-    """A number for the graph of each launch: launches with a common node have the same one, that of one of them."""
-    graph = np.arange(launches)
+def _graphs(launch: IntArray, node: IntArray, launches: int, nodes: int) -> tuple[IntArray, IntArray]:
+    """A number for the graph of each launch and of each node: launches with a common node have the same one, that of
+    the first of them."""
+    of_row = launch
     while True:
-        of_node = np.full(nodes, launches, dtype=np.int64)
-        np.minimum.at(of_node, node, graph[launch])
-        lower = graph.copy()
-        np.minimum.at(lower, launch, of_node[node])
-        if np.array_equal(lower, graph):
-            return graph
-        graph = lower
+        of_node = least_of_each(node, of_row, nodes)
+        least = of_node.take(node)
+        graph = least_of_each(launch, least, launches)
+        of_row = graph.take(launch)
+        if np.array_equal(of_row, least):
+            return graph, of_node
 
 
 def untraced_launches(activity: DeviceActivity) -> IntArray:
