@@ -50,10 +50,12 @@ MOST_UNPAIRED = 0.1
 
 class OperationNames(Struct, frozen=True):
     """The short and the whole name of each operation, copies by kind, as codes into `texts`, and as shown in reports in
-    `shown`; NVTX ranges; and the device keys by number."""
+    `shown`; NVTX ranges; and the device keys by number. `graphs` marks those that were recorded as a whole, without
+    their kernels."""
 
     short: IntArray
     whole: IntArray
+    graphs: BoolArray
     texts: list[str]
     shown: list[str]
     ranges: NvtxRanges
@@ -73,6 +75,7 @@ class OperationNames(Struct, frozen=True):
         return cls(
             short,
             whole,
+            operations.category == Category.GRAPH,
             texts,
             [normal_kernel(each) for each in texts],
             ranges,

@@ -84,7 +84,7 @@ def predict(
     known = findings or {}
     fixed = [known[each.of] for each in transforms if each.option == "finding" and each.of in known]
     unsure = any(each.option in SHAPES for each in transforms) or any(may_differ(model, each) for each in fixed)
-    unsure |= bool(model.waits_before_mpi.any() or model.waits_of_others.any())
+    unsure |= bool(model.waits_before_mpi.any() or model.waits_of_others.any()) or _of_hidden_kernels(model, transforms)
     views = [View.LIKELY, *([View.LEAST, View.MOST] if unsure else [])]
     more = Edges.concatenate([Edges.empty(), *(edges_of(model, each) for each in transforms)])
     rewired = replace(model, graph=extended(model.graph, more))
@@ -99,6 +99,11 @@ def predict(
     alone = len(transforms) == 1 and (transforms[0].option, transforms[0].of) == ("overlap", "copies")
     most = handed_over_ns(model) if alone else None
     return made if most is None else made.saving(1.0, most)
+
+
+def _of_hidden_kernels(model: Model, transforms: Sequence[Transform]) -> bool:
+    """Whether kernels are to change, and some that the trace does not name may be among them."""
+    return any(each.option == "kernel" for each in transforms) and bool(model.names.graphs.any())
 
 
 def _fix(changes: Changes, finding: str, findings: Mapping[str, Finding]) -> None:
@@ -283,6 +288,10 @@ OUTSIDE = (
     "Input from outside of the trace is predicted as if it was always there. What makes it late is not known, so the "
     "least that is saved is nothing."
 )
+IN_GRAPHS = (
+    "Graphs that were recorded as a whole may hold such kernels, too, and are predicted as they are. If all of them "
+    "change, the length is at the other bound: --cuda-graph-trace=node of nsys shows which do."
+)
 READING = "The workers mostly read: more of them help only if the storage can serve more."
 
 
@@ -344,6 +353,7 @@ def answered(
             CAVEAT,
             *([IN_MPI] if len(model.host.host.mpi) else []),
             *([OUTSIDE] if (found.changes.unknown & of_unknown_sources(model)).any() else []),
+            *([IN_GRAPHS] if _of_hidden_kernels(model, transforms) else []),
             *([READING] if any(each.option == "workers" for each in transforms) and mostly_read(model) else []),
         ],
     )

@@ -45,6 +45,7 @@ EAGER = (DEVICE_STALL.id, FALLBACK, OTHER_PROCESS)
 """Causes for which an operation starts later than anything known holds it back."""
 UNRESOLVED = places(lambda cause: cause.unresolved)
 """What explains nothing: if a thread did that, a wait for it is its own cause."""
+IN_GRAPHS = "kernels of graphs that were recorded as a whole have no names, see --cuda-graph-trace=node of nsys"
 OVERLAPPED = {"copies": Class.COPY, "communication": Class.COMMUNICATION}
 
 
@@ -193,8 +194,11 @@ def operations_like(model: Model, pattern: str) -> BoolArray:
 
 
 def _kernel(changes: Changes, transform: Transform) -> bool:
-    """These take `factor` of their time."""
+    """These take `factor` of their time. In the view that saves most graphs do so, too, whose kernels were not
+    recorded."""
     mine = operations_like(changes.model, transform.of)
+    if changes.view == View.MOST:
+        mine |= changes.model.names.graphs
     changes.length[mine] = np.round(changes.length[mine] * transform.factor).astype(np.int64)
     return bool(mine.any())
 
@@ -377,4 +381,5 @@ def _near(model: Model, transform: Transform) -> str | None:
     if transform.option == "host" and any(fnmatchcase(name, transform.of) for name in known):
         return "ranges of this name are elsewhere in the trace: choose their time with --from and --to"
     near = difflib.get_close_matches(transform.of, known, MOST_NEAR, 0.3) or known[:MOST_NEAR]
-    return "near names: " + ", ".join(near) if near else "there are no names to choose from"
+    told = "near names: " + ", ".join(near) if near else "there are no names to choose from"
+    return f"{told}; {IN_GRAPHS}" if named[transform.option] is kernels and model.names.graphs.any() else told
