@@ -27,6 +27,7 @@ from nsysdiag.iterations.begins import Sequence as Operations
 from nsysdiag.iterations.happened import Happened, NameKinds
 from nsysdiag.iterations.loop import NVTX, REPEAT, STEP, Inner, Loop, loop_of, median_of, through
 from nsysdiag.iterations.outer import LONGEST_EVEN, MOST_TOKENS, RepeatCounts, Special, judged
+from nsysdiag.ledger.untraced_graphs import GRAPH_LAUNCH
 from nsysdiag.trace.enums import CopyKind
 
 MOST_PARTS = 4
@@ -88,8 +89,8 @@ FEWEST_SKIPS = 2
 """So many repeats hold several steps: a single one may be where the loop was left. Of runs of equal length, one of two
 may be a step and one that stopped early; longer ones are an evaluation."""
 SEVERAL, LEAST_BEGUN, MOST_OF_THEM = 2, 0.2, 0.5
-"""Threads; of the repeats, those that each begins; and those with work of several. Threads of a pool that take turns
-launch whole repeats."""
+"""Threads, or launches of graphs that left nothing else; of the repeats, those that each begins; and those with work of
+several. Threads of a pool that take turns launch whole repeats."""
 MOST_CELLS = 8_000_000
 """Counts of operations by repeat: of more, those of the most frequent operations are looked at."""
 
@@ -103,12 +104,25 @@ def as_shown(loop: Loop, happened: Happened, *, evaluates: bool) -> Loop:
     found = RepeatCounts.of(happened, loop.starts, int(loop.ends[-1]), host=True)
     if not _shown(found) or (float(_same(found).mean()) < IN_MOST and _of_several_threads(loop, happened)):
         return replace(loop, certain=False)
+    if _hides_launches(loop, happened):
+        return replace(loop, certain=False)
     if evaluates and found.usually(found.names.upload | found.names.update):
         return loop
     if (shorter := _of_each_answer(loop, found, happened)) is not None:
         return shorter.in_doubt(loop)
     longer = _longer(loop, found, happened)
     return loop if longer is None else loop.in_doubt(longer)
+
+
+def _hides_launches(loop: Loop, happened: Happened) -> bool:
+    """Whether repeats hold several launches of graphs of which the trace has nothing else: each may be a step."""
+    calls = happened.api.rows
+    launches = happened.api.called(GRAPH_LAUNCH)
+    if not len(launches):
+        return False
+    launches = launches[~np.isin(launches, happened.device.launch) & (calls.returned[launches] == 0)]
+    times = np.diff(np.searchsorted(np.sort(calls.start[launches]), loop.starts))
+    return len(times) > 0 and float(np.median(times)) >= SEVERAL
 
 
 def _of_several_threads(loop: Loop, happened: Happened) -> bool:

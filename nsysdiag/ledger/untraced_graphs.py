@@ -23,7 +23,7 @@ from nsysdiag.events.operations import Operations
 from nsysdiag.events.rows import RowsOf, combinations, first_since, picked
 from nsysdiag.gaps.gaps import FLOOR_HIGHEST_NS
 
-_LAUNCH = re.compile(r"(cuda|cu)GraphLaunch")
+GRAPH_LAUNCH = re.compile(r"(cuda|cu)GraphLaunch")
 _ASYNC = re.compile(r".*Async.*")
 _FOREVER = np.iinfo(np.int64).max // 2
 """Until when a graph may run if nothing follows it, in ns: behind any time of a trace. Half of the largest number, so
@@ -63,7 +63,10 @@ def _horizons(activity: DeviceActivity, facts: CallFacts, launches: IntArray) ->
     blocking = np.flatnonzero(_blocks(activity, facts))
     blocking = blocking[np.argsort(-calls.end[blocking], kind="stable")]
     issued = first_since(operations.process[work], calls.start[launch[work]], asked, begin + 1)
-    waited = first_since(process_of(calls.thread[blocking]), calls.start[blocking], asked, begin)
+    # A call that waits for an event waits for what was issued before that was recorded.
+    recorded, called = activity.synchronized_streams.until[blocking], calls.start[blocking]
+    issued_before = np.where(recorded >= 0, np.minimum(recorded, called), called)
+    waited = first_since(process_of(calls.thread[blocking]), issued_before, asked, begin)
     until = np.append(operations.start[work], _FOREVER)[issued], np.append(calls.end[blocking], _FOREVER)[waited]
     return np.minimum(*until)
 
@@ -225,7 +228,7 @@ def _graphs(launch: IntArray, node: IntArray, launches: int, nodes: int) -> tupl
 def untraced_launches(activity: DeviceActivity) -> IntArray:
     """The rows of successful graph launches, outermost calls only, of which the trace holds no operation."""
     calls = activity.api_calls.rows
-    launches = activity.api_calls.called(_LAUNCH)
+    launches = activity.api_calls.called(GRAPH_LAUNCH)
     launches = launches[calls.returned[launches] == 0]
     if len(launches):
         launches = launches[is_outermost(activity, launches)]

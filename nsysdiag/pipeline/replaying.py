@@ -14,9 +14,11 @@ from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.diagnosis.focus import Focus
 from nsysdiag.events.collectives import KINDS, MEETINGS, SEND_RECEIVE, read_messages
+from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity
 from nsysdiag.iterations.loop import NVTX
 from nsysdiag.ledger.classify import layer_evidence
+from nsysdiag.ledger.untraced_graphs import untraced_on
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.pipeline.reading import HostReading, Reading
 from nsysdiag.ranks.clocks import MatchedCollectives, RankTimeline, bring_together
@@ -127,6 +129,12 @@ def _repeating_time(devices: MetDevices, meetings: Callable[[], Meetings], parts
     return Repeating(focus.parts, steps, loop is not None and loop.source == NVTX, max(group, 1))
 
 
+def _hidden(device: DeviceTimeline, host: HostReading) -> Intervals:
+    """The time in which graphs may run on a device of which the trace has no kernels, or not all."""
+    partial = host.partial_graphs.spans.get(device.number)
+    return union(untraced_on(device, host.reading.activity, host.untraced), *([] if partial is None else [partial]))
+
+
 def builder_of(met: MetDevices, host: HostReading) -> Builder:
     """Builds the model of so many operations of that time, and of so many at most if it needs more; or says why
     there is none."""
@@ -165,6 +173,7 @@ def builder_of(met: MetDevices, host: HostReading) -> Builder:
                 strings=reading.strings,
                 met=meetings()[0],
                 met_by_mpi=meetings()[1],
+                hidden={each.number: _hidden(each, host) for each in devices},
                 floor=reading.settings.thresholds.root_floor,
             )
         )

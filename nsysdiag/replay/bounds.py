@@ -114,7 +114,9 @@ def prediction_of(
     found = list(zip(RULES, background.each(lambda rule: rule.lengths(case), [*RULES]), strict=True))
     lengths = [run.ns, *(ns for _, each in found for ns in each)]
     error_ns = LEAST_ERROR * now.ns
-    slack = round(max(error * now.ns, error_ns) + spread_of_mean(now.steps, run.steps // run.each))
+    slack = round(
+        max(error * now.ns, error_ns) + model.hidden * now.ns + spread_of_mean(now.steps, run.steps // run.each)
+    )
     runs = [run, *case.runs, *(each for each in (case.apart, case.free) if each is not None)]
     kernels = min(_least_computing(model, each, computing(model, each)) for each in runs)
     low = max(min(lengths) - slack, round(min(kernels, run.ns) - error_ns), 0)

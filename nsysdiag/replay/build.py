@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.claim import Owned
 from nsysdiag.arrays.distinct import distinct_values
-from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect, subtract, union
 from nsysdiag.causes import CAUSES, FALLBACK, PLACE
 from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.causes.thread_waits import LOCK_WAIT
@@ -75,7 +75,8 @@ from nsysdiag.wakeups.loaders import Finder, HostTrace, WaitingThreads
 class ReplayInputs(Struct, frozen=True):
     """What the model of a stretch is made of: `devices` are the numbers of those that are replayed, ascending;
     `layered` is the evidence on the threads that are `launching`; `met` are kernels that wait for each other and
-    `met_by_mpi` such calls. Wake-ups less sure than `floor` are left out."""
+    `met_by_mpi` such calls. `hidden` is the time of each device, by its number, in which graphs may run whose kernels
+    were not recorded. Wake-ups less sure than `floor` are left out."""
 
     stretch: Stretch
     activity: DeviceActivity
@@ -87,6 +88,7 @@ class ReplayInputs(Struct, frozen=True):
     strings: Strings
     met: Met
     met_by_mpi: MpiCalls
+    hidden: Mapping[int, Intervals]
     floor: float
 
     @property
@@ -154,10 +156,22 @@ def model_of(given: ReplayInputs) -> Model:
         downloads=activity.operations.copy_kind[work.row] == CopyKind.DEVICE_TO_HOST,
         staged=late_uploads,
         possible=placed,
+        hidden=_hidden(given, work),
     )
     row = model.program_into[places.woken]
     program.cause[row[row >= 0]] = model.threads.woken_cause[row >= 0]
     return model
+
+
+def _hidden(given: ReplayInputs, work: Work) -> float:
+    """The largest share of the time of a device in which it is idle, as far as it was recorded, and may run a graph."""
+    time = Intervals.of([(given.stretch.begin, given.stretch.end)])
+    shares = [0.0]
+    for device, hidden in given.hidden.items():
+        mine = work.device == device
+        idle = subtract(intersect(time, hidden), union(Intervals(work.start[mine], work.end[mine])))
+        shares.append(idle.total() / max(time.total(), 1))
+    return max(shares)
 
 
 def _host_side(given: ReplayInputs, work: Work, functions: HostFunctions, meetings: Meetings) -> _HostSide:

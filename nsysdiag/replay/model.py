@@ -93,7 +93,8 @@ class Model(Struct, frozen=True, dict=True):
     threads that the graph does not hold. `explained` marks the operations of which rows say why they started late;
     `paging` is for how long pages moved before each of them, in ns.
     `uploads` are copies from pageable memory, of which those that are `staged` started late; `downloads` are all copies
-    to the host. `possible` are waits that the trace does not show."""
+    to the host. `possible` are waits that the trace does not show, `hidden` the share of the time of that device which
+    may most be busy with graphs whose kernels were not recorded."""
 
     stretch: Stretch
     work: Work
@@ -118,6 +119,7 @@ class Model(Struct, frozen=True, dict=True):
     downloads: BoolArray
     staged: BoolArray
     possible: PlacedWaits
+    hidden: float
 
     def on_axis(self, thread: IntArray, start: IntArray, end: IntArray) -> Intervals:
         """Stretches of threads on the axis of `host`; those of other threads are empty."""

@@ -49,6 +49,11 @@ MOST_OUTLIVED = 0.2
 nothing."""
 
 
+MOST_HIDDEN = 0.05
+"""Of the replayed time: if a device may run more of graphs whose kernels were not recorded, nothing is predicted. Up to
+that the bounds are further apart by that share."""
+
+
 def identity_of(model: Model) -> Identity:
     """How well the model reproduces the recording."""
     graph = model.graph
@@ -73,6 +78,8 @@ def reason_against(model: Model, identity: Identity) -> str:
     if model.outlived.share > MOST_OUTLIVED:
         longer = f"{100 * model.outlived.share:.0f}% of the time"
         return f"for {longer} synchronizations wait for something that is not in the trace"
+    if model.hidden > MOST_HIDDEN:
+        return f"for {100 * model.hidden:.0f}% of the time a GPU may run CUDA graphs whose kernels were not recorded"
     return ""
 
 
