@@ -119,11 +119,11 @@ def model_of(given: ReplayInputs) -> Model:
     functions, meetings = functions_in(activity, work), meetings_of(work, given.met)
     side = _host_side(given, work, functions, meetings)
     threads, places, program, axis = side.threads, side.places, side.program, side.host.host.axis
-    order = _known_order(given, work, functions, meetings, side)
-    known = Graph.of(order.time, order.edges(), LATENCY_HIGHEST_NS)
-    late_ns = known.residual[places.operation]
     uploads = np.append(given.layered.facts.pageable, False)[work.launch]
     uploads &= (work.launch >= 0) & (activity.operations.copy_kind[work.row] == CopyKind.HOST_TO_DEVICE)
+    order = _known_order(given, work, functions, meetings, side, uploads)
+    known = Graph.of(order.time, order.edges(), LATENCY_HIGHEST_NS)
+    late_ns = known.residual[places.operation]
     late_uploads = staged(work, uploads, given.calls, late_ns)
     kept = explained(work, activity, known.beyond[places.operation])
     graph = _with_order(given, known, order, (late_ns > 0) & ~kept & ~late_uploads)
@@ -195,12 +195,18 @@ def _host_side(given: ReplayInputs, work: Work, functions: HostFunctions, meetin
 
 
 def _known_order(
-    given: ReplayInputs, work: Work, functions: HostFunctions, meetings: Meetings, side: _HostSide
+    given: ReplayInputs,
+    work: Work,
+    functions: HostFunctions,
+    meetings: Meetings,
+    side: _HostSide,
+    uploads: BoolArray,
 ) -> KnownOrder:
     activity, behind = given.activity, operations_behind(functions, work)
     awaited, barred = awaited_events(work, activity.waits, len(activity.operations)), barriers(work, activity)
     others = Before.concatenate([awaited, barred])
-    cost = launch_cost(work, side.threads, given.calls, others)
+    cost = launch_cost(work, side.threads, given.calls, others, uploads)
+    hidden = hidden_order(work, activity, given.stretch)
     between = paged_until(work, activity)
     between[behind.row] = work.start[behind.row]
     return KnownOrder(
@@ -216,7 +222,8 @@ def _known_order(
         cost=cost,
         awaited=awaited,
         barred=barred,
-        pace=pace_of(work, work.issued + cost, others, between, len(activity.devices)),
+        hidden=hidden,
+        pace=pace_of(work, work.issued + cost, others, hidden, between, len(activity.devices)),
         behind=behind,
     )
 
@@ -228,7 +235,7 @@ def _with_order(given: ReplayInputs, known: Graph, order: KnownOrder, unexplaine
     seen = seen.take(seen.source < seen.target)
     as_asked = replace(known.edges, ns=known.asked)
     graph = Graph.of(known.time, Edges.concatenate([as_asked, seen]), LATENCY_HIGHEST_NS) if len(seen) else known
-    hidden = order.after_end(hidden_order(order.work, given.activity, given.stretch), EdgeKind.HIDDEN)
+    hidden = order.after_end(order.hidden, EdgeKind.HIDDEN)
     return extended(graph, hidden.take(hidden.source < hidden.target))
 
 

@@ -10,6 +10,7 @@ from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
 from nsysdiag.events.calls import CallRows, named_like
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import Rows, ThreadAxis, first_since, last_before, previous_on_stream
+from nsysdiag.gaps.gaps import LATENCY_HIGHEST_NS
 from nsysdiag.replay.device_waits import Behind, DeviceWaits
 from nsysdiag.replay.meetings import Meetings
 from nsysdiag.replay.moments import DEVICE, ORIGIN, EdgeKind, Edges, MomentPlaces, Moments, ThreadActions
@@ -61,10 +62,11 @@ def program_order(moments: Moments) -> tuple[Program, Edges]:
     return Program(moments.thread[after], start, end, lag, moments.cause[after]), edges
 
 
-def launch_cost(work: Work, threads: ThreadActions, calls: CallRows, others: Before) -> IntArray:
+def launch_cost(work: Work, threads: ThreadActions, calls: CallRows, others: Before, uploads: BoolArray) -> IntArray:
     """For each operation the time of its call before the launch is issued, in ns: the whole call, but at most until the
-    operation starts. A call held by a full queue has the usual length. A call that waits for its own copy stages it
-    until the copy starts, or until what the copy waits for has ended: the previous work of the stream, and `others`."""
+    operation starts. A call held by a full queue has the usual length. A call that waits for its own copy takes until
+    the copy starts, or until what the copy waits for has ended: the previous work of the stream, and `others`. It takes
+    long for `uploads` alone, which are staged first: another copy that is late waits for something."""
     own = np.flatnonzero(work.launch >= 0)
     cost = np.zeros(len(work), dtype=np.int64)
     length = calls.end[work.launch[own]] - work.issued[own]
@@ -75,7 +77,8 @@ def launch_cost(work: Work, threads: ThreadActions, calls: CallRows, others: Bef
     np.maximum.at(ended, others.after, work.end[others.before])
     waits = np.flatnonzero(np.isin(work.launch, threads.held.call) & (work.launch >= 0))
     until = np.maximum(work.start - np.maximum(work.issued, ended) - LATENCY_NS, 0)
-    cost[waits] = np.where(ended[waits] <= work.issued[waits], until[waits], 0)
+    issuing = (ended <= work.issued) & (uploads | (until <= LATENCY_HIGHEST_NS))
+    cost[waits] = np.where(issuing, until, 0)[waits]
     return cost
 
 
@@ -91,7 +94,7 @@ def staged(work: Work, uploads: BoolArray, calls: CallRows, late_ns: IntArray) -
 class KnownOrder(Struct, frozen=True):
     """What a trace says of who waits for whom, as edges between the `moments` of threads and devices, which are at
     `places`. `length` is that of each operation, from its place `end` on; `cost` the time of its call before the launch
-    is issued, both in ns. `awaited` and `barred` are waits for other streams, and
+    is issued, both in ns. `awaited` and `barred` are waits for other streams, `hidden` what may be such waits, and
     `behind` the operations behind host functions. Replayed time begins at `begin`."""
 
     begin: int
@@ -106,6 +109,7 @@ class KnownOrder(Struct, frozen=True):
     cost: IntArray
     awaited: Before
     barred: Before
+    hidden: Before
     pace: Pace
     behind: Behind
 

@@ -191,11 +191,11 @@ def paging_ns(work: Work, activity: DeviceActivity, late: BoolArray) -> IntArray
     return found
 
 
-def pace_of(work: Work, ready: IntArray, others: Before, paged: IntArray, devices: int) -> Pace:
+def pace_of(work: Work, ready: IntArray, others: Before, hidden: Before, paged: IntArray, devices: int) -> Pace:
     """Medians of what is seen; with few cases of a class those of the device, with few of these a usual figure. `ready`
-    is when the launch of each operation was on its way; `others` are waits for other streams. A gap is that of an
-    operation whose launch had arrived when the one before ended. If pages moved meanwhile, or a host
-    function ran, until `paged`, it is none.
+    is when the launch of each operation was on its way; `others` are waits for other streams, and `hidden` what may be
+    such waits. A gap is that of an operation whose launch had arrived when the one before ended. If pages moved
+    meanwhile, or a host function ran, until `paged`, it is none, nor if it may have waited for another stream.
 
     ```
     stream    [==A==)..gap..[==B==)          ..[==A==)....[==B==)
@@ -203,15 +203,16 @@ def pace_of(work: Work, ready: IntArray, others: Before, paged: IntArray, device
     ```
     """
     order = stream_order(work)
-    ended, free = (_latest_end(work, pairs) for pairs in (order, others))
+    ended, free, behind = (_latest_end(work, pairs) for pairs in (order, others, hidden))
     launched = (work.launch >= 0) & (ended >= 0)
     gap, latency = work.start - ended, work.start - ready
     group = joint(work.device, work.kind, len(Class))
     paging = paged > ended
-    idle = launched & ~paging & (work.issued >= np.maximum(ended, free)) & (latency <= LATENCY_HIGHEST_NS)
+    before = np.maximum(np.maximum(ended, free), behind)
+    idle = launched & ~paging & (work.issued >= before) & (latency <= LATENCY_HIGHEST_NS)
     usual = _usual(latency[idle], group[idle], devices, LATENCY_NS)
     arrived = ready + usual[work.device, work.kind]
-    queued = launched & ~paging & (arrived <= ended) & (free <= ended) & (gap >= 0) & (gap <= LATENCY_HIGHEST_NS)
+    queued = launched & ~paging & (arrived <= ended) & (before <= ended) & (gap >= 0) & (gap <= LATENCY_HIGHEST_NS)
     held = (free > ended) & ~paging & (arrived <= free) & (work.start - free <= LATENCY_HIGHEST_NS)
     return Pace(
         _usual(gap[queued], group[queued], devices, GAP_NS),

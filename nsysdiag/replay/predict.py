@@ -49,6 +49,7 @@ MOST_OUTLIVED = 0.2
 nothing."""
 
 
+UNRECORDED = "; streams wait for events that were not recorded (--cuda-event-trace=true of nsys)"
 MOST_HIDDEN = 0.05
 """Of the replayed time: if a device may run more of graphs whose kernels were not recorded, nothing is predicted. Up to
 that the bounds are further apart by that share."""
@@ -74,7 +75,8 @@ def reason_against(model: Model, identity: Identity) -> str:
     """Why a model predicts nothing; empty if it does."""
     if identity.length_error > MOST_ERROR:
         error, most = f"{100 * identity.length_error:.1f}%", f"{100 * MOST_ERROR:.0f}%"
-        return f"the model is {error} off the recorded length with nothing changed; more than {most} is too much"
+        off = f"the model is {error} off the recorded length with nothing changed; more than {most} is too much"
+        return off + (UNRECORDED if len(model.graph.rows[EdgeKind.HIDDEN]) else "")
     if model.outlived.share > MOST_OUTLIVED:
         longer = f"{100 * model.outlived.share:.0f}% of the time"
         return f"for {longer} synchronizations wait for something that is not in the trace"

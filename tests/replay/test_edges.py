@@ -29,7 +29,7 @@ def alone(work: Work) -> Meetings:
 
 
 def pace(work: Work) -> Pace:
-    return pace_of(Work.empty(), Work.empty().issued, Before.empty(), Work.empty().issued, 2)
+    return pace_of(Work.empty(), Work.empty().issued, Before.empty(), Before.empty(), Work.empty().issued, 2)
 
 
 def wait_of(begin: int, end: int) -> DeviceWaits:
@@ -54,6 +54,7 @@ def order_of(work: Work, begin: int = 0) -> KnownOrder:
         cost=np.zeros(len(work), dtype=np.int64),
         awaited=none,
         barred=none,
+        hidden=none,
         pace=pace(work),
         behind=Behind.empty(),
     )
@@ -91,7 +92,7 @@ def test_what_was_launched_before_starts_when_it_did(work: Work, begin: int) -> 
 
 @given(works())
 def test_a_launch_costs_no_more_than_the_time_to_the_start(work: Work) -> None:
-    cost = launch_cost(work, threads_of(work), calls_of(work), Before.empty())
+    cost = launch_cost(work, threads_of(work), calls_of(work), Before.empty(), np.zeros(len(work), np.bool_))
     assert ((cost >= 0) & (cost <= np.maximum(work.start - work.issued, 0))).all()
 
 

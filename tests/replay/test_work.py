@@ -113,8 +113,16 @@ def test_an_observed_order_is_that_of_the_device(work: Work, data: st.DataObject
 NOT_PAGED = np.array(-1)
 
 
+def test_a_gap_in_which_another_stream_ended_may_be_a_wait() -> None:
+    """If it is not known which streams wait for events: copies behind kernels of another stream had gaps as long."""
+    work = work_of([(0, 800 * at, 100, at % 2, Class.COMPUTE, 100_000) for at in range(3 * FEWEST_CASES)])
+    rows = np.arange(len(work))
+    for hidden, gap in ((Before.empty(), 1500), (Before(rows[:-1], rows[1:]), GAP_NS)):
+        assert pace_of(work, work.issued, Before.empty(), hidden, NOT_PAGED, 1).gap.tolist() == [[gap] * 3]
+
+
 def test_the_pace_of_few_operations_is_the_usual_one() -> None:
-    pace = pace_of(Work.empty(), Work.empty().issued, Before.empty(), Work.empty().issued, 1)
+    pace = pace_of(Work.empty(), Work.empty().issued, Before.empty(), Before.empty(), Work.empty().issued, 1)
     assert np.unique(pace.gap).tolist() == np.unique(pace.switch).tolist() == [GAP_NS]
     assert np.unique(pace.latency).tolist() == [LATENCY_NS]
     assert not pace.known.any()
@@ -123,7 +131,7 @@ def test_the_pace_of_few_operations_is_the_usual_one() -> None:
 def test_the_pace_of_queued_kernels() -> None:
     """Kernels of 100 ns, 700 ns apart, launched long before: the class has enough, the other takes the device's."""
     work = work_of([(0, 800 * at, 100, 0, Class.COMPUTE, 10_000) for at in range(FEWEST_CASES + 1)])
-    pace = pace_of(work, work.issued, Before.empty(), NOT_PAGED, 2)
+    pace = pace_of(work, work.issued, Before.empty(), Before.empty(), NOT_PAGED, 2)
     assert pace.gap.tolist() == [[700] * 3, [GAP_NS] * 3]
     assert pace.known.tolist() == [[True] * 3, [False] * 3]
 
@@ -131,10 +139,12 @@ def test_the_pace_of_queued_kernels() -> None:
 def test_the_latency_is_that_of_an_idle_stream() -> None:
     """Each kernel is launched 900 ns before it starts, 200 ns of which its call takes; nothing else is under way."""
     work = work_of([(0, 5_000 * at, 100, 0, Class.COMPUTE, 900) for at in range(FEWEST_CASES + 1)])
-    assert pace_of(work, work.issued + 200, Before.empty(), NOT_PAGED, 1).latency.tolist() == [[700] * 3]
+    assert pace_of(work, work.issued + 200, Before.empty(), Before.empty(), NOT_PAGED, 1).latency.tolist() == [
+        [700] * 3
+    ]
 
 
 def test_no_gap_is_one_in_which_pages_moved() -> None:
     """Between queued kernels pages move for 600 of 700 ns, until 50 ns before each starts."""
     work = work_of([(0, 800 * at, 100, 0, Class.COMPUTE, 10_000) for at in range(FEWEST_CASES + 1)])
-    assert pace_of(work, work.issued, Before.empty(), work.start - 50, 1).gap.tolist() == [[GAP_NS] * 3]
+    assert pace_of(work, work.issued, Before.empty(), Before.empty(), work.start - 50, 1).gap.tolist() == [[GAP_NS] * 3]

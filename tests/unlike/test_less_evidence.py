@@ -16,6 +16,12 @@ CAPTURES = {
 """What is not captured: OS calls, and in a container without rights neither scheduling nor samples."""
 GRAPHS = {"as a whole": {"graphs": "graph"}, "by their launch": {"graphs": "none"}}
 """How graphs are captured if their kernels are not."""
+EVENTS = {"without events": {"event_rows": False}}
+"""As older versions of nsys export: a stream that waits for another one does so for a reason that is not known."""
+WITH_EVENTS = (
+    *("a_server_of_parameters", "a_thread_that_uploads", "weights_that_stream_in", "a_pipeline_over_two_gpus"),
+    *("tokens_a_step_behind", "batches_by_timeout", "copies_from_far_memory", "one_forward_one_backward"),
+)
 WITH_GRAPHS = (
     *("graphs_in_some_steps", "drafts_that_are_verified", "tokens_a_step_behind", "an_update_in_a_graph"),
     *("prefills_among_tokens", "requests_in_one_batch", "graphs_captured_again"),
@@ -28,7 +34,7 @@ WIDEST = 0.1
 
 def captured(name: str, seed: int, capture: str) -> Seen:
     """What is said of a program that was captured so."""
-    return seen(name, seed, CLASSES[name].capture.but(**(CAPTURES | GRAPHS)[capture]))
+    return seen(name, seed, CLASSES[name].capture.but(**(CAPTURES | GRAPHS | EVENTS)[capture]))
 
 
 @pytest.mark.sampled(quick=24, normal=6)
@@ -45,6 +51,12 @@ def test_what_is_promised_of_graphs_holds(name: str, seed: int, capture: str) ->
     found = captured(name, seed, capture)
     assert [each for each in found.promises if not each.holds] == []
     assert not (found.verdict.confidently_wrong and found.certain)
+
+
+@pytest.mark.sampled(quick=8, normal=2)
+@pytest.mark.parametrize("name", WITH_EVENTS)
+def test_what_is_promised_without_events_holds(name: str) -> None:
+    assert [each for each in captured(name, 0, "without events").promises if not each.holds] == []
 
 
 @pytest.mark.slow
@@ -65,6 +77,9 @@ def test_graphs_run_until_an_event_behind_them_is_waited_for() -> None:
         ("batches_by_timeout", 7100, "CUDA"),  # a timer was to be no limit
         ("requests_by_chance", 7100, "CUDA"),  # nor were requests
         ("a_prefetch_of_two", 7100, "CUDA and samples"),  # nor a loader of data
+        ("a_server_of_parameters", 10300, "without events"),  # a copy that waited for a kernel was launched for so long
+        ("weights_that_stream_in", 10300, "without events"),  # copies that did so had a pause of their device each
+        ("a_thread_that_uploads", 10300, "without events"),
         ("graphs_in_some_steps", 10105, "by their launch"),  # copies were to save 51 to 90%, kernels 1%
     ],
 )
