@@ -24,9 +24,10 @@ from nsysdiag.causes import FALLBACK, HOST_CODE, IN_MPI, PLACE, PREEMPTION, SYNC
 from nsysdiag.causes.input_output import IO_WAIT
 from nsysdiag.causes.thread_states import untraced_code
 from nsysdiag.causes.thread_waits import SLEEP
+from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import Rows, RowsOf, ThreadAxis
 from nsysdiag.replay.device_waits import DeviceWaits
-from nsysdiag.replay.work import LEAST_ERROR, HostNames, HostTime, Stretch
+from nsysdiag.replay.work import LEAST_ERROR, HostNames, HostTime, Stretch, row_of
 
 WAITED_NS = 20_000
 """A shorter wait was none: its time had come before."""
@@ -105,7 +106,7 @@ def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: S
     waits = _joined(pieces, names)
     length, lane = waits.length, waits.start // axis.stride
     least = LEAST_PART * (stretch.end - stretch.begin) / stretch.count if stretch.stepwise else 5 * WAITED_NS
-    kind = _kinds(waits, lane, len(names.calls), stretch)
+    kind, before = _kinds(waits, lane, len(names.calls), stretch), _before(pieces, waits)
     total = np.bincount(kind, length)
     much = total >= LEAST_ERROR * (stretch.end - stretch.begin)
     found = [Timed.empty()]
@@ -117,7 +118,7 @@ def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: S
         rows = rows[length[rows] >= least] if cause in MAY_WORK else rows
         # Other ranks run the same program: what is fixed here is fixed there, too.
         outside, on_cpu, mpi = cause != PLACE[THREAD_WAIT], cause == PLACE[HOST_CODE], cause == PLACE[IN_MPI]
-        for mine in _in_turns(rows, stretch.count):
+        for mine in _in_turns(rows, before, stretch.count):
             begin, end = axis.time(waits.start[mine]), axis.time(waits.start[mine]) + length[mine]
             step = np.searchsorted(stretch.borders, begin)
             sure, period = _judged(begin, end, step, by_clock=cause == PLACE[SLEEP.id])
@@ -179,12 +180,26 @@ def _joined(pieces: HostTime, names: HostNames) -> HostTime:
     return found.take(~slices | ~np.isin(found.cause, ON_CPU))
 
 
-def _in_turns(rows: IntArray, steps: int) -> list[IntArray]:
-    """The waits of a thread by their turn in the step, if each step has as many."""
+def _before(pieces: HostTime, waits: HostTime) -> IntArray:
+    """A number for what the thread did before each of the waits: the cause and the call, -1 for nothing known."""
+    row = row_of(waits.start, pieces.end)
+    return np.where(row >= 0, joint(pieces.cause, pieces.call + 1, pieces.call.max(initial=0) + 2)[row], -1)
+
+
+def _in_turns(rows: IntArray, before: IntArray, steps: int) -> list[IntArray]:
+    """The waits of a thread by their turn in the step, if it has several: by what is `before` each of them, and by
+    their order if each step has as many of these. A step that lacks one does not shift the others."""
+    if round(len(rows) / steps) <= 1:
+        return [rows] if len(rows) else []
+    same = RowsOf(before[rows])
+    return [turn for each in same.values() for turn in _by_order(rows[same[each]], steps)]
+
+
+def _by_order(rows: IntArray, steps: int) -> list[IntArray]:
     turns = round(len(rows) / steps)
     # The borders of the replayed time may cut one of each turn.
     regular = turns > 1 and abs(len(rows) - turns * steps) <= max(turns, steps // 10)
-    return [rows[turn::turns] for turn in range(turns)] if regular else [rows] if len(rows) else []
+    return [rows[turn::turns] for turn in range(turns)] if regular else [rows]
 
 
 def _judged(begin: IntArray, end: IntArray, step: IntArray, *, by_clock: bool = False) -> tuple[bool | None, int]:

@@ -183,6 +183,7 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
         ("a_control_loop_by_a_clock", 7100),  # waits of a few µs for a tick were none, and the others too few
         ("a_tuner_before_the_steps", 5),  # the first step, 55 times as long as usual, was one of the others
         ("metrics_that_block", 16),  # copies that do not wait started as late as with the start of their call
+        ("a_loss_that_branches", 9501),  # a step without an update shifted its host code, which was a wait for a clock
     ],
 )
 def test_what_was_once_wrong(name: str, seed: int) -> None:
