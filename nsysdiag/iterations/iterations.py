@@ -183,7 +183,7 @@ def find_loops(
 
 def _perhaps_epochs(loops: list[Loop], happened: Happened) -> list[Loop]:
     """The named loops. One whose ranges are called epochs is in doubt if work repeats in each: that may be steps."""
-    epochs = [loop for loop in loops if is_epoch(loop.name) and loop.inner is None]
+    epochs = [loop for loop in loops if is_epoch(loop.name)]
     if not epochs:
         return loops
     others = anchored_loops(happened, [loop for loop in loops if not is_epoch(loop.name)])
