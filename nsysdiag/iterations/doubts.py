@@ -180,13 +180,15 @@ def _of_each_answer(loop: Loop, found: RepeatCounts, happened: Happened) -> Loop
     answers, at no regular distance, and take more input. Runs of equal length are an evaluation. The last repeat may be
     cut."""
     names, count = found.names, found.count[:, :-1]
-    answers = np.flatnonzero((names.download | names.wait) & (count.min(axis=1) == 1))
+    varies = (count.min(axis=1) > 0) & (count.min(axis=1) < count.max(axis=1))
+    answers = np.flatnonzero((names.download | names.wait) & varies)
     if not len(answers) or not names.upload.any():
         return None
-    times = count[answers[0]]
-    each, at = count[:, times.argmin()], np.flatnonzero(times > 1)
+    times = count[answers[count[answers].sum(axis=1).argmin()]]
+    fewest = int(times.min())
+    each, at = count[:, times.argmin()] // fewest, np.flatnonzero(times > fewest)
     takes = count[names.upload].sum(axis=0)
-    feeds = bool((takes[at] > takes[times == 1].max()).all())
+    feeds = bool((takes[at] > takes[times == fewest].max()).all())
     again = np.flatnonzero(names.kernel & (each > 0) & (count == each[:, None] * times).all(axis=1))
     if len(at) < FEWEST_SKIPS or not feeds or not len(again) or _evaluates(at, times):
         return None
@@ -196,10 +198,11 @@ def _of_each_answer(loop: Loop, found: RepeatCounts, happened: Happened) -> Loop
 
 def _evaluates(at: IntArray, times: IntArray) -> bool:
     """Whether the repeats `at` these places come at one distance between more others, or have equally many answers,
-    more than two."""
+    more than twice as many as others. Two places alone have one distance by chance."""
     distance = np.diff(at)
-    regular = 2 * len(at) < len(times) and float((distance == np.median(distance)).mean()) >= REGULAR
-    return regular or bool(times[at].min() == times[at].max() > FEWEST_SKIPS)
+    rare = len(distance) > 1 and 2 * len(at) < len(times)
+    regular = rare and float((distance == np.median(distance)).mean()) >= REGULAR
+    return regular or bool(times[at].min() == times[at].max() > FEWEST_SKIPS * times.min())
 
 
 def _longer(loop: Loop, found: RepeatCounts, happened: Happened) -> Loop | None:
