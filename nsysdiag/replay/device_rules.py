@@ -128,6 +128,25 @@ def staged_downloads(case: BoundCase) -> Sequence[int]:
     return [min(case.ns(eager=changes.eager | free), case.run.ns)] if free.any() else []
 
 
+def still_launched(case: BoundCase) -> Sequence[int]:
+    """A copy whose call no longer waits is launched by one that takes as long as others that do not wait.
+
+    ```
+    thread   [cudaMemcpy ........][cudaMemcpy ........]
+    instead  [Async][Async]
+    ```
+    """
+    changes, model, held = case.changes, case.model, case.model.threads.held
+    gone = np.flatnonzero(~changes.held & np.isin(held.call, model.threads.launches))
+    length = model.launch_spans.end - model.launch_spans.start
+    others = length[~np.isin(model.threads.launches, held.call)]
+    if not len(gone) or not len(others):
+        return []
+    ns = np.minimum(held.end - held.begin, int(np.median(others)))[gone]
+    more = changes.later(model.places.held[gone], ns, EdgeKind.PROGRAM)
+    return [max(case.ns(more=more), case.run.ns)]
+
+
 def explained(case: BoundCase) -> Sequence[int]:
     """Operations do not start late if other rows explain why they did; or all pages move only once what is before
     them in their stream has ended.

@@ -188,6 +188,7 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
         ("a_slow_first_batch", 7100),  # epochs were steps for certain, as a range comes five times in each
         ("a_loss_that_branches", 9734),  # each repeat held two steps or more, and was a step for certain
         ("a_loss_that_branches", 9500),  # two repeats of several steps had one distance, and were evaluations
+        ("metrics_that_block", 10001),  # copies that do not wait were launched in no time
     ],
 )
 def test_what_was_once_wrong(name: str, seed: int) -> None:
