@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 
 from tests.diagnosis.programs.registry import US, solver
-from tests.replay.pairs.pair import ranged, waking
+from tests.replay.pairs.pair import ranged, waking, without
 from tests.simulator import Simulation
 from tests.simulator.actions import Node, Thread
 from tests.simulator.host import Body
@@ -103,7 +103,7 @@ def updates_after_enough_tokens(sim: Simulation, loops: Loops, made: Made) -> No
         if updates[number]:
             yield from t.launch("norm_of_gradient", 20 * US)
             if made.norm:
-                yield from t.blocking_copy("DtoH", 4, 2 * US)
+                yield from read_back(t, made)
             yield from t.launch("adam", varied(made.update, "update", number))
 
     in_steps(sim, process, loops, made, step)
@@ -125,7 +125,11 @@ def _misses_sizes(chance: random.Random) -> Made:
 
 def _misses_fixes(made: Made) -> Sequence[Fix]:
     found = [halved(made, "interact", "kernel", "kernel"), halved(made, "look_up", "look"), gone("look_up", "look")]
-    return [*found, halved(made, "gather_rows", "gather"), gone("gather_rows", "gather"), *no_read_back(made)]
+    found += [halved(made, "gather_rows", "gather"), gone("gather_rows", "gather")]
+    if not made.waits and made.pinned:
+        return found
+    change = {"waits": False, "pinned": True}
+    return [*found, Fix("no blocking copies", change, without("blocking_copy"), "blocking_copy")]
 
 
 @programs(_misses_fixes, _misses_sizes, leads=("host", "copies"))
