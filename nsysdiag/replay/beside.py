@@ -28,6 +28,8 @@ OUTSIDE = re.compile(rf".*sleep\w*|{MESSAGES.pattern}|_*(readv?(_chk)?|accept4?|
 """Calls that wait for a time, a device, a file, or other computers."""
 
 
+FEWEST_BURSTS = 3
+"""Two have one distance by chance. More would not find a thread that hands over ten at a time in 40 steps."""
 MOST_WAITING = 0.05
 """Of the replayed time: who waits for less is busy all the time."""
 LEAST_SPAN = 1 / 3
@@ -227,7 +229,22 @@ def _regular(waits: IntArray) -> bool:
     """Whether there are as many of these numbers of waits in each step. Who works ahead is done before the last steps,
     and waits in none of them."""
     last = int(np.flatnonzero(waits)[-1]) + 1
-    return last >= max(LEAST_SPAN * len(waits), 2) and bool(as_often(waits[:last]))
+    counts = waits[:last]
+    return last >= max(LEAST_SPAN * len(waits), 2) and (bool(as_often(counts)) or _in_bursts(counts))
+
+
+def _in_bursts(counts: IntArray) -> bool:
+    """Whether there are as many as steps, or so many times that, but several at once and none in other steps. Then a
+    queue holds what is handed over. At no time there are more too many, or too few, than come in one step.
+
+    ```
+    producer   [reads a shard ...][1][2][3][4]....[reads a shard ...][1][2][3][4]....
+    steps      |        |        |        |        |        |        |        |
+    ```
+    """
+    usual, bursts = round(float(counts.mean())), np.count_nonzero(np.diff(counts > 0, prepend=False) & (counts > 0))
+    within = np.ptp(np.cumsum(counts - usual)) <= counts.max()
+    return bool(usual > 0 and bursts >= FEWEST_BURSTS and within)
 
 
 # Which operations are work of the steps, and which run at a pace of their own meanwhile.

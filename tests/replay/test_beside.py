@@ -26,3 +26,9 @@ def test_waits_in_the_first_steps_are_those_of_a_thread_that_follows() -> None:
     assert _regular(np.array([2, 1, 0, 0, 0, 0]))
     assert not _regular(np.array([1, 1, 0, 0, 0, 0, 0, 0, 0, 0])), "too few of the steps"
     assert not _regular(np.array([0, 3, 0, 0, 0, 4, 0, 0])), "not in each"
+
+
+def test_waits_in_bursts_are_those_of_a_thread_that_fills_a_queue() -> None:
+    assert _regular(np.array([3, 1, 0, 0] * 5))
+    assert not _regular(np.array([3, 1, 0, 0, 3, 1, 0, 0])), "too few bursts"
+    assert not _regular(np.array([3, 0, 0, 0, 0, 4, 0, 0, 3, 3, 0, 2, 3])), "more and more"

@@ -190,6 +190,7 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
         ("a_loss_that_branches", 9500),  # two repeats of several steps had one distance, and were evaluations
         ("metrics_that_block", 10001),  # copies that do not wait were launched in no time
         ("shapes_without_a_graph", 7),  # 24 steps with a graph were all steps of a phase of 40 for certain
+        ("batches_in_bursts", 44),  # a producer that hands over four batches at once was to be no limit
     ],
 )
 def test_what_was_once_wrong(name: str, seed: int) -> None:
