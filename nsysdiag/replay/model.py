@@ -93,8 +93,8 @@ class Model(Struct, frozen=True, dict=True):
     threads that the graph does not hold. `explained` marks the operations of which rows say why they started late;
     `paging` is for how long pages moved before each of them, in ns.
     `uploads` are copies from pageable memory, of which those that are `staged` started late; `downloads` are all copies
-    to the host. `possible` are waits that the trace does not show, `hidden` the share of the time of that device which
-    may most be busy with graphs whose kernels were not recorded."""
+    to the host. `possible` are waits that the trace does not show. For the share `hidden` of the time a device
+    may run graphs whose kernels were not recorded: the largest share of any device."""
 
     stretch: Stretch
     work: Work
