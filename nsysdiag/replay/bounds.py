@@ -474,6 +474,7 @@ RULES = (
     BoundRule("Uploads from pageable memory may have been staged while their stream was busy.", device.staged_behind),
     BoundRule("Copies to the host may start sooner if their call does not wait.", device.staged_downloads),
     BoundRule("A copy whose call does not wait is launched all the same.", device.still_launched),
+    BoundRule("Streams wait for events that were not recorded.", device.not_late),
     BoundRule("Recording operators and functions slows the host: how much of its time this takes is unknown.", _slowed),
     BoundRule("Some operations start late for a reason that other rows show.", device.explained),
     BoundRule("Some operations and threads wait for something that is not in the trace.", followed),

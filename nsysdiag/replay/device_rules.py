@@ -14,7 +14,7 @@ from nsysdiag.causes.evidence import named_rows
 from nsysdiag.causes.sync import PAUSES
 from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.replay.changes import Changes
-from nsysdiag.replay.entangled import BoundCase
+from nsysdiag.replay.entangled import BoundCase, taken_out
 from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.moments import ENDS, EdgeKind
 from nsysdiag.replay.orders import LATENCY_NS, LONGEST_GAP_NS, SHORTEST_GAP_NS
@@ -126,6 +126,28 @@ def staged_downloads(case: BoundCase) -> Sequence[int]:
     changes, model, held = case.changes, case.model, case.model.threads.held
     free = np.isin(model.work.launch, held.call[~changes.held & (held.call >= 0)]) & model.downloads
     return [min(case.ns(eager=changes.eager | free), case.run.ns)] if free.any() else []
+
+
+def not_late(case: BoundCase) -> Sequence[int]:
+    """If streams wait for events that were not recorded: operations start as early as the launch, the stream and what
+    else is known let them, with the changes and without. No more is saved than what the changes take out."""
+    changes, now = case.changes, case.now.ns
+    if not len(case.model.graph.rows[EdgeKind.HIDDEN]):
+        return []
+    sooner = now - _soonest(case.model) + _soonest_ns(changes)
+    return [min(max(sooner, round(max(now - taken_out(changes), 0))), case.run.ns)]
+
+
+def _soonest_ns(changes: Changes) -> int:
+    """The length of a step, if no operation is later than what is known to hold it back."""
+    every = np.ones(len(changes.model.work), dtype=np.bool_)
+    return run_of(replace(changes, eager=every, observed=False)).ns
+
+
+@once
+def _soonest(model: Model) -> int:
+    """The same of the program as it is."""
+    return _soonest_ns(Changes.none(model))
 
 
 def still_launched(case: BoundCase) -> Sequence[int]:
