@@ -230,12 +230,11 @@ def _loop(work: _AnchorWork, rows: RegularStretches, pick: int) -> Loop:
     taken = before[(rows.name == rows.name[pick]) & (rows.first < first)]
     lowest = min(int(taken.max()), first) if len(taken) else int(np.searchsorted(work.code, rows.name[pick]))
     low, high = core(np.diff(work.start[first:behind]), int(rows.median[pick]))
-    # Which repeats have as many operations as some of the core, or about as many as these usually have.
+    # Which repeats have about as many operations as those of the core usually have.
     begin, end = first - lowest + low, first - lowest + high
     operations = np.diff(work.row[lowest:behind])
     usual = float(np.median(operations[begin:end]))
     alike = np.abs(operations - usual) <= ALIKE_WARM_UP * usual
-    alike |= np.isin(operations, operations[begin:end])
     warm = _run_of(alike[:begin][::-1], max(low, min((high - low) // 4, MOST_WARM_UP)))
     more = _run_of(alike[end:], behind)
     starts = work.start[first + low - warm : first + high + more + 1]
