@@ -27,7 +27,6 @@ from nsysdiag.iterations.begins import Sequence as Operations
 from nsysdiag.iterations.happened import Happened, NameKinds
 from nsysdiag.iterations.loop import NVTX, REPEAT, STEP, Inner, Loop, loop_of, median_of, through
 from nsysdiag.iterations.outer import LONGEST_EVEN, MOST_TOKENS, RepeatCounts, Special, judged
-from nsysdiag.ledger.untraced_graphs import GRAPH_LAUNCH
 from nsysdiag.trace.enums import CopyKind
 
 MOST_PARTS = 4
@@ -104,8 +103,6 @@ def as_shown(loop: Loop, happened: Happened, *, evaluates: bool) -> Loop:
     found = RepeatCounts.of(happened, loop.starts, int(loop.ends[-1]), host=True)
     if not _shown(found) or (float(_same(found).mean()) < IN_MOST and _of_several_threads(loop, happened)):
         return replace(loop, certain=False)
-    if _hides_launches(loop, happened):
-        return replace(loop, certain=False)
     if evaluates and found.usually(found.names.upload | found.names.update):
         return loop
     if (shorter := _of_each_answer(loop, found, happened)) is not None:
@@ -114,15 +111,13 @@ def as_shown(loop: Loop, happened: Happened, *, evaluates: bool) -> Loop:
     return loop if longer is None else loop.in_doubt(longer)
 
 
-def _hides_launches(loop: Loop, happened: Happened) -> bool:
-    """Whether repeats hold several launches of graphs of which the trace has nothing else: each may be a step."""
-    calls = happened.api.rows
-    launches = happened.api.called(GRAPH_LAUNCH)
-    if not len(launches):
-        return False
-    launches = launches[~np.isin(launches, happened.device.launch) & (calls.returned[launches] == 0)]
-    times = np.diff(np.searchsorted(np.sort(calls.start[launches]), loop.starts))
-    return len(times) > 0 and float(np.median(times)) >= SEVERAL
+def perhaps_launches(loop: Loop, hidden: IntArray) -> Loop:
+    """The loop, in doubt if its repeats hold several launches of graphs of which the trace has nothing else: each may
+    be a step. `hidden` are their times in ns, ascending."""
+    times = np.diff(np.searchsorted(hidden, loop.starts))
+    several = len(times) > 0 and float(np.median(times)) >= SEVERAL
+    named = loop.source == NVTX or loop.called.label or loop.kind != STEP
+    return replace(loop, certain=False) if several and not named else loop
 
 
 def _of_several_threads(loop: Loop, happened: Happened) -> bool:

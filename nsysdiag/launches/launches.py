@@ -39,7 +39,7 @@ from nsysdiag.launches.facts import (
 from nsysdiag.launches.queue_depth import find_drains, launch_bound_report, outstanding, queue_depth
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.ledger.ledger import Slices
-from nsysdiag.ledger.untraced_graphs import PartialReplays, untraced_count
+from nsysdiag.ledger.untraced_graphs import PartialReplays
 from nsysdiag.record import records
 
 if TYPE_CHECKING:
@@ -332,16 +332,17 @@ def launch_report(
     activity: DeviceActivity,
     every: Callable[[], Groups],
     layered: LayeredEvidence,
-    untraced: dict[int, Intervals],
+    untraced: IntArray,
     partial: PartialReplays,
     ahead: QueueDepth | None,
     limits: Thresholds,
 ) -> Launch:
     """Everything about the launches of one device; `inside` marks its operations inside the window, `ahead` is how far
-    the host was, `every` are the durations of all calls by name. Migrations have no launch and count as neither."""
+    the host was, `every` are the durations of all calls by name, `untraced` the times of launches of graphs without any
+    other row. Migrations have no launch and count as neither."""
     device, frame, calls = context.device, context.frame, activity.api_calls.rows
     launched = inside & (device.launch >= 0)
-    unseen = untraced_count(device, activity, untraced, window.parts)
+    unseen = int(np.count_nonzero(contains(window.parts, untraced)))
     return Launch(
         launched_ops=int(np.count_nonzero(launched)),
         unlaunched_ops=int(np.count_nonzero(inside & ~launched & ~device.operations.migration)),

@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import least_of_each
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, contains, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, union
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import blocking_copy, sync
 from nsysdiag.causes.evidence import CallFacts
@@ -23,15 +23,15 @@ from nsysdiag.events.operations import Operations
 from nsysdiag.events.rows import RowsOf, combinations, first_since, picked
 from nsysdiag.gaps.gaps import FLOOR_HIGHEST_NS
 
-GRAPH_LAUNCH = re.compile(r"(cuda|cu)GraphLaunch")
+_LAUNCH = re.compile(r"(cuda|cu)GraphLaunch")
 _ASYNC = re.compile(r".*Async.*")
 _FOREVER = np.iinfo(np.int64).max // 2
 """Until when a graph may run if nothing follows it, in ns: behind any time of a trace. Half of the largest number, so
 that sums with it fit in 64 bits."""
 
 
-def untraced_graphs(activity: DeviceActivity, facts: CallFacts) -> dict[int, Intervals]:
-    """For each thread (globalTid) the spans of its untraced graph launches, a set.
+def untraced_graphs(activity: DeviceActivity, facts: CallFacts, launches: IntArray) -> dict[int, Intervals]:
+    """For each thread (globalTid) the spans of its untraced graph `launches`, a set.
 
     ```
     thread  [cudaGraphLaunch]            [launch B]   [sync            ]
@@ -41,7 +41,6 @@ def untraced_graphs(activity: DeviceActivity, facts: CallFacts) -> dict[int, Int
     ```
     """
     calls = activity.api_calls.rows
-    launches = untraced_launches(activity)
     if len(launches) == 0:
         return {}
     until = _horizons(activity, facts, launches)
@@ -228,7 +227,7 @@ def _graphs(launch: IntArray, node: IntArray, launches: int, nodes: int) -> tupl
 def untraced_launches(activity: DeviceActivity) -> IntArray:
     """The rows of successful graph launches, outermost calls only, of which the trace holds no operation."""
     calls = activity.api_calls.rows
-    launches = activity.api_calls.called(GRAPH_LAUNCH)
+    launches = activity.api_calls.called(_LAUNCH)
     launches = launches[calls.returned[launches] == 0]
     if len(launches):
         launches = launches[is_outermost(activity, launches)]
@@ -242,15 +241,11 @@ def untraced_on(device: DeviceTimeline, activity: DeviceActivity, spans: dict[in
     return union(*(spans[thread] for thread in _feeding(device, activity, list(spans))))
 
 
-def untraced_count(
-    device: DeviceTimeline, activity: DeviceActivity, spans: dict[int, Intervals], time: Intervals
-) -> int:
-    """How many untraced graph launches that concern `device` begin in the set `time`."""
-    threads = _feeding(device, activity, list(spans))
-    if not threads:
-        return 0
-    launches = activity.api_calls.rows.take(untraced_launches(activity))
-    return int(np.count_nonzero(np.isin(launches.thread, threads) & contains(time, launches.start)))
+def untraced_launches_on(device: DeviceTimeline, activity: DeviceActivity, launches: IntArray) -> IntArray:
+    """When the untraced graph `launches` that concern `device` begin, in ns, ascending."""
+    calls = activity.api_calls.rows.take(launches)
+    threads = _feeding(device, activity, distinct_values(calls.thread).tolist())
+    return np.sort(calls.start[np.isin(calls.thread, threads)])
 
 
 def _feeding(device: DeviceTimeline, activity: DeviceActivity, threads: list[int]) -> list[int]:

@@ -69,7 +69,7 @@ from nsysdiag.ledger.ledger import (
     split_window,
     sync_drained,
 )
-from nsysdiag.ledger.untraced_graphs import untraced_on
+from nsysdiag.ledger.untraced_graphs import untraced_launches_on, untraced_on
 from nsysdiag.memory.device import demand_migrations
 from nsysdiag.pipeline.reading import HostReading, Reading
 from nsysdiag.ranges.facts import FlameGraph
@@ -420,7 +420,8 @@ def _launch(found: DeviceRoots) -> Launch:
     """How work reached the device, and how far the host was ahead."""
     host, activity, limits = found.host, found.reading.activity, found.reading.settings.thresholds
     context, layered, window = found.context, host.layered, found.window
-    durations, graphs = host.call_durations, (host.untraced, host.partial_graphs)
+    untraced = untraced_launches_on(found.device, activity, found.reading.untraced())
+    durations, graphs = host.call_durations, (untraced, host.partial_graphs)
     ahead = depth_of_queue(context, layered, activity, window.parts, limits)
     return launch_report(context, window, found.inside, activity, durations, layered, *graphs, ahead, limits)
 

@@ -42,12 +42,19 @@ from nsysdiag.events.rows import NamedRows, ThreadAxis, picked
 from nsysdiag.events.samples import PythonStacks, chain_symbols, leaf_symbols
 from nsysdiag.findings.phase_work import RangeSets
 from nsysdiag.iterations.chosen import AnalysisWindow, CarriedSteps, chosen_loops, window_of
+from nsysdiag.iterations.doubts import perhaps_launches
 from nsysdiag.iterations.iterations import find_loops
 from nsysdiag.iterations.loop import Loop
 from nsysdiag.iterations.named import HostLoop, host_loop, layers_named
 from nsysdiag.launches.launches import durations_of
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
-from nsysdiag.ledger.untraced_graphs import PartialReplays, partial_replays, untraced_graphs
+from nsysdiag.ledger.untraced_graphs import (
+    PartialReplays,
+    partial_replays,
+    untraced_graphs,
+    untraced_launches,
+    untraced_launches_on,
+)
 from nsysdiag.messages import UsageError
 from nsysdiag.programs.facts import Framework
 from nsysdiag.programs.names import frameworks_of, names_of
@@ -77,7 +84,8 @@ NEVER = np.iinfo(np.int64).max
 class Reading(Struct, frozen=True):
     """What was read of a trace. `chosen` are the steps that the user names, by the key of the device, empty if they
     are found; `windows` the time under analysis of each device, by its key. `shown` are the keys of the devices that
-    are reported; what one of them waits for may be another one, so all are analyzed."""
+    are reported; what one of them waits for may be another one, so all are analyzed. `untraced` has the rows of
+    launches of graphs of which the trace holds nothing else."""
 
     trace: Trace
     settings: Settings
@@ -89,6 +97,7 @@ class Reading(Struct, frozen=True):
     windows: dict[str, AnalysisWindow]
     counters: Deferred[Counters]
     unseen: Deferred[UnseenLaunches]
+    untraced: Callable[[], IntArray]
 
     @property
     def devices(self) -> list[DeviceTimeline]:
@@ -97,7 +106,9 @@ class Reading(Struct, frozen=True):
 
     def loops(self, device: DeviceTimeline, whole: Intervals) -> list[Loop]:
         """What repeats on a device in its whole time."""
-        return find_loops(device, self.activity.api_calls, self.ranges, self.strings, whole)
+        hidden = untraced_launches_on(device, self.activity, self.untraced())
+        found = find_loops(device, self.activity.api_calls, self.ranges, self.strings, whole)
+        return [perhaps_launches(loop, hidden) for loop in found]
 
     @property
     def host_unseen(self) -> bool:
@@ -152,6 +163,7 @@ def read(
         windows,
         counters=background.begin(read_counters, trace, activity.devices),
         unseen=background.begin(_unseen, trace, activity),
+        untraced=Deferred(partial(untraced_launches, activity)).result,
     )
 
 
@@ -323,7 +335,7 @@ def look_at_host(reading: Reading, progress: Progress) -> HostReading:
         facts=facts,
         layered=layered,
         call_durations=Deferred(partial(durations_of, activity.api_calls.rows)).result,
-        untraced=untraced_graphs(activity, facts),
+        untraced=untraced_graphs(activity, facts, reading.untraced()),
         partial_graphs=partial_replays(activity, facts),
         sharing=sharing_of(activity),
         traced=traced,

@@ -45,7 +45,7 @@ EAGER = (DEVICE_STALL.id, FALLBACK, OTHER_PROCESS)
 """Causes for which an operation starts later than anything known holds it back."""
 UNRESOLVED = places(lambda cause: cause.unresolved)
 """What explains nothing: if a thread did that, a wait for it is its own cause."""
-IN_GRAPHS = "kernels of graphs that were recorded as a whole have no names, see --cuda-graph-trace=node of nsys"
+NAMELESS = "kernels of graphs that were recorded as a whole have no names, see --cuda-graph-trace=node of nsys"
 OVERLAPPED = {"copies": Class.COPY, "communication": Class.COMMUNICATION}
 
 
@@ -382,4 +382,4 @@ def _near(model: Model, transform: Transform) -> str | None:
         return "ranges of this name are elsewhere in the trace: choose their time with --from and --to"
     near = difflib.get_close_matches(transform.of, known, MOST_NEAR, 0.3) or known[:MOST_NEAR]
     told = "near names: " + ", ".join(near) if near else "there are no names to choose from"
-    return f"{told}; {IN_GRAPHS}" if named[transform.option] is kernels and model.names.graphs.any() else told
+    return f"{told}; {NAMELESS}" if named[transform.option] is kernels and model.names.graphs.any() else told

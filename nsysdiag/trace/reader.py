@@ -238,8 +238,8 @@ class SqliteDatabase:
         place: Place | None = None,
     ) -> Columns:
         """The columns, of all rows or of the chosen ones. `capacity` is a guess at the number of rows; `place` has
-        arrays of so many for a part. Raises
-        NotColumnarError for a part if the driver cannot read it: a table is converted, and warned of, as a whole."""
+        arrays of so many for a part. Raises NotColumnarError for a part if the driver cannot read it: a table is
+        converted, and warned of, as a whole."""
         is_part = any(isinstance(each, RowPart) for each in chosen)
         found = [column for column in columns if table.sources(column)]
         numbers = [column for column in found if column.type not in TEXTS]

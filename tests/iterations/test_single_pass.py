@@ -11,11 +11,16 @@ from nsysdiag.config.settings import Settings
 from nsysdiag.pipeline import analyze
 from tests.iterations.single_passes import REPEATS, STEPS
 from tests.iterations.test_levels import near
+from tests.simulator import Simulation
+from tests.simulator.actions import Node
+from tests.simulator.engine import US
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from nsysdiag.report import Report
+    from tests.simulator.actions import Thread
+    from tests.simulator.host import Body
 
 QUICK = Settings(replay=False, timeline=False)
 TWO_GPUS = ("batches_for_the_first_of_two_devices",)
@@ -83,3 +88,25 @@ def test_the_window_is_predicted(tmp_path: Path) -> None:
     saves = [each.saves for each in report.findings if each.saves is not None and each.saves.method == "replay"]
     assert saves
     assert {each.per for each in saves} == {"window"}
+
+
+@pytest.mark.slow
+def test_graphs_of_another_gpu_are_no_steps_of_this_one(tmp_path: Path) -> None:
+    """Several graphs in each step of both: those of the other one have no rows here, and left all steps in doubt."""
+    simulation = Simulation(gpus=2)
+    for gpu in range(2):
+        process = simulation.process([gpu])
+
+        def train(t: Thread) -> Body:
+            for _ in range(30):
+                yield from t.compute(40 * US, "prepare")
+                yield from t.copy("HtoD", 4096, 4 * US)
+                for layer in range(3):
+                    yield from t.launch_graph([Node("layer", 30 * US)] * 4, number=layer + 1)
+                yield from t.launch("sample", 10 * US)
+                yield from t.synchronize()
+
+        simulation.thread(process, train, name="main")
+    simulation.run()
+    found = analyze(simulation.write(tmp_path / "trace.sqlite"))
+    assert [phase.steps and phase.steps.certain for phase in found.phases if phase.judged] == [True]
