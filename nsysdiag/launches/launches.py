@@ -338,8 +338,8 @@ def launch_report(
     limits: Thresholds,
 ) -> Launch:
     """Everything about the launches of one device; `inside` marks its operations inside the window, `ahead` is how far
-    the host was, `every` are the durations of all calls by name, `untraced` the times of launches of graphs without any
-    other row. Migrations have no launch and count as neither."""
+    the host was, `every` are the durations of all calls by name. `untraced` are the times of launches of graphs without
+    any other row. Migrations have no launch and count as neither."""
     device, frame, calls = context.device, context.frame, activity.api_calls.rows
     launched = inside & (device.launch >= 0)
     unseen = int(np.count_nonzero(contains(window.parts, untraced)))
