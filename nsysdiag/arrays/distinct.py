@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysdiag.arrays.constant import constant, is_constant
-from nsysdiag.arrays.intervals import AT_ONCE
+from nsysdiag.arrays.intervals import AT_ONCE, stretches
 
 if TYPE_CHECKING:
     from nsysdiag.arrays.intervals import BoolArray, IntArray
@@ -57,8 +57,8 @@ def _seen(values: IntArray) -> tuple[int, BoolArray]:
     if high - low > 2 * len(values) + 65_536:
         return low, np.zeros(0, dtype=np.bool_)
     seen = np.zeros(high - low + 1, dtype=np.bool_)
-    for at in range(0, len(values), AT_ONCE):
-        seen[np.subtract(values[at : at + AT_ONCE], low, dtype=np.intp)] = True  # NumPy sets by 64 bits fastest
+    for part in stretches(len(values)):
+        seen[np.subtract(values[part], low, dtype=np.intp)] = True  # NumPy sets by 64 bits fastest
         if len(seen) <= AT_ONCE and seen.all():
             break
     return low, seen

@@ -23,6 +23,12 @@ AT_ONCE = 1 << 16
 """Rows of a stretch: few enough to stay in a core's own memory."""
 
 
+def stretches(count: int) -> Iterator[slice]:
+    """The rows 0 to `count` - 1, AT_ONCE at a time."""
+    for at in range(0, count, AT_ONCE):
+        yield slice(at, at + AT_ONCE)
+
+
 class Intervals(Struct, frozen=True, eq=False):
     """Any intervals: `start` and `end` in ns, int64, one-dimensional and of the same length.
 
@@ -150,8 +156,8 @@ def common_ns(a: Intervals, b: Intervals) -> int:
 
 def _stretches_of_both(a: Intervals, b: Intervals) -> Iterator[Intervals]:
     few, many = (a, b) if len(a) <= len(b) else (b, a)
-    for at in range(0, max(len(many), 1), AT_ONCE):
-        stretch = many[at : at + AT_ONCE]
+    for part in stretches(max(len(many), 1)):
+        stretch = many[part]
         yield pieces(stretch, few[near(few, stretch)])[1]
 
 
@@ -190,8 +196,7 @@ def coverage(s: Intervals, queries: Intervals) -> IntArray:
         np.maximum(np.minimum(queries.end, s.end) - np.maximum(queries.start, s.start), 0, out=found)
         return found
     until = _until(s)
-    for at in range(0, len(queries), AT_ONCE):
-        part = slice(at, at + AT_ONCE)
+    for part in stretches(len(queries)):
         start, end = queries.start[part], queries.end[part]
         before_end = _covered_before(s, until, end)
         # Most queries begin where the one before ends, as samples and buckets do.
@@ -206,8 +211,7 @@ def coverage_between(s: Intervals, edges: IntArray) -> IntArray:
     if not len(s):
         return np.zeros(len(edges) - 1, np.int64)
     until = _until(s)
-    parts = (edges[at : at + AT_ONCE] for at in range(0, len(edges), AT_ONCE))
-    return np.diff(np.concatenate([_covered_before(s, until, part) for part in parts]))
+    return np.diff(np.concatenate([_covered_before(s, until, edges[part]) for part in stretches(len(edges))]))
 
 
 def _until(s: Intervals) -> IntArray:

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.constant import is_constant
-from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, Intervals, nearest_before, searched
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, searched, stretches
 
 
 def outermost(intervals: Intervals, group: IntArray | None = None) -> BoolArray:
@@ -214,8 +214,8 @@ def _begin_alone(intervals: Intervals, order: IntArray) -> BoolArray:
 
 def _all_inside(intervals: Intervals, above: IntArray) -> bool:
     """Is each interval inside its parent, which is open at its start?"""
-    for at in range(0, len(above), AT_ONCE):
-        outer, mine = above[at : at + AT_ONCE], intervals[at : at + AT_ONCE]
+    for part in stretches(len(above)):
+        outer, mine = above[part], intervals[part]
         outer_end = intervals.end.take(outer, mode="wrap")
         if not np.all((outer_end >= mine.end) & (outer_end > mine.start) | (outer < 0)):
             return False

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.distinct import distinct_values
-from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, Intervals, pieces, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, stretches, union
 from nsysdiag.events.callchains import file_name
 from nsysdiag.events.calls import CALLS, ApiCalls, call_columns, coded_names
 from nsysdiag.events.identity import process_of
@@ -283,8 +283,7 @@ def cupti_inside_calls(axis: ThreadAxis, table: CallTable, api: NamedRows, lates
     # From the lane of each thread to that of its process.
     shift = (processes.lane(process_of(axis.threads)) - np.arange(len(axis.threads))) * axis.stride
     found = [Intervals.empty()]
-    for at in range(0, len(api.spans) if len(busy) else 0, AT_ONCE):
-        part = slice(at, at + AT_ONCE)
+    for part in stretches(len(api.spans) if len(busy) else 0):
         calls = api.spans[part][api.outermost[part]]
         moved = shift[calls.start // axis.stride]
         call, inside = pieces(busy, Intervals(calls.start + moved, calls.end + moved))

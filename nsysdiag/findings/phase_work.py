@@ -16,7 +16,7 @@ from nsysdiag.arrays.claim import Owned, within
 from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import group_totals, summed
-from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, Intervals, common_ns, intersect, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, common_ns, intersect, stretches, union
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import CAUSES, HOST_CODE, input_output
 from nsysdiag.events.callchains import CallChains
@@ -211,8 +211,7 @@ def host_time(
     mine = np.zeros(len(gaps.slices.rows) + 1, dtype=np.bool_)  # the last one is of work
     mine[slices] = True
     found = []
-    for begin in range(0, len(time), AT_ONCE):
-        part = slice(begin, begin + AT_ONCE)
+    for part in stretches(len(time)):
         code, of = time.bottleneck[part], time.slice[part]
         at = np.flatnonzero((code == BOTTLENECK_NUMBER[bottleneck] if bottleneck else code >= 0) & taken(mine, of))
         lane = taken(gaps.lane, taken(gaps.slices.rows.gap, of[at]))

@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 from nsysdiag import typed
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import group_durations, group_totals, sum_of_each
-from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, Intervals, common_ns, contains, coverage, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, common_ns, contains, coverage, stretches, union
 from nsysdiag.counters.facts import KernelMetrics
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category, LaunchShapes
@@ -108,8 +108,7 @@ def runs_in(device: DeviceTimeline, parts: Intervals) -> BoolArray:
         from_here, until = parts.start[0], parts.end[0]
         return (operations.start < until) & ((operations.end > from_here) | (operations.start >= from_here))
     first, found = np.append(parts.start, np.iinfo(np.int64).max), np.empty(len(operations), dtype=np.bool_)
-    for at in range(0, len(found), AT_ONCE):
-        part = slice(at, at + AT_ONCE)
+    for part in stretches(len(found)):
         start, end = operations.start[part], operations.end[part]
         # The first of the parts that ends behind the start is the only one to look at.
         begins = first[np.searchsorted(parts.end, start, side="right")]

@@ -13,12 +13,12 @@ from nsysdiag.arrays.claim import CodeTable, EvidenceLabel, Owned
 from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.groups import sum_of_each, to_text
 from nsysdiag.arrays.intervals import (
-    AT_ONCE,
     BoolArray,
     IntArray,
     Intervals,
     intersect,
     nearest_before,
+    stretches,
     subtract,
     union,
 )
@@ -142,8 +142,7 @@ def add_up(slices: Slices) -> CauseTotals:
     """Totals over all gaps."""
     rows, width = slices.rows, len(slices.labels) + 1
     sums = np.zeros(len(CAUSES) * width, dtype=np.int64)
-    for at in range(0, len(rows), AT_ONCE):
-        part = slice(at, at + AT_ONCE)
+    for part in stretches(len(rows)):
         sums += sum_of_each(joint(rows.cause[part], rows.label[part] + 1, width), slices.lengths(part), len(sums))
     found = sums.reshape(-1, width)
     labels = {

@@ -10,7 +10,17 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import portions, sum_of_each
-from nsysdiag.arrays.intervals import IntArray, Intervals, ascending, near, nearest_before, place_in, shared, union
+from nsysdiag.arrays.intervals import (
+    IntArray,
+    Intervals,
+    ascending,
+    near,
+    nearest_before,
+    place_in,
+    shared,
+    stretches,
+    union,
+)
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.identity import joint
@@ -18,8 +28,6 @@ from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.time.facts import EVERY_STATE, OUTSIDE, STATES, WORK, NameColumn, TimeColumns
 
 IDLE = STATES.index("idle")
-_BLOCK = 1 << 16
-"""Rows that are added up at a time: a sum over millions of rows takes some 3 MB more memory."""
 _MANY = 1 << 11
 """Rows of a span from which on it is summed on its own."""
 
@@ -67,8 +75,8 @@ class TimeTable(Struct, frozen=True):
     def _of_rows(self, cause: IntArray) -> IntArray:
         """The cause of each row by that of each slice, one more than the last for work."""
         found, known = np.empty(len(self), dtype=cause.dtype), np.append(cause, cause.dtype.type(len(CAUSES)))
-        for at in range(0, len(self), _BLOCK):
-            known.take(self.slice[at : at + _BLOCK], mode="wrap", out=found[at : at + _BLOCK])
+        for part in stretches(len(self)):
+            known.take(self.slice[part], mode="wrap", out=found[part])
         return found
 
     def waited(self, spans: Intervals) -> dict[tuple[int, str], IntArray]:
@@ -121,8 +129,7 @@ def _sums_of_pairs(rows: Intervals, code: IntArray, count: int, spans: Intervals
     """The same from each pair of a row and a span that it has time in common with."""
     total = np.zeros(count * len(spans), dtype=np.int64)
     in_order = ascending(spans.start) and ascending(spans.end)
-    for begin in range(0, len(rows) if len(spans) else 0, _BLOCK):
-        part = slice(begin, begin + _BLOCK)
+    for part in stretches(len(rows) if len(spans) else 0):
         mine = rows[part]
         there = near(spans, mine) if in_order else slice(0, len(spans))
         span, row, ns = shared(mine, spans[there])
@@ -133,8 +140,7 @@ def _sums_of_pairs(rows: Intervals, code: IntArray, count: int, spans: Intervals
 def _sums_in(rows: Intervals, code: IntArray, count: int, start: int, end: int) -> IntArray:
     """The ns of each code in [start, end), which all the `rows` have time in common with: nothing is picked."""
     total = np.zeros(count, dtype=np.int64)
-    for begin in range(0, len(rows), _BLOCK):
-        part = slice(begin, begin + _BLOCK)
+    for part in stretches(len(rows)):
         total += sum_of_each(code[part], rows.end[part] - rows.start[part], count)
     total[code[0]] -= max(start - int(rows.start[0]), 0)
     total[code[-1]] -= max(int(rows.end[-1]) - end, 0)
