@@ -7,14 +7,14 @@ import binascii
 import json
 import zlib
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.constant import is_constant
-from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, rows_from
+from nsysdiag.arrays.constant import is_constant, taken
+from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, ascending, rows_from
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -147,16 +147,28 @@ def medians(code: IntArray, duration: IntArray, count: int) -> IntArray:
     return result
 
 
-def longest(ns: IntArray, start: IntArray, most: int) -> IntArray:
-    """The places of the `most` largest `ns`, largest first; of equal ones that with the earlier `start`."""
-    if len(ns) > 2 * most:
-        least = nth_largest(ns, most)
-        kept, tied = np.flatnonzero(ns > least), np.flatnonzero(ns == least)
-        among = most - len(kept)
-        until = np.partition(start[tied], among - 1)[among - 1]
-        rows = np.concatenate((kept, tied[start[tied] <= until]))
-        return rows[np.lexsort((rows, start[rows], -ns[rows]))[:most]]
-    return np.lexsort((start, -ns))[:most]
+def longest(ns: IntArray, start: IntArray, most: int, rows: IntArray | None = None) -> IntArray:
+    """The places of the `most` largest `ns`, largest first; of equal ones that with the earlier `start`: that of each,
+    or of each at `rows`."""
+
+    def begins(at: IntArray) -> IntArray:
+        return taken(start, at if rows is None else taken(rows, at))
+
+    if len(ns) <= 2 * most:
+        return np.lexsort((begins(np.arange(len(ns))), -ns))[:most]
+    least = nth_largest(ns, most)
+    kept = np.flatnonzero(ns > least)
+    first = _first(np.flatnonzero(ns == least), begins, most - len(kept))
+    kept = np.concatenate((kept, first))
+    return kept[np.lexsort((kept, begins(kept), -ns[kept]))[:most]]
+
+
+def _first(places: IntArray, begins: Callable[[IntArray], IntArray], count: int) -> IntArray:
+    """The `count` of the places that begin first, and others that begin with the last of them."""
+    moments = begins(places)
+    if ascending(moments):
+        return places[:count]
+    return places[moments <= np.partition(moments, count - 1)[count - 1]]
 
 
 def nth_largest(values: IntArray, most: int) -> int:

@@ -181,23 +181,25 @@ def clip(intervals: Intervals, lo: int, hi: int) -> Intervals:
     return _without_empty(Intervals(start, end))
 
 
-def coverage(s: Intervals, queries: Intervals) -> IntArray:
-    """How many ns of each query the set `s` covers; queries in any order, overlapping or empty.
+def coverage(s: Intervals, queries: Intervals, rows: IntArray | None = None) -> IntArray:
+    """How many ns of each query, or of each of those at `rows`, the set `s` covers; queries in any order, overlapping
+    or empty.
 
     ```
     s          [---)      [-----)
     query        [----------)          -> 2 + 2
     ```
     """
-    found = np.zeros(len(queries), np.int64)
+    found = np.zeros(len(queries) if rows is None else len(rows), np.int64)
     if not len(s):
         return found
-    if len(s) == 1:
-        np.maximum(np.minimum(queries.end, s.end) - np.maximum(queries.start, s.start), 0, out=found)
-        return found
     until = _until(s)
-    for part in stretches(len(queries)):
-        start, end = queries.start[part], queries.end[part]
+    for part in stretches(len(found)):
+        picked = queries[part if rows is None else rows[part]]
+        start, end = picked.start, picked.end
+        if len(s) == 1:
+            found[part] = np.maximum(np.minimum(end, s.end) - np.maximum(start, s.start), 0)
+            continue
         before_end = _covered_before(s, until, end)
         # Most queries begin where the one before ends, as samples and buckets do.
         before_start, new = np.append(0, before_end[:-1]), np.append(0, 1 + np.flatnonzero(start[1:] != end[:-1]))
@@ -225,6 +227,18 @@ def _covered_before(s: Intervals, until: IntArray, times: IntArray) -> IntArray:
     begun = searched(s.start, times, "right")
     unfinished = s.end[np.maximum(begun - 1, 0)] - times
     return until[begun] - np.where(begun > 0, np.maximum(unfinished, 0), 0)
+
+
+def shared_ns(parts: Intervals, spans: Intervals, rows: IntArray) -> int:
+    """How many ns of the set `parts` any of the spans at `rows`, sorted by start, covers."""
+    found, reach = 0, np.iinfo(np.int64).min
+    for stretch in stretches(len(rows)):
+        own = spans[rows[stretch]]
+        until = np.maximum.accumulate(np.append(reach, own.end))
+        new = _without_empty(Intervals(np.maximum(own.start, until[:-1]), own.end))
+        found += common_ns(new, parts[near(parts, new)])
+        reach = until[-1]
+    return found
 
 
 def pieces(s: Intervals, queries: Intervals) -> tuple[IntArray, Intervals]:
@@ -295,8 +309,11 @@ def contains(s: Intervals, times: IntArray) -> BoolArray:
     """True for each time that the set `s` covers; a start is inside, an end is not."""
     if len(s) == 1:
         return (times >= s.start[0]) & (times < s.end[0])
-    last = nearest_before(s.start, times)
-    return np.zeros(len(times), np.bool_) if not len(s) else (last >= 0) & (s.end[last] > times)
+    found = np.zeros(len(times), np.bool_)
+    for part in stretches(len(times) if len(s) else 0):
+        last = nearest_before(s.start, times[part])
+        found[part] = (last >= 0) & (s.end[last] > times[part])
+    return found
 
 
 def near(s: Intervals, spans: Intervals) -> slice:

@@ -145,18 +145,22 @@ class Nesting(Struct, frozen=True):
     def innermost(self, times: IntArray) -> IntArray:
         """The interval of the deepest level that is open at each time, -1 for none."""
         if self.above is None:
-            inner = np.full(len(times), -1, dtype=np.int64)
+            deepest = np.full(len(times), -1, dtype=np.int64)
             for level in self.open_at(times):
-                inner = np.where(level >= 0, level, inner)
-            return inner
+                deepest = np.where(level >= 0, level, deepest)
+            return deepest
         start, end = self.intervals.start, self.intervals.end
-        inner = nearest_before(start if self.order is None else start[self.order], times)
-        if self.order is not None:
-            inner = np.append(self.order, -1).take(inner).astype(np.int64, copy=False)
-        ended = np.flatnonzero(inner >= 0)
-        while len(ended := ended[(inner[ended] >= 0)]) and len(ended := ended[end[inner[ended]] <= times[ended]]):
-            inner[ended] = self.above[inner[ended]]
-        return inner
+        begun = start if self.order is None else start[self.order]
+        found = np.empty(len(times), dtype=np.int32)
+        for part in stretches(len(times)):
+            moment, inner = times[part], found[part]
+            inner[:] = nearest_before(begun, moment)
+            ended = np.flatnonzero(inner >= 0)
+            if self.order is not None:
+                inner[ended] = self.order[inner[ended]]
+            while len(ended := ended[inner[ended] >= 0]) and len(ended := ended[end[inner[ended]] <= moment[ended]]):
+                inner[ended] = self.above[inner[ended]]
+        return found
 
     def parents(self) -> IntArray:
         """The innermost interval of an outer level that is open at the start of each, -1 for none; of what is deeper

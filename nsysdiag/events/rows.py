@@ -15,6 +15,7 @@ from nsysdiag.arrays.constant import is_constant, taken
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, nearest_before, places_among
 from nsysdiag.arrays.nesting import outermost
+from nsysdiag.arrays.spill import laid
 from nsysdiag.events.identity import joint, once, pid_of
 from nsysdiag.fields import Sentence
 from nsysdiag.messages import InputError
@@ -83,7 +84,7 @@ class RowsOf:
             order = np.argsort(narrowed(values), kind="stable")
             rows, values = rows[order], values[order]
         first = np.append(0, np.flatnonzero(values[1:] != values[:-1]) + 1)[: len(values)]
-        self._rows, self._borders = rows, [*first.tolist(), len(rows)]
+        self._rows, self._borders = laid(rows), [*first.tolist(), len(rows)]
         self._at = {value: at for at, value in enumerate(values[first].tolist())}
 
     def __getitem__(self, value: int) -> IntArray:

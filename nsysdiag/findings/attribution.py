@@ -94,7 +94,7 @@ def shares_of(
     another device, the bottleneck is what that device did. If counters show another program at work,
     that is the cause, whatever the host did meanwhile."""
     inside = np.flatnonzero(time.slice >= 0).astype(np.int32)
-    lost = coverage(focus, time.spans[inside])
+    lost = coverage(focus, time.spans, inside)
     if not lost.all():
         kept = np.flatnonzero(lost)
         inside, lost = inside[kept], lost[kept]

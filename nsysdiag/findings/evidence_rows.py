@@ -45,8 +45,7 @@ class Sightings(Struct, frozen=True):
     def rows(self, slices: IntArray, most: int) -> list[EvidenceRow]:
         """The rows behind the longest of `slices`, at most `most`, each once."""
         ns = self.context.slices.lengths(slices)
-        start = self.context.slices.rows.start[slices]
-        order = longest(ns, start, most * _TRIED_PER_ROW)
+        order = longest(ns, self.context.slices.rows.start, most * _TRIED_PER_ROW, slices)
         found: dict[tuple[str, int, int | None], EvidenceRow] = {}
         for each in slices[order].tolist():
             row = self._row(each)

@@ -286,10 +286,10 @@ def longest_operations(context: FindingContext, mine: BoolArray) -> list[Evidenc
     """The longest operations of the kind inside the judged time; how much of each is exposed is not known."""
     device = context.gaps.device
     operations = device.operations
-    chosen = np.flatnonzero(mine & device.running & contains(context.judged.parts, operations.start))
-    length = operations.end[chosen] - operations.start[chosen]
-    order = longest(length, operations.start[chosen], context.thresholds.rows)
-    return [context.sightings.operation(int(chosen[at]), int(length[at])) for at in order.tolist()]
+    length = operations.end - operations.start
+    length[~(mine & device.running & contains(context.judged.parts, operations.start))] = -1
+    rows = longest(length, operations.start, context.thresholds.rows).tolist()
+    return [context.sightings.operation(row, int(length[row])) for row in rows if length[row] >= 0]
 
 
 def _evidence(device: DeviceReport, rule: FindingRule) -> list[tuple[Sentence, Evidence]]:

@@ -205,9 +205,9 @@ class RangeSets(Struct, frozen=True):
 
 def host_time(
     gaps: GapContext, time: TimeTable, judged: JudgedTime, slices: IntArray, bottleneck: str | None
-) -> Intervals:
-    """The judged time of these slices that is charged to `bottleneck`, or to any: a set on the axis, each on the thread
-    that launched next."""
+) -> list[Intervals]:
+    """The judged time of these slices that is charged to `bottleneck`, or to any: sets on the axis that share no time,
+    each piece on the thread that launched next."""
     mine = np.zeros(len(gaps.slices.rows) + 1, dtype=np.bool_)  # the last one is of work
     mine[slices] = True
     found = []
@@ -216,5 +216,5 @@ def host_time(
         at = np.flatnonzero((code == BOTTLENECK_NUMBER[bottleneck] if bottleneck else code >= 0) & taken(mine, of))
         lane = taken(gaps.lane, taken(gaps.slices.rows.gap, of[at]))
         inside, _ = within(Owned.of(time.spans[part][at[lane >= 0]], lane[lane >= 0]), judged.parts)
-        found.append(gaps.axis.place(inside.owner, inside.spans))
-    return union(*found)
+        found.append(union(gaps.axis.place(inside.owner, inside.spans)))
+    return found

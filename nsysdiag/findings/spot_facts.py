@@ -12,7 +12,7 @@ from nsysdiag.account.bottlenecks import DeviceWaitCalls
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.groups import GroupTotals, group_totals
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, common_ns
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, common_ns, near, stretches
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, INPUT_WAIT, variant_of
 from nsysdiag.causes.cause import Hint, Variant
 from nsysdiag.causes.input_output import WORKER_COMPUTES
@@ -153,7 +153,7 @@ def _place(context: FindingContext, shares: Shares, spot: Hotspot) -> tuple[list
     ```
     """
     path, total = path_of(shares, spot, context.paths), spot.counted_ns
-    time = counted_time(context, shares, spot.bottleneck) if path else Intervals.empty()
+    time = counted_time(context, shares, spot.bottleneck) if path else []
     inside = inside_place(context, shares, path, time)
     while path and total and not _is_most(context, shares, spot, path, inside):
         path = path[:-1]
@@ -167,21 +167,27 @@ def _is_most(context: FindingContext, shares: Shares, spot: Hotspot, path: list[
     if 2 * inside <= spot.counted_ns or spot.mostly_made or spot.lost_ns <= spot.counted_ns:
         return 2 * inside > spot.counted_ns
     time = host_time(context.gaps, context.time, context.judged, shares.slice[shares.slice >= 0], None)
-    return 2 * common_ns(time, context.ranges.inside(path)) > spot.lost_ns
+    return 2 * _inside(context, path, time) > spot.lost_ns
 
 
-def counted_time(context: FindingContext, shares: Shares, bottleneck: str) -> Intervals:
-    """The counted time of the slices of these rows."""
+def _inside(context: FindingContext, path: list[str], time: list[Intervals]) -> int:
+    """How many ns of sets on the axis, which share no time, are inside the ranges of `path`."""
+    ranges = context.ranges.inside(path)
+    return sum(common_ns(each, ranges[near(ranges, each)]) for each in time)
+
+
+def counted_time(context: FindingContext, shares: Shares, bottleneck: str) -> list[Intervals]:
+    """The counted time of the slices of these rows, as `host_time` has it."""
     slices = shares.slice[(shares.slice >= 0) & shares.counts]
     return host_time(context.gaps, context.time, context.judged, slices, bottleneck)
 
 
-def inside_place(context: FindingContext, shares: Shares, path: list[str], time: Intervals) -> int:
+def inside_place(context: FindingContext, shares: Shares, path: list[str], time: list[Intervals]) -> int:
     """The counted time of these rows inside the ranges of `path`, `time` that of their slices, in ns; what a wait
     caused is where the wait is."""
     if not path:
         return int(shares.counted[shares.slice < 0].sum())
-    inside = common_ns(time, context.ranges.inside(path))
+    inside = _inside(context, path, time)
     there = np.array([each[: len(path)] == path for each in context.paths], dtype=np.bool_)[shares.path]
     return inside + int(shares.counted[(shares.slice < 0) & there].sum())
 
@@ -222,8 +228,8 @@ def _kind(
 
 def _by_words(code: IntArray, words: list[Word], ns: IntArray) -> dict[Word, tuple[int, int]]:
     """Pieces without a word are left out."""
-    known = code >= 0
-    groups = group_totals(code[known], ns[known])
+    known = picked(code >= 0)
+    groups = group_totals(taken(code, known), taken(ns, known))
     columns = (groups.code.tolist(), groups.total.tolist(), groups.count.tolist())
     return {words[each]: (total, count) for each, total, count in zip(*columns, strict=True)}
 
@@ -328,9 +334,10 @@ def _of_call(context: FindingContext, shares: Shares, call: Sentence) -> BoolArr
         (shares.wait, context.waits.name, context.waits.names),
     )
     for row, code, words in columns if call else ():
-        known = np.flatnonzero(row >= 0)
         same = np.array([each == call for each in (*words, "")], dtype=np.bool_)
-        found[known] = taken(same, taken(code, row[known]))
+        for part in stretches(len(found)):
+            known = np.flatnonzero(row[part] >= 0)
+            found[part][known] = taken(same, taken(code, row[part][known]))
     return found
 
 

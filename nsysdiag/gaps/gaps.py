@@ -318,7 +318,7 @@ class LaunchFrame(Struct, frozen=True):
     held: BoolArray
     latency_ns: int
 
-    def take(self, rows: IntArray) -> LaunchFrame:
+    def take(self, rows: IntArray | slice) -> LaunchFrame:
         """That of some of the gaps."""
         call, whole = self.call[rows], self.whole_call[rows]
         waits, held = self.event_wait[rows], self.held[rows]

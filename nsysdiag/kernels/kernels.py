@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 from nsysdiag import typed
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import group_durations, group_totals, sum_of_each
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, common_ns, contains, coverage, stretches, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, shared_ns, stretches, union
 from nsysdiag.counters.facts import KernelMetrics
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category, LaunchShapes
@@ -119,8 +119,8 @@ def runs_in(device: DeviceTimeline, parts: Intervals) -> BoolArray:
 def kernel_share(device: DeviceTimeline, rows: IntArray, parts: Intervals, whole_ns: int) -> float:
     """The time inside `parts`, a set of time, in which any of the operations at `rows` ran, as a share of `whole_ns`:
     each ns counts once, and what runs outside of `parts` does not count. 0 if `whole_ns` is 0."""
-    spans = Intervals(device.operations.start, device.operations.end)[rows]
-    return round(common_ns(union(spans), parts) / max(whole_ns, 1), 6)
+    spans = Intervals(device.operations.start, device.operations.end)
+    return round(shared_ns(parts, spans, rows) / max(whole_ns, 1), 6)
 
 
 def _whole_graphs(device: DeviceTimeline, inside: BoolArray, parts: Intervals, whole_ns: int) -> list[TopKernel]:

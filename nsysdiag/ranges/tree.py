@@ -21,9 +21,9 @@ from msgspec import Struct
 from nsysdiag.arrays.background import Deferred
 from nsysdiag.arrays.claim import CodeTable
 from nsysdiag.arrays.constant import taken
-from nsysdiag.arrays.distinct import distinct
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import sum_of_each
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, stretches
 from nsysdiag.arrays.nesting import Nesting
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.calls import CallRows
@@ -56,7 +56,7 @@ class Nodes(Struct, frozen=True):
 
     def at(self, position: IntArray) -> IntArray:
         """The node of the innermost range that is open at each position; 0 without any."""
-        return self.of_range[self.nesting.innermost(position)]
+        return self.of_range.take(self.nesting.innermost(position))
 
     def added_up(self, own: IntArray) -> IntArray:
         """What each node and all nodes inside it have: `own` has a row for each node."""
@@ -141,10 +141,12 @@ def own_spans(device: DeviceTimeline, split: WindowSplit) -> Iterator[tuple[IntA
     state = np.where(device.communication, np.int8(1), np.where(computes, np.int8(0), np.int8(2)))
     # What computes counts all through the window.
     for at, part in enumerate((split.window, *split.parts[1:])):
-        rows = np.flatnonzero(state == at)
+        rows = np.flatnonzero(state == at).astype(np.int32)
         start, end = (taken(each, picked(rows)) for each in (operations.start, operations.end))
-        reach = np.append(np.iinfo(np.int64).min, np.maximum.accumulate(end))[: len(rows)]
-        yield rows, Intervals(np.maximum(start, reach), end), part
+        begin = np.full(len(rows), np.iinfo(np.int64).min)
+        np.maximum.accumulate(end[:-1], out=begin[1:])
+        np.maximum(start, begin, out=begin)
+        yield rows, Intervals(begin, end), part
 
 
 def own_work_of(device: DeviceTimeline, split: WindowSplit) -> IntArray:
@@ -217,24 +219,28 @@ def _in_order(nodes: Nodes, chosen: list[int]) -> list[int]:
 
 def _idle(nodes: Nodes, gaps: GapContext, time: TimeTable) -> tuple[IntArray, list[str]]:
     """The idle time of each node alone, a row for each, by cause, and the causes of the columns."""
-    waits = np.flatnonzero(time.slice >= 0)
-    rows = taken(time.slice, waits)
-    gap = taken(gaps.slices.rows.gap, rows)
-    of_gap = nodes.at(_positions(gaps.axis, gaps.lane, gap_moments(gaps.frame)))
-    present, cause = distinct(taken(time.own, rows))
-    key, count = joint(taken(of_gap, gap), cause, len(present)), len(nodes.names)
-    idle = sum_of_each(key, time.spans.end[waits] - time.spans.start[waits], count * len(present)).reshape(count, -1)
-    return idle, [list(CAUSES)[each] for each in present.tolist()]
+    position = np.empty(len(gaps.lane), dtype=np.int64)
+    for part in stretches(len(position)):
+        position[part] = _positions(gaps.axis, gaps.lane[part], gap_moments(gaps.frame.take(part)))
+    of_gap, present = nodes.at(position), distinct_values(time.own)
+    idle = np.zeros(len(nodes.names) * len(present), dtype=np.int64)
+    for part in stretches(len(time)):
+        waits = np.flatnonzero(time.slice[part] >= 0)
+        rows, spans = taken(time.slice[part], waits), time.spans[part][waits]
+        cause = np.searchsorted(present, taken(time.own, rows))
+        node = taken(of_gap, taken(gaps.slices.rows.gap, rows))
+        np.add.at(idle, joint(node, cause, len(present)), spans.end - spans.start)
+    return idle.reshape(len(nodes.names), -1), [list(CAUSES)[each] for each in present.tolist()]
 
 
 def _launched_in(nodes: Nodes, device: DeviceTimeline, calls: CallRows, axis: ThreadAxis) -> IntArray:
     """The node of each operation; 0 for those that no call launched."""
-    found = np.zeros(len(device.operations), dtype=np.int64)
-    known = np.flatnonzero(device.launch >= 0)
-    if len(known):
-        call = device.launch[known]
-        found[known] = nodes.at(_positions(axis, calls.lanes_at(axis, call), taken(calls.start, call)))
-    return found
+    position = np.full(len(device.operations), -1)
+    for part in stretches(len(position)):
+        known = np.flatnonzero(device.launch[part] >= 0)
+        call = device.launch[part][known]
+        position[part][known] = _positions(axis, calls.lanes_at(axis, call), taken(calls.start, call))
+    return nodes.at(position)
 
 
 def _positions(axis: ThreadAxis, lane: IntArray, moment: IntArray) -> IntArray:

@@ -36,7 +36,7 @@ def test_each_nanosecond_is_in_the_sum_of_its_kind(
     block: int, many: int, rows: list[Row], spans: list[tuple[int, int]]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table, "_BLOCK", block)
+        patch.setattr("nsysdiag.arrays.intervals.AT_ONCE", block)
         patch.setattr(table, "_MANY", many)
         code = np.array([kind for _, _, kind in rows], dtype=np.int8)
         found = sums(Intervals.of([row[:2] for row in rows]), code, KINDS, Intervals.of(spans))
