@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.constant import is_constant, taken
-from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, ascending, rows_from
+from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, IntArray, ascending, rows_from, stretches
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -71,10 +71,20 @@ def group_totals(code: IntArray, duration: IntArray) -> GroupTotals:
     size = int(code.max(initial=-1)) + 1
     if size and int(code.min()) == size - 1:
         return GroupTotals(np.array([size - 1]), np.array([len(code)]), np.array([int(duration.sum())]))
-    total, count = sum_of_each(code, duration, size), np.bincount(code, minlength=size)
+    total, count = sum_of_each(code, duration, size), count_of_each(code, size)
     present = np.flatnonzero(count)
     ranked = present[np.lexsort((present, -total[present]))]
     return GroupTotals(ranked, count[ranked], total[ranked])
+
+
+def count_of_each(code: IntArray, count: int) -> IntArray:
+    """How often each code, 0 to `count` - 1, occurs. np.bincount makes a copy of narrow codes: of a stretch at once."""
+    if count > AT_ONCE or is_constant(code):
+        return np.bincount(code, minlength=count)
+    found = np.zeros(count, dtype=np.int64)
+    for part in stretches(len(code)):
+        found += np.bincount(code[part], minlength=count)
+    return found
 
 
 def sum_of_each(code: IntArray, values: IntArray, count: int) -> IntArray:

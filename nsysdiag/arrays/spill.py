@@ -40,6 +40,9 @@ ALIGNED = 64
 LOOK_S, MOST_IN_MEMORY = 0.003, 40 << 20
 """So often is looked how much of files is in memory, and so much may be: libraries are 28 MiB of it. With 10 ms,
 1,000,000 kernels took up to 7% more memory in the same CPU time."""
+LEAST_FREE, LEAST_GROWTH, GROWTH_PARTS = 32 << 20, 8 << 20, 32
+"""Freed memory that is worth a return to the system, and the growth of the most memory of the process, in bytes and as
+one of so many parts of it, after which that is looked at again."""
 STATM = Path("/proc/self/statm")
 ON_DISK = "/var/tmp"
 MOUNTS = Path("/proc/self/mounts")
@@ -81,9 +84,12 @@ def evict() -> None:
 
 
 class Evicting:
-    """While it is entered, a thread of its own evicts spilled arrays whenever much of files is in memory."""
+    """While it is entered, a thread of its own evicts spilled arrays whenever much of files is in memory. Whenever the
+    process needs more other memory than ever before, it returns what is freed of it: of the first `unlimited` bytes
+    nothing is returned."""
 
-    def __init__(self) -> None:
+    def __init__(self, unlimited: int) -> None:
+        self._most = unlimited
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="nsysdiag-evict", daemon=True)
 
@@ -91,8 +97,12 @@ class Evicting:
         with STATM.open("rb", buffering=0) if STATM.exists() else nullcontext() as statm:
             while not self._ended.is_set():
                 time.sleep(LOOK_S)  # half the CPU time of a wait for the end
-                if _files_in_memory(statm) > MOST_IN_MEMORY:
+                files, others = _in_memory(statm)
+                if files > MOST_IN_MEMORY:
                     evict()
+                if others > self._most:
+                    self._most = others + max(LEAST_GROWTH, others // GROWTH_PARTS)
+                    trim(least=LEAST_FREE)
 
     def __enter__(self) -> None:
         if _FORGET is not None:
@@ -103,13 +113,15 @@ class Evicting:
         evict()
 
 
-def _files_in_memory(statm: io.FileIO | None) -> int:
-    """How many bytes of files this process has in memory: of spilled arrays, and of libraries. More than may be if the
-    system does not say. `statm` stays open: to open it takes four times as long as to read it."""
+def _in_memory(statm: io.FileIO | None) -> tuple[int, int]:
+    """How many bytes this process has in memory of files, which are spilled arrays and libraries, and of anything else.
+    More of files than may be, and nothing else, if the system does not say. `statm` stays open: to open it takes four
+    times as long as to read it."""
     try:
-        return MOST_IN_MEMORY + 1 if statm is None else int(_said(statm).split()[2]) * mmap.PAGESIZE
-    except (OSError, IndexError, ValueError):
-        return MOST_IN_MEMORY + 1
+        _, every, files, *_ = (0,) * 3 if statm is None else map(int, _said(statm).split())
+    except (OSError, ValueError):
+        every = files = 0
+    return (files * mmap.PAGESIZE, (every - files) * mmap.PAGESIZE) if every else (MOST_IN_MEMORY + 1, 0)
 
 
 def _said(file: io.FileIO) -> bytes:
@@ -271,11 +283,12 @@ def memory_left() -> int:
     return max(0, min(left, limit - used))
 
 
-def trim() -> None:
-    """Between two stages, return freed memory to the system if there is more than is kept; does nothing without glibc.
-    Otherwise glibc keeps it in pieces that may not fit the arrays of the next stage."""
+def trim(least: int | None = None) -> None:
+    """Between two stages, return freed memory to the system if there is more than is kept, or more than the `least`
+    bytes; does nothing without glibc. Otherwise glibc keeps it in pieces that may not fit the arrays of the next
+    stage."""
     malloc_trim = getattr(_library, "malloc_trim", None)
-    if malloc_trim is not None and _free_bytes() >= Kept.most:
+    if malloc_trim is not None and _free_bytes() >= (Kept.most if least is None else least):
         malloc_trim(0)
 
 

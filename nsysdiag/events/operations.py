@@ -170,7 +170,7 @@ def read_operations(trace: Trace) -> RecordedOperations:
     parts[0] = replace(parts[0], shape=shape)
     other = (*_COMMON.values(), *_OTHER.values())
     parts += [_other_work(spec.name, trace.read(spec.name, *other)) for spec in trace.other_work]
-    rows = Operations.concatenate(parts)
+    rows = Operations.joined(parts)
     duration = session_duration(trace)
     wrong = malformed(rows, duration)
     return RecordedOperations(rows, wrong, shapes, duration, latest_host_time(rows, wrong, duration))

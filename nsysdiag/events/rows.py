@@ -116,10 +116,18 @@ class Rows(Struct, frozen=True):
     @classmethod
     def concatenate(cls, parts: list[Self]) -> Self:
         """All rows of `parts`, one table after the other; `parts` holds at least one."""
-        parts = [part for part in parts if len(part)] or parts[:1]
-        if len(parts) == 1:
-            return parts[0]
-        return cls(*map(np.concatenate, zip(*map(astuple, parts), strict=True)))
+        return cls.joined([*parts])
+
+    @classmethod
+    def joined(cls, parts: list[Self]) -> Self:
+        """The same. `parts` is emptied: each column of a part is released once it is joined."""
+        some = [part for part in parts if len(part)] or parts[:1]
+        parts.clear()
+        if len(some) == 1:
+            return some[0]
+        columns = [list(each) for each in zip(*map(astuple, some), strict=True)]
+        some.clear()
+        return cls(*(np.concatenate(columns.pop(0)) for _ in cls.__struct_fields__))
 
 
 # All threads on one time axis, each in a lane of its own, and rows of calls placed on it.

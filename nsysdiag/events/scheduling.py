@@ -204,7 +204,7 @@ class Cpus(Struct, frozen=True):
 
     def _by_cpu(self, cpu: IntArray) -> Iterator[tuple[slice, IntArray]]:
         """For each CPU that occurs in `cpu` its stretches, and the rows of it."""
-        order = np.argsort(narrowed(cpu), kind="stable")
+        order = np.argsort(narrowed(cpu), kind="stable").astype(np.int32)
         ordered = cpu[order]
         for at, number in enumerate(self.numbers.tolist()):
             rows = order[np.searchsorted(ordered, number) : np.searchsorted(ordered, number, side="right")]

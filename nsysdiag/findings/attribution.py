@@ -93,6 +93,21 @@ def shares_of(
     that they caused. `kinds` and `slice_bottlenecks` are the variant and the bottleneck of each slice. For a wait for
     another device, the bottleneck is what that device did. If counters show another program at work,
     that is the cause, whatever the host did meanwhile."""
+    made, paths = _made(context, evidence, keys, *waited, focus)
+    parts = [_explained(context, keys, attribution, kinds, slice_bottlenecks, time, focus), made]
+    return Shares.joined(parts), paths
+
+
+def _explained(
+    context: GapContext,
+    keys: GapGroupKeys,
+    attribution: Attribution,
+    kinds: IntArray,
+    slice_bottlenecks: IntArray,
+    time: TimeTable,
+    focus: Intervals,
+) -> Shares:
+    """The rows of slices."""
     inside = np.flatnonzero(time.slice >= 0).astype(np.int32)
     lost = coverage(focus, time.spans, inside)
     if not lost.all():
@@ -104,7 +119,7 @@ def shares_of(
     waits = other >= 0
     foreign = (code == BOTTLENECK_NUMBER["other_process"]) & ~waits
     around, its_own = np.isin(code, AROUND) | waits, taken(slice_bottlenecks, row)
-    explained = Shares(
+    return Shares(
         gap=gap,
         slice=row,
         wait=constant(np.full(1, -1, dtype=np.int32), len(row)),
@@ -118,8 +133,6 @@ def shares_of(
         bottleneck=np.where(around, code, its_own),
         other=other,
     )
-    made, paths = _made(context, evidence, keys, *waited, focus)
-    return Shares.concatenate([explained, made]), paths
 
 
 def slice_kinds(context: GapContext, evidence: LayeredEvidence, attribution: Attribution) -> IntArray:

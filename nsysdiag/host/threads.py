@@ -10,6 +10,7 @@ from msgspec import Struct
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before, union
 from nsysdiag.arrays.nesting import outermost
+from nsysdiag.arrays.spill import laid
 from nsysdiag.causes.sync import CALLS as SYNC_CALLS
 from nsysdiag.causes.thread_states import NON_WAITS
 from nsysdiag.events.device import DeviceTimeline
@@ -211,15 +212,17 @@ class ThreadStates(Struct, frozen=True):
 
 def thread_states(scene: HostScene) -> ThreadStates:
     """What the scheduling events say of every lane of the scene, in one pass."""
-    mine, lane = switches_by_thread(scene.axis, scene.host_trace.tables.switches)
+    mine, lane = laid(switches_by_thread(scene.axis, scene.host_trace.tables.switches))
     count, low, high = len(scene.axis.threads), scene.low, scene.high
     last = np.append(lane[1:] != lane[:-1], True)[: len(lane)]
     until = np.where(last, high, np.append(mine.time[1:], 0)[: len(lane)])
-    begin, end = np.clip(mine.time, low, high), np.clip(until, low, high)
-    gone = np.flatnonzero(~mine.comes_in & ~last & (end > begin))
+    inside = (until > np.maximum(mine.time, low)) & (mine.time < high) & (low < high)
+    gone = np.flatnonzero(~mine.comes_in & ~last & inside).astype(np.int32)
     whole = Intervals(mine.time[gone], until[gone])
-    del until, last  # before as many rows are made again: a trace of millions of switches has to fit
-    away = CpuStretches(lane[gone], begin[gone], end[gone], mine.cpu[gone])
+    running = laid(_running(mine, lane, until, inside, low, high))
+    del until, last, inside  # before as many rows are made again: a trace of millions of switches has to fit
+    begin, end = np.clip(whole.start, low, high), np.clip(whole.end, low, high)
+    away = laid(CpuStretches(lane[gone], begin, end, mine.cpu[gone]))
     held = scene.host_trace.tables.cpus.held(away.cpu, whole)
     runnable = mine.state[gone] == ThreadState.RUNNING
     doubtful = np.flatnonzero(held & ~runnable & maybe_ready(whole))
@@ -230,7 +233,7 @@ def thread_states(scene: HostScene) -> ThreadStates:
     known[lane] = True
     return ThreadStates(
         known=known,
-        running=_running(mine, lane, begin, end, low),
+        running=running,
         away=away,
         preempted=preempted,
         crowded=held,
@@ -242,13 +245,15 @@ def thread_states(scene: HostScene) -> ThreadStates:
     )
 
 
-def _running(mine: SwitchRows, lane: IntArray, begin: IntArray, end: IntArray, low: int) -> CpuStretches:
-    """From each coming in to the next event; and from the start of the range to a first event that goes out."""
+def _running(mine: SwitchRows, lane: IntArray, until: IntArray, inside: BoolArray, low: int, high: int) -> CpuStretches:
+    """From each coming in `until` the next event, for those `inside` the range; and from the start of the range to a
+    first event that goes out."""
     first = np.append(True, lane[1:] != lane[:-1])[: len(lane)]
-    before = first & ~mine.comes_in & (begin > low)
-    rows = np.flatnonzero(before | (mine.comes_in & (end > begin)))
-    start, over = np.where(before, low, begin)[rows], np.where(before, begin, end)[rows]
-    return CpuStretches(lane[rows], start, over, mine.cpu[rows])
+    before = first & ~mine.comes_in & (mine.time > low) & (low < high)
+    rows = np.flatnonzero(before | (mine.comes_in & inside)).astype(np.int32)
+    before = before[rows]
+    begin, end = np.clip(mine.time[rows], low, high), np.clip(until[rows], low, high)
+    return CpuStretches(lane[rows], np.where(before, low, begin), np.where(before, begin, end), mine.cpu[rows])
 
 
 def _may_wait(scene: HostScene, away: CpuStretches) -> BoolArray:

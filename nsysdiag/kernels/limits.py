@@ -187,10 +187,12 @@ def shape_of(
 ) -> KernelShape | None:
     """The same of the kernels at `rows` together; None if none of them has a known shape."""
     operations = device.operations
-    rows = rows[operations.shape[rows] >= 0]
+    shape = taken(operations.shape, rows)
+    known = picked(shape >= 0)
+    rows, shape = taken(rows, known), taken(shape, known)
     if len(rows) == 0:
         return None
-    by_shape = group_totals(operations.shape[rows].astype(np.int64), operations.end[rows] - operations.start[rows])
+    by_shape = group_totals(shape, operations.end[rows] - operations.start[rows])
     return _kernel(name, name, by_shape, shapes, found)
 
 

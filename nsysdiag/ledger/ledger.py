@@ -114,7 +114,7 @@ class SliceCollector:
         """Everything that was added."""
         nothing, code = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)
         empty = SliceRows(code, code.astype(np.int8), nothing, nothing, code.astype(np.int16), code)
-        rows = SliceRows.concatenate(self._parts or [empty])
+        rows = SliceRows.joined(self._parts or [empty])
         calls = [text if text in self._calls else "" for text in self._texts.known]
         return Slices(rows, list(self.labels.known), list(self._texts.known), calls)
 

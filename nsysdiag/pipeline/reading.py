@@ -130,7 +130,7 @@ on two cores. At 4 MB it takes as much, at 13 MB up to 13% more."""
 @contextmanager
 def working(trace: Trace) -> Iterator[Background]:
     """The second thread for the work on a trace; meanwhile arrays in files leave memory."""
-    with Background(small=trace.size_bytes < SMALL_BYTES) as background, Evicting():
+    with Background(small=trace.size_bytes < SMALL_BYTES) as background, Evicting(trace.size_bytes):
         yield background
 
 

@@ -336,7 +336,7 @@ def host_time(spans: Owned, layered: LayeredEvidence, launches: IntArray) -> tup
     found.add(IN_LAUNCH_CALL, rest, -1, name[rest.owner])
     found.parts = [replace(part, owner=inside.owner[part.owner]) for part in found.parts]
     found.add(FALLBACK, found.by_layers(left, layered.before))
-    return HostTime.concatenate(found.parts), HostNames(list(found.labels.known), list(found.calls.known))
+    return HostTime.joined(found.parts), HostNames(list(found.labels.known), list(found.calls.known))
 
 
 def on_axis(axis: ThreadAxis, thread: IntArray, start: IntArray, end: IntArray) -> Intervals:

@@ -79,7 +79,7 @@ def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames, floor: f
                 text=np.where(unknown, texts[rows.text[mine.slice]], text).astype(np.int32),
             )
         )
-    found = SliceRows.concatenate(parts)
+    found = SliceRows.joined(parts)
     cut = Slices(found, list(known.known), list(words.known), [words.calls.get(word, "") for word in words.known])
     thread, loads = np.concatenate(other), np.concatenate(loaded)
     return RootSlices(cut, np.concatenate(own), *_placed(np.where(loads, thread, 0)), *_placed(thread))

@@ -230,7 +230,7 @@ def _next(
             # Where the trace cannot tell what a waker did, the wait stays what it is.
             if not CAUSES[cause].unresolved and cause not in disabled:
                 parts.append(_pieces(waiting, followed, wakers, start, claimed, number, label, text))
-    found = Pieces.concatenate(parts)
+    found = Pieces.joined(parts)
     return found.take(np.argsort(found.start, kind="stable"))
 
 

@@ -171,7 +171,7 @@ def test_what_was_read_does_not_stay_in_memory(monkeypatch: pytest.MonkeyPatch) 
     found = laid(np.arange(8 * MIB))
     found.sum()
     looked_at = pages_of_files()
-    with Evicting():
+    with Evicting(0):
         for _ in range(200):
             time.sleep(0.01)
             if looked_at - pages_of_files() > 60 * MIB:
@@ -185,10 +185,30 @@ def test_each_look_tells_what_of_files_is_in_memory_now() -> None:
     found = laid(np.arange(8 * MIB))
     with spilling.STATM.open("rb", buffering=0) as statm:
         evict()
-        little = spilling._files_in_memory(statm)
+        little, others = spilling._in_memory(statm)
         found.sum()
-        assert spilling._files_in_memory(statm) - little > 60 * MIB
-    assert spilling._files_in_memory(None) > spilling.MOST_IN_MEMORY
+        files, rest = spilling._in_memory(statm)
+        assert files - little > 60 * MIB
+        assert abs(rest - others) < 4 * MIB
+        more = np.ones(8 * MIB)
+        assert spilling._in_memory(statm)[1] - rest > 60 * MIB
+        del more
+    assert spilling._in_memory(None) == (spilling.MOST_IN_MEMORY + 1, 0)
+
+
+@pytest.mark.slow
+@only_linux
+def test_freed_memory_is_returned_only_if_more_is_needed_than_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = [each * MIB for each in (90, 100, 101, 109, 110, 500, 100)]
+    trimmed: list[tuple[int, int]] = []
+    monkeypatch.setattr(spilling, "_in_memory", lambda _: (0, looks.pop(0) if looks else 0))
+    monkeypatch.setattr(spilling, "trim", lambda least: trimmed.append((least, len(looks))))
+    with Evicting(100 * MIB):
+        for _ in range(200):
+            time.sleep(0.01)
+            if not looks:
+                break
+    assert trimmed == [(spilling.LEAST_FREE, 4), (spilling.LEAST_FREE, 2), (spilling.LEAST_FREE, 1)]
 
 
 @only_linux
