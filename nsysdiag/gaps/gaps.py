@@ -48,7 +48,7 @@ def find_gaps(device: DeviceTimeline, parts: Intervals) -> Gaps:
     rows = np.flatnonzero(device.running).astype(np.int32)
     spans = Intervals(device.operations.start, device.operations.end)[device.running]
     reach = np.maximum.accumulate(spans.end)
-    behind = np.flatnonzero(spans.start[1:] > reach[:-1]) + 1
+    behind = (np.flatnonzero(spans.start[1:] > reach[:-1]) + 1).astype(np.int32)
     whole = Intervals(reach[behind - 1], spans.start[behind])
     gap, inside, whole = _inside(whole, parts)
     before, behind = behind[gap] - 1, behind[gap]
@@ -436,11 +436,9 @@ def _cases(
 
 def same_graph_launch(gaps: Gaps, device: DeviceTimeline) -> BoolArray:
     """True where the operations on both sides of a gap are nodes of one graph launch."""
-    node, launch = device.operations.graph_node > 0, device.launch
-    if not node.any():
-        return np.zeros(len(gaps), dtype=np.bool_)
+    node, launch = device.operations.graph_node, device.launch
     following = taken(launch, gaps.next)
-    nodes = taken(node, gaps.next) & taken(node, gaps.previous)
+    nodes = (taken(node, gaps.next) > 0) & (taken(node, gaps.previous) > 0)
     return nodes & (taken(launch, gaps.previous) == following) & (following >= 0)
 
 

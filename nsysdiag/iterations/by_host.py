@@ -16,7 +16,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.distinct import distinct_values
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
+from nsysdiag.arrays.groups import sum_of_each
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, stretches
+from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.iterations.happened import Happened
 from nsysdiag.iterations.loop import FEWEST, Called, Inner, Loop, median_of
@@ -137,17 +139,20 @@ look at all its launches: a limit on time."""
 def longest_in(steps: Intervals, spans: Intervals, code: IntArray) -> IntArray:
     """The code that takes most of the time of each step, 0 if none of the longest does, or there are too many steps.
     `code` is that of each span, which belongs to the step that it begins in."""
-    total = np.bincount(code, spans.end - spans.start)
+    total = sum_of_each(code, spans.end - spans.start, int(code.max(initial=-1)) + 1)
     names = min(LONGEST_NAMES, len(total))
     if len(steps) * (names + 1) > MOST_CELLS:
         return np.zeros(len(steps), np.int64)
     longest = np.argsort(-total, kind="stable")[:names]
     place = np.full(len(total), names)
     place[longest] = np.arange(names)
-    step = np.searchsorted(steps.start, spans.start, side="right") - 1
-    inside = (step >= 0) & (spans.start < steps.end[np.maximum(step, 0)])
-    cell = step[inside] * (names + 1) + place[code[inside]]
-    time = np.bincount(cell, (spans.end - spans.start)[inside], len(steps) * (names + 1))
+    time = np.zeros(len(steps) * (names + 1), dtype=np.int64)
+    for part in stretches(len(spans)):
+        some = spans[part]
+        step = nearest_before(steps.start, some.start)
+        inside = np.flatnonzero((step >= 0) & (some.start < steps.end[np.maximum(step, 0)]))
+        cell = joint(step[inside], place[code[part][inside]], names + 1)
+        np.add.at(time, cell, some.end[inside] - some.start[inside])
     return np.append(longest, 0)[time.reshape(len(steps), names + 1).argmax(axis=1)]
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import least_of_each
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, searched
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, searched, stretches
 from nsysdiag.events.calls import ApiCalls
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint, once
@@ -178,11 +178,14 @@ class Happened(Struct, frozen=True, dict=True):
 def _keys(device: DeviceTimeline) -> IntArray:
     """What operations of one name have in common."""
     operations = device.operations
-    category = operations.category.astype(np.int64)
-    detail = np.where(category == Category.MEMCPY, operations.copy_kind, operations.name)
-    detail = np.where(category == Category.GRAPH, operations.graph, detail)
-    detail = np.where(category == Category.MEMSET, 0, detail)
-    return (category << 34) + detail.astype(np.int64) + 1
+    key = np.empty(len(operations), dtype=np.int64)
+    for part in stretches(len(key)):
+        category = operations.category[part]
+        detail = np.where(category == Category.MEMCPY, operations.copy_kind[part], operations.name[part])
+        detail = np.where(category == Category.GRAPH, operations.graph[part], detail)
+        detail = np.where(category == Category.MEMSET, 0, detail)
+        key[part] = joint(category, detail, 1 << 34) + 1
+    return key
 
 
 def _on_host(

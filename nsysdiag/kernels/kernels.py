@@ -301,5 +301,5 @@ def _named(device: DeviceTimeline, rows: IntArray, strings: Strings) -> tuple[In
         title = GRAPHS if at < 0 else family_title(kind, text)
         of_name.append(names.setdefault(GRAPHS if at < 0 else normal_kernel(text), len(names)))
         of_family.append(titles.setdefault(title, len(titles)))
-    coded = [np.array(each, dtype=np.int64).take(key) if len(key) else key for each in (of_name, of_family)]
+    coded = [np.array(each, dtype=np.int32).take(key) if len(key) else key for each in (of_name, of_family)]
     return coded[0], list(names), coded[1], list(titles)

@@ -14,7 +14,7 @@ from nsysdiag import typed
 from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import Groups, group_durations, group_totals, medians
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, places_among
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, places_among, stretches
 from nsysdiag.causes import CAUSES, QUEUE_FULL
 from nsysdiag.config.settings import Thresholds
 from nsysdiag.events.calls import ApiCalls, CallRows
@@ -99,7 +99,7 @@ def graph_launches(
     by_node = found.nodes > 0
     alone = np.flatnonzero(inside & ~member & (operations.category == Category.KERNEL) & (device.launch >= 0))
     name, names = operation_names(device, alone, strings)
-    most = group_totals(name, (operations.end - operations.start)[alone])
+    most = group_totals(name, operations.end[alone] - operations.start[alone])
     return GraphLaunches(
         count=int(found.graph.max()) + 1,
         launches=len(found.call),
@@ -124,7 +124,7 @@ def _launches(device: DeviceTimeline, calls: CallRows, rows: IntArray, gaps: Gap
     first = rows[begin]
     call = device.launch[first]
     node = operations.graph_node[rows]
-    duration = (operations.end - operations.start)[rows]
+    duration = operations.end[rows] - operations.start[rows]
     nodes = np.add.reduceat((node > 0).astype(np.int64), begin)
     recorded = np.add.reduceat(np.where(node > 0, duration, 0), begin)
     executable = np.maximum.reduceat(operations.graph[rows], begin)
@@ -145,11 +145,15 @@ def _launches(device: DeviceTimeline, calls: CallRows, rows: IntArray, gaps: Gap
 
 def _between(device: DeviceTimeline, gaps: Gaps, call: IntArray) -> tuple[IntArray, IntArray]:
     """The idle ns between the nodes of each launch, and the number of such gaps."""
-    rows = np.flatnonzero(same_graph_launch(gaps, device))
-    at = places_among(call, device.launch[gaps.next[rows]])
-    rows, at = rows[at >= 0], at[at >= 0]
-    ns = np.bincount(at, weights=(gaps.end - gaps.start)[rows], minlength=len(call)).astype(np.int64)
-    return ns, np.bincount(at, minlength=len(call)).astype(np.int64)
+    ns, count = np.zeros((2, len(call)), dtype=np.int64)
+    for part in stretches(len(gaps)):
+        some = gaps.take(part)
+        rows = np.flatnonzero(same_graph_launch(some, device))
+        at = places_among(call, device.launch[some.next[rows]])
+        rows, at = rows[at >= 0], at[at >= 0]
+        np.add.at(ns, at, some.end[rows] - some.start[rows])
+        np.add.at(count, at, 1)
+    return ns, count
 
 
 def _rows(device: DeviceTimeline, found: _Launches, strings: Strings) -> list[GraphRow]:

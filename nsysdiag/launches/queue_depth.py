@@ -16,7 +16,7 @@ from nsysdiag import typed
 from nsysdiag.arrays.buckets import open_in_buckets
 from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.groups import group_totals, medians, sum_of_each
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, rows_from
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, rows_from, stretches
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, IN_LAUNCH_CALL, LAUNCH_LATENCY, PLACE, QUEUE_FULL, places
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.evidence import EvidenceLayer
@@ -64,16 +64,19 @@ class Outstanding(Struct, frozen=True):
 
 def outstanding(device: DeviceTimeline, calls: CallRows) -> Outstanding:
     """The operations of a device but migrations, which have no launch; those without a launch row from their start."""
-    operations, launch = device.operations, device.launch
-    start, end = operations.start, operations.end
-    issued = start
-    if len(calls):
+    operations = device.operations
+    issued, ended = operations.start.copy(), operations.end.copy()
+    for part in stretches(len(issued) if len(calls) else 0):
+        start, launch = operations.start[part], device.launch[part]
         called, returned = taken(calls.start, launch), taken(calls.end, launch)
-        issued = np.where(launch >= 0, np.where(returned <= start, returned, np.minimum(called, start)), start)
+        moment = np.where(returned <= start, returned, np.minimum(called, start))
+        np.copyto(issued[part], moment, where=launch >= 0)
     counted = ~operations.migration
     if not counted.all():
-        issued, end = issued[counted], end[counted]
-    return Outstanding(np.sort(issued, kind="stable"), np.sort(end, kind="stable"))
+        issued, ended = issued[counted], ended[counted]
+    issued.sort(kind="stable")
+    ended.sort(kind="stable")
+    return Outstanding(issued, ended)
 
 
 def queue_depth(work: Outstanding, parts: Intervals, drains: list[QueueDrains]) -> QueueDepth | None:

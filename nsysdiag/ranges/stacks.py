@@ -23,7 +23,7 @@ from nsysdiag.arrays.claim import Owned, within
 from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import least_of_each, sum_of_each
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, overlaps
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, overlaps, stretches
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
@@ -65,8 +65,11 @@ def idle_stacks(context: GapContext, keys: GapGroupKeys, rooted: RootSlices, cha
     slices, side = rooted.slices, context.host_side
     rows, path, lane = slices.rows, taken(keys.path, slices.rows.gap), taken(context.lane, slices.rows.gap)
     time = Intervals(rows.start, rows.end)
-    place = joint(rows.cause, path, max(len(keys.paths), 1))
-    groups = _StackGroups.of(joint(place, rows.text + 1, len(slices.texts) + 1), rows.end - rows.start)
+    place = np.empty(len(rows), dtype=np.int64)
+    for part in stretches(len(rows)):
+        at = joint(rows.cause[part], path[part], max(len(keys.paths), 1))
+        place[part] = joint(at, rows.text[part] + 1, len(slices.texts) + 1)
+    groups = _StackGroups.of(place, slices.ns)
     mine = (groups.of_row >= 0) & (rooted.thread < 0) & (lane >= 0)
     found = [groups.code(mine, lane, time, side.host, side)]
     left = (groups.of_row >= 0) & (rooted.thread >= 0)
@@ -135,13 +138,14 @@ class _StackGroups(Struct, frozen=True):
     def of(cls, key: IntArray, ns: IntArray) -> _StackGroups:
         """Rows with the same key are a group; only rows with time count."""
         keys, code = distinct(key)
-        first = least_of_each(code, np.arange(len(code)), len(keys))
+        first = least_of_each(code, np.arange(len(code), dtype=np.int32), len(keys))
         total = sum_of_each(code, ns, len(keys))
         chosen = np.argsort(-total, kind="stable")[:MOST_GROUPS]
-        number = np.full(len(first), -1, dtype=np.int64)
+        number = np.full(len(first), -1, dtype=np.int8)
         number[chosen] = np.arange(len(chosen))
-        rest = np.flatnonzero(number[code] < 0)
-        return cls(first[chosen], total[chosen], number[code], rest, ns[rest])
+        of_row = number.take(code)
+        rest = np.flatnonzero(of_row < 0)
+        return cls(first[chosen], total[chosen], of_row, rest, ns[rest])
 
     def code(
         self, mine: BoolArray, lane: IntArray, time: Intervals, host: HostActivity, side: HostSide
