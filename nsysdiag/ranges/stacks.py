@@ -67,8 +67,8 @@ def idle_stacks(context: GapContext, keys: GapGroupKeys, rooted: RootSlices, cha
     time = Intervals(rows.start, rows.end)
     place = np.empty(len(rows), dtype=np.int64)
     for part in stretches(len(rows)):
-        at = joint(rows.cause[part], path[part], max(len(keys.paths), 1))
-        place[part] = joint(at, rows.text[part] + 1, len(slices.texts) + 1)
+        where = joint(rows.cause[part], path[part], max(len(keys.paths), 1))
+        place[part] = joint(where, rows.text[part] + 1, len(slices.texts) + 1)
     groups = _StackGroups.of(place, slices.ns)
     mine = (groups.of_row >= 0) & (rooted.thread < 0) & (lane >= 0)
     found = [groups.code(mine, lane, time, side.host, side)]
