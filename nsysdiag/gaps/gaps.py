@@ -3,7 +3,9 @@ dispatch floor and the launch latency that the trace shows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import IntEnum
+from operator import attrgetter
 
 import numpy as np
 from msgspec import Struct
@@ -320,9 +322,9 @@ class LaunchFrame(Struct, frozen=True):
 
     def take(self, rows: IntArray | slice) -> LaunchFrame:
         """That of some of the gaps."""
-        call, whole = self.call[rows], self.whole_call[rows]
-        waits, held = self.event_wait[rows], self.held[rows]
-        return LaunchFrame(self.gaps.take(rows), self.case[rows], call, whole, waits, held, self.latency_ns)
+        columns = self.case, self.call, self.event_wait, self.held
+        case, call, waits, held = (taken(each, rows) for each in columns)
+        return LaunchFrame(self.gaps.take(rows), case, call, self.whole_call[rows], waits, held, self.latency_ns)
 
     @property
     def host_known(self) -> BoolArray:
@@ -349,15 +351,26 @@ class LaunchFrame(Struct, frozen=True):
         opened = self.gaps.opened
         return np.where(self.host_known, np.clip(times, opened, self.gaps.closed), opened)
 
-    def region(self, low: IntArray, high: IntArray, chosen: BoolArray) -> tuple[Intervals, IntArray]:
-        """[low, high) of the chosen gaps, cut to the parts inside the window, and whose each piece is."""
+    def region(self, low: Border, high: Border, chosen: BoolArray) -> tuple[Intervals, IntArray]:
+        """From border `low` to border `high` of the chosen gaps, cut to the parts inside the window, and whose each
+        piece is."""
         rows = picked(chosen)
-        start, end = taken(self.gaps.start, rows), taken(self.gaps.end, rows)
-        start = start if low is self.gaps.opened else np.maximum(taken(low, rows), start)
-        end = end if high is self.gaps.closed else np.minimum(taken(high, rows), end)
+        some = self.take(rows)
+        start, end = some.gaps.start, some.gaps.end
+        start = start if low is OPENED else np.maximum(low(some), start)
+        end = end if high is CLOSED else np.minimum(high(some), end)
         kept = picked(end > start)
         number = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
         return Intervals(taken(start, kept), taken(end, kept)), taken(number, kept)
+
+
+Border = Callable[[LaunchFrame], IntArray]
+"""One of the borders inside each gap."""
+OPENED: Border = attrgetter("gaps.opened")
+CALL_START: Border = attrgetter("call_start")
+CALL_END: Border = attrgetter("call_end")
+SETTLED: Border = attrgetter("settled")
+CLOSED: Border = attrgetter("gaps.closed")
 
 
 class DeviceSide(Struct, frozen=True):

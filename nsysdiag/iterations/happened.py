@@ -176,16 +176,16 @@ class Happened(Struct, frozen=True, dict=True):
 
 
 def _keys(device: DeviceTimeline) -> IntArray:
-    """What operations of one name have in common."""
+    """What operations of one name have in common, as small numbers: these are told apart without a sort."""
     operations = device.operations
-    key = np.empty(len(operations), dtype=np.int64)
-    for part in stretches(len(key)):
+    detail = np.empty(len(operations), dtype=np.int64)
+    for part in stretches(len(detail)):
         category = operations.category[part]
-        detail = np.where(category == Category.MEMCPY, operations.copy_kind[part], operations.name[part])
-        detail = np.where(category == Category.GRAPH, operations.graph[part], detail)
-        detail = np.where(category == Category.MEMSET, 0, detail)
-        key[part] = joint(category, detail, 1 << 34) + 1
-    return key
+        mine = np.where(category == Category.MEMCPY, operations.copy_kind[part], operations.name[part])
+        mine = np.where(category == Category.GRAPH, operations.graph[part], mine)
+        detail[part] = np.where(category == Category.MEMSET, 0, mine)
+    present, code = distinct(detail)
+    return joint(operations.category, code, max(len(present), 1))
 
 
 def _on_host(
@@ -252,7 +252,8 @@ class Replays(Struct, frozen=True):
         found = RecordedNodes.of(operations.process[rows], operations.graph_node[rows], device.launch[rows])
         launch, count = found.launch, len(found.of_node)
         first = np.zeros(len(rows), np.bool_)
-        first[np.unique(launch, return_index=True)[1]] = True
+        earliest = least_of_each(launch, np.arange(len(launch), dtype=np.int32), len(found.call))
+        first[earliest[earliest < len(launch)]] = True
         lacks = np.isin(found.graph, found.graph[found.missing > 0])
         lost = _lost(found)
         last = np.zeros(len(found.call), np.int64)

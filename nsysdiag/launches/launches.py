@@ -14,7 +14,16 @@ from nsysdiag import typed
 from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import Groups, group_durations, group_totals, medians
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, places_among, stretches
+from nsysdiag.arrays.intervals import (
+    BoolArray,
+    IntArray,
+    Intervals,
+    ascending,
+    contains,
+    coverage,
+    places_among,
+    stretches,
+)
 from nsysdiag.causes import CAUSES, QUEUE_FULL
 from nsysdiag.config.settings import Thresholds
 from nsysdiag.events.calls import ApiCalls, CallRows
@@ -119,7 +128,8 @@ def graph_launches(
 
 def _launches(device: DeviceTimeline, calls: CallRows, rows: IntArray, gaps: Gaps, partial: IntArray) -> _Launches:
     operations = device.operations
-    rows = rows[np.argsort(device.launch[rows], kind="stable")]  # of one launch still in order of start
+    if not ascending(device.launch[rows]):
+        rows = rows[np.argsort(device.launch[rows], kind="stable")]  # of one launch still in order of start
     begin = np.flatnonzero(np.append(True, np.diff(device.launch[rows]) != 0))
     first = rows[begin]
     call = device.launch[first]

@@ -18,7 +18,19 @@ from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.fields import Sentence
-from nsysdiag.gaps.gaps import LABELS, OTHER_DEVICE, DeviceSide, LaunchCase, LaunchFrame
+from nsysdiag.gaps.gaps import (
+    CALL_END,
+    CALL_START,
+    CLOSED,
+    LABELS,
+    OPENED,
+    OTHER_DEVICE,
+    SETTLED,
+    Border,
+    DeviceSide,
+    LaunchCase,
+    LaunchFrame,
+)
 from nsysdiag.ledger.ledger import SliceCollector, Slices
 from nsysdiag.typed import say
 
@@ -91,13 +103,11 @@ class _Splitter:
         self.lane = calls.rows.lanes_at(self.axis, self.frame.call)
         launch = side.device.launch[side.device.operations.graph_node > 0]
         self.nodes = np.bincount(launch[launch >= 0], minlength=len(calls.rows)) if len(launch) else launch
-        self.call_start, self.call_end, self.settled = side.frame.call_start, side.frame.call_end, side.frame.settled
         self.subject = np.logical_and(*(self.frame.case != case for case in _NEVER_UNTRACED))
 
     def untraced_time(self) -> None:
         """Time in untraced graphs is taken out before any other evidence."""
-        gaps = self.frame.gaps
-        spans, owner = self.frame.region(gaps.opened, gaps.closed, self.subject)
+        spans, owner = self.frame.region(OPENED, CLOSED, self.subject)
         dropped, left, _ = claim(Owned.of(spans, owner), self.partial)
         text = "graph launched, some of its nodes not recorded"
         self.give(UNTRACED_GRAPH, dropped, label=launching.NODES_MISSING, text=text)
@@ -106,21 +116,20 @@ class _Splitter:
 
     def whole_gaps(self) -> None:
         """Gaps whose case alone says it all."""
-        gaps = self.frame.gaps
         for cause in CAUSES.values():
             if cause.case is not None:
-                self.give(cause.id, self._region(gaps.opened, gaps.closed, self.frame.case == cause.case))
+                self.give(cause.id, self._region(OPENED, CLOSED, self.frame.case == cause.case))
 
     def before_calls(self) -> None:
         """From the opening of the gap to the launch call, by what the launching thread did."""
-        left = self._region(self.frame.gaps.opened, self.call_start, self.frame.case == LaunchCase.LATE)
+        left = self._region(OPENED, CALL_START, self.frame.case == LaunchCase.LATE)
         left = self._by_layers(self._placed(left), self.layered.before)
         self.give(FALLBACK, self._timed(left))
 
     def inside_calls(self) -> dict[str, BoolArray]:
         """The call's own part; for each cause that goes on after the call, the gaps with evidence of it in the call."""
         chosen = (self.frame.case == LaunchCase.LATE) | (self.frame.case == LaunchCase.ISSUING)
-        left = self._region(self.call_start, self.call_end, chosen)
+        left = self._region(CALL_START, CALL_END, chosen)
         going_on = {cause.id: self._in_call(cause.id, chosen) for cause in CAUSES.values() if cause.after_call}
         left = self._timed(self._by_layers(self._placed(left), self.layered.inside))
         for cause, own in self.layered.own_call.items():
@@ -159,10 +168,9 @@ class _Splitter:
         frame = self.frame
         known = frame.host_known
         waits = frame.event_wait & self.side.waits.known
-        call_end, settled = self.call_end, self.settled
-        on_its_way = self._region(call_end, settled, known & ~waits)
+        on_its_way = self._region(CALL_END, SETTLED, known & ~waits)
         self.give(LAUNCH_LATENCY, on_its_way, text="launch on its way")
-        held = self._region(call_end, settled, known & waits)
+        held = self._region(CALL_END, SETTLED, known & waits)
         label = self.collector.labels.codes(LABELS)[self.side.waits.label[held.owner]]
         call = self.collector.texts([typed.api("cudaStreamWaitEvent")], are_calls=True)
         self.give(EVENT_WAIT, held, label=label, text=call)
@@ -171,7 +179,7 @@ class _Splitter:
         """After the latency: what goes on after the call, then the device-side rules in order."""
         frame = self.frame
         known = frame.host_known | (frame.case == LaunchCase.BEFORE_CAPTURE)
-        left = self._region(self.settled, frame.gaps.closed, known)
+        left = self._region(SETTLED, CLOSED, known)
         for name, gaps in going_on.items():
             arriving, left = _divide(left, gaps & ~frame.event_wait)
             label = CAUSES[name].after_call
@@ -218,8 +226,8 @@ class _Splitter:
         codes[launches] = code[kind]
         return codes
 
-    def _region(self, low: IntArray, high: IntArray, chosen: BoolArray) -> Owned:
-        """[low, high) of the chosen gaps inside the window, without time in untraced graphs."""
+    def _region(self, low: Border, high: Border, chosen: BoolArray) -> Owned:
+        """From `low` to `high` of the chosen gaps inside the window, without time in untraced graphs."""
         spans, owner = self.frame.region(low, high, chosen)
         whole = Owned.of(spans, owner)
         if len(self.untraced) == 0 or len(whole) == 0:

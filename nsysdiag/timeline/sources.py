@@ -75,7 +75,8 @@ def graph_source(device: DeviceTimeline, most: int, low: int, high: int) -> Lane
 
 def function_source(device: DeviceTimeline, functions: HostFunctions, most: int, low: int, high: int) -> LaneSource:
     """The host functions that streams of the device wait for and that touch [low, high); the `most` longest."""
-    codes, first = np.unique(device.stream_code, return_index=True)
+    codes, code = distinct(device.stream_code)
+    first = least_of_each(code, np.arange(len(code), dtype=np.int32), len(codes))
     place = places_among(codes, functions.stream)
     mine = np.flatnonzero((place >= 0) & _inside(Intervals(functions.start, functions.end), low, high))
     spans = Intervals(functions.start[mine], functions.end[mine])
