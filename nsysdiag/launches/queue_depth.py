@@ -164,16 +164,19 @@ def _dry(frame: LaunchFrame, work: Outstanding, least: int) -> tuple[IntArray, I
     more."""
     late = (frame.case == LaunchCase.LATE) | (frame.case == LaunchCase.ISSUING)
     # If a border of the window cut the beginning off, the queue drained outside of it.
-    gap = np.flatnonzero(late & (frame.gaps.start == frame.gaps.opened))
-    opened = frame.gaps.opened[gap]
-    issued = np.searchsorted(work.issued, opened, side="right")
-    gap, opened, issued = (each[issued >= least] for each in (gap, opened, issued))
-    last = work.issued[issued - 1]
-    # Of n operations issued all have ended if the n-th end has come; `least` of them had not if the end that many
-    # places before the last had not: cheaper than to count.
-    deep = (work.ended[issued - 1] <= opened) & (work.ended[issued - least] > last)
-    depth = issued[deep] - np.searchsorted(work.ended, last[deep], side="right")
-    return gap[deep], depth.astype(np.int64)
+    every = np.flatnonzero(late & (frame.gaps.start == frame.gaps.opened)).astype(np.int32)
+    found = [(every[:0], np.empty(0, dtype=np.int64))]
+    for part in stretches(len(every)):
+        issued = np.searchsorted(work.issued, frame.gaps.opened[every[part]], side="right")
+        gap, issued = every[part][issued >= least], issued[issued >= least]
+        opened = frame.gaps.opened[gap]
+        last = work.issued[issued - 1]
+        # Of n operations issued all have ended if the n-th end has come; `least` of them had not if the end that many
+        # places before the last had not: cheaper than to count.
+        deep = (work.ended[issued - 1] <= opened) & (work.ended[issued - least] > last)
+        found.append((gap[deep], issued[deep] - np.searchsorted(work.ended, last[deep], side="right")))
+    gaps, depths = (np.concatenate(each) for each in zip(*found, strict=True))
+    return gaps, depths
 
 
 def _activity(
@@ -232,9 +235,9 @@ def _candidates(context: GapContext, parts: Intervals, limits: Thresholds) -> La
     there = np.isin(frame.case, (LaunchCase.DISPATCH, LaunchCase.INTRA_GRAPH))
     short = _short_of_launches(frame, context.ledger, limits.launch_bound_gap_ns) & ~there
     rows = np.flatnonzero(short)
-    ends_stretch = np.cumsum(~short & ~there)[rows]
+    ends_stretch = np.cumsum(~short & ~there, dtype=np.int32)[rows]
     part = np.searchsorted(parts.start, gaps.start[rows], side="right")
-    number = np.cumsum(_begins(device.launch))[gaps.next[rows]]
+    number = np.cumsum(_begins(device.launch), dtype=np.int32)[gaps.next[rows]]
     joined = ~_begins(ends_stretch) & ~_begins(part) & (np.diff(number, prepend=0) - 1 <= limits.launch_bound_run)
     begin = np.flatnonzero(~joined)
     end = np.append(begin[1:], len(rows))[: len(begin)] - 1
