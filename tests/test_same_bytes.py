@@ -113,6 +113,17 @@ def test_reader_and_what_ran_before(name: str, tmp_path: Path) -> None:
     assert (differing(one, again), differing(one, by_rows)) == ([], [])
 
 
+@pytest.mark.sampled(normal=7)
+@every_trace
+def test_few_rows_at_a_time(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is worked out stretch by stretch is the same with borders of stretches everywhere."""
+    trace = written(name, tmp_path)
+    one = outputs(analyze(trace))
+    for module in ("intervals", "groups", "distinct", "buckets"):
+        monkeypatch.setattr(f"nsysdiag.arrays.{module}.AT_ONCE", 7)
+    assert differing(one, outputs(analyze(trace))) == []
+
+
 def test_shuffled_is_shuffled(tmp_path: Path) -> None:
     trace = written(RICHEST, tmp_path / "plain")
     orders = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from nsysdiag.arrays.constant import constant
 from nsysdiag.arrays.groups import (
+    count_of_each,
     evenly,
     group_durations,
     group_totals,
@@ -115,6 +117,12 @@ def test_totals_are_those_of_plain_lists(pairs: list[tuple[int, int]]) -> None:
     assert list(rows) == [(code, len(mine), sum(mine)) for code, mine in expected]
 
 
+@given(st.lists(st.integers(0, 6), max_size=40), st.sampled_from([np.int8, np.int64]), st.sampled_from([3, 60]))
+def test_codes_are_counted_as_in_plain_lists(codes: list[int], kind: type, at_once: int) -> None:
+    with patch("nsysdiag.arrays.groups.AT_ONCE", at_once), patch("nsysdiag.arrays.intervals.AT_ONCE", at_once):
+        assert count_of_each(np.array(codes, dtype=kind), 7).tolist() == [codes.count(each) for each in range(7)]
+
+
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 1 << 40)), max_size=120))
 def test_medians_are_those_of_plain_lists(pairs: list[tuple[int, int]]) -> None:
     expected = {code: statistics.median_low(mine) for code, mine in by_group(pairs)}
@@ -138,6 +146,7 @@ def test_the_longest_are_those_that_a_sort_puts_first(rows: list[tuple[int, int]
     ns, start = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)) if rows else 2 * [EMPTY]
     expected = sorted(range(len(rows)), key=lambda at: (-rows[at][0], rows[at][1], at))[:most]
     assert longest(ns, start, most).tolist() == expected
+    assert longest(ns, start[::-1], most, np.arange(len(ns))[::-1]).tolist() == expected
 
 
 @given(st.integers(0, 2**32), st.integers(1, 40), st.sampled_from((3, 1_000, 10**15)), st.integers(0, 2_000))

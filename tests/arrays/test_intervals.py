@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,6 +23,7 @@ from nsysdiag.arrays.intervals import (
     pieces,
     rows_from,
     shared,
+    shared_ns,
     subtract,
     union,
 )
@@ -236,6 +239,17 @@ class TestCoverage:
         cells = paint(pairs(s))
         expected = [int((cells & paint([query])).sum()) for query in pairs(queries)]
         assert coverage(s, queries).tolist() == expected
+
+    @given(sets, any_intervals, st.data())
+    def test_of_some_queries_is_that_of_each(self, s: Intervals, queries: Intervals, data: st.DataObject) -> None:
+        rows = int64(*data.draw(st.lists(st.sampled_from(range(len(queries)))))) if len(queries) else int64()
+        assert coverage(s, queries, rows).tolist() == coverage(s, queries)[rows].tolist()
+
+    @given(sets, any_intervals, st.sampled_from([1, 2, 100]))
+    def test_time_of_several_is_counted_once(self, s: Intervals, spans: Intervals, at_once: int) -> None:
+        rows = np.argsort(spans.start, kind="stable")
+        with patch("nsysdiag.arrays.intervals.AT_ONCE", at_once):
+            assert shared_ns(s, spans, rows) == intersect(s, union(spans)).total()
 
     @given(sets, sets)
     def test_over_disjoint_queries_adds_up(self, s: Intervals, parts: Intervals) -> None:

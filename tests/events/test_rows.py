@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.events.rows import combinations, distinct, picked
+from nsysdiag.events.scheduling import SwitchRows
 
 COUNT = 12
 VALUES = np.arange(100, 100 + COUNT)
@@ -48,3 +49,14 @@ def test_the_place_of_one_value_takes_the_memory_of_one() -> None:
         assert known.tolist() == [7]
         assert place.tolist() == [0] * COUNT
         assert place.strides == (0,)
+
+
+def test_parts_are_joined_and_released() -> None:
+    one, two = (SwitchRows(*(np.full(count, count) for _ in SwitchRows.__struct_fields__)) for count in (2, 3))
+    parts = [one.take(slice(0)), one, two]
+    assert SwitchRows.concatenate(parts).time.tolist() == [2, 2, 3, 3, 3]
+    assert len(parts) == 3
+    assert SwitchRows.joined(parts).time.tolist() == [2, 2, 3, 3, 3]
+    assert parts == []
+    assert SwitchRows.joined([one]) is one
+    assert len(SwitchRows.joined([one.take(slice(0))])) == 0
