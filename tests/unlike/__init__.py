@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from tests.unlike import (
+    adaptive,
     computing,
     grids,
+    handed,
     inputs,
     irregular,
     models,
@@ -16,6 +18,7 @@ from tests.unlike import (
     serving,
     states,
     streams,
+    tasks,
     training,
 )
 from tests.unlike.made import CLASSES, Class, Fix, Made
@@ -25,8 +28,10 @@ __all__ = [
     "Class",
     "Fix",
     "Made",
+    "adaptive",
     "computing",
     "grids",
+    "handed",
     "inputs",
     "irregular",
     "models",
@@ -38,5 +43,6 @@ __all__ = [
     "serving",
     "states",
     "streams",
+    "tasks",
     "training",
 ]

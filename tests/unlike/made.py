@@ -137,10 +137,13 @@ def some(chance: random.Random, base: int = 200, spread: float = 0.8) -> int:
 
 def lengths(loops: Loops, first: int = 0) -> IntArray:
     """How long a step takes, in ns, by which of the steps are measured: from the last end of the `first` ones, or of
-    some more, to that of all, or of some fewer, of the thread that takes them; or the mean of those without a stop."""
-    thread, _ = loops.begun["step"][0]
-    ops, begun = _of_thread(thread), [at for _, at in loops.begun["step"]]
-    ends = np.maximum.accumulate([op.end for op in ops])[np.array([*begun[1:], len(ops)]) - 1]
+    some more, to that of all, or of some fewer, of the threads that take them; or the mean of those without a stop."""
+    begun = loops.begun["step"]
+    of = {t: _of_thread(t) for t, _ in begun}
+    ops = sorted((op for each in of.values() for op in each), key=lambda op: op.enqueued)
+    at = {id(op): number for number, op in enumerate(ops)}
+    ends = np.maximum.accumulate([op.end for op in ops])
+    ends = ends[np.array([*(at[id(of[t][first])] for t, first in begun[1:]), len(ops)]) - 1]
     spans = [(first + more, len(ends) - fewer) for more in (1, 3, WARM, 2 * WARM) for fewer in (1, 2, WARM)]
     found = [(ends[last - 1] - ends[begin - 1]) / (last - begin) for begin, last in spans]
     stopped = np.array([each for each in loops.stopped if each > first], np.int64)

@@ -39,11 +39,11 @@ OF_THE_HOST = ("host", "sync", "launch")
 """What the same host code is charged to, by whether it is behind a wait."""
 SEVERAL = (
     *("asynchronous_checkpoints", "streams_of_two_priorities", "a_convoy_of_launching_threads"),
-    *("two_processes_on_one_gpu", "batches_by_timeout"),
+    *("two_processes_on_one_gpu", "batches_by_timeout", "callbacks_of_streams", "coroutines_of_one_thread"),
 )
-"""Classes in which several threads launch: without a wait of one, the work of both may overlap more."""
+"""Classes in which several threads launch, or one in several streams: without a wait, more work may overlap."""
 OF_ONE_THREAD = ("a_synchronization_saves_idle_time_at_most", "no_saving_shortens_the_kernels")
-"""Invariants that hold where one thread launches all work."""
+"""Invariants that hold where one thread launches all work, in one stream."""
 
 
 @dataclass(frozen=True, slots=True)
