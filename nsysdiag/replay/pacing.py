@@ -216,7 +216,9 @@ def _judged(begin: IntArray, end: IntArray, step: IntArray, *, by_clock: bool = 
     regular = round(usual) if np.quantile(np.abs(period - usual), MOST_REGULAR) <= REGULAR * usual else 0
     # If work behind the waits makes up for them, such as a wait for kernels, they begin as regularly, not end.
     paced = bool(np.abs(period - usual).sum() < np.abs(begun - np.median(begun)).sum())
-    busy = (begin[real][1:] - end[real][:-1]) / steps
+    # Over more steps at once there is more work in each for one wait less: that is no difference of the work.
+    apart = int(np.bincount(steps).argmax())
+    busy = (begin[real][1:] - end[real][:-1])[steps == apart] / apart
     if paced and regular and max(FIXED * _spread(period), NOISE_NS) <= _spread(busy):
         return True, regular
     follows = real[1:] & real[:-1]

@@ -188,6 +188,12 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
         ("a_loss_that_branches", 9734),  # each repeat held two steps or more, and was a step for certain
         ("a_loss_that_branches", 9500),  # two repeats of several steps had one distance, and were evaluations
         ("shapes_without_a_graph", 7),  # 24 steps with a graph were all steps of a phase of 40 for certain
+        ("tasks_of_a_pool", 3003),  # who takes a task in any steps was paced by a clock: nothing was to be saved
+        ("a_log_through_a_pipe", 12),  # a pipe that is full was as long as ever: all that is saved was to be
+        ("a_log_through_a_pipe", 18),  # the same if it is full in some steps only
+        ("callbacks_of_streams", 6),  # a function that was not recorded ran until its stream had something else to do
+        ("callbacks_of_streams", 3003),  # kernels of several streams that meet were to be as long together as before
+        ("coroutines_of_one_thread", 8),  # who asks several events, and then waits for one, was to wait for none
         ("batches_in_bursts", 44),  # a producer that hands over four batches at once was to be no limit
     ],
 )
