@@ -18,7 +18,7 @@ from nsysdiag.events.rows import CallTable, Rows, RowsOf
 from nsysdiag.replay.orders import Before
 from nsysdiag.replay.pacing import MESSAGES, WAITED_NS
 from nsysdiag.replay.wakes import LOCKS, Wakes
-from nsysdiag.replay.work import Class, Stretch, Work
+from nsysdiag.replay.work import LEAST_ERROR, Class, Stretch, Work
 from nsysdiag.wakeups.loaders import HostTrace
 from nsysdiag.wakeups.waits import WRITES, Ends, ends_of, is_timed
 
@@ -28,6 +28,11 @@ OUTSIDE = re.compile(rf".*sleep\w*|{MESSAGES.pattern}|_*(readv?(_chk)?|accept4?|
 """Calls that wait for a time, a device, a file, or other computers."""
 
 
+READS = re.compile(r"_*(readv?|recv\w*)(_chk)?")
+"""Calls that make room in a pipe or a socket."""
+CUT = 0.25
+"""Of the writes: so many more or fewer reads may be in the replayed time, as its borders cut bursts of them: those of
+ten in 40 steps. A larger number takes more threads that read something else for those that read what is written."""
 FEWEST_BURSTS = 3
 """Two have one distance by chance. More would not find a thread that hands over ten at a time in 40 steps."""
 MOST_WAITING = 0.05
@@ -104,6 +109,7 @@ class Beside(Struct, frozen=True):
         naps = _naps(calls, np.flatnonzero(inside & np.isin(calls.thread, kin)))
         found = _followers(calls, kin, stretch)
         found += _always_busy(calls, np.setdiff1d(_without(kin, found), wakers), launching, stretch)
+        found += _readers(calls, _without(others, found), launching, stretch)
         found += _makers(ranges, np.setdiff1d(_without(kin, found), wakers), stretch)
         requests = Requests.of(calls, launching, host_trace.activity.operations.start, stretch)
         return cls(threads, int((sends[calls.name] & inside).sum()), naps, tuple(found), requests)
@@ -178,6 +184,34 @@ def _always_busy(calls: CallTable, threads: IntArray, launching: IntArray, stret
     waited = np.bincount(thread, (end - begin)[rows])
     busy = (np.bincount(thread) >= FEWEST_ANSWERED) & (waited < MOST_WAITING * (stretch.end - stretch.begin))
     return [Follower(each, (stretch.end - stretch.begin) // stretch.count) for each in found[busy].tolist()]
+
+
+def _readers(calls: CallTable, threads: IntArray, launching: IntArray, stretch: Stretch) -> list[Follower]:
+    """Those of the threads, of any process, that read as often as a launching thread writes. A full pipe holds who
+    writes until there is room: with shorter steps it is full sooner. For one that held a write, a step is as long as
+    it was.
+
+    ```
+    solver   [step 0](writes)[step 1](writes)[step 2](writes ..................)[step 3](writes)
+    logger   (reads)(reads)[flushes to a disk ......................](reads)(reads)[flushes
+    ```
+    """
+    inside, length, whole = stretch.holds(calls.start), calls.end - calls.start, stretch.end - stretch.begin
+    writes, reads = (
+        np.flatnonzero(inside & np.append(named_like(calls.names, each), False)[calls.name] & np.isin(calls.thread, of))
+        for each, of in ((WRITES, launching), (READS, threads))
+    )
+    (_, writer), (found, reader) = (distinct(calls.thread[rows]) for rows in (writes, reads))
+    written, waits = np.bincount(writer), np.where(length[writes] >= WAITED_NS, length[writes], 0)
+    often = np.abs(np.bincount(reader)[:, None] - written) <= CUT * written
+    often &= written >= FEWEST_ANSWERED
+    held = (often & (np.bincount(writer, waits) >= LEAST_ERROR * whole)).any(axis=1)
+    works = np.where(held, whole, whole - np.bincount(reader, length[reads]).astype(np.int64)) // stretch.count
+    return [
+        Follower(int(found[row]), int(works[row]), _between(calls.start[mine], calls.end[mine]))
+        for row in np.flatnonzero(often.any(axis=1)).tolist()
+        for mine in (reads[reader == row],)
+    ]
 
 
 def _works_ns(begin: IntArray, end: IntArray, stretch: Stretch) -> int:

@@ -24,6 +24,7 @@ from nsysdiag.causes.thread_states import BY_SAMPLES
 from nsysdiag.causes.thread_waits import SLEEP
 from nsysdiag.events.collectives import KINDS, SEND_RECEIVE, kind_of
 from nsysdiag.events.device import DeviceActivity
+from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category, copy_name
 from nsysdiag.gap_groups.groups import normal_range
@@ -262,8 +263,9 @@ class Model(Struct, frozen=True, dict=True):
     def asks_again(self) -> BoolArray:
         """Which pieces are sleeps of launching threads, while a thread follows the steps of which no wait is known:
         they may look again and again whether it has made something."""
-        pieces = self.pieces
-        unknown = not {each.thread for each in self.beside.followers} <= {*self.threads.woken.awaited.tolist()}
+        pieces, followers = self.pieces, np.array([each.thread for each in self.beside.followers], dtype=np.int64)
+        followers = followers[np.isin(process_of(followers), process_of(self.launching))]
+        unknown = not bool(np.isin(followers, self.threads.woken.awaited).all())
         mine = np.isin(self.program.thread[pieces.owner], self.launching)
         return (pieces.cause == PLACE[SLEEP.id]) & mine & unknown
 

@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.distinct import distinct
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, nearest_before, union
 from nsysdiag.causes import FALLBACK, HOST_CODE, IN_MPI, PLACE, PREEMPTION, SYNCHRONIZATION, THREAD_WAIT, places
 from nsysdiag.causes.input_output import IO_WAIT
@@ -93,6 +93,8 @@ pace."""
 _OFF_CPU = PLACE[PREEMPTION]
 _HELD = re.compile(r"_*(readv?|recv\w*|p?poll|p?select6?|epoll_p?wait2?|accept4?|ioctl|mq_\w*receive|msgrcv)(_chk)?")
 """Calls that wait until another process, a device or a peer has something."""
+FOR_ROOM = re.compile(r"_*(writev?|send\w*|mq_\w*send|msgsnd)(_chk)?")
+"""Calls that wait until there is room for more, as in a full pipe: no clock ends them."""
 UNTIL_TIME = re.compile(r"clock_nanosleep")
 """Calls that may sleep until a time. If it has passed, they are as short as their return: a faster loop would sleep."""
 BACK_NS = 80_000
@@ -111,7 +113,7 @@ def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: S
     much = total >= LEAST_ERROR * (stretch.end - stretch.begin)
     found = [Timed.empty()]
     of_kind = RowsOf(kind, among=np.flatnonzero(much))
-    by_message, until_times = names.calls_like(MESSAGES), names.calls_like(UNTIL_TIME)
+    by_message, until_times, for_room = map(names.calls_like, (MESSAGES, UNTIL_TIME, FOR_ROOM))
     for each in of_kind.values():
         rows = of_kind[each][np.argsort(axis.time(waits.start[of_kind[each]]), kind="stable")]
         cause, call = int(waits.cause[rows[0]]), int(waits.call[rows[0]])
@@ -128,13 +130,14 @@ def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: S
             sure = bool(sure) if by_message[call] else sure
             # What is seen in few steps, or a few times in a window without steps, paces no loop. A call that returned
             # at once had what it read, or was not a wait at all.
-            waited = mine if cause != PLACE[IO_WAIT.id] else mine[length[mine] >= WAITED_NS]
-            seldom = len(waited) < _often(stretch)
+            waited = step if cause != PLACE[IO_WAIT.id] else step[length[mine] >= WAITED_NS]
+            seldom = len(distinct_values(waited) if stretch.stepwise else waited) < _often(stretch)
             spins = bool(sure) and _varies(end - begin, np.diff(end))
             joined = on_cpu and not spins and not seldom and keeps_beat(begin, end)
             real = _is_wait(end - begin)
             missed = sure is not None and may_miss_each(begin[real], end[real])
-            grid = outside and not on_cpu and not mpi and (missed or on_grid(end[end - begin >= WAITED_NS]))
+            grid = missed or on_grid(end[end - begin >= WAITED_NS])
+            grid &= outside and not (on_cpu or mpi or bool(for_room[call]))
             if not joined and not grid and (sure is None or seldom or (on_cpu and not spins)):
                 continue
             same, thread = np.ones(len(mine), dtype=np.int64), axis.threads[lane[mine]]
@@ -165,7 +168,7 @@ def _joined(pieces: HostTime, names: HostNames) -> HostTime:
     waits = np.isin(pieces.cause, MAY_WAIT) | np.isin(pieces.cause, ON_CPU)
     waits |= (pieces.cause == _OFF_CPU) & (pieces.label == untraced_code(names.labels))
     # No source outside of the program holds a read of a file.
-    other_end = names.calls_like(_HELD, without=True)
+    other_end = names.calls_like(_HELD, without=True) | names.calls_like(FOR_ROOM)
     waits &= (pieces.cause != PLACE[IO_WAIT.id]) | other_end[pieces.call]
     rows = np.flatnonzero(waits)
     found = pieces.take(rows[np.argsort(pieces.start[rows], kind="stable")])
