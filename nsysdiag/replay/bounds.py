@@ -23,7 +23,7 @@ from nsysdiag.replay.fixes import reads_ns
 from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.moments import EdgeKind
 from nsysdiag.replay.pacing import JOINED
-from nsysdiag.replay.run import Run, borders_of, busy, mean_step, run_of
+from nsysdiag.replay.run import Run, borders_of, busy, mean_step, run_of, unchanged
 from nsysdiag.replay.sources import (
     in_a_row,
     most_sooner,
@@ -117,7 +117,7 @@ def prediction_of(
     slack = round(
         max(error * now.ns, error_ns) + model.hidden * now.ns + spread_of_mean(now.steps, run.steps // run.each)
     )
-    runs = [run, *case.runs, *(each for each in (case.apart, case.free) if each is not None)]
+    runs = [run, *case.runs, *case.unobserved, *(each for each in (case.apart, case.free) if each is not None)]
     kernels = min(_least_computing(model, each, computing(model, each)) for each in runs)
     low = max(min(lengths) - slack, round(min(kernels, run.ns) - error_ns), 0)
     low = min([low, *(ns - slack for rule, each in found if rule.elsewhere for ns in each)])
@@ -502,9 +502,21 @@ def computing(model: Model, run: Run, among: BoolArray | bool = True) -> float:
 
 
 def _least_computing(model: Model, run: Run, kernels: float) -> float:
-    """The same, which is `kernels`, if those of threads that all do the same may run at the same time."""
-    apart = (model.launched_by == each for each in _alike(model).tolist())
+    """The same, which is `kernels`, if some may run at the same time: those of threads that all do the same, or of
+    streams that already do."""
+    apart = [model.launched_by == each for each in _alike(model).tolist()]
+    apart = apart or [model.work.stream == each for each in _at_once(model).tolist()]
     return max((computing(model, run, mine) for mine in apart), default=kernels)
+
+
+@once
+def _at_once(model: Model) -> IntArray:
+    """The streams of a program that runs kernels of several at the same time: with other gaps more or fewer of them.
+    None if it hardly does."""
+    run, streams = unchanged(model), distinct_values(model.work.stream)
+    each = sum(computing(model, run, model.work.stream == stream) for stream in streams.tolist())
+    several = each - computing(model, run) if len(model.devices) == 1 else 0.0
+    return streams if several >= LEAST_ERROR * run.ns else streams[:0]
 
 
 def spread_of_mean(now: IntArray, then: IntArray) -> float:

@@ -235,6 +235,13 @@ class BoundCase(Struct, frozen=True, dict=True):
         return run_of(replace(self.changes, length=length)) if (left < 1).any() else None
 
     @cached_property
+    def unobserved(self) -> Sequence[Run]:
+        """The steps with the changes, made in each way, without order and waits that were only observed; none if all
+        is known."""
+        every = () if self.changes.complete else (self.changes, *self.others)
+        return [_unobserved(each) for each in every]
+
+    @cached_property
     def loose(self) -> Changes | None:
         """The changes if no thread waits where threads take turns; None if none take turns."""
         return loosened(self.changes)
@@ -269,20 +276,20 @@ def followed(case: BoundCase) -> Sequence[int]:
     if changes.complete:
         return []
     every = (changes, *case.others)
-    least = min(map(_unobserved_ns, every))
+    least = min(each.ns for each in case.unobserved)
     alike = now.ns - _all_unobserved_ns(case.model) + least
     # Of threads that are known by some of their waits alone, the others are not in the replay.
     least = min(least, case.run.ns - unknown_ns(case.model))
     return [min(alike, case.run.ns), min(max(least, now.ns - most_removed_ns(every)), case.run.ns)]
 
 
-def _unobserved_ns(changes: Changes) -> int:
-    """The length of a step, if no operation waits for work that it only followed, and no thread for unknown ones."""
+def _unobserved(changes: Changes) -> Run:
+    """The steps, if no operation waits for work that it only followed, and no thread for unknown ones."""
     time = np.where(changes.model.asks_again, 0.0, changes.time)
-    return run_of(replace(changes, time=time, observed=False)).ns
+    return run_of(replace(changes, time=time, observed=False))
 
 
 @once
 def _all_unobserved_ns(model: Model) -> int:
-    """The same of the program as it is."""
-    return _unobserved_ns(Changes.none(model))
+    """The length of such a step of the program as it is, in ns."""
+    return _unobserved(Changes.none(model)).ns
