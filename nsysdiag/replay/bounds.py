@@ -473,6 +473,11 @@ RULES = (
     BoundRule("Uploads from pageable memory may be staged once their stream is empty.", device.staged),
     BoundRule("Uploads from pageable memory may have been staged while their stream was busy.", device.staged_behind),
     BoundRule("Copies to the host may start sooner if their call does not wait.", device.staged_downloads),
+    BoundRule(
+        "Functions that streams call on the host were not recorded: they may be shorter.",
+        device.functions,
+        elsewhere=True,
+    ),
     BoundRule("A copy whose call does not wait is launched all the same.", device.still_launched),
     BoundRule("Streams wait for events that were not recorded.", device.not_late),
     BoundRule("Recording operators and functions slows the host: how much of its time this takes is unknown.", _slowed),

@@ -150,6 +150,34 @@ def _soonest(model: Model) -> int:
     return _soonest_ns(Changes.none(model))
 
 
+def functions(case: BoundCase) -> Sequence[int]:
+    """Functions that streams call on the host, of which only the launch was recorded, may end before the operation
+    behind them is launched: then they do not hold it back once that comes sooner.
+
+    ```
+    thread   [launch][function ][prepares ...............][launch]      the function ran for any time until B
+    stream           [== A ==)  (f ? .....................)        [== B ==)
+    ```
+    """
+    unsure = _unsure_functions(case.model)
+    if not case.saves or not unsure.any():
+        return []
+    return [min(case.ns(dropped=case.changes.dropped | unsure), case.run.ns)]
+
+
+@once
+def _unsure_functions(model: Model) -> BoolArray:
+    """Which edges are those of functions into operations that start as soon as they are launched, too."""
+    graph, edges = model.graph, model.graph.edges
+    holds = graph.time[edges.target] - graph.time[edges.source] - graph.asked <= NOISE_NS
+    behind, launched = (
+        graph.at(edges.target[holds & (edges.kind == kind)], values=True, other=False)
+        for kind in (EdgeKind.FUNCTION, EdgeKind.LAUNCH)
+    )
+    found: BoolArray = (edges.kind == EdgeKind.FUNCTION) & (behind & launched)[edges.target]
+    return found
+
+
 def still_launched(case: BoundCase) -> Sequence[int]:
     """A copy whose call no longer waits is launched by one that takes as long as others that do not wait.
 

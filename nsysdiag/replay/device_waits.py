@@ -308,7 +308,8 @@ class Behind(Rows, frozen=True):
         return after_end, after_issue
 
 
-LAUNCHES = re.compile(r"(cuda|cu)LaunchHostFunc(_v\d+)?")
+LAUNCHES = re.compile(r"(cuda|cu)(LaunchHostFunc|StreamAddCallback)(_pts[dz])?(_v\d+)?")
+"""Calls that let a stream wait until a thread of the driver has run a function."""
 
 
 def functions_in(activity: DeviceActivity, work: Work) -> HostFunctions:
