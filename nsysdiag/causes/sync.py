@@ -41,7 +41,7 @@ _KINDS = (
     (EVENT, re.compile(r".*EventSynchronize")),
     (DEVICE, re.compile(r".*(Device|Thread|Ctx)Synchronize")),
 )
-_QUERIES = re.compile(r"(cuda|cu)(Event|Stream)Query")
+QUERIES = re.compile(r"(cuda|cu)(Event|Stream)Query")
 PAUSES = re.compile(r"_*((clock_)?nanosleep|u?sleep|p?poll|p?select6?|sched_yield|thrd_(sleep|yield))")
 SPINS = EvidenceLabel("spins on a query")
 NOT_READY = (600, 34)
@@ -88,7 +88,7 @@ def query_spins(evidence: HostEvidence) -> EvidenceLayer:
     ```
     """
     calls = evidence.calls()
-    query = named(calls, _QUERIES)
+    query = named(calls, QUERIES)
     follows = query[1:] & query[:-1]
     at, stride = np.flatnonzero(follows), evidence.host.axis.stride
     this, following = calls.spans[at], calls.spans.start[at + 1]
@@ -103,7 +103,7 @@ def query_spins(evidence: HostEvidence) -> EvidenceLayer:
 def query_waits(evidence: HostEvidence) -> tuple[Intervals, BoolArray]:
     """Spins on a query, and which of them are polls: the thread sleeps for most of a time between two queries."""
     calls = evidence.calls()
-    query, stride = named(calls, _QUERIES), evidence.host.axis.stride
+    query, stride = named(calls, QUERIES), evidence.host.axis.stride
     if not query.any():
         return Intervals.empty(), query[:0]
     at = np.flatnonzero(query[1:] & query[:-1])
@@ -124,7 +124,7 @@ def queries_at_once(evidence: HostEvidence) -> Intervals:
     """Queries that found the work done at their first time, of threads that always ask until it is: a thread that goes
     on if it is not waits for nothing. What threads do after the analyzed time says nothing of that."""
     calls, axis = evidence.calls(), evidence.host.axis
-    query = named(calls, _QUERIES)
+    query = named(calls, QUERIES)
     if not query.any():
         return Intervals.empty()
     refused = query & once(calls.kind, lambda kind: np.isin(kind, NOT_READY))
@@ -133,7 +133,8 @@ def queries_at_once(evidence: HostEvidence) -> Intervals:
     lane = calls.spans.start // axis.stride
     follows = np.append(lane[1:] == lane[:-1], False)
     first = query & ~np.append(False, (refused & follows)[:-1])
-    other = ~query & (calls.spans.start % axis.stride < axis.span)
+    # Who has nothing else to do waits for the device in another call: it asks several events for the first one.
+    other = ~(query | named(calls, CALLS)) & (calls.spans.start % axis.stride < axis.span)
     goes_on = distinct_values(lane[refused & follows & np.append(other[1:], False)])
     return calls.spans[first & ~refused & ~np.isin(lane, goes_on)]
 

@@ -20,8 +20,10 @@ from msgspec import Struct
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, nearest_before, pieces, union
 from nsysdiag.causes import BLOCKED, FALLBACK, PLACE, THREAD_WAIT, places
+from nsysdiag.causes.sync import NOT_READY, QUERIES
 from nsysdiag.causes.thread_states import BY_SAMPLES
 from nsysdiag.causes.thread_waits import SLEEP
+from nsysdiag.events.calls import named_like
 from nsysdiag.events.collectives import KINDS, SEND_RECEIVE, kind_of
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import process_of
@@ -31,7 +33,7 @@ from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.replay.beside import Beside, StepWork, at_own_pace, step_work, with_most_work
-from nsysdiag.replay.device_waits import DeviceWaits
+from nsysdiag.replay.device_waits import LAUNCHES, DeviceWaits
 from nsysdiag.replay.edges import PlacedWaits, Program
 from nsysdiag.replay.meetings import MpiCalls
 from nsysdiag.replay.moments import OF_OPERATIONS, EdgeKind, Graph, MomentPlaces, ThreadActions
@@ -253,11 +255,16 @@ class Model(Struct, frozen=True, dict=True):
 
     @cached_property
     def _several_work(self) -> bool:
-        """Whether several threads have CUDA calls or ranges in the replayed time: one may wait for a device, or be
-        changed, and end a wait of another."""
-        calls, ranges = self.host.host.api_calls.rows, self.names.ranges.rows
-        called, marked = (np.flatnonzero(self.stretch.holds(rows.start)) for rows in (calls, ranges))
-        return len(np.union1d(calls.threads_at(called), ranges.thread[marked])) > 1
+        """Whether a thread may wait for another one, or in other ways than by a call for a device. Several threads have
+        CUDA calls or ranges in the replayed time, or one of the driver runs functions for a device; or a thread asks a
+        device again, in most steps, which is not done."""
+        calls, ranges = self.host.host.api_calls, self.names.ranges.rows
+        called, marked = (np.flatnonzero(self.stretch.holds(rows.start)) for rows in (calls.rows, ranges))
+        threads = np.union1d(calls.rows.threads_at(called), ranges.thread[marked])
+        name, refused = calls.rows.name[called], np.isin(calls.rows.returned[called], NOT_READY)
+        functions, asks = (np.append(named_like(calls.names, each), False)[name] for each in (LAUNCHES, QUERIES))
+        asked = 2 * np.count_nonzero(asks & refused) >= self.stretch.count
+        return len(threads) > 1 or bool(functions.any()) or bool(asked)
 
     @cached_property
     def asks_again(self) -> BoolArray:
