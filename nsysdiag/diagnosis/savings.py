@@ -187,13 +187,13 @@ def _waiting_for_kernels(found: list[Finding], judged: dict[str, Judged]) -> flo
 
 
 def _same(found: list[Finding]) -> list[list[Finding]]:
-    """Findings that are one on several devices: by id, or by what they say and where. A cause that has one place on one
+    """Findings that are one: by id, or on several devices by what they say and where. A cause that has one place on one
     device, and several on another, has an id without the place there, and ids with it here."""
     ids: dict[tuple[Sentence, ...], str] = {}
     groups: dict[str, list[Finding]] = {}
     for finding in found:
         said = ids.setdefault((finding.cause, finding.bottleneck, finding.title, *finding.nvtx), finding.id)
-        taken = any(each.device == finding.device for each in groups.get(said, []))
+        taken = any(each.device == finding.device and each.id != finding.id for each in groups.get(said, []))
         groups.setdefault(finding.id if taken else said, []).append(finding)
     return list(groups.values())
 

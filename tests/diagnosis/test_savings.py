@@ -174,6 +174,13 @@ class TestMerging:
     def test_other_ids_stay_apart(self) -> None:
         assert {each.id for each in of_job(finding("f-a", lost=1), finding("f-b", lost=1))} == {"f-a", "f-b"}
 
+    def test_two_places_that_become_one_are_one_finding(self) -> None:
+        """The places of the second device are too small a part of their time to be named, as that of the first."""
+        judged = {"gpu0": JUDGED, "gpu1": JUDGED}
+        second = (finding("f-sync-place", device="gpu1", lost=lost, ceiling=lost) for lost in (30, 20))
+        (found,) = of_job(finding(lost=10, ceiling=10), *second, judged=judged)
+        assert (found.devices, found.lost_ns, found.ceiling_ns) == (["gpu0", "gpu1"], 60, 50)
+
     @pytest.mark.parametrize("judged", [{"gpu0": 10}, {"gpu0": 10, "gpu1": 0}])
     def test_a_device_that_is_not_judged_has_none(self, judged: dict[str, int]) -> None:
         assert of_job(finding(device="gpu1", lost=5), judged=judged) == []
