@@ -20,6 +20,7 @@ from nsysdiag.replay.beside import ANSWER_NS, REGULAR, Follower, StepWork, begin
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.entangled import BoundCase, followed, turns
 from nsysdiag.replay.fixes import reads_ns
+from nsysdiag.replay.helpers import helpers, unseen_helpers
 from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.moments import EdgeKind
 from nsysdiag.replay.pacing import JOINED
@@ -41,8 +42,6 @@ percentiles of their means. SPREAD leaves the middle 95%: a wider one moves the 
 with fewer the bounds depend on the draw. With the seed each run gives the same bounds."""
 LATE_NS = 70_000
 """Threads that were woken went on up to 70 µs later in captured programs."""
-FEWEST_WAITS = 1 - REGULAR
-"""Of the steps: a thread that waits less often for others that launch does not follow them."""
 MOST_APART = 0.25
 """Of the length: a prediction whose bounds are further apart says only that it cannot tell."""
 UNPROVEN = "Most of the idle time has no evidence of what the host did: that may take the time as well."
@@ -280,45 +279,6 @@ def _with_uneven(left: float, follower: Follower, step_ns: int) -> float:
     return max(left, float(np.maximum(turns, step_ns / max(per_step, 1.0)).mean()) * per_step)
 
 
-def _helpers(case: BoundCase) -> Sequence[int]:
-    """Threads that launch next to the steps, such as copies of next batches, and work ahead of them, are waited for.
-
-    ```
-    helper  [copies 3][copies 4]...........[copies 5].....      ahead of the steps: no wait for it is in the trace
-    T       [step 1         ][step 2         ][step 3
-    faster  [step 1 ][step 2 ]....[step 3 ]....[step 4 ]         as often as the helper copies
-    ```
-    """
-    helpers = _next_to_steps(case.model)
-    if not case.saves or not len(helpers):
-        return []
-    model, woken = case.model, case.model.threads.woken
-    # They are as fast as if they waited neither for each other nor for unknown threads.
-    dropped = case.changes.dropped | model.graph.of_rows(EdgeKind.WAKE, _between_launching(model))
-    time = np.where(model.unknown_waits, 0.0, case.changes.time)
-    alone, found = run_of(replace(case.changes, dropped=dropped, time=time)), []
-    for each in helpers.tolist():
-        place = model.places.woken[woken.thread == each]
-        was, took = (int(np.ptp(times[place])) for times in (model.graph.time, alone.times))
-        returns = 0 if np.isin(each, woken.waker) else ANSWER_NS  # who waits for one has to return
-        found.append(round(case.now.ns * took / max(was, 1)) + returns)
-    longest = min(max(found), case.now.ns)
-    return [longest] if longest > case.run.ns else []
-
-
-def _between_launching(model: Model) -> BoolArray:
-    """The waits of threads that launch for others that do, but at locks."""
-    woken, launching = model.threads.woken, model.launching
-    return np.isin(woken.thread, launching) & np.isin(woken.waker, launching) & (woken.lock == 0)
-
-
-@once
-def _next_to_steps(model: Model) -> IntArray:
-    """Threads that launch, and wait now and then for others that do."""
-    threads, count = np.unique(model.threads.woken.thread[_between_launching(model)], return_counts=True)
-    return threads[count > max(FEWEST_WAITS * model.stretch.count, 1)]
-
-
 def _disk(case: BoundCase) -> Sequence[int]:
     """A disk from which threads read at once is no faster than it was."""
     busy = max(reads_ns(each) for each in (case.changes, *case.others))
@@ -457,7 +417,8 @@ RULES = (
     BoundRule("A source outside of the program may be no faster than it was.", _source),
     BoundRule("OS calls were not captured: time between CUDA calls may be a wait.", _unseen_source),
     BoundRule("A thread follows the steps, and may take longer than they do then.", _followers),
-    BoundRule("A thread that launches next to the steps is ahead of them, and may not be then.", _helpers),
+    BoundRule("A thread that launches next to the steps is ahead of them, and may not be then.", helpers),
+    BoundRule("OS calls were not captured: another thread that launches may be waited for.", unseen_helpers),
     BoundRule("Some synchronizations are for what another thread has launched by then.", device.other_targets),
     BoundRule("Threads read files at once: the disk may be no faster than it was.", _disk),
     BoundRule("Calls of MPI wait for a rank, and the trace does not say for which of its calls.", _mpi_peers, True),

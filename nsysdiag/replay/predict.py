@@ -297,6 +297,10 @@ OUTSIDE = (
     "Input from outside of the trace is predicted as if it was always there. What makes it late is not known, so the "
     "least that is saved is nothing."
 )
+UNSEEN = (
+    "OS calls were not captured: input or requests that are ahead of the steps, which the trace does not show, are "
+    "predicted to stay so."
+)
 IN_GRAPHS = (
     "Graphs that were recorded as a whole may hold such kernels, too, and are predicted as they are. If all of them "
     "change, the length is at the other bound: --cuda-graph-trace=node of nsys shows which do."
@@ -362,6 +366,7 @@ def answered(
             CAVEAT,
             *([IN_MPI] if len(model.host.host.mpi) else []),
             *([OUTSIDE] if (found.changes.unknown & of_unknown_sources(model)).any() else []),
+            *([UNSEEN] if transforms and model.without_evidence.any() else []),
             *([IN_GRAPHS] if _of_hidden_kernels(model, transforms) else []),
             *([READING] if any(each.option == "workers" for each in transforms) and mostly_read(model) else []),
         ],

@@ -75,8 +75,11 @@ def source_may_limit(changes: Changes) -> bool:
 
 
 MAY_WAIT, UNSEEN_PART = 50_000, 0.05
-"""Host time of which nothing is known may be a wait if it is so long, in ns, and that part of a step. All of it is at
-least that part of the replayed time. Python code between two calls mostly takes less. Round numbers."""
+"""Host time of which nothing is known may be a wait if it is so long, in ns, and that part of a step. Python code
+between two calls mostly takes less. Round numbers."""
+LEAST_UNSEEN = 0.02
+"""All of it is at least this part of the replayed time: a source that is about as fast as the steps is waited for in
+few of them. With a smaller one a lone stop, as of the system, would leave all savings in doubt. A round number."""
 FEWEST_ALIKE, ALIKE, ERRORS = 8, 0.5, 2.0
 """How many times without evidence tell whether they are code: these differ by less than ALIKE of their mean. Of what
 the time before them lasts longer, they make up for less than ALIKE, by so many standard errors. Round numbers."""
@@ -99,7 +102,7 @@ def unseen_may_limit(changes: Changes) -> bool:
     own = model.without_evidence & np.isin(model.program.thread, model.step_threads)[pieces.owner]
     kept = np.where(own, pieces.length * _left_alone(changes.time), 0)
     waits = kept >= max(MAY_WAIT, UNSEEN_PART * whole / stretch.count)
-    if not waits.any() or model.ever(waits) < UNSEEN_PART * whole:
+    if not waits.any() or model.ever(waits) < LEAST_UNSEEN * whole:
         return False
     return not _like_code(model, np.flatnonzero(waits))
 

@@ -77,6 +77,8 @@ def test_graphs_run_until_an_event_behind_them_is_waited_for() -> None:
         ("batches_by_timeout", 7100, "CUDA"),  # a timer was to be no limit
         ("requests_by_chance", 7100, "CUDA"),  # nor were requests
         ("a_prefetch_of_two", 7100, "CUDA and samples"),  # nor a loader of data
+        ("asynchronous_checkpoints", 11010, "CUDA"),  # a thread that writes checkpoints was to be no limit
+        ("a_prefetch_of_two", 11010, "CUDA"),  # nor a loader that is waited for in two of 32 steps
         ("callbacks_of_streams", 3001, "CUDA"),  # nor was a function that frees a stream
         ("coroutines_of_one_thread", 11, "CUDA"),  # nor kernels that a thread asks for again and again
         ("a_server_of_parameters", 10300, "without events"),  # a copy that waited for a kernel was launched for so long
