@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from nsysdiag.messages import UsageError
-from nsysdiag.replay.bounds import spread_of_mean
+from nsysdiag.replay.bounds import spread_of_mean, spread_of_share, spread_of_steps
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity, Transform
 from nsysdiag.replay.predict import identity_of, predict
@@ -90,6 +90,15 @@ def test_few_steps_that_differ_have_a_spread() -> None:
     assert 250 < spread_of_mean(now, then) < 500
     assert spread_of_mean(np.tile(now, 100), np.tile(then, 100)) < 50
     assert spread_of_mean(now, then) == spread_of_mean(now, then)
+
+
+def test_a_share_of_steps_that_differ_has_a_spread() -> None:
+    """Each step saves 50; of how much that is depends on how many of the others are long."""
+    now = np.array([1_000, *[100] * 9])
+    assert spread_of_mean(now, now - 50) == 0.0
+    assert spread_of_steps(now, now - 50) == spread_of_share(now, now - 50) > 20
+    assert spread_of_share(np.full(10, 100), np.full(10, 50)) == 0.0
+    assert spread_of_share(np.tile(now, 100), np.tile(now, 100) - 50) < 5
 
 
 def test_no_step_is_shorter_than_what_its_device_computes() -> None:

@@ -194,6 +194,8 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
         ("callbacks_of_streams", 6),  # a function that was not recorded ran until its stream had something else to do
         ("callbacks_of_streams", 3003),  # kernels of several streams that meet were to be as long together as before
         ("coroutines_of_one_thread", 8),  # who asks several events, and then waits for one, was to wait for none
+        ("simulators_in_processes", 10003),  # a share of three steps was sure, one of which took longer
+        ("prefills_among_tokens", 9504),  # and one of 18 steps with a single prefill
         ("batches_in_bursts", 44),  # a producer that hands over four batches at once was to be no limit
     ],
 )
