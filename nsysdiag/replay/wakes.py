@@ -126,7 +126,7 @@ POST_NS = 1_000
 """Between two CUDA calls that are less apart a thread wakes no other: that takes a system call."""
 BLOCKED_NS, DOUBTED = 3_000, 0.5
 """A thread needs longer to leave its CPU and to come back: a shorter call had what it asked for, and who was active
-then may have nothing to do with it, unless it loads data. How sure the waker is at most."""
+then may have nothing to do with it, unless it loads data and launches nothing. How sure the waker is at most."""
 
 
 class Wakes(Rows, frozen=True):
@@ -168,11 +168,12 @@ class WaitSearch(Struct, frozen=True):
 def wakes(launching: WaitingThreads, threads: IntArray, search: WaitSearch) -> Wakes:
     """Those of the launching `threads` and of the threads that woke them, up to MOST_HOPS away."""
     host_trace = search.host_trace
-    loaders, known, born = Loaders(host_trace), threads, births(host_trace, search.lo, search.hi)
+    loaders, own, known = Loaders(host_trace), threads, threads
+    born = births(host_trace, search.lo, search.hi)
     parts: list[Wakes] = []
     view = launching
     while len(threads) and len(parts) <= MOST_HOPS:
-        waited = _of_threads(view, threads, loaders, search)
+        waited = _of_threads(view, threads, own, loaders, search)
         begun = born.take(np.isin(born.thread, threads))
         none, sure = np.zeros(len(begun), dtype=np.int64), np.full(len(begun), STARTED)
         starts = Wakes(begun.thread, begun.at, begun.begun, begun.creator, begun.at, sure, none, none, none, none + 1)
@@ -228,7 +229,8 @@ def _rest(posted: Wakes, waiting: IntArray, waking: IntArray) -> IntArray:
     return np.where(rests, posted.begin[following] - posted.at, 0)
 
 
-def _of_threads(view: WaitingThreads, threads: IntArray, loaders: Loaders, search: WaitSearch) -> Wakes:
+def _of_threads(view: WaitingThreads, threads: IntArray, own: IntArray, loaders: Loaders, search: WaitSearch) -> Wakes:
+    """The waits of these threads; `own` are those that launch."""
     host_trace = search.host_trace
     waits, interpreter = waits_of(view, threads, search.lo, search.hi)
     if len(waits) == 0:
@@ -249,7 +251,7 @@ def _of_threads(view: WaitingThreads, threads: IntArray, loaders: Loaders, searc
     lock = np.maximum(names[waits.name], held) * SURE_LOCK
     lock = np.where((lock == 0) & _may_be_interpreter(host_trace, view, waits), MAYBE_LOCK, lock)
     lock = np.where((lock == 0) & (waits.ends == Ends.RELEASE) & ~loads, SEMAPHORE, lock)
-    doubted = (waits.end - waits.start < BLOCKED_NS) & ~loads
+    doubted = (waits.end - waits.start < BLOCKED_NS) & ~(loads & ~np.isin(found.thread, own))
     confidence = np.where(doubted, np.minimum(found.confidence, DOUBTED), found.confidence)
     called = seen.astype(np.int64)
     return Wakes(waits.thread, waits.start, waits.end, found.thread, at, confidence, loader, held, lock, called)

@@ -196,6 +196,7 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
         ("coroutines_of_one_thread", 8),  # who asks several events, and then waits for one, was to wait for none
         ("simulators_in_processes", 10003),  # a share of three steps was sure, one of which took longer
         ("prefills_among_tokens", 9504),  # and one of 18 steps with a single prefill
+        ("an_optimizer_state_on_the_host", 11010),  # the thread of the steps ended waits that had what they asked for
         ("batches_in_bursts", 44),  # a producer that hands over four batches at once was to be no limit
     ],
 )
