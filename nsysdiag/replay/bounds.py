@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.background import ALONE, Background
 from nsysdiag.arrays.distinct import distinct_values
+from nsysdiag.arrays.groups import group_totals
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, union
 from nsysdiag.causes import PLACE, PREEMPTION
 from nsysdiag.causes.thread_states import untraced_code
@@ -42,6 +43,9 @@ percentiles of their means. SPREAD leaves the middle 95%: a wider one moves the 
 with fewer the bounds depend on the draw. With the seed each run gives the same bounds."""
 LATE_NS = 70_000
 """Threads that were woken went on up to 70 µs later in captured programs."""
+MOST_STREAMS = 8
+"""Streams whose kernels may meet at other times, those with most kernel time. More take longer, and move no bound: of
+all streams the one that computes longest decides."""
 MOST_APART = 0.25
 """Of the length: a prediction whose bounds are further apart says only that it cannot tell."""
 UNPROVEN = "Most of the idle time has no evidence of what the host did: that may take the time as well."
@@ -478,10 +482,14 @@ def _least_computing(model: Model, run: Run, kernels: float) -> float:
 @once
 def _at_once(model: Model) -> IntArray:
     """The streams of a program that runs kernels of several at the same time: with other gaps more or fewer of them.
-    None if it hardly does."""
-    run, streams = unchanged(model), distinct_values(model.work.stream)
-    each = sum(computing(model, run, model.work.stream == stream) for stream in streams.tolist())
-    several = each - computing(model, run) if len(model.devices) == 1 else 0.0
+    Those with most kernel time; none if it hardly does."""
+    run, work = unchanged(model), model.work
+    kernels = np.flatnonzero(work.kind == Class.COMPUTE)
+    streams = group_totals(work.stream[kernels], work.end[kernels] - work.start[kernels]).code[:MOST_STREAMS]
+    if len(streams) < 2 or len(model.devices) > 1:
+        return streams[:0]
+    each = sum(computing(model, run, work.stream == stream) for stream in streams.tolist())
+    several = each - computing(model, run, np.isin(work.stream, streams))
     return streams if several >= LEAST_ERROR * run.ns else streams[:0]
 
 
