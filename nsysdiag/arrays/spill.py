@@ -41,8 +41,8 @@ LOOK_S, MOST_IN_MEMORY = 0.003, 40 << 20
 """So often is looked how much of files is in memory, and so much may be: libraries are 28 MiB of it. With 10 ms,
 1,000,000 kernels took up to 7% more memory in the same CPU time."""
 LEAST_FREE, LEAST_GROWTH, GROWTH_PARTS = 32 << 20, 8 << 20, 32
-"""Freed memory that is worth a return to the system, and the growth of the most memory of the process, in bytes and as
-one of so many parts of it, after which that is looked at again."""
+"""Less freed memory, in bytes, is not returned. It is looked at again once the process has grown by so many bytes, and
+by one part in so many."""
 STATM = Path("/proc/self/statm")
 ON_DISK = "/var/tmp"
 MOUNTS = Path("/proc/self/mounts")

@@ -176,7 +176,7 @@ class Happened(Struct, frozen=True, dict=True):
 
 
 def _keys(device: DeviceTimeline) -> IntArray:
-    """What operations of one name have in common, as small numbers: these are told apart without a sort."""
+    """What operations of one name have in common, as small numbers: these need no sort."""
     operations = device.operations
     detail = np.empty(len(operations), dtype=np.int64)
     for part in stretches(len(detail)):

@@ -125,8 +125,8 @@ PYTHON = re.compile(r"python[\d.]*")
 POST_NS = 1_000
 """Between two CUDA calls that are less apart a thread wakes no other: that takes a system call."""
 BLOCKED_NS, DOUBTED = 3_000, 0.5
-"""A thread needs longer to leave its CPU and to come back: a shorter call had what it asked for, and who was active
-then may have nothing to do with it, unless it loads data and launches nothing. How sure the waker is at most."""
+"""A thread needs longer to leave its CPU and to come back: a shorter call had what it asked for. Who was active then
+may have nothing to do with it, unless it loads data and launches nothing. How sure the waker is at most."""
 
 
 class Wakes(Rows, frozen=True):
