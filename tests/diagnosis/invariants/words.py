@@ -32,6 +32,7 @@ MENTIONS = {
     "other_process": r"process|program",
     "profiler": r"profil",
     "unknown": r"unknown|(no|without) evidence|not (in|record|know|captur|trac|expla)|cannot|unexplain|no GPU|untraced"
+    r"|host code outside CUDA calls"
     "|queued work",
 }
 PYTORCH = re.compile(
