@@ -50,7 +50,7 @@ def test_by_the_only_gpu_there_is(tmp_path: Path) -> None:
 
 def test_two_processes_on_the_only_gpu(tmp_path: Path) -> None:
     trace = kernel(kernel(counted({0: 40}, schema="3.13.2").gpu(0)), pid=5000)
-    assert active(trace, tmp_path) == {"gpu0": 0.4}
+    assert active(trace, tmp_path) == {"gpu0-pid4242": 0.4, "gpu0-pid5000": 0.4}
 
 
 def test_by_the_cuda_number_of_the_gpu(tmp_path: Path) -> None:
