@@ -78,8 +78,7 @@ class DeviceKeys(Struct, frozen=True):
 def device_keys(trace: Trace, process: IntArray, device: IntArray, *, same_gpu: bool) -> DeviceKeys:
     """Group operations by GPU: through TARGET_INFO_CUDA_DEVICE where it has the pair, else by (process, device number).
 
-    `same_gpu` unites equal device numbers of different processes where no map says what they are. So does a machine
-    that has one GPU.
+    `same_gpu` unites equal device numbers of different processes where no map says what they are.
     """
     index, pairs = coded_tuples(process, device)
     rows = trace.read("TARGET_INFO_CUDA_DEVICE", "gpuId", "cudaId", "pid").tuples()
@@ -89,7 +88,7 @@ def device_keys(trace: Trace, process: IntArray, device: IntArray, *, same_gpu: 
     # A number without a GPU may be shared where it occurs twice, or reads like a GPU that another process means.
     unmapped = [ordinal for (_, ordinal), gpu in zip(pairs, known, strict=True) if gpu is None]
     ambiguous = len(set(unmapped)) < len(unmapped) or not set(unmapped).isdisjoint(known)
-    apart = ambiguous and not (same_gpu or (len(set(unmapped)) == 1 and gpus_present(trace) == 1))
+    apart = ambiguous and not same_gpu
     names = [_key(pair, gpu, apart=apart) for pair, gpu in zip(pairs, known, strict=True)]
     keys = sorted(set(names), key=_natural)
     position = {key: place for place, key in enumerate(keys)}

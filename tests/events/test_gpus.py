@@ -65,20 +65,6 @@ def test_without_a_map_processes_stay_apart_and_that_is_said(tmp_path: Path) -> 
     assert all("--same-gpu" in device.notes[0] for device in found.values())
 
 
-def test_the_only_gpu_of_a_machine_is_that_of_all_processes(tmp_path: Path) -> None:
-    device = only_device(two_processes("3.13.2").gpu(0), tmp_path)
-    assert (device.key, ids(device), device.busy_ns) == ("gpu0", [(4242, 0), (5000, 0)], 8_000)
-    assert device.notes == []
-
-
-@pytest.mark.parametrize(("gpus", "ordinals"), [(2, (0, 0)), (1, (0, 1))])
-def test_other_gpus_of_a_machine_may_be_theirs(gpus: int, ordinals: tuple[int, int], tmp_path: Path) -> None:
-    trace = two_processes("3.13.2", ordinals=ordinals)
-    for number in range(gpus):
-        trace.gpu(number)
-    assert len(devices(trace, tmp_path)) == 2
-
-
 @pytest.mark.slow
 def test_same_gpu_unites_them(tmp_path: Path) -> None:
     device = only_device(two_processes("3.13.2"), tmp_path, Settings(same_gpu=True))

@@ -153,14 +153,14 @@ class Simulation:
         """The true ledger of every device that shows work, by the (pid, device number) pairs that mean it.
 
         From schema 3.17 a trace tells which processes share a GPU; before, each process's view is a device of its
-        own unless `same_gpu` says otherwise, or the machine has one GPU.
+        own unless `same_gpu` says otherwise.
         """
         chosen = capture or self.capture
         found = {}
         for gpu in self.gpus:
             rows = rows_of(gpu, chosen)
             views = [frozenset([(context.process.pid, context.ordinal)]) for context in gpu.contexts]
-            if chosen.version >= (3, 17) or same_gpu or len(self.gpus) == 1:
+            if chosen.version >= (3, 17) or same_gpu:
                 views = [frozenset(pair for view in views for pair in view)]
             for key in views:
                 seen = [row for row in rows if _owner(row.op.stream.context) in key]
