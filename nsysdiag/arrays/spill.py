@@ -68,6 +68,8 @@ def laid(record: T, *kept: object) -> T:
     elsewhere, so a copy in a file would free nothing.
 
     All arrays stay in memory if no file can hold them, or if the system has no call to drop pages."""
+    if isinstance(record, np.ndarray) and record.nbytes < LEAST_BYTES:
+        return record
     spilling = _Spilling(kept)
     spilling.find(record)
     return spilling.replaced(record) if spilling.write() else record
