@@ -11,11 +11,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
-from nsysdiag.bottlenecks import UNKNOWN
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, IN_MPI, LAUNCH_LATENCY, SYNCHRONIZATION, UNIFIED_MEMORY
 from nsysdiag.causes.cause import Hint
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.facts import COUNTED_BEFORE, KERNELS, OVERHEAD
+from nsysdiag.diagnosis.facts import COUNTED_BEFORE, KERNELS
 from nsysdiag.diagnosis.focus import window_ns
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.facts import Finding, Joined
@@ -332,18 +331,13 @@ def _of_both(first: Finding, other: Finding, together: Together, limits: Finding
         confidence=min(first.confidence, other.confidence),
         share=round(share, 6),
         saves=saves,
-        severity=severity_of(first, saved or share, limits),
+        severity=severity(saved or share, limits),
         note=first.note if saved - share > EXPLAINED else "",
         counted_before=first.counted_before and saved - share > EXPLAINED,
         part_of=None if first.part_of == other.id else first.part_of,
         summary=TAKE_TURNS if waits_for_kernels(first) else first.summary,
         joined=[*first.joined, Joined(cause=other.cause, variant=other.variant, nvtx=other.nvtx), *other.joined],
     )
-
-
-def severity_of(finding: Finding, share: float, limits: FindingThresholds) -> str:
-    """The severity of a finding of which this share counts; that of unknown time, and of the profiler's, is `info`."""
-    return severity(share, limits, unresolved=finding.bottleneck in (UNKNOWN, OVERHEAD))
 
 
 def _title_of_both(first: Finding, other: Finding) -> Sentence:
@@ -384,5 +378,5 @@ def _part(finding: Finding, greater: dict[str, Finding], limits: FindingThreshol
         note=say("part of: {}", of.title),
         counted_before=False,
         saves=None,
-        severity=severity_of(finding, finding.share, limits),
+        severity=severity(finding.share, limits),
     )

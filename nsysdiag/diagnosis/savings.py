@@ -24,14 +24,13 @@ from nsysdiag.diagnosis.one_problem import (
     most_saved,
     note_of,
     replayed_note,
-    severity_of,
     touched_share,
     waits_for_kernels,
 )
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.facts import Finding, Named
 from nsysdiag.findings.kernels import kinds_in_words
-from nsysdiag.findings.rules import BEFORE_WORK, EXPOSED_COPY, LATE_RANK, SLOW_ITERATIONS
+from nsysdiag.findings.rules import BEFORE_WORK, EXPOSED_COPY, LATE_RANK, SLOW_ITERATIONS, severity
 from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.typed import joined
 from nsysdiag.units import format_ns
@@ -151,7 +150,7 @@ def _predicted(
         finding,
         saves=saves,
         ceiling_ns=int(most_of / saved_share(finding) * finding.ceiling_ns) if promised.ns else 0,
-        severity=severity_of(finding, weighed_share(replace(finding, saves=saves)), limits),
+        severity=severity(weighed_share(replace(finding, saves=saves)), limits),
         note=joined("; ", filter(None, (told.text or paced, _more(found, finding.share)))),
         counted_before=told.counted_before,
     )
@@ -254,9 +253,9 @@ def sure_share(finding: Finding) -> float:
 
 
 def _rank(finding: Finding) -> tuple[float, bool, float, str]:
-    """Unknown time is ordered as if all of it could be saved, unless that is known: it may be the first thing to
-    investigate. Profiler overhead comes last."""
-    unknown = finding.bottleneck == UNKNOWN and finding.saves is None
+    """Unknown time is ordered as if all of it could be saved: it may be the first thing to investigate. Profiler
+    overhead comes last."""
+    unknown = finding.bottleneck == UNKNOWN and finding.cause != SLOW_ITERATIONS.id
     first = finding.share if unknown else max(sure_share(finding), 0.0)
     behind = 0.0 if finding.bottleneck == OVERHEAD else finding.share
     return (-first, finding.saves is None, -behind, finding.id)
@@ -297,7 +296,7 @@ def _merged(
         named=named,
         saves=saves,
         summary=kinds_in_words(named, share) if first.cause in KERNELS else first.summary,
-        severity=severity_of(first, saved or share, limits),
+        severity=severity(saved or share, limits, unresolved=first.bottleneck in (UNKNOWN, OVERHEAD)),
         note=note.text,
         counted_before=note.counted_before,
     )

@@ -242,28 +242,6 @@ class TestSeverity:
         assert found.severity == "info"
 
 
-class TestUnknownTime:
-    """What a GPU that is late for unknown reasons costs the others is known all the same."""
-
-    def test_a_saving_orders_it_and_is_information(self) -> None:
-        late = finding("f-late", lost=50, ceiling=50, share=0.05, bottleneck="unknown", cause="late_rank")
-        wait = finding("f-sync", lost=10, ceiling=200, share=0.01)
-
-        def predict(each: Finding, _among: object, _most: float) -> Predicted:
-            ns = 210 if each.cause == "late_rank" else 200
-            return Predicted("step", JUDGED, ns, ns, ns)
-
-        found = job_findings([wait, late], {"gpu0": Judged(JUDGED, JUDGED)}, None, LIMITS, predict)
-        assert [(each.id, each.severity) for each in found] == [("f-late", "info"), ("f-sync", "high")]
-
-    def test_slow_iterations_as_a_part_of_something(self) -> None:
-        """The wait that makes them slow promises what they do, and unknown time comes by its share."""
-        slow = finding("f-slow", ceiling=80, share=0.08, bottleneck="unknown", cause="slow_iterations")
-        whole = finding("f-copies", ceiling=40, share=0.04, bottleneck="copies", cause="exposed_copy")
-        found = of_job(structs.replace(slow, part_of="f-copies"), whole)
-        assert [(each.id, each.severity) for each in found] == [("f-slow", "info"), ("f-copies", "low")]
-
-
 class TestAccountFromTheStart:
     def test_shares_are_of_all_that_is_judged(self) -> None:
         """Of a window of 1,000 ns and 3,000 ns before it, 500 ns are an eighth."""
