@@ -79,7 +79,7 @@ def group_totals(code: IntArray, duration: IntArray) -> GroupTotals:
 
 def count_of_each(code: IntArray, count: int) -> IntArray:
     """How often each code, 0 to `count` - 1, occurs. np.bincount makes a copy of narrow codes: of a stretch at once."""
-    if count > AT_ONCE or is_constant(code):
+    if count > AT_ONCE:
         return np.bincount(code, minlength=count)
     found = np.zeros(count, dtype=np.int64)
     for part in stretches(len(code)):

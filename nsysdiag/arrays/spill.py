@@ -68,8 +68,6 @@ def laid(record: T, *kept: object) -> T:
     elsewhere, so a copy in a file would free nothing.
 
     All arrays stay in memory if no file can hold them, or if the system has no call to drop pages."""
-    if isinstance(record, np.ndarray) and record.nbytes < LEAST_BYTES:
-        return record
     spilling = _Spilling(kept)
     spilling.find(record)
     return spilling.replaced(record) if spilling.write() else record
@@ -145,7 +143,7 @@ class _Spilling:
         if id(thing) in self._kept:
             return
         if isinstance(thing, np.ndarray):
-            if thing.nbytes > LEAST_BYTES // PARTS and _is_plain(thing):
+            if thing.nbytes > LEAST_BYTES // PARTS:
                 self._arrays[id(thing)] = thing
         elif type(thing) is tuple:
             for each in thing:
@@ -156,13 +154,15 @@ class _Spilling:
 
     def write(self) -> bool:
         """Write what was found into a file. False if it is little, or if no file can hold it."""
-        arrays = list(self._arrays.values())
-        if _FORGET is None or not arrays or sum(each.nbytes for each in arrays) < LEAST_BYTES:
+        if _FORGET is None or _bytes_of(self._arrays) < LEAST_BYTES:
+            return False  # most records are small: nothing else of them is looked at
+        plain = {key: each for key, each in self._arrays.items() if _is_plain(each)}
+        if _bytes_of(plain) < LEAST_BYTES:
             return False
         try:
             if _is_memory(_folder()):
                 return False
-            self._laid = dict(zip(self._arrays, _in_file(arrays), strict=True))
+            self._laid = dict(zip(plain, _in_file(list(plain.values())), strict=True))
         except OSError:
             return False
         return True
@@ -181,6 +181,10 @@ class _Spilling:
         values = {name: getattr(thing, name) for name in thing.__struct_fields__}
         changed = {name: laid for name, value in values.items() if (laid := self.replaced(value)) is not value}
         return replace(thing, **changed) if changed else thing
+
+
+def _bytes_of(arrays: dict[int, npt.NDArray[Any]]) -> int:
+    return sum(each.nbytes for each in arrays.values())
 
 
 def _in_file(arrays: list[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:

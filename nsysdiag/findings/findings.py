@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.distinct import distinct_values
-from nsysdiag.arrays.intervals import AT_ONCE, IntArray, Intervals, intersect, union
+from nsysdiag.arrays.intervals import IntArray, Intervals, intersect, union
 from nsysdiag.arrays.spill import laid
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECKS, BottleneckId, promised
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, EVENT_WAIT, memory_calls
@@ -257,15 +257,9 @@ def findings_of(
     own = shares.take(shares.other < 0)
     spots = spots_of(own, judged.ns, thresholds)
     spots = [*spots[: thresholds.most], *[spot for spot in spots[thresholds.most :] if spot.behind]]
-    told = background.each(lambda spot: told_of(device, context, _rows_of(own, spot), spot), [*spots])
+    told = background.each(lambda spot: told_of(device, context, laid(own.take(spot.rows)), spot), [*spots])
     found = [each.finding for each in told]
     behind = behind_waits(own, spots, found)
     found = copies_as_one(found, [each.kind for each in told], exposed.result(), context, work)
     found = pages_as_one(found, device, context)
     return IdleFindings([*found, *waits_for_others(device, context, shares.take(shares.other >= 0), gpus)], behind)
-
-
-def _rows_of(shares: Shares, spot: Hotspot) -> Shares:
-    """The rows of a hotspot; many of them in a file."""
-    rows = shares.take(spot.rows)
-    return laid(rows) if len(rows) >= AT_ONCE else rows

@@ -96,7 +96,7 @@ class Prediction(Struct, frozen=True):
         least = max(least, round(kernels))
         least = least if taken_ns is None else max(least, self.now.ns - taken_ns)
         run = replace(self.run, longer=max(least - self.run.ns, 0))
-        less = spread_of_steps(self.now.steps, self.run.steps // self.run.each) if self.now.count > 1 else 0.0
+        less = StepSamples.of(self.now.steps, self.run.steps // self.run.each).spread if self.now.count > 1 else 0.0
         less += kernels - _least_computing(model, self.run, kernels)
         low_ns = min(self.low_ns, run.ns) if self.entangled else max(self.low_ns, least - round(less))
         return replace(self, run=run, low_ns=low_ns, high_ns=max(self.high_ns, least))
@@ -118,7 +118,7 @@ def prediction_of(
     lengths = [run.ns, *(ns for _, each in found for ns in each)]
     error_ns = LEAST_ERROR * now.ns
     slack = round(
-        max(error * now.ns, error_ns) + model.hidden * now.ns + spread_of_steps(now.steps, run.steps // run.each)
+        max(error * now.ns, error_ns) + model.hidden * now.ns + StepSamples.of(now.steps, run.steps // run.each).spread
     )
     runs = [run, *case.runs, *case.unobserved, *(each for each in (case.apart, case.free) if each is not None)]
     kernels = min(_least_computing(model, each, computing(model, each)) for each in runs)
@@ -493,36 +493,44 @@ def _at_once(model: Model) -> IntArray:
     return streams if several >= LEAST_ERROR * run.ns else streams[:0]
 
 
-def spread_of_steps(now: IntArray, then: IntArray) -> float:
-    """The uncertainty of what a mean step saves, in ns, and of its share of a step: other steps may be longer.
+class StepSamples(Struct, frozen=True):
+    """Samples of the steps, a row for each: what each step of it saves, in ns, and how long it is. `mean_ns` is the
+    length of all steps on average."""
 
-    ```
-    replayed   [  ][  ][          ][  ][  ][  ][  ]      each saves as much: 10% of these, if one in seven is long,
-    all        [  ][  ][          ][  ][          ]      and less of all, if more of them are
-    ```
-    """
-    return max(spread_of_mean(now, then), spread_of_share(now, then))
+    saved: FloatArray
+    length: FloatArray
+    mean_ns: float
 
+    @classmethod
+    def of(cls, now: IntArray, then: IntArray) -> StepSamples:
+        """Of steps by their lengths as they are, and with the changes. One step alone tells nothing."""
+        count = min(len(now), len(then))
+        if count < 2:
+            return cls(np.zeros((1, 1)), np.ones((1, 1)), 1.0)
+        picks = np.random.default_rng(SEED).integers(0, count, (SAMPLES, count))
+        saved, length = (each.astype(np.float64) for each in (now[:count] - then[:count], now[:count]))
+        return cls(saved[picks], length[picks], float(length.mean()))
 
-def spread_of_mean(now: IntArray, then: IntArray) -> float:
-    """The uncertainty of the mean saving of a step: half of the middle 95% of its means in samples of the steps."""
-    saved, picks = _samples(now, then)
-    return _middle(saved[picks].mean(axis=1)) if len(saved) > 1 else 0.0
+    @property
+    def of_mean(self) -> float:
+        """The uncertainty of the mean saving of a step: half of the middle 95% of its means."""
+        return _middle(self.saved.mean(axis=1))
 
+    @property
+    def of_share(self) -> float:
+        """The same of the share that is saved, as time of a mean step: other steps may be longer.
 
-def spread_of_share(now: IntArray, then: IntArray) -> float:
-    """The same of the share that is saved, as time of a mean step."""
-    saved, picks = _samples(now, then)
-    length = now[: len(saved)].astype(np.float64)
-    shares = saved[picks].sum(axis=1) / np.maximum(length[picks].sum(axis=1), 1)
-    return _middle(shares) * float(length.mean()) if len(saved) > 1 else 0.0
+        ```
+        replayed   [  ][  ][          ][  ][  ][  ][  ]      each saves as much: 10% of these, if one in seven is long,
+        all        [  ][  ][          ][  ][          ]      and less of all, if more of them are
+        ```
+        """
+        return _middle(self.saved.sum(axis=1) / np.maximum(self.length.sum(axis=1), 1)) * self.mean_ns
 
-
-def _samples(now: IntArray, then: IntArray) -> tuple[FloatArray, IntArray]:
-    """What each step saves, and samples of the steps, as their places."""
-    count = min(len(now), len(then))
-    saved: FloatArray = (now[:count] - then[:count]).astype(np.float64)
-    return saved, np.random.default_rng(SEED).integers(0, max(count, 1), (SAMPLES, count))
+    @property
+    def spread(self) -> float:
+        """The larger one of both."""
+        return max(self.of_mean, self.of_share)
 
 
 def _middle(sampled: FloatArray) -> float:

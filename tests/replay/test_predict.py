@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from nsysdiag.messages import UsageError
-from nsysdiag.replay.bounds import spread_of_mean, spread_of_share, spread_of_steps
+from nsysdiag.replay.bounds import StepSamples
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity, Transform
 from nsysdiag.replay.predict import identity_of, predict
@@ -82,23 +82,23 @@ def test_several_transforms_together_save_no_less_than_one() -> None:
 @given(st.lists(st.integers(0, 1_000), max_size=20))
 def test_steps_that_all_save_the_same_have_no_spread(steps: list[int]) -> None:
     now = np.array(steps, dtype=np.int64)
-    assert spread_of_mean(now + 70, now) == 0.0
+    assert StepSamples.of(now + 70, now).of_mean == 0.0
 
 
 def test_few_steps_that_differ_have_a_spread() -> None:
     now, then = np.full(8, 1_000), np.array([0, 1_000] * 4)
-    assert 250 < spread_of_mean(now, then) < 500
-    assert spread_of_mean(np.tile(now, 100), np.tile(then, 100)) < 50
-    assert spread_of_mean(now, then) == spread_of_mean(now, then)
+    assert 250 < StepSamples.of(now, then).of_mean < 500
+    assert StepSamples.of(np.tile(now, 100), np.tile(then, 100)).of_mean < 50
+    assert StepSamples.of(now, then).of_mean == StepSamples.of(now, then).of_mean
 
 
 def test_a_share_of_steps_that_differ_has_a_spread() -> None:
     """Each step saves 50; of how much that is depends on how many of the others are long."""
     now = np.array([1_000, *[100] * 9])
-    assert spread_of_mean(now, now - 50) == 0.0
-    assert spread_of_steps(now, now - 50) == spread_of_share(now, now - 50) > 20
-    assert spread_of_share(np.full(10, 100), np.full(10, 50)) == 0.0
-    assert spread_of_share(np.tile(now, 100), np.tile(now, 100) - 50) < 5
+    assert StepSamples.of(now, now - 50).of_mean == 0.0
+    assert StepSamples.of(now, now - 50).spread == StepSamples.of(now, now - 50).of_share > 20
+    assert StepSamples.of(np.full(10, 100), np.full(10, 50)).of_share == 0.0
+    assert StepSamples.of(np.tile(now, 100), np.tile(now, 100) - 50).of_share < 5
 
 
 def test_no_step_is_shorter_than_what_its_device_computes() -> None:

@@ -132,33 +132,19 @@ def _pipe_fixes(made: Made) -> Sequence[Fix]:
     return [*found, *no_read_back(made)]
 
 
-def _into(t: Thread, lines: Channel, room: Channel) -> Body:
-    """A line is written to a pipe, if that has room: a reader makes some."""
-    with t.inside("os", "write", "io_wait"):
-        yield Run(1_500)
-        while not room.items:
+def _moved(t: Thread, call: str, entry: int, out: Channel, into: Channel) -> Body:
+    """One end of a pipe: a line is read, which makes room for one more, or room is used to write a line. The call waits
+    until there is one."""
+    with t.inside("os", call, "io_wait"):
+        yield Run(entry)
+        while not out.items:
             arrived = Signal()
-            room.waiting.append(arrived)
+            out.waiting.append(arrived)
             yield Block(arrived)
-        room.items -= 1
-        lines.items += 1
-        if lines.waiting:
-            lines.waiting.popleft().fire(t)
-        yield Run(500)
-
-
-def _from(t: Thread, lines: Channel, room: Channel) -> Body:
-    """A line is read from a pipe, which makes room for one more."""
-    with t.inside("os", "read", "io_wait"):
-        yield Run(1_200)
-        while not lines.items:
-            arrived = Signal()
-            lines.waiting.append(arrived)
-            yield Block(arrived)
-        lines.items -= 1
-        room.items += 1
-        if room.waiting:
-            room.waiting.popleft().fire(t)
+        out.items -= 1
+        into.items += 1
+        if into.waiting:
+            into.waiting.popleft().fire(t)
         yield Run(500)
 
 
@@ -170,7 +156,7 @@ def a_log_through_a_pipe(sim: Simulation, loops: Loops, made: Made) -> None:
 
     def logger(t: Thread) -> Body:
         for number in range(STEPS):
-            yield from _from(t, lines, room)
+            yield from _moved(t, "read", 1_200, lines, room)
             if number % made.every == made.every - 1:
                 yield from t.read_file(varied(made.flush * made.every, "flush", number), "fsync")
 
@@ -179,7 +165,7 @@ def a_log_through_a_pipe(sim: Simulation, loops: Loops, made: Made) -> None:
         for part in range(3):
             yield from t.launch("train", varied(made.kernel, number, part))
         yield from read_back(t, made)
-        yield from _into(t, lines, room)
+        yield from _moved(t, "write", 1_500, room, lines)
 
     in_steps(sim, process, loops, made, step)
     other = sim.process(gpus=[])
