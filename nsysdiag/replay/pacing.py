@@ -120,7 +120,7 @@ def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: S
         rows = rows[length[rows] >= least] if cause in MAY_WORK else rows
         # Other ranks run the same program: what is fixed here is fixed there, too.
         outside, on_cpu, mpi = cause != PLACE[THREAD_WAIT], cause == PLACE[HOST_CODE], cause == PLACE[IN_MPI]
-        for mine in _in_turns(rows, before, stretch.count):
+        for mine in _in_turns(rows, before, stretch):
             begin, end = axis.time(waits.start[mine]), axis.time(waits.start[mine]) + length[mine]
             step = np.searchsorted(stretch.borders, begin)
             sure, period = _judged(begin, end, step, by_clock=cause == PLACE[SLEEP.id])
@@ -189,13 +189,14 @@ def _before(pieces: HostTime, waits: HostTime) -> IntArray:
     return np.where(row >= 0, joint(pieces.cause, pieces.call + 1, pieces.call.max(initial=0) + 2)[row], -1)
 
 
-def _in_turns(rows: IntArray, before: IntArray, steps: int) -> list[IntArray]:
+def _in_turns(rows: IntArray, before: IntArray, stretch: Stretch) -> list[IntArray]:
     """The waits of a thread by their turn in the step, if it has several: by what is `before` each of them, and by
-    their order if each step has as many of these. A step that lacks one does not shift the others."""
-    if round(len(rows) / steps) <= 1:
+    their order if each step has as many of these. A step that lacks one does not shift the others. A window without
+    steps has no turns."""
+    if not stretch.stepwise or round(len(rows) / stretch.count) <= 1:
         return [rows] if len(rows) else []
     same = RowsOf(before[rows])
-    return [turn for each in same.values() for turn in _by_order(rows[same[each]], steps)]
+    return [turn for each in same.values() for turn in _by_order(rows[same[each]], stretch.count)]
 
 
 def _by_order(rows: IntArray, steps: int) -> list[IntArray]:
