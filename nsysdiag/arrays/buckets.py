@@ -232,7 +232,8 @@ def taken(spans: Intervals, weights: list[IntArray], most: int, parts: Intervals
         # Ends and starts are two sorted runs: a stable sort merges them.
         times = np.concatenate((edges[at : at + 1], end[closed], start[opened]))
         order = np.argsort(times, kind="stable")
-        steps = Intervals(times[order], np.append(times[order][1:], edges[at + 1]))
+        times = times.take(order)
+        steps = Intervals(times, np.append(times[1:], edges[at + 1]))
         length = (steps.end - steps.start if len(parts) == 1 else coverage(parts, steps)).astype(np.float64)
         for each in sums:
             each.add(opened, closed, order, length)
@@ -255,7 +256,7 @@ class _WeightArea:
             self.level = int(self.weight[_part(self.by_start, slice(0, opened.start))].sum())
             self.level -= int(self.weight[_part(self.by_end, slice(0, closed.start))].sum())
         changes = np.concatenate(([self.level], -over, begun))
-        level = np.cumsum(changes[order])
+        level = np.cumsum(changes.take(order))
         self.level = int(level[-1])
         self.parts.append(float(np.minimum(level, self.most) @ length))
 

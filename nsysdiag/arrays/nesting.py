@@ -180,7 +180,7 @@ def _by_open(intervals: Intervals, order: IntArray) -> tuple[list[IntArray], Int
     level = np.arange(len(order), dtype=np.int32)
     # An empty interval counts as the shortest one there is.
     over = np.maximum(intervals.end, intervals.start + 1)
-    over.sort()
+    over.sort(kind="stable")  # ends of intervals by their start are in order for long
     level -= searched(over, intervals.start[order], "right")
     del over
     if not len(level) or level.max() >= MOST_LEVELS:

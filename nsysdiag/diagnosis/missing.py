@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct, distinct_values
-from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray, sorted_times
 from nsysdiag.causes import CAUSES
 from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.events.calls import named_like
@@ -194,7 +194,7 @@ def _into_graphs(activity: DeviceActivity, launches: IntArray) -> BoolArray:
     for owner in distinct_values(process_of(calls.thread[begins])).tolist():
         rows = of_process[owner]
         time = calls.start[launches[rows]]
-        begun, ended = (np.sort(calls.start[at[process_of(calls.thread[at]) == owner]]) for at in (begins, ends))
+        begun, ended = (sorted_times(calls.start[at[process_of(calls.thread[at]) == owner]]) for at in (begins, ends))
         result[rows] = np.searchsorted(begun, time, side="right") > np.searchsorted(ended, time, side="right")
     return result
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, coverage, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, coverage, sorted_times, union
 from nsysdiag.events.identity import pid_of, tid_of
 from nsysdiag.events.rows import Rows, ThreadAxis, narrowed, picked
 from nsysdiag.trace.enums import ThreadState
@@ -198,7 +198,7 @@ class Cpus(Struct, frozen=True):
         result = np.zeros(len(self.holds), dtype=np.int64)
         for part, rows in self._by_cpu(cpu):
             holds = self.holds[part]
-            start, end = np.sort(spans.start[rows]), np.sort(spans.end[rows])
+            start, end = sorted_times(spans.start[rows]), sorted_times(spans.end[rows])
             result[part] = _open_until(holds.end, start, end) - _open_until(holds.start, start, end)
         return result
 

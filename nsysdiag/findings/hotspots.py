@@ -14,7 +14,7 @@ from nsysdiag import typed
 from nsysdiag.account.bottlenecks import WAITING_FOR_A_SYNC
 from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct, distinct_values
-from nsysdiag.arrays.groups import group_totals, longest
+from nsysdiag.arrays.groups import group_totals, longest, median_of
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.bottlenecks import BOTTLENECK_IDS
 from nsysdiag.causes import CAUSES
@@ -167,8 +167,7 @@ class SpotGaps(Struct, frozen=True):
     @property
     def median_ns(self) -> int:
         """The lower of the two middle ones if their number is even."""
-        middle = (len(self.ns) - 1) // 2
-        return int(np.partition(self.ns, middle)[middle])
+        return median_of(self.ns)
 
     def leading(self, code: IntArray) -> tuple[int, float]:
         """Given a code for each gap of the device: the code with most time here, and its share."""

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.constant import taken
-from nsysdiag.arrays.distinct import distinct
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import sum_of_each, summed
-from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, place_in, union
+from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, place_in, sorted_times, union
 from nsysdiag.arrays.nesting import levels
 from nsysdiag.bottlenecks import OF_WORK
 from nsysdiag.causes import CAUSES
@@ -58,7 +58,7 @@ def empty_iterations(
     launches      |  |                    |             by any thread of the process: step 2 is empty
     ```
     """
-    launched = device.launch[device.launch >= 0]
+    launched = distinct_values(device.launch[device.launch >= 0])
     if len(launched) == 0 or len(ranges.rows) < FEWEST:
         return None
     names = [normal_range(name) for name in ranges.names]
@@ -78,7 +78,7 @@ def empty_iterations(
             continue
         owner = process_of(thread)
         if owner not in issued:
-            issued[owner] = np.sort(taken(calls.start, taken(launched, issued_by[owner])))
+            issued[owner] = sorted_times(taken(calls.start, taken(launched, issued_by[owner])))
         spans = Intervals(rows.start[mine], np.minimum(rows.end[mine], np.iinfo(np.int64).max // 2))
         found = _on_thread(spans, code[rows.name[mine]], issued[owner], distinct_names, thread)
         if found is not None and (best is None or len(found.spans) > len(best.spans)):

@@ -13,7 +13,7 @@ from msgspec import Struct
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.constant import constant, taken
 from nsysdiag.arrays.distinct import distinct
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, rows_from
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, rows_from, sorted_times
 from nsysdiag.events.calls import issue_times
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.event_waits import NO_PRODUCER, UNKNOWN_PRODUCER
@@ -249,7 +249,7 @@ def _may_have_waited(
     target, previous = gaps.target[gap], gaps.previous[gap]
     api_start = activity.api_calls.rows.start[device.launch[target]]
     here = (device.stream_code[previous] != device.stream_code[target]) & (issued[previous] < asked)
-    ended = np.sort(activity.operations.end[activity.device != device.number])
+    ended = sorted_times(activity.operations.end[activity.device != device.number])
     last = np.append(ended, -1)[np.searchsorted(ended, gaps.closed[gap] + SLACK_NS, side="right") - 1]
     elsewhere = (last > api_start) & (last >= gaps.opened[gap] - SLACK_NS)
     return (here & (gaps.opened[gap] > api_start)) | elsewhere

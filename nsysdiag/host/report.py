@@ -10,7 +10,7 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.arrays.buckets import StepFunction, count_open, time_by_level
 from nsysdiag.arrays.distinct import distinct, distinct_values
-from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, union
+from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, sorted_times, union
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import pid_of, process_of, tid_of
@@ -327,7 +327,7 @@ def _limit(scene: HostScene, running: CpuStretches, waiting: CpuStretches, proce
 
 
 def _open(spans: Intervals, scene: HostScene) -> StepFunction:
-    return count_open(np.sort(spans.start), np.sort(spans.end), scene.low, scene.high)
+    return count_open(sorted_times(spans.start), sorted_times(spans.end), scene.low, scene.high)
 
 
 def _most(levels: IntArray, whole: int) -> int:

@@ -16,10 +16,10 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.groups import number_of_each
+from nsysdiag.arrays.groups import median_of, number_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.iterations.happened import Happened
-from nsysdiag.iterations.loop import FEWEST, NVTX, Loop, median_of
+from nsysdiag.iterations.loop import FEWEST, NVTX, Loop
 from nsysdiag.iterations.outer import LEAST_HELD, RepeatCounts
 
 REGULAR = 0.9

@@ -7,14 +7,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.distinct import distinct
-from nsysdiag.arrays.groups import medians
+from nsysdiag.arrays.groups import median_of, medians
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, contains, union
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import Rows, narrowed
 from nsysdiag.iterations.happened import Happened
-from nsysdiag.iterations.loop import FEWEST, Called, Inner, Loop, loop_of, median_of, pauses, spread_of
+from nsysdiag.iterations.loop import FEWEST, Called, Inner, Loop, loop_of, pauses, spread_of
 from nsysdiag.iterations.outer import OuterLoop, around
 
 LEAST_SHARE = 0.05

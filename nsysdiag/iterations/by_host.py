@@ -16,12 +16,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.distinct import distinct_values
-from nsysdiag.arrays.groups import sum_of_each
+from nsysdiag.arrays.groups import median_of, sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, stretches
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.iterations.happened import Happened
-from nsysdiag.iterations.loop import FEWEST, Called, Inner, Loop, median_of
+from nsysdiag.iterations.loop import FEWEST, Called, Inner, Loop
 from nsysdiag.iterations.outer import REGULAR, RepeatCounts
 
 FEWEST_WAITS = 20

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.distinct import distinct_values
+from nsysdiag.arrays.groups import median_of
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, union
 from nsysdiag.config.file import StepChoice, parse_step
 from nsysdiag.config.settings import Settings
@@ -24,7 +25,7 @@ from nsysdiag.events.rows import RowsOf
 from nsysdiag.fields import Sentence
 from nsysdiag.iterations.by_range import loop_of_ranges
 from nsysdiag.iterations.iterations import find_loops, main_loop
-from nsysdiag.iterations.loop import Called, Inner, Loop, median_of, spread_of, through
+from nsysdiag.iterations.loop import Called, Inner, Loop, spread_of, through
 from nsysdiag.iterations.named import Kinds, Passes, passes_in, passes_of
 from nsysdiag.messages import UsageError
 from nsysdiag.trace.columns import Strings

@@ -17,6 +17,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.arrays.distinct import distinct_values
+from nsysdiag.arrays.groups import median_of
 from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
@@ -25,7 +26,7 @@ from nsysdiag.events.rows import RowsOf, combinations
 from nsysdiag.iterations.begins import REGULAR, with_the_first
 from nsysdiag.iterations.begins import Sequence as Operations
 from nsysdiag.iterations.happened import Happened, NameKinds
-from nsysdiag.iterations.loop import NVTX, REPEAT, STEP, Inner, Loop, loop_of, median_of, through
+from nsysdiag.iterations.loop import NVTX, REPEAT, STEP, Inner, Loop, loop_of, through
 from nsysdiag.iterations.outer import LONGEST_EVEN, MOST_TOKENS, RepeatCounts, Special, judged
 from nsysdiag.trace.enums import CopyKind
 

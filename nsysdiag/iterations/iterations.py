@@ -9,6 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.arrays.distinct import distinct_values
+from nsysdiag.arrays.groups import median_of
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.arrays.spill import laid
 from nsysdiag.events.calls import ApiCalls
@@ -21,7 +22,7 @@ from nsysdiag.iterations.by_host import by_exchange, by_wait
 from nsysdiag.iterations.by_range import TIMES, apart, named_loops
 from nsysdiag.iterations.doubts import FEW, as_shown, by_chance, parts_of_one_pass, perhaps_layers, perhaps_several
 from nsysdiag.iterations.happened import Happened
-from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, Inner, Loop, median_of, spread_of, through
+from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, Inner, Loop, spread_of, through
 from nsysdiag.iterations.named import is_epoch, is_step
 from nsysdiag.iterations.outer import LIGHT_KERNELS, REGULAR, RepeatCounts, by_sequence, outermost
 from nsysdiag.trace.columns import Strings

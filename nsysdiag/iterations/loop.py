@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.groups import median_of
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage
 
 if TYPE_CHECKING:
@@ -226,12 +227,6 @@ class SlowOnes(Struct, frozen=True):
     def period(self) -> int | None:
         """Their distance in iterations, None if irregular."""
         return slow_period(np.sort(self.index), self.count)
-
-
-def median_of(values: IntArray) -> int:
-    """The lower median: if every second iteration is slow, the length of the others."""
-    middle = (len(values) - 1) // 2
-    return int(np.partition(values, middle)[middle])
 
 
 def spread_of(values: IntArray, middle: int) -> int:

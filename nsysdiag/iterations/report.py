@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from nsysdiag.arrays.distinct import distinct
-from nsysdiag.arrays.groups import column_from, running_sums, sum_of_each, to_planes, to_text
+from nsysdiag.arrays.groups import column_from, median_of, running_sums, sum_of_each, to_planes, to_text
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, near, place_in, shared, stretches
 from nsysdiag.causes.ids import GRAPH_BUILD
 from nsysdiag.events.device import DeviceTimeline
@@ -27,7 +27,7 @@ from nsysdiag.iterations.facts import (
     SlowIteration,
     StepReference,
 )
-from nsysdiag.iterations.loop import SPREADS, Inner, Loop, SlowOnes, median_of, slow_ones, spread_of
+from nsysdiag.iterations.loop import SPREADS, Inner, Loop, SlowOnes, slow_ones, spread_of
 from nsysdiag.kernels.facts import KernelRow
 from nsysdiag.messages import InputError, UsageError
 from nsysdiag.report import DeviceReport, Report

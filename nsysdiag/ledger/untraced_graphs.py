@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import least_of_each
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, sorted_times, union
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import blocking_copy, sync
 from nsysdiag.causes.evidence import CallFacts
@@ -245,7 +245,7 @@ def untraced_launches_on(device: DeviceTimeline, activity: DeviceActivity, launc
     """When the untraced graph `launches` that concern `device` begin, in ns, ascending."""
     calls = activity.api_calls.rows.take(launches)
     threads = _feeding(device, activity, distinct_values(calls.thread).tolist())
-    return np.sort(calls.start[np.isin(calls.thread, threads)])
+    return sorted_times(calls.start[np.isin(calls.thread, threads)])
 
 
 def _feeding(device: DeviceTimeline, activity: DeviceActivity, threads: list[int]) -> list[int]:

@@ -20,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.distinct import distinct_values
+from nsysdiag.arrays.groups import median_of
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, place_in
 from nsysdiag.bottlenecks import BOTTLENECK_IDS
 from nsysdiag.events.device import DeviceTimeline
@@ -29,7 +30,6 @@ from nsysdiag.events.rows import last_before
 from nsysdiag.iterations.by_host import take_turns
 from nsysdiag.iterations.facts import ServingBatch, ServingPhase
 from nsysdiag.iterations.happened import Replays
-from nsysdiag.iterations.loop import median_of
 from nsysdiag.kernels.kinds import by_name
 from nsysdiag.time.table import TimeTable, sums
 

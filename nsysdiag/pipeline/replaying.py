@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.background import Background
-from nsysdiag.arrays.intervals import IntArray, Intervals, union
+from nsysdiag.arrays.intervals import IntArray, Intervals, sorted_times, union
 from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.diagnosis.focus import Focus
 from nsysdiag.events.collectives import KINDS, MEETINGS, SEND_RECEIVE, read_messages
@@ -151,7 +151,7 @@ def builder_of(met: MetDevices, host: HostReading) -> Builder:
             return repeating
         # Migrations are replayed with what they are for: alone they are not work.
         starts = np.concatenate([each.operations.start[~each.operations.migration] for each in devices])
-        starts = starts if len(devices) == 1 else np.sort(starts)
+        starts = starts if len(devices) == 1 else sorted_times(starts)
         stretch = stretch_of(repeating.parts, repeating.steps, starts, wanted, most)
         if isinstance(stretch, str):
             return stretch

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from nsysdiag import typed
 from nsysdiag.account.outside import COMPILING, Outside, start_of
 from nsysdiag.arrays.distinct import distinct, distinct_values
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, sorted_times, union
 from nsysdiag.bottlenecks import UNKNOWN
 from nsysdiag.causes import (
     BLOCKING_COPY,
@@ -65,7 +65,7 @@ def _rows_of(model: Model) -> IntArray:
     """The number of the row of each wait for results, -1 for other waits. A launch, another wait for a device, or host
     code is between rows."""
     held, able = model.threads.held, holding(model, doubted=True)
-    launches = np.sort(model.launch_spans.start)
+    launches = sorted_times(model.launch_spans.start)
     spans = model.on_axis_of(held)
     order = np.argsort(spans.start, kind="stable")
     start, end, able_there = spans.start[order], spans.end[order], able[order]

@@ -18,7 +18,17 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.distinct import distinct, distinct_values
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, nearest_before, pieces, union
+from nsysdiag.arrays.intervals import (
+    BoolArray,
+    IntArray,
+    Intervals,
+    contains,
+    coverage,
+    nearest_before,
+    pieces,
+    sorted_times,
+    union,
+)
 from nsysdiag.causes import BLOCKED, FALLBACK, PLACE, THREAD_WAIT, places
 from nsysdiag.causes.sync import NOT_READY, QUERIES
 from nsysdiag.causes.thread_states import BY_SAMPLES
@@ -335,7 +345,7 @@ class Model(Struct, frozen=True, dict=True):
         ```
         """
         before, launch = self._before_mpi
-        starts, mpi = np.sort(self.launch_spans.start), self.host.host.mpi.spans
+        starts, mpi = sorted_times(self.launch_spans.start), self.host.host.mpi.spans
         inside = np.append(contains(union(mpi), starts), False)
         return before & inside[launch]
 
@@ -344,7 +354,7 @@ class Model(Struct, frozen=True, dict=True):
         """`waits_before_mpi`, and the place of the first launch after each wait among all launches by their start."""
         held, calls = self.threads.held, self.host.host.mpi.spans.start
         end, never = self.on_axis_of(held).end, np.iinfo(np.int64).max
-        launches, stride = np.sort(self.launch_spans.start), self.host.host.axis.stride
+        launches, stride = sorted_times(self.launch_spans.start), self.host.host.axis.stride
         at = np.searchsorted(launches, end)
         call, launch = np.append(calls, never)[np.searchsorted(calls, end)], np.append(launches, never)[at]
         return (call <= launch) & (call // stride == end // stride), at

@@ -6,7 +6,7 @@ import numpy as np
 
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.groups import number_of_each
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, union
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, sorted_times, union
 from nsysdiag.replay.beside import REGULAR
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.model import Model, once
@@ -117,7 +117,7 @@ def _launches_before(model: Model, device: IntArray, step: IntArray) -> IntArray
     begun = model.host.host.api_calls.rows.start[np.maximum(model.work.launch, 0)]
     if not _as_many(model, model.work.device, _step_of(model, model.work.device, begun)) or not len(pieces):
         return np.zeros(len(step), dtype=np.int64)
-    launches, lane = np.sort(model.launch_spans.start), pieces.start // axis.stride
+    launches, lane = sorted_times(model.launch_spans.start), pieces.start // axis.stride
     own = np.maximum(_borders(model), model.stretch.begin)[np.searchsorted(model.devices, np.maximum(device, 0))]
     borders = np.where(step > 0, own[np.arange(len(step)), step - 1], model.stretch.begin)
     begin = axis.place(lane, Intervals(borders, borders)).start

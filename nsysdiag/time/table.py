@@ -18,6 +18,7 @@ from nsysdiag.arrays.intervals import (
     nearest_before,
     place_in,
     shared,
+    sorted_times,
     stretches,
     union,
 )
@@ -220,7 +221,7 @@ def cut(spans: Intervals, borders: IntArray) -> tuple[IntArray, Intervals]:
     borders = distinct_values(borders)
     owner = nearest_before(spans.start, borders)
     inside = (owner >= 0) & (borders > spans.start[owner]) & (borders < spans.end[owner]) if len(spans) else owner > 0
-    start = np.sort(np.concatenate((spans.start, borders[inside])))
+    start = sorted_times(np.concatenate((spans.start, borders[inside])))
     row = nearest_before(spans.start, start)
     last = np.append(row[1:] != row[:-1], True)[: len(row)]
     return row, Intervals(start, np.where(last, spans.end[row], np.append(start[1:], 0)[: len(row)]))

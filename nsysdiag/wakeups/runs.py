@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.distinct import distinct, distinct_values
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, nearest_before, rows_from
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, nearest_before, rows_from, sorted_times
 from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.rows import Rows, RowsOf, ThreadAxis
 from nsysdiag.events.scheduling import SwitchRows, sorted_order
@@ -107,7 +107,7 @@ class Runs(Struct, frozen=True):
         rows += np.arange(len(rows))
         group = np.repeat(np.searchsorted(names, owners[lanes]), end - begin)
         # As on the axis, but a lane for each process.
-        line = np.sort(self.axis.position(group, self.axis.time(self.position[rows])))
+        line = sorted_times(self.axis.position(group, self.axis.time(self.position[rows])))
         asked = np.searchsorted(names, process_of(thread))
         begun, over = (np.searchsorted(line, self.axis.position(asked, each), side="right") for each in (low, high))
         return over - begun
@@ -148,31 +148,36 @@ class Runs(Struct, frozen=True):
         time = np.clip(moment, self.axis.origin, self.axis.origin + self.axis.span)
         # A pair of lanes is a process, or all threads.
         asked = RowsOf(low_lane * (len(self.axis.threads) + 1) + high_lane)
-        groups: list[tuple[IntArray, slice]] = []
+        met: list[tuple[IntArray, slice, IntArray, IntArray]] = []
         crowd = np.zeros(len(moment), dtype=np.int64)
         for rows in map(asked.__getitem__, asked.values()):
             # As numbers of another width all lanes would be converted to be compared.
-            borders = np.array((low_lane[rows[0]], high_lane[rows[0]]), dtype=self.stretches.lane.dtype)
-            within = slice(*np.searchsorted(self.stretches.lane, borders).tolist())
-            groups.append((rows, within))
-            begun = np.searchsorted(np.sort(self.stretches.start[within]), time[rows], side="right")
-            crowd[rows] = begun - np.searchsorted(np.sort(self.stretches.end[within]), time[rows], side="right")
+            lanes = np.array((low_lane[rows[0]], high_lane[rows[0]]), dtype=self.stretches.lane.dtype)
+            within = slice(*np.searchsorted(self.stretches.lane, lanes).tolist())
+            query = rows[np.argsort(time[rows], kind="stable")]
+            first, behind = self._met(time[query], within)
+            met.append((query, within, first, behind))
+            begun, over = (np.bincount(each, minlength=len(query) + 1) for each in (first, behind))
+            crowd[query] = np.cumsum(begun - over)[:-1]
         # Answered are the moments with the smallest crowds, as many as add up to MOST_SEEN at most.
         order = np.argsort(crowd, kind="stable")
         answered = np.zeros(len(crowd), dtype=np.bool_)
         answered[order] = np.cumsum(crowd[order]) <= MOST_SEEN
         parts = [Seen(*(np.zeros(0, dtype=np.int64) for _ in range(4)))]
-        for rows, within in groups:
-            few = rows[answered[rows]]
-            parts.append(self._seen(few[np.argsort(time[few], kind="stable")], time, within))
+        for query, within, first, behind in met:
+            few = query[answered[query]]
+            borders = (first, behind) if len(few) == len(query) else self._met(time[few], within)
+            parts.append(self._seen(few, time[few], within, *borders))
         return Seen.concatenate(parts)
 
-    def _seen(self, query: IntArray, moment: IntArray, rows: slice) -> Seen:
-        """The same among the stretches at `rows`; queries are in order of their moments, which are on the axis."""
+    def _met(self, times: IntArray, rows: slice) -> tuple[IntArray, IntArray]:
+        """The places of the first of these times, in order, in each of the stretches at `rows`, and behind the last."""
+        return np.searchsorted(times, self.stretches.start[rows]), np.searchsorted(times, self.stretches.end[rows])
+
+    def _seen(self, query: IntArray, time: IntArray, rows: slice, first: IntArray, behind: IntArray) -> Seen:
+        """Who was seen in the stretches at `rows`, which hold the queries from `first` to `behind`."""
         lane, start, end, left = (getattr(self.stretches, each)[rows] for each in ("lane", "start", "end", "left"))
-        time = moment[query]
-        first = np.searchsorted(time, start)
-        count = np.searchsorted(time, end) - first
+        count = behind - first
         chosen = np.repeat(np.arange(len(start)), count)
         at = rows_from(first, count)
         ago = np.where(left[chosen], time[at] - start[chosen], 0)

@@ -19,8 +19,10 @@ from nsysdiag.arrays.groups import (
     group_totals,
     least_of_each,
     longest,
+    median_of,
     medians,
     nth_largest,
+    nth_smallest,
     some_of,
     sum_of_each,
     summed,
@@ -155,6 +157,16 @@ def test_of_many_values_the_same_is_the_nth_largest(seed: int, most: int, highes
     values = np.random.default_rng(seed).integers(0, highest, 64 * most + more)
     for each in (values, np.sort(values), np.sort(values)[::-1]):
         assert nth_largest(each, most) == np.sort(values)[-most]
+
+
+@given(st.integers(0, 2**32), st.integers(1, 3_000), st.sampled_from((1, 2, 15, 40, 10**15)), st.floats(0, 0.999))
+def test_the_nth_smallest(seed: int, count: int, highest: int, share: float) -> None:
+    """In turns as well, as the gaps of a loop are: few values, many of them, and those that a sample does not show."""
+    values = np.random.default_rng(seed).integers(0, highest, count)
+    values[49::50] += highest
+    for each in (values, np.sort(values)[::-1]):
+        assert nth_smallest(each, int(share * count)) == np.sort(values)[int(share * count)]
+        assert median_of(each) == np.sort(values)[(count - 1) // 2]
 
 
 def test_sums_by_name() -> None:

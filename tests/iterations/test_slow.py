@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.iterations.loop import median_of, slow_ones, slow_period
+from nsysdiag.arrays.groups import median_of
+from nsysdiag.iterations.loop import slow_ones, slow_period
 from nsysdiag.units import every_nth
 
 
