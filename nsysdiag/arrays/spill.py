@@ -242,11 +242,15 @@ CONTAINER = Path("/sys/fs/cgroup")
 _SHARE_KEPT = 32
 """One part in so many of the memory that nothing uses is kept if freed: to clear its pages again for the next arrays
 took 12 to 18% of the CPU time of 1,000,000 kernels."""
+_SIZE_KEPT = 4
+"""Of a large trace, one part in so many of its size may be kept: of 2,300 MB this took a quarter of the system's time
+away, 6% of all, in as much memory."""
 _library = ctypes.CDLL(None) if sys.platform != "win32" else None
 
 
 class Kept:
-    """How many bytes of freed memory stay in the heap: `most` of this process, between the least and the `limit`."""
+    """How many bytes of freed memory stay in the heap: `most` of this process, the least or more. Without a large trace
+    the `limit` or less."""
 
     least: ClassVar[int] = 16 << 20
     limit: ClassVar[int] = 256 << 20
@@ -260,18 +264,28 @@ def share_one_heap() -> None:
     Only for nsysdiag's own processes; does nothing without glibc."""
     mallopt = getattr(_library, "mallopt", None)
     if mallopt is not None:
-        Kept.most = max(Kept.least, min(memory_left() // _SHARE_KEPT, Kept.limit))
         mallopt(_M_ARENA_MAX, 1)
         mallopt(_M_MMAP_MAX, 0)
-        mallopt(_M_TRIM_THRESHOLD, Kept.most)
+        _keep(min(memory_left() // _SHARE_KEPT, Kept.limit))
+
+
+def keep_for(size: int) -> None:
+    """From now on keep as much freed memory as suits a trace of so many bytes, if the heap is shared."""
+    if Kept.most > Kept.least:
+        _keep(max(Kept.most, min(memory_left() // _SHARE_KEPT, size // _SIZE_KEPT)))
 
 
 def keep_little() -> None:
     """From now on keep the least freed memory that there may be, as under a memory limit."""
+    if Kept.most > Kept.least:
+        _keep(Kept.least)
+
+
+def _keep(most: int) -> None:
     mallopt = getattr(_library, "mallopt", None)
-    if Kept.most > Kept.least and mallopt is not None:
-        mallopt(_M_TRIM_THRESHOLD, Kept.least)
-    Kept.most = Kept.least
+    if mallopt is not None:
+        Kept.most = max(Kept.least, most)
+        mallopt(_M_TRIM_THRESHOLD, Kept.most)
 
 
 def memory_left() -> int:

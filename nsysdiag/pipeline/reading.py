@@ -14,7 +14,7 @@ from nsysdiag.arrays.background import Background, Deferred
 from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.groups import Groups
 from nsysdiag.arrays.intervals import IntArray, Intervals
-from nsysdiag.arrays.spill import Evicting, keep_little, laid, trim
+from nsysdiag.arrays.spill import Evicting, keep_for, keep_little, laid, trim
 from nsysdiag.causes.evidence import CallFacts, HostEvidence, call_facts
 from nsysdiag.config.file import parse_step
 from nsysdiag.config.settings import Settings
@@ -130,6 +130,7 @@ on two cores. At 4 MB it takes as much, at 13 MB up to 13% more."""
 @contextmanager
 def working(trace: Trace) -> Iterator[Background]:
     """The second thread for the work on a trace; meanwhile arrays in files leave memory."""
+    keep_for(trace.size_bytes)
     with Background(small=trace.size_bytes < SMALL_BYTES) as background, Evicting(trace.size_bytes):
         yield background
 

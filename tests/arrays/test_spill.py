@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 
 import numpy as np
@@ -286,6 +287,27 @@ def test_the_memory_left_is_that_of_the_machine_and_of_the_container(
     assert spilling.memory_left() == left
     meminfo.write_text("MemTotal:       24 kB\n")
     assert spilling.memory_left() == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "left", "size", "after"),
+    [
+        (256, 96_000, 2_300, 575),  # of a large trace a quarter
+        (256, 96_000, 400, 256),  # a small one changes nothing
+        (256, 12_000, 2_300, 375),  # nor does any take more than its share of what is left
+        (16, 96_000, 2_300, 16),  # the heap of another program stays as it is
+    ],
+)
+def test_more_is_kept_for_a_large_trace(
+    monkeypatch: pytest.MonkeyPatch, before: int, left: int, size: int, after: int
+) -> None:
+    kept: list[tuple[int, int]] = []
+    monkeypatch.setattr(spilling, "_library", SimpleNamespace(mallopt=lambda *pair: kept.append(pair)))
+    monkeypatch.setattr(spilling, "memory_left", lambda: left << 20)
+    monkeypatch.setattr(spilling.Kept, "most", before << 20)
+    spilling.keep_for(size << 20)
+    assert spilling.Kept.most == after << 20
+    assert kept == [(spilling._M_TRIM_THRESHOLD, after << 20)] * (before > 16)
 
 
 @pytest.mark.slow
