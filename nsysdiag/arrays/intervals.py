@@ -231,8 +231,8 @@ def _until(s: Intervals) -> IntArray:
 
 def _covered_before(s: Intervals, until: IntArray, times: IntArray) -> IntArray:
     begun = searched(s.start, times, "right")
-    unfinished = s.end[np.maximum(begun - 1, 0)] - times
-    return until[begun] - np.where(begun > 0, np.maximum(unfinished, 0), 0)
+    unfinished = s.end.take(np.maximum(begun - 1, 0)) - times
+    return until.take(begun) - np.where(begun > 0, np.maximum(unfinished, 0), 0)
 
 
 def shared_ns(parts: Intervals, spans: Intervals, rows: IntArray) -> int:
@@ -262,8 +262,8 @@ def pieces(s: Intervals, queries: Intervals) -> tuple[IntArray, Intervals]:
         inside = _inside(s, int(queries.start[0]), int(queries.end[0]))
         return np.zeros(len(inside), dtype=np.int64), inside
     query, item = overlaps(s, queries)
-    start = np.maximum(s.start[item], queries.start[query])
-    return query, Intervals(start, np.minimum(s.end[item], queries.end[query]))
+    start = np.maximum(s.start.take(item), queries.start.take(query))
+    return query, Intervals(start, np.minimum(s.end.take(item), queries.end.take(query)))
 
 
 def overlaps(s: Intervals, queries: Intervals) -> tuple[IntArray, IntArray]:
@@ -279,8 +279,8 @@ def overlaps(s: Intervals, queries: Intervals) -> tuple[IntArray, IntArray]:
 def shared(s: Intervals, queries: Intervals) -> tuple[IntArray, IntArray, IntArray]:
     """As `overlaps`, and the ns that each query and interval have in common."""
     query, item = overlaps(s, queries)
-    begin = np.maximum(s.start[item], queries.start[query])
-    return query, item, np.minimum(s.end[item], queries.end[query]) - begin
+    begin = np.maximum(s.start.take(item), queries.start.take(query))
+    return query, item, np.minimum(s.end.take(item), queries.end.take(query)) - begin
 
 
 def places_among(known: IntArray, values: IntArray) -> IntArray:
@@ -290,7 +290,7 @@ def places_among(known: IntArray, values: IntArray) -> IntArray:
     if len(known) == 1:
         return np.where(values == known[0], 0, -1)
     at = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    return np.where(known[at] == values, at, -1)
+    return np.where(known.take(at) == values, at, -1)
 
 
 def place_in(spans: Intervals, times: IntArray) -> IntArray:
@@ -298,7 +298,7 @@ def place_in(spans: Intervals, times: IntArray) -> IntArray:
     if len(spans) == 0:
         return np.full(len(times), -1)
     at = nearest_before(spans.start, times)
-    return np.where((at >= 0) & (times < spans.end[np.maximum(at, 0)]), at, -1)
+    return np.where((at >= 0) & (times < spans.end.take(np.maximum(at, 0))), at, -1)
 
 
 def _inside(s: Intervals, lo: int, hi: int) -> Intervals:

@@ -242,9 +242,9 @@ CONTAINER = Path("/sys/fs/cgroup")
 _SHARE_KEPT = 32
 """One part in so many of the memory that nothing uses is kept if freed: to clear its pages again for the next arrays
 took 12 to 18% of the CPU time of 1,000,000 kernels."""
-_SIZE_KEPT = 4
-"""Of a large trace, one part in so many of its size may be kept: of 2,300 MB this took a quarter of the system's time
-away, 6% of all, in as much memory."""
+_SIZE_KEPT = 2
+"""Of a large trace, one part in so many of its size may be kept: of five traces of 750 to 2,300 MB this took 2 to 13%
+of the time by the clock away, for 70 MiB at most."""
 _library = ctypes.CDLL(None) if sys.platform != "win32" else None
 
 

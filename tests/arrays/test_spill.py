@@ -292,7 +292,7 @@ def test_the_memory_left_is_that_of_the_machine_and_of_the_container(
 @pytest.mark.parametrize(
     ("before", "left", "size", "after"),
     [
-        (256, 96_000, 2_300, 575),  # of a large trace a quarter
+        (256, 96_000, 2_300, 1_150),  # of a large trace a half
         (256, 96_000, 400, 256),  # a small one changes nothing
         (256, 12_000, 2_300, 375),  # nor does any take more than its share of what is left
         (16, 96_000, 2_300, 16),  # the heap of another program stays as it is
