@@ -120,7 +120,7 @@ def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: S
         rows = rows[length[rows] >= least] if cause in MAY_WORK else rows
         # Other ranks run the same program: what is fixed here is fixed there, too.
         outside, on_cpu, mpi = cause != PLACE[THREAD_WAIT], cause == PLACE[HOST_CODE], cause == PLACE[IN_MPI]
-        for mine in _in_turns(rows, before, stretch):
+        for mine in _in_turns(rows, before, length, stretch):
             begin, end = axis.time(waits.start[mine]), axis.time(waits.start[mine]) + length[mine]
             step = np.searchsorted(stretch.borders, begin)
             sure, period = _judged(begin, end, step, by_clock=cause == PLACE[SLEEP.id])
@@ -189,14 +189,28 @@ def _before(pieces: HostTime, waits: HostTime) -> IntArray:
     return np.where(row >= 0, joint(pieces.cause, pieces.call + 1, pieces.call.max(initial=0) + 2)[row], -1)
 
 
-def _in_turns(rows: IntArray, before: IntArray, stretch: Stretch) -> list[IntArray]:
+def _in_turns(rows: IntArray, before: IntArray, length: IntArray, stretch: Stretch) -> list[IntArray]:
     """The waits of a thread by their turn in the step, if it has several: by what is `before` each of them, and by
-    their order if each step has as many of these. A step that lacks one does not shift the others. A window without
-    steps has no turns."""
-    if not stretch.stepwise or round(len(rows) / stretch.count) <= 1:
-        return [rows] if len(rows) else []
+    their order if each step has as many of these. A step that lacks one does not shift the others. In a window without
+    steps it is by what is `before` those that come often, and by what repeats in their `length`."""
+    if not len(rows) or (stretch.stepwise and round(len(rows) / stretch.count) <= 1):
+        return [rows][: len(rows)]
     same = RowsOf(before[rows])
-    return [turn for each in same.values() for turn in _by_order(rows[same[each]], stretch.count)]
+    groups = [rows[same[each]] for each in same.values()]
+    if stretch.stepwise:
+        return [turn for each in groups for turn in _by_order(each, stretch.count)]
+    often = [each for each in groups if len(each) > FEWEST] or [rows]
+    return [each[turn::turns] for each in often for turns in (_repeats(length[each]),) for turn in range(turns)]
+
+
+def _repeats(length: IntArray) -> int:
+    """After how many stretches of these lengths, in order, they repeat; 1 if they do not. Those of one turn differ
+    less from each other than those of turns that follow each other."""
+    turns = range(1, max(min(LONGEST_TURN, len(length) // (FEWEST + 1)), 1) + 1)
+    if len(turns) < 2:
+        return 1
+    apart = [float(np.median(np.abs(length[turn:] - length[:-turn]))) for turn in turns]
+    return turns[int(np.argmin(apart))] if ALIKE_TURNS * min(apart) < apart[0] else 1
 
 
 def _by_order(rows: IntArray, steps: int) -> list[IntArray]:
@@ -333,6 +347,9 @@ sums of 39 such values. Of 1,500 simulated loops of 39 steps without a beat at m
 Of those with one 98.8% were found. Of fewer than FEWEST_BEATS steps more would be wrong."""
 LONGEST_TURN = 13
 """Patterns that repeat after so many values are taken out first: every tenth step may take longer, and none waits."""
+ALIKE_TURNS = 2
+"""So many times less do stretches of one turn differ than those that follow each other, in the median. Values that do
+not depend on each other differ as much at any distance."""
 MOST_TURNS = 4
 """A thread that waits for a time only in each second step, or up to each fourth one, is found. More would leave fewer
 than seven of FEWEST_BEATS waits to fit a line to."""

@@ -151,6 +151,15 @@ def lengths(loops: Loops, first: int = 0) -> IntArray:
     return np.array(found)
 
 
+def window_length(loops: Loops, first: int = 0) -> float:
+    """How long a step takes, in ns, from the start of the step after the `first` ones to the end of all."""
+    begun = loops.begun["step"]
+    of = {t: _of_thread(t) for t, _ in begun}
+    t, at = begun[first]
+    end = max(op.end for each in of.values() for op in each)
+    return float(end - of[t][at].start) / (len(begun) - first)
+
+
 OF_WRITES = {"io_wait": "host"}
 """Bottlenecks of causes in these programs, where they are not those of the causes: threads that launch only write."""
 
@@ -190,4 +199,5 @@ __all__ = [
     "some",
     "starts",
     "varied",
+    "window_length",
 ]
