@@ -63,9 +63,9 @@ class Requests(Rows, frozen=True):
     @classmethod
     def of(cls, calls: CallTable, launching: IntArray, operations: IntArray, stretch: Stretch) -> Requests:
         """Those of `launching` threads in any step of the loop, also in one that is not replayed. The first step may
-        wait as well, since the last of the `operations` that starts before it."""
-        first, end = stretch.loop
-        begin = int(operations[operations < first].max(initial=0))
+        wait as well, since the last of the `operations` that starts before it. In a window it is since the first one:
+        what is before that may be a start."""
+        begin, end = _in_loop(operations, stretch)
         long = (calls.start >= begin) & (calls.end <= end) & (calls.end - calls.start >= WAITED_NS)
         asks = np.append(named_like(calls.names, MESSAGES), False)[calls.name]
         rows = np.flatnonzero(long & asks & np.isin(calls.thread, launching))
@@ -75,6 +75,14 @@ class Requests(Rows, frozen=True):
         alone = np.searchsorted(sent, calls.start[rows]) == np.searchsorted(sent, calls.end[rows], side="right")
         rows = rows[alone]
         return cls(calls.thread[rows], calls.start[rows], calls.end[rows])
+
+
+def _in_loop(operations: IntArray, stretch: Stretch) -> tuple[int, int]:
+    """From when to when threads may ask for what the loop works on, in ns."""
+    if not stretch.stepwise:
+        return int(operations[operations >= stretch.begin].min(initial=stretch.end)), stretch.end
+    first, end = stretch.loop
+    return int(operations[operations < first].max(initial=0)), end
 
 
 class Beside(Struct, frozen=True):

@@ -44,10 +44,11 @@ _SENDS = re.compile(r"_*(send\w*|p?writev?(64)?|mq_\w*send|msgsnd)(_chk)?")
 def source_may_limit(changes: Changes) -> bool:
     """Whether a source of which the pace is not known may hold back the changed steps. A thread still asks it,
     and did so in MANY of them. In most it did not wait: a call took less than LEAST_PART of a step. A source that a
-    recorded thread feeds is known; waits in most steps are `Timed`."""
+    recorded thread feeds is known; waits in most steps are `Timed`. In a window without steps it is asked in all its
+    parts, and a step is the time from one call to the next one of that kind."""
     model = changes.model
-    stretch, pieces = model.stretch, model.pieces
-    if not stretch.stepwise or not len(pieces):
+    pieces = model.pieces
+    if not len(pieces):
         return False
     messages, unknown = model.in_calls(MESSAGES), _unknown(model)
     reads = unknown & (pieces.cause == PLACE[IO_WAIT.id])
@@ -55,7 +56,7 @@ def source_may_limit(changes: Changes) -> bool:
     kind = pieces.call + 1
     # Who was woken once by a recorded thread, or may be fed by one, knows the pace.
     waited = messages & ~reads & (model.call_of_piece < 0)
-    fed = (messages & _others_send(model)) | np.isin(kind, kind[waited])
+    fed = (messages & _others_send(model, least=MANY * _turns(model))) | np.isin(kind, kind[waited])
     asked = (messages | model.in_calls(_DEVICES)) & ~fed & reads
     asked = (asked | (_queued(model) & unknown)) & (changes.time >= 1)
     asleep = (pieces.cause == PLACE[SLEEP.id]) & model.in_calls(_SLEEPS) & (changes.time >= 1)
@@ -64,8 +65,9 @@ def source_may_limit(changes: Changes) -> bool:
     # Who sleeps until a time that has come returns at once, or as soon as it is woken.
     length = pieces.length
     late = (asleep & (length < WAITED_NS)) | (blocked & (length < RETURN_NS))
-    soon = late | (length < LEAST_PART * (stretch.end - stretch.begin) / stretch.count)
-    if _ahead(model, kind, soon, np.flatnonzero(asked | late)):
+    rows = np.flatnonzero(asked | late)
+    soon = late | (length < LEAST_PART * _step_ns(model, kind, rows))
+    if _ahead(model, kind, soon, rows):
         return True
     if _serves(model) and (changes.time[messages] >= 1).all():
         return True
@@ -101,7 +103,8 @@ def unseen_may_limit(changes: Changes) -> bool:
     whole = stretch.end - stretch.begin
     own = model.without_evidence & np.isin(model.program.thread, model.step_threads)[pieces.owner]
     kept = np.where(own, pieces.length * _left_alone(changes.time), 0)
-    waits = kept >= max(MAY_WAIT, UNSEEN_PART * whole / stretch.count)
+    # Of a window without steps it is not known how long one is.
+    waits = kept >= max(MAY_WAIT, UNSEEN_PART * whole / stretch.count if stretch.stepwise else 0)
     if not waits.any() or model.ever(waits) < LEAST_UNSEEN * whole:
         return False
     return not _like_code(model, np.flatnonzero(waits))
@@ -109,13 +112,14 @@ def unseen_may_limit(changes: Changes) -> bool:
 
 def _like_code(model: Model, rows: IntArray) -> bool:
     """Whether these pieces, one in each step, last as long each time, whatever the time before them does. A wait for a
-    source is shorter by as much as the time before it is longer. Samples cut such time where they happen to be."""
+    source is shorter by as much as the time before it is longer. Samples cut such time where they happen to be. In a
+    window without steps all may be one in each."""
     pieces, stretch = model.pieces, model.stretch
     rows = rows[np.argsort(pieces.start[rows])]
     begin, end = pieces.start[rows], pieces.end[rows]
     lane = begin // model.host.host.axis.stride
     whole = lane[0] == lane[-1] and not model.sampled.any()
-    if not whole or not FEWEST_ALIKE <= len(rows) <= stretch.count + 1:
+    if not whole or not FEWEST_ALIKE <= len(rows) <= (stretch.count + 1 if stretch.stepwise else len(rows)):
         return False
     length, before = (end - begin)[1:].astype(np.float64), (begin[1:] - end[:-1]).astype(np.float64)
     spread = float(before.std())
@@ -161,36 +165,41 @@ def _timer_posts(model: Model, rows: IntArray) -> bool:
     if model.beside.naps < least:
         return False
     takes = np.append(answered(model.named.calls), False)[pieces.call[rows]] & (pieces.length[rows] < WAITED_NS)
-    return len(distinct_values(_step(model, rows[takes]))) >= least
+    taken = _step(model, rows[takes])
+    return len(distinct_values(taken) if stretch.stepwise else taken) >= least
 
 
 def _at_times(model: Model, kind: IntArray, rows: IntArray) -> bool:
     """Whether launching threads waited in some steps by the same call, and did not call it in most others: they may
-    have been too late for what came. `rows` are the pieces in which one waits, or is asleep."""
+    have been too late for what came. `rows` are the pieces in which one waits, or is asleep. In a window it is not
+    known in which steps they did not call it: there the waits take some time in all."""
     pieces, stretch = model.pieces, model.stretch
     number = distinct(kind[rows])[1]
     waited = pieces.length[rows] >= WAITED_NS
+    if not stretch.stepwise:
+        much = np.bincount(number[waited], pieces.length[rows[waited]]) >= LEAST_ERROR * (stretch.end - stretch.begin)
+        return bool((much & (np.bincount(number[waited]) >= FEWEST)).any())
     steps = _steps(model, number[waited], rows[waited])
     return bool(((steps >= max(SOME * stretch.count, FEWEST)) & (2 * steps < stretch.count)).any())
 
 
-def _others_send(model: Model, beside: int = 0) -> BoolArray:
-    """Whether other threads than that of each piece send something in MANY steps, each in some of them; `beside` is
-    how much is sent by threads that the graph does not hold. What ended a known wait was for that one."""
+def _others_send(model: Model, beside: int = 0, *, least: float) -> BoolArray:
+    """Whether other threads than that of each piece send something in so many steps at `least`, each in some of them;
+    `beside` is how much is sent by threads that the graph does not hold. What ended a known wait was for that one."""
     lane, none = model.pieces.start // model.host.host.axis.stride, np.zeros(1, dtype=np.int64)
     woken = model.threads.woken
     taken = union(model.on_axis(woken.waker, woken.at, woken.at + 1))
     sending = np.flatnonzero(model.in_calls(_SENDS) & (coverage(taken, model.pieces.spans) == 0))
     sender, number = distinct(lane[sending])
     steps = np.append(_steps(model, number, sending), none) if len(sending) else none
-    return beside + steps.sum() - steps[places_among(sender, lane)] >= MANY * model.stretch.count
+    return beside + steps.sum() - steps[places_among(sender, lane)] >= least
 
 
 def answers(model: Model) -> BoolArray:
     """Which pieces of host time are waits of which the end is not known, and may depend on what the program does: for a
     thread, or for a message if others send some. What a source outside of the program has comes when it comes."""
     found: BoolArray = model.pieces.cause != PLACE[IO_WAIT.id]
-    return found | _others_send(model, model.beside.messages)
+    return found | _others_send(model, model.beside.messages, least=MANY * model.stretch.count)
 
 
 def of_unknown_sources(model: Model) -> BoolArray:
@@ -222,33 +231,58 @@ def _unknown(model: Model) -> BoolArray:
 def _queued(model: Model) -> BoolArray:
     """Which pieces may take something out of a pipe that threads fill which the graph does not hold, as none waited for
     them: they send something in MANY steps."""
-    sent = model.beside.messages >= MANY * model.stretch.count
+    sent = model.beside.messages >= MANY * _turns(model)
     return model.in_calls(_READS) & (model.pieces.cause == PLACE[IO_WAIT.id]) & sent
+
+
+PARTS = 8
+"""Of a window without steps: what is done in nearly all parts of it is done again and again. With more parts a window
+of few steps has some without one, with fewer what is done at the begin and at the end counts as well."""
 
 
 def _ahead(model: Model, kind: IntArray, soon: BoolArray, rows: IntArray) -> bool:
     """Whether threads asked in MANY steps by the same call, of the same `kind`, and got what they asked for `soon` in
     most of these; `rows` are the pieces in which one asks."""
-    stretch, number = model.stretch, distinct(kind[rows])[1]
-    asking, at_once = _steps(model, number, rows), _steps(model, number[soon[rows]], rows[soon[rows]])
+    number, steps = distinct(kind[rows])[1], _turns(model)
+    asking, step = _steps(model, number, rows), _step(model, rows)
+    at_once = _steps(model, number[soon[rows]], rows[soon[rows]])
     at_once = np.append(at_once, np.zeros(len(asking) - len(at_once), dtype=np.int64))
-    step = _step(model, rows)
-    first, last = np.full(len(asking), stretch.count), np.zeros(len(asking), dtype=np.int64)
+    first, last = np.full(len(asking), steps), np.zeros(len(asking), dtype=np.int64)
     np.minimum.at(first, number, step)
     np.maximum.at(last, number, step)
     # Threads that are ahead have asked before the first steps for what these need.
-    each = (asking >= MANY * (last - first + 1)) & (2 * asking >= stretch.count)
+    each = (asking >= MANY * (last - first + 1)) & (2 * asking >= steps)
+    if not model.stretch.stepwise:  # several steps are in each part
+        asking, at_once = (np.bincount(number, among) for among in (None, soon[rows]))
     return bool((each & (2 * at_once > asking)).any())
 
 
 def _steps(model: Model, kind: IntArray, rows: IntArray) -> IntArray:
-    """In how many steps each kind of pieces is."""
+    """In how many steps each kind of pieces is, or in how many parts of a window."""
     return np.bincount(np.unique(np.stack((kind, _step(model, rows))), axis=1)[0])
 
 
 def _step(model: Model, rows: IntArray) -> IntArray:
-    """The step in which each of these pieces begins, counted from 1."""
-    return model.stretch.step(model.host.host.axis.time(model.pieces.start[rows])) + 1
+    """The step in which each of these pieces begins, or the part of a window, counted from 1."""
+    time = model.host.host.axis.time(model.pieces.start[rows])
+    if model.stretch.stepwise:
+        return model.stretch.step(time) + 1
+    begin, end = model.stretch.begin, model.stretch.end
+    return np.clip((time - begin) * PARTS // (end - begin), -1, PARTS - 1) + 1
+
+
+def _turns(model: Model) -> int:
+    """How many steps there are, or parts of a window without steps."""
+    return model.stretch.count if model.stretch.stepwise else PARTS
+
+
+def _step_ns(model: Model, kind: IntArray, rows: IntArray) -> FloatArray | float:
+    """How long a step is, in ns. In a window that is for each piece the mean distance of those among `rows` that are
+    of the same `kind`."""
+    whole = model.stretch.end - model.stretch.begin
+    if model.stretch.stepwise:
+        return whole / model.stretch.count
+    return whole / np.maximum(np.bincount(kind[rows], minlength=int(kind.max()) + 1), 1)[kind]
 
 
 # Calls of MPI that wait for one other rank: the trace does not say which call of that rank they are for.

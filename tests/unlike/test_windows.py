@@ -42,6 +42,9 @@ def windowed(name: str, seed: int, capture: str = "") -> Seen:
     [
         ("a_control_loop_by_a_clock", 16000, ""),  # each wait of a window was alone: no clock was seen
         ("a_control_loop_by_a_clock", 16100, ""),  # work before and behind its kernels in turn was a wait for a time
+        ("a_control_loop_by_a_clock", 16001, "CUDA"),  # host time without evidence was never a wait
+        ("a_server_of_parameters", 16101, "CUDA"),
+        ("requests_by_chance", 16000, ""),  # a source outside of the program was no limit
     ],
 )
 def test_what_was_once_wrong(name: str, seed: int, capture: str) -> None:
