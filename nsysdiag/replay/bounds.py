@@ -46,6 +46,9 @@ LATE_NS = 70_000
 MOST_STREAMS = 8
 """Streams whose kernels may meet at other times, those with most kernel time. More take longer, and move no bound: of
 all streams the one that computes longest decides."""
+FIRST_PART = 0.1
+"""Of the operations of a window: as a step of ten, or more of shorter ones. As SETTLING does for steps. A larger part
+would say less of all of it."""
 MOST_APART = 0.25
 """Of the length: a prediction whose bounds are further apart says only that it cannot tell."""
 UNPROVEN = "Most of the idle time has no evidence of what the host did: that may take the time as well."
@@ -329,9 +332,9 @@ def _beside(case: BoundCase) -> Sequence[int]:
 
 def _other_loops(case: BoundCase) -> Sequence[int]:
     """Steps that no range names are not those that were found, but what another thread does in a loop of its own. In a
-    window without steps each of several threads may be meant."""
+    window without steps each of several threads may be meant, whatever ranges there are."""
     model, thread = case.model, case.model.launched_by
-    if model.stretch.named:
+    if model.stretch.named and model.stretch.stepwise:
         return []
     several = (thread != thread[0]).any() and not model.stretch.stepwise
     return _of_threads(case, distinct_values(thread[((model.step_work < StepWork.OWN) | several) & (thread >= 0)]))
@@ -359,12 +362,16 @@ def _same_loops(case: BoundCase) -> Sequence[int]:
 @once
 def _alike(model: Model) -> IntArray:
     """The threads of a process that launch the kernel with which most steps begin, as often as any of them; none if
-    only one does. Ranks, of which each has a process, go on together."""
-    names, thread = model.names.short, model.launched_by
-    first = names[begin_steps(model.work, thread, model.stretch)]
-    if not model.stretch.stepwise or not len(first):
+    only one does. In a window it is the kernel that takes most time. Ranks, of which each has a process, go on
+    together."""
+    names, thread, kernels = model.names.short, model.launched_by, model.work.kind == Class.COMPUTE
+    first = kernels & (thread >= 0)
+    if model.stretch.stepwise:
+        first = begin_steps(model.work, thread, model.stretch)
+    if not first.any():
         return np.empty(0, dtype=np.int64)
-    same = (names == np.bincount(first).argmax()) & (model.work.kind == Class.COMPUTE) & (thread >= 0)
+    weight = None if model.stretch.stepwise else model.work.length[first]
+    same = (names == np.bincount(names[first], weight).argmax()) & kernels & (thread >= 0)
     threads, count = np.unique(thread[same], return_counts=True)
     threads = threads[count >= REGULAR * count.max(initial=0)]
     _, process, several = np.unique(process_of(threads), return_inverse=True, return_counts=True)
@@ -393,6 +400,27 @@ def _whole_groups(case: BoundCase) -> Sequence[int]:
         return []
     was, took = (each.borders[whole:] - each.borders[:-whole] for each in (now, run))
     found = now.ns * took / np.maximum(was, 1)
+    return [round(float(found.min())), round(float(found.max()))]
+
+
+def _queued_before(case: BoundCase) -> Sequence[int]:
+    """A window that begins in the middle of a program, without its first part. It does not show what was queued then:
+    with the changes that may be more, and the first operations need not wait for theirs.
+
+    ```
+    recorded  ..[==)  |   [launch][==)   [launch][==)   [launch][==)
+    replayed          |   [launch][==)[==)[==)                       the first launch is in no time of a device
+    program   ..[==)[==)[==)[==)                                     but was behind its queue
+    ```
+    """
+    work, stretch, model = case.model.work, case.model.stretch, case.model
+    rows = np.flatnonzero(work.start < stretch.end)
+    first = rows[np.argsort(work.start[rows], kind="stable")][: round(FIRST_PART * len(rows))]
+    if stretch.stepwise or not len(first) or model.first[model.devices].min() >= stretch.begin:
+        return []
+    # Each of these may end the first step.
+    was, took = (each.borders[-1] - np.maximum.accumulate(each.end[first]) for each in (case.now, case.run))
+    found = case.now.ns * took / np.maximum(was, 1)
     return [round(float(found.min())), round(float(found.max()))]
 
 
@@ -431,6 +459,7 @@ RULES = (
     BoundRule("Another thread has a loop of its own, and no range says which of both is meant.", _other_loops),
     BoundRule("Several threads do the same, each at a pace of its own.", _same_loops, elsewhere=True),
     BoundRule("Several unlike steps repeat together, and the replay holds a part of such a group.", _whole_groups),
+    BoundRule("Work was queued when the window began, which the replay does not hold.", _queued_before),
     BoundRule("Threads take turns, as with a lock: with shorter steps they meet at other times.", turns),
     BoundRule("Kernels that send or receive are not paired with those of their peers.", device.unpaired),
     BoundRule("A thread asks for the device and sleeps between: it notices later that the work is done.", device.polls),

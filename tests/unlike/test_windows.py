@@ -12,10 +12,13 @@ from nsysdiag.replay import work
 from tests.unlike import CLASSES
 from tests.unlike.made import Loops, lengths, window_length
 from tests.unlike.test_less_evidence import CAPTURES
-from tests.unlike.test_unlike import Seen, seen
+from tests.unlike.test_unlike import OF_ONE_THREAD, SEVERAL, Seen, seen
 
 MOST = 60_000
 """Operations that a window may hold: all of these programs."""
+
+WIDEST = 0.05
+"""The median distance of the bounds, of the window."""
 
 
 def _window(parts: Intervals, steps: IntArray | None, starts: IntArray, *_: int) -> work.Stretch | str:
@@ -36,6 +39,14 @@ def windowed(name: str, seed: int, capture: str = "") -> Seen:
         return seen.__wrapped__(name, seed, CLASSES[name].capture.but(**CAPTURES[capture]) if capture else None)
 
 
+@pytest.mark.sampled(quick=24, normal=6)
+@pytest.mark.parametrize("name", CLASSES)
+def test_what_is_promised_holds(name: str) -> None:
+    found = windowed(name, 16101)
+    assert [each for each in found.promises if not each.holds] == []
+    assert [each for each in found.broken if name not in SEVERAL or not each.startswith(OF_ONE_THREAD)] == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "seed", "capture"),
@@ -44,8 +55,18 @@ def windowed(name: str, seed: int, capture: str = "") -> Seen:
         ("a_control_loop_by_a_clock", 16100, ""),  # work before and behind its kernels in turn was a wait for a time
         ("a_control_loop_by_a_clock", 16001, "CUDA"),  # host time without evidence was never a wait
         ("a_server_of_parameters", 16101, "CUDA"),
+        ("streams_of_two_priorities", 16001, ""),  # ranges named steps, and a window was as long as another thread
+        ("a_convoy_of_launching_threads", 16101, ""),  # three threads with the same kernels were one
         ("requests_by_chance", 16000, ""),  # a source outside of the program was no limit
+        ("a_compile_in_the_middle", 16000, ""),  # the first step of a phase had to fill the queue
     ],
 )
 def test_what_was_once_wrong(name: str, seed: int, capture: str) -> None:
     assert [each for each in windowed(name, seed, capture).promises if not each.holds] == []
+
+
+@pytest.mark.thorough
+def test_much_is_still_said() -> None:
+    every = [windowed(name, 16101) for name in CLASSES]
+    widths = sorted(each.high - each.low for one in every for each in one.promises)
+    assert widths[len(widths) // 2] <= WIDEST
