@@ -44,8 +44,8 @@ _SENDS = re.compile(r"_*(send\w*|p?writev?(64)?|mq_\w*send|msgsnd)(_chk)?")
 def source_may_limit(changes: Changes) -> bool:
     """Whether a source of which the pace is not known may hold back the changed steps. A thread still asks it,
     and did so in MANY of them. In most it did not wait: a call took less than LEAST_PART of a step. A source that a
-    recorded thread feeds is known; waits in most steps are `Timed`. In a window without steps it is asked in all its
-    parts, and a step is the time from one call to the next one of that kind."""
+    recorded thread feeds is known; waits in most steps are `Timed`. In a window without steps it is asked in all parts.
+    There a step is the time from one call to the next one of that kind."""
     model = changes.model
     pieces = model.pieces
     if not len(pieces):
@@ -237,7 +237,7 @@ def _queued(model: Model) -> BoolArray:
 
 PARTS = 8
 """Of a window without steps: what is done in nearly all parts of it is done again and again. With more parts a window
-of few steps has some without one, with fewer what is done at the begin and at the end counts as well."""
+of few steps has some without one. With fewer, what is done at the beginning and at the end counts as well."""
 
 
 def _ahead(model: Model, kind: IntArray, soon: BoolArray, rows: IntArray) -> bool:
