@@ -44,8 +44,8 @@ _SENDS = re.compile(r"_*(send\w*|p?writev?(64)?|mq_\w*send|msgsnd)(_chk)?")
 def source_may_limit(changes: Changes) -> bool:
     """Whether a source of which the pace is not known may hold back the changed steps. A thread still asks it,
     and did so in MANY of them. In most it did not wait: a call took less than LEAST_PART of a step. A source that a
-    recorded thread feeds is known; waits in most steps are `Timed`. In a window without steps it is asked in all parts.
-    There a step is the time from one call to the next one of that kind."""
+    recorded thread feeds is known; waits in most steps are `Timed`. In a window without steps it is asked in nearly all
+    parts of it. There a step is the time from one call to the next one of that kind."""
     model = changes.model
     pieces = model.pieces
     if not len(pieces):
@@ -119,7 +119,8 @@ def _like_code(model: Model, rows: IntArray) -> bool:
     begin, end = pieces.start[rows], pieces.end[rows]
     lane = begin // model.host.host.axis.stride
     whole = lane[0] == lane[-1] and not model.sampled.any()
-    if not whole or not FEWEST_ALIKE <= len(rows) <= (stretch.count + 1 if stretch.stepwise else len(rows)):
+    several = len(rows) > stretch.count + 1 and stretch.stepwise
+    if not whole or several or len(rows) < FEWEST_ALIKE:
         return False
     length, before = (end - begin)[1:].astype(np.float64), (begin[1:] - end[:-1]).astype(np.float64)
     spread = float(before.std())
