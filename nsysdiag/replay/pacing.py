@@ -123,15 +123,17 @@ def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: S
         for mine in _in_turns(rows, before, length, stretch):
             begin, end = axis.time(waits.start[mine]), axis.time(waits.start[mine]) + length[mine]
             step = np.searchsorted(stretch.borders, begin)
+            # What is seen in few steps, or a few times in a window without steps, paces no loop. A call that returned
+            # at once had what it read, or was not a wait at all.
+            waited = step if cause != PLACE[IO_WAIT.id] else step[length[mine] >= WAITED_NS]
+            seldom = len(distinct_values(waited) if stretch.stepwise else waited) < _often(stretch)
+            if seldom and len(mine) <= FEWEST_BEATS // 2:
+                continue  # so few show no grid either
             sure, period = _judged(begin, end, step, by_clock=cause == PLACE[SLEEP.id])
             if sure is None and until_times[call] and float(np.quantile(end - begin, MANY)) <= BACK_NS:
                 sure = False
             # A message comes when it was sent: nothing else makes the wait for it as long as ever.
             sure = bool(sure) if by_message[call] else sure
-            # What is seen in few steps, or a few times in a window without steps, paces no loop. A call that returned
-            # at once had what it read, or was not a wait at all.
-            waited = step if cause != PLACE[IO_WAIT.id] else step[length[mine] >= WAITED_NS]
-            seldom = len(distinct_values(waited) if stretch.stepwise else waited) < _often(stretch)
             spins = bool(sure) and _varies(end - begin, np.diff(end))
             joined = on_cpu and not spins and not seldom and keeps_beat(begin, end)
             real = _is_wait(end - begin)
