@@ -430,7 +430,7 @@ def _from_idle(borders: IntArray, at: IntArray, start: IntArray, end: IntArray) 
     """How many operations before the end of special repeats most of them are idle for longest."""
     inside = at[at + 2 < len(borders)]
     size = borders[inside + 1] - borders[inside]
-    if not len(inside) or float((size == np.median(size)).mean()) < REGULAR:
+    if not size.any() or float((size == np.median(size)).mean()) < REGULAR or not np.median(size):
         return 0
     inside, length = inside[size == np.median(size)], int(np.median(size))
     until = np.maximum.accumulate(end)

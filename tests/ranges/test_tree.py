@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nsysdiag.arrays.intervals import Intervals
@@ -164,6 +164,7 @@ RANK = {"kernel": 0, "nccl": 1, "copy": 2}
 SPAN = st.tuples(st.integers(0, 60), st.integers(1, 30))
 
 
+@example(ranges=[], work=[(0, (start, 1), "nccl") for start in (0, 0, 1, 2, 3, 6, 6)])  # repeats without an operation
 @given(
     ranges=st.lists(st.tuples(SPAN, st.sampled_from("abc"), st.booleans()), max_size=8),
     work=st.lists(
