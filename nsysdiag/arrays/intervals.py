@@ -88,9 +88,9 @@ def ascending(values: npt.NDArray[Any]) -> bool:
 
 
 def sorted_times(times: IntArray) -> IntArray:
-    """The times, ascending. Those of events are in order for long, which a stable sort makes use of: 500,000 ends of
-    ranges took a fourteenth of the time."""
-    return np.sort(times, kind="stable")
+    """The times, ascending; the same array if they are. Those of events are in order for long, which a stable sort
+    makes use of: 500,000 ends of ranges took a fourteenth of the time."""
+    return times if ascending(times) else np.sort(times, kind="stable")
 
 
 def is_set(intervals: Intervals) -> bool:

@@ -430,9 +430,10 @@ def _from_idle(borders: IntArray, at: IntArray, start: IntArray, end: IntArray) 
     """How many operations before the end of special repeats most of them are idle for longest."""
     inside = at[at + 2 < len(borders)]
     size = borders[inside + 1] - borders[inside]
-    if not size.any() or float((size == np.median(size)).mean()) < REGULAR or not np.median(size):
+    length = int(np.median(size)) if len(size) else 0
+    if not length or float((size == length).mean()) < REGULAR:
         return 0
-    inside, length = inside[size == np.median(size)], int(np.median(size))
+    inside = inside[size == length]
     until = np.maximum.accumulate(end)
     rows = borders[inside + 1][:, None] - np.arange(length)
     idle = np.median(np.maximum(start[rows] - until[rows - 1], 0), axis=0)

@@ -21,7 +21,7 @@ from nsysdiag.account.bottlenecks import DeviceWaitCalls, Made, busy_pieces, com
 from nsysdiag.account.filling import foreign_time, hollow_time, waited_for
 from nsysdiag.arrays.background import Background, Deferred
 from nsysdiag.arrays.constant import taken
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, contains, sorted_times, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, sorted_times, union
 from nsysdiag.arrays.spill import laid, trim
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import BLOCKING_COPY, SYNCHRONIZATION, bottlenecks_of
@@ -434,8 +434,7 @@ def _device_waits(found: DeviceRoots) -> DeviceWaitCalls:
     device, before, axis = found.device, found.host.layered.before, found.host.host.axis
     calls, launch = found.reading.activity.api_calls.rows, device.launch[device.launch >= 0]
     lane = calls.lanes_at(axis, launch)
-    launches = axis.position(lane, calls.start.take(launch))[picked(lane >= 0)]
-    launches = launches if ascending(launches) else sorted_times(launches)
+    launches = sorted_times(axis.position(lane, calls.start.take(launch))[picked(lane >= 0)])
     waits, copies = before[SYNCHRONIZATION], before[BLOCKING_COPY]
     return DeviceWaitCalls.of(waits, copies, device.number, found.split.busy, launches, axis)
 

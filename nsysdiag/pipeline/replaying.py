@@ -150,9 +150,8 @@ def builder_of(met: MetDevices, host: HostReading) -> Builder:
         if isinstance(repeating, str):
             return repeating
         # Migrations are replayed with what they are for: alone they are not work.
-        starts = np.concatenate([each.operations.start[~each.operations.migration] for each in devices])
-        starts = starts if len(devices) == 1 else sorted_times(starts)
-        stretch = stretch_of(repeating.parts, repeating.steps, starts, wanted, most)
+        starts = [each.operations.start[~each.operations.migration] for each in devices]
+        stretch = stretch_of(repeating.parts, repeating.steps, sorted_times(np.concatenate(starts)), wanted, most)
         if isinstance(stretch, str):
             return stretch
         stretch = replace(stretch, named=repeating.named, group=repeating.group)

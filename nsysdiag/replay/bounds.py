@@ -364,14 +364,13 @@ def _alike(model: Model) -> IntArray:
     """The threads of a process that launch the kernel with which most steps begin, as often as any of them; none if
     only one does. In a window it is the kernel that takes most time. Ranks, of which each has a process, go on
     together."""
-    names, thread, kernels = model.names.short, model.launched_by, model.work.kind == Class.COMPUTE
-    first = kernels & (thread >= 0)
-    if model.stretch.stepwise:
-        first = begin_steps(model.work, thread, model.stretch)
+    names, thread, stepwise = model.names.short, model.launched_by, model.stretch.stepwise
+    launched = (model.work.kind == Class.COMPUTE) & (thread >= 0)
+    first = begin_steps(model.work, thread, model.stretch) if stepwise else launched
     if not first.any():
         return np.empty(0, dtype=np.int64)
-    weight = None if model.stretch.stepwise else model.work.length[first]
-    same = (names == np.bincount(names[first], weight).argmax()) & kernels & (thread >= 0)
+    weight = None if stepwise else model.work.length[first]
+    same = (names == np.bincount(names[first], weight).argmax()) & launched
     threads, count = np.unique(thread[same], return_counts=True)
     threads = threads[count >= REGULAR * count.max(initial=0)]
     _, process, several = np.unique(process_of(threads), return_inverse=True, return_counts=True)

@@ -195,14 +195,18 @@ def _in_turns(rows: IntArray, before: IntArray, length: IntArray, stretch: Stret
     """The waits of a thread by their turn in the step, if it has several: by what is `before` each of them, and by
     their order if each step has as many of these. A step that lacks one does not shift the others. In a window without
     steps it is by what is `before` those that come often, and by what repeats in their `length`."""
-    if not len(rows) or (stretch.stepwise and round(len(rows) / stretch.count) <= 1):
-        return [rows][: len(rows)]
+    if not len(rows):
+        return []
+    if stretch.stepwise and round(len(rows) / stretch.count) <= 1:
+        return [rows]
     same = RowsOf(before[rows])
     groups = [rows[same[each]] for each in same.values()]
     if stretch.stepwise:
-        return [turn for each in groups for turn in _by_order(each, stretch.count)]
-    often = [each for each in groups if len(each) > FEWEST] or [rows]
-    return [each[turn::turns] for each in often for turns in (_repeats(length[each]),) for turn in range(turns)]
+        counts = [_in_each(len(each), stretch.count) for each in groups]
+    else:
+        groups = [each for each in groups if len(each) > FEWEST] or [rows]
+        counts = [_repeats(length[each]) for each in groups]
+    return [each[turn::turns] for each, turns in zip(groups, counts, strict=True) for turn in range(turns)]
 
 
 def _repeats(length: IntArray) -> int:
@@ -215,11 +219,11 @@ def _repeats(length: IntArray) -> int:
     return turns[int(np.argmin(apart))] if ALIKE_TURNS * min(apart) < apart[0] else 1
 
 
-def _by_order(rows: IntArray, steps: int) -> list[IntArray]:
-    turns = round(len(rows) / steps)
+def _in_each(count: int, steps: int) -> int:
+    """How many of so many waits each step has; 1 if steps differ."""
+    turns = round(count / steps)
     # The borders of the replayed time may cut one of each turn.
-    regular = turns > 1 and abs(len(rows) - turns * steps) <= max(turns, steps // 10)
-    return [rows[turn::turns] for turn in range(turns)] if regular else [rows]
+    return turns if turns > 1 and abs(count - turns * steps) <= max(turns, steps // 10) else 1
 
 
 def _judged(begin: IntArray, end: IntArray, step: IntArray, *, by_clock: bool = False) -> tuple[bool | None, int]:
