@@ -124,8 +124,8 @@ class DeviceActivity(Struct, frozen=True):
 
 class GpuOperations(Struct, frozen=True):
     """The operations that can be, sorted as in `DeviceActivity`: the rows of `recorded`, whose `wrong` is empty here.
-    `launch` is the row of the call that launched each, -1 for none. `device` is an index into `keys`; `lost` counts,
-    for each key, the rows that were left out."""
+    `launch` is the row of the call that launched each, -1 for none. `device` is an index into `keys`, whose own index
+    is empty here; `lost` counts, for each key, the rows that were left out."""
 
     recorded: RecordedOperations
     launch: IntArray
@@ -144,11 +144,12 @@ def operations_by_gpu(
     lost = np.bincount(index[wrong & (index >= 0)], minlength=len(keys.keys))
     wrong = wrong | (index < 0)
     if wrong.any():
-        every, index = every.take(~wrong), index[~wrong]
+        every, index = every.take(~wrong), taken(index, ~wrong)
     launch = match_launches(every.process, every.correlation, api_calls.rows)
     order = _order(every, launch, api_calls.rows, index)
     if order is not None:
-        every, index, launch = every.take(order), index[order], launch[order]
+        every, index, launch = every.take(order), taken(index, order), launch[order]
+    keys = replace(keys, index=index[:0].copy())
     return GpuOperations(replace(recorded, rows=every, wrong=wrong[:0].copy()), launch, index, keys, lost)
 
 
@@ -175,7 +176,7 @@ def device_activity(
         operations=every,
         launch=launch,
         communication=communication,
-        device=index.astype(np.int32),
+        device=index,
         streams=describe_streams(trace, waited.streams),
         waits=waited.waits,
         time_slices=read_time_slices(trace),

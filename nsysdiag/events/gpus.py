@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.constant import constant
 from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.events.identity import pid_of
@@ -92,13 +93,13 @@ def device_keys(trace: Trace, process: IntArray, device: IntArray, *, same_gpu: 
     names = [_key(pair, gpu, apart=apart) for pair, gpu in zip(pairs, known, strict=True)]
     keys = sorted(set(names), key=_natural)
     position = {key: place for place, key in enumerate(keys)}
-    place_of_pair = np.array([position[name] for name in names], dtype=np.int64)
+    place_of_pair = np.array([position[name] for name in names], dtype=np.int32)
     gpu_id: list[int | None] = [None] * len(keys)
     ids: list[list[tuple[int, int]]] = [[] for _ in keys]
     for (owner, ordinal), gpu, name in zip(pairs, known, names, strict=True):
         gpu_id[position[name]] = gpu
         ids[position[name]].append((pid_of(owner), ordinal))
-    index = place_of_pair[index] if len(pairs) else index
+    index = constant(place_of_pair, len(index)) if len(pairs) == 1 else place_of_pair.take(index)
     return DeviceKeys(index, keys, gpu_id, [sorted(each) for each in ids], apart)
 
 
@@ -108,11 +109,11 @@ def busiest(keys: DeviceKeys) -> DeviceKeys:
         return keys
     count = np.bincount(keys.index, minlength=len(keys.keys))
     kept = np.sort(np.argsort(-count, kind="stable")[:MOST_GPUS])
-    place = np.full(len(keys.keys), -1)
+    place = np.full(len(keys.keys), -1, dtype=np.int32)
     place[kept] = np.arange(MOST_GPUS)
     chosen = kept.tolist()
     return DeviceKeys(
-        place[keys.index],
+        place.take(keys.index),
         [keys.keys[at] for at in chosen],
         [keys.gpu_id[at] for at in chosen],
         [keys.ids[at] for at in chosen],

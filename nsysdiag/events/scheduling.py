@@ -59,7 +59,7 @@ def read_switches(trace: Trace) -> SwitchRows:
 
 def switches_by_thread(axis: ThreadAxis, switches: SwitchRows) -> tuple[SwitchRows, IntArray]:
     """The events of the axis's threads by lane, then time, and the lane of each."""
-    rank = axis.lane(switches.thread)
+    rank = axis.lane(switches.thread).astype(np.int32)
     mine = rank >= 0
     if not mine.all():
         switches, rank = switches.take(mine), rank[mine]

@@ -65,7 +65,7 @@ def largest_gaps(context: GapContext, limit: int) -> IntArray:
 def gap_moments(frame: LaunchFrame) -> IntArray:
     """The moment at which each gap's NVTX path is read: the middle of the host's part, else the launch."""
     between = (frame.gaps.opened + frame.call_start) // 2
-    launched = np.where(frame.call >= 0, frame.whole_call.start, frame.gaps.opened)
+    launched = np.where(frame.call >= 0, frame.issue_start, frame.gaps.opened)
     return np.where(frame.case == LaunchCase.LATE, between, launched)
 
 

@@ -13,8 +13,8 @@ from msgspec import Struct
 from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.constant import constant, taken
 from nsysdiag.arrays.distinct import distinct
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, rows_from, sorted_times
-from nsysdiag.events.calls import issue_times
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, rows_from, sorted_times, stretches
+from nsysdiag.events.calls import CallRows, issue_times
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.event_waits import NO_PRODUCER, UNKNOWN_PRODUCER
 from nsysdiag.events.operations import Category
@@ -302,9 +302,9 @@ class LaunchCase(IntEnum):
 
 
 class LaunchFrame(Struct, frozen=True):
-    """For each gap its case, the row of the launching call (-1: none), the start and end of that call, and whether its
-    operation waited for an event, or for a host function (`held`). `latency_ns` is how long a launch may take after
-    its call. The borders inside [opened, closed) are computed from these on each access:
+    """For each gap its case, the row of the launching call among `calls` (-1: none), and whether its operation waited
+    for an event, or for a host function (`held`). `latency_ns` is how long a launch may take after its call. The times
+    of the call, and the borders inside [opened, closed), are computed from these on each access:
 
     ```
     opened      call_start       call_end        settled          closed
@@ -315,7 +315,7 @@ class LaunchFrame(Struct, frozen=True):
     gaps: Gaps
     case: IntArray
     call: IntArray
-    whole_call: Intervals
+    calls: CallRows
     event_wait: BoolArray
     held: BoolArray
     latency_ns: int
@@ -324,7 +324,7 @@ class LaunchFrame(Struct, frozen=True):
         """That of some of the gaps."""
         columns = self.case, self.call, self.event_wait, self.held
         case, call, waits, held = (taken(each, rows) for each in columns)
-        return LaunchFrame(self.gaps.take(rows), case, call, self.whole_call[rows], waits, held, self.latency_ns)
+        return LaunchFrame(self.gaps.take(rows), case, call, self.calls, waits, held, self.latency_ns)
 
     @property
     def host_known(self) -> BoolArray:
@@ -332,20 +332,30 @@ class LaunchFrame(Struct, frozen=True):
         return _host_known(self.case)
 
     @property
+    def issue_start(self) -> IntArray:
+        """The start of the whole call in ns, 0 for none."""
+        return _times_of(self.call, self.calls.start)
+
+    @property
+    def issue_end(self) -> IntArray:
+        """The end of the whole call in ns, 0 for none."""
+        return _times_of(self.call, self.calls.end)
+
+    @property
     def call_start(self) -> IntArray:
         """The beginning of the call's part; the opening of the gap where nothing is known of the host."""
-        return self._inside(self.whole_call.start)
+        return self._inside(self.issue_start)
 
     @property
     def call_end(self) -> IntArray:
         """The end of the call's part."""
-        return self._inside(self.whole_call.end)
+        return self._inside(self.issue_end)
 
     @property
     def settled(self) -> IntArray:
         """The end of the latency."""
         # A malformed end near the largest number must not wrap around.
-        return self._inside(np.minimum(self.whole_call.end, self.gaps.closed) + self.latency_ns)
+        return self._inside(np.minimum(self.issue_end, self.gaps.closed) + self.latency_ns)
 
     def _inside(self, times: IntArray) -> IntArray:
         opened = self.gaps.opened
@@ -355,13 +365,26 @@ class LaunchFrame(Struct, frozen=True):
         """From border `low` to border `high` of the chosen gaps, cut to the parts inside the window, and whose each
         piece is."""
         rows = picked(chosen)
+        rows = rows if isinstance(rows, slice) else rows.astype(np.int32)
+        count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        parts = [self._cut(low, high, _part(rows, part)) for part in stretches(count)]
+        owners = [np.empty(0, dtype=np.int32), *(owner for _, owner in parts)]
+        return Intervals.concatenate(spans for spans, _ in parts), np.concatenate(owners)
+
+    def _cut(self, low: Border, high: Border, rows: IntArray | slice) -> tuple[Intervals, IntArray]:
         some = self.take(rows)
         start, end = some.gaps.start, some.gaps.end
         start = start if low is OPENED else np.maximum(low(some), start)
         end = end if high is CLOSED else np.minimum(high(some), end)
         kept = picked(end > start)
-        number = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        number = np.arange(rows.start, rows.stop, dtype=np.int32) if isinstance(rows, slice) else rows
         return Intervals(taken(start, kept), taken(end, kept)), taken(number, kept)
+
+
+def _part(rows: IntArray | slice, part: slice) -> IntArray | slice:
+    if isinstance(rows, slice):
+        return slice(rows.start + part.start, min(rows.start + part.stop, rows.stop))
+    return rows[part]
 
 
 Border = Callable[[LaunchFrame], IntArray]
@@ -398,21 +421,26 @@ def frame_of(
     """The case and the borders of each gap."""
     calls = activity.api_calls.rows
     call = np.where(gaps.target >= 0, device.launch[gaps.target], np.int32(-1))
-    nothing = np.zeros(len(gaps), dtype=np.int64)
-    api_start, api_end = (
-        np.where(call >= 0, side.take(call), 0) if len(calls) else nothing for side in (calls.start, calls.end)
-    )
+    api_start, api_end = (_times_of(call, side) for side in (calls.start, calls.end))
     held = activity.host_functions.just_before(device.stream_code[gaps.next], gaps.opened, gaps.closed)
     case = _cases(gaps, device, activity, calibration, call, api_start, api_end, held)
     return LaunchFrame(
         gaps=gaps,
         case=case,
         call=call,
-        whole_call=Intervals(api_start, api_end),
+        calls=calls,
         event_wait=waits.explains & _host_known(case),
         held=held,
         latency_ns=calibration.latency_limit_ns,
     )
+
+
+def _times_of(call: IntArray, times: IntArray) -> IntArray:
+    if not len(times):
+        return np.zeros(len(call), dtype=np.int64)
+    found = times.take(call)
+    found[call < 0] = 0
+    return found
 
 
 def _host_known(case: IntArray) -> BoolArray:

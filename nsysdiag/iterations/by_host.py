@@ -78,7 +78,7 @@ class _HostWaits(Struct, frozen=True):
 def by_wait(happened: Happened) -> Loop | None:
     """The loop, in doubt unless its repeats take input and give results: several may be a step. None if the host
     hardly waits, or the repeats have nothing in common."""
-    issued = happened.issued_at[happened.operations]
+    issued = happened.issued_at(slice(None))
     if not len(issued) or (issued < 0).any():
         return None
     waits = _HostWaits.of(happened, issued)

@@ -14,12 +14,12 @@ from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, searched, stretches
-from nsysdiag.events.calls import ApiCalls
+from nsysdiag.events.calls import ApiCalls, issue_times
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint, once
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category, Operations
-from nsysdiag.events.rows import Rows
+from nsysdiag.events.rows import Rows, picked
 from nsysdiag.iterations.loop import Called, Loop, loop_of, pauses
 from nsysdiag.iterations.named import Kinds
 from nsysdiag.ledger.untraced_graphs import RecordedNodes
@@ -96,8 +96,8 @@ class NameKinds(Rows, frozen=True):
 class Happened(Struct, frozen=True, dict=True):
     """What shows levels of a device: its operations in order of time, and the calls and ranges of the threads that
     launch them. Operations have their time on the device. Nodes of graphs that the trace lost are there, and take no
-    time. `code` and `host_code` are places in `names`. `operations` are the rows of the operations, `issued_at` is by
-    row. Behind these columns is what they are made of: the span `whole` of a device, its calls and ranges."""
+    time. `code` and `host_code` are places in `names`. `operations` are the rows of the operations. Behind these
+    columns is what they are made of: the span `whole` of a device, its calls and ranges."""
 
     start: IntArray
     end: IntArray
@@ -105,7 +105,6 @@ class Happened(Struct, frozen=True, dict=True):
     host_time: IntArray
     host_code: IntArray
     names: NameKinds
-    issued_at: IntArray
     operations: IntArray
     device: DeviceTimeline
     api: ApiCalls
@@ -126,7 +125,13 @@ class Happened(Struct, frozen=True, dict=True):
         were launched after them: the order of the calls is that of the program."""
         if not self.names.upload.any():
             return np.empty(0, np.int64)
-        return np.flatnonzero(self.names.upload[self.code] & (self.issued_at[self.operations] >= 0))
+        early = np.flatnonzero(self.names.upload[self.code])
+        return early[self.device.launch[self.operations[early]] >= 0]
+
+    def issued_at(self, places: IntArray | slice) -> IntArray:
+        """When the operations at these places were issued, in ns; -1 where that is not known."""
+        launch = self.device.launch[self.operations[places]]
+        return issue_times(launch, self.api.rows, np.full(len(launch), -1))
 
     @cached_property
     def counted(self) -> dict[bool, tuple[tuple[int, bytes], Any]]:
@@ -151,19 +156,20 @@ class Happened(Struct, frozen=True, dict=True):
         cls, device: DeviceTimeline, api: ApiCalls, ranges: NvtxRanges, strings: Strings, whole: Intervals
     ) -> Happened:
         """What happened on a device and on its threads."""
-        operations, calls, kinds, replays = device.operations, api.rows, Kinds.of(ranges), Replays.of(device)
-        rows, alike = with_lost(np.flatnonzero(device.running & ~operations.migration), replays)
-        code = distinct(_keys(device)[alike])[1].astype(np.int32)
+        operations, kinds, replays = device.operations, Kinds.of(ranges), Replays.of(device)
+        rows, alike = with_lost(np.flatnonzero(device.running & ~operations.migration).astype(np.int32), replays)
+        at = picked(rows)
+        start, end = operations.start[at], operations.end[at]
+        code = distinct(_keys(device)[picked(alike)])[1].astype(np.int32)
         first = alike[least_of_each(code, np.arange(len(code)), int(code.max(initial=-1)) + 1)]
         host_time, host_code = _on_host(device, api, ranges, kinds, rows)
         return cls(
-            start=operations.start[rows],
-            end=np.where(alike == rows, operations.end[rows], operations.start[rows]),
+            start=start,
+            end=end if alike is rows else np.where(alike == rows, end, start),
             code=code,
             host_time=host_time,
             host_code=len(first) + host_code,
             names=NameKinds.of(first, operations, api.names, len(kinds.words), strings),
-            issued_at=np.where(device.launch >= 0, calls.start[device.launch], -1) if len(calls) else device.launch,
             operations=rows,
             device=device,
             api=api,
@@ -245,7 +251,7 @@ class Replays(Struct, frozen=True):
     def of(cls, device: DeviceTimeline) -> Replays:
         """Those of a device, whose operations are in order of time."""
         operations = device.operations
-        rows = np.flatnonzero(device.running & (operations.graph_node > 0) & (device.launch >= 0))
+        rows = np.flatnonzero(device.running & (operations.graph_node > 0) & (device.launch >= 0)).astype(np.int32)
         none = np.empty(0, np.int64)
         if not len(rows):
             return cls(rows, np.empty(0, np.bool_), none, np.empty(0, np.bool_), (none, none))
@@ -255,12 +261,12 @@ class Replays(Struct, frozen=True):
         earliest = least_of_each(launch, np.arange(len(launch), dtype=np.int32), len(found.call))
         first[earliest[earliest < len(launch)]] = True
         lacks = np.isin(found.graph, found.graph[found.missing > 0])
-        lost = _lost(found)
-        last = np.zeros(len(found.call), np.int64)
+        missing = _lost(found)
+        last, known = np.zeros(len(found.call), np.int32), np.zeros(count, np.int32)
         np.maximum.at(last, launch, rows)
-        known = np.zeros(count, np.int64)
         known[found.node] = rows
-        return cls(rows, first, found.graph[launch], lacks[launch], (last[lost // count], known[lost % count]))
+        lost = last[missing // count], known[missing % count]
+        return cls(rows, first, found.graph.astype(np.int32)[launch], lacks[launch], lost)
 
     def called(self, name: IntArray) -> tuple[IntArray, IntArray]:
         """The names of all operations, and the nodes that show no repeat: of a graph that lacks nodes the first one of

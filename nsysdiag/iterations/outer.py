@@ -61,10 +61,10 @@ class RepeatCounts(Struct, frozen=True, dict=True):
         time, code = happened.start, happened.code
         begins = searched(time, starts, "left")
         place = np.repeat(np.arange(-1, len(starts), dtype=np.int32), np.diff(begins, prepend=0, append=len(time)))
-        issued = happened.issued_at[happened.operations[np.minimum(begins, len(time) - 1)]] if host else begins[:0]
+        issued = happened.issued_at(np.minimum(begins, len(time) - 1)) if host else begins[:0]
         if len(issued) and not (issued < 0).any():
             issued, early = np.maximum.accumulate(issued), happened.issued_early
-            place[early] = nearest_before(issued, happened.issued_at[happened.operations[early]])
+            place[early] = nearest_before(issued, happened.issued_at(early))
             called = nearest_before(issued, happened.host_time)
             called[happened.host_time >= end] = -1
             place, code = np.append(place, called.astype(np.int32)), np.append(code, happened.host_code)

@@ -107,6 +107,8 @@ class _Splitter:
 
     def untraced_time(self) -> None:
         """Time in untraced graphs is taken out before any other evidence."""
+        if len(self.untraced) == 0:
+            return
         spans, owner = self.frame.region(OPENED, CLOSED, self.subject)
         dropped, left, _ = claim(Owned.of(spans, owner), self.partial)
         text = "graph launched, some of its nodes not recorded"
@@ -160,7 +162,9 @@ class _Splitter:
         spans = union(*(layer.spans for layer in self.layered.inside.get(cause, ())))
         if len(spans):
             owner = np.flatnonzero(chosen & (self.lane >= 0))
-            found[owner] = coverage(spans, self.axis.place(self.lane[owner], self.frame.whole_call[owner])) > 0
+            some = self.frame.take(owner)
+            whole = Intervals(some.issue_start, some.issue_end)
+            found[owner] = coverage(spans, self.axis.place(self.lane[owner], whole)) > 0
         return found
 
     def latency(self) -> None:

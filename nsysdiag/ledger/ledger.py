@@ -187,7 +187,7 @@ def pack_gaps(gaps: Gaps, ledger: Ledger, places: GapPlaces) -> GapsPacked:
         cause_ids=list(CAUSES),
         places=places,
     )
-    made.keep_unpacked(laid((gaps.start, length, ledger.dominant.astype(np.int64))))
+    made.keep_unpacked(laid((gaps.start, length, ledger.dominant)))
     return made
 
 
@@ -308,7 +308,7 @@ def sync_drained(frame: LaunchFrame, layers: list[EvidenceLayer], axis: ThreadAx
     safe = np.maximum(lane, 0)
     opened = axis.position(safe, frame.gaps.opened)
     # The call itself may begin after the gap: what ends a gap may be a migration that is in front of the launched work.
-    launched = axis.position(safe, frame.whole_call.start)
+    launched = axis.position(safe, frame.issue_start)
     at = nearest_before(calls.spans.start, axis.position(safe, frame.gaps.opened - LEAD_NS))
     end = calls.spans.end[at]
     flag = (frame.case == LaunchCase.LATE) & (at >= 0) & (end > opened) & (end <= launched)

@@ -167,7 +167,7 @@ def _framed(device: DeviceTimeline, window: AnalysisWindow, reading: Reading) ->
     gaps = find_gaps(device, window.parts) if window.narrowed else every
     del every
     waits = laid(event_waits(gaps, device, activity), device, activity, gaps)
-    frame = laid(frame_of(gaps, device, activity, calibration, waits), device, activity, gaps, waits)
+    frame = laid(frame_of(gaps, device, activity, calibration, waits), device, activity.api_calls.rows, gaps, waits)
     return FramedGaps(calibration, gaps, waits, frame)
 
 

@@ -43,7 +43,7 @@ class TextTable(CodeTable[Sentence]):
     def recoded(self, words: Sequence[Sentence], calls: Sequence[Sentence] = ()) -> IntArray:
         """For each old code its new one; -1 stays. `calls` are those that the words name, empty for none."""
         self.calls.update((word, call) for word, call in zip(words, calls, strict=bool(calls)) if call)
-        return self.codes(words)
+        return self.codes(words).astype(np.int32)
 
 
 class Pieces(Rows, frozen=True):
@@ -150,7 +150,7 @@ def _first(slices: Slices, lane: IntArray, host: WaitingThreads, words: TextTabl
     chosen = chosen[lane[rows.gap[chosen]] >= 0]
     chosen = chosen[np.argsort(rows.start[chosen], kind="stable")]
     mine = rows.take(chosen)
-    labels, texts = words.labels.codes(slices.labels), words.recoded(slices.texts, slices.calls)
+    labels, texts = words.labels.codes(slices.labels).astype(np.int16), words.recoded(slices.texts, slices.calls)
     threads = host.host.axis.threads
     return Pieces(
         parent=chosen,
@@ -251,7 +251,7 @@ def _pieces(
         thread=wakers.thread[owner],
         start=start,
         end=start + claimed.spans.end - claimed.spans.start,
-        cause=np.full(len(owner), cause, dtype=np.int64),
-        label=np.full(len(owner), label, dtype=np.int64),
-        text=np.broadcast_to(np.asarray(text, dtype=np.int64), (len(owner),)),
+        cause=np.full(len(owner), cause, dtype=np.int8),
+        label=np.full(len(owner), label, dtype=np.int16),
+        text=np.broadcast_to(np.asarray(text, dtype=np.int32), (len(owner),)),
     )
