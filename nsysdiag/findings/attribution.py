@@ -126,7 +126,7 @@ def _explained(
         behind=constant(np.full(1, -1, dtype=np.int32), len(row)),
         cause=np.where(foreign, PLACE[OTHER_PROCESS], taken(attribution.cause, row)),
         kind=np.where(foreign, len(CAUSES[OTHER_PROCESS].variants) - 1, taken(kinds, row)),
-        path=taken(keys.path, gap),
+        path=keys.path_of(gap),
         lost=lost,
         made=constant(np.zeros(1, dtype=np.int64), len(row)),
         counts=around | (code == its_own),

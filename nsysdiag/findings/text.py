@@ -338,7 +338,7 @@ def _chain(context: FindingContext, facts: SpotFacts, fix: str) -> list[Sentence
     effect = effect_step(cause, gaps, made=facts.spot.mostly_made)
     if _builds(facts.spot) and cause == FALLBACK:
         opening = say("{} is in a range that compiles", thread_words(*gaps.threads(context.gaps)))
-    following = context.keys.next_names[int(context.keys.following[facts.typical])]
+    following = context.keys.words(facts.typical)[1]
     inside = say(" in {}", joined(" › ", map(typed.nvtx, facts.path))) if facts.path else ""
     # Wake-ups were followed to the root, if they led to this cause.
     roots = facts.root.chain[::-1] if facts.root is not None and facts.root.cause in ("", cause) else []

@@ -17,6 +17,7 @@ from nsysdiag.arrays.groups import Groups, group_durations, least_of_each, to_pl
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.identity import joint, tid_of
+from nsysdiag.events.rows import Rows
 from nsysdiag.gap_groups.details import GapContext, gap_moments
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.iterations.report import KindsOfGaps
@@ -37,19 +38,25 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _COUNTER = re.compile(r"(?<![^\W\d_])\d+|\d+(?![^\W_]|\d)")
 
 
-class GapGroupKeys(Struct, frozen=True):
-    """For each gap the codes of its previous and next operation, its NVTX path and its dominant cause (its index in the
-    registry). The names of the codes have no counters. `code` numbers the different combinations in the order of their
-    first gaps."""
+class GapKinds(Rows, frozen=True):
+    """Combinations of the codes of the previous operation, the next operation, the NVTX path and the dominant
+    cause, which is its index in the registry."""
 
     previous: IntArray
-    previous_names: list[str]
     following: IntArray
-    next_names: list[str]
     path: IntArray
-    paths: list[list[str]]
     dominant: IntArray
+
+
+class GapGroupKeys(Struct, frozen=True):
+    """`code` is the combination of each gap, a row of `kinds`, which are in the order of their first gaps. The names of
+    the codes in these have no counters."""
+
     code: IntArray
+    kinds: GapKinds
+    previous_names: list[str]
+    next_names: list[str]
+    paths: list[list[str]]
 
     @classmethod
     def of(cls, context: GapContext, dominant: IntArray) -> GapGroupKeys:
@@ -58,19 +65,25 @@ class GapGroupKeys(Struct, frozen=True):
         previous, previous_names = normal_operation_names(context.device, gaps.previous, context.strings)
         following, next_names = normal_operation_names(context.device, gaps.next, context.strings)
         path, paths = normal_paths(context, context.lane, gap_moments(context.frame))
-        key = joint(joint(previous, following, max(len(next_names), 1)), path, len(paths))
-        _, code = distinct(joint(key, dominant, len(CAUSES)))
-        code = _numbered_by_first_gap(code, gaps.start)
-        return cls(previous, previous_names, following, next_names, path, paths, dominant, code)
+        sizes = max(len(next_names), 1), len(paths), len(CAUSES)
+        key = joint(joint(joint(previous, following, sizes[0]), path, sizes[1]), dominant, sizes[2])
+        present, code = distinct(key)
+        order, code = _numbered_by_first_gap(code, gaps.start, len(present))
+        return cls(code, _kinds(present[order], *sizes), previous_names, next_names, paths)
 
     def words(self, gap: int) -> tuple[str, str, list[str], str]:
         """Previous operation, next operation, NVTX path and cause of one gap."""
+        kind, code = self.kinds, int(self.code[gap])
         return (
-            self.previous_names[int(self.previous[gap])],
-            self.next_names[int(self.following[gap])],
-            self.paths[int(self.path[gap])],
-            list(CAUSES)[int(self.dominant[gap])],
+            self.previous_names[int(kind.previous[code])],
+            self.next_names[int(kind.following[code])],
+            self.paths[int(kind.path[code])],
+            list(CAUSES)[int(kind.dominant[code])],
         )
+
+    def path_of(self, gap: IntArray) -> IntArray:
+        """The place in `paths` of each of these gaps."""
+        return self.kinds.path.take(self.code.take(gap))
 
     def signature(self, gap: int) -> str:
         """The id of the signature that a gap belongs to."""
@@ -107,14 +120,20 @@ def normal_paths(context: GapContext, lane: IntArray, time: IntArray) -> tuple[I
     return recode[code], [list(path) for path in distinct_paths]
 
 
-def _numbered_by_first_gap(code: IntArray, start: IntArray) -> IntArray:
-    """The same groups, numbered in the order of their first gaps, so that ties do not depend on the order of rows."""
-    if len(code) == 0:
-        return code
-    first = least_of_each(code, start, int(code.max()) + 1)
-    rank = np.empty(len(first), dtype=np.int32)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[code]
+def _numbered_by_first_gap(code: IntArray, start: IntArray, count: int) -> tuple[IntArray, IntArray]:
+    """So many groups in the order of their first gaps, so that ties do not depend on the order of rows; and the codes
+    of gaps in that order."""
+    order = np.argsort(least_of_each(code, start, count))
+    rank = np.empty(count, dtype=np.int32)
+    rank[order] = np.arange(count)
+    return order, rank.take(code)
+
+
+def _kinds(key: IntArray, following: int, paths: int, causes: int) -> GapKinds:
+    """What joint numbers with so many next operations, paths and causes stand for."""
+    key, dominant = np.divmod(key, causes)
+    key, path = np.divmod(key, paths)
+    return GapKinds(*(each.astype(np.int32) for each in (*np.divmod(key, following), path, dominant)))
 
 
 def slices_in_words(context: GapContext, keys: GapGroupKeys) -> OfSlices:
@@ -124,8 +143,8 @@ def slices_in_words(context: GapContext, keys: GapGroupKeys) -> OfSlices:
     threads = np.append(tid_of(context.axis.threads), -1)
     named = {
         "call": NameColumn(rows.text, [typed.plain(text) for text in context.slices.texts]),
-        "place": NameColumn(np.where(lane >= 0, keys.path[rows.gap], -1), [" › ".join(path) for path in keys.paths]),
-        "operation": NameColumn(keys.following[rows.gap], keys.next_names),
+        "place": NameColumn(np.where(lane >= 0, keys.path_of(rows.gap), -1), [" › ".join(path) for path in keys.paths]),
+        "operation": NameColumn(keys.kinds.following.take(keys.code.take(rows.gap)), keys.next_names),
     }
     return OfSlices(threads[lane], named)
 
@@ -170,7 +189,7 @@ def signature_rows(context: GapContext, keys: GapGroupKeys, steady: Intervals | 
 
 def kinds_of_gaps(gaps: Gaps, keys: GapGroupKeys, rows: list[SignatureRow]) -> KindsOfGaps:
     """Which of the rows each gap is counted in."""
-    place = np.full(int(keys.code.max(initial=-1)) + 1, -1, dtype=np.int64)
+    place = np.full(len(keys.kinds), -1, dtype=np.int64)
     place[keys.code[[row.representative_index for row in rows]]] = np.arange(len(rows))
     return KindsOfGaps(Intervals(gaps.start, gaps.end), taken(place, keys.code), len(rows))
 
@@ -218,17 +237,18 @@ def pack_places(keys: GapGroupKeys, known: BoolArray) -> GapPlaces:
     if sum(map(len, operations)) > room:
         operations = []
     ranges, lengths, elements = _flat(keys.paths, room)
+    kinds, code = keys.kinds, keys.code
     return GapPlaces(
         count=len(known),
         operations=operations,
-        previous_op=_packed(_places(keys.previous_names, operations)[keys.previous]) if operations else "",
-        next_op=_packed(_places(keys.next_names, operations)[keys.following]) if operations else "",
+        previous_op=_packed(_places(keys.previous_names, operations)[kinds.previous].take(code)) if operations else "",
+        next_op=_packed(_places(keys.next_names, operations)[kinds.following].take(code)) if operations else "",
         ranges=ranges,
         paths=len(lengths),
         elements=len(elements),
         path_lengths=_packed(lengths),
         path_ranges=_packed(elements),
-        nvtx=_packed(np.where(known, keys.path + 1, 0)) if len(lengths) else "",
+        nvtx=_packed(np.where(known, (kinds.path + 1).take(code), 0)) if len(lengths) else "",
     )
 
 

@@ -63,7 +63,7 @@ def flame_graph(
 def idle_stacks(context: GapContext, keys: GapGroupKeys, rooted: RootSlices, chains: Chains) -> list[FlameStack]:
     """The idle time by root cause, ranges of the launching thread, and what the thread at the root did."""
     slices, side = rooted.slices, context.host_side
-    rows, path, lane = slices.rows, taken(keys.path, slices.rows.gap), taken(context.lane, slices.rows.gap)
+    rows, path, lane = slices.rows, keys.path_of(slices.rows.gap), taken(context.lane, slices.rows.gap)
     time = Intervals(rows.start, rows.end)
     place = np.empty(len(rows), dtype=np.int64)
     for part in stretches(len(rows)):

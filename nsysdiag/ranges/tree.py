@@ -219,10 +219,9 @@ def _in_order(nodes: Nodes, chosen: list[int]) -> list[int]:
 
 def _idle(nodes: Nodes, gaps: GapContext, time: TimeTable) -> tuple[IntArray, list[str]]:
     """The idle time of each node alone, a row for each, by cause, and the causes of the columns."""
-    position = np.empty(len(gaps.lane), dtype=np.int64)
-    for part in stretches(len(position)):
-        position[part] = _positions(gaps.axis, gaps.lane[part], gap_moments(gaps.frame.take(part)))
-    of_gap, present = nodes.at(position), distinct_values(time.own)
+    of_gap, present = np.empty(len(gaps.lane), dtype=np.int32), distinct_values(time.own)
+    for part in stretches(len(of_gap)):
+        of_gap[part] = nodes.at(_positions(gaps.axis, gaps.lane[part], gap_moments(gaps.frame.take(part))))
     idle = np.zeros(len(nodes.names) * len(present), dtype=np.int64)
     for part in stretches(len(time)):
         waits = np.flatnonzero(time.slice[part] >= 0)
@@ -235,12 +234,12 @@ def _idle(nodes: Nodes, gaps: GapContext, time: TimeTable) -> tuple[IntArray, li
 
 def _launched_in(nodes: Nodes, device: DeviceTimeline, calls: CallRows, axis: ThreadAxis) -> IntArray:
     """The node of each operation; 0 for those that no call launched."""
-    position = np.full(len(device.operations), -1)
-    for part in stretches(len(position)):
+    node = np.zeros(len(device.operations), dtype=np.int32)
+    for part in stretches(len(node)):
         known = np.flatnonzero(device.launch[part] >= 0)
         call = device.launch[part][known]
-        position[part][known] = _positions(axis, calls.lanes_at(axis, call), taken(calls.start, call))
-    return nodes.at(position)
+        node[part][known] = nodes.at(_positions(axis, calls.lanes_at(axis, call), taken(calls.start, call)))
+    return node
 
 
 def _positions(axis: ThreadAxis, lane: IntArray, moment: IntArray) -> IntArray:
