@@ -153,7 +153,7 @@ def _shown(found: RepeatCounts) -> bool:
         return True
     if found.size >= FEW_REPEATS and np.count_nonzero(often & names.kernel) >= FEWEST_REGULAR:
         return True
-    several = float(np.median(found.operations())) > 1
+    several = float(np.median(found.operations)) > 1
     return several and float(_same(found)[whole].mean()) >= IN_MOST
 
 

@@ -88,21 +88,26 @@ class RepeatCounts(Struct, frozen=True, dict=True):
         """The number of repeats."""
         return self.count.shape[1]
 
+    @cached_property
     def operations(self) -> IntArray:
         """How many operations each repeat has."""
-        return self.count[~self.names.host].sum(axis=0)
+        return _added(self.count, ~self.names.host)
 
     def usually(self, names: BoolArray) -> int:
         """How often some of the names usually happen in a repeat."""
         return int(self.usual[names].sum())
 
+    @cached_property
     def lacks(self) -> BoolArray:
         """Which repeats lack a good part of the usual operations: there the first one of a repeat comes in what is
         between the inner loops."""
         rows = ~self.names.host
-        held = self.count[rows]
-        np.minimum(held, self.usual[rows, None], out=held)
-        return held.sum(axis=0) < LEAST_HELD * self.usually(rows)
+        return _added(self.count, rows, self.usual) < LEAST_HELD * self.usually(rows)
+
+    @cached_property
+    def held(self) -> IntArray:
+        """How many repeats, without the last, have each name."""
+        return np.count_nonzero(self.count[:, :-1], axis=1)
 
     def alike(self) -> BoolArray:
         """Which repeats, without the last, have exactly as many of the usual operations, whatever else they have."""
@@ -113,7 +118,15 @@ class RepeatCounts(Struct, frozen=True, dict=True):
     def are_alike(self) -> bool:
         """Whether most repeats have the same operations, and hardly others."""
         held = self.usually(~self.names.host)
-        return float(self.alike().mean()) >= ALIKE and held >= ALIKE * float(np.median(self.operations()))
+        return float(self.alike().mean()) >= ALIKE and held >= ALIKE * float(np.median(self.operations))
+
+
+def _added(count: IntArray, rows: BoolArray, most: IntArray | None = None) -> IntArray:
+    """The sum of some rows of counts, of each so many at `most`; row by row, as all together take much memory."""
+    total = np.zeros(count.shape[1], np.int64)
+    for row in np.flatnonzero(rows).tolist():
+        total += count[row] if most is None else np.minimum(count[row], most[row])
+    return total
 
 
 def _usual(count: IntArray) -> int:
@@ -173,7 +186,7 @@ def specials(found: RepeatCounts) -> list[Special]:
         at = np.flatnonzero(more > 0)
         if 2 <= len(at) <= (found.size + 1) // 2:
             groups.setdefault(at.tobytes(), (at, {}))[1][name] = int(np.median(more[at]))
-    short = np.flatnonzero(found.lacks())
+    short = np.flatnonzero(found.lacks)
     if 2 <= len(short) <= (found.size + 1) // 2:
         held = enumerate(int(np.median(count[short])) for count in found.count)
         groups.setdefault(short.tobytes(), (short, {}))[1].update({name: each for name, each in held if each})
@@ -183,14 +196,18 @@ def specials(found: RepeatCounts) -> list[Special]:
 
 def _merged(groups: Iterable[tuple[IntArray, dict[int, int]]]) -> list[tuple[IntArray, dict[int, int]]]:
     """With those as one that come in the same repeats, but for one of them at an end of the trace."""
-    merged: list[tuple[IntArray, dict[int, int]]] = []
-    for at, more in sorted(groups, key=lambda each: -len(each[0])):
-        same = next((each for each in merged if len(each[0]) <= len(at) + 1 and np.isin(at, each[0]).all()), None)
-        if same is None:
-            merged.append((at, dict(more)))
-        else:
-            same[1].update(more)
-    return merged
+    every = [(at, dict(more)) for at, more in sorted(groups, key=lambda each: -len(each[0]))]
+    size, total, squares = np.array([(len(at), at.sum(), (at * at).sum()) for at, _ in every]).reshape(-1, 3).T
+    merged = np.zeros(len(every), np.bool_)
+    for row, (at, more) in enumerate(every):
+        # Of those with one repeat more: the sums differ by that one.
+        one = total - total[row]
+        near = np.flatnonzero(merged & (size == size[row] + 1) & (squares - squares[row] == one * one)).tolist()
+        same = next((other for other in near if np.isin(at, every[other][0]).all()), None)
+        merged[row] = same is None
+        if same is not None:
+            every[same][1].update(more)
+    return [each for each, alone in zip(every, merged.tolist(), strict=True) if alone]
 
 
 def _special(at: IntArray, held: dict[int, int], found: RepeatCounts) -> Special | None:
@@ -295,12 +312,22 @@ def takes_turns(special: Special, found: RepeatCounts) -> bool:
     """Whether special repeats, at a regular distance that is short, mostly have kernels that no other has, and lack
     some that all others have: two models in turn, of which each may be stepped, or both together. A few such kernels
     are another direction of a sweep."""
-    kernels = found.count[found.names.kernel]
-    whole = sum(int(np.median(count[special.at])) for count in kernels)
-    own = int(special.more[special.new].sum()) >= max(MANY_OTHERS * whole, 1)
-    others = np.delete(kernels[:, :-1], special.at[special.at < found.size - 1], axis=1)
-    lacks = bool(((kernels[:, special.at[:-1]] == 0).all(axis=1) & others.all(axis=1)).any())
-    return special.exact and special.each < MANY_INNER and own and lacks
+    own = int(special.more[special.new].sum())
+    if not (special.exact and special.each < MANY_INNER and own):
+        return False
+    inside = special.at[special.at < found.size - 1]
+    others = found.size - 1 - len(inside)
+    often = np.flatnonzero(found.names.kernel & (found.held >= others))
+    theirs = found.count[np.ix_(often, inside)] > 0
+    all_others = found.held[often] - np.count_nonzero(theirs, axis=1) == others
+    lacks = all_others & ~theirs[:, : len(special.at) - 1].any(axis=1)
+    return bool(lacks.any()) and own >= MANY_OTHERS * _kernels_of(special.at, found)
+
+
+def _kernels_of(at: IntArray, found: RepeatCounts) -> int:
+    """How many kernels the repeats `at` usually have: names that fewer than half of them have are usually not there."""
+    names = np.flatnonzero(found.names.kernel & (2 * (found.held + 1) >= len(at)))
+    return sum(int(np.median(found.count[name, at])) for name in names.tolist())
 
 
 MOST_LEVELS = 6
@@ -326,8 +353,9 @@ def around(loop: Loop, happened: Happened) -> Iterator[OuterLoop]:
     if len(loop) < 4:
         return
     found = RepeatCounts.of(happened, loop.starts, host=True)
+    repeats = _Repeats(loop, found, happened)
     for special in specials(found):
-        outer = _outer(loop, special, found, happened)
+        outer = _outer(repeats, special)
         if outer is not None:
             yield OuterLoop(outer, special.each, *judged(special, found))
         elif (cycle := _cycle(loop, special, happened.last)) is not None:
@@ -384,17 +412,36 @@ def _with_same_operations(loop: Loop, happened: Happened) -> IntArray:
     return loop.starts[same[0] : same[-1] + 2]
 
 
-def _outer(loop: Loop, special: Special, found: RepeatCounts, happened: Happened) -> Loop | None:
+class _Repeats(Struct, frozen=True, dict=True):
+    """A loop, what its repeats hold, and where they begin: what is the same for all that is around it."""
+
+    loop: Loop
+    found: RepeatCounts
+    happened: Happened
+
+    @cached_property
+    def borders(self) -> IntArray:
+        """The first operation of each repeat, and that behind the last one."""
+        start = self.happened.start
+        return np.append(np.searchsorted(start, self.loop.starts), np.searchsorted(start, self.happened.last))
+
+    @cached_property
+    def until(self) -> IntArray:
+        """When all operations up to each one had ended, in ns."""
+        return np.maximum.accumulate(self.happened.end)
+
+
+def _outer(repeats: _Repeats, special: Special) -> Loop | None:
     """The repeats around a loop, each from the longest idle time in a special repeat on; None if these only do other
     work than the rest."""
-    operations = happened.start
-    borders = np.append(np.searchsorted(operations, loop.starts), np.searchsorted(operations, happened.last))
-    size = found.operations()
-    usual = float(np.median(np.delete(size, special.at)))
-    lacks = bool(found.lacks()[special.at].all())
-    if not special.names.host.all() and not lacks and float(np.median(size[special.at])) <= usual:
-        return None
-    back = _from_idle(borders, special.at, operations, happened.end)
+    loop, found, happened, borders = repeats.loop, repeats.found, repeats.happened, repeats.borders
+    operations, size = happened.start, found.operations
+    lacks = bool(found.lacks[special.at].all())
+    if not special.names.host.all() and not lacks:
+        usual = float(np.median(np.delete(size, special.at)))
+        if float(np.median(size[special.at])) <= usual:
+            return None
+    back = _from_idle(repeats, special.at)
     starts = borders[special.at + 1] - back
     count = found.size
     whole_first = int(special.at[0]) + 1 >= special.each
@@ -426,15 +473,15 @@ def _called(loop: Loop, special: Special, happened: Happened) -> Called:
     return happened.called(int(once.min())) if len(once) and not loop.called.range else loop.called
 
 
-def _from_idle(borders: IntArray, at: IntArray, start: IntArray, end: IntArray) -> int:
+def _from_idle(repeats: _Repeats, at: IntArray) -> int:
     """How many operations before the end of special repeats most of them are idle for longest."""
+    borders, start = repeats.borders, repeats.happened.start
     inside = at[at + 2 < len(borders)]
     size = borders[inside + 1] - borders[inside]
     length = int(np.median(size)) if len(size) else 0
     if not length or float((size == length).mean()) < REGULAR:
         return 0
     inside = inside[size == length]
-    until = np.maximum.accumulate(end)
     rows = borders[inside + 1][:, None] - np.arange(length)
-    idle = np.median(np.maximum(start[rows] - until[rows - 1], 0), axis=0)
+    idle = np.median(np.maximum(start[rows] - repeats.until[rows - 1], 0), axis=0)
     return int(np.argmax(idle))
