@@ -88,8 +88,8 @@ def _named(api_calls: ApiCalls, rows: IntArray, pattern: re.Pattern[str]) -> Int
 
 
 def known_from(device: DeviceTimeline, calls: CallRows) -> int | None:
-    """When the last first operation of a stream starts that waited for work outside of the file; None without any. Work
-    of a stream runs in order, so only the first operation can have waited for that."""
+    """When the device begins to work without a break up to the last first operation of a stream that waited for work
+    outside of the file; None without any. Only the first operation of a stream can have waited for such work."""
     firsts = _first_of_streams(device)
     operations = device.operations
     waits = Intervals(calls.end[device.launch[firsts]], operations.start[firsts])
@@ -101,7 +101,7 @@ def known_from(device: DeviceTimeline, calls: CallRows) -> int | None:
     idle = coverage(busy, waits) <= (1 - MOST_IDLE) * (waits.end - waits.start)
     before = coverage(busy, Intervals(np.full(len(waits), operations.start[0]), waits.end))
     known = waits.end[idle & (before <= MOST_BEFORE * busy.total())]
-    return int(known.max()) if len(known) else None
+    return int(busy.start[np.searchsorted(busy.start, known.max(), side="right") - 1]) if len(known) else None
 
 
 def launches_begin(device: DeviceTimeline) -> IntArray:

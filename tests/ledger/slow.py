@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from nsysdiag.events.capture import MOST_BEFORE
 from tests.ledger.arbitrary import Call, Op, Rows, Thread
 
 BoolArray = npt.NDArray[np.bool_]
@@ -67,6 +68,20 @@ def paint(ops: list[Op], parts: list[Interval] | None = None) -> Painted | None:
         exposed_copy=int((busy & ~comm & ~compute).sum()),
         gaps=list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)),
     )
+
+
+def paint_from(ops: list[Op], begin: int | None) -> Painted | None:
+    """The picture from `begin` on, all of it for None. The device must begin to work there, after little other work."""
+    whole = paint(ops)
+    if whole is None or begin is None or begin == whole.window[0]:
+        return whole
+    low, high = whole.window
+    busy = _painted(ops, low, high)
+    assert busy[begin - low]
+    assert not busy[begin - low - 1]
+    assert busy[: begin - low].sum() <= MOST_BEFORE * busy.sum()
+    painted = paint(ops, [(begin, high)])
+    return painted and replace(painted, window=(begin, high))
 
 
 def _painted(ops: list[Op], low: int, high: int) -> BoolArray:

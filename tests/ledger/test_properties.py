@@ -10,21 +10,30 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nsysdiag.config.settings import Settings
+from nsysdiag.iterations.chosen import SINCE_KNOWN
 from nsysdiag.messages import UsageError
 from nsysdiag.pipeline import analyze
 from tests.gaps.test_gaps import unpacked
 from tests.launches.launch_checks import check_launches
-from tests.ledger.arbitrary import TICKS, rows
-from tests.ledger.slow import launching_threads, next_ops, ops_by_device, paint, previous_ops, running, well_formed
+from tests.ledger.arbitrary import SCHEMAS, THREADS, TICKS, UNITS, Call, Op, Rows, rows
+from tests.ledger.slow import (
+    launching_threads,
+    next_ops,
+    ops_by_device,
+    paint,
+    paint_from,
+    previous_ops,
+    running,
+    well_formed,
+)
 from tests.levels import examples
 
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport, Gap, Operation, Report
-    from tests.ledger.arbitrary import Op, Rows
     from tests.ledger.slow import Painted
 
 pytestmark = pytest.mark.slow
@@ -109,12 +118,30 @@ def check_picture(device: DeviceReport, painted: Painted | None) -> list[Gap]:
     return gaps
 
 
+def shown_from(device: DeviceReport) -> int | None:
+    """Where a window begins behind waits for work that is not in the trace; None if it is not such a window."""
+    return device.window.start_ns if device.window.reason.endswith(SINCE_KNOWN) else None
+
+
+def held(*spans: tuple[int, int, int]) -> Rows:
+    """Kernels on these streams from start to end, all of which were launched at once at the beginning."""
+    ops = [Op("kernel", THREADS[0][0], 0, *span, 20 + number) for number, span in enumerate(spans)]
+    calls = [Call("cudaLaunchKernel", THREADS[0], number, number, 20 + number, 0) for number in range(len(spans))]
+    return Rows(ops, calls, [], SCHEMAS[0], "apart", (TICKS + 20) * UNITS[-1])
+
+
+TWO_AT_ONCE = held((7, 150_000, 180_000), (8, 150_001, 180_000), (7, 180_000, 210_000))
+SOME_BEFORE = held((7, 30_000, 60_000), (8, 300_000, 900_001), (7, 500_000, 1_200_000))
+
+
 @given(rows())
+@example(TWO_AT_ONCE)
+@example(SOME_BEFORE)
 @settings(max_examples=EXAMPLES)
 def test_sums_pictures_and_neighbours(drawn: Rows) -> None:
     for device, ops in by_device(report_of(drawn), drawn):
         ran = running(ops, drawn)
-        painted = paint(ran)
+        painted = paint_from(ran, shown_from(device))
         check_sums(device)
         check_slices(device)
         for gap in check_picture(device, painted):
@@ -139,6 +166,7 @@ def test_the_order_of_rows_means_nothing(drawn: Rows, seed: int) -> None:
 
 
 @given(rows(), st.integers(-5, TICKS), st.integers(0, TICKS))
+@example(SOME_BEFORE, 0, 12)
 @settings(max_examples=EXAMPLES)
 def test_any_part_of_the_time(drawn: Rows, first: int, length: int) -> None:
     """Narrowed windows: the painter's gaps cut at the borders; the ledger of a part never exceeds that of the whole."""
@@ -147,7 +175,7 @@ def test_any_part_of_the_time(drawn: Rows, first: int, length: int) -> None:
     with written(drawn) as path:
         whole = analyze(path, drawn.settings)
         narrowed = Settings(same_gpu=drawn.settings.same_gpu, gaps=0, timeline=False, start_ns=low, end_ns=high)
-        painted = [paint(running(ops, drawn), [(low, high)]) for ops in ops_by_device(drawn).values()]
+        painted = [paint_from(running(ops, drawn), shown_from(device)) for device, ops in by_device(whole, drawn)]
         lengths = [max(0, min(high, each.window[1]) - max(low, each.window[0])) for each in painted if each]
         try:
             part = analyze(path, narrowed)
@@ -158,8 +186,9 @@ def test_any_part_of_the_time(drawn: Rows, first: int, length: int) -> None:
     for device, ops in by_device(part, drawn):
         check_sums(device)
         check_slices(device)
-        check_picture(device, paint(running(ops, drawn), [(low, high)]))
         (all_of_it,) = [other for other in whole.devices if other.key == device.key]
+        begin = max(low, shown_from(all_of_it) or low)
+        check_picture(device, paint(running(ops, drawn), [(begin, max(begin, high))]))
         assert all(ns <= all_of_it.ledger.get(cause, 0) for cause, ns in device.ledger.items())
         assert device.floor_ns == all_of_it.floor_ns
 
