@@ -163,11 +163,14 @@ def _same(found: RepeatCounts) -> BoolArray:
     return np.minimum(*pair).sum(axis=0) >= SAME * np.maximum(*pair).sum(axis=0)
 
 
-# Steps that stop early, as the host finds in what it reads back: a loop of what they leave out has fewer repeats.
+# Steps that stop early, as the host finds in what it reads back, or of several kinds: a loop of what some leave out has
+# fewer repeats.
 #
 # ```
 # device      |u f d b a |u f d |u f d b a |u f d b a |u f d |u f d |u f d b a |       b and a are left out
 # found       |          |                 |          |                        |       by a: in doubt
+# device      |u f d u j s d |u f d u j s d |u f s d |u f s d |u f d u j s d |         some have no second u, nor j
+# found            |              |                                |                   by j: in doubt
 # ```
 
 
@@ -181,15 +184,43 @@ def _of_each_answer(loop: Loop, found: RepeatCounts, happened: Happened) -> Loop
     if not len(answers) or not names.upload.any():
         return None
     times = count[answers[count[answers].sum(axis=1).argmin()]]
-    fewest = int(times.min())
-    each, at = count[:, times.argmin()] // fewest, np.flatnonzero(times > fewest)
-    takes = count[names.upload].sum(axis=0)
-    feeds = bool((takes[at] > takes[times == fewest].max()).all())
-    again = np.flatnonzero(names.kernel & (each > 0) & (count == each[:, None] * times).all(axis=1))
-    if len(at) < FEWEST_SKIPS or not feeds or not len(again) or _evaluates(at, times):
+    at = np.flatnonzero(times > times.min())
+    if len(at) < FEWEST_SKIPS or _evaluates(at, times):
         return None
-    starts = happened.start[happened.code == names.code[again[0]]]
-    return through(loop.called, starts[starts >= loop.starts[0]][:: int(each[again[0]])], happened.last)
+    if (again := _as_often(count, names, times)) is None:
+        return None
+    kernel, each = again
+    starts = happened.start[happened.code == names.code[kernel]]
+    return through(loop.called, starts[starts >= loop.starts[0]][::each], happened.last)
+
+
+def _as_often(count: IntArray, names: NameKinds, times: IntArray) -> tuple[int, int] | None:
+    """The row of a kernel that comes as often as answers, or once more for so many more of these; and how often in a
+    step. Repeats with more `times` of answers must take more input."""
+    more, takes, least = times > times.min(), count[names.upload].sum(axis=0), count.min(axis=1)
+    rows, each = np.flatnonzero(names.kernel & (least > 0)), count[:, times.argmin()] // times.min()
+    if takes[more].min() > takes[~more].max():
+        alike = rows[(count[rows] == each[rows, None] * times).all(axis=1)]
+        if len(alike):
+            return int(alike[0]), int(each[alike[0]])
+    once = (row for row in rows.tolist() if _once_more(count[row], times) and _takes_more(count[row], takes))
+    return next(((row, int(least[row])) for row in once), None)
+
+
+def _once_more(count: IntArray, times: IntArray) -> bool:
+    """Whether something comes as often as in the fewest, and again for each so many more `times` of answers."""
+    again, rest = np.divmod(count - count.min(), count.min())
+    more = times - times.min()
+    each = int(more.max()) // max(int(again.max()), 1)
+    return not rest.any() and each > 0 and bool((more == each * again).all())
+
+
+def _takes_more(count: IntArray, takes: IntArray) -> bool:
+    """Whether repeats with more of something take as much input more as any step does at least, for each; and so much
+    more than the others in all. How much a step takes may vary."""
+    again = count // count.min() - 1
+    more, usual = takes - takes.min(), takes[again == 0].mean()
+    return bool((more >= again).all()) and bool(takes[again > 0].sum() >= (usual + again[again > 0]).sum())
 
 
 def _evaluates(at: IntArray, times: IntArray) -> bool:
