@@ -88,8 +88,9 @@ def _named(api_calls: ApiCalls, rows: IntArray, pattern: re.Pattern[str]) -> Int
 
 
 def known_from(device: DeviceTimeline, calls: CallRows) -> int | None:
-    """When the device begins to work without a break up to the last first operation of a stream that waited for work
-    outside of the file; None without any. Only the first operation of a stream can have waited for such work."""
+    """When the last first operation of a stream starts that waited for work outside of the file; None without any. If
+    the device already works then, it is since when. Work of a stream runs in order, so only the first operation can
+    have waited for that."""
     firsts = _first_of_streams(device)
     operations = device.operations
     waits = Intervals(calls.end[device.launch[firsts]], operations.start[firsts])
