@@ -12,6 +12,7 @@ from msgspec import Struct
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.events.calls import named_like
+from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import RangeRows
 from nsysdiag.events.rows import CallTable, Rows, RowsOf
@@ -61,11 +62,11 @@ class Requests(Rows, frozen=True):
     end: IntArray
 
     @classmethod
-    def of(cls, calls: CallTable, launching: IntArray, operations: IntArray, stretch: Stretch) -> Requests:
+    def of(cls, calls: CallTable, launching: IntArray, activity: DeviceActivity, stretch: Stretch) -> Requests:
         """Those of `launching` threads in any step of the loop, also in one that is not replayed. The first step may
-        wait as well, since the last of the `operations` that starts before it. In a window it is since the first one:
-        what is before that may be a start."""
-        begin, end = _in_loop(operations, stretch)
+        wait as well, since the last operation that starts before it. In a window it is since the last CUDA call before
+        its first work is launched: what is before that may be a start."""
+        begin, end = _in_loop(activity, stretch)
         long = (calls.start >= begin) & (calls.end <= end) & (calls.end - calls.start >= WAITED_NS)
         asks = np.append(named_like(calls.names, MESSAGES), False)[calls.name]
         rows = np.flatnonzero(long & asks & np.isin(calls.thread, launching))
@@ -77,12 +78,16 @@ class Requests(Rows, frozen=True):
         return cls(calls.thread[rows], calls.start[rows], calls.end[rows])
 
 
-def _in_loop(operations: IntArray, stretch: Stretch) -> tuple[int, int]:
+def _in_loop(activity: DeviceActivity, stretch: Stretch) -> tuple[int, int]:
     """From when to when threads may ask for what the loop works on, in ns."""
-    if not stretch.stepwise:
-        return int(operations[operations >= stretch.begin].min(initial=stretch.end)), stretch.end
-    first, end = stretch.loop
-    return int(operations[operations < first].max(initial=0)), end
+    start = activity.operations.start
+    if stretch.stepwise:
+        first, end = stretch.loop
+        return int(start[start < first].max(initial=0)), end
+    calls, inside = activity.api_calls.rows, np.flatnonzero(start >= stretch.begin)
+    row = inside[start[inside].argmin()]
+    launched = start[row] if activity.launch[row] < 0 else calls.start[activity.launch[row]]
+    return int(calls.end[calls.end <= launched].max(initial=0)), stretch.end
 
 
 class Beside(Struct, frozen=True):
@@ -119,7 +124,7 @@ class Beside(Struct, frozen=True):
         found += _always_busy(calls, np.setdiff1d(_without(kin, found), wakers), launching, stretch)
         found += _readers(calls, _without(others, found), launching, stretch)
         found += _makers(ranges, np.setdiff1d(_without(kin, found), wakers), stretch)
-        requests = Requests.of(calls, launching, host_trace.activity.operations.start, stretch)
+        requests = Requests.of(calls, launching, host_trace.activity, stretch)
         return cls(threads, int((sends[calls.name] & inside).sum()), naps, tuple(found), requests)
 
 

@@ -31,14 +31,22 @@ def test_a_source_that_is_ahead_may_limit(each: Pair, tmp_path: Path) -> None:
 class TestRequests:
     """Waits of launching threads for messages, and who may have sent these."""
 
+    LOOP = Stretch(np.array([300_000, 600_000]), stepwise=True, loop=(200_000, 900_000))
+    WINDOW = Stretch(np.array([200_000, 900_000]), stepwise=False)
+
     @staticmethod
-    def rows(calls: Sequence[tuple[int, int, int, str]], launching: int = 1) -> int:
+    def rows(calls: Sequence[tuple[int, int, int, str]], launching: int = 1, stretch: Stretch = LOOP) -> int:
         names = sorted({name for *_, name in calls})
         thread, start, end = (np.array([each[at] for each in calls]) for at in range(3))
         code = np.array([names.index(name) for *_, name in calls])
         table = CallTable(thread, start, end, code, names, code)
-        stretch = Stretch(np.array([300_000, 600_000]), stepwise=True, loop=(200_000, 900_000))
-        return len(Requests.of(table, np.array([launching]), np.array([10_000, 50_000, 200_000]), stretch))
+        launches = SimpleNamespace(start=np.array([5_000, 40_000, 190_000]), end=np.array([8_000, 45_000, 195_000]))
+        activity = SimpleNamespace(
+            operations=SimpleNamespace(start=np.array([10_000, 50_000, 200_000])),
+            launch=np.arange(3),
+            api_calls=SimpleNamespace(rows=launches),
+        )
+        return len(Requests.of(table, np.array([launching]), activity, stretch))  # type: ignore[arg-type]
 
     @pytest.mark.parametrize(
         ("start", "end", "found"),
@@ -52,6 +60,18 @@ class TestRequests:
     )
     def test_count_in_any_step(self, start: int, end: int, found: int) -> None:
         assert self.rows([(1, start, end, "recv")]) == found
+
+    @pytest.mark.parametrize(
+        ("start", "end", "found"),
+        [
+            (10_000, 60_000, 0),  # a call is made behind it, before the first work
+            (100_000, 150_000, 1),  # the first work waits for it
+            (220_000, 250_000, 1),
+            (890_000, 950_000, 0),
+        ],
+    )
+    def test_count_before_the_first_work_of_a_window(self, start: int, end: int, found: int) -> None:
+        assert self.rows([(1, start, end, "recv")], stretch=self.WINDOW) == found
 
     def test_of_threads_that_launch(self) -> None:
         assert self.rows([(1, 220_000, 260_000, "recv")], launching=2) == 0

@@ -58,6 +58,8 @@ def test_what_is_promised_holds(name: str) -> None:
         ("streams_of_two_priorities", 16001, ""),  # ranges named steps, and a window was as long as another thread
         ("a_convoy_of_launching_threads", 16101, ""),  # three threads with the same kernels were one
         ("requests_by_chance", 16000, ""),  # a source outside of the program was no limit
+        ("requests_by_chance", 17001, ""),  # nor was one that was waited for before the first work only
+        ("asynchronous_checkpoints", 16100, ""),  # of equally long stops one or two were pauses, and the others steps
         ("a_compile_in_the_middle", 16000, ""),  # the first step of a phase had to fill the queue
     ],
 )
