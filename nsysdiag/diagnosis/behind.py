@@ -215,15 +215,15 @@ def _late(waits: list[RankWait]) -> dict[str, int]:
 
 def with_late(findings: list[Finding], late: dict[str, LateShare], limits: FindingThresholds) -> list[Finding]:
     """The findings. Those on communication exclude waiting for late devices, which becomes a separate finding. The one
-    that most are waiting for seldom waits: that is no wait for itself."""
+    that most are waiting for waits for others now and then: that is no wait for itself."""
     found: list[Finding] = []
     first = _most_late(late)
     for finding in findings:
         mine = late.get(finding.device)
-        if mine is None or finding.device == first or finding.cause not in (EXPOSED_COMM.id, IN_MPI):
+        if mine is None or finding.cause not in (EXPOSED_COMM.id, IN_MPI):
             found.append(finding)
             continue
-        found.append(_waiting(finding, mine, findings, first, limits))
+        found += [_waiting(finding, mine, findings, first, limits)] if finding.device != first else []
         rest = _rest(finding, mine, limits)
         found += [rest] if rest.share >= limits.smallest else []
     return found
