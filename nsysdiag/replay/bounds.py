@@ -24,7 +24,7 @@ from nsysdiag.replay.fixes import reads_ns
 from nsysdiag.replay.helpers import helpers, unseen_helpers
 from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.moments import EdgeKind
-from nsysdiag.replay.pacing import JOINED
+from nsysdiag.replay.pacing import JOINED, QUOTA
 from nsysdiag.replay.run import Run, borders_of, busy, mean_step, run_of, unchanged
 from nsysdiag.replay.sources import (
     in_a_row,
@@ -211,6 +211,13 @@ def _grids(case: BoundCase) -> Sequence[int]:
     """The next of the equal distances at which waits end has just come: a step is shorter by a whole one."""
     least, shortest = _at_once_ns(case.changes), _grids_ns(case.model)
     return [least] if least < min(case.run.ns, (1 - LEAST_ERROR) * shortest) else []
+
+
+def _quotas(case: BoundCase) -> Sequence[int]:
+    """A thread that has less to do may never use up its share of the CPUs."""
+    changes, model = case.changes, case.model
+    timed, spared = model.threads.timed, (changes.time < 1).any() or not (changes.held.all() and changes.woken.all())
+    return [min(case.run.ns, _at_once_ns(changes))] if (timed.grid == QUOTA).any() and spared else []
 
 
 @once
@@ -443,6 +450,11 @@ RULES = (
     BoundRule("Threads may have to wait for what had come before: requests, other threads, or the device.", _possible),
     BoundRule("Some waits may end at a time of their own: they grow by what is saved before them.", _timed),
     BoundRule("Some waits end at the next of equal distances: a whole one may be saved.", _grids, True),
+    BoundRule(
+        "Threads are stopped at equal distances, as if their CPU time is limited: less work may spare that.",
+        _quotas,
+        True,
+    ),
     BoundRule("Other threads take the CPU of a launching thread now and then.", _shared_cpus, True),
     BoundRule("Some synchronizations last longer than what they are known to wait for.", _outlasting),
     BoundRule("A source outside of the program may be no faster than it was.", _source),

@@ -65,6 +65,7 @@ from nsysdiag.replay.orders import (
     paging_ns,
 )
 from nsysdiag.replay.pacing import Outlived, Timed, outlived, owned, timed_waits
+from nsysdiag.replay.quotas import outside, quota_stops
 from nsysdiag.replay.wakes import WaitSearch, Wakes, wakes
 from nsysdiag.replay.work import HostNames, HostTime, Stretch, Work, host_time, on_axis
 from nsysdiag.trace.columns import Strings
@@ -184,7 +185,9 @@ def _host_side(given: ReplayInputs, work: Work, functions: HostFunctions, meetin
     program, in_order = program_order(moments)
     pieces, named = host_time(_spans(program, host), host, threads.launches)
     outlasting, unknown = outlived(threads.held, moments.lag(places.held), pieces, host.host.axis, stretch)
-    timed = Timed.concatenate([timed_waits(pieces, named, host.host.axis, stretch), unknown])
+    stops, axis = quota_stops(pieces, named, host.host.axis, stretch), host.host.axis
+    others = timed_waits(outside(pieces, axis, stops), named, axis, stretch)
+    timed = Timed.concatenate([others, stops, unknown])
     if len(timed):
         threads = replace(threads, timed=timed)
         moments, places = moments_of(work, threads, calls, meetings, begin)

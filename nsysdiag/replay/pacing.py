@@ -56,14 +56,17 @@ VARIES = 0.05
 OUTLIVED, JOINED = -1, -2
 """Values of `Timed.sure` for waits of which neither 0 nor 1 holds: those that outlast what they wait for, and those
 with work in them."""
+QUOTA = 2
+"""The `grid` of stops of which there are fewer with less work."""
 
 
 class Timed(Rows, frozen=True):
     """Waits [begin, end) in ns of `thread` that may end at a time of their own. `sure` is 1 if waits of this kind
     make up for what the thread does before them, and 0 if the trace cannot tell. It is OUTLIVED if they outlast
     what they are known to wait for, and JOINED if a part of each is work. `grid` is 1 if they end with the next
-    of equal distances: then a shorter step may save a whole one. `period` is the usual time from end to end in ns, 0
-    if it is not regular. `outside` is 1 if no thread of the program is waited for, as for a lock."""
+    of equal distances: then a shorter step may save a whole one. It is QUOTA for stops that less work may spare.
+    `period` is the usual time from end to end in ns, 0 if it is not regular. `outside` is 1 if no thread of the program
+    is waited for, as for a lock."""
 
     thread: IntArray
     begin: IntArray

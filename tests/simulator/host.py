@@ -1,7 +1,8 @@
 """Host threads as generators: they hold a CPU core, run, block and wait, and keep a log of every nanosecond.
 
-A body yields `Run(ns)` (needs the core), `Block(signal)` (off the CPU until it fires) or `Spin(signal)` (on the CPU
-until it fires). The calls it is inside of are a stack; each stretch with one stack and one state is a `Span`.
+A body yields `Run(ns)` (needs the core), `Block(signal)` (off the CPU until it fires), `Spin(signal)` (on the CPU
+until it fires) or `Stop(until)` (kept off the CPU). The calls it is inside of are a stack; each stretch with one stack
+and one state is a `Span`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,14 @@ class Spin:
     signal: Signal
 
 
-Body = Generator[Run | Block | Spin, None, None]
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Ready, and without a CPU, until then: its share of the CPUs is used up."""
+
+    until: int
+
+
+Body = Generator[Run | Block | Spin | Stop, None, None]
 
 
 @dataclass(slots=True, eq=False)
@@ -139,7 +147,7 @@ class HostThread:
 
     `loads` says that the thread loads data, and what in a trace tells so: its name, its nvtx ranges, its frames in CPU
     samples. `latency` is how long it takes from a wake-up to the request for its core, `returning` from there to
-    the end of the call that it waited in.
+    the end of the call that it waited in. `stopped` are times at which it was kept off the CPU.
     """
 
     def __init__(self, clock: Clock, process: Process, name: str, tid: int, core: Core) -> None:
@@ -153,6 +161,7 @@ class HostThread:
         self.ranges: list[Range] = []
         self.waits: list[Waited] = []
         self.cpu: list[tuple[int, int]] = []
+        self.stopped: set[int] = set()
         self.ended = Signal()
         self.shares_core = False
         self.loads = ""
@@ -208,6 +217,8 @@ class HostThread:
             self._run(request.ns)
         elif isinstance(request, Spin):
             request.signal.then(self._resume)
+        elif isinstance(request, Stop):
+            self._stop(request.until)
         else:
             self._block(request.signal)
 
@@ -218,6 +229,12 @@ class HostThread:
     def _ran(self) -> None:
         self._timer = self._remaining = None
         self._resume()
+
+    def _stop(self, until: int) -> None:
+        self._leave("waiting")
+        self.core.release()
+        self.stopped.add(self.clock.now)
+        self.clock.at(until, lambda: self.core.request(self))
 
     def _block(self, signal: Signal) -> None:
         if signal.fired:

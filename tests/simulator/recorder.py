@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, TypedDict
 
+from nsysdiag.trace.enums import ThreadState
 from tests.builder import CONTEXT_START, SAVE_END, TraceBuilder, Value, global_tid
 from tests.simulator.evidence import records_os_call
 from tests.simulator.truth import rows_of
@@ -140,7 +141,8 @@ def _scheduling(trace: TraceBuilder, thread: HostThread, capture: Capture) -> No
     cpu = thread.core.number
     for start, end in thread.cpu:
         trace.sched(start, True, cpu=cpu, thread=_id(thread))
-        trace.sched(end, False, cpu=cpu, thread=_id(thread))
+        state = ThreadState.RUNNING if end in thread.stopped else None
+        trace.sched(end, False, cpu=cpu, thread=_id(thread), state=state)
         if capture.idle_loop and not thread.shares_core:
             trace.sched(end, True, cpu=cpu, thread=(0, 0))
 
