@@ -10,15 +10,16 @@ from msgspec.structs import replace
 from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
 from nsysdiag.events.identity import process_of
-from nsysdiag.replay.beside import ANSWER_NS, REGULAR, StepWork
+from nsysdiag.replay.beside import ANSWER_NS, StepWork
 from nsysdiag.replay.entangled import BoundCase
 from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.moments import EdgeKind
 from nsysdiag.replay.run import run_of
 from nsysdiag.replay.work import Class
 
-FEWEST_WAITS = 1 - REGULAR
-"""Of the steps: a thread that waits less often for others that launch does not follow them."""
+FEWEST_WAITS = 2
+"""A thread that waits less often for others that launch does not follow them. One that is several steps ahead, and has
+work for several in one turn, waits a few times only."""
 
 
 def helpers(case: BoundCase) -> Sequence[int]:
@@ -107,4 +108,4 @@ def _between_launching(model: Model) -> BoolArray:
 def _next_to_steps(model: Model) -> IntArray:
     """Threads that launch, and wait now and then for others that do."""
     threads, count = np.unique(model.threads.woken.thread[_between_launching(model)], return_counts=True)
-    return threads[count > max(FEWEST_WAITS * model.stretch.count, 1)]
+    return threads[count >= FEWEST_WAITS]
