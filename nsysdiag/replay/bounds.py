@@ -24,7 +24,7 @@ from nsysdiag.replay.fixes import reads_ns
 from nsysdiag.replay.helpers import helpers, unseen_helpers
 from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.moments import EdgeKind
-from nsysdiag.replay.pacing import JOINED, QUOTA
+from nsysdiag.replay.pacing import JOINED, NEXT, QUOTA
 from nsysdiag.replay.run import Run, borders_of, busy, mean_step, run_of, unchanged
 from nsysdiag.replay.sources import (
     in_a_row,
@@ -214,10 +214,10 @@ def _grids(case: BoundCase) -> Sequence[int]:
 
 
 def _quotas(case: BoundCase) -> Sequence[int]:
-    """A thread that has less to do may never use up its share of the CPUs."""
+    """A thread that has less to do, or spins for less long, may never use up its share of the CPUs."""
     changes, model = case.changes, case.model
-    timed, spared = model.threads.timed, (changes.time < 1).any() or not (changes.held.all() and changes.woken.all())
-    return [min(case.run.ns, _at_once_ns(changes))] if (timed.grid == QUOTA).any() and spared else []
+    spared = (changes.time < 1).any() or len(model.threads.held) > 0 or not changes.woken.all()
+    return [min(case.run.ns, _at_once_ns(changes, QUOTA))] if spared and _of_quotas(model).any() else []
 
 
 @once
@@ -226,9 +226,16 @@ def _grids_ns(model: Model) -> int:
     return _at_once_ns(Changes.none(model))
 
 
-def _at_once_ns(changes: Changes) -> int:
+def _of_quotas(model: Model) -> BoolArray:
+    """Which pieces of host time are stops by a limit of CPU time."""
+    return np.append(model.threads.timed.grid == QUOTA, False)[model.timed_of_piece]
+
+
+def _at_once_ns(changes: Changes, grid: int = NEXT) -> int:
+    """The length of a step if none of the waits of this `grid` takes time; NO_GRID if there is none."""
     model = changes.model
-    inside = np.append(model.threads.timed.grid > 0, False)[model.timed_of_piece] | of_devices(model)
+    inside = np.append(model.threads.timed.grid == grid, False)[model.timed_of_piece]
+    inside |= of_devices(model) & (grid == NEXT)
     return run_of(replace(changes, time=np.where(inside, 0.0, changes.time))).ns if inside.any() else NO_GRID
 
 
@@ -244,7 +251,7 @@ def _shared_cpus(case: BoundCase) -> Sequence[int]:
     """
     changes, model, pieces = case.changes, case.model, case.model.pieces
     taken = (pieces.cause == PLACE[PREEMPTION]) & np.isin(model.program.thread[pieces.owner], model.launching)
-    taken &= pieces.label != untraced_code(model.named.labels)
+    taken &= (pieces.label != untraced_code(model.named.labels)) & ~_of_quotas(model)
     ns, count = int(pieces.length[taken].sum()) // model.stretch.count, int(taken.sum())
     little = LEAST_ERROR * case.now.ns
     if not count or (changes.time[taken] < 1).any() or ns < little or abs(case.run.ns - case.now.ns) < little:

@@ -56,14 +56,14 @@ VARIES = 0.05
 OUTLIVED, JOINED = -1, -2
 """Values of `Timed.sure` for waits of which neither 0 nor 1 holds: those that outlast what they wait for, and those
 with work in them."""
-QUOTA = 2
-"""The `grid` of stops of which there are fewer with less work."""
+NEXT, QUOTA = 1, 2
+"""Values of `Timed.grid`: of waits for the next of equal distances, and of stops of which less work may spare some."""
 
 
 class Timed(Rows, frozen=True):
     """Waits [begin, end) in ns of `thread` that may end at a time of their own. `sure` is 1 if waits of this kind
     make up for what the thread does before them, and 0 if the trace cannot tell. It is OUTLIVED if they outlast
-    what they are known to wait for, and JOINED if a part of each is work. `grid` is 1 if they end with the next
+    what they are known to wait for, and JOINED if a part of each is work. `grid` is NEXT if they end with the next
     of equal distances: then a shorter step may save a whole one. It is QUOTA for stops that less work may spare.
     `period` is the usual time from end to end in ns, 0 if it is not regular. `outside` is 1 if no thread of the program
     is waited for, as for a lock."""
@@ -147,7 +147,7 @@ def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: S
                 continue
             same, thread = np.ones(len(mine), dtype=np.int64), axis.threads[lane[mine]]
             known = JOINED if joined else int(bool(sure) and not mpi)
-            every = Timed(thread, begin, end, same * known, same * period, same * outside, same * grid)
+            every = Timed(thread, begin, end, same * known, same * period, same * outside, same * (NEXT * grid))
             found.append(every.take(real))
     return Timed.concatenate(found)
 

@@ -15,9 +15,11 @@ from tests.unlike import (
     paced,
     parallel,
     practices,
+    sciences,
     serving,
     states,
     streams,
+    systems,
     tasks,
     training,
 )
@@ -40,9 +42,11 @@ __all__ = [
     "paced",
     "parallel",
     "practices",
+    "sciences",
     "serving",
     "states",
     "streams",
+    "systems",
     "tasks",
     "training",
 ]

@@ -33,8 +33,9 @@ WITH_GRAPHS = (
     *("graphs_in_some_steps", "drafts_that_are_verified", "tokens_a_step_behind", "an_update_in_a_graph"),
     *("prefills_among_tokens", "requests_in_one_batch", "graphs_captured_again"),
 )
-NOT_SEEN = {"queries_that_yield", "a_convoy_of_launching_threads"}
-"""Programs of which such a trace does not show what they wait for: what they do between queries, and a free lock."""
+NOT_SEEN = {"queries_that_yield", "a_convoy_of_launching_threads", "a_quota_of_cpu_time"}
+"""Programs of which such a trace does not show what they wait for: what they do between queries, a free lock, and a
+CPU."""
 UNMAPPED = {"two_processes_on_one_gpu"}
 """Programs of which nsys 2020 does not say that their processes share a GPU: each of them counts as having one."""
 WIDEST = 0.1
