@@ -100,7 +100,7 @@ def _is_inside(other: Problem, problem: Problem, path: list[str]) -> bool:
     ```
     """
     deeper, narrower = len(other.nvtx) > len(path), bool(other.variant and not problem.variant)
-    like = other.cause == problem.cause and (narrower or other.variant == problem.variant)
+    like = other.cause == problem.cause and (narrower or other.variant in ("", problem.variant))
     return like and (deeper or narrower) and other.nvtx[: len(path)] == path
 
 
@@ -126,12 +126,26 @@ def _part(model: Model, problem: Problem, path: list[str]) -> FixScope:
     )
     # Time inside MPI calls is charged to communication, whatever its cause.
     part.pieces[coverage(union(model.host.host.mpi.spans), model.pieces.spans) > 0] = 0
-    names = [each.id for each in CAUSES[problem.cause].variants]
-    if problem.variant in names and problem.cause != INPUT_WAIT:
-        place = names.index(problem.variant)
-        part.pieces[_variants_of_pieces(model, problem.cause) != place] = 0
-        part.held[(threads.held.cause != PLACE[SLEEP.id]) & (_variants_of_waits(model, problem.cause) != place)] = False
+    if (its := _variants(problem)) is not None:
+        part.pieces[~np.isin(_variants_of_pieces(model, problem.cause), its)] = 0
+        others = ~np.isin(_variants_of_waits(model, problem.cause), its)
+        part.held[(threads.held.cause != PLACE[SLEEP.id]) & others] = False
     return part
+
+
+def _variants(problem: Problem) -> list[int] | None:
+    """The places of the variants that a problem is about; None if it is about all. Variants of a cause that count to
+    several bottlenecks have a finding for each of these."""
+    cause = CAUSES[problem.cause]
+    names = [each.id for each in cause.variants]
+    if problem.cause == INPUT_WAIT:
+        return None
+    if problem.variant in names:
+        return [names.index(problem.variant)]
+    counts = [each.bottleneck or cause.bottleneck for each in cause.variants]
+    if not isinstance(problem, Finding) or len({*counts}) < 2 or problem.bottleneck not in counts:
+        return None
+    return [place for place, each in enumerate(counts) if each == problem.bottleneck]
 
 
 def _ranges_of(model: Model, path: list[str]) -> Intervals:

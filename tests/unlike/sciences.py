@@ -218,6 +218,7 @@ def _partitions_sizes(chance: random.Random) -> Made:
         spill=some(chance, 80),
         plan=some(chance, 60),
         free=some(chance, 40),
+        pinned=False,
         waits=True,
         names=chance.choice(("steps", "none")),
     )
@@ -238,7 +239,8 @@ def partitions_that_spill(sim: Simulation, loops: Loops, made: Made) -> None:
 
     def spill(t: Thread, number: int) -> Body:
         while held[0] > made.room / 2:
-            yield from t.blocking_copy("DtoH", SIZE, varied(made.spill, "spill", number), staging=40 * US)
+            ns = varied(made.spill, "spill", number)
+            yield from t.copy("DtoH", SIZE, ns) if made.pinned else t.blocking_copy("DtoH", SIZE, ns, staging=40 * US)
             if made.free:
                 yield from t.free(made.free)
             held[0] -= 1
