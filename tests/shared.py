@@ -7,8 +7,9 @@ import hashlib
 import os
 import pickle
 from contextlib import suppress
+from functools import cache, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 import pytest
 from msgspec import structs
@@ -88,6 +89,34 @@ class Shared:
                 os.link(draft, path)
             draft.unlink()
         return path
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_results_in: list[Shared] = []
+
+
+def keep_results(shared: Shared) -> None:
+    """From now on the results of functions that are `made_once` are among the files of this run."""
+    _results_in[:] = [shared]
+
+
+def made_once(make: Callable[P, T]) -> Callable[P, T]:
+    """A function whose results no test changes, of arguments that their `repr` tells apart: it runs once for each of
+    them in this process, and, after `keep_results`, once in all workers. `__wrapped__` is the function itself."""
+
+    @cache
+    @wraps(make)
+    def found(*args: P.args, **kwargs: P.kwargs) -> T:
+        if not _results_in:
+            return make(*args, **kwargs)
+        name = f"{make.__qualname__}-{_key((make.__module__, args, sorted(kwargs.items())))}.pickle"
+        saved = _results_in[0].file(name, lambda path: path.write_bytes(pickle.dumps(make(*args, **kwargs))))
+        result: T = pickle.loads(saved.read_bytes())
+        return result
+
+    found.__wrapped__ = make  # not what `cache` calls
+    return cast("Callable[P, T]", found)
 
 
 MOST_KEPT = 32

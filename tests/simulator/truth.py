@@ -29,6 +29,8 @@ DeviceKey = frozenset[tuple[int, int]]
 Interval = tuple[int, int]
 Part = tuple[int, int, str]
 _FLOOR_AT_MOST = 5_000
+_START = attrgetter("start")
+"""Rows are in the order of their starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,8 @@ def _next_row(rows: list[Row], time: int, capture: Capture) -> Row:
         call = row.launch(capture)
         return call is None, call.start if call else 0
 
-    return min((row for row in rows if row.start == time), key=rank)
+    first = bisect_left(rows, time, key=_START)
+    return min(rows[first : bisect_right(rows, time, lo=first, key=_START)], key=rank)
 
 
 def _gap(start: int, end: int, row: Row, rows: list[Row], capture: Capture) -> list[Part]:
@@ -195,7 +198,8 @@ def _issuing(row: Row, rows: list[Row], capture: Capture) -> Call | None:
     """The call that launched the operation, or, for a migration, the next operation that has one."""
     if row.kind != "migration":
         return row.launch(capture)
-    launches = (other.launch(capture) for other in rows if other.start >= row.start)
+    first = bisect_left(rows, row.start, key=_START)
+    launches = (rows[at].launch(capture) for at in range(first, len(rows)))
     return next((call for call in launches if call is not None), None)
 
 

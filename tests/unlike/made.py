@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from tests.simulator import EVERYTHING, Capture, Simulation
 if TYPE_CHECKING:
     from nsysdiag.arrays.intervals import IntArray
     from tests.simulator.actions import Thread
-    from tests.simulator.device import Op
+    from tests.simulator.device import Context, Op
     from tests.simulator.host import Body, Process
 
 STEPS, WARM = 40, 4
@@ -45,15 +45,34 @@ class Loops(Marks):
 
     begun: dict[str, list[tuple[Thread, int]]] = field(default_factory=dict)
     stopped: list[int] = field(default_factory=list)
+    _counted: dict[tuple[Thread, Context], tuple[int, int]] = field(default_factory=dict)
 
     def step(self, t: Thread, level: str = "step") -> None:
         """A repeat of `level` begins with the next operation of the thread."""
-        self.begun.setdefault(level, []).append((t, len(_of_thread(t))))
+        launched = sum(self._launched(t, context) for context in t.process.contexts)
+        self.begun.setdefault(level, []).append((t, launched))
+
+    def _launched(self, t: Thread, context: Context) -> int:
+        """How many operations of a context's GPU the thread has launched: those behind the last count are looked at."""
+        ops = context.gpu.ops
+        seen, count = self._counted.get((t, context), (0, 0))
+        count += sum(_is_of(ops[at], t) for at in range(seen, len(ops)))
+        self._counted[t, context] = len(ops), count
+        return count
+
+
+def _is_of(op: Op, t: Thread) -> bool:
+    return op.call is not None and op.call.owner is t
+
+
+def _of_threads(begun: Iterable[tuple[Thread, int]]) -> dict[Thread, list[Op]]:
+    """The operations of each thread of some repeats, in the order in which it launched them."""
+    return {t: _of_thread(t) for t in dict.fromkeys(t for t, _ in begun)}
 
 
 def _of_thread(t: Thread) -> list[Op]:
     ops = [op for context in t.process.contexts for op in context.gpu.ops]
-    return sorted((op for op in ops if op.call is not None and op.call.owner is t), key=lambda op: op.enqueued)
+    return sorted((op for op in ops if _is_of(op, t)), key=lambda op: op.enqueued)
 
 
 Build = Callable[[Simulation, Loops, Made], None]
@@ -139,7 +158,7 @@ def lengths(loops: Loops, first: int = 0) -> IntArray:
     """How long a step takes, in ns, by which of the steps are measured: from the last end of the `first` ones, or of
     some more, to that of all, or of some fewer, of the threads that take them; or the mean of those without a stop."""
     begun = loops.begun["step"]
-    of = {t: _of_thread(t) for t, _ in begun}
+    of = _of_threads(begun)
     ops = sorted((op for each in of.values() for op in each), key=lambda op: op.enqueued)
     at = {id(op): number for number, op in enumerate(ops)}
     ends = np.maximum.accumulate([op.end for op in ops])
@@ -154,7 +173,7 @@ def lengths(loops: Loops, first: int = 0) -> IntArray:
 def window_length(loops: Loops, first: int = 0) -> float:
     """How long a step takes, in ns, from the start of the step after the `first` ones to the end of all."""
     begun = loops.begun["step"]
-    of = {t: _of_thread(t) for t, _ in begun}
+    of = _of_threads(begun)
     t, at = begun[first]
     end = max(op.end for each in of.values() for op in each)
     return float(end - of[t][at].start) / (len(begun) - first)
@@ -181,7 +200,7 @@ def account(simulation: Simulation, loops: Loops) -> dict[str, float]:
 
 def starts(loops: Loops) -> dict[str, IntArray]:
     """When each repeat of each level begins on its GPU."""
-    ops = {t: _of_thread(t) for begun in loops.begun.values() for t, _ in begun}
+    ops = _of_threads(each for begun in loops.begun.values() for each in begun)
     found = {level: [ops[t][at].start for t, at in begun if at < len(ops[t])] for level, begun in loops.begun.items()}
     return {level: np.sort(np.array(each, np.int64)) for level, each in found.items()}
 

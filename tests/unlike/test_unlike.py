@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from nsysdiag import analyze
+from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.diagnosis.facts import REPLAY
 from nsysdiag.findings.facts import Finding
 from nsysdiag.messages import UsageError
@@ -26,9 +27,10 @@ from tests.diagnosis.invariants import broken
 from tests.diagnosis.report_json import as_json
 from tests.iterations.known_loops.verdict import Verdict, judged
 from tests.replay.pairs.prediction import ANY, SETTINGS
-from tests.simulator import Capture
-from tests.unlike import CLASSES, Class, Fix, Made
-from tests.unlike.made import account, lengths, starts
+from tests.shared import made_once
+from tests.simulator import Capture, Simulation
+from tests.unlike import CLASSES, Fix
+from tests.unlike.made import Loops, account, lengths, starts
 
 SEEDS = range(6)
 SLACK = 0.01
@@ -77,18 +79,25 @@ class Seen:
     refused: int
 
 
-@cache
+@lru_cache(maxsize=2)
+def _ran(name: str, seed: int) -> tuple[Simulation, Loops]:
+    """The program of a class and a seed, which has run: it is kept for other captures and each of its fixes."""
+    kind = CLASSES[name]
+    return kind.run(kind.made(seed))
+
+
+@made_once
 def seen(name: str, seed: int, capture: Capture | None = None) -> Seen:
     """The report about the program of a class and a seed, and its predictions; by another `capture` than its own."""
     kind = CLASSES[name]
-    made = kind.made(seed)
-    simulation, loops = kind.run(made)
+    simulation, loops = _ran(name, seed)
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         trace = simulation.write(Path(folder) / "trace.sqlite", capture or kind.capture)
         with open_trace(trace) as opened:
             found = replayed(opened, SETTINGS, transforms=ANY)
         patch.setattr("nsysdiag.pipeline.changes.replayed", lambda *_: found)
-        promises = [each for fix in kind.fixes(made) for each in _promises(kind, made, fix, trace, found.report)]
+        saved = [(fix, _saved(name, seed, number, lengths)) for number, fix in enumerate(kind.fixes(kind.made(seed)))]
+        promises = [each for fix, truth in saved for each in _promises(fix, *truth, trace, found.report)]
     made_known = [each for each in promises if each is not None]
     return Seen(
         verdict=judged(found.report, starts(loops), kind.levels),
@@ -102,12 +111,21 @@ def seen(name: str, seed: int, capture: Capture | None = None) -> Seen:
     )
 
 
-def _promises(kind: Class, made: Made, fix: Fix, trace: Path, report: Report) -> Iterator[Promise | None]:
-    """What is predicted of the transforms, and of the one finding, that describe a fix; None where that is refused."""
-    runs = [kind.run(each)[1] for each in (made, made.but(**fix.change))]
-    before, after = (np.concatenate([lengths(loops, first) for first in (0, made.first)]) for loops in runs)
+@cache
+def _saved(name: str, seed: int, number: int, measure: Callable[[Loops, int], IntArray]) -> tuple[float, float]:
+    """The least and the most that the fix of this number truly saves, as shares of a step as `measure` has it."""
+    kind = CLASSES[name]
+    made = kind.made(seed)
+    fixed = made.but(**kind.fixes(made)[number].change)
+    runs = (_ran(name, seed)[1], kind.run(fixed)[1])
+    before, after = (np.concatenate([measure(loops, first) for first in (0, made.first)]) for loops in runs)
     saved = 1 - after / before
-    least, most = max(float(saved.min()), 0.0), max(float(saved.max()), 0.0)
+    return max(float(saved.min()), 0.0), max(float(saved.max()), 0.0)
+
+
+def _promises(fix: Fix, least: float, most: float, trace: Path, report: Report) -> Iterator[Promise | None]:
+    """What is predicted of the transforms, and of the one finding, that describe a fix which saves between `least` and
+    `most`; None where that is refused."""
     if fix.transforms:
         try:
             told = whatif(trace, fix.transforms, SETTINGS)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
 
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.replay import work
+from tests.shared import made_once
 from tests.unlike import CLASSES
 from tests.unlike.made import Loops, lengths, window_length
 from tests.unlike.test_less_evidence import CAPTURES
@@ -30,7 +29,7 @@ def _lengths(loops: Loops, first: int = 0) -> IntArray:
     return np.append(lengths(loops, first), window_length(loops, first))
 
 
-@cache
+@made_once
 def windowed(name: str, seed: int, capture: str = "") -> Seen:
     """What is said of a program, with predictions for a window."""
     with pytest.MonkeyPatch.context() as patch:

@@ -6,7 +6,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 from nsysdiag.replay.facts import Transform
 from tests.diagnosis.programs.registry import Marks, solver, start_up
@@ -73,7 +73,13 @@ def faster(option: str, name: str, factor: float) -> Transform:
 
 def varied(ns: int, *key: object, spread: float = SPREAD) -> int:
     """`ns`, up to `spread` more or less by chance: the same for the same key, in whatever order it is asked for."""
-    return round(ns * (1 + spread * random.Random(repr(key)).uniform(-1, 1)))
+    return round(ns * (1 + spread * _by_chance(repr(key))))
+
+
+@lru_cache(maxsize=1 << 16)
+def _by_chance(key: str) -> float:
+    """From -1 to 1. A program and its fixes, run one after another, ask for the same keys."""
+    return random.Random(key).uniform(-1, 1)
 
 
 def waking(thread: Thread) -> Thread:
