@@ -42,6 +42,9 @@ NEEDS = {
     "nsys": "nsys program",
 }
 """The markers of tests that need something from outside, and their names in the summary."""
+GARBAGE = (10_000, 10, 10)
+"""When to look for garbage. A simulated program is tens of thousands of objects that refer to each other, of which
+none is garbage while it runs: with Python's own threshold of 700 that took half of the time of its tests."""
 NOT_QUICK = ("slow", "thorough", "real", "sampled")
 """The markers of tests that the quick level leaves out, or whose cases it chooses by the arguments of the marker."""
 
@@ -69,6 +72,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # until the tests are collected: all of that stays
     _set_level(config)
     _check_environment()
 
@@ -157,6 +161,8 @@ def pytest_collection_finish() -> None:
     # What was imported and collected stays for the whole run: going through it for garbage takes a twentieth of it.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*GARBAGE)
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)
