@@ -18,9 +18,9 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import median_of, number_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.iterations.counts import LEAST_HELD, RepeatCounts
 from nsysdiag.iterations.happened import Happened
 from nsysdiag.iterations.loop import FEWEST, NVTX, Loop
-from nsysdiag.iterations.outer import LEAST_HELD, RepeatCounts
 
 REGULAR = 0.9
 """Of the repeats: so many have the same operations in the same order."""
@@ -171,7 +171,7 @@ def before_other_work(loop: Loop, happened: Happened) -> Loop:
     found = RepeatCounts.of(happened, loop.starts, int(loop.ends[-1]))
     code = happened.code[first:behind]
     most = np.full(len(happened.names), len(code))
-    most[found.names.code] = found.count[:, :-1].max(axis=1)
+    most[found.names.code] = found.most
     number, usual = number_of_each(code), most[code]
     at, other = int(np.argmax(np.append(number >= usual, True))), number >= 2 * usual
     whole = found.usually(~found.names.host)

@@ -20,9 +20,10 @@ from nsysdiag.arrays.groups import median_of, sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, stretches
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import RowsOf
+from nsysdiag.iterations.counts import RepeatCounts
 from nsysdiag.iterations.happened import Happened
 from nsysdiag.iterations.loop import FEWEST, Called, Inner, Loop
-from nsysdiag.iterations.outer import REGULAR, RepeatCounts
+from nsysdiag.iterations.outer import REGULAR
 
 FEWEST_WAITS = 20
 """Fewer waits may come for any reason."""
@@ -108,14 +109,14 @@ def _first(waits: _HostWaits, each: int, happened: Happened) -> int:
 
 def _repeats(found: RepeatCounts) -> bool:
     """Whether repeats have several kernels, mostly such as others have too."""
-    kernels = found.count[found.names.kernel]
-    again = int(kernels[(kernels > 0).mean(axis=1) >= OFTEN].sum())
-    return float(np.median(kernels.sum(axis=0))) >= FEWEST_KERNELS and again >= MOSTLY * int(kernels.sum())
+    kernels = found.total(found.names.kernel)
+    again = found.total(found.names.kernel & (np.diff(found.first) / found.size >= OFTEN))
+    return float(np.median(kernels)) >= FEWEST_KERNELS and int(again.sum()) >= MOSTLY * int(kernels.sum())
 
 
 def _in_most(found: RepeatCounts, names: BoolArray) -> bool:
     """Whether some of these are in most repeats."""
-    return float(found.count[names].any(axis=0).mean()) >= BOTH
+    return float((found.names_in(names) > 0).mean()) >= BOTH
 
 
 # Steps of several kinds in one loop, as those of a server: most decode, now and then one prefills.

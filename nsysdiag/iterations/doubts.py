@@ -25,9 +25,10 @@ from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, combinations
 from nsysdiag.iterations.begins import REGULAR, with_the_first
 from nsysdiag.iterations.begins import Sequence as Operations
+from nsysdiag.iterations.counts import MOST_TOKENS, RepeatCounts
 from nsysdiag.iterations.happened import Happened, NameKinds
 from nsysdiag.iterations.loop import NVTX, REPEAT, STEP, Inner, Loop, loop_of, through
-from nsysdiag.iterations.outer import LONGEST_EVEN, MOST_TOKENS, RepeatCounts, Special, judged
+from nsysdiag.iterations.outer import LONGEST_EVEN, Special, judged
 from nsysdiag.trace.enums import CopyKind
 
 MOST_PARTS = 4
@@ -146,21 +147,22 @@ def _of_several_threads(loop: Loop, happened: Happened) -> bool:
 def _shown(found: RepeatCounts) -> bool:
     """Whether repeats exchange data with the host, or update weights, or do the same, several operations: else they may
     be one by chance."""
-    whole = slice(found.size - (found.size > FEWEST_OUTER))  # the last one may be cut
-    alike = (found.count[:, whole] == found.usual[:, None]).mean(axis=1) >= IN_MOST
+    whole = found.size - (found.size > FEWEST_OUTER)  # the last one may be cut
+    alike = found.with_usual(whole) / whole >= IN_MOST
     names, often = found.names, (found.usual > 0) & alike
     if (often & (names.exchanged | names.update)).any():
         return True
     if found.size >= FEW_REPEATS and np.count_nonzero(often & names.kernel) >= FEWEST_REGULAR:
         return True
     several = float(np.median(found.operations)) > 1
-    return several and float(_same(found)[whole].mean()) >= IN_MOST
+    return several and float(_same(found)[:whole].mean()) >= IN_MOST
 
 
 def _same(found: RepeatCounts) -> BoolArray:
     """Which repeats have mostly the usual operations, as often."""
-    pair = found.count[~found.names.host], found.usual[~found.names.host, None]
-    return np.minimum(*pair).sum(axis=0) >= SAME * np.maximum(*pair).sum(axis=0)
+    names, usual = ~found.names.host, found.usual[found.name]
+    both = found.total(names, np.minimum(found.times, usual))
+    return both >= SAME * (found.operations + found.usually(names) - both)
 
 
 # Steps that stop early, as the host finds in what it reads back, or of several kinds: a loop of what some leave out has
@@ -178,33 +180,35 @@ def _of_each_answer(loop: Loop, found: RepeatCounts, happened: Happened) -> Loop
     """The loop of what comes again as often as the host waits or reads back. None unless some repeats have several such
     answers, at no regular distance, and take more input. Runs of equal length are an evaluation. The last repeat may be
     cut."""
-    names, count = found.names, found.count[:, :-1]
-    varies = (count.min(axis=1) > 0) & (count.min(axis=1) < count.max(axis=1))
-    answers = np.flatnonzero((names.download | names.wait) & varies)
+    names, varies = found.names, (found.least > 0) & (found.least < found.most)
+    answers = found.counts(np.flatnonzero((names.download | names.wait) & varies))[:, :-1]
     if not len(answers) or not names.upload.any():
         return None
-    times = count[answers[count[answers].sum(axis=1).argmin()]]
+    times = answers[answers.sum(axis=1).argmin()]
     at = np.flatnonzero(times > times.min())
     if len(at) < FEWEST_SKIPS or _evaluates(at, times):
         return None
-    if (again := _as_often(count, names, times)) is None:
+    if (again := _as_often(found, times)) is None:
         return None
     kernel, each = again
     starts = happened.start[happened.code == names.code[kernel]]
     return through(loop.called, starts[starts >= loop.starts[0]][::each], happened.last)
 
 
-def _as_often(count: IntArray, names: NameKinds, times: IntArray) -> tuple[int, int] | None:
-    """The row of a kernel that comes as often as answers, or once more for so many more of these; and how often in a
+def _as_often(found: RepeatCounts, times: IntArray) -> tuple[int, int] | None:
+    """The place of a kernel that comes as often as answers, or once more for so many more of these; and how often in a
     step. Repeats with more `times` of answers must take more input."""
-    more, takes, least = times > times.min(), count[names.upload].sum(axis=0), count.min(axis=1)
-    rows, each = np.flatnonzero(names.kernel & (least > 0)), count[:, times.argmin()] // times.min()
+    more, takes = times > times.min(), found.total(found.names.upload)[:-1]
+    names = np.flatnonzero(found.names.kernel & (found.least > 0))
+    count = found.counts(names)[:, :-1]
+    each = count[:, times.argmin()] // times.min()
     if takes[more].min() > takes[~more].max():
-        alike = rows[(count[rows] == each[rows, None] * times).all(axis=1)]
+        alike = np.flatnonzero((count == each[:, None] * times).all(axis=1))
         if len(alike):
-            return int(alike[0]), int(each[alike[0]])
-    once = (row for row in rows.tolist() if _once_more(count[row], times) and _takes_more(count[row], takes))
-    return next(((row, int(least[row])) for row in once), None)
+            return int(names[alike[0]]), int(each[alike[0]])
+    rows = zip(names.tolist(), count, strict=True)
+    once = (name for name, row in rows if _once_more(row, times) and _takes_more(row, takes))
+    return next(((name, int(found.least[name])) for name in once), None)
 
 
 def _once_more(count: IntArray, times: IntArray) -> bool:
@@ -344,10 +348,10 @@ def by_chance(loop: Loop, happened: Happened) -> bool:
     if loop.called.range:
         return False
     found = RepeatCounts.of(happened, loop.starts)
-    kernels = found.count[found.names.kernel, :-1]
-    usual = np.maximum(np.median(kernels, axis=1).astype(np.int64), 1)
-    common = (kernels == usual[:, None]).mean(axis=1) >= OFTEN
-    others = kernels[~common].sum(axis=0)
+    usual = np.maximum(found.medians(np.arange(found.size - 1)), 1)
+    alike = found.repeats_with(found.whole & (found.times == usual[found.name]))
+    common = found.names.kernel & (alike / (found.size - 1) >= OFTEN)
+    others = found.total(found.names.kernel & ~common)[:-1]
     return int(common.sum()) < FEWEST_KERNELS and float(np.median(others)) >= FEWEST_OTHERS
 
 

@@ -20,11 +20,12 @@ from nsysdiag.iterations.begins import Sequence, before_other_work, from_the_fir
 from nsysdiag.iterations.by_anchor import anchored_loops
 from nsysdiag.iterations.by_host import by_exchange, by_wait
 from nsysdiag.iterations.by_range import TIMES, apart, named_loops
+from nsysdiag.iterations.counts import RepeatCounts
 from nsysdiag.iterations.doubts import FEW, as_shown, by_chance, parts_of_one_pass, perhaps_layers, perhaps_several
 from nsysdiag.iterations.happened import Happened
 from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, Inner, Loop, spread_of, through
 from nsysdiag.iterations.named import is_epoch, is_step
-from nsysdiag.iterations.outer import LIGHT_KERNELS, REGULAR, RepeatCounts, by_sequence, outermost
+from nsysdiag.iterations.outer import LIGHT_KERNELS, REGULAR, by_sequence, outermost
 from nsysdiag.trace.columns import Strings
 
 FEWEST_LAYERS, MOST_KINDS = 4, 3
@@ -86,7 +87,7 @@ def without_other_work(loop: Loop, happened: Happened) -> Loop:
     if len(loop) < FEWEST or (loop.source == NVTX and is_step(loop.name)):
         return loop
     found = RepeatCounts.of(happened, loop.starts)
-    part, updates = _parts(found), found.count[found.names.update].any(axis=0)
+    part, updates = _parts(found), found.names_in(found.names.update) > 0
     update_only = bool((updates != part)[:-1].all())  # all whole repeats update weights, and no others
     if not part.any() or not (update_only or _in_regular_runs(part)):
         return loop
@@ -99,14 +100,14 @@ def without_other_work(loop: Loop, happened: Happened) -> Loop:
 def _parts(found: RepeatCounts) -> BoolArray:
     """Which repeats do only a part of what the others do; none if some are neither a part nor whole. The last one is
     like the one before: it may be cut."""
-    present = found.count[found.names.kernel] > 0
-    often = present.mean(axis=1) >= OFTEN_ENOUGH
-    share = present[often].sum(axis=0) / max(int(often.sum()), 1)
+    kernel = found.names.kernel
+    often = kernel & (np.diff(found.first) / found.size >= OFTEN_ENOUGH)
+    share = found.names_in(often) / max(int(often.sum()), 1)
     share[-1] = share[-2]
     whole, part = share >= WHOLE, share <= PART
-    both = (present & whole).any(axis=1)
+    both = found.repeats_with(whole[found.repeat]) > 0
     apart = bool((whole | part).all()) and np.count_nonzero(whole) >= FEWEST
-    few = present[~both][:, part].sum(axis=0)
+    few = found.names_in(kernel & ~both)[part]
     return part if apart and (few <= LIGHT_KERNELS).all() else np.zeros_like(part)
 
 

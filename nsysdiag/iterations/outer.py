@@ -19,121 +19,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.distinct import distinct_values
-from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before, searched
-from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import RowsOf, picked
+from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.events.rows import RowsOf
+from nsysdiag.iterations.counts import ALIKE, RepeatCounts
 from nsysdiag.iterations.happened import Happened, NameKinds
 from nsysdiag.iterations.loop import FEWEST, Called, Inner, Loop, loop_of, through
 from nsysdiag.iterations.named import is_step
-
-# What happens in each repeat of a loop, and what usually does.
-
-MOST_TOKENS = 2_000
-"""Names that are looked at: of more, the most frequent."""
-USUAL = 0.4
-"""A count that so many repeats have is usual; the smallest of such."""
-LEAST_HELD = 0.75
-"""Of the usual operations: a repeat with fewer is another kind of work."""
-
-
-class RepeatCounts(Struct, frozen=True, dict=True):
-    """How often names happen in each repeat of a loop: `count[at, repeat]` for the name `at` of `names`, the most
-    frequent first, and how often is `usual`."""
-
-    names: NameKinds
-    count: IntArray
-    usual: IntArray
-
-    @classmethod
-    def of(cls, happened: Happened, starts: IntArray, end: int | None = None, *, host: bool = False) -> RepeatCounts:
-        """Up to `end`, in ns, or all. With the calls of the `host` if those that launch the repeats are known."""
-        end = happened.last if end is None else end
-        of = (end, starts.tobytes())
-        last, found = happened.counted.get(host, (None, None))
-        if found is None or last != of:
-            found = cls._of(happened, starts, end, host=host)
-            if found.count.nbytes <= 1 << 22:  # 4 MB: little to keep for the next rule
-                happened.counted[host] = of, found
-        return found
-
-    @classmethod
-    def _of(cls, happened: Happened, starts: IntArray, end: int, *, host: bool) -> RepeatCounts:
-        time, code = happened.start, happened.code
-        begins = searched(time, starts, "left")
-        place = np.repeat(np.arange(-1, len(starts), dtype=np.int32), np.diff(begins, prepend=0, append=len(time)))
-        issued = happened.issued_at(np.minimum(begins, len(time) - 1)) if host else begins[:0]
-        if len(issued) and not (issued < 0).any():
-            issued, early = np.maximum.accumulate(issued), happened.issued_early
-            place[early] = nearest_before(issued, happened.issued_at(early))
-            called = nearest_before(issued, happened.host_time)
-            called[happened.host_time >= end] = -1
-            place, code = np.append(place, called.astype(np.int32)), np.append(code, happened.host_code)
-        place[np.searchsorted(time, end) : len(time)] = -1
-        inside = picked(place >= 0)
-        place, code = place[inside], code[inside]
-        often = np.bincount(code, minlength=len(happened.names))
-        codes = np.argsort(-often, kind="stable")[: min(np.count_nonzero(often), MOST_TOKENS)]
-        row = np.full(len(often), -1)
-        row[codes] = np.arange(len(codes))
-        row = row.take(code)
-        kept = picked(row >= 0)
-        cell = joint(row[kept], place[kept], len(starts))
-        count = np.zeros((len(codes), len(starts)), np.int32)
-        np.add.at(count.reshape(-1), cell, np.int32(1))  # a number of another type takes fifty times as long
-        usual = np.array([_usual(each[:-1]) for each in count], np.int32)
-        return cls(happened.names.take(codes), count, usual)
-
-    @property
-    def size(self) -> int:
-        """The number of repeats."""
-        return self.count.shape[1]
-
-    @cached_property
-    def operations(self) -> IntArray:
-        """How many operations each repeat has."""
-        return _added(self.count, ~self.names.host)
-
-    def usually(self, names: BoolArray) -> int:
-        """How often some of the names usually happen in a repeat."""
-        return int(self.usual[names].sum())
-
-    @cached_property
-    def lacks(self) -> BoolArray:
-        """Which repeats lack a good part of the usual operations: there the first one of a repeat comes in what is
-        between the inner loops."""
-        rows = ~self.names.host
-        return _added(self.count, rows, self.usual) < LEAST_HELD * self.usually(rows)
-
-    @cached_property
-    def held(self) -> IntArray:
-        """How many repeats, without the last, have each name."""
-        return np.count_nonzero(self.count[:, :-1], axis=1)
-
-    def alike(self) -> BoolArray:
-        """Which repeats, without the last, have exactly as many of the usual operations, whatever else they have."""
-        rows = ~self.names.host & (self.usual > 0)
-        return (self.count[rows, :-1] == self.usual[rows, None]).all(axis=0)
-
-    @cached_property
-    def are_alike(self) -> bool:
-        """Whether most repeats have the same operations, and hardly others."""
-        held = self.usually(~self.names.host)
-        return float(self.alike().mean()) >= ALIKE and held >= ALIKE * float(np.median(self.operations))
-
-
-def _added(count: IntArray, rows: BoolArray, most: IntArray | None = None) -> IntArray:
-    """The sum of some rows of counts, of each so many at `most`; row by row, as all together take much memory."""
-    total = np.zeros(count.shape[1], np.int64)
-    for row in np.flatnonzero(rows).tolist():
-        total += count[row] if most is None else np.minimum(count[row], most[row])
-    return total
-
-
-def _usual(count: IntArray) -> int:
-    times = np.bincount(count)
-    often = np.flatnonzero(times >= USUAL * len(count))
-    return int(often[0] if len(often) else np.argmax(times))
-
 
 # The repeats of a loop that have more than others: what comes only at every n-th, and where it comes.
 #
@@ -180,15 +71,18 @@ def specials(found: RepeatCounts) -> list[Special]:
     first. At no regular distance a name shows something only if it comes in no other repeats: how often it comes may
     vary for another reason. One name alone does if it is one that updates weights, or hardly comes by chance."""
     groups: dict[bytes, tuple[IntArray, dict[int, int]]] = {}
+    more = found.times - found.usual[found.name]
     # One range or query more shows nothing.
-    for name in np.flatnonzero(~found.names.host | (found.usual == 0)).tolist():
-        more = found.count[name] - found.usual[name]
-        at = np.flatnonzero(more > 0)
-        if 2 <= len(at) <= (found.size + 1) // 2:
-            groups.setdefault(at.tobytes(), (at, {}))[1][name] = int(np.median(more[at]))
+    rows = np.flatnonzero((more > 0) & (~found.names.host | (found.usual == 0))[found.name])
+    first = np.searchsorted(found.name[rows], np.arange(len(found.usual) + 1))
+    several = (np.diff(first) >= 2) & (np.diff(first) <= (found.size + 1) // 2)
+    for name in np.flatnonzero(several).tolist():
+        mine = rows[first[name] : first[name + 1]]
+        at = found.repeat[mine].astype(np.int64)
+        groups.setdefault(at.tobytes(), (at, {}))[1][name] = int(np.median(more[mine]))
     short = np.flatnonzero(found.lacks)
     if 2 <= len(short) <= (found.size + 1) // 2:
-        held = enumerate(int(np.median(count[short])) for count in found.count)
+        held = enumerate(found.medians(short).tolist())
         groups.setdefault(short.tobytes(), (short, {}))[1].update({name: each for name, each in held if each})
     every = (_special(at, more, found) for at, more in _merged(groups.values()))
     return sorted(filter(None, every), key=lambda each: (not each.exact, -len(each.at), -len(each.more)))
@@ -303,9 +197,9 @@ def _light(special: Special, found: RepeatCounts) -> bool:
 def goes_on(special: Special, found: RepeatCounts) -> bool:
     """Whether special repeats, at a regular distance, lack the copies from or to the host that the others have: they go
     on with what is there. Not if each repeat updates weights: it is a step."""
-    exchanged = found.count[found.names.exchanged & (found.usual > 0)]
-    lacks = bool((exchanged[:, special.at[:-1]] == 0).all(axis=1).any())
-    return special.exact and lacks and not found.usually(found.names.update)
+    exchanged = found.names.exchanged & (found.usual > 0)
+    lacks = found.repeats_with(np.isin(found.repeat, special.at[:-1])) == 0
+    return special.exact and bool((exchanged & lacks).any()) and not found.usually(found.names.update)
 
 
 def takes_turns(special: Special, found: RepeatCounts) -> bool:
@@ -315,26 +209,18 @@ def takes_turns(special: Special, found: RepeatCounts) -> bool:
     own = int(special.more[special.new].sum())
     if not (special.exact and special.each < MANY_INNER and own):
         return False
-    inside = special.at[special.at < found.size - 1]
-    others = found.size - 1 - len(inside)
-    often = np.flatnonzero(found.names.kernel & (found.held >= others))
-    theirs = found.count[np.ix_(often, inside)] > 0
-    all_others = found.held[often] - np.count_nonzero(theirs, axis=1) == others
-    lacks = all_others & ~theirs[:, : len(special.at) - 1].any(axis=1)
-    return bool(lacks.any()) and own >= MANY_OTHERS * _kernels_of(special.at, found)
-
-
-def _kernels_of(at: IntArray, found: RepeatCounts) -> int:
-    """How many kernels the repeats `at` usually have: names that fewer than half of them have are usually not there."""
-    names = np.flatnonzero(found.names.kernel & (2 * (found.held + 1) >= len(at)))
-    return sum(int(np.median(found.count[name, at])) for name in names.tolist())
+    theirs = np.isin(found.repeat, special.at)
+    others = found.size - 1 - np.count_nonzero(special.at < found.size - 1)
+    lacks = found.repeats_with(np.isin(found.repeat, special.at[:-1])) == 0
+    lacks &= found.names.kernel & (found.repeats_with(found.whole & ~theirs) == others)
+    return bool(lacks.any()) and own >= MANY_OTHERS * int(found.medians(special.at)[found.names.kernel].sum())
 
 
 MOST_LEVELS = 6
 """Loops, each around the one before, that are followed outwards: micro batches around layers, and steps around these. A
 limit alone: the search ends earlier if nothing is around a loop."""
-ALIKE, MOST_TRIED = 0.8, 6
-"""Of repeats so many have the same operations. A loop is looked for from so many names of kernels."""
+MOST_TRIED = 6
+"""A loop is looked for from so many names of kernels."""
 
 
 class OuterLoop(Struct, frozen=True):

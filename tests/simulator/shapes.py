@@ -9,6 +9,7 @@ deep-ranges    [[[[[[l l l]]]]]]      24 NVTX ranges around each ten launches
 streams        10,000 streams
 threads        800 threads that are scheduled and wait
 samples        CPU samples with 40 frames each
+names          [a][b][c]..[a][d][b]   2,000 kernels, most of which come in some of many short repeats
 week           the same work, a hundredth as dense, over a week
 ```
 """
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from tests.simulator.large import IntArray, Values
 
 PERIOD_NS, KERNEL_NS, STEP = 12_000, 9_000, 1_000
-GRAPH, GPUS, DEPTH, STREAMS, THREADS, FRAMES = 50, 8, 24, 10_000, 800, 40
+GRAPH, GPUS, DEPTH, STREAMS, THREADS, FRAMES, NAMES = 50, 8, 24, 10_000, 800, 40, 2_000
 WEEK_NS = 7 * 24 * 3600 * 10**9
 MAIN = global_tid((PID, PID))
 Contents = dict[str, "Values"]
@@ -186,6 +187,17 @@ def _samples(trace: TraceBuilder, launches: IntArray, contents: Contents) -> Non
     }
 
 
+def _names(trace: TraceBuilder, launches: IntArray, contents: Contents) -> None:
+    place, number = np.arange(len(launches)), np.random.default_rng(len(launches)).integers(0, NAMES, len(launches))
+    every = 2 + number % 7
+    comes = (place % 10 > 0) & (place // 10 % every == number % every)
+    names = np.array([trace.string(f"kernel_{each}<float>") for each in range(NAMES)])
+    name = np.where(comes, names[number], trace.string("kernel_of_most"))
+    name[::10] = trace.string("kernel_of_all")
+    contents[KERNEL] |= {"demangledName": name, "shortName": name}
+    del contents["NVTX_EVENTS"]  # what repeats is found by the kernels
+
+
 def _thread(number: IntArray) -> IntArray:
     """The ids of the threads of these numbers; 0 is the main one."""
     known = np.array([global_tid((PID, PID + 3 * each)) for each in range(int(number.max()) + 1)])
@@ -205,6 +217,7 @@ CHANGES: dict[str, Callable[[TraceBuilder, IntArray, Contents], None]] = {
     "streams": _streams,
     "threads": _threads,
     "samples": _samples,
+    "names": _names,
     "week": _as_it_is,
 }
 SHAPES = {shape: partial(write_shape, shape) for shape in CHANGES}
