@@ -181,6 +181,8 @@ FEWEST_STOPS, OFTEN = 3, 0.1
 """Runs of steps four times as long as usual, between usual ones: so many, and so many for each step of the loop, are no
 pauses. With far less, three evaluations in a long run would be steps. How many there are for each step is not known if
 several repeats may be one."""
+AS_LONG = 1.5
+"""Times the shorter: stops of one kind differ by less, though a step far longer than usual may be the only such one."""
 MOST_OF_THE_TIME = 0.5
 """Of a loop: stops that take more of it are what the program mostly does, however few they are."""
 MOST_OF_A_STEP = 0.75
@@ -249,7 +251,7 @@ def _uneven(found: JobParts) -> Iterator[int]:
     """
     for loop in (each for each in found.loops if each.closed):
         length = np.diff(loop.borders)
-        slow = length > IRREGULAR * np.median(length)
+        slow = _slow(length)
         stops = np.count_nonzero(np.diff(np.flatnonzero(~slow)) > 1)
         often = stops >= OFTEN * len(length) or not loop.certain
         if stops < FEWEST_STOPS or not (often or length[slow].sum() > MOST_OF_THE_TIME * length.sum()):
@@ -257,6 +259,12 @@ def _uneven(found: JobParts) -> Iterator[int]:
         pauses = np.flatnonzero(length > IRREGULAR * np.median(length[slow])).tolist()
         for first, behind in pairwise([-1, *pauses, len(length)]):
             yield from _one_stretch(found, loop.borders[first + 1 : behind + 1], slow[first + 1 : behind])
+
+
+def _slow(length: IntArray) -> BoolArray:
+    """Which steps of these lengths are far longer than usual, or about as long as such a one."""
+    far: BoolArray = length > IRREGULAR * np.median(length)
+    return length * AS_LONG >= length[far].min() if far.any() else far
 
 
 def _often_left(found: JobParts) -> Iterator[int]:
