@@ -494,6 +494,7 @@ RULES = (
     BoundRule("Streams wait for events that were not recorded.", device.not_late),
     BoundRule("Recording operators and functions slows the host: how much of its time this takes is unknown.", _slowed),
     BoundRule("Some operations start late for a reason that other rows show.", device.explained),
+    BoundRule("Operations start late for a reason that is not in the trace.", device.unexplained),
     BoundRule("Some operations and threads wait for something that is not in the trace.", followed),
 )
 

@@ -24,6 +24,9 @@ from nsysdiag.replay.work import LEAST_ERROR
 
 MOSTLY = 0.9
 """Of the uploads that are seen to be staged: so many take no longer, next to their copy."""
+LEAST_LATE = 0.02
+"""Of a step: delays without a reason that are longer are not only those of launches that take their time. A model that
+is so far off predicts nothing."""
 MOST_TURNS = 4
 """So often it is tried again which operations a synchronization is for."""
 
@@ -216,6 +219,26 @@ def explained(case: BoundCase) -> Sequence[int]:
     more[graph.edges.kind != EdgeKind.STREAM] = 0
     behind, prompt = case.ns(more=changes.more + more), case.ns(prompt=changes.prompt | model.explained)
     return [min(prompt, case.run.ns), min(behind, max(case.now.ns, case.run.ns))]
+
+
+def unexplained(case: BoundCase) -> Sequence[int]:
+    """Operations that start late for a reason that is not in the trace do so for twice as long. Of steps that are no
+    longer by these delays nothing is said.
+
+    ```
+    thread   [prepares ..........][launch]      [prepares ..........][launch]
+    other      [= has the GPU =====]                 [= has the GPU =====]      out of the trace: some delays are
+    device                           [== k0 ==)                       [== k1    hidden behind the host
+    faster   [l]................[== k0 ==).................[== k1 ==)           it waits for all of them
+    ```
+    """
+    changes, run, model = case.changes, case.run, case.model
+    late, stretch = ~(model.explained | model.staged), model.stretch
+    delays = model.graph.residual[model.places.operation[late]].sum()
+    if not case.saves or delays <= LEAST_LATE * (stretch.end - stretch.begin):
+        return []
+    ns = run.ns - case.ns(prompt=changes.prompt | late)
+    return [min(run.ns + ns, case.now.ns)] if ns > LEAST_LATE * case.now.ns else []
 
 
 def polls(case: BoundCase) -> Sequence[int]:
