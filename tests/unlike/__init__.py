@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.unlike import (
     adaptive,
     computing,
+    fleets,
     grids,
     handed,
     inputs,
@@ -32,6 +33,7 @@ __all__ = [
     "Made",
     "adaptive",
     "computing",
+    "fleets",
     "grids",
     "handed",
     "inputs",
