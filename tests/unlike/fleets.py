@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from tests.diagnosis.programs.registry import US, solver
-from tests.replay.pairs.pair import ranged, waking
+from tests.replay.pairs.pair import faster, ranged, waking
 from tests.simulator import Simulation
 from tests.simulator.actions import Node, Thread
 from tests.simulator.device import Collective
@@ -187,7 +187,14 @@ def _doubles_sizes(chance: random.Random) -> Made:
 def _doubles_fixes(made: Made) -> Sequence[Fix]:
     if made.ramp == "accumulate":
         return []  # steps before and behind the change are not alike, and either may be those that are judged
-    found = [halved(made, "forward|backward", "kernel", "kernel"), halved(made, "collate", "host")]
+    found = [
+        Fix(
+            "kernel halved",
+            {"kernel": made.kernel // 2},
+            tuple(faster("kernel", each, 0.5) for each in ("forward", "backward")),
+        ),
+        halved(made, "collate", "host"),
+    ]
     return [*found, gone("collate", "host"), *no_read_back(made)]
 
 

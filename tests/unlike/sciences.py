@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from functools import partial
 
 from tests.diagnosis.programs.registry import US, solver
-from tests.replay.pairs.pair import ranged, waking, without
+from tests.replay.pairs.pair import faster, ranged, waking, without
 from tests.simulator import Simulation
 from tests.simulator.actions import Thread
 from tests.simulator.host import Body
@@ -29,7 +30,14 @@ def _frontiers_sizes(chance: random.Random) -> Made:
 
 
 def _frontiers_fixes(made: Made) -> Sequence[Fix]:
-    found = [halved(made, "expand|from_below", "kernel", "kernel"), halved(made, "next_source", "source")]
+    found = [
+        Fix(
+            "kernel halved",
+            {"kernel": made.kernel // 2},
+            tuple(faster("kernel", each, 0.5) for each in ("expand", *["from_below"] * (made.switch < 1))),
+        ),
+        halved(made, "next_source", "source"),
+    ]
     return [*found, gone("next_source", "source"), *no_read_back(made)]
 
 
@@ -203,7 +211,7 @@ def forces_on_both_sides(sim: Simulation, loops: Loops, made: Made) -> None:
         yield from ranged(t, "update", t.compute(varied(made.update, "update", number), "do_leapfrog"))
 
     for index in range(made.team):
-        thread = sim.thread(process, lambda t, index=index: member(t, index), name=f"omp_{index}")
+        thread = sim.thread(process, partial(member, index=index), name=f"omp_{index}")
         if made.slow:
             waking(thread)
     in_steps(sim, process, loops, made, step)
@@ -225,7 +233,14 @@ def _partitions_sizes(chance: random.Random) -> Made:
 
 
 def _partitions_fixes(made: Made) -> Sequence[Fix]:
-    found = [halved(made, "hash_join|gather|filter", "kernel", "kernel"), halved(made, "plan", "plan")]
+    found = [
+        Fix(
+            "kernel halved",
+            {"kernel": made.kernel // 2},
+            tuple(faster("kernel", each, 0.5) for each in ("hash_join", "gather", "filter")),
+        ),
+        halved(made, "plan", "plan"),
+    ]
     found += [gone("plan", "plan")]
     return [*found, Fix("no frees", {"free": 0}, without("memory_allocation"), "memory_allocation")]
 
