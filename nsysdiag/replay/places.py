@@ -82,9 +82,11 @@ def _without_others(
     return part
 
 
-def _own(model: Model, path: list[str]) -> FloatArray:
-    """How much of each piece of host time is of a launching thread in `path`, 0 to 1: it may begin before the range."""
-    own: BoolArray = np.isin(model.program.thread[model.pieces.owner], model.launching)
+def _own(model: Model, path: list[str], team: IntArray | None = None) -> FloatArray:
+    """How much of each piece of host time is of a launching thread, or of one of a `team`, in `path`, 0 to 1: it may
+    begin before the range."""
+    threads = model.launching if team is None else np.union1d(model.launching, team)
+    own: BoolArray = np.isin(model.program.thread[model.pieces.owner], threads)
     inside = model.pieces.inside(_ranges_of(model, path)) if path else np.ones(len(own))
     return np.where(own, inside, 0.0)
 
@@ -106,8 +108,9 @@ def _is_inside(other: Problem, problem: Problem, path: list[str]) -> bool:
 
 def _part(model: Model, problem: Problem, path: list[str]) -> FixScope:
     """How much of each piece of host time and which waits are of a problem's cause and variant, inside `path`: what
-    launching threads do there, and what others do that they wait for. What loading workers do is not part of it, as
-    that is charged to the wait for input."""
+    launching threads do there, and what others do that they wait for. Those may do the same in a range of that name, as
+    a team of threads does: all of it is part. What loading workers do is not, as that is charged to the wait for
+    input."""
     threads, inside = model.threads, _ranges_of(model, path) if path else None
 
     def begins_inside(waits: Wakes | DeviceWaits) -> BoolArray:
@@ -117,9 +120,11 @@ def _part(model: Model, problem: Problem, path: list[str]) -> FixScope:
     woken = begins_inside(threads.woken)
     loads = (threads.woken.loader > 0) & (problem.cause != INPUT_WAIT)
     # Time in which others hold the interpreter lock is charged to the wait for it, whatever they do.
-    behind = time_behind(model, woken & (threads.woken.interpreter == 0) & ~loads, ~loads)
+    waited = (threads.woken.interpreter == 0) & ~loads
+    behind = time_behind(model, woken & waited, ~loads)
+    team = threads.woken.waker[waited] if path else model.launching
     part = FixScope(
-        pieces=np.maximum(_own(model, path), model.pieces.inside(behind)),
+        pieces=np.maximum(_own(model, path, team), model.pieces.inside(behind)),
         held=begins_inside(threads.held),
         full=begins_inside(threads.full),
         woken=woken,
