@@ -23,6 +23,8 @@ OFF_PERIOD = 0.02
 """Of a period: how far from its end a stop may end, and no farther than RETURNS_APART_NS. Linux ends all periods of
 100 ms by one timer. Of FEWEST times hardly ever are so many as near by chance; steps that differ by a few hundredths
 drift by more."""
+_ONE_PERIOD = 1.3
+"""Times the shortest distance: so far apart are stops at the ends of two periods in a row at most."""
 
 
 def quota_stops(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: Stretch) -> Timed:
@@ -55,7 +57,7 @@ def in_periods(end: IntArray) -> bool:
     apart = np.diff(end)
     if len(apart) < FEWEST or apart.min() <= NOISE_NS:
         return False
-    period = float(np.median(apart[apart <= 1.3 * apart.min()]))
+    period = float(np.median(apart[apart <= _ONE_PERIOD * apart.min()]))
     number = np.append(0, np.cumsum(np.round(apart / period)))
     period, first = np.polyfit(number, (end - end[0]).astype(np.float64), 1)
     off = np.abs(end - end[0] - first - number * period)
