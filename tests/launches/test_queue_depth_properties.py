@@ -6,12 +6,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from nsysdiag.document.packed import unpack_series
 from tests.ledger.arbitrary import rows
-from tests.ledger.slow import launches, paint, running, well_formed
-from tests.ledger.test_properties import by_device, report_of
+from tests.ledger.slow import launches, paint_from, running, well_formed
+from tests.ledger.test_properties import by_device, held, report_of, shown_from
 from tests.levels import examples
 
 if TYPE_CHECKING:
@@ -40,12 +40,14 @@ def slow_depth(ops: list[Op], drawn: Rows, low: int, high: int) -> dict[int, int
     return found
 
 
+# The window begins behind a wait for work that is not in the trace.
 @pytest.mark.thorough
+@example(held((8, 30_000, 30_001), (7, 150_000, 180_000)))
 @given(rows())
 @settings(max_examples=examples(80))
 def test_depth_is_what_one_counts_by_hand(drawn: Rows) -> None:
     for device, ops in by_device(report_of(drawn), drawn):
-        painted, ahead = paint(running(ops, drawn)), device.launch.queue_depth
+        painted, ahead = paint_from(running(ops, drawn), shown_from(device)), device.launch.queue_depth
         if painted is None or painted.window[1] <= painted.window[0]:
             assert ahead is None
             continue

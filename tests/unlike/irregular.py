@@ -129,7 +129,8 @@ def _misses_fixes(made: Made) -> Sequence[Fix]:
     if not made.waits and made.pinned:
         return found
     change = {"waits": False, "pinned": True}
-    return [*found, Fix("no blocking copies", change, without("blocking_copy"), "blocking_copy")]
+    both = made.waits and not made.pinned  # which are two findings
+    return [*found, Fix("no blocking copies", change, without("blocking_copy"), "" if both else "blocking_copy")]
 
 
 @programs(_misses_fixes, _misses_sizes, leads=("host", "copies"))

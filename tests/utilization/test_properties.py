@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from nsysdiag.config.settings import UtilizationThresholds
 from nsysdiag.pipeline import analyze
 from nsysdiag.utilization.utilization import LEAST_COVERED
 from tests.ledger.arbitrary import rows
-from tests.ledger.slow import paint, running
-from tests.ledger.test_properties import by_device
+from tests.ledger.slow import paint_from, running
+from tests.ledger.test_properties import by_device, held, shown_from
 from tests.levels import examples
 from tests.utilization.test_utilization import LIMITS
 
@@ -81,11 +81,12 @@ def check_estimate(found: Utilization, shaped: np.ndarray, every: np.ndarray) ->
         assert estimate.covered_share == covered
 
 
+@example(held((8, 30_000, 30_001), (7, 150_000, 180_000)))
 @given(rows())
 @settings(max_examples=examples(60))
 def test_shares_are_what_one_counts_by_hand(drawn: Rows) -> None:
     for device, ops in by_device(report_of(drawn), drawn):
-        found, painted = device.utilization, paint(running(ops, drawn))
+        found, painted = device.utilization, paint_from(running(ops, drawn), shown_from(device))
         if painted is None or painted.window[1] <= painted.window[0]:
             assert found.util_time_share is None
             continue
