@@ -85,6 +85,8 @@ def _in_loop(activity: DeviceActivity, stretch: Stretch) -> tuple[int, int]:
         first, end = stretch.loop
         return int(start[start < first].max(initial=0)), end
     calls, inside = activity.api_calls.rows, np.flatnonzero(start >= stretch.begin)
+    if not len(inside):
+        return stretch.end, stretch.end
     row = inside[start[inside].argmin()]
     launched = start[row] if activity.launch[row] < 0 else calls.start[activity.launch[row]]
     return int(calls.end[calls.end <= launched].max(initial=0)), stretch.end

@@ -73,6 +73,10 @@ class TestRequests:
     def test_count_before_the_first_work_of_a_window(self, start: int, end: int, found: int) -> None:
         assert self.rows([(1, start, end, "recv")], stretch=self.WINDOW) == found
 
+    def test_are_none_in_a_window_without_work(self) -> None:
+        after = Stretch(np.array([300_000, 900_000]), stepwise=False)
+        assert self.rows([(1, 400_000, 450_000, "recv")], stretch=after) == 0
+
     def test_of_threads_that_launch(self) -> None:
         assert self.rows([(1, 220_000, 260_000, "recv")], launching=2) == 0
 
