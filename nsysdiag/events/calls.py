@@ -207,9 +207,17 @@ def match_launches(process: IntArray, correlation: IntArray, calls: CallRows) ->
     return np.where(wanted >= 0, _looked_up(keys[rows], rows, wanted), np.int32(-1))
 
 
-def issue_times(launch: IntArray, calls: CallRows, otherwise: IntArray) -> IntArray:
+def issue_times(launch: IntArray, calls: CallRows, otherwise: IntArray | int) -> IntArray:
     """When the call at each of the rows `launch` began, in ns; the value of `otherwise` where that is -1."""
-    return np.where(launch >= 0, calls.start[launch], otherwise) if len(calls) else otherwise
+    return times_of(launch, calls.start, otherwise)
+
+
+def times_of(launch: IntArray, times: IntArray, otherwise: IntArray | int) -> IntArray:
+    """The time of the call at each of the rows `launch`, of the `times` of all; the value of `otherwise` where that is
+    -1."""
+    if not len(times):
+        return np.full(len(launch), otherwise, dtype=np.int64)
+    return np.where(launch >= 0, times.take(launch), otherwise)
 
 
 def _launch_key(processes: IntArray, process: IntArray, correlation: IntArray) -> IntArray:

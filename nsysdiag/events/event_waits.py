@@ -194,7 +194,7 @@ def read_stream_waits(trace: Trace, api_calls: ApiCalls, operations: Operations,
     )
     call = match_launches(sync["globalPid"], sync["correlationId"], api_calls.rows)
     recorded_by = match_launches(records["globalPid"], records["correlationId"], api_calls.rows)
-    record_time = issue_times(recorded_by, api_calls.rows, np.full(len(records), -1, dtype=np.int64))
+    record_time = issue_times(recorded_by, api_calls.rows, -1)
 
     def asked(names: re.Pattern[str]) -> tuple[IntArray, IntArray, IntArray]:
         rows = _made_by(names, call, api_calls)
@@ -218,7 +218,7 @@ def read_stream_waits(trace: Trace, api_calls: ApiCalls, operations: Operations,
         np.concatenate((np.full(len(streams), -1), record_time[record])),
     )
     put = match_launches(functions["globalPid"], functions["correlationId"], api_calls.rows)
-    function_time = issue_times(put, api_calls.rows, np.full(len(functions), -1, dtype=np.int64))
+    function_time = issue_times(put, api_calls.rows, -1)
     held = functions_of(trace, functions, function_code, function_time)
     return StreamsWaited(waits, synchronized, held, op_code, keys)
 

@@ -14,7 +14,7 @@ from nsysdiag.arrays.claim import EvidenceLabel
 from nsysdiag.arrays.constant import constant, taken
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, rows_from, sorted_times, stretches
-from nsysdiag.events.calls import CallRows, issue_times
+from nsysdiag.events.calls import CallRows, issue_times, times_of
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.event_waits import NO_PRODUCER, UNKNOWN_PRODUCER
 from nsysdiag.events.operations import Category
@@ -334,12 +334,12 @@ class LaunchFrame(Struct, frozen=True):
     @property
     def issue_start(self) -> IntArray:
         """The start of the whole call in ns, 0 for none."""
-        return _times_of(self.call, self.calls.start)
+        return issue_times(self.call, self.calls, 0)
 
     @property
     def issue_end(self) -> IntArray:
         """The end of the whole call in ns, 0 for none."""
-        return _times_of(self.call, self.calls.end)
+        return times_of(self.call, self.calls.end, 0)
 
     @property
     def call_start(self) -> IntArray:
@@ -364,27 +364,19 @@ class LaunchFrame(Struct, frozen=True):
     def region(self, low: Border, high: Border, chosen: BoolArray) -> tuple[Intervals, IntArray]:
         """From border `low` to border `high` of the chosen gaps, cut to the parts inside the window, and whose each
         piece is."""
-        rows = picked(chosen)
-        rows = rows if isinstance(rows, slice) else rows.astype(np.int32)
-        count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-        parts = [self._cut(low, high, _part(rows, part)) for part in stretches(count)]
+        parts = [self.take(part)._cut(low, high, chosen[part], part.start) for part in stretches(len(chosen))]
         owners = [np.empty(0, dtype=np.int32), *(owner for _, owner in parts)]
         return Intervals.concatenate(spans for spans, _ in parts), np.concatenate(owners)
 
-    def _cut(self, low: Border, high: Border, rows: IntArray | slice) -> tuple[Intervals, IntArray]:
-        some = self.take(rows)
+    def _cut(self, low: Border, high: Border, chosen: BoolArray, first: int) -> tuple[Intervals, IntArray]:
+        """Of a stretch of gaps, the first of which has the number `first`."""
+        some = self.take(picked(chosen))
         start, end = some.gaps.start, some.gaps.end
         start = start if low is OPENED else np.maximum(low(some), start)
         end = end if high is CLOSED else np.minimum(high(some), end)
         kept = picked(end > start)
-        number = np.arange(rows.start, rows.stop, dtype=np.int32) if isinstance(rows, slice) else rows
+        number = (np.flatnonzero(chosen) + first).astype(np.int32)
         return Intervals(taken(start, kept), taken(end, kept)), taken(number, kept)
-
-
-def _part(rows: IntArray | slice, part: slice) -> IntArray | slice:
-    if isinstance(rows, slice):
-        return slice(rows.start + part.start, min(rows.start + part.stop, rows.stop))
-    return rows[part]
 
 
 Border = Callable[[LaunchFrame], IntArray]
@@ -421,7 +413,7 @@ def frame_of(
     """The case and the borders of each gap."""
     calls = activity.api_calls.rows
     call = np.where(gaps.target >= 0, device.launch[gaps.target], np.int32(-1))
-    api_start, api_end = (_times_of(call, side) for side in (calls.start, calls.end))
+    api_start, api_end = (times_of(call, side, 0) for side in (calls.start, calls.end))
     held = activity.host_functions.just_before(device.stream_code[gaps.next], gaps.opened, gaps.closed)
     case = _cases(gaps, device, activity, calibration, call, api_start, api_end, held)
     return LaunchFrame(
@@ -433,14 +425,6 @@ def frame_of(
         held=held,
         latency_ns=calibration.latency_limit_ns,
     )
-
-
-def _times_of(call: IntArray, times: IntArray) -> IntArray:
-    if not len(times):
-        return np.zeros(len(call), dtype=np.int64)
-    found = times.take(call)
-    found[call < 0] = 0
-    return found
 
 
 def _host_known(case: IntArray) -> BoolArray:

@@ -110,7 +110,7 @@ def _first(waits: _HostWaits, each: int, happened: Happened) -> int:
 def _repeats(found: RepeatCounts) -> bool:
     """Whether repeats have several kernels, mostly such as others have too."""
     kernels = found.total(found.names.kernel)
-    again = found.total(found.names.kernel & (np.diff(found.first) / found.size >= OFTEN))
+    again = found.total(found.names.kernel & (found.share >= OFTEN))
     return float(np.median(kernels)) >= FEWEST_KERNELS and int(again.sum()) >= MOSTLY * int(kernels.sum())
 
 

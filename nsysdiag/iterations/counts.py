@@ -8,13 +8,14 @@ repeats     |a b |a b |a b e|a b |        a once in each, e once in the third
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import count_of_each, sum_of_each
-from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before, searched
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, nearest_before, searched
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import picked
 from nsysdiag.iterations.happened import Happened, NameKinds
@@ -68,7 +69,8 @@ class RepeatCounts(Struct, frozen=True, dict=True):
         name, repeat = np.divmod(cell, max(size, 1))
         first = np.searchsorted(name, np.arange(len(codes) + 1))
         times = count_of_each(of_cell, len(cell))
-        usual = [_usual(times[low:high][repeat[low:high] < size - 1], size - 1) for low, high in _pairs(first)]
+        spans = pairwise(first.tolist())
+        usual = [_usual(times[low:high][repeat[low:high] < size - 1], size - 1) for low, high in spans]
         columns = (first, repeat.astype(np.int32), times.astype(np.int32), np.array(usual, np.int32))
         return cls(names.take(codes), size, *columns)
 
@@ -107,12 +109,20 @@ class RepeatCounts(Struct, frozen=True, dict=True):
         return self.total(~self.names.host)
 
     @cached_property
+    def as_usual(self) -> IntArray:
+        """How many operations each repeat has, without those of a name that are more than usual."""
+        return self.total(~self.names.host, np.minimum(self.times, self.usual[self.name]))
+
+    @cached_property
+    def share(self) -> FloatArray:
+        """The share of the repeats that have each name."""
+        return np.diff(self.first) / self.size
+
+    @cached_property
     def lacks(self) -> BoolArray:
         """Which repeats lack a good part of the usual operations: there the first one of a repeat comes in what is
         between the inner loops."""
-        names = ~self.names.host
-        usually = np.minimum(self.times, self.usual[self.name])
-        return self.total(names, usually) < LEAST_HELD * self.usually(names)
+        return self.as_usual < LEAST_HELD * self.usually(~self.names.host)
 
     @cached_property
     def are_alike(self) -> bool:
@@ -186,10 +196,6 @@ def _placed(happened: Happened, starts: IntArray, end: int, *, host: bool) -> tu
     place[np.searchsorted(time, end) : len(time)] = -1
     inside = picked(place >= 0)
     return place[inside], code[inside]
-
-
-def _pairs(first: IntArray) -> list[tuple[int, int]]:
-    return list(zip(first[:-1].tolist(), first[1:].tolist(), strict=True))
 
 
 def _usual(times: IntArray, repeats: int) -> int:

@@ -160,9 +160,8 @@ def _shown(found: RepeatCounts) -> bool:
 
 def _same(found: RepeatCounts) -> BoolArray:
     """Which repeats have mostly the usual operations, as often."""
-    names, usual = ~found.names.host, found.usual[found.name]
-    both = found.total(names, np.minimum(found.times, usual))
-    return both >= SAME * (found.operations + found.usually(names) - both)
+    either = found.operations + found.usually(~found.names.host) - found.as_usual
+    return found.as_usual >= SAME * either
 
 
 # Steps that stop early, as the host finds in what it reads back, or of several kinds: a loop of what some leave out has

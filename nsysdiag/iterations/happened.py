@@ -130,8 +130,7 @@ class Happened(Struct, frozen=True, dict=True):
 
     def issued_at(self, places: IntArray | slice) -> IntArray:
         """When the operations at these places were issued, in ns; -1 where that is not known."""
-        launch = self.device.launch[self.operations[places]]
-        return issue_times(launch, self.api.rows, np.full(len(launch), -1))
+        return issue_times(self.device.launch[self.operations[places]], self.api.rows, -1)
 
     @cached_property
     def counted(self) -> dict[bool, tuple[tuple[int, bytes], Any]]:

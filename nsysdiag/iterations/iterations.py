@@ -101,7 +101,7 @@ def _parts(found: RepeatCounts) -> BoolArray:
     """Which repeats do only a part of what the others do; none if some are neither a part nor whole. The last one is
     like the one before: it may be cut."""
     kernel = found.names.kernel
-    often = kernel & (np.diff(found.first) / found.size >= OFTEN_ENOUGH)
+    often = kernel & (found.share >= OFTEN_ENOUGH)
     share = found.names_in(often) / max(int(often.sum()), 1)
     share[-1] = share[-2]
     whole, part = share >= WHOLE, share <= PART

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from nsysdiag.document.packed import unpack_series
 from tests.ledger.arbitrary import rows
 from tests.ledger.slow import launches, paint_from, running, well_formed
-from tests.ledger.test_properties import by_device, held, report_of, shown_from
+from tests.ledger.test_properties import BEHIND_A_WAIT, by_device, report_of, shown_from
 from tests.levels import examples
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def slow_depth(ops: list[Op], drawn: Rows, low: int, high: int) -> dict[int, int
 
 # The window begins behind a wait for work that is not in the trace.
 @pytest.mark.thorough
-@example(held((8, 30_000, 30_001), (7, 150_000, 180_000)))
+@example(BEHIND_A_WAIT)
 @given(rows())
 @settings(max_examples=examples(80))
 def test_depth_is_what_one_counts_by_hand(drawn: Rows) -> None:

@@ -17,7 +17,7 @@ from nsysdiag.pipeline import analyze
 from nsysdiag.utilization.utilization import LEAST_COVERED
 from tests.ledger.arbitrary import rows
 from tests.ledger.slow import paint_from, running
-from tests.ledger.test_properties import by_device, held, shown_from
+from tests.ledger.test_properties import BEHIND_A_WAIT, by_device, shown_from
 from tests.levels import examples
 from tests.utilization.test_utilization import LIMITS
 
@@ -81,7 +81,7 @@ def check_estimate(found: Utilization, shaped: np.ndarray, every: np.ndarray) ->
         assert estimate.covered_share == covered
 
 
-@example(held((8, 30_000, 30_001), (7, 150_000, 180_000)))
+@example(BEHIND_A_WAIT)
 @given(rows())
 @settings(max_examples=examples(60))
 def test_shares_are_what_one_counts_by_hand(drawn: Rows) -> None:
