@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct, distinct_values
-from nsysdiag.arrays.groups import least_of_each
+from nsysdiag.arrays.groups import count_of_each, least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, contains, searched, union
 from nsysdiag.arrays.nesting import is_ordered
 from nsysdiag.arrays.spill import laid
@@ -63,14 +63,15 @@ def synchronized_devices(
 
 def _by_context(sync: Columns, operations: Operations, device: IntArray) -> IntArray:
     """The device on which all operations of each row's context ran, -1 if none did, or several."""
-    works = np.flatnonzero(~operations.migration)
-    columns = ((operations.process, sync["globalPid"]), (operations.context, sync["contextId"]))
-    key, keys = combinations(*(np.concatenate((own[works], other)) for own, other in columns))
-    lowest, highest = np.full(len(keys[0]), np.iinfo(np.int64).max), np.full(len(keys[0]), _UNKNOWN)
-    np.minimum.at(lowest, key[: len(works)], device[works])
-    np.maximum.at(highest, key[: len(works)], device[works])
-    of_key: IntArray = np.where(lowest == highest, highest, _UNKNOWN)
-    return of_key[key[len(works) :]]
+    works = picked(~operations.migration)
+    columns = (operations.process, operations.context, device)
+    _, (process, context, worked) = combinations(*(taken(column, works) for column in columns))
+    asked = ((process, sync["globalPid"]), (context, sync["contextId"]))
+    key, keys = combinations(*map(np.concatenate, asked))
+    own, of_row = np.split(key, [len(worked)])
+    of_key = np.full(len(keys[0]), _UNKNOWN)
+    of_key[own] = np.where(count_of_each(own, len(of_key))[own] == 1, worked, _UNKNOWN)
+    return of_key[of_row]
 
 
 class DeviceTimeline(Struct, frozen=True):

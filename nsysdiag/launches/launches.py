@@ -283,8 +283,14 @@ def _distinct(rows: IntArray, count: int) -> IntArray:
 
 
 def _sorted(values: IntArray) -> IntArray:
-    """Sorted once: percentiles, medians and histograms follow from it without looking at each value again."""
-    values.sort()
+    """Sorted once: percentiles, medians and histograms follow from it without looking at each value again. Values that
+    32 bits hold are sorted in half the time."""
+    narrow = values.astype(np.int32)
+    if np.array_equal(narrow, values):
+        narrow.sort()
+        values[:] = narrow
+    else:
+        values.sort()
     return values
 
 

@@ -21,6 +21,7 @@ from nsysdiag.arrays.intervals import (
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, INPUT_WAIT, PLACE, SYNCHRONIZATION, blocking_copy, sync, variant_of
 from nsysdiag.causes.cause import HINTS
 from nsysdiag.causes.thread_waits import SLEEP
+from nsysdiag.events.rows import coded_tuples
 from nsysdiag.findings.facts import Finding, Joined
 from nsysdiag.replay.device_waits import DeviceWaits
 from nsysdiag.replay.model import Model, time_behind
@@ -163,9 +164,9 @@ def _ranges_of(model: Model, path: list[str]) -> Intervals:
 def _variants_of_pieces(model: Model, cause: str) -> IntArray:
     """The place of the variant of each piece of host time, as if all were of one cause."""
     pieces, labels, calls = model.pieces, [*model.named.labels, None], [*model.named.calls, ""]
-    pairs, code = np.unique(np.stack((pieces.label, pieces.call)), axis=1, return_inverse=True)
-    found = [variant_of(cause, labels[label], calls[call]) for label, call in pairs.T.tolist()]
-    return np.array(found, dtype=np.int64)[code.reshape(-1)] if found else pieces.label
+    code, pairs = coded_tuples(pieces.label, pieces.call)
+    found = [variant_of(cause, labels[label], calls[call]) for label, call in pairs]
+    return np.array(found, dtype=np.int64).take(code)
 
 
 def _variants_of_waits(model: Model, cause: str) -> IntArray:

@@ -25,6 +25,7 @@ from nsysdiag.arrays.intervals import (
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.identity import joint
+from nsysdiag.events.rows import coded_tuples
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.time.facts import EVERY_STATE, OUTSIDE, STATES, WORK, NameColumn, TimeColumns
 
@@ -85,9 +86,9 @@ class TimeTable(Struct, frozen=True):
         waits = np.flatnonzero(self.other >= 0)
         if not len(waits):
             return {}
-        pairs, code = np.unique(np.stack((self.other[waits], self.bottleneck[waits])), axis=1, return_inverse=True)
-        found = sums(self.spans[waits], code.reshape(-1), pairs.shape[1], spans)
-        return {(number, BOTTLENECK_IDS[each]): ns for (number, each), ns in zip(pairs.T.tolist(), found, strict=True)}
+        code, pairs = coded_tuples(self.other[waits], self.bottleneck[waits])
+        found = sums(self.spans[waits], code, len(pairs), spans)
+        return {(number, BOTTLENECK_IDS[each]): ns for (number, each), ns in zip(pairs, found, strict=True)}
 
     def set_of(self, name: BottleneckId) -> Intervals:
         """The time that is charged to one bottleneck, as a set."""

@@ -16,6 +16,7 @@ from nsysdiag.arrays.constant import constant
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.causes import CAUSES, INPUT_WAIT, OF_WORKER, PLACE, input_output, thread_states, variant_of
+from nsysdiag.events.rows import coded_tuples
 from nsysdiag.ledger.ledger import SliceRows, Slices
 from nsysdiag.typed import say
 from nsysdiag.units import format_ns
@@ -107,12 +108,11 @@ def _rest(chains: Chains, hop: int) -> tuple[IntArray, Intervals]:
 
 def _with_thread(pieces: Pieces, chains: Chains, names: ThreadNames) -> IntArray:
     """The activity and its thread, in words: `pread64 by thread 17 'pt_data_worker'`."""
-    threads, code = distinct(pieces.thread)
-    key, place = np.unique(np.stack((pieces.text, code)), axis=1, return_inverse=True)
+    place, pairs = coded_tuples(pieces.text, pieces.thread)
     known = list(chains.words.known)
-    texts = [say("{} by {}", known[text], names.named(int(threads[at]))) for text, at in key.T.tolist()]
-    calls = [chains.words.calls.get(known[text], "") for text in key[0].tolist()]
-    return chains.words.recoded(texts, calls)[place.reshape(-1)]
+    texts = [say("{} by {}", known[text], names.named(thread)) for text, thread in pairs]
+    calls = [chains.words.calls.get(known[text], "") for text, _ in pairs]
+    return chains.words.recoded(texts, calls)[place]
 
 
 _KINDS = CAUSES[INPUT_WAIT].variants

@@ -22,7 +22,7 @@ from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.host import HostActivity, HostTables, host_activity, place_api_calls, place_os_calls
 from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.events.rows import ThreadAxis
+from nsysdiag.events.rows import ThreadAxis, coded_tuples
 from nsysdiag.fields import Sentence
 from nsysdiag.report import Thread
 from nsysdiag.typed import NO_WORDS, say
@@ -263,12 +263,12 @@ class Loaders:
         own, other = process_of(waits.thread), process_of(waker)
         result: BoolArray = (own != other) & np.isin(waits.ends, (Ends.WRITE, Ends.RELEASE))
         chosen = np.flatnonzero(result & ~np.isin(other, self._host_trace.gpu_processes))
-        pairs, place = np.unique(np.stack((own[chosen], other[chosen])), axis=1, return_inverse=True)
+        place, pairs = coded_tuples(own[chosen], other[chosen])
         names = self._host_trace.process_names
         # A process that only forked has no name of its own.
-        alike = [here in names and names.get(there, names[here]) == names[here] for here, there in pairs.T.tolist()]
+        alike = [here in names and names.get(there, names[here]) == names[here] for here, there in pairs]
         result[:] = False
-        result[chosen] = np.array(alike, dtype=np.bool_)[place.reshape(-1)]
+        result[chosen] = np.array(alike, dtype=np.bool_)[place]
         return result
 
     def _by_name_or_frames(self, thread: int) -> bool:
