@@ -22,6 +22,7 @@ from nsysdiag.arrays.intervals import (
     subtract,
     union,
 )
+from nsysdiag.arrays.matching import matching
 from nsysdiag.arrays.spill import laid
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import BLOCKED, FALLBACK, PLACE, PREEMPTION, UNTRACED_GRAPH, places
@@ -325,7 +326,7 @@ BUILDING = ("host", "unknown")
 
 def compiling(ranges: NvtxRanges, axis: ThreadAxis) -> Intervals:
     """The set of time inside ranges that compile, each on the lane of its thread. Host code in it is start-up."""
-    compiles = np.array([MADE_AT_RUN_TIME.search(name) is not None for name in ranges.names], dtype=np.bool_)
+    compiles = matching(MADE_AT_RUN_TIME, ranges.names)
     if not compiles.any():
         return Intervals.empty()
     rows = np.flatnonzero(compiles[ranges.rows.name])

@@ -6,7 +6,8 @@ precision run faster on tensor cores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,8 +37,16 @@ from nsysdiag.kernels.advice import (
 )
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
 from nsysdiag.kernels.kernels import GRAPHS, kernel_share, kinds_in, runs_in, top_kernels
-from nsysdiag.kernels.kinds import FUSED, KernelFamily, KernelKind, family_of, is_one_operator, kernel_families
-from nsysdiag.kernels.names import NamedKernels, named_kernels, operation_names
+from nsysdiag.kernels.kinds import (
+    FUSED,
+    ONE_OPERATOR,
+    KernelFamily,
+    KernelKind,
+    family_of,
+    is_one_operator,
+    kernel_families,
+)
+from nsysdiag.kernels.names import SINGLE, NamedKernels, Tells, named_kernels, operation_names
 from nsysdiag.names import readable
 from nsysdiag.peaks import lacks_tensor_cores, product_peaks
 from nsysdiag.report import DeviceReport
@@ -258,10 +267,10 @@ class JudgedKernels(Struct, frozen=True):
         rows = np.flatnonzero(kernels & contains(context.judged.parts, operations.start))
         return cls(rows, named_kernels(device, rows, context.gaps.strings), len(operations))
 
-    def of_kind(self, tell: Callable[[str, str], int]) -> BoolArray:
-        """The operations of which `tell` is true, by full and short name."""
+    def of_kind(self, tell: Tells, pattern: re.Pattern[str]) -> BoolArray:
+        """The operations of which `tell` is true, by full and short name. One of these matches the pattern."""
         mine = np.zeros(self.count, dtype=np.bool_)
-        mine[self.rows] = self.names.told(tell) > 0
+        mine[self.rows] = self.names.told(tell, [pattern]) > 0
         return mine
 
 
@@ -301,7 +310,7 @@ class KernelRuns(Struct, frozen=True):
 
 def unfused_findings(device: DeviceReport, context: FindingContext, kernels: JudgedKernels) -> list[Finding]:
     """One, if such kernels alone take the least share of the compute time that is worth advice."""
-    mine = kernels.of_kind(is_one_operator)
+    mine = kernels.of_kind(is_one_operator, ONE_OPERATOR)
     alone = _alone(context, mine, LEAST_UNFUSED)
     if not alone:
         return []
@@ -320,7 +329,7 @@ def single_precision_findings(device: DeviceReport, context: FindingContext, ker
     """One finding, if matrix products without tensor cores take enough of the compute time to be worth advice, and
     the GPU may have tensor cores. Its bound is that of the GPU's peak rates; none if these are unknown."""
     gpu = context.gaps.device.gpu
-    mine = kernels.of_kind(lambda name, short: family_of(name, short) == KernelFamily.PRODUCTS_FP32)
+    mine = kernels.of_kind(lambda name, short: family_of(name, short) == KernelFamily.PRODUCTS_FP32, SINGLE)
     alone = 0 if lacks_tensor_cores(gpu.name, gpu.limits.compute) else _alone(context, mine, LEAST_FP32)
     if not alone:
         return []

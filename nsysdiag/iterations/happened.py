@@ -14,6 +14,7 @@ from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, searched, stretches
+from nsysdiag.arrays.matching import matching
 from nsysdiag.events.calls import ApiCalls, issue_times
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint, once
@@ -76,9 +77,6 @@ class NameKinds(Rows, frozen=True):
         anchor[category != Category.KERNEL] = -1
         texts = [*strings.texts(anchor[: len(rows)]), *calls, *[""] * (ranges + 1)]
 
-        def matching(kind: re.Pattern[str], among: BoolArray) -> BoolArray:
-            return np.array([kind.search(text) is not None for text in texts], np.bool_) & among
-
         return cls(
             code=np.arange(len(anchor)),
             anchor=anchor,
@@ -86,10 +84,10 @@ class NameKinds(Rows, frozen=True):
             kernel=np.isin(category, (Category.KERNEL, Category.GRAPH)),
             upload=copied == CopyKind.HOST_TO_DEVICE,
             download=copied == CopyKind.DEVICE_TO_HOST,
-            update=matching(UPDATES, anchor >= 0),
-            network=matching(NETWORKS, anchor >= 0),
-            attention=matching(ATTENTION, anchor >= 0),
-            wait=matching(WAITS, host),
+            update=matching(UPDATES, texts) & (anchor >= 0),
+            network=matching(NETWORKS, texts) & (anchor >= 0),
+            attention=matching(ATTENTION, texts) & (anchor >= 0),
+            wait=matching(WAITS, texts) & host,
         )
 
 

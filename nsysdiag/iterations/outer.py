@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.distinct import distinct_values
+from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.iterations.counts import ALIKE, RepeatCounts
@@ -312,6 +312,26 @@ class _Repeats(Struct, frozen=True, dict=True):
         return np.append(np.searchsorted(start, self.loop.starts), np.searchsorted(start, self.happened.last))
 
     @cached_property
+    def _sizes(self) -> tuple[IntArray, IntArray]:
+        """The distinct numbers of operations of a repeat, and the place of each repeat's among them."""
+        return distinct(self.found.operations)
+
+    def have_more(self, some: IntArray) -> bool:
+        """Whether these repeats, each once, have more operations than the others, by their medians; so if these are
+        all."""
+        sizes, size = self._sizes
+        if len(some) == len(size):
+            return True
+        upto = np.cumsum(np.bincount(size, minlength=len(sizes)) - np.bincount(size[some], minlength=len(sizes)))
+        middle = np.searchsorted(upto, [(upto[-1] - 1) // 2, upto[-1] // 2], side="right")
+        return float(np.median(sizes[size[some]])) > float(sizes[middle].mean())
+
+    @cached_property
+    def usual_ns(self) -> int:
+        """The median time from the start of a repeat to that of the next one."""
+        return int(np.median(np.diff(self.loop.starts)))
+
+    @cached_property
     def until(self) -> IntArray:
         """When all operations up to each one had ended, in ns."""
         return np.maximum.accumulate(self.happened.end)
@@ -321,12 +341,9 @@ def _outer(repeats: _Repeats, special: Special) -> Loop | None:
     """The repeats around a loop, each from the longest idle time in a special repeat on; None if these only do other
     work than the rest."""
     loop, found, happened, borders = repeats.loop, repeats.found, repeats.happened, repeats.borders
-    operations, size = happened.start, found.operations
-    lacks = bool(found.lacks[special.at].all())
-    if not special.names.host.all() and not lacks:
-        usual = float(np.median(np.delete(size, special.at)))
-        if float(np.median(size[special.at])) <= usual:
-            return None
+    operations, lacks = happened.start, bool(found.lacks[special.at].all())
+    if not (special.names.host.all() or lacks or repeats.have_more(special.at)):
+        return None
     back = _from_idle(repeats, special.at)
     starts = borders[special.at + 1] - back
     count = found.size
@@ -339,7 +356,7 @@ def _outer(repeats: _Repeats, special: Special) -> Loop | None:
     starts = distinct_values(operations[np.minimum(starts, len(operations) - 1)])
     if len(starts) < 2:
         return None
-    inner = Inner(loop.called, special.each - lacks, int(np.median(np.diff(loop.starts))), loop.inner)
+    inner = Inner(loop.called, special.each - lacks, repeats.usual_ns, loop.inner)
     return replace(through(_called(loop, special, happened), starts, happened.last), inner=inner)
 
 

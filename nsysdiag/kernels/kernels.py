@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import starmap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,17 +22,19 @@ from nsysdiag.events.rows import picked
 from nsysdiag.fields import Sentence
 from nsysdiag.kernels.facts import FamilyKernel, FamilyTime, KernelRow, TopKernel
 from nsysdiag.kernels.kinds import (
+    FAMILIES,
     KernelFamily,
     KernelKind,
     NamedTime,
     families_of,
     family_of,
-    family_title,
     kind_of_kernel,
     kinds_of,
+    kinds_of_names,
+    titles_of,
 )
 from nsysdiag.kernels.limits import residency, shape_of
-from nsysdiag.kernels.names import named_kernels, normal_kernel, whole_names
+from nsysdiag.kernels.names import NamedKernels, named_kernels, normal_kernel, whole_names
 from nsysdiag.record import records
 from nsysdiag.typed import say
 
@@ -153,10 +156,8 @@ def kinds_in(device: DeviceTimeline, parts: Intervals, whole_ns: int, strings: S
     rows = np.flatnonzero((operations.category == Category.KERNEL) & inside)
     found = named_kernels(device, rows, strings)
     ns = sum_of_each(found.code, operations.end[rows] - operations.start[rows], len(found.whole))
-    named = [
-        NamedTime(kind_of_kernel(family_of(name, short), name), normal_kernel(name), total)
-        for name, short, total in zip(found.whole, found.short, ns.tolist(), strict=True)
-    ]
+    every = zip(kinds_of_names(found), map(normal_kernel, found.whole), ns.tolist(), strict=True)
+    named = list(starmap(NamedTime, every))
     kinds = []
     for each in kinds_of(named)[:most]:
         mine = np.array([each.holds(name) for name in named], dtype=np.bool_)
@@ -292,14 +293,13 @@ def _named(device: DeviceTimeline, rows: IntArray, strings: Strings) -> tuple[In
     keys, key = distinct(2 * whole + communicates)
     short = np.zeros(len(keys), dtype=np.int64)
     short[key] = device.operations.short_name[rows]
-    texts = strings.texts(np.maximum(keys // 2, 0))
+    found = NamedKernels(key, strings.texts(np.maximum(keys // 2, 0)), strings.texts(short))
+    family = np.where(keys % 2, int(KernelFamily.COMMUNICATION), found.each(family_of, FAMILIES))
     names: dict[str, int] = {}
     titles: dict[str, int] = {}
     of_name, of_family = [], []
-    for at, text, short_text in zip(keys.tolist(), texts, strings.texts(short), strict=True):
-        kind = KernelFamily.COMMUNICATION if at % 2 else family_of(text, short_text)
-        title = GRAPHS if at < 0 else family_title(kind, text)
+    for at, text, title in zip(keys.tolist(), found.whole, titles_of(family, found.whole), strict=True):
         of_name.append(names.setdefault(GRAPHS if at < 0 else normal_kernel(text), len(names)))
-        of_family.append(titles.setdefault(title, len(titles)))
+        of_family.append(titles.setdefault(GRAPHS if at < 0 else title, len(titles)))
     coded = [np.array(each, dtype=np.int32).take(key) if len(key) else key for each in (of_name, of_family)]
     return coded[0], list(names), coded[1], list(titles)

@@ -7,7 +7,7 @@ names. Kernels of one kind are named together: their share, and the longest of t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -18,12 +18,13 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.arrays.groups import sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.arrays.matching import candidates
 from nsysdiag.events.collectives import KINDS, OTHER, kind_of
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.fields import Sentence
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
-from nsysdiag.kernels.names import is_single_precision, named_kernels
+from nsysdiag.kernels.names import SINGLE, NamedKernels, is_single_precision, named_kernels
 from nsysdiag.limits import KEPT_NAMES
 from nsysdiag.names import readable
 from nsysdiag.typed import say
@@ -95,7 +96,7 @@ _REDUCTION = re.compile(
 )
 _NORM = re.compile(r"(layer|rms)_?norm", re.IGNORECASE)
 """Also if the short name is none: that of a template whose return type is a template has another end."""
-_ONE_OPERATOR = re.compile(
+ONE_OPERATOR = re.compile(
     r"\bat::native\b|^((vectorized|unrolled|legacy)_)?elementwise_kernel|^CatArrayBatchedCopy|^cupy_(?!fuse)\w+__"
 )
 _MANY_TENSORS = re.compile(r"multi_tensor_apply|foreach")
@@ -105,6 +106,10 @@ _PRODUCT = re.compile(
     r"gemm|gemv|^nvjet_|matmul|splitKreduce|^triton_(tem|mm|bmm)_|^Kernel2$|^Cijk_|^bmm_\w+_t\d+x\d+x|^_?fused_moe_kernel",
     re.IGNORECASE,
 )
+
+
+FAMILIES = (_IS_ELEMENTWISE, _IS_ATTENTION, SINGLE, _PRODUCT, _REDUCTION, _NORM)
+"""The name of a kernel of any family but `other` matches one of these."""
 
 
 @lru_cache(KEPT_NAMES)
@@ -126,19 +131,14 @@ def family_of(name: str, short_name: str = "") -> KernelFamily:
 def is_one_operator(name: str, short_name: str = "") -> bool:
     """Does a kernel run a single elementwise operator or reduction of a framework, which a compiler could fuse with
     its neighbours?"""
-    made = _ONE_OPERATOR.search(name) and not _MANY_TENSORS.search(name)
+    made = ONE_OPERATOR.search(name) and not _MANY_TENSORS.search(name)
     return bool(made) and family_of(name, short_name) in BOUND_BY_MEMORY
 
 
 def families_of(device: DeviceTimeline, rows: IntArray, strings: Strings) -> IntArray:
     """The family (see KernelFamily) of each kernel at `rows`."""
-    family = by_name(device, rows, strings, family_of)
+    family = named_kernels(device, rows, strings).told(family_of, FAMILIES)
     return np.where(device.communication[rows], int(KernelFamily.COMMUNICATION), family)
-
-
-def by_name(device: DeviceTimeline, rows: IntArray, strings: Strings, tell: Callable[[str, str], int]) -> IntArray:
-    """The result of `tell` for the full and the short name of each kernel at `rows`; called once per name."""
-    return named_kernels(device, rows, strings).told(tell)
 
 
 def kernel_families(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> KernelFamilies:
@@ -243,6 +243,27 @@ def kind_of_kernel(family: KernelFamily, name: str) -> str:
     if family == KernelFamily.ELEMENTWISE:
         return _first(_ELEMENTWISE, name) or "elementwise"
     return collective_of(name) if family == KernelFamily.COMMUNICATION else _first(_OTHER, name)
+
+
+def kinds_of_names(names: NamedKernels) -> list[str]:
+    """The kind of each name, empty for none; communication is of none."""
+    family = names.each(family_of, FAMILIES)
+    every = zip(family.tolist(), names.whole, _asked(family, names.whole), strict=True)
+    return [kind_of_kernel(KernelFamily(each), name) if asked else "" for each, name, asked in every]
+
+
+def titles_of(family: IntArray, names: Sequence[str]) -> list[str]:
+    """The title (see `family_title`) of each name with its family."""
+    every = zip(family.tolist(), names, _asked(family, names), strict=True)
+    return [
+        family_title(KernelFamily(each), name) if asked else KernelFamily.OTHER.label for each, name, asked in every
+    ]
+
+
+def _asked(family: IntArray, names: Sequence[str]) -> list[bool]:
+    """Which names may say more than that they are of no known family."""
+    found: list[bool] = ((family != KernelFamily.OTHER) | candidates(map(_pattern, dict(_OTHER)), names)).tolist()
+    return found
 
 
 def family_title(family: KernelFamily, name: str) -> str:

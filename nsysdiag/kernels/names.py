@@ -22,7 +22,7 @@ ampere_sgemm_128x64_tn       as it is
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ from msgspec import Struct
 from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.arrays.matching import candidates
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category, copy_name
 from nsysdiag.events.rows import picked
@@ -191,7 +192,7 @@ def _part(part: str, *, nvfuser: bool) -> str:
     return _NVFUSER_ID.sub(rf"\1{COUNTER}", part) if nvfuser and _NVFUSER_ID.fullmatch(part) else part
 
 
-_SINGLE = re.compile(r"sgemm|scudnn|simt_s|_f32f32_f32f32_f32|_ffma_|gemmSN\w*<float|fp32", re.IGNORECASE)
+SINGLE = re.compile(r"sgemm|scudnn|simt_s|_f32f32_f32f32_f32|_ffma_|gemmSN\w*<float|fp32", re.IGNORECASE)
 _REDUCED = re.compile(
     r"tf32|tensorop|tensor\d|[hs](884|1688|16816)|hmma|imma|bf16|f16|fp16|fp8|e4m3|e5m2|\b(__)?half\b|bfloat16",
     re.IGNORECASE,
@@ -202,7 +203,7 @@ _VECTOR = re.compile(r"gemv|splitK", re.IGNORECASE)
 
 def is_single_precision(kernel: str) -> bool:
     """Whether a kernel is named for a matrix product in single precision without tensor cores."""
-    return not (_SINGLE.search(kernel) is None or _REDUCED.search(kernel) or _VECTOR.search(kernel))
+    return not (SINGLE.search(kernel) is None or _REDUCED.search(kernel) or _VECTOR.search(kernel))
 
 
 # Display names of operations: kernels by name, copies by kind, the rest by category.
@@ -223,6 +224,10 @@ def whole_names(device: DeviceTimeline, rows: IntArray | slice) -> IntArray:
     return np.where(unknown, operations.short_name[rows], name) if unknown.any() else name
 
 
+Tells = Callable[[str, str], int]
+"""Says something of a kernel by its whole and its short name."""
+
+
 class NamedKernels(Struct, frozen=True):
     """Kernels by name: the code of each, and the whole and the short name of each code."""
 
@@ -230,9 +235,18 @@ class NamedKernels(Struct, frozen=True):
     whole: list[str]
     short: list[str]
 
-    def told(self, tell: Callable[[str, str], int]) -> IntArray:
-        """What `tell` says of the whole and the short name of each kernel."""
-        each = np.array([tell(*names) for names in zip(self.whole, self.short, strict=True)], dtype=np.int64)
+    def each(self, tell: Tells, patterns: Sequence[re.Pattern[str]] = (), otherwise: int = 0) -> IntArray:
+        """What `tell` says of the whole and the short name of each code: `otherwise`, unless one of the two matches one
+        of the patterns. Without patterns it is asked about all."""
+        found = np.full(len(self.whole), otherwise, dtype=np.int64)
+        asked = candidates(patterns, self.whole) | candidates(patterns, self.short)
+        for at in np.flatnonzero(asked).tolist():
+            found[at] = tell(self.whole[at], self.short[at])
+        return found
+
+    def told(self, tell: Tells, patterns: Sequence[re.Pattern[str]] = (), otherwise: int = 0) -> IntArray:
+        """The same for each kernel."""
+        each = self.each(tell, patterns, otherwise)
         return each[self.code] if len(self.code) else each
 
     def normal(self) -> tuple[IntArray, list[str]]:

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import median_of
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, place_in
+from nsysdiag.arrays.matching import candidates
 from nsysdiag.bottlenecks import BOTTLENECK_IDS
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
@@ -30,7 +31,7 @@ from nsysdiag.events.rows import last_before
 from nsysdiag.iterations.by_host import take_turns
 from nsysdiag.iterations.facts import ServingBatch, ServingPhase
 from nsysdiag.iterations.happened import Replays
-from nsysdiag.kernels.kinds import by_name
+from nsysdiag.kernels.names import named_kernels
 from nsysdiag.time.table import TimeTable, sums
 
 if TYPE_CHECKING:
@@ -102,10 +103,12 @@ def _counted(number: dict[str, int]) -> StepNames | None:
 
 def named_works(names: Sequence[str]) -> list[StepNames | None]:
     """For each name of a range what it says. Plain words count if both phases are named: images are decoded, too."""
-    found = [work_of(name) for name in names]
+    asked = candidates((*_COUNTED, _MODE, _MODE_PLAIN), names).tolist()
+    found = [work_of(name) if asks else None for name, asks in zip(names, asked, strict=True)]
     if any(found):
         return found
-    plain = [_PLAIN.search(name) for name in names]
+    asked = candidates((_PLAIN,), names).tolist()
+    plain = [_PLAIN.search(name) if asks else None for name, asks in zip(names, asked, strict=True)]
     if {each["mode"].lower() for each in plain if each} != {"prefill", "decode"}:
         return found
     return [StepNames(_MODES[each["mode"].upper()], int(each["bs"] or _UNKNOWN)) if each else None for each in plain]
@@ -137,6 +140,9 @@ _BY_NAME = tuple(
         (r"FlashAttnFwd|unified_attention|fmha|flash_?att|mha_fwd|(?<![A-Za-z])attention|attn", _EITHER),
     )
 )
+
+
+_TELLING = [pattern for pattern, _ in _BY_NAME]
 
 
 def code_of(name: str, short_name: str = "") -> int:
@@ -255,7 +261,7 @@ def _by_kernels(
 ) -> None:
     """Steps by their attention kernels, else by graphs next to steps without them."""
     kernel = device.operations.category[rows] == Category.KERNEL
-    code = by_name(device, rows[kernel], strings, code_of)
+    code = named_kernels(device, rows[kernel], strings).told(code_of, _TELLING, _OTHER)
     if (code == _TRAINS).any() or (code == _OTHER).all():
         return
     cell = joint(code, step[kernel], len(steps))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nsysdiag import typed
 from nsysdiag.arrays.distinct import distinct_values
+from nsysdiag.arrays.matching import matching
 from nsysdiag.events.callchains import NO_CHAIN, file_name
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import process_names, process_of, thread_names
@@ -161,8 +163,8 @@ def _evidence(rule: dict[str, str], names: TraceNames) -> dict[str, Sentence]:
     """A sentence for each kind of name that tells, with the first name that does, by the alphabet."""
     said = {}
     for kind, words in _WORDS.items():
-        pattern = rule.get("process" if kind == "thread" else kind)
-        telling = min(filter(re.compile(pattern).search, names.get(kind, ())), default=None) if pattern else None
+        pattern, texts = rule.get("process" if kind == "thread" else kind), names.get(kind, ())
+        telling = min(compress(texts, matching(re.compile(pattern), texts)), default=None) if pattern else None
         if telling is not None:
             said[kind] = words(telling)
     return said

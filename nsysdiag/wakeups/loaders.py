@@ -15,6 +15,7 @@ from nsysdiag import typed
 from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before, union
+from nsysdiag.arrays.matching import matching
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence
 from nsysdiag.causes.thread_waits import gil_waits
@@ -222,7 +223,7 @@ class Loaders:
     def __init__(self, host_trace: HostTrace) -> None:
         self._host_trace = host_trace
         rows = host_trace.ranges.rows
-        named = np.array([NAMES.search(name) is not None for name in host_trace.ranges.names], dtype=np.bool_)
+        named = matching(NAMES, host_trace.ranges.names)
         chosen = rows.take(taken(named, rows.name)) if len(rows) else rows
         self._axis = ThreadAxis.over(chosen.thread, host_trace.low, host_trace.high)
         spans = self._axis.place(self._axis.lane(chosen.thread), Intervals(chosen.start, chosen.end))
