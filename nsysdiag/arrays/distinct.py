@@ -21,12 +21,35 @@ def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
     if len(seen) == 1:
         return values[:1].copy(), _first_place(len(values))
     if len(seen) == 0:
-        unique, inverse = np.unique(values, return_inverse=True)
-        return unique, inverse.astype(np.int64)
+        return _of_few(values) or _of_many(values)
     present = np.flatnonzero(seen)
     if len(present) == len(seen):
         return present + low, np.subtract(values, low, dtype=np.int64)
     return present + low, (np.cumsum(seen, dtype=np.int64) - 1).take(np.subtract(values, low, dtype=np.intp))
+
+
+FEW, SAMPLED = 128, 1_000
+"""Rows are looked up among so many distinct values, not sorted; at first those of so many rows are known. Of 1,000,000
+rows with 64 values far apart this takes 10 to 34 ms, by their order, and to sort them 15 to 72 ms."""
+
+
+def _of_few(values: IntArray) -> tuple[IntArray, IntArray] | None:
+    """The distinct values and the place of each row among them; None unless they are few, most of them frequent."""
+    known = _sorted_distinct(values[:: len(values) // SAMPLED + 1])
+    while len(known) <= FEW:
+        place = np.searchsorted(known, values)
+        others = values[known.take(place, mode="clip") != values]
+        if not len(others):
+            return known, place
+        if 8 * len(others) > len(values):
+            return None
+        known = _sorted_distinct(np.append(known, others))
+    return None
+
+
+def _of_many(values: IntArray) -> tuple[IntArray, IntArray]:
+    unique, inverse = np.unique(values, return_inverse=True)
+    return unique, inverse.astype(np.int64)
 
 
 def _first_place(count: int) -> IntArray:
@@ -39,7 +62,10 @@ def distinct_values(values: IntArray) -> IntArray:
     if len(values) == 0 or is_constant(values):
         return values[:1].copy()  # a part of the array would keep all of it in memory
     low, seen = _seen(values)
-    return np.flatnonzero(seen) + low if len(seen) else _sorted_distinct(values)
+    if len(seen):
+        return np.flatnonzero(seen) + low
+    few = _of_few(values)
+    return _sorted_distinct(values) if few is None else few[0]
 
 
 def _sorted_distinct(values: IntArray) -> IntArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.intervals import (
     BoolArray,
     FloatArray,
@@ -331,15 +332,16 @@ def without_warm_up(borders: IntArray) -> IntArray:
 def _once_a_repeat(keys: IntArray, length: IntArray) -> IntArray:
     """Where the name is that takes most time of those that come three or four times, always as many operations apart;
     empty without such."""
-    _, code = np.unique(keys, return_inverse=True)
-    count, time = np.bincount(code), np.bincount(code, length)
-    for name in np.argsort(-time, kind="stable").tolist():
-        if REPEATED <= count[name] < FEWEST_REPEATS:
-            at = np.flatnonzero(code == name)
-            distance = np.diff(at)
-            if distance.min() == distance.max():
-                return at
-    return np.empty(0, np.int64)
+    _, code = distinct(keys)
+    order, count = np.argsort(code, kind="stable"), np.bincount(code)
+    few = np.flatnonzero((count >= REPEATED) & (count < FEWEST_REPEATS))
+    behind = np.cumsum(count)
+    changes = np.cumsum(np.append(0, np.diff(order, 2) != 0))  # of the distance, up to each place in the order
+    even = few[changes[behind[few] - 2] == changes[behind[few] - count[few]]]
+    if not len(even):
+        return order[:0]
+    name = even[np.bincount(code, length)[even].argmax()]
+    return order[behind[name] - count[name] : behind[name]]
 
 
 def _run_around(at: int, same: BoolArray) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.arrays.constant import constant
-from nsysdiag.arrays.distinct import distinct, distinct_values
+from nsysdiag.arrays.distinct import FEW, SAMPLED, distinct, distinct_values
 
 FAR = 10**12
 
@@ -17,6 +17,21 @@ FAR = 10**12
 def test_they_are_those_that_numpy_finds(values: list[int], within: int) -> None:
     """Few and dense, in a range that is scanned, and far apart."""
     column = np.clip(np.array(values, dtype=np.int64), -within, within)
+    unique, inverse = np.unique(column, return_inverse=True)
+    found, code = distinct(column)
+    assert found.tolist() == distinct_values(column).tolist() == unique.tolist()
+    assert code.tolist() == inverse.tolist()
+
+
+@given(
+    st.lists(st.integers(-FAR, FAR), min_size=1, max_size=2 * FEW),
+    st.lists(st.integers(-FAR, FAR), max_size=5),
+    st.integers(0, 99),
+)
+def test_few_values_far_apart_are_found_by_looking_them_up(few: list[int], rare: list[int], order: int) -> None:
+    """Frequent values, and rare ones that a sample of the rows misses."""
+    column = np.array(few * (8 * SAMPLED // len(few)) + rare)
+    np.random.default_rng(order).shuffle(column)
     unique, inverse = np.unique(column, return_inverse=True)
     found, code = distinct(column)
     assert found.tolist() == distinct_values(column).tolist() == unique.tolist()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nsysdiag.events.operations import Category
 from nsysdiag.phases.phases import find_phases
-from nsysdiag.phases.steady import same_sequences, without_warm_up
+from nsysdiag.phases.steady import _once_a_repeat, same_sequences, without_warm_up
 from tests.phases.jobs import DOWNLOAD, MS, UPLOAD, Job, assert_exact, named
 
 KERNEL, OTHER = 1, 2
@@ -104,3 +106,16 @@ def test_an_operation_over_the_border_of_two_phases_begins_in_the_first() -> Non
     names += [(36, 37, 1), (37, 41, 2), (41, 42, 1), (42, 46, 2), (46, 47, 1)]
     job.rows = [(start, end, Category.KERNEL, name, -1) for start, end, name in names]
     assert_exact(find_phases([job.signal()], None, narrowed=False), (0, 51))
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4)), max_size=16), st.booleans())
+def test_a_name_comes_once_a_repeat(operations: list[tuple[int, int]], again: bool) -> None:
+    """Of names that come three or four times at one distance, that with most time; of several the lowest."""
+    key, length = zip(*(operations * 4 if again else operations), strict=True) if operations else ((), ())
+    found = []
+    for name in sorted(set(key)):
+        at = [place for place, each in enumerate(key) if each == name]
+        if len(at) in (3, 4) and len({*map(int.__sub__, at[1:], at)}) == 1:
+            found.append((-sum(length[place] for place in at), at))
+    expected = min(found, key=lambda each: each[0])[1] if found else []
+    assert _once_a_repeat(np.array(key, dtype=np.int64), np.array(length, dtype=np.int64)).tolist() == expected
