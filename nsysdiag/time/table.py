@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.constant import constant
 from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import portions, sum_of_each
 from nsysdiag.arrays.intervals import (
@@ -65,10 +66,9 @@ class TimeTable(Struct, frozen=True):
     def work_and_causes(self, spans: Intervals) -> dict[str, IntArray]:
         """The ns of each of `spans` by kind of work, and its idle ns by what the launching thread itself did. That is
         of the causes that occur."""
-        occur = np.flatnonzero(np.bincount(self.own)).tolist()
+        occur, names = np.flatnonzero(np.bincount(self.own)).tolist(), [*CAUSES, *WORK]
         code = np.where(self.slice >= 0, self._of_rows(self.own), len(CAUSES) + self.state)
-        found, names = sums(self.spans, code, len(CAUSES) + len(STATES), spans), [*CAUSES, *WORK]
-        return {names[at]: found[at] for at in (*range(len(CAUSES), len(names)), *occur)}
+        return self._named([*range(len(CAUSES), len(names)), *occur], code, names, spans)
 
     def root_causes(self, spans: Intervals) -> dict[str, IntArray]:
         """The idle ns of each of `spans` by root cause, of the causes that occur."""
@@ -100,8 +100,19 @@ class TimeTable(Struct, frozen=True):
 
     def _by_name(self, occurs: IntArray, code: IntArray, names: Sequence[str], spans: Intervals) -> dict[str, IntArray]:
         """The ns of each of `spans` by the names that occur; `code` is by row, with one more for those of none."""
-        found = sums(self.spans, code, len(names) + 1, spans)
-        return {names[at]: found[at] for at in np.flatnonzero(np.bincount(occurs)).tolist()}
+        return self._named(np.flatnonzero(np.bincount(occurs)).tolist(), code, names, spans)
+
+    def _named(
+        self, wanted: Sequence[int], code: IntArray, names: Sequence[str], spans: Intervals
+    ) -> dict[str, IntArray]:
+        """The ns of each of `spans` of the `wanted` names; `code` is by row. Added up for the codes that occur: of many
+        iterations, a table of all takes more memory than the trace."""
+        codes = np.flatnonzero(np.bincount(code, minlength=1))
+        place = np.zeros(len(names) + 1, dtype=code.dtype)
+        place[codes] = np.arange(len(codes))
+        found = dict(zip(codes.tolist(), sums(self.spans, place.take(code), len(codes), spans), strict=True))
+        none = constant(np.zeros(1, dtype=np.int64), len(spans))
+        return {names[at]: found.get(at, none) for at in wanted}
 
 
 def sums(rows: Intervals, code: IntArray, count: int, spans: Intervals) -> IntArray:
