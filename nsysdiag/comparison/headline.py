@@ -46,7 +46,13 @@ def _compared(job: facts.JobComparison, titles: Mapping[str, str]) -> str:
         return f"{same}: {_no_difference(job)}{top}"
     if job.verdict == facts.UNKNOWN and abs(job.step.change_ns) <= job.step.least_ns:
         return f"{_times(job)}{_device(job)}: {format_share(job.step.least_ns, job.step.before_ns)} apart at most{top}"
+    if job.verdict in facts.DECIDED and _is_chance(job.step):  # the slowest device did not change
+        return f"{_times(job)}{_device(job)}: no difference beyond chance; {job.verdict} on another GPU{top}"
     return f"{_times(job)}{_device(job)} ({_factor(job)}){_doubt(job)}{_mean(job)}{top}"
+
+
+def _is_chance(change: facts.Change) -> bool:
+    return change.low_ns is not None and change.high_ns is not None and change.low_ns <= 0 <= change.high_ns
 
 
 def _no_difference(job: facts.JobComparison) -> str:
@@ -134,13 +140,14 @@ def _doubt(job: facts.JobComparison) -> str:
 
 
 def _mean(job: facts.JobComparison) -> str:
-    """The mean step if slow steps make another change of it."""
+    """The mean step if its change is another one than that of the median step."""
     mean, step = job.mean, job.step
-    if not job.slow_steps or job.statistic == MEAN or not (mean.before_ns and step.before_ns):
+    if job.statistic == MEAN or job.unit.part_of_step or not (mean.before_ns and step.before_ns):
         return ""
     if abs(mean.after_ns / mean.before_ns - step.after_ns / step.before_ns) <= OTHER_MEAN:
         return ""
-    return f"; with the slow steps {format_ns(mean.before_ns)} → {format_ns(mean.after_ns)} on average"
+    of = "with the slow steps " if job.slow_steps else ""
+    return f"; {of}{format_ns(mean.before_ns)} → {format_ns(mean.after_ns)} on average"
 
 
 def _top(job: facts.JobComparison, titles: Mapping[str, str]) -> str:
