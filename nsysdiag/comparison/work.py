@@ -9,6 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import FloatArray
+from nsysdiag.causes.evidence import READ_BACK_BYTES
 from nsysdiag.comparison import facts
 from nsysdiag.comparison.sides import COMPUTE, COPIED, Capture, column, mean_count, total
 from nsysdiag.comparison.significance import LEAST_CHANGE
@@ -65,7 +66,8 @@ def _added(sides: DeviceSides) -> list[facts.WorkChange]:
 
 def _copied(sides: DeviceSides) -> facts.WorkChange | None:
     """The bytes of a step. A host that runs ahead copies for several later steps at once, so a median step may have no
-    copy: then the bytes of a step are unknown. Whole windows, which include start-up, must also differ in bytes."""
+    copy: then the bytes of a step are unknown. Whole windows, which include start-up, must also differ in bytes. A
+    read-back more or less, as of a loss, is the same work."""
     both = (sides.before, sides.after)
     steps = [_median(side, COPIED) for side in both]
     windows = []
@@ -76,6 +78,7 @@ def _copied(sides: DeviceSides) -> facts.WorkChange | None:
         return None
     found, whole = _change(facts.BYTES, *steps), _change(facts.BYTES, *windows)
     agree = whole.differs and (whole.after > whole.before) == (found.after > found.before)
+    agree &= abs(found.after - found.before) > READ_BACK_BYTES
     return replace(found, differs=found.differs and agree)
 
 

@@ -15,13 +15,16 @@ from nsysdiag.ci.budgets import UnjudgedError, parse_budgets
 from nsysdiag.comparison.compare import compare_reports
 from nsysdiag.comparison.facts import Speedup, WorkChange
 from nsysdiag.comparison.headline import headline
+from nsysdiag.pipeline import analyze
 from tests.comparison.programs import Program
-from tests.comparison.samples import adds_up, beside, only, report_of
+from tests.comparison.samples import WITHOUT_TIMELINE, adds_up, beside, only, report_of
 from tests.output.compare_samples import change, device, job
 from tests.simulator.engine import MS, US
+from tests.unlike import CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from nsysdiag.comparison.facts import Comparison, JobComparison
     from nsysdiag.report import Report
@@ -127,6 +130,17 @@ class TestWork:
         found = {row.id: row for row in job_of(compared(PLAIN, ahead)).work}
         assert found.keys() == {"kernels", "launches", "threads"}
         assert not any(row.differs for row in found.values())
+
+    def test_a_read_back_less_is_the_same_work(self, tmp_path: Path) -> None:
+        """All that two models copy is a number that tells of each step."""
+        kind = CLASSES["two_models_in_turn"]
+        sizes = kind.made(24002)
+        (fix,) = (each for each in kind.fixes(sizes) if each.name == "no read-back")
+        runs = [kind.run(each)[0] for each in (sizes, sizes.but(**fix.change))]
+        traces = [run.write(tmp_path / f"{at}.sqlite", kind.capture) for at, run in enumerate(runs)]
+        made = compare_reports(*([analyze(trace, WITHOUT_TIMELINE)] for trace in traces))
+        assert made.verdict == "improved"
+        assert [(row.before, row.after) for row in job_of(made).work if row.id == "bytes"] == [(8, 0)]
 
     def test_bytes_that_start_up_alone_copies_are_no_work(self) -> None:
         report = report_of(PLAIN)
