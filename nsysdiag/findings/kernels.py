@@ -194,7 +194,7 @@ def _finding(
         call=most,
         chain=[
             _running(context, top, most, ns),
-            SEE_GRAPHS if top and top[0].short_name == GRAPHS else rule.fix,
+            SEE_GRAPHS if top and top[0].short_name == GRAPHS else rule.advice.fix(context.frameworks) or rule.fix,
         ],
         rows=_rows(context),
         summary=kinds_in_words(named, ns / judged.account_ns),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct, distinct_values
@@ -69,9 +69,9 @@ _UNLIMITED = np.iinfo(np.int64).max
 
 
 class Residency(Struct, frozen=True):
-    """One element per shape. `blocks_per_sm` is 0 if a block does not fit (the export describes another chip) or if the
-    limits of an SM are unknown; values derived from it are then NaN. `limit` is the index in LIMITS of the lowest one,
-    the first of equal ones."""
+    """One element per shape. `blocks_per_sm` is 0 if a block does not fit (the export describes another chip), or if
+    the limits of an SM or the registers of the shape are unknown; values derived from it are then NaN. `limit` is the
+    index in LIMITS of the lowest one, the first of equal ones."""
 
     blocks_per_sm: IntArray
     limit: IntArray
@@ -83,13 +83,23 @@ class Residency(Struct, frozen=True):
 
 def residency(shapes: LaunchShapes, gpu: Gpu) -> Residency | None:
     """What each shape fills of the GPU; None if the export does not say how many SMs it has, or says what no chip
-    has. If it does not say how many warps one holds, grids that leave SMs empty still show how many."""
+    has. If it does not say how many warps one holds, or what registers a shape takes, grids that leave SMs empty still
+    show how many."""
     sms, warps = gpu.sm_count or 0, gpu.limits.warps
     if not 0 < sms <= MOST_SMS or not 0 <= warps <= MOST_WARPS:
         return None
+    alone = _by_grid_alone(shapes, sms)
     if not warps:
-        return _by_grid_alone(shapes, sms)
-    each = np.stack(_limits(shapes, gpu.limits))
+        return alone
+    # No kernel runs without registers: those of AMD's GPUs are not in traces of the PyTorch profiler.
+    known, by_limits = shapes.registers > 0, _by_limits(shapes, gpu.limits, sms)
+    pairs = zip(structs.astuple(by_limits), structs.astuple(alone), strict=True)
+    return Residency(*(np.where(known, limited, of_grid) for limited, of_grid in pairs))
+
+
+def _by_limits(shapes: LaunchShapes, limits: SmLimits, sms: int) -> Residency:
+    """What the lowest of LIMITS leaves room for."""
+    each = np.stack(_limits(shapes, limits))
     limit = each.argmin(axis=0)
     per_sm = each[limit, np.arange(len(shapes))]
     capacity = per_sm * sms

@@ -52,6 +52,7 @@ LIMITS = (
     b.Column("DRAM", SHARE, "dram_active", spare=True),
 )
 NOT_MEASURED = "What limits a family is not in this trace: it takes GPU metrics (--gpu-metrics-devices=all)."
+NOT_OF_AMD = "What limits a family is not in this trace: it takes the counters of ROCm (rocprof-compute)."
 MEASURED = (
     "What limits a family is by GPU metrics, over samples in which nothing else ran: what is at 60% of its peak or "
     "more. A dash: fewer than ten such samples."
@@ -90,7 +91,8 @@ def _families(device: DeviceReport) -> list[b.Block]:
     limit = b.Limit(page=MAX_FAMILIES, ticket=MAX_FAMILIES, summary=TOP_ROWS, brief=0)
     overlap = OVERLAP if sum(row.share for row in families) > 1 else ""
     table = b.Table.of("Kernels of the judged time by family", columns, families, note=overlap, limit=limit)
-    note = b.Paragraph(MEASURED if measured else NOT_MEASURED, "quiet", b.NOT_BRIEF)
+    unknown = NOT_OF_AMD if "AMD" in device.name else NOT_MEASURED
+    note = b.Paragraph(MEASURED if measured else unknown, "quiet", b.NOT_BRIEF)
     return [
         table,
         *([note] if families else []),

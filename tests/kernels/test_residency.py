@@ -150,6 +150,16 @@ def test_a_grid_that_leaves_sms_empty_shows_how_many_without_the_chips_limits() 
     assert limit_name(found(bare, larger), larger, 0) is None
 
 
+def test_without_registers_a_shape_shows_no_more_than_its_grid() -> None:
+    """Traces of AMD's GPUs lack them: what a multiprocessor holds is unknown, but 54 blocks leave half of 108 empty."""
+    launched = LaunchShapes(np.array([54, 864, 864]), np.array([256] * 3), np.array([0, 0, 32]), np.array([0] * 3))
+    its = found(AMPERE, launched)
+    assert its.blocks_per_sm.tolist() == [0, 0, 8]
+    assert [its.sm_share[0], its.sm_share[2]] == [0.5, 1.0]
+    assert np.isnan([its.sm_share[1], *its.waves[:2], *its.resident_share[:2]]).all()
+    assert limit_name(its, launched, 1) is None
+
+
 def test_shapes_side_by_side_do_not_mix() -> None:
     together = LaunchShapes(np.array([54, 1]), np.array([256, 32]), np.array([32, 255]), np.array([0, 0]))
     its = found(AMPERE, together)

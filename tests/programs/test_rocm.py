@@ -59,7 +59,10 @@ def advised(report: Report) -> str:
     tools = [each.tool for each in report.not_recorded]
     options = [each.recapture or "" for each in report.trace.capabilities]
     return "\n".join(
-        [*(line for each in report.findings for line in each.advice), *tools, *options, report.recapture or ""]
+        [
+            *(line for each in report.findings for line in (*each.advice, *each.chain)),
+            *(*tools, *options, report.recapture or ""),
+        ]
     )
 
 
