@@ -16,8 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
-from nsysdiag.arrays.distinct import distinct_values
-from nsysdiag.arrays.groups import longest
+from nsysdiag.arrays.distinct import distinct, distinct_values
+from nsysdiag.arrays.groups import group_totals, longest
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, common_ns, contains, intersect, union
 from nsysdiag.causes.cause import Advice
 from nsysdiag.diagnosis.facts import FULL_LINK
@@ -34,6 +34,7 @@ from nsysdiag.kernels.names import operation_names
 from nsysdiag.memory.copies import (
     DIRECTIONS,
     HOST_DIRECTIONS,
+    copy_rows,
     is_pageable,
     longest_kind,
     top_copies,
@@ -224,7 +225,7 @@ def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, e
     name = _copied(largest) if largest is not None else exposed.name
     short = _which(largest) if largest is not None else ""
     named = [Named(text=name, share=round(judged.share(exposed.name_ns), 6), short=short)] if name else []
-    said = _evidence(device, rule)
+    said = _evidence(device, context, rule)
     return replace(
         rule.finding(device.key, judged.share(ns), context.thresholds),
         title=say("{}, mostly {}", rule.title, kind) if kind and exposed.mostly else rule.title,
@@ -292,17 +293,11 @@ def longest_operations(context: FindingContext, mine: BoolArray) -> list[Evidenc
     return [context.sightings.operation(row, int(length[row])) for row in rows if length[row] >= 0]
 
 
-def _evidence(device: DeviceReport, rule: FindingRule) -> list[tuple[Sentence, Evidence]]:
-    """The first few kinds of operations, as text and as data: most time first."""
+def _evidence(device: DeviceReport, context: FindingContext, rule: FindingRule) -> list[tuple[Sentence, Evidence]]:
+    """The first few kinds of operations, as text and as data: most time first. Copies and kernels are those of the
+    judged time, as all that is said of them is. Pages that move outside of it are what moves them again inside."""
     if rule is EXPOSED_COMM:
-        kernels = [(typed.kernel(each.short_name), each) for each in device.communication.kernels[:MOST_EVIDENCE]]
-        return [
-            (
-                say("{}: {} kernels, {} in all", name, format_count(each.count), format_ns(each.total_ns)),
-                Evidence("kernel", name, each.count, each.total_ns),
-            )
-            for name, each in kernels
-        ]
+        return _collectives(context)
     if rule is PAGING:
         moved = device.unified_memory.rows if device.unified_memory else []
         return [
@@ -312,12 +307,31 @@ def _evidence(device: DeviceReport, rule: FindingRule) -> list[tuple[Sentence, E
             )
             for row in moved[:MOST_EVIDENCE]
         ]
+    timeline = context.gaps.device
     return [
         (
             f"{_which(row)}: {format_count(row.count)}, {format_ns(row.total_ns)} in all",
             Evidence("copy", _which(row), row.count, row.total_ns),
         )
-        for row in device.copies.rows[:MOST_EVIDENCE]
+        for row in copy_rows(timeline, timeline.running & runs_in(timeline, context.judged.parts))[:MOST_EVIDENCE]
+    ]
+
+
+def _collectives(context: FindingContext) -> list[tuple[Sentence, Evidence]]:
+    """The same of kernels of communication, by the names of their functions."""
+    device, strings = context.gaps.device, context.gaps.strings
+    operations = device.operations
+    rows = np.flatnonzero(device.communication & device.running & runs_in(device, context.judged.parts))
+    called, name = distinct(operations.short_name[rows])
+    of_each = group_totals(name, operations.end[rows] - operations.start[rows])
+    names = [typed.kernel(each) for each in strings.texts(called[of_each.code[:MOST_EVIDENCE]])]
+    kinds = zip(names, of_each.count.tolist(), of_each.total.tolist(), strict=False)
+    return [
+        (
+            say("{}: {} kernels, {} in all", name, format_count(count), format_ns(total)),
+            Evidence("kernel", name, count, total),
+        )
+        for name, count, total in kinds
     ]
 
 
