@@ -13,6 +13,7 @@ from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import IntArray, Intervals, sorted_times, union
 from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.diagnosis.focus import Focus
+from nsysdiag.diagnosis.missing import MPI
 from nsysdiag.events.collectives import KINDS, MEETINGS, SEND_RECEIVE, read_messages
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity
@@ -21,6 +22,7 @@ from nsysdiag.ledger.classify import layer_evidence
 from nsysdiag.ledger.untraced_graphs import untraced_on
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.pipeline.reading import HostReading, Reading
+from nsysdiag.programs.names import ids_of
 from nsysdiag.ranks.clocks import MatchedCollectives, RankTimeline, bring_together
 from nsysdiag.ranks.matching import candidates, confirmed
 from nsysdiag.replay.build import ReplayInputs, model_of
@@ -135,6 +137,11 @@ def _hidden(device: DeviceTimeline, host: HostReading) -> Intervals:
     return union(untraced_on(device, host.reading.activity, host.untraced), *([] if partial is None else [partial]))
 
 
+def _unseen_ranks(host: HostReading) -> bool:
+    """Whether the program uses MPI, and none of its calls were traced: what it waits for may be other ranks."""
+    return MPI in ids_of(host.frameworks) and not len(host.tables.mpi.start)
+
+
 def builder_of(met: MetDevices, host: HostReading) -> Builder:
     """Builds the model of so many operations of that time, and of so many at most if it needs more; or says why
     there is none."""
@@ -173,6 +180,7 @@ def builder_of(met: MetDevices, host: HostReading) -> Builder:
                 met=meetings()[0],
                 met_by_mpi=meetings()[1],
                 hidden={each.number: _hidden(each, host) for each in devices},
+                unseen_ranks=_unseen_ranks(host),
                 floor=reading.settings.thresholds.root_floor,
             )
         )

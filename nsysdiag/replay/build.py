@@ -77,7 +77,8 @@ class ReplayInputs(Struct, frozen=True):
     """What the model of a stretch is made of: `devices` are the numbers of those that are replayed, ascending;
     `layered` is the evidence on the threads that are `launching`; `met` are kernels that wait for each other and
     `met_by_mpi` such calls. `hidden` is the time of each device, by its number, in which graphs may run whose kernels
-    were not recorded. Wake-ups less sure than `floor` are left out."""
+    were not recorded. `unseen_ranks`: the program uses MPI, and the trace has none of its calls. Wake-ups less sure
+    than `floor` are left out."""
 
     stretch: Stretch
     activity: DeviceActivity
@@ -90,6 +91,7 @@ class ReplayInputs(Struct, frozen=True):
     met: Met
     met_by_mpi: MpiCalls
     hidden: Mapping[int, Intervals]
+    unseen_ranks: bool
     floor: float
 
     @property
@@ -186,7 +188,8 @@ def _host_side(given: ReplayInputs, work: Work, functions: HostFunctions, meetin
     pieces, named = host_time(_spans(program, host), host, threads.launches)
     outlasting, unknown = outlived(threads.held, moments.lag(places.held), pieces, host.host.axis, stretch)
     stops, axis = quota_stops(pieces, named, host.host.axis, stretch), host.host.axis
-    others = timed_waits(outside(pieces, axis, stops), named, axis, stretch)
+    waits = outside(pieces, axis, stops)
+    others = timed_waits(waits, named, axis, stretch, unseen_ranks=given.unseen_ranks)
     timed = Timed.concatenate([others, stops, unknown])
     if len(timed):
         threads = replace(threads, timed=timed)

@@ -106,8 +106,11 @@ MESSAGES = re.compile(r"_*(recv\w*|p?poll|p?select6?|epoll_p?wait2?|mq_\w*receiv
 """Calls that wait for others, and never read a file."""
 
 
-def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: Stretch) -> Timed:
-    """Those among pieces of host time that are not known work; what surely is as long as ever is left out."""
+def timed_waits(
+    pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: Stretch, *, unseen_ranks: bool = False
+) -> Timed:
+    """Those among pieces of host time that are not known work; what surely is as long as ever is left out. With
+    `unseen_ranks`, any wait but a sleep may be one for other ranks."""
     waits = _joined(pieces, names)
     length, lane = waits.length, waits.start // axis.stride
     least = LEAST_PART * (stretch.end - stretch.begin) / stretch.count if stretch.stepwise else 5 * WAITED_NS
@@ -121,8 +124,9 @@ def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: S
         rows = of_kind[each][np.argsort(axis.time(waits.start[of_kind[each]]), kind="stable")]
         cause, call = int(waits.cause[rows[0]]), int(waits.call[rows[0]])
         rows = rows[length[rows] >= least] if cause in MAY_WORK else rows
-        # Other ranks run the same program: what is fixed here is fixed there, too.
         outside, on_cpu, mpi = cause != PLACE[THREAD_WAIT], cause == PLACE[HOST_CODE], cause == PLACE[IN_MPI]
+        # Other ranks run the same program: what is fixed here is fixed there, too.
+        ranks = mpi or (unseen_ranks and cause != PLACE[SLEEP.id])
         for mine in _in_turns(rows, before, length, stretch):
             begin, end = axis.time(waits.start[mine]), axis.time(waits.start[mine]) + length[mine]
             step = np.searchsorted(stretch.borders, begin)
@@ -142,11 +146,11 @@ def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: S
             real = _is_wait(end - begin)
             missed = sure is not None and may_miss_each(begin[real], end[real])
             grid = missed or on_grid(end[end - begin >= WAITED_NS])
-            grid &= outside and not (on_cpu or mpi or bool(for_room[call]))
+            grid &= outside and not (on_cpu or ranks or bool(for_room[call]))
             if not joined and not grid and (sure is None or seldom or (on_cpu and not spins)):
                 continue
             same, thread = np.ones(len(mine), dtype=np.int64), axis.threads[lane[mine]]
-            known = JOINED if joined else int(bool(sure) and not mpi)
+            known = JOINED if joined else int(bool(sure) and not ranks)
             every = Timed(thread, begin, end, same * known, same * period, same * outside, same * (NEXT * grid))
             found.append(every.take(real))
     return Timed.concatenate(found)

@@ -123,6 +123,21 @@ def test_a_wait_that_is_taken_out_holds_nothing_back() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["cuda-solver", "MPI Rank 1"])
+def test_what_a_rank_waits_for_unseen_may_be_other_ranks(name: str, tmp_path: Path) -> None:
+    """Waits of which nothing was recorded end at their times: of a rank whose MPI calls were not traced they may be
+    for others, which run the same program."""
+    pair = PAIRS["camera, system calls not recorded"]
+    simulation = simulated(pair.before, pair.gpus, pair.capture)[0]
+    simulation.processes[0].name = name
+    report = analyze(simulation.write(tmp_path / "trace.sqlite"), SETTINGS)
+    alone = name == "cuda-solver"
+    assert (report.diagnosis.paced_ns is not None) is alone
+    assert ("The loop is paced" in report.diagnosis.headline) is alone
+    assert any(each.saves and each.saves.ns > 0.05 * each.saves.of_ns for each in report.findings) is not alone
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "paced"), [(CAMERA, True), (SLEEPS, False)])
 def test_it_is_said(name: str, paced: bool, tmp_path: Path) -> None:
     pair = PAIRS[name]
