@@ -11,13 +11,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
+from nsysdiag.arrays.groups import summed
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, IN_MPI, LAUNCH_LATENCY, SYNCHRONIZATION, UNIFIED_MEMORY
 from nsysdiag.causes.cause import Hint
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import COUNTED_BEFORE, KERNELS
 from nsysdiag.diagnosis.focus import window_ns
 from nsysdiag.fields import Sentence
-from nsysdiag.findings.facts import Finding, Joined
+from nsysdiag.findings.facts import Finding, Joined, Named
 from nsysdiag.findings.rules import (
     EMPTY_ITERATIONS,
     EXPOSED_COMM,
@@ -35,7 +36,7 @@ from nsysdiag.findings.rules import KERNELS as KERNEL_TIME
 from nsysdiag.kernels.limits import InOrder
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.typed import joined, say
-from nsysdiag.units import format_share
+from nsysdiag.units import format_count, format_ns, format_share
 
 # How much of the judged time a finding may save, and why that differs from its share of the time.
 
@@ -238,6 +239,8 @@ OPERATORS_TITLES = {
 }
 """By cause the title of a host that issues operators one by one, wherever that is."""
 TAKE_TURNS = "GPUs wait for each other's kernels"
+REST = "-rest"
+"""How ids of findings end that are on all places of a cause but the large ones."""
 Together = Callable[[Iterable[int]], int]
 """Two figures combined: their sum, or the larger one."""
 
@@ -318,16 +321,19 @@ def _of_both(first: Finding, other: Finding, together: Together, limits: Finding
     ns = min(together(each.ns for each in promised), promised[0].of_ns) if promised else 0
     saves = replace(promised[0], ns=ns, high_ns=ns) if promised else None
     saved = saves.ns / saves.of_ns if saves else 0.0
+    operators = _are_operators(first, other)
     return replace(
         first,
         title=_title_of_both(first, other),
-        nvtx=_around(first.nvtx, other.nvtx) if _are_operators(first, other) else first.nvtx,
+        nvtx=_around(first.nvtx, other.nvtx) if operators else first.nvtx,
+        named=_named_in_both(first, other) if operators else first.named,
         devices=sorted({*first.devices, *other.devices}),
         lost_ns=first.lost_ns + other.lost_ns,
         lost_share=min(first.lost_share + other.lost_share, 1.0),
         ceiling_ns=together([first.ceiling_ns, other.ceiling_ns]),
         gaps=first.gaps + other.gaps,
-        chain=[*first.chain[:-1], *other.chain[-1:]],
+        evidence=_of_largest(first) if operators and not first.joined else first.evidence,
+        chain=_chain_of_both(first, other, all_gaps=operators),
         confidence=min(first.confidence, other.confidence),
         share=round(share, 6),
         saves=saves,
@@ -345,7 +351,41 @@ def _title_of_both(first: Finding, other: Finding) -> Sentence:
         return TAKE_TURNS
     if _are_operators(first, other):
         return OPERATORS_TITLES[first.cause]
+    rest = next((each for each in (first, other) if each.id.endswith(REST)), None)
+    if rest is not None and first.cause == other.cause:  # all but the places that have findings
+        return rest.title
     return say("{} ({})", first.title, other.title)
+
+
+def _of_largest(first: Finding) -> list[Sentence]:
+    """Its evidence as that of one place of several."""
+    return [say("at the place with most time, {}", each) if not at else each for at, each in enumerate(first.evidence)]
+
+
+def _chain_of_both(first: Finding, other: Finding, *, all_gaps: bool) -> list[Sentence]:
+    """That of the first one, which has most time, with `all_gaps` of both, and the fix."""
+    chain = [*first.chain[:-1], *other.chain[-1:]]
+    if all_gaps and len(chain) > 2:
+        lost, gaps = first.lost_ns + other.lost_ns, first.gaps + other.gaps
+        chain[1] = f"the queue is empty for {format_ns(lost)} in {format_count(gaps)} gaps at all places"
+    return chain
+
+
+def _named_in_both(first: Finding, other: Finding) -> list[Named]:
+    """The functions and places of both, each with its time in both. What all of it is in says less than what parts of
+    it are in.
+
+    ```
+    step 74%   moe 22%   linear 19%   the rest 23%, in step          moe 22%, linear 19%
+    ```
+    """
+    around = _around(first.nvtx, other.nvtx)
+    common = say("in {}", typed.nvtx(around[-1])) if around else ""
+    every = [*first.named, *other.named]
+    shares = summed({each.text: each.share} for each in every)
+    parts = {each.text: replace(each, share=round(min(shares[each.text], 1.0), 6)) for each in every}
+    inner = [each for text, each in parts.items() if text != common]
+    return inner or list(parts.values())
 
 
 def _around(one: list[str], other: list[str]) -> list[str]:

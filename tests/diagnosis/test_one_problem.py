@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 from msgspec import UNSET
+from msgspec.structs import replace
 
+from nsysdiag import typed
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.cause import Hint
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.one_problem import Judged
 from nsysdiag.diagnosis.savings import job_findings, saved_share
-from nsysdiag.findings.facts import Finding
+from nsysdiag.findings.facts import Finding, Named
+from nsysdiag.typed import say
 from tests.diagnosis.test_late import finding
 
 if TYPE_CHECKING:
@@ -115,6 +118,38 @@ def test_operators_one_by_one_are_one_problem_at_all_places() -> None:
     assert (one.id, one.title) == ("f-host_compute-moe", "Host code: operators run one by one")
     assert (one.nvtx, round(one.share, 6), one.lost_ns, saved_share(one)) == (["step"], 0.75, 750, 0.8)
     assert [each.nvtx for each in one.joined] == [["step", "linear"], ["step", "linear", "addmm"]]
+
+
+def test_operators_of_all_places_say_what_is_true_of_all() -> None:
+    """The place with most time is the rest, which is in the step as all of it is: its share is not that of the step."""
+    shares = {("step",): 0.3, ("step", "moe"): 0.25, ("step", "linear"): 0.15}
+    places = [
+        replace(
+            issued(share, *path),
+            gaps=10,
+            chain=["the thread computes", "the queue is empty for a part of it", "idle before k", "capture a graph"],
+            evidence=["by samples: 1 ns", "longest: 1 ns"],
+            named=[Named(text="called in it", share=share / 2), Named(text=say("in {}", typed.nvtx(path[-1])), share=share)],
+        )
+        for path, share in shares.items()
+    ]
+    (one,) = job_findings(places, {"gpu0": Judged(1_000, 1_000, compute_ns=200)}, None, LIMITS)
+    assert [(typed.plain(each.text), each.share) for each in one.named] == [
+        ("called in it", 0.35),
+        ("in moe", 0.25),
+        ("in linear", 0.15),
+    ]
+    assert one.chain[1] == "the queue is empty for 700 ns in 30 gaps at all places"
+    assert one.evidence == ["at the place with most time, by samples: 1 ns", "longest: 1 ns"]
+
+
+def test_the_rest_of_a_cause_keeps_its_title() -> None:
+    call, rest = "Long launch calls: cudaLaunchKernel, in step", "Long launch calls, elsewhere"
+    first = read_back("launch_call", 0.1, nvtx=["step"], title=call, id="f-launch_call-1a2b3c")
+    other = read_back("launch_call", 0.2, nvtx=["step"], title=rest, id="f-launch_call-rest")
+    for pair in ((first, other), (replace(first, share=0.3, lost_ns=300), other)):
+        (one,) = of_job(*pair)
+        assert one.title == rest
 
 
 def test_host_code_of_two_places_is_two_problems() -> None:
