@@ -67,6 +67,11 @@ def ranks_elsewhere(found: MpiRanks, processes: int | None, *, mpi: bool) -> str
     return ""
 
 
+def rank_alone(rank: tuple[int, int] | None) -> str:
+    """The same by what the trace says of itself: which rank it is of, and of how many; empty for None."""
+    return "" if rank is None else f"The trace holds rank {rank[0]:,} of {rank[1]:,}: the others are not in it."
+
+
 def ranks_left_out(found: MpiRanks) -> str:
     """A sentence on ranks of which no file is among several; empty if there is no evidence of any."""
     ends = (-1, *found.ranks, found.at_least)
@@ -227,11 +232,11 @@ class Judgment(Struct, frozen=True):
 class JobFacts(Struct, frozen=True):
     """What is known of a job besides what its devices did. `processes` did work on `gpus_worked` GPUs; None if only
     chosen GPUs are looked at. `recorded` are the times of the first and the last event, `missing` is what was not
-    recorded of each device. `ranks` is a sentence on MPI ranks that were not traced. `scheduled`: there are scheduling
-    events. `host_unseen`: the trace shows nothing of the host but CUDA calls. `in_turns` are the keys of devices that
-    look like one GPU, and `unused` is a sentence on chosen devices with next to no work. `behind` is what threads did
-    behind waits. `in_order` is what no fix changes of the order of what each device does. `predict` tells what the fix
-    of a finding saves, by replay."""
+    recorded of each device. `ranks` is a sentence on ranks that were not traced. `functions`: recorded operators and
+    functions made the host slower. `scheduled`: there are scheduling events. `host_unseen`: the trace shows nothing of
+    the host but CUDA calls. `in_turns` are the keys of devices that look like one GPU, and `unused` is a sentence on
+    chosen devices with next to no work. `behind` is what threads did behind waits. `in_order` is what no fix changes of
+    the order of what each device does. `predict` tells what the fix of a finding saves, by replay."""
 
     frameworks: list[str]
     limits: FindingThresholds
@@ -242,6 +247,7 @@ class JobFacts(Struct, frozen=True):
     recorded: tuple[int, int] = (0, 0)
     missing: Mapping[str, Missing] = {}
     ranks: str = ""
+    functions: bool = False
     scheduled: bool = True
     host_unseen: bool = False
     in_turns: Sequence[str] = ()
@@ -310,6 +316,7 @@ def diagnose(
         duration_ns=job.duration_ns,
         work_ns=sum(each.compute_ns + each.exposed_comm_ns + each.exposed_copy_ns for each in active),
         ranks=job.ranks,
+        slowed=job.functions,
         recorded_ns=run[1] - run[0],
         rest=rest_of_capture(scope, run, judged_ns, sliced=sliced),
         sliced=sliced,

@@ -59,6 +59,9 @@ OTHERS = {
     "tail": "the tail of the slice",
     "outside": "time outside of the named steps",
 }
+SLOWED = ("host", "launch")
+"""Bottlenecks of time that recording operators and functions makes longer."""
+RECORDED = "Operators and functions were recorded: this makes the host slower, and the GPU waits less without it."
 NAMED = 0.01
 """Share of the time of what can be fixed first, from which on the headline names it."""
 SHOWN = 0.0005
@@ -92,7 +95,8 @@ class Said(Struct, frozen=True):
     the devices in it, a sum over them. `rest` says what else was captured, as the end of a sentence. `sliced`: the
     trace is a slice of the capture. `paced_ns`: the time of a step that the loop waits for. `limit` is a sentence on
     copies that run all the time, empty if none do. `as_shown` is what bottlenecks are shown as, if that is not their
-    own name. `profiler` is the share of the profiler's own time, which never leads."""
+    own name. `profiler` is the share of the profiler's own time, which never leads. `slowed`: operators and functions
+    were recorded, which takes time of the host that no row shows."""
 
     scope: Scope
     judged_ns: int
@@ -108,6 +112,7 @@ class Said(Struct, frozen=True):
     paced_ns: int | None = None
     recorded_ns: int = 0
     host_unseen: bool = False
+    slowed: bool = False
     as_shown: Mapping[str, str] = {}
     profiler: float = 0.0
 
@@ -147,8 +152,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
         sentences.append(say("Second: {}, {}{}.", noun, format_share(second.share, 1), made_of))
         if said.waiting and second.bottleneck in KERNELS:
             sentences.append(said.waiting)
-    if said.profiler >= TOLD:
-        sentences.append(f"The profiler itself takes {format_share(said.profiler, 1)}.")
+    sentences += _of_the_profiler(said, {bottleneck, second.bottleneck if second else ""})
     other = action is not None and action.bottleneck not in (bottleneck, second.bottleneck if second else "")
     # So small a share is not a reason to name it here: the finding says what it saves. Unknown time is not fixed.
     other = other and action is not None and action.share >= NAMED and action.bottleneck != UNKNOWN and not ahead
@@ -163,6 +167,12 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     if said.scope.basis == "cold" and (bottleneck != "unknown" or said.scope.later is not None):
         sentences.append(_another_capture(said))
     return joined(" ", sentences)
+
+
+def _of_the_profiler(said: Said, named: set[str]) -> list[Sentence]:
+    """What the profiler takes, and what it makes longer of the bottlenecks that are `named`."""
+    own = [f"The profiler itself takes {format_share(said.profiler, 1)}."] if said.profiler >= TOLD else []
+    return own + ([RECORDED] if said.slowed and not named.isdisjoint(SLOWED) else [])
 
 
 def _judged_part(said: Said, whole: int) -> Sentence:

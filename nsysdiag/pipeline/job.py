@@ -20,6 +20,7 @@ from nsysdiag.diagnosis.judge import (
     WithoutWork,
     barely_used,
     judge,
+    rank_alone,
     ranks_elsewhere,
     working_processes,
 )
@@ -208,7 +209,9 @@ def _facts(
         duration_ns=reading.activity.duration_ns,
         recorded=host.recorded_span,
         missing={result.report.key: result.missing for result in results},
-        ranks=ranks_elsewhere(mpi_ranks(reading.trace), processes, mpi=MPI in frameworks),
+        ranks=ranks_elsewhere(mpi_ranks(reading.trace), processes, mpi=MPI in frameworks)
+        or rank_alone(reading.trace.rank),
+        functions=len(host.tables.functions.start) > 0,
         scheduled=host.scheduled,
         host_unseen=reading.host_unseen,
         in_turns=host.sharing.in_turns,

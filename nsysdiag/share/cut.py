@@ -31,6 +31,7 @@ from nsysdiag.share.target import (
 )
 from nsysdiag.trace.catalog import FoundTable, decode, quoted
 from nsysdiag.trace.enums import Severity
+from nsysdiag.trace.format import RANK
 from nsysdiag.trace.formats import INPUT_FORMATS
 from nsysdiag.trace.tables import ColumnSpec, ColumnType, TableSpec, table_spec
 from nsysdiag.trace.trace import SLICE, Trace
@@ -151,7 +152,7 @@ _FROM_THE_BEGINNING = ("CUDA_GPU_MEMORY_USAGE_EVENTS",)
 _ELSEWHERE = ("COMPOSITE_EVENTS", "DIAGNOSTIC_EVENT", *_WHOLE)
 """Tables with times that have a rule of their own, but later."""
 _VERSIONS = ("EXPORT_PRODUCT_NAME", "EXPORT_PRODUCT_VERSION", "EXPORT_SCHEMA_VERSION")
-_MARKS = ", ".join(f"'{name}'" for name in (*_VERSIONS, *(each.mark for each in INPUT_FORMATS if each.mark)))
+_MARKS = ", ".join(f"'{name}'" for name in (*_VERSIONS, RANK, *(each.mark for each in INPUT_FORMATS if each.mark)))
 _ENUMERATION = re.compile(r"ENUM_[A-Z0-9_]+")
 """As nsys names them; any other is a table that was added."""
 

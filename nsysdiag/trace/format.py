@@ -19,6 +19,8 @@ OF_ROCM if with ROCm."""
 OF_ROCM = "2"
 RECORDER = "NSYSDIAG_RECORDER"
 """The row that says who wrote the trace."""
+RANK = "NSYSDIAG_RANK"
+"""The row that says which rank a distributed program's trace is of, and of how many, as in `0/8`."""
 EXPORT_HINT = "export it from the report: nsys export --type sqlite --output trace.sqlite trace.nsys-rep"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +23,7 @@ from nsysdiag.trace.capabilities import COLUMNS as DIAGNOSTIC_COLUMNS
 from nsysdiag.trace.capabilities import SEVERITIES, Captured, capabilities, capture_warnings, tells_of_dropped
 from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, is_work, resolve, unread_events
 from nsysdiag.trace.columns import Columns, IntArray, Pair, Place, Strings, completed, defaults, joined
-from nsysdiag.trace.format import OF_ROCM, RECORDER, refused
+from nsysdiag.trace.format import OF_ROCM, RANK, RECORDER, refused
 from nsysdiag.trace.formats import folder_format, marked
 from nsysdiag.trace.parquet.folder import ParquetFolder
 from nsysdiag.trace.query import Choice, Chosen, ChosenRows, LongTexts, RowPart, TimeLimit
@@ -121,6 +122,8 @@ class Trace:
         self._slice, self._format = SLICE in metadata, marked(metadata)
         self._rocm = metadata.get(self._format.mark) == OF_ROCM
         self.recorder: str | None = metadata.get(RECORDER)
+        self.rank: tuple[int, int] | None = _rank(metadata.get(RANK))
+        """Which rank of a distributed program it is of, and of how many, if the export says it."""
         self.nsys_version: str | None = metadata.get("EXPORT_PRODUCT_VERSION")
         self.schema_version: str | None = metadata.get("EXPORT_SCHEMA_VERSION")
         events = self.read_chosen("DIAGNOSTIC_EVENT", "severity", SEVERITIES, *DIAGNOSTIC_COLUMNS)
@@ -422,6 +425,15 @@ class Trace:
 def _room(choice: Choice) -> int:
     """For how many rows there is room to begin with."""
     return len(choice.ids) if isinstance(choice, Chosen | ChosenRows) else FIRST_ROWS
+
+
+_RANK = re.compile(r"([0-9]{1,8})/([0-9]{1,8})")
+
+
+def _rank(told: str | None) -> tuple[int, int] | None:
+    """A rank and how many there are, as the export says it; None for anything else."""
+    found = _RANK.fullmatch(told or "")
+    return None if found is None else (int(found[1]), int(found[2]))
 
 
 def _pairs(read: Columns) -> list[tuple[str, str]]:

@@ -11,8 +11,10 @@ import pytest
 from nsysdiag import analyze, whatif
 from nsysdiag.causes import CAUSES
 from nsysdiag.replay.facts import Transform
+from nsysdiag.share.cut import SliceCut
 from nsysdiag.share.redaction import redacted
 from nsysdiag.trace.kineto.functions import Recorded, stretches
+from tests.share.slice.cutting import cut_file
 from tests.trace.kineto_traces import write
 
 if TYPE_CHECKING:
@@ -172,6 +174,24 @@ def test_a_saving_of_host_time_is_a_bound(tmp_path: Path) -> None:
     assert finding.saves.low_ns <= 0 < finding.saves.high_ns
     answer = whatif(trace, [Transform("finding", finding.id)])
     assert any("slows the host" in reason for reason in answer.reasons)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [None, (0, 8)])
+def test_the_headline_says_what_recording_adds_and_which_rank_it_is(
+    rank: tuple[int, int] | None, tmp_path: Path
+) -> None:
+    """A part of the trace says it, too. Without functions nothing makes the host slower."""
+    forward = ("python_function", "/a/model.py(7): forward", 0, 990)
+    more = {} if rank is None else {"distributedInfo": {"rank": rank[0], "world_size": rank[1]}}
+    trace = write({**loop(forward), **more}, tmp_path / "a.pt.trace.json")
+    cut = cut_file(trace, tmp_path / "part.sqlite", SliceCut(5_000_000, 25_000_000))
+    slows, others = "Operators and functions were recorded: this makes the host slower", "The trace holds rank 0 of 8"
+    for each in (trace, cut):
+        headline = analyze(each).diagnosis.headline
+        assert slows in headline
+        assert (others in headline) is (rank is not None)
+    assert slows not in report_of(tmp_path).diagnosis.headline
 
 
 def test_names_of_functions_are_redacted(tmp_path: Path) -> None:

@@ -233,15 +233,21 @@ _AMD = re.compile(r"_ISA(9\d\d)(?:_|$)")
 
 def notes(trace: KinetoTrace) -> Iterator[str]:
     """What a reader must know of the capture."""
-    distributed = trace.distributed if isinstance(trace.distributed, dict) else {}
-    ranks = number(distributed.get("world_size"), 1)
-    if ranks > 1:
-        rank = number(distributed.get("rank"), 0)
+    of_ranks = rank_of(trace)
+    if of_ranks is not None:
+        rank, ranks = of_ranks
         yield f"the trace is of rank {rank:,} of {ranks:,}: what the other ranks did is not in it"
     options = ("record_shapes", "with_stack", "profile_memory", "with_flops", "with_modules")
     used = [name for name in options if number(getattr(trace, name), 0) > 0]
     if used:
         yield f"recorded with {', '.join(used)}: this makes the host slower, and idle time of the GPU longer"
+
+
+def rank_of(trace: KinetoTrace) -> tuple[int, int] | None:
+    """Which rank the trace is of, and of how many; None if it is the only one, or says nothing of it."""
+    distributed = trace.distributed if isinstance(trace.distributed, dict) else {}
+    ranks = number(distributed.get("world_size"), 1)
+    return (number(distributed.get("rank"), 0), ranks) if ranks > 1 else None
 
 
 def devices(trace: KinetoTrace, used: Iterable[int], kernels: Iterable[str]) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from nsysdiag.limits import STACK_FRAMES
-from nsysdiag.trace.format import MARK, OF_ROCM, RECORDER
+from nsysdiag.trace.format import MARK, OF_ROCM, RANK, RECORDER
 from nsysdiag.trace.kineto.events import (
     CALLS,
     NO_ARGS,
@@ -40,6 +40,7 @@ from nsysdiag.trace.kineto.events import (
     notes,
     number,
     process_of,
+    rank_of,
     read_trace,
 )
 from nsysdiag.trace.kineto.functions import FRAME, Recorded, base_name, open_at, stretches
@@ -318,6 +319,8 @@ class ExportRows:
         )
         self._add("META_DATA_EXPORT", MARK, OF_ROCM if with_rocm else "1")
         self._add("META_DATA_EXPORT", RECORDER, document.recorder)
+        if (of_ranks := rank_of(document)) is not None:
+            self._add("META_DATA_EXPORT", RANK, "{}/{}".format(*of_ranks))
         for event in document.events:
             if event.ph == "M" and event.args is not None and isinstance(event.args.name, str):
                 self._named(event, event.args.name)
