@@ -223,3 +223,16 @@ def test_one_thread_at_a_time_reads_words(monkeypatch: pytest.MonkeyPatch) -> No
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(words_of, ["sync", "sleep", "io_wait", "lock_wait"]))
     assert together == [False] * 4
+
+
+@pytest.mark.parametrize(
+    ("framework", "option"),
+    [("vllm", "--enforce-eager"), ("sglang", "--cuda-graph-max-bs"), ("tensorrt-llm", "cuda_graph_config")],
+)
+def test_engines_are_advised_by_their_own_options(framework: str, option: str) -> None:
+    """A program cannot compile the model that the engine runs, and inference has no gradients."""
+    made_with = (framework, "pytorch")
+    operators = words_of("host_compute").advice_for("operators").sentences(made_with)
+    gradients = words_of("exposed_comm").advice_for("gradients").sentences(made_with)
+    assert option in operators[0]
+    assert not any("torch." in text or "gradients" in text for text in (*operators, *gradients))

@@ -129,7 +129,10 @@ def test_operators_of_all_places_say_what_is_true_of_all() -> None:
             gaps=10,
             chain=["the thread computes", "the queue is empty for a part of it", "idle before k", "capture a graph"],
             evidence=["by samples: 1 ns", "longest: 1 ns"],
-            named=[Named(text="called in it", share=share / 2), Named(text=say("in {}", typed.nvtx(path[-1])), share=share)],
+            named=[
+                Named(text="called in it", share=share / 2),
+                Named(text=say("in {}", typed.nvtx(path[-1])), share=share),
+            ],
         )
         for path, share in shares.items()
     ]
