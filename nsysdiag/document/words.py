@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ITERATION_NAME, MOST_MORE, CALL_NAME = 60, 3, 60
 ITERATION_KINDS = {
     "step": ("iteration", "iterations"),
-    "layer": ("layer of one pass", "layers of one pass"),
+    "layer": ("layer", "layers"),
     "repeat": ("repeat", "repeats"),
 }
 ITERATION_TITLES = {"step": "Iterations", "layer": "Layers", "repeat": "Repeats"}
@@ -224,8 +224,8 @@ def _serving_phase(each: ServingPhase) -> str:
 
 
 def doubt_sentence(found: IterationReport) -> str:
-    """What else may be the step; empty if the trace shows it."""
-    if found.certain:
+    """What else may be the step; empty if the trace shows it, or shows that these are layers."""
+    if found.certain or found.kind == "layer":
         return ""
     if not found.closed:
         asked = "say so with --step kernel=NAME or --step NVTX"

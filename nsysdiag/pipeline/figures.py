@@ -22,7 +22,7 @@ from nsysdiag.findings.phase_work import JudgedTime
 from nsysdiag.gap_groups.details import describe_gaps, largest_gaps
 from nsysdiag.gap_groups.groups import kinds_of_gaps, signature_rows
 from nsysdiag.iterations.facts import IterationReport
-from nsysdiag.iterations.loop import LAYER, NVTX
+from nsysdiag.iterations.loop import NVTX
 from nsysdiag.iterations.report import DeviceIterations, device_iterations, pack_iterations
 from nsysdiag.kernels.communication import collective_kinds, mpi_calls
 from nsysdiag.kernels.facts import Communication, FamilyTime, KernelRow
@@ -257,9 +257,9 @@ def _communication(of: DeviceTime, kernels: list[KernelRow]) -> Communication:
 
 
 def _families(of: DeviceTime, judged: JudgedTime) -> list[FamilyTime]:
-    """The kernels of the judged time by family."""
+    """The kernels of the judged time by family; a step's, if what repeats is surely one."""
     loop, parts = of.repeating.result(), judged.parts
-    steps = Intervals.empty() if loop is None or loop.kind == LAYER else loop.spans
+    steps = loop.spans if loop is not None and loop.closed else Intervals.empty()
     rows = FamilyRows.of(of.device, parts, of.reading.strings)
     found = family_times(of.device, rows, parts, judged.account_ns, steps)
     return with_limits(found, of.device, rows, parts, of.measured)

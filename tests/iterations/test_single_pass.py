@@ -54,6 +54,8 @@ def test_what_may_be_layers_is_not_called_a_step(name: str, tmp_path: Path) -> N
     judged = [phase.steps for phase in report.phases if phase.judged and phase.steps is not None]
     assert {(steps.kind, steps.certain) for steps in judged} == {("repeat", False)}
     assert "each step" not in report.diagnosis.headline
+    assert device.kernel_families
+    assert all(each.step_ns is each.step_count is None for each in device.kernel_families)
     assert all(each.saves is None or each.saves.per == "window" for each in report.findings)
 
 

@@ -64,7 +64,12 @@ def test_an_anchor_is_named_briefly() -> None:
 class TestLoops:
     def test_layers_are_not_called_iterations(self) -> None:
         found = iterations(kind="layer", closed=False, count=15, name="blocks.#")
-        assert words.iterations_found(found) == "15 layers of one pass by NVTX range “blocks.#”"
+        assert words.iterations_found(found) == "15 layers by NVTX range “blocks.#”"
+
+    def test_what_is_known_to_be_layers_is_not_in_doubt(self) -> None:
+        """A slice may hold layers of two passes. That these are no steps is known."""
+        doubted = [iterations(kind=kind, closed=False, certain=False) for kind in ("layer", "repeat")]
+        assert [bool(words.doubt_sentence(each)) for each in doubted] == [False, True]
 
     def test_the_shorter_period(self) -> None:
         assert words.inner_sentence(iterations()) == (
