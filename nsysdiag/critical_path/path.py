@@ -26,7 +26,7 @@ from nsysdiag.kernels.kinds import collective_of, family_of, family_title
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.moments import ORIGIN, EdgeKind
-from nsysdiag.replay.run import BEHIND, Run, as_run, causes_in, deciding_edges, late_threads
+from nsysdiag.replay.run import Run, as_run, behind, causes_in, deciding_edges, late_threads
 from nsysdiag.replay.work import Class
 
 _BOTTLENECKS = {
@@ -133,7 +133,7 @@ def _parts_of_causes(model: Model, chain: PathLinks, first: int, last: int) -> l
     total, by_link = causes_in(changes, model.graph.time, thread, told)
     rest = ends - begins - by_link
     late = np.minimum(rest, _late(model, chain, target, first, last))
-    total += sum_of_each(_behind(model, chain, kind), rest - late, len(CAUSES))
+    total += sum_of_each(_behind(model, chain, kind, target), rest - late, len(CAUSES))
     total += sum_of_each(_why_late(model, target), late, len(CAUSES))
     found = [(CAUSES[_IDS[at]], int(total[at])) for at in np.flatnonzero(total).tolist()]
     return [
@@ -156,14 +156,14 @@ def _threads(
     return thread, until
 
 
-def _behind(model: Model, chain: PathLinks, kind: IntArray) -> IntArray:
+def _behind(model: Model, chain: PathLinks, kind: IntArray, target: IntArray) -> IntArray:
     """The cause of links that are about no thread: of waits with a time of their own that of the wait."""
     timed, mine = model.timed_of_piece, model.timed_of_piece >= 0
     of_wait = np.full(len(model.threads.timed) + 1, PLACE[FALLBACK])
     of_wait[timed[mine]] = model.pieces.cause[mine]
     row = np.append(model.graph.edges.row, -1)[chain.edge]
     paced = kind == EdgeKind.PACED
-    return np.where(paced, of_wait[np.where(paced, row, -1)], BEHIND[kind])
+    return np.where(paced, of_wait[np.where(paced, row, -1)], behind(model, kind, model.operation_at[target]))
 
 
 def _late(model: Model, chain: PathLinks, target: IntArray, first: int, last: int) -> IntArray:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from nsysdiag.arrays.claim import Owned, within
 from nsysdiag.arrays.groups import sum_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, complement, intersect, subtract, union
-from nsysdiag.causes import CAUSES, EVENT_WAIT, FALLBACK, LAUNCH_LATENCY, PLACE
+from nsysdiag.causes import BLOCKING_COPY, CAUSES, EVENT_WAIT, FALLBACK, LAUNCH_LATENCY, PLACE
 from nsysdiag.causes.device_side import DEVICE_STALL, DISPATCH, HOST_FUNCTION, STREAM_BARRIER
 from nsysdiag.replay.beside import StepWork
 from nsysdiag.replay.changes import Changes
@@ -134,6 +134,13 @@ OF_KIND = {
 BEHIND = np.array([PLACE[OF_KIND.get(kind, FALLBACK)] for kind in EdgeKind], dtype=np.int64)
 
 
+def behind(model: Model, kind: IntArray, operation: IntArray) -> IntArray:
+    """The place of the cause of time that edges of each `kind` take, to these operations (-1: none). The driver stages
+    an upload from pageable memory before it starts: that is not the dispatch of what was queued."""
+    staged = (kind == EdgeKind.STREAM) & np.append(model.uploads, False)[operation]
+    return np.where(staged, PLACE[BLOCKING_COPY], BEHIND[kind])
+
+
 def idle_by_cause(changes: Changes, run: Run, device: int) -> dict[str, int]:
     """The idle time of a device in the replay `run` of some changes by cause; it sums to all of that."""
     model, times, start, end = changes.model, run.times, run.start, run.end
@@ -149,7 +156,7 @@ def idle_by_cause(changes: Changes, run: Run, device: int) -> dict[str, int]:
     thread, until = late_threads(changes, times, closing, decided)
     late = Intervals(gaps.start, np.clip(until, gaps.start, gaps.end))
     total, by_gap = causes_in(changes, times, thread, late)
-    total += sum_of_each(BEHIND[decided], gaps.end - gaps.start - by_gap, len(CAUSES))
+    total += sum_of_each(behind(model, decided, closing), gaps.end - gaps.start - by_gap, len(CAUSES))
     return {each: int(total[at]) for at, each in enumerate(CAUSES) if total[at]}
 
 
