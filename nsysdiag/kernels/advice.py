@@ -101,9 +101,10 @@ def kernel_sentence(kernel: TopKernel) -> Sentence:
         said.append(", ".join(shape))
     if kernel.blocks_per_sm is not None and kernel.waves is not None:
         waves = f"{kernel.waves:.2g}" if kernel.waves < 10 else format_count(round(kernel.waves))
-        said.append(
-            f"an SM holds {format_count(kernel.blocks_per_sm)} at a time: {waves} {'wave' if waves == '1' else 'waves'}"
-        )
+        # Blocks are those of the launch in the middle: with other sizes there are other numbers of waves.
+        of_all = f" in the mean of {format_count(kernel.shapes)} launch shapes" if kernel.shapes > 1 else ""
+        held = format_count(kernel.blocks_per_sm)
+        said.append(f"an SM holds {held} at a time: {waves} {'wave' if waves == '1' else 'waves'}{of_all}")
     if kernel.sm_share is not None:
         said.append(f"{format_share(kernel.sm_share, 1)} of the SMs have work (estimate)")
     measured = (("SM", kernel.sm_active), ("DRAM", kernel.dram_active), ("tensor cores", kernel.tensor_active))

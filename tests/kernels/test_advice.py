@@ -65,6 +65,12 @@ def test_a_sentence_says_what_is_known() -> None:
     )
 
 
+def test_waves_of_several_shapes_are_a_mean() -> None:
+    """640 blocks, four on each of 108 SMs, are 1.5 waves: 3.7 are those of all launches, others of which are larger."""
+    shaped = replace(KERNEL, shapes=3, blocks=640, threads=128, blocks_per_sm=4, waves=3.7)
+    assert "; an SM holds 4 at a time: 3.7 waves in the mean of 3 launch shapes" in typed.plain(kernel_sentence(shaped))
+
+
 class TestFindings:
     def trace(self, name: str) -> TraceBuilder:
         trace = TraceBuilder().gpu(sm_count=108)
