@@ -276,7 +276,7 @@ def family_title(family: KernelFamily, name: str) -> str:
         return "norms and softmax" if _first(_NORMS, name) else "reductions"
     kind = _first(_ELEMENTWISE, name) if family == KernelFamily.ELEMENTWISE else _first(_OTHER, name)
     if kind in _COPIES:
-        return "copies and casts"
+        return "copies, casts and concatenation"
     return kind if family == KernelFamily.OTHER and kind else family.label
 
 
