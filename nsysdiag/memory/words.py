@@ -130,10 +130,12 @@ def exposed_advice(row: facts.ExposedCopies) -> str:
     """What may hide such a copy, if nothing near it needs what it copies: that no trace says."""
     if row.operation.startswith("unified memory"):
         return "Prefetch what kernels need (cudaMemPrefetchAsync), while other kernels run."
+    # What a kernel made is copied behind it.
+    when = ", and use what is copied a step later" if row.operation.endswith("DtoH") else ", a step ahead"
     if row.host_memory == "pinned" and row.call == "blocking":
-        return "Copy asynchronously (cudaMemcpyAsync) on a copy stream, a step ahead."
+        return f"Copy asynchronously (cudaMemcpyAsync) on a copy stream{when}."
     if row.host_memory == "pageable" or row.call == "blocking":
-        return "Pin the memory and copy asynchronously (cudaMemcpyAsync) on a copy stream, a step ahead."
+        return f"Pin the memory and copy asynchronously (cudaMemcpyAsync) on a copy stream{when}."
     if row.ordered is not False:
         return "If the kernels do not need it yet, a copy stream and double buffering hide it."
     return "It has a separate stream: start it earlier, while kernels run (prefetch, double buffering)."

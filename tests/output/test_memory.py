@@ -137,6 +137,9 @@ def test_what_pinning_saves_cannot_always_be_told() -> None:
         ({"ordered": True, "call": "async", "host_memory": "pinned"}, "a copy stream and double buffering hide it"),
         ({"ordered": False, "call": "blocking", "host_memory": "pinned"}, "blocking calls. Copy asynchronously"),
         ({"ordered": False, "call": "async", "host_memory": "pageable"}, "Pin the memory"),
+        ({"ordered": True, "call": "async", "operation": "memcpy HtoD"}, "on a copy stream, a step ahead."),
+        # A kernel makes what comes back: it cannot be copied ahead.
+        ({"ordered": True, "call": "async", "operation": "memcpy DtoH"}, "and use what is copied a step later."),
         ({"ordered": None, "call": None, "host_memory": None, "operation": "unified memory HtoD"}, "Prefetch what"),
     ],
 )
