@@ -154,6 +154,15 @@ class SpotGaps(Struct, frozen=True):
         gap = np.flatnonzero(total)
         return cls(gap, total[gap])
 
+    @classmethod
+    def charged(cls, shares: Shares, spot: Hotspot) -> SpotGaps:
+        """The same of what is charged to it, if that is mostly idle time that its calls caused: a part of such time is
+        charged to something else, and a share of the time beside it would contradict it."""
+        total = np.zeros(int(shares.gap.max()) + 1, dtype=np.int64)
+        np.add.at(total, shares.gap, np.where(shares.counts, shares.made, 0))
+        gap = np.flatnonzero(total)
+        return cls(gap, total[gap]) if spot.mostly_made and len(gap) else cls.of(shares, spot)
+
     @property
     def longest(self) -> int:
         """The gap that contributes most, of equal ones the first."""

@@ -67,15 +67,17 @@ class FindingContext(Struct, frozen=True):
 
 
 class SpotFacts(Struct, frozen=True):
-    """Facts about a hotspot before its text is made. `naming` are the texts that may name it, `call_of` the calls that
-    texts name. `typical` is the first gap of the signature with most of the time; `followed` is the share of its time
-    that was followed from a wait to another thread. `code` is what samples were in, for host code: of all `codes` the
-    one that tells most. `sampled` is the share of it that they stand for; `waits` is the idle time that each wait
-    caused. `alone`: almost all of it is of one `kind`. `placed`: it has one place, `path`; `inside` is the counted time
-    inside the ranges of that, `whole`: it is almost all."""
+    """Facts about a hotspot before its text is made. `charged` are its gaps, as far as they are charged to it. `naming`
+    are the texts that may name it, `call_of` the calls that texts name. `typical` is the first gap of the signature
+    with most of the time; `followed` is the share of its time that was followed from a wait to another thread. `code`
+    is what samples were in, for host code: of all `codes` the one that tells most. `sampled` is the share of it that
+    they stand for; `waits` is the idle time that each wait caused. `alone`: almost all of it is of one `kind`.
+    `placed`: it has one place, `path`; `inside` is the counted time inside the ranges of that, `whole`: it is almost
+    all."""
 
     spot: Hotspot
     gaps: SpotGaps
+    charged: SpotGaps
     typical: int
     slices: IntArray
     followed: float
@@ -124,6 +126,7 @@ def spot_facts(device: DeviceReport, context: FindingContext, shares: Shares, sp
         call_of=dict(known_calls) | {name: name for name in context.waits.names},
         spot=spot,
         gaps=gaps,
+        charged=SpotGaps.charged(shares, spot),
         typical=gaps.typical(context.keys),
         slices=slices,
         followed=_followed(context, slices),

@@ -335,7 +335,7 @@ def _chain(context: FindingContext, facts: SpotFacts, fix: str) -> list[Sentence
         thread=thread_words(*gaps.threads(context.gaps)),
         code=joined(", ", map(typed.symbol, map(normal_kernel, list(facts.code.functions)[:MOST_SYMBOLS]))),
     )
-    effect = effect_step(cause, gaps, made=facts.spot.mostly_made)
+    effect = effect_step(cause, facts.charged, made=facts.spot.mostly_made)
     if _builds(facts.spot) and cause == FALLBACK:
         opening = say("{} is in a range that compiles", thread_words(*gaps.threads(context.gaps)))
     following = context.keys.words(facts.typical)[1]
