@@ -92,6 +92,9 @@ may be a step and one that stopped early; longer ones are an evaluation."""
 SEVERAL, LEAST_BEGUN, MOST_OF_THEM = 2, 0.2, 0.5
 """Threads, or launches of graphs that left nothing else; of the repeats, those that each begins; and those with work of
 several. Threads of a pool that take turns launch whole repeats."""
+ATTENDS, A_NUMBER = 2, 64
+"""So often does a layer attend, to its own sequence and to another one; and bytes of a few numbers, such as a length.
+Models have more layers, and what a step takes for all of them is larger; more would doubt steps of small models."""
 MOST_CELLS = 8_000_000
 """Counts of operations by repeat: of more, those of the most frequent operations are looked at."""
 
@@ -104,6 +107,8 @@ def as_shown(loop: Loop, happened: Happened, *, evaluates: bool) -> Loop:
         return loop
     found = RepeatCounts.of(happened, loop.starts, int(loop.ends[-1]), host=True)
     if not _shown(found) or (float(_same(found).mean()) < IN_MOST and _of_several_threads(loop, happened)):
+        return replace(loop, certain=False)
+    if _perhaps_a_layer(found, happened):
         return replace(loop, certain=False)
     if evaluates and found.usually(found.names.upload | found.names.update):
         return loop
@@ -156,6 +161,22 @@ def _shown(found: RepeatCounts) -> bool:
         return True
     several = float(np.median(found.operations)) > 1
     return several and float(_same(found)[:whole].mean()) >= IN_MOST
+
+
+def _perhaps_a_layer(found: RepeatCounts, happened: Happened) -> bool:
+    """Whether each repeat attends as often as one layer does, and gets no more of the host than a number: a step takes
+    its input, gives a result or updates weights.
+
+    ```
+    repeats     |8 B a n m|8 B a n m|8 B a n m|8 B a n m|      layers of a slice that upload a length each
+    ```
+    """
+    names, operations = found.names, happened.device.operations
+    attends = found.usually(names.kernel & names.attention)
+    if not 0 < attends <= ATTENDS or found.usually(names.download | names.update) or not found.usually(names.upload):
+        return False
+    uploads = operations.size[happened.operations[happened.names.upload[happened.code]]]
+    return float(np.median(uploads)) <= A_NUMBER
 
 
 def _same(found: RepeatCounts) -> BoolArray:
