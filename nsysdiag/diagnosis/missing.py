@@ -11,7 +11,8 @@ from msgspec import Struct
 from nsysdiag.arrays.constant import taken
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, sorted_times
-from nsysdiag.causes import CAUSES
+from nsysdiag.bottlenecks import UNKNOWN
+from nsysdiag.causes import CAUSES, FALLBACK
 from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
@@ -28,6 +29,8 @@ FEWEST, NOTABLE, MOST = 10, 0.02, 0.2
 """The number and the share of missing rows to be reported, and the share from which nothing is concluded."""
 DOUBTED = 0.5
 """Factor on the confidence of findings on a device with missing rows."""
+BEFORE_WORK = "before_work"
+"""The cause of findings on time before the first work of a device."""
 _KERNEL_LAUNCH = re.compile(r"cu(da)?Launch(Cooperative)?(Kernel.*|Grid.*)?(_v\d+)?(_ptsz)?")
 _BEGIN, _END = re.compile(r"cu(da)?StreamBeginCapture.*"), re.compile(r"cu(da)?StreamEndCapture.*")
 
@@ -302,6 +305,9 @@ def recapture(
         for kind in CAUSES[cause].resolved_by
     }
     wanted |= {CPU_SAMPLES} if unnamed else set()
+    # Before the first work of a device there are no gaps, whose ledger would have it.
+    starts = (each for each in findings if each.cause == BEFORE_WORK and each.bottleneck == UNKNOWN)
+    wanted |= {kind for each in starts if each.share >= NOTABLE_UNKNOWN for kind in CAUSES[FALLBACK].resolved_by}
     beside = present | ({MPI} if MPI in frameworks else set())
     output = EACH_RANK if MPI in frameworks else "trace"
     if not (absent & wanted or unnamed):

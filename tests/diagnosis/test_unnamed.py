@@ -100,6 +100,15 @@ def test_few_samples_do_not_ask_for_symbols(count: int, said: str, report: Repor
     assert "-g" in naming(host_code(report, measured=[Evidence("samples", "", 10)]), sampled=True)
 
 
+@pytest.mark.parametrize(("share", "asked"), [(NOTABLE_UNKNOWN / 2, False), (NOTABLE_UNKNOWN, True)])
+def test_an_unexplained_start_asks_for_what_shows_the_host(share: float, *, asked: bool, report: Report) -> None:
+    """Before its first work a device has no gaps."""
+    start = host_code(report, cause="before_work", bottleneck="unknown", call="cudaMalloc", share=share)
+    devices = [replace(each, ledger={}) for each in report.devices]
+    made = recapture(devices, without_samples(report), [start], [])
+    assert (made is not None and "--sample=process-tree" in made) is asked
+
+
 def test_a_program_with_mpi_keeps_its_mpi_calls(report: Report) -> None:
     found = [host_code(report)]
     made = [recapture(report.devices, without_samples(report), found, each) or "" for each in ([], ["mpi"])]
