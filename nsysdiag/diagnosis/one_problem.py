@@ -11,7 +11,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
-from nsysdiag.arrays.groups import summed
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, IN_MPI, LAUNCH_LATENCY, SYNCHRONIZATION, UNIFIED_MEMORY
 from nsysdiag.causes.cause import Hint
 from nsysdiag.config.settings import FindingThresholds
@@ -382,7 +381,7 @@ def _named_in_both(first: Finding, other: Finding) -> list[Named]:
     around = _around(first.nvtx, other.nvtx)
     common = say("in {}", typed.nvtx(around[-1])) if around else ""
     every = [*first.named, *other.named]
-    shares = summed({each.text: each.share} for each in every)
+    shares = {text: sum(each.share for each in every if each.text == text) for text in {each.text for each in every}}
     parts = {each.text: replace(each, share=round(min(shares[each.text], 1.0), 6)) for each in every}
     inner = [each for text, each in parts.items() if text != common]
     return inner or list(parts.values())

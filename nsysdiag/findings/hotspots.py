@@ -157,7 +157,7 @@ class SpotGaps(Struct, frozen=True):
     @classmethod
     def charged(cls, shares: Shares, spot: Hotspot) -> SpotGaps:
         """The same of what is charged to it, if that is mostly idle time that its calls caused: a part of such time is
-        charged to something else, and a share of the time beside it would contradict it."""
+        charged to something else."""
         total = np.zeros(int(shares.gap.max()) + 1, dtype=np.int64)
         np.add.at(total, shares.gap, np.where(shares.counts, shares.made, 0))
         gap = np.flatnonzero(total)

@@ -69,9 +69,9 @@ _UNLIMITED = np.iinfo(np.int64).max
 
 
 class Residency(Struct, frozen=True):
-    """One element per shape. `blocks_per_sm` is 0 if a block does not fit (the export describes another chip), or if
-    the limits of an SM or the registers of the shape are unknown; values derived from it are then NaN. `limit` is the
-    index in LIMITS of the lowest one, the first of equal ones."""
+    """One element per shape. `blocks_per_sm` is 0 if a block does not fit: the export describes another chip. It is 0,
+    too, if the limits of an SM or the registers of the shape are unknown. Values derived from it are then NaN. `limit`
+    is the index in LIMITS of the lowest one, the first of equal ones."""
 
     blocks_per_sm: IntArray
     limit: IntArray
