@@ -26,6 +26,10 @@ drift by more."""
 _ONE_PERIOD = 1.3
 """Times the shortest distance: so far apart are stops at the ends of two periods in a row at most."""
 
+MOST_PERIODS = 4
+"""From one stop to the next in the shortest case, as of `pacing.MOST_CELLS`: work that waits for a device is seldom
+stopped in two periods in a row. With more periods a few times are near some multiples by chance."""
+
 
 def quota_stops(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: Stretch) -> Timed:
     """The stops of threads that may have used up their share of the CPUs. How many are left with less work, or when
@@ -57,8 +61,13 @@ def in_periods(end: IntArray) -> bool:
     apart = np.diff(end)
     if len(apart) < FEWEST or apart.min() <= NOISE_NS:
         return False
-    period = float(np.median(apart[apart <= _ONE_PERIOD * apart.min()]))
-    number = np.append(0, np.cumsum(np.round(apart / period)))
+    shortest = float(np.median(apart[apart <= _ONE_PERIOD * apart.min()]))
+    return any(_fits(end, shortest / periods) for periods in range(1, MOST_PERIODS + 1))
+
+
+def _fits(end: IntArray, period: float) -> bool:
+    """Whether these times are at multiples of about this one."""
+    number = np.append(0, np.cumsum(np.round(np.diff(end) / period)))
     period, first = np.polyfit(number, (end - end[0]).astype(np.float64), 1)
     off = np.abs(end - end[0] - first - number * period)
     return bool(np.mean(off <= min(OFF_PERIOD * period, RETURNS_APART_NS)) >= MOST_ON_GRID)

@@ -17,6 +17,12 @@ def test_stops_end_with_periods_in_which_the_share_is_used_up() -> None:
     assert in_periods(100 * MS * number + chance.integers(0, 40_000, len(number)))
 
 
+def test_no_two_periods_in_a_row_may_have_a_stop() -> None:
+    """Work that waits for a device between is stopped in each second or third period."""
+    apart = np.array([2, 3, 3, 2, 3, 2, 3, 3, 3, 3, 3, 2, 3, 3, 3], np.int64)
+    assert in_periods(400_000 * np.append(0, np.cumsum(apart)))
+
+
 @pytest.mark.parametrize("spread", [0.03, 0.1, 0.4])
 def test_steps_drift(spread: float) -> None:
     chance = np.random.default_rng(3)

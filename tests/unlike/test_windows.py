@@ -60,6 +60,7 @@ def test_what_is_promised_holds(name: str) -> None:
         ("requests_by_chance", 17001, ""),  # nor was one that was waited for before the first work only
         ("asynchronous_checkpoints", 16100, ""),  # of equally long stops one or two were pauses, and the others steps
         ("a_quota_of_cpu_time", 17, ""),  # stops by a limit of CPU time were work that ends by a clock
+        ("a_quota_of_cpu_time", 23001, ""),  # the same, as no two periods in a row have a stop
         ("a_team_of_threads", 23001, ""),  # a finding on code was about the launching thread, not about its team
         ("a_compile_in_the_middle", 16000, ""),  # the first step of a phase had to fill the queue
     ],
