@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, union
+from nsysdiag.events.calls import named_like
 from nsysdiag.events.identity import process_of
 from nsysdiag.replay.beside import StepWork, as_often, counts_in_steps
 from nsysdiag.replay.changes import SURE, Changes
@@ -261,12 +262,26 @@ def turns(case: BoundCase) -> Sequence[int]:
     """Who is faster waits for all that the others do in a step, at most until nothing is saved; or no thread waits
     where threads take turns, but no more is saved than the changes take out."""
     model = case.model
+    if case.loose is None and case.saves and _met_elsewhere(model):
+        return [case.now.ns]
     if case.free is None:
         # Who is faster may wait for a lock more often.
         meet = met_by_chance(model).any() or (model.unknown_waits & model.in_calls(LOCKS)).any()
         return [min(case.now.ns, case.run.ns + others_work_ns(model))] if case.loose is not None and meet else []
     held = min(case.now.ns, max(case.run.ns, case.free.ns + others_work_ns(model)))
     return [held, round(max(case.now.ns - taken_out(case.changes), case.free.ns))]
+
+
+@once
+def _met_elsewhere(model: Model) -> bool:
+    """Whether two threads of a process that launch waited for locks before or behind the replayed time: with shorter
+    steps they may meet again. Locks of the driver, in CUDA calls, say nothing of the program."""
+    calls, axis = model.host.host.os_calls, model.host.host.axis
+    rows = np.flatnonzero(np.append(named_like(calls.names, LOCKS), False)[calls.name])
+    spans = calls.spans[rows]
+    spans = spans[(spans.end - spans.start >= WAITED_NS) & (coverage(union(model.host.host.api.spans), spans) == 0)]
+    threads = np.intersect1d(axis.threads[spans.start // axis.stride], model.launched_by)
+    return len(distinct_values(process_of(threads))) < len(threads)
 
 
 def followed(case: BoundCase) -> Sequence[int]:
