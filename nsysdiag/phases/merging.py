@@ -279,10 +279,18 @@ def _often_left(found: JobParts) -> Iterator[int]:
     closed = [each for each in found.loops if each.closed]
     for name in dict.fromkeys(each.called for each in closed):
         runs = [each for each in closed if each.called == name]
-        borders = np.array([(each.starts[0], each.ends[-1]) for each in runs], np.int64).ravel()
-        left = int(np.diff(borders)[1::2].sum())
-        if len(runs) > FEWEST_STOPS and left > MOST_OF_THE_TIME * int(borders[-1] - borders[0]):
-            yield from _one_stretch(found, borders[[0, -1]], np.zeros(1, np.bool_))
+        stops = _stops_of(runs)
+        whole = np.array([runs[0].starts[0], runs[-1].ends[-1]], np.int64)
+        if len(stops) >= FEWEST_STOPS and stops.sum() > MOST_OF_THE_TIME * (whole[1] - whole[0]):
+            yield from _one_stretch(found, whole, np.zeros(1, np.bool_))
+
+
+def _stops_of(runs: list[Loop]) -> IntArray:
+    """The times between runs of a loop, and steps that are about as long, in ns: a few steps more or less decide
+    whether a loop is left."""
+    left = np.array([behind.starts[0] - before.ends[-1] for before, behind in pairwise(runs)], np.int64)
+    steps = np.concatenate([np.diff(each.borders) for each in runs])
+    return np.append(left, steps[steps * AS_LONG >= left.min()] if len(left) else left)
 
 
 def _one_stretch(found: JobParts, borders: IntArray, slow: BoolArray) -> list[int]:
@@ -298,8 +306,10 @@ def _one_stretch(found: JobParts, borders: IntArray, slow: BoolArray) -> list[in
     computes = busy & ~mostly_copies(found.busy_ns, found.kernel_ns)
     works = found.mix[part[(computes if computes[part].any() else busy)[part]]]
     alike = [cosine(each, works.sum(axis=0)) > ALIKE for each in works]
-    starts = found.account[part, 3] > MOST_STARTUP
-    return part[1:].tolist() if all(alike) and found.steady[part].any() and not starts.any() else []
+    starting = part[found.account[part, 3] > MOST_STARTUP]
+    # What comes again in the second half of the steps is what these do, such as to capture a graph once more.
+    starts = len(starting) > 0 and 2 * begin[starting[-1]] < lo + hi
+    return part[1:].tolist() if all(alike) and found.steady[part].any() and not starts else []
 
 
 def _alike(found: JobParts) -> Iterator[int]:
@@ -505,6 +515,8 @@ def _ends_of_steps(found: JobParts, at: int) -> tuple[int, int]:
     if inside is None:
         return start, end
     first, last = int(inside[1][0]), int(inside[1][-1])
+    runs = [each.borders_in(start, end) for each in found.loops if each.called == inside[0].called]
+    first, last = (int(each) for each in np.concatenate(runs)[[0, -1]])
     window = int(found.borders[-1] - found.borders[0]) // WINDOWS
     least = max(min(float(np.median(np.diff(inside[1]))), window), 1)
     return first if first - start >= least else start, last if end - last >= least else end

@@ -222,6 +222,8 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
         ("a_mix_of_queries", 17000),  # queries without a join were parts of others, for certain
         ("asynchronous_checkpoints", 16100),  # of equally long stops one or two were pauses, and the others steps
         ("a_gpu_shared_with_an_untraced_process", 18001),  # what the host had hidden of another process was no longer
+        ("a_log_through_a_pipe", 23002),  # stops of 20 steps were pauses, as some of them are a little longer than that
+        ("graphs_captured_again", 18501),  # a graph that is captured again in two of five steps was a start each time
         ("a_convoy_of_launching_threads", 18502),  # a lock was waited for before the replayed time only
         ("batches_in_bursts", 44),  # a producer that hands over four batches at once was to be no limit
     ],
