@@ -44,9 +44,12 @@ def prefills_among_tokens(sim: Simulation, loops: Loops, made: Made) -> None:
     process = solver(sim)
     chance = random.Random(f"arrivals {made.order}")
     chunks = [0] * (STEPS + made.chunks)
-    for number in range(STEPS):
-        for at in range(made.chunks if chance.random() < 1 / made.every else 0):
+    arrived = [number for number in range(STEPS) if chance.random() < 1 / made.every]
+    for number in arrived:
+        for at in range(made.chunks):
             chunks[number + at] += 1
+    # The steps of a lone prefill are no kind of steps: the others are judged without them.
+    loops.stopped = [number for number in range(STEPS) if chunks[number]] if len(arrived) == 1 else []
 
     def step(t: Thread, number: int) -> Body:
         yield from ranged(t, "allocate_blocks", t.compute(varied(made.blocks, "blocks", number), "allocate_blocks"))
