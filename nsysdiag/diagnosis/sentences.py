@@ -381,7 +381,9 @@ def detail_of(finding: Finding, whole: float) -> BottleneckDetail:
     if finding.named and finding.cause not in KERNELS:
         most = next((each for each in finding.named if 2 * each.share > whole), None)
         return BottleneckDetail(mostly(((each.text, each.share) for each in finding.named), whole), most)
-    if finding.cause in SAY_THEIR_SHARES or 2 * finding.share > whole:
+    # `mostly between` two calls is of the finding alone.
+    least = NEARLY_ALL_OF_IT if finding.cause == FALLBACK else 0.5
+    if finding.cause in SAY_THEIR_SHARES or finding.share > least * whole:
         return BottleneckDetail(finding.summary)
     shown = finding.summary and finding.share >= SHOWN
     return BottleneckDetail(say("for {} {}", format_share(finding.share, 1), finding.summary)) if shown else NO_DETAIL

@@ -190,6 +190,20 @@ BREAKS: list[tuple[str, str, Break]] = [
     ("mostly_is_more_than_half", "nothing of it", _diagnosis(headline="Input takes 40%: mostly read.")),
     ("mostly_is_more_than_half", "a part", _finding(0, share=0.1, named=[{"text": "read", "share": 0.2}])),
     (
+        "mostly_is_more_than_half",
+        "calls around a part of it",
+        lambda report: (
+            _diagnosis(headline="Kernels take 50%. Input takes 40%: mostly between cudaMemcpy and cudaFree.")(report),
+            _finding(0, share=0.1, summary="mostly between cudaMemcpy and cudaFree")(report),
+        ),
+    ),
+    ("quoted_titles_are_those_of_findings", "of none", _diagnosis(headline="“Sleep, mostly in load” saves more: 9%.")),
+    (
+        "a_title_names_where_most_of_its_time_is",
+        "a small part",
+        _finding(0, title="Sleep, mostly in load", share=0.4, named=[{"text": "in load", "share": 0.1}]),
+    ),
+    (
         "who_cannot_tell_fixes_nothing",
         "both",
         lambda report: (

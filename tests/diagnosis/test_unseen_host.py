@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from nsysdiag import analyze, analyze_ranks
 from nsysdiag.diagnosis.entries import PAGING, account_table
+from nsysdiag.diagnosis.sentences import detail_of
 from nsysdiag.document.blocks import PAGE, Chart, Table
 from nsysdiag.document.view import as_read
 from nsysdiag.ranks.show.blocks import job
@@ -61,6 +63,15 @@ def test_the_calls_around_it_where_no_range_holds_it(ranges: bool, tmp_path: Pat
     assert report.diagnosis is not None
     between = "not captured, between cudaMemcpyAsync and cudaLaunchKernel."
     assert (between in report.diagnosis.headline) != ranges
+
+
+@pytest.mark.parametrize(("share", "words"), [(0.3, "for 30.0% mostly"), (0.5, "mostly")])
+def test_calls_around_most_of_a_finding_are_not_those_of_the_rest(share: float, words: str, tmp_path: Path) -> None:
+    """Of half of the time that nothing explains, this finding has only a part."""
+    found = next(each for each in report_of(tmp_path, loop(kernel_ms=2)).findings if each.cause == "uncovered")
+    around = "mostly between cudaMemcpy and cudaFree"
+    detail = detail_of(replace(found, share=share, summary=around, named=[]), 0.5)
+    assert str(detail.words) == around.replace("mostly", words)
 
 
 def test_time_before_any_call_follows_none(tmp_path: Path) -> None:

@@ -42,6 +42,8 @@ PYTORCH = re.compile(
 SMALLER_GPU = re.compile(r"smaller GPU|smaller instance|GPU (is )?too large|\bMIG\b", re.IGNORECASE)
 PINNING = re.compile(r"\bpin(ned|ning)?\b", re.IGNORECASE)
 BUSY = 0.9
+NEARLY = 0.95
+"""Of a bottleneck's time: a finding on so much of it says what most of it is."""
 ROUNDED = 1e-5
 """Shares have six digits."""
 TELLING_NOTHING = re.compile(r"cannot tell", re.IGNORECASE)
@@ -105,26 +107,53 @@ def who_cannot_tell_fixes_nothing(report: Json) -> Iterator[str]:
     yield from (f"cannot tell, and: {text!r}" for text in others if FIX_FIRST.search(text))
 
 
-MOSTLY = re.compile(r"(?<!\()\bmostly (?!empty)(?P<what>.+?)(?=; what that wait|; “|\. |\.$|, awaited|$)")
+MOSTLY = re.compile(r"(?<!\()(?<!% )\bmostly (?!empty)(?P<what>.+?)(?=; what that wait|; “|\. |\.$|, awaited|$)")
+QUOTED = re.compile(r"“(?P<title>[^”]*)”")
+IN_PLACE = re.compile(r", mostly (?:awaited )?(?P<where>in .+?)(?P<more>…?)$")
+AROUND = re.compile(r"between|after ")
 
 
 @invariant
 def mostly_is_more_than_half(report: Json) -> Iterator[str]:
-    """What a headline calls most of a bottleneck's time is named in a finding, with more than half of that time; what a
-    finding names is a part of its own time."""
+    """What a headline calls most of a bottleneck's time is named in a finding, with more than half of that time, or a
+    finding on nearly all of it says so; what a finding names is a part of its own time."""
     judged, findings = judged_phases(report), report["findings"]
     account = account_of(judged)
     for finding in findings:
         for part in finding.get("named", ()):
             if part["share"] > finding["share"] + ROUNDED:
                 yield f"{finding['id']}: {part['text']!r} takes {part['share']} of {finding['share']}"
-    for said in MOSTLY.finditer(diagnosis_of(report)["headline"]):
+    total = sum(account.values())
+    for said in MOSTLY.finditer(QUOTED.sub("“”", diagnosis_of(report)["headline"])):
         shares = [
             (part["share"], finding["bottleneck"])
             for finding in findings
             for part in finding.get("named", ())
             if any(text.startswith(said["what"]) for text in (part["text"], part.get("short", "")))
         ]
-        total = sum(account.values())
+        if AROUND.match(said["what"]):
+            shares += [
+                (each["share"] / 2 / NEARLY, each["bottleneck"]) for each in findings if each.get("summary") == said[0]
+            ]
         if not any(2 * share * total > account[bottleneck] * (1 - ROUNDED) for share, bottleneck in shares):
             yield f"{said[0]!r} is not more than half of it: {shares}, {dict(account)}"
+
+
+@invariant
+def quoted_titles_are_those_of_findings(report: Json) -> Iterator[str]:
+    """The headline quotes titles of findings only."""
+    titles = [finding["title"] for finding in report["findings"]]
+    quoted = [each["title"] for each in QUOTED.finditer(diagnosis_of(report)["headline"])]
+    yield from (f"no finding is called {each!r}" for each in quoted if each not in titles)
+
+
+@invariant
+def a_title_names_where_most_of_its_time_is(report: Json) -> Iterator[str]:
+    """If a title says that most is in a place, more than half of its time is there."""
+    for finding in report["findings"]:
+        if (said := IN_PLACE.search(finding["title"])) is None:
+            continue
+        where = said["where"] if said["more"] else said["where"] + "\0"
+        shares = [part["share"] for part in finding.get("named", ()) if where in part["text"] + "\0"]
+        if not any(2 * each > finding["share"] * (1 - ROUNDED) for each in shares):
+            yield f"{finding['title']!r}: {shares} of {finding['share']}"
