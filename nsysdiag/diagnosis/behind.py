@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import WAITING_FOR_A_SYNC
 from nsysdiag.arrays.groups import summed
-from nsysdiag.bottlenecks import BOTTLENECKS, OF_WORK
+from nsysdiag.bottlenecks import BOTTLENECKS, OF_WORK, UNKNOWN
 from nsysdiag.causes import CAUSES, IN_MPI, INPUT_WAIT, PREEMPTION
 from nsysdiag.causes.cause import Advice
 from nsysdiag.config.settings import FindingThresholds
@@ -269,7 +269,7 @@ def _waiting(
         finding,
         id=f"f-{LATE_RANK.id}-{bottleneck}" if first else f"f-{LATE_RANK.id}",
         cause=LATE_RANK.id,
-        severity=severity(share, limits),
+        severity=severity(share, limits, unresolved=bottleneck == UNKNOWN),
         title=say("{} is late, and others wait for it", name) if first else "GPUs wait for each other",
         lost_ns=lost,
         lost_share=round(finding.lost_share * mine.share, 6),

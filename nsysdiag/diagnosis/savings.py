@@ -150,7 +150,9 @@ def _predicted(
         finding,
         saves=saves,
         ceiling_ns=int(most_of / saved_share(finding) * finding.ceiling_ns) if promised.ns else 0,
-        severity=severity(weighed_share(replace(finding, saves=saves)), limits),
+        severity=severity(
+            weighed_share(replace(finding, saves=saves)), limits, unresolved=finding.bottleneck == UNKNOWN
+        ),
         note=joined("; ", filter(None, (told.text or paced, _more(found, finding.share)))),
         counted_before=told.counted_before,
     )

@@ -85,6 +85,11 @@ def test_two_places_of_one_name_on_one_of_two_gpus_are_one_finding() -> None:
 
 
 @pytest.mark.slow
+def test_what_makes_a_gpu_late_for_an_unknown_reason_has_no_severity() -> None:
+    assert captured("a_straggler_that_changes", 24000, "CUDA").broken == []
+
+
+@pytest.mark.slow
 def test_graphs_run_until_an_event_behind_them_is_waited_for() -> None:
     """A wait for the event of the step before ended them: "launch overhead takes 53.6%" of 11%."""
     found = captured("tokens_a_step_behind", 10101, "by their launch")
