@@ -486,7 +486,7 @@ RULES = (
     BoundRule("Uploads from pageable memory may have been staged while their stream was busy.", device.staged_behind),
     BoundRule("Copies to the host may start sooner if their call does not wait.", device.staged_downloads),
     BoundRule(
-        "Functions that streams call on the host were not recorded: they may be shorter.",
+        "Functions that streams call on the host were not recorded: they may be shorter, or waited for.",
         device.functions,
         elsewhere=True,
     ),

@@ -13,6 +13,7 @@ from nsysdiag.causes import PLACE
 from nsysdiag.causes.evidence import named_rows
 from nsysdiag.causes.sync import PAUSES
 from nsysdiag.causes.thread_waits import SLEEP
+from nsysdiag.replay.beside import ANSWER_NS
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.entangled import BoundCase, taken_out
 from nsysdiag.replay.model import Model, once
@@ -20,6 +21,7 @@ from nsysdiag.replay.moments import ENDS, EdgeKind
 from nsysdiag.replay.orders import LATENCY_NS, LONGEST_GAP_NS, SHORTEST_GAP_NS
 from nsysdiag.replay.pacing import NOISE_NS
 from nsysdiag.replay.run import Run, run_of
+from nsysdiag.replay.sources import takes_at_once
 from nsysdiag.replay.work import LEAST_ERROR
 
 MOSTLY = 0.9
@@ -27,6 +29,8 @@ MOSTLY = 0.9
 LEAST_LATE = 0.02
 """Of a step: delays without a reason that are longer are not only those of launches that take their time. A model that
 is so far off predicts nothing."""
+FREED_NS = ANSWER_NS // 2
+"""The longest that it usually takes a thread that a function has woken to launch the next operation."""
 MOST_TURNS = 4
 """So often it is tried again which operations a synchronization is for."""
 
@@ -161,11 +165,18 @@ def functions(case: BoundCase) -> Sequence[int]:
     thread   [launch][function ][prepares ...............][launch]      the function ran for any time until B
     stream           [== A ==)  (f ? .....................)        [== B ==)
     ```
+
+    If the thread takes what others may post, and never waits for that, these functions may post it: once it is faster,
+    it waits for them, and launches the next operation behind that.
     """
     unsure = _unsure_functions(case.model)
     if not case.saves or not unsure.any():
         return []
-    return [min(case.ns(dropped=case.changes.dropped | unsure), case.run.ns)]
+    sooner = min(case.ns(dropped=case.changes.dropped | unsure), case.run.ns)
+    if not takes_at_once(case.model):
+        return [sooner]
+    later = case.ns(more=case.changes.more + np.where(unsure, FREED_NS, 0))
+    return [sooner, min(max(later, case.run.ns), case.now.ns)]
 
 
 @once

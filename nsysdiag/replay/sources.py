@@ -158,6 +158,15 @@ def of_devices(model: Model) -> BoolArray:
     return model.in_calls(_DEVICES) & (model.pieces.cause == PLACE[IO_WAIT.id]) & _unknown(model)
 
 
+@once
+def takes_at_once(model: Model) -> bool:
+    """Whether launching threads take in MANY steps what other threads may post, at once: none is known that does."""
+    launching = np.isin(model.program.thread, model.step_threads)[model.pieces.owner]
+    takes = np.append(answered(model.named.calls), False)[model.pieces.call] & (model.pieces.length < WAITED_NS)
+    rows = np.flatnonzero(takes & launching & _unknown(model))
+    return len(distinct_values(_step(model, rows))) >= MANY * _turns(model)
+
+
 def _timer_posts(model: Model, rows: IntArray) -> bool:
     """Whether launching threads take what another thread may post at a pace of its own: in some steps the `rows` are
     waits for a thread that end at once, and one sleeps as often that the graph does not hold."""
