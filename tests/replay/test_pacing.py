@@ -14,7 +14,7 @@ from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.pipeline.changes import whatif
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Transform
-from nsysdiag.replay.pacing import Timed, _judged, _varies
+from nsysdiag.replay.pacing import Timed, _judged, _turn_of_each, _varies
 from nsysdiag.replay.predict import identity_of
 from nsysdiag.replay.work import Stretch
 from tests.replay.making import SETTINGS, model_of_pair
@@ -154,3 +154,13 @@ def test_it_is_said(name: str, paced: bool, tmp_path: Path) -> None:
     found = whatif(trace, (Transform("without", "sleep"),), SETTINGS)
     assert (found.paced_ns is not None) is paced
     assert found.cannot_tell is paced
+
+
+def test_turns_of_a_window_go_on_behind_one_that_is_missing() -> None:
+    """And behind one more; of two that take about as long each keeps its own."""
+    chance = np.random.default_rng(3)
+    turn = np.delete(np.insert(np.tile([0, 1, 2], 30), 60, 2), 31)
+    length = np.array([100_000, 240_000, 245_000])[turn] + chance.integers(0, 8_000, len(turn))
+    found = _turn_of_each(length)
+    assert (found % 3 == turn).mean() > 0.9  # twice as many turns are turns, too
+    assert not _turn_of_each(length[:5]).any()

@@ -61,6 +61,7 @@ def test_what_is_promised_holds(name: str) -> None:
         ("asynchronous_checkpoints", 16100, ""),  # of equally long stops one or two were pauses, and the others steps
         ("a_quota_of_cpu_time", 17, ""),  # stops by a limit of CPU time were work that ends by a clock
         ("a_quota_of_cpu_time", 23001, ""),  # the same, as no two periods in a row have a stop
+        ("metrics_that_block", 27000, ""),  # two kinds of host code in turn were mixed once one was not there: a clock
         ("a_team_of_threads", 23001, ""),  # a finding on code was about the launching thread, not about its team
         ("a_compile_in_the_middle", 16000, ""),  # the first step of a phase had to fill the queue
     ],
