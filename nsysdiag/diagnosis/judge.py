@@ -20,7 +20,7 @@ from nsysdiag.diagnosis.facts import KERNELS, NO_WORK, OVERHEAD, UNRESOLVED, WAI
 from nsysdiag.diagnosis.focus import Focus, Scope, job_account, judged_parts, working
 from nsysdiag.diagnosis.missing import FEWEST, MOST, MPI, Missing
 from nsysdiag.diagnosis.one_problem import Judged, limited, waits_for_kernels
-from nsysdiag.diagnosis.savings import Predict, job_findings, saved_share, sure_share
+from nsysdiag.diagnosis.savings import Predict, in_order, job_findings, saved_share, sure_share
 from nsysdiag.diagnosis.sentences import (
     SHOWN,
     Said,
@@ -294,6 +294,8 @@ def diagnose(
     times = {each.key: Judged.of(each, job.in_order.get(each.key, InOrder())) for each in working(judged)}
     merged = [limited(each, times) for each in job_findings(findings, times, scope.steps, job.limits, job.predict)]
     judged, merged = returned(judged, merged, job.behind, job.limits)
+    # What is behind waits may have time of its own now.
+    merged = merged if job.predict is None else in_order(merged)
     # A GPU that is merely touched has nothing to do sooner.
     if job.unused:
         merged = [replace(each, saves=None, ceiling_ns=0, severity="info") for each in merged]

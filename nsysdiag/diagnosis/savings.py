@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -65,7 +65,7 @@ def job_findings(
     merged = [_merged(group, judged, steps, limits, waiting) for group in groups]
     known = {each.id: one.id for group, one in zip(groups, merged, strict=True) for each in group}
     pointed = [replace(each, part_of=known.get(each.part_of or "")) for each in merged]
-    ranked = sorted((_within(each, judged) for each in each_problem_once(pointed, limits)), key=_rank)
+    ranked = in_order(_within(each, judged) for each in each_problem_once(pointed, limits))
     own, behind = ([each for each in ranked if is_behind(each, limits) == after] for after in (False, True))
     chosen = [*own[: limits.most], *behind[: limits.most]]
     if predict is not None:
@@ -76,7 +76,7 @@ def job_findings(
             for each in chosen
         ]
         longest = max((each.account_ns for each in judged.values()), default=0)
-        chosen = sorted((_capped(each, int(bounds[each.id] * longest)) for each in told), key=_rank)
+        chosen = in_order(_capped(each, int(bounds[each.id] * longest)) for each in told)
     return each_advice_once(chosen)
 
 
@@ -254,10 +254,16 @@ def sure_share(finding: Finding) -> float:
     return weighed_share(finding) - (ABOUT if after else 0.0)
 
 
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings by what they save."""
+    return sorted(findings, key=_rank)
+
+
 def _rank(finding: Finding) -> tuple[float, bool, float, str]:
-    """Unknown time is ordered as if all of it could be saved: it may be the first thing to investigate. Profiler
-    overhead comes last."""
-    unknown = finding.bottleneck == UNKNOWN and finding.cause != SLOW_ITERATIONS.id
+    """Unknown time is ordered as if all of it could be saved, unless a replay says how much: it may be the first thing
+    to investigate. Profiler overhead comes last."""
+    unsaid = finding.saves is None or finding.saves.is_unknown
+    unknown = finding.bottleneck == UNKNOWN and finding.cause != SLOW_ITERATIONS.id and unsaid
     first = finding.share if unknown else max(sure_share(finding), 0.0)
     behind = 0.0 if finding.bottleneck == OVERHEAD else finding.share
     return (-first, finding.saves is None, -behind, finding.id)

@@ -237,6 +237,12 @@ def test_what_was_once_wrong(name: str, seed: int) -> None:
     assert max(found.account, key=found.account.__getitem__) == found.lead or found.lead in OF_THE_HOST
 
 
+@pytest.mark.slow
+def test_what_is_behind_waits_is_ordered_by_what_it_saves() -> None:
+    """Host code behind a wait had time of its own once the wait was seen to keep less, and stayed in its place."""
+    assert seen("prefill_and_decode_apart", 27000).broken == []
+
+
 @every_class
 @every_program
 def test_steps_are_those_of_the_program(name: str, seed: int) -> None:
