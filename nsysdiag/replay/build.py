@@ -25,7 +25,6 @@ from nsysdiag.replay.device_waits import (
     asked_at_once,
     asked_in,
     device_waits,
-    full_queues,
     functions_in,
     operations_behind,
     waits_behind_functions,
@@ -65,6 +64,7 @@ from nsysdiag.replay.orders import (
     paging_ns,
 )
 from nsysdiag.replay.pacing import Outlived, Timed, outlived, owned, timed_waits
+from nsysdiag.replay.queues import full_queues
 from nsysdiag.replay.quotas import outside, quota_stops
 from nsysdiag.replay.wakes import WaitSearch, Wakes, wakes
 from nsysdiag.replay.work import HostNames, HostTime, Stretch, Work, host_time, on_axis

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.distinct import distinct
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
-from nsysdiag.causes import ALLOCATION, BLOCKING_COPY, PLACE, QUEUE_FULL, SYNCHRONIZATION, blocking_copy, sync
+from nsysdiag.causes import ALLOCATION, BLOCKING_COPY, PLACE, SYNCHRONIZATION, blocking_copy, sync
 from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.causes.thread_waits import SLEEP
-from nsysdiag.events.calls import CallRows, named_like
+from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.event_waits import SLACK_NS, HostFunctions
 from nsysdiag.events.identity import joint, process_of
@@ -31,16 +31,11 @@ from nsysdiag.replay.orders import (
     producers,
     targets,
 )
-from nsysdiag.replay.work import Class, Work, keyed, row_of
+from nsysdiag.replay.work import Class, Work, row_of
 from nsysdiag.wakeups.loaders import HostTrace
 
 FREES = re.compile(r"cuda(Free|FreeHost|HostUnregister)|cuMem(Free|FreeHost|HostUnregister)")
 """Calls that wait for the device, though their names do not say so, if one of its operations ended in them."""
-HELD_NS, HELD_FACTOR, RELEASED_NS = 20_000, 4, 20_000
-"""A launch call waited for space in the queue if it takes longer than this and than this many medians. It must return
-this soon after the start of an operation."""
-FEWEST_QUEUED = 32
-"""Operations that are launched and have not started when a queue is full."""
 OF_DEVICE = re.compile(rf"cuda(Device|Thread)Synchronize|cuCtxSynchronize|{FREES.pattern}")
 """Calls that wait for all streams of a device."""
 
@@ -231,33 +226,6 @@ def _groups(
     of_device = np.where(device >= 0, streams + of_waits * devices + device, behind + of_waits)
     group = np.where(stream >= 0, stream, of_device)
     return Issued(np.concatenate(parts).astype(np.int64), issued, work.end[operation]), operation, group
-
-
-def full_queues(work: Work, calls: CallRows) -> DeviceWaits:
-    """Launch calls that waited for a place in a full queue, and the operation whose start freed it.
-
-    ```
-    device    [==A==)[==B==)[==C==)         launched long ago
-    thread    [launch of Z .)[launch of ..  returns when B starts
-    ```
-    """
-    launched = np.flatnonzero(work.launch >= 0)
-    call, first = np.unique(work.launch[launched], return_index=True)
-    device, begin, end = work.device[launched[first]], calls.start[call], calls.end[call]
-    usual = int(np.median(end - begin)) if len(call) else 0
-    rows = np.flatnonzero(end - begin > max(HELD_NS, HELD_FACTOR * usual))
-    if not len(rows):
-        return DeviceWaits.empty()
-    rows = rows[np.argsort(device[rows], kind="stable")]
-    target = last_before(work.device, work.start, device[rows], end[rows])
-    issued, asked = keyed((work.device, work.issued), (device[rows], begin[rows]))
-    # Operations are in order of device and start: the place of the target is how many had started.
-    queued = np.searchsorted(np.sort(issued), asked) - (target + 1)
-    since = work.start[target]
-    held: BoolArray = (target >= 0) & (queued >= FEWEST_QUEUED) & (end[rows] - since <= RELEASED_NS)
-    held &= since > begin[rows] + usual
-    rows, cause = rows[held], np.full(np.count_nonzero(held), PLACE[QUEUE_FULL])
-    return DeviceWaits(calls.thread[call[rows]], begin[rows] + usual, end[rows], cause, call[rows], target[held])
 
 
 # Host functions in streams: what operations and waits of threads are behind them in a replay.

@@ -64,14 +64,16 @@ def program_order(moments: Moments) -> tuple[Program, Edges]:
 
 def launch_cost(work: Work, threads: ThreadActions, calls: CallRows, others: Before, uploads: BoolArray) -> IntArray:
     """For each operation the time of its call before the launch is issued, in ns: the whole call, but at most until the
-    operation starts. A call held by a full queue has the usual length. A call that waits for its own copy takes until
-    the copy starts, or until what the copy waits for has ended: the previous work of the stream, and `others`. It takes
-    long for `uploads` alone, which are staged first: another copy that is late waits for something."""
+    operation starts. One that is held by a full queue has the length without that wait. A call that waits for its own
+    copy takes until the copy starts, or until what the copy waits for has ended: the previous work of the stream, and
+    `others`. It takes long for `uploads` alone, which are staged first: another copy that is late waits for something.
+    """
     own = np.flatnonzero(work.launch >= 0)
     cost = np.zeros(len(work), dtype=np.int64)
     length = calls.end[work.launch[own]] - work.issued[own]
-    held = np.isin(work.launch[own], threads.full.call)
-    length = np.where(held, int(np.median(length)) if len(length) else 0, length)
+    full, row = threads.full, row_of(work.launch[own], threads.full.call)
+    alone = full.begin - calls.start[full.call] + full.end - work.start[full.target]
+    length = np.where(row >= 0, np.append(alone, 0)[row], length)
     cost[own] = np.minimum(length, work.start[own] - work.issued[own])
     ended = work.ended_before()
     np.maximum.at(ended, others.after, work.end[others.before])

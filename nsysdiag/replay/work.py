@@ -119,6 +119,9 @@ less changes none."""
 FEWEST_STEPS, MOST_STEPS = 3, 100
 """Steps that are replayed: if the judged time has fewer, it is replayed as one window. A larger FEWEST_STEPS refuses
 more traces with long steps, a larger MOST_STEPS takes longer for loops with short ones."""
+MANY_OPERATIONS = 4_096
+"""Steps that hold fewer are replayed even if they are more than MOST_STEPS. A queue holds 1,024 kernels: hardly more
+than these may all have been launched before, and then say nothing about the pace of the host."""
 SETTLING = 4
 """From so many steps on the first one is left out: what was queued before it belongs to the time as it was."""
 MOST_OPERATIONS, MOST_AT_ALL = 100_000, 1_000_000
@@ -213,7 +216,8 @@ def stretch_of(
         return _whole(lo, hi, starts, most)
     before = np.searchsorted(starts, inside)
     per_step = max(int(before[-1] - before[0]) // (len(inside) - 1), 1)
-    count = min(len(inside) - 1, MOST_STEPS, max(wanted // per_step, FEWEST_STEPS))
+    most_steps = max(MOST_STEPS, MANY_OPERATIONS // per_step)
+    count = min(len(inside) - 1, most_steps, max(wanted // per_step, FEWEST_STEPS))
     if FEWEST_STEPS * per_step > most:
         return TooMany(f"{FEWEST_STEPS} steps hold more than {most:,} operations, too many to replay")
     first = (len(inside) - 1 - count) // 2

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from nsysdiag.causes import ALLOCATION, PLACE, SYNCHRONIZATION
 from nsysdiag.events.calls import CallRows
-from nsysdiag.replay.device_waits import FEWEST_QUEUED, HELD_NS, RELEASED_NS, _groups, full_queues
+from nsysdiag.replay.device_waits import _groups
 from nsysdiag.replay.model import Model
+from nsysdiag.replay.queues import FEWEST_QUEUED, HELD_NS, RELEASED_NS, full_queues
 from nsysdiag.replay.work import Class, Work
 from tests.diagnosis.programs.registry import US, Marks, solver
 from tests.replay.making import (

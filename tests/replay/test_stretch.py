@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.replay.work import FEWEST_STEPS, MOST_AT_ALL, MOST_OPERATIONS, MOST_STEPS, Stretch, stretch_of
+from nsysdiag.replay.work import (
+    FEWEST_STEPS,
+    MANY_OPERATIONS,
+    MOST_AT_ALL,
+    MOST_OPERATIONS,
+    MOST_STEPS,
+    Stretch,
+    stretch_of,
+)
 
 PARTS = Intervals.of([(0, 10_000)])
 
@@ -19,10 +27,10 @@ def evenly(steps: int, each: int = 10) -> tuple[np.ndarray, np.ndarray]:
     return borders, np.sort(np.concatenate([borders[:-1] + at for at in range(each)]))
 
 
-@given(st.integers(0, 150), st.integers(1, 20), st.integers(1, 2_000))
+@given(st.integers(0, 600), st.integers(1, 50), st.integers(1, 8_000))
 def test_whole_steps_from_the_middle(steps: int, each: int, most: int) -> None:
     borders, starts = evenly(steps, each)
-    found = stretch_of(PARTS, borders, starts, most)
+    found = stretch_of(Intervals.of([(0, 50 * 600)]), borders, starts, most)
     if isinstance(found, str):
         assert len(starts) == 0 or len(starts) > most
         return
@@ -32,7 +40,8 @@ def test_whole_steps_from_the_middle(steps: int, each: int, most: int) -> None:
     if not found.stepwise:
         assert steps < FEWEST_STEPS
         return
-    assert FEWEST_STEPS <= count <= MOST_STEPS
+    most_steps = max(MOST_STEPS, MANY_OPERATIONS // each)
+    assert count == min(steps, most_steps, max(most // each, FEWEST_STEPS))
     before, behind = np.count_nonzero(borders < found.begin), np.count_nonzero(borders > found.end)
     assert behind - before in (0, 1)
     assert set(found.borders) <= set(borders)
@@ -68,9 +77,10 @@ def test_nothing_to_replay(parts: Intervals, steps: np.ndarray | None) -> None:
 
 def test_steps_of_which_the_middle_ones_are_empty() -> None:
     """Operations in the first and the last steps only."""
-    borders = 10 * np.arange(301)
-    starts = np.concatenate((np.arange(50), 2_950 + np.arange(50)))
-    assert isinstance(stretch_of(PARTS, borders, starts), str)
+    steps = 3 * MANY_OPERATIONS
+    borders = np.arange(steps + 1)
+    starts = np.concatenate((np.arange(50), steps - 50 + np.arange(50)))
+    assert isinstance(stretch_of(Intervals.of([(0, steps)]), borders, starts), str)
 
 
 MS = 1_000_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.unlike import (
     adaptive,
+    ahead,
     computing,
     fleets,
     grids,
@@ -32,6 +33,7 @@ __all__ = [
     "Fix",
     "Made",
     "adaptive",
+    "ahead",
     "computing",
     "fleets",
     "grids",
