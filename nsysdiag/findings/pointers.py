@@ -14,6 +14,7 @@ from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, place_in, s
 from nsysdiag.arrays.nesting import levels
 from nsysdiag.bottlenecks import OF_WORK
 from nsysdiag.causes import CAUSES
+from nsysdiag.diagnosis.facts import OVERHEAD
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint, pid_of, process_of, tid_of
@@ -125,7 +126,8 @@ def pointers_of(
     empty: EmptyIterations | None,
     others: list[Finding],
 ) -> list[Finding]:
-    """Slow iterations, and iterations without work; `others` are the findings that account for their time."""
+    """Slow iterations, and iterations without work; `others` are the findings that account for their time. Iterations
+    that are slow as the profiler takes most of what they take more are none."""
     found: list[Finding] = []
     if not device.window_ns:
         return found
@@ -133,7 +135,8 @@ def pointers_of(
     if device.iterations is not None and slow is not None:
         judged = slow.among(coverage(context.judged.parts, slow.spans) == slow.spans.end - slow.spans.start)
         inside = judged.told_by(device.iterations)
-        large = inside.slow and inside.slow_extra_ns >= thresholds.smallest * device.window_ns
+        own_ns = inside.slow_extra_ns - int(_of_profiler(judged).sum())
+        large = inside.slow and own_ns >= max(thresholds.smallest * device.window_ns, inside.slow_extra_ns / 2)
         longer = _longer_kernels(context.gaps.device, inside, judged) if large else 0.0
         if large and (longer or not _of_a_longer_loop(inside)):
             made = _slow(device, context, inside, judged, others)
@@ -182,9 +185,20 @@ def _pointer(
 
 def _beside_compute(slow: SlowIterations) -> int:
     """What slow iterations take beyond the median, but for what they compute more: that may be work, as a backward
-    pass that others skip, and no delay."""
-    computes = np.maximum(slow.more.get("compute", np.zeros(len(slow.spans), np.int64)), 0)
-    return int(np.maximum(slow.ones.extra - computes, 0).sum())
+    pass that others skip, and no delay. What the profiler takes is none of the program."""
+    kept = _at_least(slow, "compute") + _of_profiler(slow)
+    return int(np.maximum(slow.ones.extra - kept, 0).sum())
+
+
+def _at_least(slow: SlowIterations, name: str) -> IntArray:
+    """What each slow iteration has beyond the median of some work or cause, in ns; 0 if it has less."""
+    return np.maximum(slow.more.get(name, np.zeros(len(slow.spans), np.int64)), 0)
+
+
+def _of_profiler(slow: SlowIterations) -> IntArray:
+    """What the profiler takes more in each slow iteration, in ns."""
+    names = [each.id for each in CAUSES.values() if each.bottleneck == OVERHEAD]
+    return sum((_at_least(slow, name) for name in names), np.zeros(len(slow.spans), np.int64))
 
 
 def _slow(
