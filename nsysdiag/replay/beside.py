@@ -8,6 +8,7 @@ from enum import IntEnum
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.distinct import distinct, distinct_values
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
@@ -17,7 +18,7 @@ from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import RangeRows
 from nsysdiag.events.rows import CallTable, Rows, RowsOf
 from nsysdiag.replay.orders import Before
-from nsysdiag.replay.pacing import MESSAGES, WAITED_NS
+from nsysdiag.replay.pacing import MANY, MESSAGES, WAITED_NS
 from nsysdiag.replay.wakes import LOCKS, Wakes
 from nsysdiag.replay.work import LEAST_ERROR, Class, Stretch, Work
 from nsysdiag.wakeups.loaders import HostTrace
@@ -25,7 +26,9 @@ from nsysdiag.wakeups.waits import WRITES, Ends, ends_of, is_timed
 
 FEWEST_ANSWERED = 5
 """A thread that waited so often for others of the program in a window without steps is one that they ask."""
-OUTSIDE = re.compile(rf".*sleep\w*|{MESSAGES.pattern}|_*(readv?(_chk)?|accept4?|ioctl)")
+SLEEPS = re.compile(r".*sleep\w*")
+"""Calls that wait for a time, other than those that start threads or wait for their end."""
+OUTSIDE = re.compile(rf"{SLEEPS.pattern}|{MESSAGES.pattern}|_*(readv?(_chk)?|accept4?|ioctl)")
 """Calls that wait for a time, a device, a file, or other computers."""
 
 
@@ -40,6 +43,9 @@ MOST_WAITING = 0.05
 """Of the replayed time: who waits for less is busy all the time."""
 LEAST_SPAN = 1 / 3
 """Of the steps: who waits in the first of them only does not follow them."""
+MOSTLY = 0.8
+"""Of the steps: who makes something once in so many, and twice in others, gets ahead of them. With a larger number a
+thread that fills a queue of four in 35 steps makes nothing for them."""
 ANSWER_NS = 100_000
 """The longest that it usually takes to wake a thread that is asked, and then the one that waits for its answer: 50 µs
 each. Neither is part of its work."""
@@ -98,9 +104,10 @@ class Beside(Struct, frozen=True):
     waits for something outside of it.
 
     `followers` are threads of the program that wait for another one in nearly each step, or time and again in a window,
-    and launch nothing; a replay may hold them. Others have a range in each step, and no thread is known to wait for
-    them. They may hand over what they made in memory, while who needs it asks again and again. Of these it is the time
-    in their ranges. `requests` are waits of threads that launch for what is outside of the trace."""
+    and launch nothing; a replay may hold them. Others have a range in each step, or sleep in most, and no thread is
+    known to wait for them. They may hand over what they made in memory, while who needs it asks again and again. Of
+    these it is the time in their ranges, or between their sleeps, and a sleep. `requests` are waits of threads that
+    launch for what is outside of the trace."""
 
     threads: IntArray = np.empty(0, dtype=np.int64)
     messages: int = 0
@@ -125,7 +132,9 @@ class Beside(Struct, frozen=True):
         found = _followers(calls, kin, stretch)
         found += _always_busy(calls, np.setdiff1d(_without(kin, found), wakers), launching, stretch)
         found += _readers(calls, _without(others, found), launching, stretch)
-        found += _makers(ranges, np.setdiff1d(_without(kin, found), wakers), stretch)
+        makers = _makers(ranges, np.setdiff1d(_without(kin, found), wakers), stretch)
+        makers += _sleepers(calls, np.setdiff1d(_without(kin, [*found, *makers]), wakers), stretch)
+        found += [replace(each, works_ns=each.works_ns + _nap_ns(calls, each.thread, stretch)) for each in makers]
         requests = Requests.of(calls, launching, host_trace.activity, stretch)
         return cls(threads, int((sends[calls.name] & inside).sum()), naps, tuple(found), requests)
 
@@ -140,6 +149,33 @@ def _naps(calls: CallTable, rows: IntArray) -> int:
     names = np.append(named_like(calls.names, OUTSIDE), False)
     long = names[calls.name[rows]] & (calls.end[rows] - calls.start[rows] >= WAITED_NS)
     return int(np.bincount(distinct(calls.thread[rows[long]])[1]).max(initial=0))
+
+
+def _nap_ns(calls: CallTable, thread: int, stretch: Stretch) -> int:
+    """How long a thread usually sleeps at a time, in ns: who looks again that late whether more is wanted begins it as
+    late. 0 if it does not sleep."""
+    rows = np.flatnonzero((calls.thread == thread) & stretch.holds(calls.start) & _sleeps(calls))
+    length = (calls.end - calls.start)[rows]
+    return int(np.median(length)) if len(rows) >= FEWEST_ANSWERED else 0
+
+
+def _sleeps(calls: CallTable) -> BoolArray:
+    """Which calls wait for a time."""
+    return np.append(named_like(calls.names, SLEEPS), False)[calls.name]
+
+
+def _sleepers(calls: CallTable, threads: IntArray, stretch: Stretch) -> list[Follower]:
+    """Those of the threads that sleep in MANY steps, and work for much of the time between: they may look whether more
+    is wanted."""
+    rows = np.flatnonzero(_sleeps(calls) & stretch.holds(calls.start) & np.isin(calls.thread, threads))
+    length = (np.minimum(calls.end, stretch.end) - calls.start)[rows]
+    rows, length = (each[(length >= WAITED_NS) & stretch.stepwise] for each in (rows, length))
+    found, thread = distinct(calls.thread[rows])
+    count = counts_in_steps(stretch, thread, calls.start[rows], len(found))
+    works = (stretch.end - stretch.begin - np.bincount(thread, length, len(found))) / stretch.count
+    follows = np.count_nonzero(count, axis=1) >= MANY * stretch.count
+    follows &= works >= LEAST_SPAN * (stretch.end - stretch.begin) / stretch.count
+    return [Follower(int(found[at]), round(float(works[at]))) for at in np.flatnonzero(follows)]
 
 
 def _followers(calls: CallTable, threads: IntArray, stretch: Stretch) -> list[Follower]:
@@ -246,7 +282,8 @@ def _makers(ranges: RangeRows, threads: IntArray, stretch: Stretch) -> list[Foll
     inside = stretch.holds(ranges.start) & (ranges.end > ranges.start)
     rows = np.flatnonzero(np.isin(ranges.thread, threads) & inside) if stretch.stepwise else np.empty(0, dtype=np.int64)
     found, thread = distinct(ranges.thread[rows])
-    makes = np.flatnonzero(_in_each_step(thread, ranges.start[rows], len(found), stretch))
+    counts = counts_in_steps(stretch, thread, ranges.start[rows], len(found))
+    makes = np.flatnonzero(np.array([_mostly_regular(each) for each in counts], dtype=np.bool_))
     its = [ranges.take(rows[thread == each]) for each in makes.tolist()]
     spans = [union(Intervals(each.start, each.end)) for each in its]
     works = [max(round(len(each) / stretch.count), 1) * each.total() // len(each) for each in spans]
@@ -280,6 +317,14 @@ def _regular(waits: IntArray) -> bool:
     last = int(np.flatnonzero(waits)[-1]) + 1
     counts = waits[:last]
     return last >= max(LEAST_SPAN * len(waits), 2) and (bool(as_often(counts)) or _in_bursts(counts))
+
+
+def _mostly_regular(counts: IntArray) -> bool:
+    """The same of ranges; or most steps have as many, and the thread gets further ahead by those that have more."""
+    made = counts[: int(np.flatnonzero(counts)[-1]) + 1]
+    usual = np.median(made)
+    ahead = len(made) >= LEAST_SPAN * len(counts) and usual > 0 and np.mean(made == usual) >= MOSTLY
+    return bool(ahead) or _regular(counts)
 
 
 def _in_bursts(counts: IntArray) -> bool:

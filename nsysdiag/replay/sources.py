@@ -22,7 +22,7 @@ from nsysdiag.events.calls import named_like
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import NamedRows
 from nsysdiag.kernels.communication import steady_sends
-from nsysdiag.replay.beside import answered
+from nsysdiag.replay.beside import SLEEPS, answered, as_often, counts_in_steps
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.pacing import LEAST_PART, MANY, MESSAGES, RETURN_NS, WAITED_NS
@@ -35,8 +35,6 @@ _DEVICES = re.compile(r"_*(accept4?|ioctl)")
 """Calls that ask a device, or other computers."""
 _READS = re.compile(r"_*readv?(_chk)?")
 """Calls that read a file, or a pipe."""
-_SLEEPS = re.compile(r".*sleep\w*")
-"""Calls that wait for a time, other than those that start threads or wait for their end."""
 _SENDS = re.compile(r"_*(send\w*|p?writev?(64)?|mq_\w*send|msgsnd)(_chk)?")
 """Calls that answer these: another thread that sends in each step may feed who asks, although no wait tells so."""
 
@@ -59,7 +57,7 @@ def source_may_limit(changes: Changes) -> bool:
     fed = (messages & _others_send(model, least=MANY * _turns(model))) | np.isin(kind, kind[waited])
     asked = (messages | model.in_calls(_DEVICES)) & ~fed & reads
     asked = (asked | (_queued(model) & unknown)) & (changes.time >= 1)
-    asleep = (pieces.cause == PLACE[SLEEP.id]) & model.in_calls(_SLEEPS) & (changes.time >= 1)
+    asleep = (pieces.cause == PLACE[SLEEP.id]) & model.in_calls(SLEEPS) & (changes.time >= 1)
     launching = np.isin(model.program.thread, model.step_threads)[pieces.owner]
     blocked = (pieces.cause == PLACE[BLOCKED]) & unknown & launching & (changes.time >= 1)
     # Who sleeps until a time that has come returns at once, or as soon as it is woken.
@@ -72,6 +70,8 @@ def source_may_limit(changes: Changes) -> bool:
     if _serves(model) and (changes.time[messages] >= 1).all():
         return True
     if _timer_posts(model, np.flatnonzero(launching & unknown)):
+        return True
+    if _looks_again(model, np.flatnonzero((pieces.cause == PLACE[SLEEP.id]) & model.in_calls(SLEEPS) & launching)):
         return True
     return _at_times(model, kind, np.flatnonzero(((asked | asleep) & launching) | blocked))
 
@@ -177,6 +177,28 @@ def _timer_posts(model: Model, rows: IntArray) -> bool:
     takes = np.append(answered(model.named.calls), False)[pieces.call[rows]] & (pieces.length[rows] < WAITED_NS)
     taken = _step(model, rows[takes])
     return len(distinct_values(taken) if stretch.stepwise else taken) >= least
+
+
+def _looks_again(model: Model, rows: IntArray) -> bool:
+    """Whether a launching thread sleeps in some steps more often than in others, or while another one follows the
+    steps: it may look again and again whether there is something, which comes no sooner if it sleeps less. `rows` are
+    the pieces in which one is asleep.
+
+    ```
+    producer  [decodes ........][decodes ........][decodes ........]
+    solver    (sleeps)(sleeps)(sleeps)[step 0](sleeps)[step 1](sleeps)(sleeps)[step 2]
+    ```
+    """
+    stretch, pieces, axis = model.stretch, model.pieces, model.host.host.axis
+    rows = rows[pieces.length[rows] >= WAITED_NS]
+    if not stretch.stepwise or not len(rows):
+        return False
+    if model.asks_again[rows].any():
+        return True
+    found, thread = distinct(pieces.start[rows] // axis.stride)
+    count = counts_in_steps(stretch, thread, axis.time(pieces.start[rows]), len(found))
+    often = np.count_nonzero(count, axis=1) >= max(SOME * stretch.count, FEWEST)
+    return bool((often & ~as_often(count)).any())
 
 
 def _at_times(model: Model, kind: IntArray, rows: IntArray) -> bool:

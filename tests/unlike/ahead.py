@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from nsysdiag.replay.facts import Transform
 from tests.diagnosis.programs.registry import US, solver
-from tests.replay.pairs.pair import faster, ranged
+from tests.replay.pairs.pair import faster, ranged, without
 from tests.simulator import Simulation
 from tests.simulator.actions import Thread
 from tests.simulator.host import Body
-from tests.unlike.made import Fix, Loops, Made, in_steps, programs, some, varied
-from tests.unlike.training import gone, halved
+from tests.unlike.made import STEPS, Fix, Loops, Made, in_steps, programs, some, varied
+from tests.unlike.training import SIZE, gone, halved, no_read_back, read_back
 
 
 def _full_sizes(chance: random.Random) -> Made:
@@ -80,3 +80,49 @@ def a_profiler_that_slows(sim: Simulation, loops: Loops, made: Made) -> None:
             yield from t.synchronize()
 
     in_steps(sim, process, loops, made, step)
+
+
+def _naps_sizes(chance: random.Random) -> Made:
+    return Made(
+        decode=some(chance, 500),
+        nap=chance.choice((100, 300)) * US,
+        room=chance.choice((1, 4)),
+        host=some(chance, 60),
+        kernel=some(chance, 100),
+        waits=chance.random() < 0.7,
+        marked=chance.random() < 0.7,
+        names=chance.choice(("steps", "none")),
+    )
+
+
+def _naps_fixes(made: Made) -> Sequence[Fix]:
+    found = [halved(made, "train_gemm", "kernel", "kernel"), halved(made, "to_device", "host")]
+    found += [gone("to_device", "host"), *no_read_back(made)]
+    return [*found, Fix("short naps", {"nap": 5 * US}, without("sleep"), "sleep")]
+
+
+@programs(_naps_fixes, _naps_sizes, leads=("host", "input"))
+def naps_until_there_is_a_batch(sim: Simulation, loops: Loops, made: Made) -> None:
+    """A thread sleeps, and looks again whether another one has made a batch; no call says what it waits for."""
+    process, ready, taken = solver(sim), [0], [0]
+
+    def produce(t: Thread) -> Body:
+        for number in range(STEPS):
+            while ready[0] - taken[0] >= made.room:
+                yield from t.sleep(100 * US)
+            decode = t.compute(varied(made.decode, "decode", number), "jpeg_idct_islow")
+            yield from ranged(t, "decode" if made.marked else "", decode)
+            ready[0] += 1
+
+    def step(t: Thread, number: int) -> Body:
+        while ready[0] <= number:
+            yield from t.sleep(made.nap)
+        taken[0] = number + 1
+        yield from ranged(t, "to_device", t.compute(varied(made.host, "host", number), "to_device"))
+        yield from t.copy("HtoD", SIZE, 30 * US)
+        for part in range(2):
+            yield from t.launch("train_gemm", varied(made.kernel, number, part))
+        yield from read_back(t, made)
+
+    in_steps(sim, process, loops, made, step)
+    sim.thread(process, produce, name="producer", loads="nvtx" if made.marked else "")

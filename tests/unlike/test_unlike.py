@@ -227,6 +227,8 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
         ("a_convoy_of_launching_threads", 18502),  # a lock was waited for before the replayed time only
         ("callbacks_of_streams", 25001),  # a thread that takes freed streams at once was never to wait for one
         ("batches_in_bursts", 44),  # a producer that hands over four batches at once was to be no limit
+        ("naps_until_there_is_a_batch", 5),  # who sleeps until there is a batch was to need none of these naps
+        ("naps_until_there_is_a_batch", 13),  # the same if it sleeps more often in some steps
         ("a_queue_that_is_full", 1),  # calls that wait for room were work: faster kernels were to save nothing
     ],
 )
