@@ -66,6 +66,7 @@ from nsysdiag.replay.orders import (
 from nsysdiag.replay.pacing import Outlived, Timed, outlived, owned, timed_waits
 from nsysdiag.replay.queues import full_queues
 from nsysdiag.replay.quotas import outside, quota_stops
+from nsysdiag.replay.spins import spins_of
 from nsysdiag.replay.wakes import WaitSearch, Wakes, wakes
 from nsysdiag.replay.work import HostNames, HostTime, Stretch, Work, host_time, on_axis
 from nsysdiag.trace.columns import Strings
@@ -134,13 +135,16 @@ def model_of(given: ReplayInputs) -> Model:
         threads.woken, threads.asked, distinct_values(program.thread), host_trace, given.finder, stretch
     )
     placed = PlacedWaits.of(waits, places.end, side.moments, axis)
-    launching = given.calls.thread[work.launch[work.launch >= 0]]
+    launched_by = np.where(work.launch >= 0, np.append(given.calls.thread, -1)[work.launch], -1)
+    launching = launched_by[launched_by >= 0]
+    names = OperationNames.of(work, activity, host_trace.ranges, given.strings)
+    spins = spins_of(program, side.in_order, work, launched_by, names.short)
     model = Model(
         stretch=stretch,
         work=work,
         threads=replace(threads, woken_cause=_causes(threads.woken, side.host)),
         places=places,
-        graph=extended(graph, placed.edges(side.pieces, order.length)),
+        graph=extended(extended(graph, placed.edges(side.pieces, order.length)), spins.edges(program, work, places)),
         pace=order.pace,
         program=program,
         pieces=side.pieces,
@@ -148,7 +152,7 @@ def model_of(given: ReplayInputs) -> Model:
         host=side.host,
         cost=order.cost,
         length=order.length,
-        names=OperationNames.of(work, activity, host_trace.ranges, given.strings),
+        names=names,
         outlived=side.outlived,
         first=_first_operations(given),
         cpus=len(host_trace.tables.cpus.numbers),
@@ -159,6 +163,7 @@ def model_of(given: ReplayInputs) -> Model:
         downloads=activity.operations.copy_kind[work.row] == CopyKind.DEVICE_TO_HOST,
         staged=late_uploads,
         possible=placed,
+        spins=spins,
         hidden=_hidden(given, work),
     )
     row = model.program_into[places.woken]

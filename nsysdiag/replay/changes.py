@@ -41,7 +41,8 @@ class Changes(Struct, frozen=True):
     stay, and an uncertain wait for a thread takes as long as recorded, as does the return from any. If not `observed`,
     no operation waits for work that it only followed, and waits for unknown threads take no time. With `pinned`, waits
     that may end at a time of their own do, and what streams may wait for is kept. With `brief`, no wait outlasts what
-    it is known to be for. With `possible`, threads wait for what they may have to wait for."""
+    it is known to be for. With `possible`, threads wait for what they may have to wait for. With `spins`, host code
+    that may wait for a device does."""
 
     model: Model
     time: FloatArray
@@ -68,6 +69,7 @@ class Changes(Struct, frozen=True):
     pinned: bool = False
     brief: bool = False
     possible: bool = False
+    spins: bool = False
 
     @classmethod
     def none(cls, model: Model, view: View = View.LIKELY) -> Changes:
@@ -137,8 +139,8 @@ class Changes(Struct, frozen=True):
         gone[graph.rows[EdgeKind.HIDDEN]] = not self.pinned
         if not self.observed:
             gone[graph.rows[EdgeKind.OBSERVED]] = True
-        if not self.possible:
-            gone[graph.rows[EdgeKind.POSSIBLE]] = True
+        gone[graph.rows[EdgeKind.POSSIBLE]] |= not self.possible
+        gone[graph.rows[EdgeKind.SPIN]] |= not self.spins
         return (gone & ~self.doubted) | graph.of_rows(EdgeKind.WAKE, self._unsure) if self.proven else gone
 
     def _lengths(self) -> IntArray:
@@ -147,7 +149,10 @@ class Changes(Struct, frozen=True):
         program, launches, woken, paced = (
             graph.rows[kind] for kind in (EdgeKind.PROGRAM, EdgeKind.LAUNCH, EdgeKind.WAKE, EdgeKind.PACED)
         )
-        ns[program] = self._host_ns()[row[program]]
+        host, spins = self._host_ns(), graph.rows[EdgeKind.SPIN]
+        ns[program] = host[row[program]]
+        behind = model.spins.take(row[spins])
+        ns[spins] = model.length[behind.operation] + host[behind.row]
         kept = (self.doubtful_times if self.pinned else self.paced)[row[paced]]
         ns[paced] = np.where(kept, time[edges.target[paced]] - time[edges.source[paced]], 0)
         ns -= np.append(model.length - self.length, 0)[model.operation_in]

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import least_of_each
-from nsysdiag.arrays.intervals import BoolArray, IntArray, coverage, union
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, coverage, union
 from nsysdiag.causes import PLACE
 from nsysdiag.causes.evidence import named_rows
 from nsysdiag.causes.sync import PAUSES
@@ -390,3 +390,19 @@ def _most_ns(case: BoundCase, more: Sequence[IntArray]) -> int:
     slack = times[edges.target] - times[edges.source] - case.lengths
     decide = (slack <= 0) & (shorter < 0)
     return max(int(-shorter[decide].sum()), int(np.maximum(longer - slack, 0)[longer > 0].sum()))
+
+
+def spins(case: BoundCase) -> Sequence[int]:
+    """Host code that ends with the work of the device waits for that. What is left of it is the time behind it."""
+    if not len(case.model.spins):
+        return []
+    left = np.clip(case.changes.time - _spinning(case.model), 0.0, None)
+    return [case.ns(time=left, spins=True)]
+
+
+@once
+def _spinning(model: Model) -> FloatArray:
+    """The part of each piece of host time that may be a wait for a device, 0 to 1."""
+    rows, program = model.spins.row, model.program
+    ended = np.maximum(model.work.end[model.spins.operation], program.start[rows])
+    return model.pieces.inside(union(model.on_axis(program.thread[rows], program.start[rows], ended)))

@@ -49,6 +49,7 @@ from nsysdiag.replay.meetings import MpiCalls
 from nsysdiag.replay.moments import OF_OPERATIONS, EdgeKind, Graph, MomentPlaces, ThreadActions
 from nsysdiag.replay.orders import Before, Pace
 from nsysdiag.replay.pacing import WAITED_NS, Outlived, Timed
+from nsysdiag.replay.spins import Spins
 from nsysdiag.replay.wakes import Wakes
 from nsysdiag.replay.work import Class, HostNames, HostTime, Stretch, Work, beside_others, on_axis
 from nsysdiag.trace.columns import Strings
@@ -106,8 +107,9 @@ class Model(Struct, frozen=True, dict=True):
     threads that the graph does not hold. `explained` marks the operations of which rows say why they started late;
     `paging` is for how long pages moved before each of them, in ns.
     `uploads` are copies from pageable memory, of which those that are `staged` started late; `downloads` are all copies
-    to the host. `possible` are waits that the trace does not show. For the share `hidden` of the time a device
-    may run graphs whose kernels were not recorded: the largest share of any device."""
+    to the host. `possible` are waits that the trace does not show, and `spins` host code that may wait for a device.
+    For the share `hidden` of the time a device may run graphs whose kernels were not recorded: the largest share of any
+    device."""
 
     stretch: Stretch
     work: Work
@@ -132,6 +134,7 @@ class Model(Struct, frozen=True, dict=True):
     downloads: BoolArray
     staged: BoolArray
     possible: PlacedWaits
+    spins: Spins
     hidden: float
 
     def on_axis(self, thread: IntArray, start: IntArray, end: IntArray) -> Intervals:
@@ -410,6 +413,8 @@ class Model(Struct, frozen=True, dict=True):
         found = np.where(edges.kind == EdgeKind.FUNCTION, ended[edges.source], found)
         waits = edges.kind == EdgeKind.DEVICE_WAIT
         found[waits] = self.threads.held.target[edges.row[waits]]
+        spins = edges.kind == EdgeKind.SPIN
+        found[spins] = self.spins.operation[edges.row[spins]]
         return found
 
     @cached_property

@@ -211,6 +211,7 @@ class EdgeKind(IntEnum):
     AHEAD = 17  # a wait for a device, and an operation of an earlier step
     FUNCTION = 18  # an operation or a wait, and the host function before it in its stream
     POSSIBLE = 19  # what a thread may have to wait for, though it had come before
+    SPIN = 20  # host code that may wait for a device, and the operation that it ends with
 
 
 OF_OPERATIONS = (
@@ -218,7 +219,7 @@ OF_OPERATIONS = (
     *(EdgeKind.EVENT, EdgeKind.BARRIER, EdgeKind.OBSERVED, EdgeKind.HIDDEN),
 )
 """Edges that hold the length of the operation at their row."""
-OF_BOUNDS = (EdgeKind.HIDDEN, EdgeKind.POSSIBLE)
+OF_BOUNDS = (EdgeKind.HIDDEN, EdgeKind.POSSIBLE, EdgeKind.SPIN)
 """Edges that hold something back in bounds alone: each moment has others besides them."""
 ENDS = (EdgeKind.DEVICE_WAIT, EdgeKind.FINISHED, EdgeKind.RELEASED)
 """Edges into the end of a wait for a device."""

@@ -272,7 +272,7 @@ def _judged(begin: IntArray, end: IntArray, step: IntArray, *, by_clock: bool = 
     if paced and regular and max(FIXED * _spread(period), NOISE_NS) <= _spread(busy):
         return True, regular
     follows = real[1:] & real[:-1]
-    low, high = _slopes((begin[1:] - end[:-1])[follows], (end - begin)[1:][follows])
+    low, high = slopes((begin[1:] - end[:-1])[follows], (end - begin)[1:][follows])
     return None if low > HALFWAY else paced and high < HALFWAY, regular
 
 
@@ -294,7 +294,7 @@ def _varies(length: IntArray, period: IntArray) -> bool:
     return _spread(real) >= least
 
 
-def _slopes(work: IntArray, wait: IntArray) -> tuple[float, float]:
+def slopes(work: IntArray, wait: IntArray) -> tuple[float, float]:
     """Between which slopes the line of waits over the work before them is: Sen's confidence interval."""
     count = min(len(work), MOST_PAIRED)
     every = np.linspace(0, len(work) - 1, count).astype(np.int64)

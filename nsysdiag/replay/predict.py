@@ -35,7 +35,7 @@ from nsysdiag.replay.facts import (
 )
 from nsysdiag.replay.fixes import apply_fix, may_differ, taken_out
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.moments import NEVER_NS, EdgeKind, Edges, extended, replay
+from nsysdiag.replay.moments import NEVER_NS, OF_BOUNDS, EdgeKind, Edges, extended, replay
 from nsysdiag.replay.reshaped import mostly_read
 from nsysdiag.replay.run import Run, as_run, four_parts, run_of, step_idle, unchanged
 from nsysdiag.replay.sources import of_unknown_sources
@@ -65,7 +65,7 @@ def identity_of(model: Model) -> Identity:
     kept = graph.at(operation[~(model.explained | model.staged)], False, True)
     late = graph.at(operation[model.explained], True, False)
     asked = np.where(late[graph.edges.target], graph.edges.ns, graph.asked)
-    ns = np.where(np.isin(graph.edges.kind, (EdgeKind.OBSERVED, EdgeKind.HIDDEN, EdgeKind.POSSIBLE)), NEVER_NS, asked)
+    ns = np.where(np.isin(graph.edges.kind, (EdgeKind.OBSERVED, *OF_BOUNDS)), NEVER_NS, asked)
     residual = np.where(kept, graph.residual, 0)
     eager = as_run(model, replay(graph, ns, residual), model.length)
     return Identity(exact=exact, length_error=round(abs(eager.ns - now.ns) / max(now.ns, 1), 6))

@@ -126,3 +126,38 @@ def naps_until_there_is_a_batch(sim: Simulation, loops: Loops, made: Made) -> No
 
     in_steps(sim, process, loops, made, step)
     sim.thread(process, produce, name="producer", loads="nvtx" if made.marked else "")
+
+
+def _flag_sizes(chance: random.Random) -> Made:
+    return Made(
+        before=some(chance, 80, 0.5),
+        kernel=some(chance, 300, 0.4),
+        after=some(chance, 60, 0.5),
+        marked=chance.random() < 0.6,
+        names=chance.choice(("steps", "none")),
+    )
+
+
+def _flag_fixes(made: Made) -> Sequence[Fix]:
+    found = [halved(made, "solve", "kernel", "kernel"), halved(made, "before", "before"), gone("before", "before")]
+    return [*found, halved(made, "after", "after"), gone("after", "after")]
+
+
+@programs(_flag_fixes, _flag_sizes, leads=("host", "sync"))
+def a_flag_in_memory(sim: Simulation, loops: Loops, made: Made) -> None:
+    """The host reads a word of memory again and again until a kernel has set it: no call waits for the GPU."""
+    process = solver(sim)
+
+    def asks(t: Thread) -> Body:
+        (last,) = process.null.tail
+        while not last.done.fired:
+            yield from t.compute(200, "poll_flag")
+
+    def step(t: Thread, number: int) -> Body:
+        yield from ranged(t, "before", t.compute(varied(made.before, "before", number), "before"))
+        for part in range(2):
+            yield from t.launch("solve", varied(made.kernel, number, part))
+        yield from ranged(t, "ask" if made.marked else "", asks(t))
+        yield from ranged(t, "after", t.compute(varied(made.after, "after", number), "after"))
+
+    in_steps(sim, process, loops, made, step)

@@ -229,6 +229,7 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
         ("batches_in_bursts", 44),  # a producer that hands over four batches at once was to be no limit
         ("naps_until_there_is_a_batch", 5),  # who sleeps until there is a batch was to need none of these naps
         ("naps_until_there_is_a_batch", 13),  # the same if it sleeps more often in some steps
+        ("a_flag_in_memory", 1),  # who asks a flag in memory did not wait for the kernel, which was to save nothing
         ("a_queue_that_is_full", 1),  # calls that wait for room were work: faster kernels were to save nothing
     ],
 )
