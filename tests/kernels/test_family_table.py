@@ -57,7 +57,10 @@ COPY = "at::native::direct_copy_kernel_cuda(at::TensorIteratorBase &)::[lambda()
             f"void at::native::elementwise_kernel<128, 4, void at::native::gpu_kernel_impl_nocast<{COPY}>>",
             "copies, casts and concatenation",
         ),
-        ("void at::native::reshape_and_cache_flash_kernel<__nv_bfloat16, unsigned char, 1>", "copies, casts and concatenation"),
+        (
+            "void at::native::reshape_and_cache_flash_kernel<__nv_bfloat16, unsigned char, 1>",
+            "copies, casts and concatenation",
+        ),
         ("void vllm::rotary_embedding_kernel<c10::BFloat16, true>(long const*)", "elementwise"),
         ("_ZN7sgl_hip10activation18act_and_mul_kernelI14__hip_bfloat16TnPFT_RKS3_E", "elementwise"),
         ("void vllm::scaled_fp8_quant_kernel_strided<c10::BFloat16, __nv_fp8_e4m3>(__nv_fp8_e4m3*)", "quantization"),
