@@ -8,13 +8,27 @@ from functools import partial
 import numpy as np
 from msgspec import Struct, field
 
+from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import Intervals
+from nsysdiag.bottlenecks import UNKNOWN
 from nsysdiag.diagnosis.facts import KERNELS
 from nsysdiag.fields import Sentence
-from nsysdiag.phases.facts import LEAST_WORK, Basis, PhaseDevice, PhaseSteps, added, numbered, repeating, unsteady_name
+from nsysdiag.phases.facts import (
+    LEAST_WORK,
+    Basis,
+    PhaseDevice,
+    PhaseSteps,
+    added,
+    done_by,
+    numbered,
+    repeating,
+    unsteady_name,
+)
 from nsysdiag.phases.phases import CHOSEN, INSIDE_STEP, JobPhases
 from nsysdiag.phases.steps import FoundPhase
+from nsysdiag.typed import say
+from nsysdiag.units import format_ns
 
 SECOND_NS = 1_000_000_000
 """One second."""
@@ -43,7 +57,8 @@ class Scope(Struct, frozen=True):
     `inside_step`: it is a part of one step. `steady_ns` is the length of steady phases in a cold start,
     `few_ns` that of phases with few steps. `paged_ns`:
     after the last phase, pages of unified memory move for so long. `around` is what the host did before the first phase
-    and after the last one. `held`: the first work waited for work that is not in the trace."""
+    and after the last one. `paused` is what was done for most of the time of pauses. `held`: the first work waited for
+    work that is not in the trace."""
 
     basis: Basis
     phase: FoundPhase | None = None
@@ -59,6 +74,7 @@ class Scope(Struct, frozen=True):
     few_ns: int = 0
     paged_ns: int = 0
     around: tuple[Sentence, Sentence] = ("", "")
+    paused: Sentence = ""
     held: bool = False
 
     @classmethod
@@ -79,6 +95,7 @@ class Scope(Struct, frozen=True):
             phases=(found.phases[0].start, found.phases[-1].end) if found.phases else (0, 0),
             paged_ns=_after_all(found, paging),
             around=around,
+            paused=_paused(found, devices),
             started=bool(found.phases) and found.phases[0].name == "start-up",
             chosen=found.reason == CHOSEN,
             inside_step=found.reason == INSIDE_STEP,
@@ -114,6 +131,20 @@ def _others(found: JobPhases, focus: Focus, devices: Sequence[Sequence[PhaseDevi
     for at, phase in enumerate(found.phases):
         if at not in focus.places:
             yield {unsteady_name(phase.name, [each[at] for each in devices]): phase.end - phase.start}
+
+
+def _paused(found: JobPhases, devices: Sequence[Sequence[PhaseDevice]]) -> Sentence:
+    """What a device or its host did for more than half of the time of all pauses, in words; empty if nothing known."""
+    phases = ((phase, [each[at] for each in devices]) for at, phase in enumerate(found.phases))
+    pauses = [(phase.end - phase.start, here) for phase, here in phases if unsteady_name(phase.name, here) == "pause"]
+    account = summed(each.account for _, here in pauses for each in here)
+    did = [each for _, here in pauses for each in done_by(here)]
+    ns = summed({typed.plain(each.text): each.ns} for each in did)
+    half = sum(length for length, _ in pauses) / 2
+    most = next((each.text for each in did if ns[typed.plain(each.text)] > half), None)
+    if most is None or 2 * account.get(UNKNOWN, 0) > sum(account.values()):
+        return ""
+    return say("{} {}", most, format_ns(ns[typed.plain(most)]))
 
 
 def _after_all(found: JobPhases, paging: Intervals | None) -> int:

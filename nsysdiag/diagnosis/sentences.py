@@ -217,10 +217,17 @@ def rest_of_capture(scope: Scope, run: tuple[int, int], judged_ns: int, *, slice
     rest = "the rest" if told >= NEARLY_ALL_OF_IT * sum(parts.values()) else "most of the rest"
     pages = f"; pages of unified memory move for {format_ns(scope.paged_ns)} of it" if scope.paged_ns else ""
     before_it, behind_it = scope.around
-    did = {BEFORE_CALLS: before_it, BEFORE_OPERATIONS: before_it, AFTER_OPERATIONS: behind_it}
+    did = {
+        BEFORE_CALLS: before_it,
+        BEFORE_OPERATIONS: before_it,
+        AFTER_OPERATIONS: behind_it,
+        OTHERS["pause"]: scope.paused,
+    }
     named = []
-    for name in large:  # what was done is said of the largest part alone: a headline is read in one breath
-        what = did.get(name) if name == large[0] else None
+    # What was done is said of the largest part alone that does not repeat: a headline is read in one breath.
+    largest = next((name for name in large if name != OTHERS["steady"]), None)
+    for name in large:
+        what = did.get(name) if name == largest else None
         paged = pages if name == AFTER_OPERATIONS else ""
         named.append(say("{} ({}{}{})", name, format_ns(parts[name]), say(": {}", what) if what else "", paged))
     return say("; {} is {}", rest, typed.listed(named)) if large else ""

@@ -253,10 +253,14 @@ def _unknown_as(ledger: dict[str, int]) -> str:
 
 
 def done(devices: Sequence[PhaseDevice]) -> Sentence:
-    """`cudaHostAlloc 308 ms, cuModuleLoad 120 ms`: what took most of a phase, of the device whose time is counted;
-    empty if it has no name."""
+    """`cudaHostAlloc 308 ms, cuModuleLoad 120 ms`: what took most of a phase; empty if it has no name."""
+    return told(done_by(devices))
+
+
+def done_by(devices: Sequence[PhaseDevice]) -> Sequence[Did]:
+    """What took most of a phase, of the device whose time is counted."""
     counted = max(devices, key=lambda each: sum(each.account.values()), default=None)
-    return told(counted.did) if counted is not None else ""
+    return counted.did if counted is not None else []
 
 
 OTHER_WORK = "other work"

@@ -166,6 +166,17 @@ def test_a_pause_is_in_the_headline(pause_ms: int, tmp_path: Path, *, said: bool
     assert (f"pauses ({pause_ms} ms)" in _headline(trace, tmp_path)) is said
 
 
+def test_what_the_host_does_in_pauses_is_in_the_headline(tmp_path: Path) -> None:
+    """Half of the time was `pauses`, as if the program did nothing then."""
+    trace = TraceBuilder(duration=600 * MS)
+    for at in range(300):
+        start = (at + 150 * (at // 100)) * MS
+        trace.kernel(start + 1, start + MS - 1_000, launch=(max(start - 9_000, 0), max(start - 4_000, 1)))
+    for at in (100, 350):
+        trace.osrt("fsync", at * MS, (at + 149) * MS)
+    assert "pauses (300 ms: fsync 298 ms)" in _headline(trace, tmp_path)
+
+
 @pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("before_ms", [15_000, 400, 20])
 def test_host_code_before_the_first_call_is_in_the_headline(before_ms: int, tmp_path: Path) -> None:
