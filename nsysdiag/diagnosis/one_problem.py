@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
+from nsysdiag.bottlenecks import UNKNOWN
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, IN_MPI, LAUNCH_LATENCY, SYNCHRONIZATION, UNIFIED_MEMORY
 from nsysdiag.causes.cause import Hint
 from nsysdiag.config.settings import FindingThresholds
@@ -417,5 +418,5 @@ def _part(finding: Finding, greater: dict[str, Finding], limits: FindingThreshol
         note=say("part of: {}", of.title),
         counted_before=False,
         saves=None,
-        severity=severity(finding.share, limits),
+        severity=severity(finding.share, limits, unresolved=finding.bottleneck == UNKNOWN),
     )

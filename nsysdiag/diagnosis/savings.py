@@ -260,11 +260,10 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _rank(finding: Finding) -> tuple[float, bool, float, str]:
-    """Unknown time is ordered as if all of it could be saved, unless a replay says how much: it may be the first thing
-    to investigate. Profiler overhead comes last."""
-    unsaid = finding.saves is None or finding.saves.is_unknown
-    unknown = finding.bottleneck == UNKNOWN and finding.cause != SLOW_ITERATIONS.id and unsaid
-    first = finding.share if unknown else max(sure_share(finding), 0.0)
+    """Unknown time is ordered as if all of it could be saved, or by what a replay saves, if that is more: it may be the
+    first thing to investigate. Profiler overhead comes last."""
+    unknown = finding.bottleneck == UNKNOWN and (finding.cause != SLOW_ITERATIONS.id or finding.saves is None)
+    first = max(sure_share(finding), finding.share if unknown else 0.0)
     behind = 0.0 if finding.bottleneck == OVERHEAD else finding.share
     return (-first, finding.saves is None, -behind, finding.id)
 

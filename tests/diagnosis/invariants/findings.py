@@ -72,14 +72,22 @@ def weighed_share(finding: Json) -> float | None:
 
 
 def _place(finding: Json) -> tuple[float, float] | None:
-    """Between which shares a finding is ordered: what it saves, of an unknown one its share of the time. An upper bound
+    """Between which shares a finding is ordered: what it saves, of an unknown one its share of the time if that is
+    more."""
+    place, own = _by_saving(finding), float(finding.get("share", finding["lost_share"]))
+    if finding["bottleneck"] != "unknown" or (place is not None and finding["cause"] == "slow_iterations"):
+        return place
+    return (own, own) if place is None else (max(place[0], own), max(place[1], own))
+
+
+def _by_saving(finding: Json) -> tuple[float, float] | None:
+    """Between which shares a finding is ordered by what it saves, None if it saves nothing known. An upper bound
     stands behind a prediction of about its size, and so may what a thread did behind a wait. What slow iterations take
     counts half, and so does a bound on what comes before each operation. That a GPU is late stands before the wait by
     which it is."""
     share, saves = weighed_share(finding), finding["saves"]
     if share is None:
-        own = float(finding.get("share", finding["lost_share"]))
-        return (own, own) if finding["bottleneck"] == "unknown" else None
+        return None
     if finding["cause"] == "slow_iterations":
         return share / 2, share / 2
     if saves.get("cannot_tell"):
