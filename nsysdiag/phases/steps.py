@@ -222,9 +222,9 @@ def _steps_of(spans: Intervals, layers: list[Loop], named: int) -> PhaseSteps:
 
 CUT_SHARE = 0.01
 """Of a phase: with more of it in a step that is cut, its figures are not those of a step."""
-MOST_OF_PHASE = 0.8
+MOST_OF_PHASE = 0.9
 """Of a phase: steps that take less of it are in doubt. It does the same work all the time, so the rest has steps, too.
-In simulated programs loops that lost steps took 0.57 to 0.63 of their phase, and nearly all others more than 0.96."""
+In simulated programs loops that lost steps took 0.57 to 0.83 of their phase, and nearly all others more than 0.9."""
 _EFFORT = 6
 """Of zlib, from 1 for fast to 9 for small: its default."""
 SEQUENCE = "sequence"

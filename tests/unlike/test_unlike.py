@@ -226,6 +226,7 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
         ("graphs_captured_again", 18501),  # a graph that is captured again in two of five steps was a start each time
         ("a_convoy_of_launching_threads", 18502),  # a lock was waited for before the replayed time only
         ("callbacks_of_streams", 25001),  # a thread that takes freed streams at once was never to wait for one
+        ("coroutines_of_one_thread", 27003),  # 36 of 40 steps were all of a phase, of which they take 83%
         ("batches_in_bursts", 44),  # a producer that hands over four batches at once was to be no limit
         ("naps_until_there_is_a_batch", 5),  # who sleeps until there is a batch was to need none of these naps
         ("naps_until_there_is_a_batch", 13),  # the same if it sleeps more often in some steps
