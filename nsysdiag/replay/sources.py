@@ -182,7 +182,7 @@ def _timer_posts(model: Model, rows: IntArray) -> bool:
 def _looks_again(model: Model, rows: IntArray) -> bool:
     """Whether a launching thread sleeps in some steps more often than in others, or while another one follows the
     steps: it may look again and again whether there is something, which comes no sooner if it sleeps less. `rows` are
-    the pieces in which one is asleep.
+    the pieces in which one is asleep. In a window it is not known how often a step sleeps.
 
     ```
     producer  [decodes ........][decodes ........][decodes ........]
@@ -191,8 +191,8 @@ def _looks_again(model: Model, rows: IntArray) -> bool:
     """
     stretch, pieces, axis = model.stretch, model.pieces, model.host.host.axis
     rows = rows[pieces.length[rows] >= WAITED_NS]
-    if not stretch.stepwise or not len(rows):
-        return False
+    if not stretch.stepwise:
+        return len(rows) >= FEWEST
     if model.asks_again[rows].any():
         return True
     found, thread = distinct(pieces.start[rows] // axis.stride)
