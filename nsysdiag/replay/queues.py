@@ -28,7 +28,7 @@ SHORTEST, FEWEST_FREE = 500, 10
 many, or a tenth of all. A queue of 1,024 is filled by calls that do not wait."""
 
 
-class _Launches(Rows, frozen=True):
+class _LaunchCalls(Rows, frozen=True):
     """Launch calls: the row of each, the first of its operations (a place in `Work`), and when it was, in ns."""
 
     call: IntArray
@@ -37,7 +37,7 @@ class _Launches(Rows, frozen=True):
     end: IntArray
 
     @classmethod
-    def of(cls, work: Work, calls: CallRows) -> _Launches:
+    def of(cls, work: Work, calls: CallRows) -> _LaunchCalls:
         """Those of some work."""
         launched = np.flatnonzero(work.launch >= 0)
         call, first = np.unique(work.launch[launched], return_index=True)
@@ -57,13 +57,13 @@ def full_queues(work: Work, calls: CallRows) -> DeviceWaits:
     thread    [launch of Z .)[launch of ..  returns when B starts
     ```
     """
-    launches = _Launches.of(work, calls)
+    launches = _LaunchCalls.of(work, calls)
     often = _held_often(work, calls, launches)
     others = launches.take(~np.isin(launches.call, often.call))
     return DeviceWaits.concatenate([_held_now_and_then(work, calls, others), often])
 
 
-def _held_now_and_then(work: Work, calls: CallRows, launches: _Launches) -> DeviceWaits:
+def _held_now_and_then(work: Work, calls: CallRows, launches: _LaunchCalls) -> DeviceWaits:
     """Those that take far longer than most, on whatever stream."""
     usual = int(np.median(launches.length)) if len(launches) else 0
     launches = launches.take(launches.length > max(HELD_NS, HELD_FACTOR * usual))
@@ -75,7 +75,7 @@ def _held_now_and_then(work: Work, calls: CallRows, launches: _Launches) -> Devi
     return _waits(calls, launches.take(held), target[held], np.full(np.count_nonzero(held), usual))
 
 
-def _held_often(work: Work, calls: CallRows, launches: _Launches) -> DeviceWaits:
+def _held_often(work: Work, calls: CallRows, launches: _LaunchCalls) -> DeviceWaits:
     """Those of programs that are ahead of the device as far as the queue of a stream allows: their calls wait there
     until one more operation is done, and return a little later.
 
@@ -101,7 +101,7 @@ def _held_often(work: Work, calls: CallRows, launches: _Launches) -> DeviceWaits
     return _waits(calls, launches.take(held), target[held], before[held])
 
 
-def _queued(work: Work, queue: IntArray, asked: IntArray, launches: _Launches) -> IntArray:
+def _queued(work: Work, queue: IntArray, asked: IntArray, launches: _LaunchCalls) -> IntArray:
     """How many operations of the `asked` queue of each call were issued before it began, and had not started when it
     ended; `queue` is that of each operation."""
     issued, at = keyed((queue, work.issued), (asked, launches.begin))
@@ -110,7 +110,7 @@ def _queued(work: Work, queue: IntArray, asked: IntArray, launches: _Launches) -
     return found
 
 
-def _usual_ns(calls: CallRows, launches: _Launches, full: BoolArray) -> IntArray:
+def _usual_ns(calls: CallRows, launches: _LaunchCalls, full: BoolArray) -> IntArray:
     """How long each call takes if the queue is not full, in ns: as calls of its name that do not find it so."""
     name, usual = calls.name[launches.call], np.zeros(len(launches), dtype=np.int64)
     for each in np.unique(name[full]).tolist():
@@ -126,7 +126,7 @@ def _shortest_ns(calls: CallRows, name: int) -> int:
     return int(np.partition(length, count)[count])
 
 
-def _waits(calls: CallRows, launches: _Launches, target: IntArray, before: IntArray) -> DeviceWaits:
+def _waits(calls: CallRows, launches: _LaunchCalls, target: IntArray, before: IntArray) -> DeviceWaits:
     """The waits of calls for these targets, which begin `before` ns after the call."""
     cause = np.full(len(launches), PLACE[QUEUE_FULL])
     begin = launches.begin + before
