@@ -25,7 +25,7 @@ from nsysdiag.kernels.kernels import GRAPHS
 from nsysdiag.kernels.kinds import collective_of, family_of, family_title
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.moments import ORIGIN, EdgeKind
+from nsysdiag.replay.moments import NEVER_NS, OF_BOUNDS, ORIGIN, EdgeKind
 from nsysdiag.replay.run import Run, as_run, behind, causes_in, deciding_edges, late_threads
 from nsysdiag.replay.work import Class
 
@@ -83,9 +83,10 @@ def _last(model: Model, run: Run) -> int:
 
 def chain_to(model: Model, last: int) -> PathLinks:
     """The chain that ends with the operation `last`. Of edges that decide together it is the one that asked for most
-    time before it was shortened to what was recorded."""
+    time before it was shortened to what was recorded; none of those that may not be there."""
     graph, places = model.graph, model.places
-    decided = deciding_edges(graph, graph.time, graph.edges.ns)
+    ns = np.where(np.isin(graph.edges.kind, OF_BOUNDS), NEVER_NS, graph.edges.ns)
+    decided = deciding_edges(graph, graph.time, ns)
     source, into = graph.edges.source.tolist(), decided.tolist()
     at, found = int(places.end[last]), [-1]
     while at != ORIGIN:

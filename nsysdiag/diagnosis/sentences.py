@@ -171,7 +171,9 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
 
 def _of_the_profiler(said: Said, named: set[str]) -> list[Sentence]:
     """What the profiler takes, and what it makes longer of the bottlenecks that are `named`."""
-    own = [f"The profiler itself takes {format_share(said.profiler, 1)}."] if said.profiler >= TOLD else []
+    own: list[Sentence] = (
+        [f"The profiler itself takes {format_share(said.profiler, 1)}."] if said.profiler >= TOLD else []
+    )
     return own + ([RECORDED] if said.slowed and not named.isdisjoint(SLOWED) else [])
 
 

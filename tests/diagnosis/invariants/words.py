@@ -154,6 +154,7 @@ def a_title_names_where_most_of_its_time_is(report: Json) -> Iterator[str]:
         if (said := IN_PLACE.search(finding["title"])) is None:
             continue
         where = said["where"] if said["more"] else said["where"] + "\0"
-        shares = [part["share"] for part in finding.get("named", ()) if where in part["text"] + "\0"]
+        parts = [(part["share"], part["text"] + "\0") for part in finding.get("named", ())]
+        shares = [share for share, text in parts if where in text or text.startswith(where.removeprefix("in "))]
         if not any(2 * each > finding["share"] * (1 - ROUNDED) for each in shares):
             yield f"{finding['title']!r}: {shares} of {finding['share']}"
