@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray
+
+T = TypeVar("T")
 
 FEW = 500
 """So many texts are matched one by one, about as fast: each takes about 1 µs for each pattern, and what every match
@@ -20,10 +22,16 @@ holds takes about 0.2 ms to find out."""
 
 def matching(pattern: re.Pattern[str], texts: Sequence[str]) -> BoolArray:
     """Which of the texts the pattern matches, anywhere in them."""
-    found = candidates([pattern], texts)
-    for at in np.flatnonzero(found).tolist():
-        found[at] = pattern.search(texts[at]) is not None
-    return found
+    return np.array([found is not None for found in of_matches(pattern.search, [pattern], texts)], dtype=np.bool_)
+
+
+def of_matches(
+    tell: Callable[[str], T | None], patterns: Iterable[re.Pattern[str]], texts: Sequence[str]
+) -> list[T | None]:
+    """What `tell` makes of each text, None for those that match none of the patterns: about most of these it is not
+    asked."""
+    asked = candidates(patterns, texts).tolist()
+    return [tell(text) if asks else None for text, asks in zip(texts, asked, strict=True)]
 
 
 def candidates(patterns: Iterable[re.Pattern[str]], texts: Sequence[str]) -> BoolArray:

@@ -46,13 +46,9 @@ def _compared(job: facts.JobComparison, titles: Mapping[str, str]) -> str:
         return f"{same}: {_no_difference(job)}{top}"
     if job.verdict == facts.UNKNOWN and abs(job.step.change_ns) <= job.step.least_ns:
         return f"{_times(job)}{_device(job)}: {format_share(job.step.least_ns, job.step.before_ns)} apart at most{top}"
-    if job.verdict in facts.DECIDED and _is_chance(job.step):  # the slowest device did not change
+    if job.verdict in facts.DECIDED and waterfall.is_chance(job.step):  # the slowest device did not change
         return f"{_times(job)}{_device(job)}: no difference beyond chance; {job.verdict} on another GPU{top}"
     return f"{_times(job)}{_device(job)} ({_factor(job)}){_doubt(job)}{_mean(job)}{top}"
-
-
-def _is_chance(change: facts.Change) -> bool:
-    return change.low_ns is not None and change.high_ns is not None and change.low_ns <= 0 <= change.high_ns
 
 
 def _no_difference(job: facts.JobComparison) -> str:

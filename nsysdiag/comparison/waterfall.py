@@ -194,9 +194,14 @@ def _verdict(change: int, low: int | None, high: int | None, least: int) -> str:
     return facts.REGRESSED if change > 0 else facts.IMPROVED
 
 
+def is_chance(change: facts.Change) -> bool:
+    """May it be none, by its interval?"""
+    return change.low_ns is not None and change.high_ns is not None and change.low_ns <= 0 <= change.high_ns
+
+
 def too_small(change: facts.Change) -> bool:
     """Is it beyond chance, and smaller than what counts?"""
-    if change.low_ns is None or change.high_ns is None or change.low_ns <= 0 <= change.high_ns:
+    if change.low_ns is None or change.high_ns is None or is_chance(change):
         return False
     return abs(change.change_ns) <= change.least_ns
 

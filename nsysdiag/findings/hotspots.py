@@ -149,19 +149,21 @@ class SpotGaps(Struct, frozen=True):
     @classmethod
     def of(cls, shares: Shares, spot: Hotspot) -> SpotGaps:
         """The gaps of a hotspot with these rows."""
-        total = np.zeros(int(shares.gap.max()) + 1, dtype=np.int64)
-        np.add.at(total, shares.gap, shares.made if spot.mostly_made else shares.lost)
-        gap = np.flatnonzero(total)
-        return cls(gap, total[gap])
+        return cls._of_each(shares, shares.made if spot.mostly_made else shares.lost)
 
-    @classmethod
-    def charged(cls, shares: Shares, spot: Hotspot) -> SpotGaps:
+    def charged(self, shares: Shares, spot: Hotspot) -> SpotGaps:
         """The same of what is charged to it, if that is mostly idle time that its calls caused: a part of such time is
         charged to something else."""
-        total = np.zeros(int(shares.gap.max()) + 1, dtype=np.int64)
-        np.add.at(total, shares.gap, np.where(shares.counts, shares.made, 0))
+        if not spot.mostly_made:
+            return self
+        found = self._of_each(shares, np.where(shares.counts, shares.made, 0))
+        return found if len(found.gap) else self
+
+    @classmethod
+    def _of_each(cls, shares: Shares, ns: IntArray) -> SpotGaps:
+        total = _by_place(shares.gap, int(shares.gap.max()) + 1, ns)
         gap = np.flatnonzero(total)
-        return cls(gap, total[gap]) if spot.mostly_made and len(gap) else cls.of(shares, spot)
+        return cls(gap, total[gap])
 
     @property
     def longest(self) -> int:

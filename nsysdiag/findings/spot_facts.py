@@ -126,7 +126,7 @@ def spot_facts(device: DeviceReport, context: FindingContext, shares: Shares, sp
         call_of=dict(known_calls) | {name: name for name in context.waits.names},
         spot=spot,
         gaps=gaps,
-        charged=SpotGaps.charged(shares, spot),
+        charged=gaps.charged(shares, spot),
         typical=gaps.typical(context.keys),
         slices=slices,
         followed=_followed(context, slices),

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.distinct import distinct_values
 from nsysdiag.arrays.groups import median_of
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, place_in
-from nsysdiag.arrays.matching import candidates
+from nsysdiag.arrays.matching import of_matches
 from nsysdiag.bottlenecks import BOTTLENECK_IDS
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
@@ -103,12 +103,10 @@ def _counted(number: dict[str, int]) -> StepNames | None:
 
 def named_works(names: Sequence[str]) -> list[StepNames | None]:
     """For each name of a range what it says. Plain words count if both phases are named: images are decoded, too."""
-    asked = candidates((*_COUNTED, _MODE, _MODE_PLAIN), names).tolist()
-    found = [work_of(name) if asks else None for name, asks in zip(names, asked, strict=True)]
+    found = of_matches(work_of, (*_COUNTED, _MODE, _MODE_PLAIN), names)
     if any(found):
         return found
-    asked = candidates((_PLAIN,), names).tolist()
-    plain = [_PLAIN.search(name) if asks else None for name, asks in zip(names, asked, strict=True)]
+    plain = of_matches(_PLAIN.search, [_PLAIN], names)
     if {each["mode"].lower() for each in plain if each} != {"prefill", "decode"}:
         return found
     return [StepNames(_MODES[each["mode"].upper()], int(each["bs"] or _UNKNOWN)) if each else None for each in plain]

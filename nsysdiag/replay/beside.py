@@ -133,8 +133,11 @@ class Beside(Struct, frozen=True):
         found += _always_busy(calls, np.setdiff1d(_without(kin, found), wakers), launching, stretch)
         found += _readers(calls, _without(others, found), launching, stretch)
         makers = _makers(ranges, np.setdiff1d(_without(kin, found), wakers), stretch)
-        makers += _sleepers(calls, np.setdiff1d(_without(kin, [*found, *makers]), wakers), stretch)
-        found += [replace(each, works_ns=each.works_ns + _nap_ns(calls, each.thread, stretch)) for each in makers]
+        asleep = np.flatnonzero(
+            np.append(named_like(calls.names, SLEEPS), False)[calls.name] & stretch.holds(calls.start)
+        )
+        makers += _sleepers(calls, asleep, np.setdiff1d(_without(kin, [*found, *makers]), wakers), stretch)
+        found += [replace(each, works_ns=each.works_ns + _nap_ns(calls, asleep, each.thread)) for each in makers]
         requests = Requests.of(calls, launching, host_trace.activity, stretch)
         return cls(threads, int((sends[calls.name] & inside).sum()), naps, tuple(found), requests)
 
@@ -151,23 +154,18 @@ def _naps(calls: CallTable, rows: IntArray) -> int:
     return int(np.bincount(distinct(calls.thread[rows[long]])[1]).max(initial=0))
 
 
-def _nap_ns(calls: CallTable, thread: int, stretch: Stretch) -> int:
+def _nap_ns(calls: CallTable, asleep: IntArray, thread: int) -> int:
     """How long a thread usually sleeps at a time, in ns: who looks again that late whether more is wanted begins it as
-    late. 0 if it does not sleep."""
-    rows = np.flatnonzero((calls.thread == thread) & stretch.holds(calls.start) & _sleeps(calls))
+    late. 0 if it does not sleep. `asleep` are the rows of calls that wait for a time."""
+    rows = asleep[calls.thread[asleep] == thread]
     length = (calls.end - calls.start)[rows]
     return int(np.median(length)) if len(rows) >= FEWEST_ANSWERED else 0
 
 
-def _sleeps(calls: CallTable) -> BoolArray:
-    """Which calls wait for a time."""
-    return np.append(named_like(calls.names, SLEEPS), False)[calls.name]
-
-
-def _sleepers(calls: CallTable, threads: IntArray, stretch: Stretch) -> list[Follower]:
+def _sleepers(calls: CallTable, asleep: IntArray, threads: IntArray, stretch: Stretch) -> list[Follower]:
     """Those of the threads that sleep in MANY steps, and work for much of the time between: they may look whether more
     is wanted."""
-    rows = np.flatnonzero(_sleeps(calls) & stretch.holds(calls.start) & np.isin(calls.thread, threads))
+    rows = asleep[np.isin(calls.thread[asleep], threads)]
     length = (np.minimum(calls.end, stretch.end) - calls.start)[rows]
     rows, length = (each[(length >= WAITED_NS) & stretch.stepwise] for each in (rows, length))
     found, thread = distinct(calls.thread[rows])

@@ -68,7 +68,7 @@ from nsysdiag.replay.queues import full_queues
 from nsysdiag.replay.quotas import outside, quota_stops
 from nsysdiag.replay.spins import spins_of
 from nsysdiag.replay.wakes import WaitSearch, Wakes, wakes
-from nsysdiag.replay.work import HostNames, HostTime, Stretch, Work, host_time, on_axis
+from nsysdiag.replay.work import HostNames, HostTime, Stretch, Work, host_time, launched_by, on_axis
 from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.enums import CopyKind
 from nsysdiag.wakeups.loaders import Finder, HostTrace, WaitingThreads
@@ -135,16 +135,17 @@ def model_of(given: ReplayInputs) -> Model:
         threads.woken, threads.asked, distinct_values(program.thread), host_trace, given.finder, stretch
     )
     placed = PlacedWaits.of(waits, places.end, side.moments, axis)
-    launched_by = np.where(work.launch >= 0, np.append(given.calls.thread, -1)[work.launch], -1)
-    launching = launched_by[launched_by >= 0]
+    thread = launched_by(work, given.calls.thread)
+    launching = thread[thread >= 0]
     names = OperationNames.of(work, activity, host_trace.ranges, given.strings)
-    spins = spins_of(program, side.in_order, work, launched_by, names.short)
+    waiting = placed.edges(side.pieces, order.length)
+    spins = spins_of(program, side.in_order, work, thread, names.short)
     model = Model(
         stretch=stretch,
         work=work,
         threads=replace(threads, woken_cause=_causes(threads.woken, side.host)),
         places=places,
-        graph=extended(extended(graph, placed.edges(side.pieces, order.length)), spins.edges(program, work, places)),
+        graph=extended(graph, Edges.concatenate([waiting, spins.edges(program, work, places)])),
         pace=order.pace,
         program=program,
         pieces=side.pieces,

@@ -51,7 +51,7 @@ from nsysdiag.replay.orders import Before, Pace
 from nsysdiag.replay.pacing import WAITED_NS, Outlived, Timed
 from nsysdiag.replay.spins import Spins
 from nsysdiag.replay.wakes import Wakes
-from nsysdiag.replay.work import Class, HostNames, HostTime, Stretch, Work, beside_others, on_axis
+from nsysdiag.replay.work import Class, HostNames, HostTime, Stretch, Work, beside_others, launched_by, on_axis
 from nsysdiag.trace.columns import Strings
 from nsysdiag.wakeups.levels import MOST_HOPS
 from nsysdiag.wakeups.waits import Ends, ends_of
@@ -193,8 +193,7 @@ class Model(Struct, frozen=True, dict=True):
     @cached_property
     def launched_by(self) -> IntArray:
         """The thread that launched each operation, -1 if that is not known."""
-        thread, row = self.host.host.api_calls.rows.thread, self.work.launch
-        return np.where(row >= 0, thread[row], -1) if len(thread) else row
+        return launched_by(self.work, self.host.host.api_calls.rows.thread)
 
     @cached_property
     def unseen(self) -> IntArray:

@@ -357,6 +357,11 @@ def keyed(*tables: tuple[IntArray, IntArray]) -> list[IntArray]:
     return np.split(key, np.cumsum([len(each) for each, _ in tables])[:-1])
 
 
+def launched_by(work: Work, thread: IntArray) -> IntArray:
+    """The thread that launched each operation, -1 if that is not known; `thread` is that of each call."""
+    return np.where(work.launch >= 0, thread.take(work.launch), -1) if len(thread) else work.launch
+
+
 def row_of(asked: IntArray, values: IntArray) -> IntArray:
     """The first row of `values` that is equal to each asked one, -1 for none."""
     order = np.argsort(values, kind="stable")

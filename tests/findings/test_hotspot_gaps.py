@@ -38,5 +38,6 @@ def test_idle_time_behind_a_wait_is_that_which_is_charged_to_it(counts: list[boo
     gap, none = np.array([3, 3, 3, 5]), np.full(4, -1)
     lost, made, zero = np.array([5, 0, 0, 0]), np.array([0, 10, 20, 40]), np.zeros(4, np.int64)
     shares = Shares(gap, none, none, none, zero, zero, zero, lost, made, np.array(counts), zero, none)
-    found = SpotGaps.charged(shares, spot_of(shares, ("sync", "sync"), np.arange(4)))
+    spot = spot_of(shares, ("sync", "sync"), np.arange(4))
+    found = SpotGaps.of(shares, spot).charged(shares, spot)
     assert dict(zip(found.gap.tolist(), found.ns.tolist(), strict=True)) == charged
