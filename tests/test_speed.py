@@ -175,6 +175,9 @@ def everything(turns: int) -> Simulation:
             yield from t.sleep(50 * US)
             yield from t.compute(70 * US, "prepare")
             yield from t.launch("last", 20 * US, side)
+            # The replay holds 4,096 operations of short steps: the small trace has more, as the large one.
+            for _ in range(12):
+                yield from t.launch("small", 3 * US)
             yield from t.spin_on(event)
             yield from t.synchronize()
             t.pop()
@@ -188,7 +191,7 @@ def everything(turns: int) -> Simulation:
 def test_no_python_loops_over_rows_of_any_kind(folder: Path) -> None:
     small = executed_lines(everything(200).write(folder / "kinds.sqlite", EVERYTHING))
     large = executed_lines(everything(800).write(folder / "many_kinds.sqlite", EVERYTHING))
-    assert_about_the_same(small, large)
+    assert_about_the_same(small, large, 2_000)  # 600 turns more have 1,300 call chains more; 10,000 at most are read
 
 
 def test_a_loop_over_rows_would_be_seen() -> None:
