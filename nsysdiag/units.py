@@ -81,10 +81,15 @@ def mostly(parts: Iterable[tuple[Sentence, float]], whole: float, of: float = 1.
 
 def format_transfer(size: float) -> str:
     """Bytes as links and memories are sold: `246 MB`, `4.53 GB`, in powers of ten."""
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= 0.9995 * factor:
-            return f"{size / factor:.3g} {unit}"
+            return f"{_three_digits(size / factor)} {unit}"
     return f"{size:.0f} B"
+
+
+def format_rate(rate: float) -> str:
+    """Bytes a second in powers of ten, as the limits of links and memories are given: `31.5 GB/s`."""
+    return f"{format_transfer(rate)}/s"
 
 
 def format_signed_ns(ns: int) -> str:

@@ -162,7 +162,10 @@ def test_clocks_have_three_significant_digits(frequency: float, text: str) -> No
 
 @pytest.mark.parametrize(
     ("size", "text"),
-    [(12, "12 B"), (1_500, "1.5 kB"), (246_200_000, "246 MB"), (999_999_999, "1 GB"), (4_531_000_000, "4.53 GB")],
+    [
+        *[(12, "12 B"), (1_500, "1.50 kB"), (246_200_000, "246 MB"), (999_999_999, "1.00 GB")],
+        *[(4_531_000_000, "4.53 GB"), (3_350_000_000_000, "3.35 TB")],
+    ],
 )
 def test_transfers_are_in_powers_of_ten(size: int, text: str) -> None:
     assert format_transfer(size) == text

@@ -75,7 +75,7 @@ INDEX = CellKind("index")
 """int, the number of a row"""
 BYTES = CellKind("bytes", units.format_bytes)
 """int or float"""
-RATE = CellKind("rate", lambda rate: f"{units.format_bytes(rate)}/s")
+RATE = CellKind("rate", units.format_rate)
 """float, bytes a second"""
 RATIO = CellKind("ratio", lambda ratio: f"{ratio:,.2f}")
 """float"""

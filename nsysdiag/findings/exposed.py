@@ -44,7 +44,7 @@ from nsysdiag.peaks import PCIE_BYTES_PER_SECOND
 from nsysdiag.report import DeviceReport
 from nsysdiag.time.table import TimeTable
 from nsysdiag.typed import say
-from nsysdiag.units import format_bytes, format_count, format_ns, format_share, format_transfer
+from nsysdiag.units import format_bytes, format_count, format_ns, format_rate, format_share, format_transfer
 
 FULL = 0.9
 """Of the judged time: a direction that copies for longer has next to no time left in which more could be copied."""
@@ -86,16 +86,14 @@ class FullLink(Struct, frozen=True):
 
     @property
     def _rate(self) -> str:
-        rate = _shown(self.rate)
+        rate = format_rate(self.rate)
         if self.pageable:
             return f"{rate} with pageable memory"
         links = {number: most for number, most in PCIE_BYTES_PER_SECOND.items() if number >= OLDEST}
         fitting = [(number, most) for number, most in sorted(links.items()) if most >= self.rate]
-        return f"{rate} (16 lanes of PCIe {fitting[0][0]} carry up to {_shown(fitting[0][1])})" if fitting else rate
-
-
-def _shown(rate: float) -> str:
-    return f"{format_transfer(rate)}/s"
+        return (
+            f"{rate} (16 lanes of PCIe {fitting[0][0]} carry up to {format_rate(fitting[0][1])})" if fitting else rate
+        )
 
 
 def _of(device: DeviceTimeline, judged: Intervals, name: str) -> FullLink | None:
@@ -267,7 +265,7 @@ def _by_direction(general: Advice, direction: str, frameworks: tuple[str, ...]) 
 
 def _copied(kind: TopCopy) -> str:
     """`8 × memcpy DtoH to pageable memory, 246 MB in the judged time, at 4.53 GB/s`."""
-    rate = f", at {format_transfer(kind.bytes_per_second)}/s" if kind.bytes_per_second else ""
+    rate = f", at {format_rate(kind.bytes_per_second)}" if kind.bytes_per_second else ""
     return f"{format_count(kind.count)} × {_which(kind)}, {format_transfer(kind.bytes)} in the judged time{rate}"
 
 

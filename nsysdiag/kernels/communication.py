@@ -22,7 +22,7 @@ from nsysdiag.kernels.facts import CollectiveKind, MpiCall
 from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.peaks import link_of, switch_adds
 from nsysdiag.record import records
-from nsysdiag.units import format_bytes
+from nsysdiag.units import format_rate
 
 
 def collective_kinds(found: Collectives, inside: BoolArray, split: WindowSplit, gpu: str = "") -> list[CollectiveKind]:
@@ -101,7 +101,7 @@ def _rates(found: Collectives, kind: str, link: float | None, *, switch: bool = 
         added = np.ones(len(mine), dtype=np.bool_)
         on_link = _mean_and_best(np.minimum(bus, in_switch), ns)
     if link is not None and _fastest(on_link) > link:
-        carries = f"{format_bytes(_fastest(on_link))}/s is more than NVLink carries each way ({format_bytes(link)}/s)"
+        carries = f"{format_rate(_fastest(on_link))} is more than NVLink carries each way ({format_rate(link)})"
         return {"sized": len(mine), "refused": f"no rate: {carries}"}
     return {
         "sized": len(mine),

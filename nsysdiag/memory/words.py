@@ -28,7 +28,7 @@ DRIVER_NOTE = (
     "nor what the driver itself uses."
 )
 rate: Callable[[float | None], str] = RATE.text
-"""A rate: `24.0 GiB/s`, a dash if it is not known."""
+"""A rate: `24.0 GB/s`, a dash if it is not known."""
 
 
 # ---- copies ----------------------------------------------------------------------------------------------------

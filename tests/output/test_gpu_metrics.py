@@ -32,7 +32,7 @@ def test_all_that_there_is_to_say() -> None:
     assert counter_sentences(made()) == [
         "By the GPU's own counters 42.6% of the SMs are active on average over the window and 71.0% while kernels run; "
         "meanwhile instruction issue 22.0%, tensor cores 41.0%.",
-        "Of the highest rates, while kernels run: DRAM reads 36.0% (671 GiB/s), DRAM writes 11.0% (205 GiB/s).",
+        "Of the highest rates, while kernels run: DRAM reads 36.0% (720 GB/s), DRAM writes 11.0% (220 GB/s).",
         "vectorized_elementwise_kernel keeps 27.0% of the SMs active, with neighbouring work; it runs "
         "15.0% of the window.",
         "Clocks were at 77.3% of the maximum during 30.0% of the time with kernels (mean 1.84 GHz, lowest 1.41 GHz, "
