@@ -388,13 +388,20 @@ def perhaps_layers(loop: Loop, happened: Happened) -> Loop:
     parts = 0 if loop.inner is None else loop.inner.per_iteration
     if parts >= FEWEST_LAYERS and count >= parts * FEWEST_KERNELS:
         return loop
-    if len(kernels) < FEWEST_KERNELS or found.usually(names.exchanged | names.update):
-        return loop
-    if _clears(loop, device) or _replays(loop, device) or _calls(loop, happened) or _pauses(loop, happened):
+    if len(kernels) < FEWEST_KERNELS or closes(loop, happened, found):
         return loop
     model = _of_a_model([happened.strings.text(each) for each in kernels])
     made = replace(with_the_first(loop, happened), kind=REPEAT, certain=False, kernels=count, model=model)
     return replace(made, layers=(1,) * layers) if (layers := _layers_in(loop, happened)) > 1 else made
+
+
+def closes(loop: Loop, happened: Happened, found: RepeatCounts) -> bool:
+    """Whether most repeats exchange data with the host, wait, update something, launch all that the program captured,
+    or leave the device idle at one place: the loop of the program closes in each."""
+    if found.usually(found.names.exchanged | found.names.update):
+        return True
+    device = happened.device
+    return _clears(loop, device) or _replays(loop, device) or _calls(loop, happened) or _pauses(loop, happened)
 
 
 def _layers_in(loop: Loop, happened: Happened) -> int:

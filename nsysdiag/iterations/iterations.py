@@ -23,6 +23,7 @@ from nsysdiag.iterations.by_range import TIMES, apart, named_loops
 from nsysdiag.iterations.counts import RepeatCounts
 from nsysdiag.iterations.doubts import FEW, as_shown, by_chance, parts_of_one_pass, perhaps_layers, perhaps_several
 from nsysdiag.iterations.happened import Happened
+from nsysdiag.iterations.host_pauses import perhaps_between_pauses
 from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, Inner, Loop, spread_of, through
 from nsysdiag.iterations.named import is_epoch, is_step
 from nsysdiag.iterations.outer import LIGHT_KERNELS, REGULAR, by_sequence, outermost
@@ -211,6 +212,7 @@ def _judged(found: Loop, happened: Happened) -> Loop:
     loop = before_other_work(from_the_first(loop, happened), happened)
     loop = with_layers(perhaps_several(loop, happened), happened)
     loop = as_shown(perhaps_layers(loop, happened), happened, evaluates=evaluates)
+    loop = perhaps_between_pauses(loop, happened)
     return loop.of_kind(LAYER) if _are_layers(loop, happened) else loop
 
 

@@ -33,10 +33,9 @@ def _full_fixes(made: Made) -> Sequence[Fix]:
     return [*found, Fix("far faster", {"kernel": made.kernel // 8, "small": made.small // 8}, far)]
 
 
-@programs(_full_fixes, _full_sizes, levels=("step", "layer"))
+@programs(_full_fixes, _full_sizes)
 def a_queue_that_is_full(sim: Simulation, loops: Loops, made: Made) -> None:
-    """Nothing is read back: the host launches until the queue of the stream is full, and then as fast as it empties.
-    Steps are layers alone: without ranges no operation tells where one begins."""
+    """Nothing is read back: the host launches until the queue of the stream is full, and then as fast as it empties."""
     process = solver(sim)
     stream = process.stream()
     stream.limit = made.room
@@ -44,7 +43,6 @@ def a_queue_that_is_full(sim: Simulation, loops: Loops, made: Made) -> None:
     def step(t: Thread, number: int) -> Body:
         yield from ranged(t, "prepare", t.compute(varied(made.host, "host", number), "prepare"))
         for layer in range(made.layers):
-            loops.step(t, "layer")
             yield from t.launch("gemm", varied(made.kernel, number, layer), stream, call=made.call)
             yield from t.launch("activation", varied(made.small, "small", number, layer), stream, call=made.call)
 

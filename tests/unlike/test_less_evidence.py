@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.iterations.known_loops.verdict import Verdict
 from tests.unlike import CLASSES
 from tests.unlike.test_unlike import OF_ONE_THREAD, SEVERAL, Seen, seen
 
@@ -95,6 +96,13 @@ def test_two_places_of_one_name_on_one_of_two_gpus_are_one_finding() -> None:
 )
 def test_findings_on_what_is_unknown_are_in_order(name: str, seed: int) -> None:
     assert captured(name, seed, "CUDA").broken == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 3])
+def test_layers_of_a_queue_that_is_full_may_be_parts_of_steps(seed: int) -> None:
+    """They were steps for certain, though the host pauses behind each tenth."""
+    assert captured("a_queue_that_is_full", seed, "without ranges").verdict is Verdict.NAMED
 
 
 @pytest.mark.slow
