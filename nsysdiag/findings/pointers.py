@@ -209,18 +209,19 @@ def _slow(
     others: list[Finding],
 ) -> Finding:
     """The finding on what slow iterations, the longest first, take beyond the median. What they do not compute is an
-    upper bound, as much of it is in other findings."""
+    upper bound, as much of it is in other findings; none if that is too little for a finding of its own."""
     slow = iterations.slow[:4]
     worst = slow[0]
     further = _how_many_more(iterations)
     chain: list[Sentence] = [f"iteration {worst.index} takes {format_ns(worst.extra_ns)} more than the median{further}"]
     most = max(worst.more.values(), default=0)
     chain += [f"{'mostly ' if 2 * most > worst.extra_ns else ''}{_more(worst)[0]}"] if most else []
+    ceiling_ns = _beside_compute(judged)
     return _pointer(
         device,
         context,
         SLOW_ITERATIONS,
-        _beside_compute(judged),
+        ceiling_ns if ceiling_ns >= context.thresholds.smallest * device.window_ns else 0,
         bottleneck=_bottleneck(worst),
         title=_slow_title(iterations.slow_period),
         evidence=[
