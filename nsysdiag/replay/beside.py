@@ -17,6 +17,7 @@ from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import RangeRows
 from nsysdiag.events.rows import CallTable, Rows, RowsOf
+from nsysdiag.events.scheduling import Cpus
 from nsysdiag.replay.orders import Before
 from nsysdiag.replay.pacing import MANY, MESSAGES, WAITED_NS
 from nsysdiag.replay.wakes import LOCKS, Wakes
@@ -106,7 +107,8 @@ class Beside(Struct, frozen=True):
     `followers` are threads of the program that wait for another one in nearly each step, or time and again in a window,
     and launch nothing; a replay may hold them. Others have a range in each step, or sleep in most, and no thread is
     known to wait for them. They may hand over what they made in memory, while who needs it asks again and again. Of
-    these it is the time in their ranges, or between their sleeps, and a sleep. `requests` are waits of threads that
+    these it is the time in their ranges, or between their sleeps, and a sleep; or all of a step, if they hold a CPU all
+    the time. `requests` are waits of threads that
     launch for what is outside of the trace."""
 
     threads: IntArray = np.empty(0, dtype=np.int64)
@@ -138,8 +140,35 @@ class Beside(Struct, frozen=True):
         )
         makers += _sleepers(calls, asleep, np.setdiff1d(_without(kin, [*found, *makers]), wakers), stretch)
         found += [replace(each, works_ns=each.works_ns + _nap_ns(calls, asleep, each.thread)) for each in makers]
+        found += _running(
+            host_trace.tables.cpus, launching, np.union1d(wakers, host_trace.nsys_threads), found, stretch
+        )
         requests = Requests.of(calls, launching, host_trace.activity, stretch)
         return cls(threads, int((sends[calls.name] & inside).sum()), naps, tuple(found), requests)
+
+
+def _running(
+    cpus: Cpus, launching: IntArray, known: IntArray, found: list[Follower], stretch: Stretch
+) -> list[Follower]:
+    """Those of the threads of processes that launch which hold a CPU all the time, until they end: they make something
+    without a stop, or ask again and again for room. Who works ahead is done before the last steps. `known` threads are
+    others, and those `found` before.
+
+    ```
+    producer  [decodes ........][decodes .........][asks .][decodes ......]
+    solver    (asks .....)[step](asks .......)[step       ](asks ...)[step]
+    ```
+    """
+    begin, end = (np.clip(each, stretch.begin, stretch.end) for each in (cpus.holds.start, cpus.holds.end))
+    mine = np.isin(process_of(cpus.thread), process_of(launching)) & ~np.isin(cpus.thread, np.union1d(launching, known))
+    rows = np.flatnonzero((end > begin) & mine)
+    threads, thread = distinct(cpus.thread[rows])
+    held, last = np.bincount(thread, (end - begin)[rows], len(threads)), np.full(len(threads), stretch.begin)
+    np.maximum.at(last, thread, end[rows])
+    until = last - stretch.begin
+    runs = threads[(held >= (1 - MOST_WAITING) * until) & (until >= LEAST_SPAN * (stretch.end - stretch.begin))]
+    longest = int(np.diff(stretch.borders).max())
+    return [Follower(each, longest) for each in _without(runs, found).tolist()]
 
 
 def _without(threads: IntArray, followers: list[Follower]) -> IntArray:

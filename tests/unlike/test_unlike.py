@@ -231,6 +231,8 @@ def test_what_is_promised_holds(name: str, seed: int) -> None:
         ("naps_until_there_is_a_batch", 5),  # who sleeps until there is a batch was to need none of these naps
         ("naps_until_there_is_a_batch", 13),  # the same if it sleeps more often in some steps
         ("a_flag_in_memory", 1),  # who asks a flag in memory did not wait for the kernel, which was to save nothing
+        ("a_ring_that_is_polled", 5),  # who asks a ring in memory for a batch was to need none of that time
+        ("a_ring_that_is_polled", 22),  # and a thread that makes batches all the time was no limit to faster steps
         ("a_queue_that_is_full", 1),  # calls that wait for room were work: faster kernels were to save nothing
     ],
 )
