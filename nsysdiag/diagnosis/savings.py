@@ -32,7 +32,7 @@ from nsysdiag.findings.facts import Finding, Named
 from nsysdiag.findings.kernels import kinds_in_words
 from nsysdiag.findings.rules import BEFORE_WORK, EXPOSED_COPY, LATE_RANK, SLOW_ITERATIONS, severity
 from nsysdiag.phases.facts import PhaseSteps
-from nsysdiag.typed import joined
+from nsysdiag.typed import NameMark, Phrase, joined, parts
 from nsysdiag.units import format_ns
 
 STEP, WINDOW = "step", "window"
@@ -294,6 +294,7 @@ def _merged(
     note = note_of(most, time[most.device] / judged[most.device].account_ns, share, saved, bound)
     return replace(
         first,
+        title=_title(first, group, named, share),
         devices=sorted({each.device for each in group}),
         lost_ns=lost,
         lost_share=round(min(lost / total, 1.0), 6),
@@ -307,6 +308,21 @@ def _merged(
         note=note.text,
         counted_before=note.counted_before,
     )
+
+
+def _title(first: Finding, group: list[Finding], named: list[Named], share: float) -> Sentence:
+    """The title of the first, without its place if others of the group are elsewhere, and no part that is named there
+    is more than half of the time of all."""
+    *before, words, place = ("", "", *parts(first.title))
+    if isinstance(place, str) or not isinstance(words, str) or not words.endswith("in "):
+        return first.title
+    there = max((each.share for each in named if place.text in _names(each.text)), default=0.0)
+    elsewhere = any(each.nvtx != first.nvtx for each in group)
+    return Phrase(*before, words.rpartition(", ")[0]) if elsewhere and 2 * there <= share else first.title
+
+
+def _names(text: Sentence) -> list[str]:
+    return [each.text for each in parts(text) if isinstance(each, NameMark)]
 
 
 def _named(group: list[Finding], judged: dict[str, Judged], total: int) -> list[Named]:

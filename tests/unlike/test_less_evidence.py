@@ -99,6 +99,13 @@ def test_findings_on_what_is_unknown_are_in_order(name: str, seed: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("seed", "capture"), [(1, "CUDA"), (3, "CUDA and scheduling")])
+def test_a_title_of_two_gpus_names_the_place_of_most_of_their_time(seed: int, capture: str) -> None:
+    """Host code of both was mostly in a range of the first, which is less than half of it."""
+    assert captured("two_gpus_at_a_barrier", seed, capture).broken == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 3])
 def test_layers_of_a_queue_that_is_full_may_be_parts_of_steps(seed: int) -> None:
     """They were steps for certain, though the host pauses behind each tenth."""
