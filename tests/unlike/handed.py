@@ -122,8 +122,10 @@ def _pipe_sizes(chance: random.Random) -> Made:
         traced=chance.random() < 0.5,
         names=chance.choice(("steps", "none")),
     )
-    # A pipe of an unknown process that is full now and then may be a disk; one that never is holds nothing yet.
-    always_full = made.every == 1 and made.flush > made.prepare + 3 * made.kernel + 60 * US
+    # A pipe of an unknown process that is full now and then may be a disk; one that never is holds nothing yet, however
+    # slow that process is. It is full in most steps if it is by a quarter of them.
+    more = 1 - (made.prepare + 3 * made.kernel + 60 * US) / made.flush
+    always_full = made.every == 1 and more * STEPS / 4 > made.room
     return made.but(traced=made.traced or not always_full)
 
 
