@@ -311,8 +311,8 @@ def _merged(
 
 
 def _title(first: Finding, group: list[Finding], named: list[Named], share: float) -> Sentence:
-    """The title of the first, without its place if others of the group are elsewhere, and no part that is named there
-    is more than half of the time of all."""
+    """The title of the first, without its place if others are elsewhere, unless a part that is named there is most of
+    the time."""
     *before, words, place = ("", "", *parts(first.title))
     if isinstance(place, str) or not isinstance(words, str) or not words.endswith("in "):
         return first.title

@@ -39,8 +39,8 @@ def perhaps_between_pauses(loop: Loop, happened: Happened) -> Loop:
 
 
 def _behind_pauses(loop: Loop, happened: Happened) -> IntArray | None:
-    """The starts in ns of the repeats with a longer pause than usual, if they come at one distance all over the time of
-    the loop."""
+    """The starts in ns of the repeats with a longer pause than usual, if they come at one distance all over the
+    loop."""
     longest = _longest_pauses(loop, happened)
     usual = float(np.quantile(longest, USUAL_PART))
     at = np.flatnonzero(longest > max(PAUSES * usual, LEAST_NS))
