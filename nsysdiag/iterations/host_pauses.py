@@ -31,9 +31,10 @@ def perhaps_between_pauses(loop: Loop, happened: Happened) -> Loop:
     ends with each."""
     if loop.source == NVTX or loop.called.label or loop.kind != STEP or not loop.certain:
         return loop
-    if (starts := _behind_pauses(loop, happened)) is None:
+    found = RepeatCounts.of(happened, loop.starts, int(loop.ends[-1]), host=True)
+    if found.usually(found.names.exchanged | found.names.update):  # known at once of most loops
         return loop
-    if closes(loop, happened, RepeatCounts.of(happened, loop.starts, int(loop.ends[-1]))):
+    if (starts := _behind_pauses(loop, happened)) is None or closes(loop, happened, found):
         return loop
     return loop.in_doubt(through(loop.called, starts, happened.last))
 
