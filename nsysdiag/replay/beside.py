@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.distinct import distinct, distinct_values
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, places_among, union
 from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import process_of
@@ -140,11 +140,20 @@ class Beside(Struct, frozen=True):
         )
         makers += _sleepers(calls, asleep, np.setdiff1d(_without(kin, [*found, *makers]), wakers), stretch)
         found += [replace(each, works_ns=each.works_ns + _nap_ns(calls, asleep, each.thread)) for each in makers]
-        found += _running(
-            host_trace.tables.cpus, launching, np.union1d(wakers, host_trace.nsys_threads), found, stretch
-        )
+        known = [wakers, host_trace.nsys_threads, _carrying(host_trace.thread_names)]
+        found += _running(host_trace.tables.cpus, launching, np.concatenate(known), found, stretch)
         requests = Requests.of(calls, launching, host_trace.activity, stretch)
         return cls(threads, int((sends[calls.name] & inside).sum()), naps, tuple(found), requests)
+
+
+_CARRIES = re.compile(r"(?:nccl|rccl|nvshmem|ucx|ofi)\b.*", re.IGNORECASE)
+"""Threads of libraries for communication, by the names that these give them."""
+
+
+def _carrying(names: dict[int, str]) -> IntArray:
+    """The threads that carry messages for devices, and look for more all the time: their work is in the length of what
+    they carry."""
+    return np.array([thread for thread, name in names.items() if _CARRIES.fullmatch(name)], dtype=np.int64)
 
 
 def _running(
@@ -159,12 +168,15 @@ def _running(
     solver    (asks .....)[step](asks .......)[step       ](asks ...)[step]
     ```
     """
-    begin, end = (np.clip(each, stretch.begin, stretch.end) for each in (cpus.holds.start, cpus.holds.end))
-    mine = np.isin(process_of(cpus.thread), process_of(launching)) & ~np.isin(cpus.thread, np.union1d(launching, known))
-    rows = np.flatnonzero((end > begin) & mine)
-    threads, thread = distinct(cpus.thread[rows])
-    held, last = np.bincount(thread, (end - begin)[rows], len(threads)), np.full(len(threads), stretch.begin)
-    np.maximum.at(last, thread, end[rows])
+    near = np.flatnonzero((cpus.holds.start < stretch.end) & (cpus.holds.end > stretch.begin))
+    others = distinct_values(cpus.thread[near])
+    others = others[np.isin(process_of(others), process_of(launching))]
+    threads = np.setdiff1d(others, np.union1d(launching, known))
+    place = places_among(threads, cpus.thread[near])
+    holds, thread = cpus.holds[near[place >= 0]], place[place >= 0]
+    begin, end = (np.clip(each, stretch.begin, stretch.end) for each in (holds.start, holds.end))
+    held, last = np.bincount(thread, end - begin, len(threads)), np.full(len(threads), stretch.begin)
+    np.maximum.at(last, thread, end)
     until = last - stretch.begin
     runs = threads[(held >= (1 - MOST_WAITING) * until) & (until >= LEAST_SPAN * (stretch.end - stretch.begin))]
     longest = int(np.diff(stretch.borders).max())
