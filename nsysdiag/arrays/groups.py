@@ -166,6 +166,8 @@ def longest(ns: IntArray, start: IntArray, most: int, rows: IntArray | None = No
     def begins(at: IntArray) -> IntArray:
         return taken(start, at if rows is None else taken(rows, at))
 
+    if most == 0:
+        return np.empty(0, dtype=np.int64)
     if len(ns) <= 2 * most:
         return np.lexsort((begins(np.arange(len(ns))), -ns))[:most]
     least = nth_largest(ns, most)

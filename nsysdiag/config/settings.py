@@ -234,7 +234,7 @@ TIMES = ("start_ns", "end_ns", "reference_step_ns")
 def setting_text(name: str, value: SettingValue) -> str:
     """A setting as users write it: `nccl, rccl`, `2:12`, `poll_ns 20000000, hollow_activity 0.5`."""
     if isinstance(value, dict):
-        return ", ".join(_text_within(each, inner) for each, inner in value.items())
+        return ", ".join(_text_within(each, inner) for each, inner in sorted(value.items()))
     if isinstance(value, list):
         return (":" if name == "iterations" else ", ").join("" if part is None else str(part) for part in value)
     return str(value)
@@ -245,5 +245,5 @@ def _text_within(name: str, value: SettingValue) -> str:
     if not isinstance(value, dict):
         return f"{name} {value}"
     if name == "gpus":
-        return ", ".join(f"{name}.{key} {each}" for key, each in value.items())
+        return ", ".join(f"{name}.{key} {each}" for key, each in sorted(value.items()))
     return f"{name} ({setting_text(name, value)})"

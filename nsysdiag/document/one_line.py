@@ -134,8 +134,9 @@ def command_of(document: Report | RanksReport | Comparison | WhatIf) -> str:
 
 
 def options_of(settings: Mapping[str, SettingValue]) -> list[str]:
-    """The options that give these settings."""
-    return [word for name, value in settings.items() for word in _option(name, value)]
+    """The options that give these settings, in the same order whatever theirs is."""
+    named = [name for name in (*OPTION_OF_SETTING, REDACTED) if name in settings]
+    return [word for name in named for word in _option(name, settings[name])]
 
 
 def whatif_command(file: str, transforms: Iterable[Transform], settings: Mapping[str, SettingValue]) -> str:

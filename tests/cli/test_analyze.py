@@ -15,6 +15,8 @@ from nsysdiag.config.settings import OPTION_OF_SETTING, Settings
 from nsysdiag.document.one_line import command_of
 from nsysdiag.formats import FORMATS
 from nsysdiag.record import to_json
+from nsysdiag.report import Report
+from nsysdiag.saved import from_json
 from tests.output import samples
 
 if TYPE_CHECKING:
@@ -333,6 +335,10 @@ class TestCommandOfAReport:
             f"nsysdiag analyze {report.trace.file} --same-gpu --from 1500ns --nvtx 'my step' --gaps 3"
             " --disable sync --disable io_wait"
         )
+
+    def test_of_a_saved_report_options_are_in_the_same_order(self) -> None:
+        report = replace(samples.one_device(), settings=Settings(nvtx="step", start_ns=1, end_ns=7).changed())
+        assert command_of(from_json(to_json(report), Report)) == command_of(report)
 
     @pytest.mark.slow
     def test_it_reads_back(self, cli: Callable[..., Result], trace: Path, analysis: FakeAnalysis) -> None:
