@@ -132,12 +132,19 @@ def _only_named(found: JobPhases, loops: list[Loop], signals: list[DeviceSignal]
     known = {(each.start, each.end): each for each in found.phases if each.name == "steady"}
     spans = named_spans(list(known) if found.basis in ("steady", "phase") else [], loops)
     if spans == list(known):
-        return replace(found, phases=_with_outside(found.phases, spans, found.start, signals))
+        phases = _with_outside(found.phases, spans, found.start, signals)
+        return replace(found, phases=phases, judged=_within_judged(found, phases))
     steps = [known.get(each) or with_steps(FoundPhase("steady", *each), loops, signals)[0] for each in spans]
     phases = _with_rest(steps, found.phases[0].start, found.end)
     phases = _with_outside(phases, spans, found.start, signals)
     enough = any(each.repeats >= FEWEST_REPEATS for each in steps)
     return JobPhases(found.start, found.end, phases, "steady" if enough else "phase", NAMED, _judged_places(phases))
+
+
+def _within_judged(found: JobPhases, phases: list[FoundPhase]) -> list[int]:
+    """The places of the `phases` that are, or are a part of, those which were judged in `found`."""
+    judged = [found.phases[at] for at in found.judged]
+    return [at for at, each in enumerate(phases) if any(one.start <= each.start < one.end for one in judged)]
 
 
 def _with_outside(

@@ -146,6 +146,25 @@ class TestRounds:
         assert [each.name for each in phases] == ["start-up", "outside", "steady", "outside"]
         assert [round((each.end_ns - each.start_ns) / (4.4 * MS)) for each in phases] == [0, 3, 1, 8]
 
+    def test_the_named_steps_are_judged_not_a_warm_up_like_them(self, tmp_path: Path) -> None:
+        """Two steps without a range, with pauses of the host, were judged instead, as the part that repeats."""
+
+        def script(t: Thread, loops: Loops) -> Body:
+            for step in range(-2, 24):
+                yield from t.compute(30 * MS if step < 0 else 0)
+                loops.push(f"iter {step}" if step >= 0 else "warm-up")
+                yield from kernels(t, ("forward", 1_500), ("backward", 2_500), ("update", 400))
+                yield from t.synchronize()
+                loops.pop()
+
+        report = report_of(script, tmp_path, 3, step="iter *")
+        assert [(each.name, each.judged) for each in report.phases if each.judged or each.name == "outside"] == [
+            ("outside", False),
+            ("steady", True),
+        ]
+        assert report.diagnosis is not None
+        assert report.diagnosis.basis == "steady"
+
     @pytest.mark.slow
     def test_steps_in_several_rounds_are_named(self, tmp_path: Path) -> None:
         phases = report_of(rounds(3, 12, 311), tmp_path, 3, step="iter [5-8]").phases
