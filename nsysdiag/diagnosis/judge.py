@@ -300,6 +300,8 @@ def diagnose(
     if job.unused:
         merged = [replace(each, saves=None, ceiling_ns=0, severity="info") for each in merged]
     active = working(judged)
+    # A list that lacks one which works is no list of those that the machine has.
+    listed = job.gpus_present if (job.gpus_present or 0) >= len(active) else None
     run = job.recorded if job.duration_ns is None else (0, job.duration_ns)
     most, sliced = leading(job_account(judged)), scope.phases is not None and _is_slice(job.missing)
     account = job_account(judged)
@@ -314,7 +316,7 @@ def diagnose(
         as_shown={name: shown_as(name, active) for name in account},
         unused=job.unused
         or one_gpu(job.in_turns)
-        or unused_gpus(job.gpus_present, max(len(active), job.gpus_worked), job.processes, mpi=MPI in job.frameworks),
+        or unused_gpus(listed, max(len(active), job.gpus_worked), job.processes, mpi=MPI in job.frameworks),
         duration_ns=job.duration_ns,
         work_ns=sum(each.compute_ns + each.exposed_comm_ns + each.exposed_copy_ns for each in active),
         ranks=job.ranks,
@@ -345,7 +347,7 @@ def diagnose(
         unknown_share=most.unknown,
         frameworks=job.frameworks,
         findings=[each.id for each in merged],
-        gpus_present=job.gpus_present,
+        gpus_present=listed,
         gpus_used=len(active),
         paced_ns=said.paced_ns,
         fix_first=None if action is None else action.id,

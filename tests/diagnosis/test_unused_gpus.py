@@ -73,6 +73,17 @@ def test_of_a_chosen_gpu_nothing_is_said_of_the_others(tmp_path: Path) -> None:
     assert "GPUs" not in found.headline
 
 
+def test_a_list_without_a_gpu_that_works_is_none_of_those_present(tmp_path: Path) -> None:
+    """Two GPUs of one were in use."""
+    trace = TraceBuilder(schema="3.24.8").gpu(0)
+    for number in range(2):
+        for at in range(1_000_000, 21_000_000, 1_000_000):
+            trace.kernel(at, at + 100_000, name="advance", launch=(at - 900, at - 800), device=number)
+    found = analyze(trace.write(tmp_path / "t.sqlite")).diagnosis
+    assert found is not None
+    assert (found.gpus_present, found.gpus_used) == (None, 2)
+
+
 def test_devices_that_look_like_one() -> None:
     assert one_gpu(["gpu0"]) == ""
     assert one_gpu(["a", "b", "c"]).startswith("a, b and c take turns,")
