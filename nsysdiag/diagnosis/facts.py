@@ -104,6 +104,11 @@ class Saves(Record, frozen=True):
         return self.ns if self.has_bounds else self.high_ns
 
     @property
+    def share(self) -> float:
+        """The share of the step or window that it saves, 0 of no time."""
+        return self.ns / self.of_ns if self.of_ns else 0.0
+
+    @property
     def most(self) -> float:
         """The largest share of the step or window that it may save."""
         return self.high_ns / self.of_ns if self.of_ns else 0.0

@@ -216,11 +216,11 @@ def replayed_note(finding: Finding, saved: float) -> Note:
 
 def limited(finding: Finding, judged: Mapping[str, Judged]) -> Finding:
     """With a note if it saves less than its share because kernels do not take long enough to hide it."""
-    if finding.cause not in HIDDEN or finding.saves is None or finding.note:
+    if finding.cause not in HIDDEN or finding.saves is None or finding.note or finding.saves.of_ns == 0:
         return finding
-    saved = finding.saves.ns / finding.saves.of_ns
-    kernels = [judged[key].compute_ns / judged[key].account_ns for key in finding.devices if key in judged]
-    limit = next((share for share in kernels if abs(saved - share) < ABOUT), None)
+    its = [judged[key] for key in finding.devices if key in judged and judged[key].account_ns]
+    kernels = [each.compute_ns / each.account_ns for each in its]
+    limit = next((share for share in kernels if abs(finding.saves.share - share) < ABOUT), None)
     if limit is None or finding.share - finding.saves.most <= ABOUT:
         return finding
     hidden = finding.saves.most - limit <= EXPLAINED
@@ -320,7 +320,7 @@ def _of_both(first: Finding, other: Finding, together: Together, limits: Finding
     promised = [each.saves for each in (first, other) if each.saves]
     ns = min(together(each.ns for each in promised), promised[0].of_ns) if promised else 0
     saves = replace(promised[0], ns=ns, high_ns=ns) if promised else None
-    saved = saves.ns / saves.of_ns if saves else 0.0
+    saved = saves.share if saves else 0.0
     operators = _are_operators(first, other)
     return replace(
         first,

@@ -222,7 +222,7 @@ def _in_whole_steps(touched: float, steps: PhaseSteps | None, judged_ns: int) ->
 
 def saved_share(finding: Finding) -> float:
     """How much of a step, or of the judged time, it saves; 0 if unknown."""
-    return finding.saves.ns / max(finding.saves.of_ns, 1) if finding.saves else 0.0
+    return finding.saves.share if finding.saves else 0.0
 
 
 def weighed_share(finding: Finding) -> float:

@@ -295,6 +295,13 @@ class TestNotes:
             HIDES.format(compute / 10) if said else ""
         )
 
+    def test_of_steps_that_take_no_time_nothing_is_said(self) -> None:
+        """Steps of 0 ns were divided by."""
+        saves = Saves(ns=0, low_ns=0, high_ns=0, per="step", of_ns=0, method="bound")
+        found = structs.replace(finding(cause="exposed_copy", share=0.5, bottleneck="copies"), saves=saves)
+        assert limited(found, {"gpu0": Judged(JUDGED, JUDGED, 0)}).note == ""
+        assert saved_share(found) == 0.0
+
     def test_bounds_above_the_time_of_kernels_have_no_figure_of_it(self) -> None:
         """A replay saves 404, at most 414, where kernels take 404: "only 40.4%" would contradict "up to 41.4%", and so
         would "no more"."""
