@@ -287,7 +287,7 @@ def _threads(given: ReplayInputs, work: Work, functions: HostFunctions) -> Threa
     return ThreadActions(
         launches=launches,
         waited=waited,
-        full=full_queues(work, calls),
+        full=full_queues(work, calls, _first_operations(given)),
         woken=woken,
         woken_cause=np.full(len(woken), PLACE[LOCK_WAIT.id]),
         mpi=within(given.met_by_mpi, lo, hi),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.causes import PLACE, QUEUE_FULL
@@ -26,6 +27,10 @@ LONGER = 1.25
 SHORTEST, FEWEST_FREE = 500, 10
 """If fewer calls find a queue that is not full, the usual length is that of the shortest ones of the whole trace: so
 many, or a tenth of all. A queue of 1,024 is filled by calls that do not wait."""
+ALWAYS = 0.9
+"""If so many calls find a full queue, and an operation starts during each, hardly any call does not wait: it is not
+known how long one takes. It is taken to be twice as long as it lasts on once there is room: before it waits it does
+about as much. Calls that do not wait are short, and few operations start during them."""
 
 
 class _LaunchCalls(Rows, frozen=True):
@@ -49,8 +54,9 @@ class _LaunchCalls(Rows, frozen=True):
         return self.end - self.begin
 
 
-def full_queues(work: Work, calls: CallRows) -> DeviceWaits:
-    """Launch calls that waited for a place in a full queue, and the operation whose start freed it.
+def full_queues(work: Work, calls: CallRows, first: IntArray | None = None) -> DeviceWaits:
+    """Launch calls that waited for a place in a full queue, and the operation whose start freed it. `first` is when the
+    first operation of each device of the trace starts, in ns, by its number; None if `work` has all operations.
 
     ```
     device    [==A==)[==B==)[==C==)         launched long ago
@@ -58,7 +64,7 @@ def full_queues(work: Work, calls: CallRows) -> DeviceWaits:
     ```
     """
     launches = _LaunchCalls.of(work, calls)
-    often = _held_often(work, calls, launches)
+    often = _held_often(work, calls, launches, first)
     others = launches.take(~np.isin(launches.call, often.call))
     return DeviceWaits.concatenate([_held_now_and_then(work, calls, others), often])
 
@@ -75,7 +81,7 @@ def _held_now_and_then(work: Work, calls: CallRows, launches: _LaunchCalls) -> D
     return _waits(calls, launches.take(held), target[held], np.full(np.count_nonzero(held), usual))
 
 
-def _held_often(work: Work, calls: CallRows, launches: _LaunchCalls) -> DeviceWaits:
+def _held_often(work: Work, calls: CallRows, launches: _LaunchCalls, first: IntArray | None) -> DeviceWaits:
     """Those of programs that are ahead of the device as far as the queue of a stream allows: their calls wait there
     until one more operation is done, and return a little later.
 
@@ -89,11 +95,13 @@ def _held_often(work: Work, calls: CallRows, launches: _LaunchCalls) -> DeviceWa
     most = np.zeros(int(stream.max(initial=-1)) + 1, dtype=np.int64)
     np.maximum.at(most, stream, queued)
     full = (queued >= FEWEST_QUEUED) & (queued >= NEARLY_FULL * most[stream])
-    usual = _usual_ns(calls, launches, full)
     target = last_before(work.stream, work.start, stream, launches.end)
     since = np.append(work.start, 0)[target]
-    held: BoolArray = full & (target >= 0) & (launches.length > LONGER * usual)
-    held &= (since > launches.begin) & (launches.end - since <= RELEASED_NS + usual)
+    inside = (target >= 0) & (since > launches.begin)
+    known = _knows_queue(work, launches, first)
+    found = _Found(launches.take(known), full[known], np.where(inside, launches.end - since, -1)[known])
+    usual = _usual_ns(calls, calls.name[launches.call], found)
+    held: BoolArray = full & inside & (launches.length > LONGER * usual) & (launches.end - since <= RELEASED_NS + usual)
     if np.count_nonzero(held) < max(OFTEN * len(launches), FEWEST_QUEUED):
         return DeviceWaits.empty()
     # What the call does once there is room is a part of what it usually does.
@@ -110,12 +118,44 @@ def _queued(work: Work, queue: IntArray, asked: IntArray, launches: _LaunchCalls
     return found
 
 
-def _usual_ns(calls: CallRows, launches: _LaunchCalls, full: BoolArray) -> IntArray:
-    """How long each call takes if the queue is not full, in ns: as calls of its name that do not find it so."""
-    name, usual = calls.name[launches.call], np.zeros(len(launches), dtype=np.int64)
-    for each in np.unique(name[full]).tolist():
-        free = launches.length[(name == each) & ~full]
-        usual[name == each] = np.median(free) if len(free) >= FEWEST_FREE else _shortest_ns(calls, each)
+def _knows_queue(work: Work, launches: _LaunchCalls, first: IntArray | None) -> BoolArray:
+    """For which calls it is known how many operations are queued: from the start of one in their stream on that has a
+    launch, or from the `first` of the device on.
+
+    ```
+    device    ..[== launched before the trace, or not in the work ==)[==A==)[==B==)[==C==)
+    thread    ..[launch of A ......)[launch of B ....)[launch of C ......)[launch of D ..)    as full at A as at D
+    ```
+    """
+    launched = np.flatnonzero(work.launch >= 0)
+    begun = np.full(int(work.device.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(begun, work.device[launched], work.start[launched])
+    whole = np.ones(len(begun), dtype=np.bool_) if first is None else begun <= first[: len(begun)]
+    stream, start = work.stream[launched], work.start[launched]
+    seen = last_before(stream, start, work.stream[launches.first], launches.end) >= 0
+    return whole[work.device[launches.first]] | seen
+
+
+class _Found(Struct, frozen=True):
+    """Launch calls of which it is known how many operations were queued, and whether the queue was `full`. `behind` is
+    how long each lasts on after an operation started during it, in ns, -1 if none did."""
+
+    calls: _LaunchCalls
+    full: BoolArray
+    behind: IntArray
+
+
+def _usual_ns(calls: CallRows, name: IntArray, found: _Found) -> IntArray:
+    """How long each call with these names takes if the queue is not full, in ns: as calls of its name that do not find
+    it so."""
+    usual, named = np.zeros(len(name), dtype=np.int64), calls.name[found.calls.call]
+    for each in np.unique(named[found.full]).tolist():
+        mine = named == each
+        free = found.calls.length[mine & ~found.full]
+        waits = found.behind[mine & found.full & (found.behind >= 0)]
+        always = len(free) < FEWEST_FREE and len(waits) >= ALWAYS * np.count_nonzero(mine)
+        shortest = np.median(free) if len(free) >= FEWEST_FREE else _shortest_ns(calls, each)
+        usual[name == each] = min(shortest, 2 * np.median(waits)) if always else shortest
     return usual
 
 

@@ -167,3 +167,44 @@ def test_nothing_is_held_without_launches() -> None:
     work = work_of([(0, 5, 3, 0, int(Class.COMPUTE), -1)])
     assert len(full_queues(work, CallRows.empty())) == 0
     assert len(full_queues(Work.empty(), CallRows.empty())) == 0
+
+
+EVERY_NS, AHEAD, TAKES_NS = 20_000, 64, 2_000
+"""Of a program that is ahead by a whole queue: from kernel to kernel, by how many, and for how long a call that does
+not wait lasts."""
+
+
+def ahead(count: int, before: int, *, filled: bool) -> tuple[Work, CallRows]:
+    """All but the first `before` kernels of a program that is always ahead by a full queue, and all its calls: of
+    those that `filled` the queue, or only later ones."""
+    at = np.arange(AHEAD if filled else AHEAD + before, count)
+    room = EVERY_NS * (at - AHEAD)
+    begin, end = room - EVERY_NS + TAKES_NS + 1_000, room + TAKES_NS
+    if filled:
+        first = 3_000 * (np.arange(AHEAD) - AHEAD) - EVERY_NS
+        begin, end = np.concatenate((first, begin)), np.concatenate((first + TAKES_NS, end))
+    same = np.zeros(len(begin), dtype=np.int64)
+    calls = CallRows(begin, end, same + 7, same, same, same)
+    start, launch = EVERY_NS * np.arange(before, count), np.arange(before, count) - (count - len(begin))
+    row, device = np.arange(len(start)), np.zeros(len(start), dtype=np.int64)
+    issued = np.where(launch >= 0, begin[launch], start)
+    return Work(row, start, start + EVERY_NS - 500, launch, issued, device, device, device + Class.COMPUTE), calls
+
+
+@pytest.mark.parametrize(("before", "filled"), [(0, True), (200, True), (200, False)])
+def test_a_queue_that_is_always_full_holds_calls_in_any_part_of_a_trace(before: int, filled: bool) -> None:
+    """In the middle of a trace the queue was taken for empty, as operations before the part were not counted; and
+    without calls that do not wait, each was taken for work of the host."""
+    work, calls = ahead(600, before, filled=filled)
+    found = full_queues(work, calls, np.zeros(1, dtype=np.int64))
+    assert len(found) >= 600 - 2 * AHEAD - before
+    assert (calls.end[found.call] - found.begin >= EVERY_NS - 3 * TAKES_NS).all()
+    assert (work.start[found.target] == calls.end[found.call] - TAKES_NS).all()
+
+
+def test_calls_that_are_never_held_by_a_queue_are_work() -> None:
+    """Their program keeps the same number of operations ahead by waits of its own: few kernels start during a call."""
+    work, calls = ahead(600, 200, filled=False)
+    short = calls.take(np.arange(len(calls)))
+    short.start[:] = calls.end - TAKES_NS
+    assert len(full_queues(work, short, np.zeros(1, dtype=np.int64))) == 0
