@@ -251,12 +251,16 @@ def seen_elsewhere(findings: list[Finding]) -> list[Finding]:
     ]
 
 
-def unrecorded(loop: HostLoop | None, alone: Alone | None = None, *, cuda_asked: bool = False) -> Sentence:
-    """That no GPU activity was recorded, whether there were CUDA calls, and what the host did instead: what repeats
-    there, and the thread that did most."""
+def unrecorded(
+    loop: HostLoop | None, alone: Alone | None = None, *, cuda_asked: bool = False, elsewhere: bool = False
+) -> Sentence:
+    """That no GPU activity was recorded, or none in the chosen time, but `elsewhere`; whether there were CUDA calls;
+    and what the host did instead: what repeats there, and the thread that did most."""
     alone = alone or Alone()
     first: Sentence = "No GPU activity was recorded"
-    if alone.cuda:
+    if elsewhere:
+        first = "No GPU worked in the chosen time: all GPU activity that was recorded is before or after it."
+    elif alone.cuda:
         first += say(", although the program made {}", alone.cuda)
     elif cuda_asked:
         first += ". The trace was recorded with CUDA tracing; the program made no CUDA call in it."

@@ -182,6 +182,8 @@ def _judgment(
     operations = reading.activity.operations
     paging = union(Intervals(operations.start, operations.end)[operations.migration])
     asked = was_asked(reading.trace.capabilities(), "cuda-api")
+    narrowed = any(window.narrowed for window in reading.windows.values())
+    elsewhere = narrowed and any(len(each.operations) for each in reading.devices if each.key in reading.shown)
     by_phase = [followed(result.phases, late.get(result.report.key)) for result in reported]
     return judge(
         phases,
@@ -190,7 +192,7 @@ def _judgment(
         Scope.of(phases, focus, paging, _around_phases(phases, host), by_phase),
         with_shortage(found, threads),
         _facts(results, reported, predictions, host),
-        WithoutWork(unrecorded(host.loop, alone, cuda_asked=asked), alone.lines),
+        WithoutWork(unrecorded(host.loop, alone, cuda_asked=asked, elsewhere=elsewhere), alone.lines),
     )
 
 

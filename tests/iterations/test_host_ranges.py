@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from nsysdiag import Settings, analyze
 from nsysdiag.diagnosis.sentences import unrecorded
 from nsysdiag.events.nvtx import NvtxRanges, PythonMarks, RangeRows
 from nsysdiag.host.alone import Alone
 from nsysdiag.iterations.named import HostLoop, HostRange, host_loop
 from nsysdiag.typed import plain
+from tests.builder import TraceBuilder
 
 MS = 1_000_000
 FRAMES = 20
@@ -95,3 +99,13 @@ def test_in_a_headline() -> None:
     on = "On the host main thread 4711 of 'python' repeats a loop 188 times, every 39.4 ms: 3D_backbone takes 40.3%"
     assert on in plain(unrecorded(loop, Alone(looping="main thread 4711 of 'python'")))
     assert unrecorded(None) == "No GPU activity was recorded, so what the GPU did is unknown."
+
+
+def test_gpus_that_rest_in_the_chosen_time_did_not_go_unrecorded(tmp_path: Path) -> None:
+    trace = TraceBuilder().kernel(1_000, 2_000, launch=(500, 600)).kernel(9_000, 10_000, launch=(8_500, 8_600))
+    path = trace.write(tmp_path / "t.sqlite")
+    found = analyze(path, Settings(start_ns=4_000, end_ns=5_000)).diagnosis
+    assert found is not None
+    assert found.headline == (
+        "No GPU worked in the chosen time: all GPU activity that was recorded is before or after it."
+    )
