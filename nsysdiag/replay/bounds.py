@@ -495,6 +495,7 @@ RULES = (
     BoundRule("Recording operators and functions slows the host: how much of its time this takes is unknown.", _slowed),
     BoundRule("Some operations start late for a reason that other rows show.", device.explained),
     BoundRule("Operations start late for a reason that is not in the trace.", device.unexplained),
+    BoundRule("The queue of a stream was full, and would not be: then the device waits for launches.", device.emptied),
     BoundRule("Host code ends with the work of the device, as if it asks for that in memory.", device.spins),
     BoundRule("Some operations and threads wait for something that is not in the trace.", followed),
 )

@@ -33,6 +33,10 @@ FREED_NS = ANSWER_NS // 2
 """The longest that it usually takes a thread that a function has woken to launch the next operation."""
 MOST_TURNS = 4
 """So often it is tried again which operations a synchronization is for."""
+EMPTIED, CAUGHT_UP = 0.5, 0.1
+"""A device catches up if its last launches are so much less ahead than they were, as a share; chance in the length of
+kernels changes that by less. Launches over a shorter share of the replayed time say nothing of all of it: it may
+be as long as ever then. Round numbers: nothing depends on them closely."""
 
 
 def slices(case: BoundCase) -> Sequence[int]:
@@ -406,3 +410,31 @@ def _spinning(model: Model) -> FloatArray:
     rows, program = model.spins.row, model.program
     ended = np.maximum(model.work.end[model.spins.operation], program.start[rows])
     return model.pieces.inside(union(model.on_axis(program.thread[rows], program.start[rows], ended)))
+
+
+def emptied(case: BoundCase) -> Sequence[int]:
+    """The host is ahead of a device by a full queue, with which the replay begins. If the device catches up with it,
+    what is left is as long as the launches take that the queue held before.
+
+    ```
+    recorded  [launch ...)[launch ...)[launch ...)[launch ...)    each waits until there is room
+    device    [==)[==)[==)[==)[==)[==)..[==)..[==)..[==)..[==)    queued before, then as fast as the host
+    replayed  |---------------------------------|
+    ```
+    """
+    model, now, run = case.model, case.now, case.run
+    place = np.searchsorted(model.threads.launches, np.unique(model.threads.full.call))
+    operation = np.flatnonzero(np.isin(model.call_of_operation, place))
+    if not len(operation):
+        return []
+    issued = model.places.launch[model.call_of_operation[operation]]
+    issued, operation = (each[np.argsort(now.times[issued], kind="stable")] for each in (issued, operation))
+    last = slice(-max(len(operation) // 10, 1), None)
+    led, leads = (float(np.median((each.start[operation] - each.times[issued])[last])) for each in (now, run))
+    if leads > EMPTIED * led:
+        return []
+    # Of a window any part may hold other work than the rest.
+    parts = [issued, *(issued[len(issued) // share :] for share in (2, 4))]
+    was, took = (np.array([np.ptp(each.times[part]) for part in parts]) for each in (now, run))
+    long = was >= CAUGHT_UP * (now.span[1] - now.span[0])
+    return [round(now.ns * ratio) for ratio in took[long] / was[long]] or [now.ns]
