@@ -135,7 +135,7 @@ def command_of(document: Report | RanksReport | Comparison | WhatIf) -> str:
 
 def options_of(settings: Mapping[str, SettingValue]) -> list[str]:
     """The options that give these settings, in the same order whatever theirs is."""
-    named = [name for name in (REDACTED, *OPTION_OF_SETTING) if name in settings]
+    named = [name for name in (*OPTION_OF_SETTING, REDACTED) if name in settings]
     return [word for name in named for word in _option(name, settings[name])]
 
 
