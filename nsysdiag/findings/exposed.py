@@ -89,11 +89,10 @@ class FullLink(Struct, frozen=True):
         rate = format_rate(self.rate)
         if self.pageable:
             return f"{rate} with pageable memory"
-        links = {number: most for number, most in PCIE_BYTES_PER_SECOND.items() if number >= OLDEST}
-        fitting = [(number, most) for number, most in sorted(links.items()) if most >= self.rate]
-        return (
-            f"{rate} (16 lanes of PCIe {fitting[0][0]} carry up to {format_rate(fitting[0][1])})" if fitting else rate
-        )
+        for number, most in sorted(PCIE_BYTES_PER_SECOND.items()):
+            if number >= OLDEST and most >= self.rate:
+                return f"{rate} (16 lanes of PCIe {number} carry up to {format_rate(most)})"
+        return rate
 
 
 def _of(device: DeviceTimeline, judged: Intervals, name: str) -> FullLink | None:

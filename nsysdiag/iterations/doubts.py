@@ -398,10 +398,19 @@ def perhaps_layers(loop: Loop, happened: Happened) -> Loop:
 def closes(loop: Loop, happened: Happened, found: RepeatCounts) -> bool:
     """Whether most repeats exchange data with the host, wait, update something, launch all that the program captured,
     or leave the device idle at one place: the loop of the program closes in each."""
-    if found.usually(found.names.exchanged | found.names.update):
-        return True
     device = happened.device
-    return _clears(loop, device) or _replays(loop, device) or _calls(loop, happened) or _pauses(loop, happened)
+    return (
+        exchanges(found)
+        or _clears(loop, device)
+        or _replays(loop, device)
+        or _calls(loop, happened)
+        or _pauses(loop, happened)
+    )
+
+
+def exchanges(found: RepeatCounts) -> bool:
+    """Whether most repeats exchange data with the host, wait, or update something."""
+    return found.usually(found.names.exchanged | found.names.update) > 0
 
 
 def _layers_in(loop: Loop, happened: Happened) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from nsysdiag.arrays.intervals import IntArray, nearest_before
 from nsysdiag.iterations.begins import REGULAR
 from nsysdiag.iterations.counts import RepeatCounts
-from nsysdiag.iterations.doubts import FEWEST_OUTER, PAUSES, closes
+from nsysdiag.iterations.doubts import FEWEST_OUTER, PAUSES, closes, exchanges
 from nsysdiag.iterations.happened import Happened
 from nsysdiag.iterations.loop import NVTX, STEP, Loop, through
 
@@ -32,7 +32,7 @@ def perhaps_between_pauses(loop: Loop, happened: Happened) -> Loop:
     if loop.source == NVTX or loop.called.label or loop.kind != STEP or not loop.certain:
         return loop
     found = RepeatCounts.of(happened, loop.starts, int(loop.ends[-1]), host=True)
-    if found.usually(found.names.exchanged | found.names.update):  # known at once of most loops
+    if exchanges(found):  # known at once of most loops
         return loop
     if (starts := _behind_pauses(loop, happened)) is None or closes(loop, happened, found):
         return loop

@@ -108,8 +108,7 @@ class Beside(Struct, frozen=True):
     and launch nothing; a replay may hold them. Others have a range in each step, or sleep in most, and no thread is
     known to wait for them. They may hand over what they made in memory, while who needs it asks again and again. Of
     these it is the time in their ranges, or between their sleeps, and a sleep; or all of a step, if they hold a CPU all
-    the time. `requests` are waits of threads that
-    launch for what is outside of the trace."""
+    the time. `requests` are waits of threads that launch for what is outside of the trace."""
 
     threads: IntArray = np.empty(0, dtype=np.int64)
     messages: int = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
@@ -74,7 +75,7 @@ from nsysdiag.trace.enums import CopyKind
 from nsysdiag.wakeups.loaders import Finder, HostTrace, WaitingThreads
 
 
-class ReplayInputs(Struct, frozen=True):
+class ReplayInputs(Struct, frozen=True, dict=True):
     """What the model of a stretch is made of: `devices` are the numbers of those that are replayed, ascending;
     `layered` is the evidence on the threads that are `launching`; `met` are kernels that wait for each other and
     `met_by_mpi` such calls. `hidden` is the time of each device, by its number, in which graphs may run whose kernels
@@ -94,6 +95,13 @@ class ReplayInputs(Struct, frozen=True):
     hidden: Mapping[int, Intervals]
     unseen_ranks: bool
     floor: float
+
+    @cached_property
+    def first_operations(self) -> IntArray:
+        """When the first operation of each device of the trace starts, the end of the stretch for none."""
+        first = np.full(len(self.activity.devices), self.stretch.end)
+        np.minimum.at(first, self.activity.device, self.activity.operations.start)
+        return first
 
     @property
     def calls(self) -> CallRows:
@@ -155,7 +163,7 @@ def model_of(given: ReplayInputs) -> Model:
         length=order.length,
         names=names,
         outlived=side.outlived,
-        first=_first_operations(given),
+        first=given.first_operations,
         cpus=len(host_trace.tables.cpus.numbers),
         beside=Beside.of(host_trace, program.thread, launching, threads.woken.awaited, stretch),
         explained=kept,
@@ -251,13 +259,6 @@ def _with_order(given: ReplayInputs, known: Graph, order: KnownOrder, unexplaine
     return extended(graph, hidden.take(hidden.source < hidden.target))
 
 
-def _first_operations(given: ReplayInputs) -> IntArray:
-    """When the first operation of each device of the trace starts, the end of the stretch for none."""
-    first = np.full(len(given.activity.devices), given.stretch.end)
-    np.minimum.at(first, given.activity.device, given.activity.operations.start)
-    return first
-
-
 def _spans(program: Program, host: LayeredEvidence) -> Owned:
     return Owned.of(on_axis(host.host.axis, program.thread, program.start, program.end), np.arange(len(program)))
 
@@ -287,7 +288,7 @@ def _threads(given: ReplayInputs, work: Work, functions: HostFunctions) -> Threa
     return ThreadActions(
         launches=launches,
         waited=waited,
-        full=full_queues(work, calls, _first_operations(given)),
+        full=full_queues(work, calls, given.first_operations),
         woken=woken,
         woken_cause=np.full(len(woken), PLACE[LOCK_WAIT.id]),
         mpi=within(given.met_by_mpi, lo, hi),

@@ -152,9 +152,12 @@ def _usual_ns(calls: CallRows, name: IntArray, found: _Found) -> IntArray:
     for each in np.unique(named[found.full]).tolist():
         mine = named == each
         free = found.calls.length[mine & ~found.full]
+        if len(free) >= FEWEST_FREE:
+            usual[name == each] = np.median(free)
+            continue
         waits = found.behind[mine & found.full & (found.behind >= 0)]
-        always = len(free) < FEWEST_FREE and len(waits) >= ALWAYS * np.count_nonzero(mine)
-        shortest = np.median(free) if len(free) >= FEWEST_FREE else _shortest_ns(calls, each)
+        always = len(waits) >= ALWAYS * np.count_nonzero(mine)
+        shortest = _shortest_ns(calls, each)
         usual[name == each] = min(shortest, 2 * np.median(waits)) if always else shortest
     return usual
 

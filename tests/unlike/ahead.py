@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from nsysdiag.replay.facts import Transform
 from tests.diagnosis.programs.registry import US, solver
@@ -101,22 +101,24 @@ def _naps_fixes(made: Made) -> Sequence[Fix]:
     return [*found, Fix("short naps", {"nap": 5 * US}, without("sleep"), "sleep")]
 
 
-@programs(_naps_fixes, _naps_sizes, leads=("host", "input"))
-def naps_until_there_is_a_batch(sim: Simulation, loops: Loops, made: Made) -> None:
-    """A thread sleeps, and looks again whether another one has made a batch; no call says what it waits for."""
+def batches_in_memory(
+    sim: Simulation, loops: Loops, made: Made, no_room: Callable[[Thread], Body], none_yet: Callable[[Thread], Body]
+) -> None:
+    """A thread makes batches ahead, as far as there is room, and the steps take them. What each does until it may go on
+    is given: nothing says what it waits for."""
     process, ready, taken = solver(sim), [0], [0]
 
     def produce(t: Thread) -> Body:
         for number in range(STEPS):
             while ready[0] - taken[0] >= made.room:
-                yield from t.sleep(100 * US)
+                yield from no_room(t)
             decode = t.compute(varied(made.decode, "decode", number), "jpeg_idct_islow")
             yield from ranged(t, "decode" if made.marked else "", decode)
             ready[0] += 1
 
     def step(t: Thread, number: int) -> Body:
         while ready[0] <= number:
-            yield from t.sleep(made.nap)
+            yield from none_yet(t)
         taken[0] = number + 1
         yield from ranged(t, "to_device", t.compute(varied(made.host, "host", number), "to_device"))
         yield from t.copy("HtoD", SIZE, 30 * US)
@@ -126,6 +128,12 @@ def naps_until_there_is_a_batch(sim: Simulation, loops: Loops, made: Made) -> No
 
     in_steps(sim, process, loops, made, step)
     sim.thread(process, produce, name="producer", loads="nvtx" if made.marked else "")
+
+
+@programs(_naps_fixes, _naps_sizes, leads=("host", "input"))
+def naps_until_there_is_a_batch(sim: Simulation, loops: Loops, made: Made) -> None:
+    """A thread sleeps, and looks again whether another one has made a batch; no call says what it waits for."""
+    batches_in_memory(sim, loops, made, lambda t: t.sleep(100 * US), lambda t: t.sleep(made.nap))
 
 
 def _flag_sizes(chance: random.Random) -> Made:

@@ -11,6 +11,7 @@ from tests.replay.pairs.pair import ranged, waking
 from tests.simulator import Simulation
 from tests.simulator.actions import Thread
 from tests.simulator.host import Body
+from tests.unlike.ahead import batches_in_memory
 from tests.unlike.made import STEPS, Fix, Loops, Made, in_steps, programs, some, varied
 from tests.unlike.training import SIZE, gone, halved, no_read_back, read_back
 
@@ -37,28 +38,11 @@ def _ring_fixes(made: Made) -> Sequence[Fix]:
 def a_ring_that_is_polled(sim: Simulation, loops: Loops, made: Made) -> None:
     """A thread makes batches and puts them into a ring in memory; who takes them asks the ring again and again, as who
     fills it does for room: no call says what either waits for."""
-    process, ready, taken = solver(sim), [0], [0]
+    batches_in_memory(sim, loops, made, _asks, _asks)
 
-    def produce(t: Thread) -> Body:
-        for number in range(STEPS):
-            while ready[0] - taken[0] >= made.room:
-                yield from t.compute(1 * US, "poll_ring")
-            decode = t.compute(varied(made.decode, "decode", number), "jpeg_idct_islow")
-            yield from ranged(t, "decode" if made.marked else "", decode)
-            ready[0] += 1
 
-    def step(t: Thread, number: int) -> Body:
-        while ready[0] <= number:
-            yield from t.compute(1 * US, "poll_ring")
-        taken[0] = number + 1
-        yield from ranged(t, "to_device", t.compute(varied(made.host, "host", number), "to_device"))
-        yield from t.copy("HtoD", SIZE, 30 * US)
-        for part in range(2):
-            yield from t.launch("train_gemm", varied(made.kernel, number, part))
-        yield from read_back(t, made)
-
-    in_steps(sim, process, loops, made, step)
-    sim.thread(process, produce, name="producer", loads="nvtx" if made.marked else "")
+def _asks(t: Thread) -> Body:
+    yield from t.compute(1 * US, "poll_ring")
 
 
 def _frames_sizes(chance: random.Random) -> Made:
